@@ -1,0 +1,52 @@
+"""Errors a user can meet, and the exit codes they end with.
+
+Every message says what happened, why, and (``hint``) the command or step that mends it.
+"""
+
+from __future__ import annotations
+
+EXIT_OK = 0
+EXIT_JOB_FAILED = 1
+EXIT_USAGE = 2
+EXIT_REFUSED = 3
+EXIT_VERDICT = 4
+EXIT_MISSING = 5
+EXIT_INTERRUPTED = 130
+
+
+class IopstuiError(Exception):
+    """A failure that is told to the user in one sentence.
+
+    ``message`` says what happened and why; ``hint`` what to do about it (may be empty).
+    """
+
+    exit_code = EXIT_JOB_FAILED
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class JobFailed(IopstuiError):
+    """fio ran and failed, or could not go on."""
+
+    exit_code = EXIT_JOB_FAILED
+
+
+class UsageError(IopstuiError):
+    """Wrong command line, job file or target."""
+
+    exit_code = EXIT_USAGE
+
+
+class Refused(IopstuiError):
+    """Refused, because going on could destroy data."""
+
+    exit_code = EXIT_REFUSED
+
+
+class Missing(IopstuiError):
+    """A program or a right that is needed is not there."""
+
+    exit_code = EXIT_MISSING

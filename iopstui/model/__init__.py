@@ -1,0 +1,1 @@
+"""The domain, pure: standard library only, no I/O, no clock."""

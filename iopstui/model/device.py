@@ -1,0 +1,99 @@
+"""Block devices as the kernel describes them. ``None`` means: the kernel does not say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Hctx:
+    """One blk-mq hardware queue (/sys/block/X/mq/N; Documentation/block/blk-mq.rst)."""
+
+    index: int
+    cpus: tuple[int, ...]
+    nr_tags: int | None
+    nr_reserved_tags: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class IrqVector:
+    """One interrupt of a device. ``hctx`` is the queue it serves, ``None`` if that is unknown,
+    it serves none (configuration, admin), or it serves all of them (``shared``).
+    """
+
+    irq: int
+    name: str
+    hctx: int | None
+    shared: bool = False
+    effective_cpus: tuple[int, ...] = ()
+    node: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLimits:
+    """/sys/block/X/queue (Documentation/ABI/stable/sysfs-block). Sizes in bytes unless named."""
+
+    scheduler: str | None
+    schedulers: tuple[str, ...]
+    rq_affinity: int | None
+    nr_requests: int | None
+    nomerges: int | None
+    rotational: bool | None
+    write_cache: str | None
+    logical_block_size: int | None
+    physical_block_size: int | None
+    max_sectors_kb: int | None
+    read_ahead_kb: int | None
+    wbt_lat_usec: int | None
+    iostats: bool | None
+    discard_max_bytes: int | None
+    zoned: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """One mount of a device. ``elsewhere`` is True if only another mount namespace has it."""
+
+    mountpoint: str
+    fstype: str
+    elsewhere: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BlockDevice:
+    """One block device: a disk, a partition or a virtual one.
+
+    ``name`` is the kernel's name (sysfs spelling with ``!`` turned into ``/``), ``path`` its
+    node under /dev. ``kind`` is one of "nvme", "virtio-blk", "scsi", "loop", "dm", "md",
+    "null_blk", "zram", "ram", "nbd", "xen", "mmc", "partition" or "disk". ``transport`` is
+    e.g. "nvme", "virtio", "sata", "sas", "usb", "iscsi". ``size`` is bytes. ``slaves`` are
+    the devices it sits on, ``holders`` those that sit on it; ``disk`` is a partition's whole
+    disk. ``backing_file`` is a loop device's file. ``numa_node`` is ``None`` when unknown.
+    """
+
+    name: str
+    path: str
+    major: int
+    minor: int
+    kind: str
+    size: int | None
+    model: str | None = None
+    serial: str | None = None
+    transport: str | None = None
+    read_only: bool = False
+    removable: bool = False
+    hidden: bool = False
+    diskseq: int | None = None
+    disk: str | None = None
+    partitions: tuple[str, ...] = ()
+    holders: tuple[str, ...] = ()
+    slaves: tuple[str, ...] = ()
+    backing_file: str | None = None
+    queue: QueueLimits | None = None
+    hctxs: tuple[Hctx, ...] = ()
+    irqs: tuple[IrqVector, ...] = ()
+    mounts: tuple[Mount, ...] = ()
+    swap: bool = False
+    numa_node: int | None = None
+    driver: str | None = None
+    notes: tuple[str, ...] = field(default=())

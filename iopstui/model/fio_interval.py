@@ -1,0 +1,440 @@
+"""fio's cumulative documents turned into one interval's own numbers.
+
+Which clock divides what, and why, is measured: fio's ``runtime`` stands still while a job is
+stuck and differs between group members, so an interval is the difference of the documents'
+timestamps. Only the last document is different: its counters end with the jobs, but it is
+written up to a quarter of a second later, so there the growth of ``runtime`` is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from iopstui.model import histogram
+from iopstui.model.samples import (
+    DIRECTIONS,
+    MIXED,
+    DirectionStatus,
+    FioStatus,
+    JobStatus,
+    LatencySum,
+)
+
+DUPLICATE_BELOW_S = 0.05
+PARTIAL_BELOW = 0.8
+CLOCK_TOLERANCE = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class DirectionInterval:
+    """One direction (or the total) in one interval.
+
+    ``ios`` completions and ``bytes`` are plain counts, ``iops`` and ``bw`` (bytes/s) rates,
+    latencies nanoseconds. ``percentiles`` ("p50" ... "p99.99") and ``max_ns`` come from
+    ``bins``, the interval's own histogram of ``bins_of`` ("clat" or "lat") latencies.
+    """
+
+    ios: int
+    bytes: int
+    iops: float | None
+    bw: float | None
+    slat_ns: float | None
+    clat_ns: float | None
+    lat_ns: float | None
+    percentiles: Mapping[str, int]
+    max_ns: int | None
+    bins: Mapping[int, int]
+    bins_of: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobInterval:
+    """One row of fio's report in one interval (a job, or a group with group_reporting)."""
+
+    index: int
+    name: str
+    error: int
+    iops: float | None
+    bw: float | None
+    clat_ns: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class FioInterval:
+    """What fio did in one interval of ``seconds`` (``None``: too short to give rates).
+
+    ``iodepth_level`` is percent of the interval's I/Os by queue depth; ``usr_cpu`` and
+    ``sys_cpu`` percent of one CPU, summed over the jobs; ``ctx_s`` context switches per
+    second; ``progress`` 0..1. Unknown is ``None``.
+    """
+
+    seconds: float | None
+    directions: Mapping[str, DirectionInterval]
+    total: DirectionInterval
+    jobs: tuple[JobInterval, ...]
+    iodepth_level: Mapping[str, float]
+    usr_cpu: float | None
+    sys_cpu: float | None
+    ctx_s: float | None
+    elapsed_s: int | None
+    eta_s: int | None
+    progress: float | None
+    ramp: bool
+    reset: bool
+    partial: bool
+    measures_latency: bool
+    counts_submissions: bool
+
+
+@dataclass(slots=True)
+class _Growth:
+    """How much one direction of one or more rows grew."""
+
+    ios: int = 0
+    bytes: int = 0
+    slat: LatencySum | None = None
+    clat: LatencySum | None = None
+    lat: LatencySum | None = None
+    bins: dict[int, int] = field(default_factory=dict)
+    bins_of: str = "clat"
+
+    def add(self, other: _Growth) -> None:
+        self.ios += other.ios
+        self.bytes += other.bytes
+        self.slat = _joined(self.slat, other.slat)
+        self.clat = _joined(self.clat, other.clat)
+        self.lat = _joined(self.lat, other.lat)
+        if other.bins:
+            self.bins_of = other.bins_of
+            self.bins = histogram.merge((self.bins, other.bins))
+
+    def interval(self, seconds: float | None) -> DirectionInterval:
+        found = histogram.percentiles(self.bins)
+        return DirectionInterval(
+            ios=self.ios,
+            bytes=self.bytes,
+            iops=self.ios / seconds if seconds else None,
+            bw=self.bytes / seconds if seconds else None,
+            slat_ns=_mean(self.slat),
+            clat_ns=_mean(self.clat),
+            lat_ns=_mean(self.lat),
+            percentiles={histogram.percentile_name(p): v for p, v in found.items()},
+            max_ns=histogram.maximum(self.bins),
+            bins=self.bins,
+            bins_of=self.bins_of,
+        )
+
+
+class FioIntervals:
+    """Subtracts one fio run's successive documents (a fold; see ``FrameBuilder``)."""
+
+    def __init__(self) -> None:
+        self._previous: FioStatus | None = None
+        self._arrived_ns = 0
+
+    def feed(
+        self, status: FioStatus, arrived_ns: int, interval_s: float, final: bool
+    ) -> FioInterval | None:
+        """The interval that ends with ``status``.
+
+        ``None`` before any job has started (fio is still laying out files) and for the second
+        of two documents that say the same (fio repeats itself at the end of a run).
+        """
+        if not any(_active(job) for job in status.jobs):
+            return None
+        previous = self._previous
+        pairs = _pair(status, previous)
+        seconds = _seconds(status, previous, pairs, (arrived_ns - self._arrived_ns) / 1e9, final)
+        too_short = previous is not None and (seconds or 0) < DUPLICATE_BELOW_S
+        interval = _interval(pairs, None if too_short else seconds, interval_s)
+        if too_short and not interval.total.bytes:
+            return None
+        self._previous = status
+        self._arrived_ns = arrived_ns
+        return interval
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A row now and before; ``old`` is ``None`` where it starts from zero."""
+
+    index: int
+    now: JobStatus
+    old: JobStatus | None
+    reset: bool
+
+    @property
+    def grew(self) -> bool:
+        old = self.old.directions if self.old else {}
+        return any(
+            status.io_bytes > (old[name].io_bytes if name in old else 0)
+            for name, status in self.now.directions.items()
+        )
+
+
+def _active(job: JobStatus) -> bool:
+    return any(d.issued or d.io_bytes or d.runtime_ms for d in job.directions.values())
+
+
+def _pair(status: FioStatus, previous: FioStatus | None) -> list[_Pair]:
+    pairs = []
+    for index, now in enumerate(status.jobs):
+        old = None
+        if previous is not None and index < len(previous.jobs):
+            old = previous.jobs[index]
+        reset = old is not None and _active(old) and was_reset(now, old)
+        pairs.append(_Pair(index, now, None if reset else old, reset))
+    return pairs
+
+
+def was_reset(now: JobStatus, old: JobStatus) -> bool:
+    """True if fio zeroed this row's counters in between, as it does when the ramp is over."""
+    if now.job_start is not None and old.job_start and now.job_start != old.job_start:
+        return True
+    if now.has_ramp and _longest_runtime(now) < _longest_runtime(old):
+        return True
+    if now.has_ramp and in_ramp(old) and not in_ramp(now):
+        return True
+    for name, before in old.directions.items():
+        after = now.directions.get(name)
+        if after is None or after.issued < before.issued or after.io_bytes < before.io_bytes:
+            return True
+    return False
+
+
+def in_ramp(job: JobStatus) -> bool:
+    """True while fio still warms up: bytes are counted, latencies are not."""
+    if not job.has_ramp:
+        return False
+    moved = any(d.io_bytes for d in job.directions.values())
+    measured = any(d.completed for d in job.directions.values())
+    if job.measures_latency:
+        return moved and not measured
+    ramp_s = duration_s(job.options.get("ramp_time", "0")) or 0.0
+    return job.elapsed_s is not None and job.elapsed_s <= ramp_s
+
+
+def duration_s(text: str) -> float | None:
+    """A fio duration ("30", "90s", "2m", "500ms", fio(1) "time") in seconds."""
+    digits = text.strip().lower()
+    for suffix, factor in (
+        ("ms", 1e-3), ("us", 1e-6), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("d", 86400.0),
+    ):  # fmt: skip
+        if digits.endswith(suffix):
+            digits = digits[: -len(suffix)]
+            break
+    else:
+        factor = 1.0
+    try:
+        return float(digits) * factor
+    except ValueError:
+        return None
+
+
+def _longest_runtime(job: JobStatus) -> int:
+    return max((d.runtime_ms for d in job.directions.values()), default=0)
+
+
+def _seconds(
+    status: FioStatus,
+    previous: FioStatus | None,
+    pairs: list[_Pair],
+    arrival_s: float,
+    final: bool,
+) -> float | None:
+    grown_runtime = _grown_runtime(pairs)
+    if previous is None:
+        return grown_runtime or None
+    clock = (status.timestamp_ms - previous.timestamp_ms) / 1000
+    if not _plausible(clock, grown_runtime, arrival_s):
+        clock = max(arrival_s, 0.0)
+    fresh = all(pair.old is None for pair in pairs if pair.grew)
+    any_fresh = any(pair.old is None and pair.grew for pair in pairs)
+    if any_fresh and fresh and 0 < grown_runtime < clock:
+        return grown_runtime
+    if final and 0 < grown_runtime < clock:
+        return grown_runtime
+    return clock or None
+
+
+def _grown_runtime(pairs: list[_Pair]) -> float:
+    """The longest growth of a row's runtime, in seconds."""
+    grown = (
+        _longest_runtime(pair.now) - (_longest_runtime(pair.old) if pair.old else 0)
+        for pair in pairs
+    )
+    return max(max(grown, default=0), 0) / 1000
+
+
+def _plausible(clock: float, runtime: float, arrival: float) -> bool:
+    """False if fio's wall clock was set in between: neither runtime nor arrival agree with it."""
+    if clock <= 0:
+        return abs(clock - arrival) < CLOCK_TOLERANCE
+    return any(
+        abs(clock - other) <= max(CLOCK_TOLERANCE, CLOCK_TOLERANCE * clock)
+        for other in (runtime, arrival)
+    )
+
+
+def _interval(pairs: list[_Pair], seconds: float | None, interval_s: float) -> FioInterval:
+    by_direction: dict[str, _Growth] = {}
+    jobs = []
+    for pair in pairs:
+        growths = _row_growth(pair)
+        for name, growth in growths.items():
+            by_direction.setdefault(name, _Growth()).add(growth)
+        jobs.append(_job_interval(pair, growths, seconds))
+    eta = _latest(pair.now.eta_s for pair in pairs)
+    elapsed = _latest(pair.now.elapsed_s for pair in pairs)
+    active = [pair.now for pair in pairs if _active(pair.now)]
+    return FioInterval(
+        seconds=seconds,
+        directions={
+            name: by_direction[name].interval(seconds)
+            for name in DIRECTIONS
+            if name in by_direction
+        },
+        total=_total(by_direction).interval(seconds),
+        jobs=tuple(jobs),
+        iodepth_level=_iodepth(pairs),
+        usr_cpu=_cpu(pairs, "usr_cpu", seconds),
+        sys_cpu=_cpu(pairs, "sys_cpu", seconds),
+        ctx_s=_context_switches(pairs, seconds),
+        elapsed_s=elapsed,
+        eta_s=eta,
+        progress=_progress(elapsed, eta),
+        ramp=any(in_ramp(job) for job in active),
+        reset=any(pair.reset for pair in pairs),
+        partial=(seconds or 0) < PARTIAL_BELOW * interval_s,
+        measures_latency=any(job.measures_latency for job in active),
+        counts_submissions=any(_counts_submissions(job) for job in active),
+    )
+
+
+def _total(by_direction: Mapping[str, _Growth]) -> _Growth:
+    """The sum of the directions; ``mixed`` only where fio reports nothing else
+    (unified_rw_reporting=both prints the same I/Os twice)."""
+    split = [growth for name, growth in by_direction.items() if name != MIXED]
+    total = _Growth()
+    for growth in split or by_direction.values():
+        total.add(growth)
+    return total
+
+
+def _job_interval(
+    pair: _Pair, growths: Mapping[str, _Growth], seconds: float | None
+) -> JobInterval:
+    total = _total(growths).interval(seconds)
+    return JobInterval(
+        pair.index, pair.now.name, pair.now.error, total.iops, total.bw, total.clat_ns
+    )
+
+
+def _row_growth(pair: _Pair) -> dict[str, _Growth]:
+    growths = {}
+    for name, now in pair.now.directions.items():
+        if not (now.issued or now.io_bytes):
+            continue
+        old = pair.old.directions.get(name) if pair.old else None
+        growth = _Growth(
+            ios=max(0, completions(pair.now, now) - (completions(pair.now, old) if old else 0)),
+            bytes=now.io_bytes - (old.io_bytes if old else 0),
+            slat=_grown_sum(now.slat, old.slat if old else None),
+            clat=_grown_sum(now.clat, old.clat if old else None),
+            lat=_grown_sum(now.lat, old.lat if old else None),
+            bins_of=now.bins_of,
+        )
+        growth.bins = _grown_bins(now, old)
+        growths[name] = growth
+    return growths
+
+
+def _grown_bins(now: DirectionStatus, old: DirectionStatus | None) -> dict[int, int]:
+    if not now.bins:
+        return {}
+    return histogram.subtract(now.bins, (old.bins if old else None) or {}) or {}
+
+
+def completions(job: JobStatus, direction: DirectionStatus) -> int:
+    """Completed I/Os of one direction. Without latency samples (gtod_reduce, ramp) they follow
+    from the completed bytes if all I/Os have one size; only else are submissions counted."""
+    if job.measures_latency and direction.completed:
+        return direction.completed
+    if job.block_size:
+        return direction.io_bytes // job.block_size
+    return direction.issued
+
+
+def _counts_submissions(job: JobStatus) -> bool:
+    return not job.block_size and not (
+        job.measures_latency and any(d.completed for d in job.directions.values())
+    )
+
+
+def _grown_sum(now: LatencySum | None, old: LatencySum | None) -> LatencySum | None:
+    if now is None:
+        return None
+    if old is None:
+        return now if now.count else None
+    count = now.count - old.count
+    if count <= 0:
+        return None
+    mean = (now.mean_ns * now.count - old.mean_ns * old.count) / count
+    return LatencySum(mean, count) if mean >= 0 else None
+
+
+def _joined(left: LatencySum | None, right: LatencySum | None) -> LatencySum | None:
+    if left is None or right is None:
+        return left or right
+    count = left.count + right.count
+    if not count:
+        return None
+    return LatencySum((left.mean_ns * left.count + right.mean_ns * right.count) / count, count)
+
+
+def _mean(total: LatencySum | None) -> float | None:
+    return total.mean_ns if total and total.count else None
+
+
+def _iodepth(pairs: Iterable[_Pair]) -> dict[str, float]:
+    """fio prints cumulative percentages, at least 0.1 where not zero: an estimate."""
+    counts: dict[str, float] = {}
+    for pair in pairs:
+        for job, sign in ((pair.now, 1), (pair.old, -1)):
+            issued = sum(d.issued for d in job.directions.values()) if job else 0
+            for depth, percent in job.iodepth_level.items() if job else ():
+                counts[depth] = counts.get(depth, 0.0) + sign * percent * issued / 100
+    positive = {depth: max(0.0, count) for depth, count in counts.items()}
+    total = sum(positive.values())
+    if total <= 0:
+        return {}
+    return {depth: 100 * count / total for depth, count in positive.items()}
+
+
+def _cpu(pairs: Iterable[_Pair], which: str, seconds: float | None) -> float | None:
+    if not seconds:
+        return None
+    used_ms = 0.0
+    for pair in pairs:
+        for job, sign in ((pair.now, 1), (pair.old, -1)):
+            if job is not None:
+                used_ms += sign * getattr(job, which) / 100 * job.job_runtime_ms
+    return max(0.0, used_ms) / (seconds * 10)
+
+
+def _context_switches(pairs: Iterable[_Pair], seconds: float | None) -> float | None:
+    if not seconds:
+        return None
+    grown = sum(pair.now.ctx - (pair.old.ctx if pair.old else 0) for pair in pairs)
+    return max(0, grown) / seconds
+
+
+def _latest(values: Iterable[int | None]) -> int | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+def _progress(elapsed: int | None, eta: int | None) -> float | None:
+    if elapsed is None or eta is None or elapsed + eta <= 0:
+        return None
+    return elapsed / (elapsed + eta)

@@ -1,0 +1,176 @@
+"""Frames: what happened between two raw samples, in rates.
+
+``FrameBuilder`` is a pure fold over raw samples: the same samples give the same frames, live
+or replayed. The kernel's rates are over the monotonic clock, fio's over fio's own clock; their
+distance is kept as ``skew_ms``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from iopstui.model import rates
+from iopstui.model.fio_interval import FioInterval, FioIntervals
+from iopstui.model.samples import KernelSample, RawSample
+
+RAMP = "RAMP"
+PARTIAL = "PARTIAL"
+LATE = "LATE"
+RESET = "RESET"
+NO_FIO = "NO_FIO"
+NO_LATENCY = "NO_LATENCY"
+FINAL = "FINAL"
+SUBMITTED = "SUBMITTED"
+
+
+@dataclass(frozen=True, slots=True)
+class CpuFrame:
+    """One CPU's second. Counts are per second; ``irq_s`` is the target device's own interrupts,
+    ``None`` where the device has none; ``ipi_s`` function-call interrupts.
+    """
+
+    load: rates.CpuLoad | None
+    block_s: float | None
+    irq_s: float | None
+    ipi_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One interval of the session.
+
+    ``t`` is seconds since the first raw sample (monotonic). ``seconds`` is the kernel
+    interval. ``fio`` is ``None`` when no document arrived; ``fio_age_s`` says how old fio's
+    last one is then. ``skew_ms`` is kernel sampling time minus fio's timestamp. ``flags`` are
+    the quality flags of this module.
+    """
+
+    seq: int
+    step: int
+    t: float
+    wall_ms: float
+    seconds: float | None
+    flags: frozenset[str]
+    fio: FioInterval | None
+    fio_age_s: float | None
+    skew_ms: float | None
+    disks: Mapping[str, rates.DiskRates] = field(default_factory=dict)
+    cpus: Mapping[int, CpuFrame] = field(default_factory=dict)
+    irqs: Mapping[int, Mapping[int, float]] = field(default_factory=dict)
+    own_cpu: float | None = None
+
+
+class FrameBuilder:
+    """Folds raw samples into frames. The first sample is a baseline and gives no kernel rates."""
+
+    def __init__(self) -> None:
+        self._origin_ns: int | None = None
+        self._kernel: KernelSample | None = None
+        self._fio = FioIntervals()
+        self._fio_arrived_ns: int | None = None
+        self._step = 0
+
+    def feed(self, raw: RawSample) -> Frame:
+        """The frame that this sample ends."""
+        if self._origin_ns is None:
+            self._origin_ns = raw.arrived_ns
+        if raw.step != self._step:
+            self._step = raw.step
+            self._fio = FioIntervals()
+            self._fio_arrived_ns = None
+        flags: set[str] = set()
+        fio = self._fio_interval(raw, flags)
+        previous, self._kernel = self._kernel, raw.kernel or self._kernel
+        seconds, disks, cpus, irqs = _kernel_rates(raw.kernel, previous)
+        return Frame(
+            seq=raw.seq,
+            step=raw.step,
+            t=(raw.arrived_ns - self._origin_ns) / 1e9,
+            wall_ms=raw.wall_ms,
+            seconds=seconds,
+            flags=frozenset(flags),
+            fio=fio,
+            fio_age_s=self._fio_age(raw),
+            skew_ms=_skew(raw),
+            disks=disks,
+            cpus=cpus,
+            irqs=irqs,
+        )
+
+    def _fio_interval(self, raw: RawSample, flags: set[str]) -> FioInterval | None:
+        if raw.fio is None:
+            flags.add(LATE if raw.step and self._fio_arrived_ns is not None else NO_FIO)
+            return None
+        interval = self._fio.feed(raw.fio, raw.arrived_ns, raw.interval_s, raw.final)
+        self._fio_arrived_ns = raw.arrived_ns
+        if interval is None:
+            flags.add(NO_FIO)
+            return None
+        for name, present in (
+            (RAMP, interval.ramp),
+            (RESET, interval.reset),
+            (PARTIAL, interval.partial),
+            (FINAL, raw.final),
+            (NO_LATENCY, not interval.measures_latency),
+            (SUBMITTED, interval.counts_submissions),
+        ):
+            if present:
+                flags.add(name)
+        return interval
+
+    def _fio_age(self, raw: RawSample) -> float | None:
+        if not raw.step or self._fio_arrived_ns is None:
+            return None
+        return (raw.arrived_ns - self._fio_arrived_ns) / 1e9
+
+
+def _skew(raw: RawSample) -> float | None:
+    if raw.fio is None or raw.kernel is None:
+        return None
+    return raw.kernel.wall_ms - raw.fio.timestamp_ms
+
+
+def _kernel_rates(
+    current: KernelSample | None, previous: KernelSample | None
+) -> tuple[
+    float | None, dict[str, rates.DiskRates], dict[int, CpuFrame], dict[int, dict[int, float]]
+]:
+    if current is None or previous is None:
+        return None, {}, {}, {}
+    seconds = (current.monotonic_ns - previous.monotonic_ns) / 1e9
+    if seconds <= 0:
+        return None, {}, {}, {}
+    disks = {}
+    for name, counters in current.disks.items():
+        if name in previous.disks:
+            rate = rates.disk_rates(counters, previous.disks[name], seconds)
+            if rate is not None:
+                disks[name] = rate
+    irqs = {
+        irq: rates.per_second(counts, previous.irqs.get(irq), seconds)
+        for irq, counts in current.irqs.items()
+        if irq in previous.irqs
+    }
+    return seconds, disks, _cpu_frames(current, previous, seconds, irqs), irqs
+
+
+def _cpu_frames(
+    current: KernelSample,
+    previous: KernelSample,
+    seconds: float,
+    irqs: Mapping[int, Mapping[int, float]],
+) -> dict[int, CpuFrame]:
+    block = rates.per_second(current.softirq_block, previous.softirq_block, seconds)
+    ipi = rates.per_second(current.ipi, previous.ipi, seconds)
+    frames = {}
+    for cpu, times in current.cpus.items():
+        before = previous.cpus.get(cpu)
+        own = [counts[cpu] for counts in irqs.values() if cpu in counts]
+        frames[cpu] = CpuFrame(
+            load=rates.cpu_load(times, before) if before else None,
+            block_s=block.get(cpu),
+            irq_s=sum(own) if own else None,
+            ipi_s=ipi.get(cpu),
+        )
+    return frames

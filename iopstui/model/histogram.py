@@ -1,0 +1,100 @@
+"""fio's latency histogram: subtraction, merging, percentiles, error bounds.
+
+fio (stat.h, FIO_IO_U_PLAT_*) counts latencies in buckets: exact up to 127 ns, then 64 buckets
+for every power of two. json+ prints each non-empty bucket under its midpoint in nanoseconds.
+Bins are cumulative, so two documents subtract to the interval's own histogram, and bins of
+several jobs or hosts add exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+Bins = Mapping[int, int]
+
+BUCKET_BITS = 6
+EXACT_BELOW = 1 << (BUCKET_BITS + 1)
+
+PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99)
+MAX_RELATIVE_ERROR = 1 / EXACT_BELOW
+
+
+def bucket_key(latency_ns: int) -> int:
+    """The key (midpoint, ns) of the bucket that fio counts this latency in."""
+    if latency_ns < 0:
+        raise ValueError(f"a latency can't be negative: {latency_ns}")
+    if latency_ns < EXACT_BELOW:
+        return latency_ns
+    shift = latency_ns.bit_length() - 1 - BUCKET_BITS
+    return ((latency_ns >> shift) << shift) + (1 << (shift - 1))
+
+
+def bucket_bounds(key: int) -> tuple[int, int]:
+    """The lowest and the highest latency (ns, both inclusive) counted under this key."""
+    if key < EXACT_BELOW:
+        return key, key
+    shift = key.bit_length() - 1 - BUCKET_BITS
+    low = (key >> shift) << shift
+    return low, low + (1 << shift) - 1
+
+
+def subtract(current: Bins, previous: Bins) -> dict[int, int] | None:
+    """What was counted between two cumulative histograms.
+
+    ``None`` if the counters were reset in between. fio copies its counters without stopping
+    the jobs, so a single bucket may lag; a negative one beside a growing total is left out.
+    """
+    difference: dict[int, int] = {}
+    lost = 0
+    for key, count in current.items():
+        grown = count - previous.get(key, 0)
+        if grown > 0:
+            difference[key] = grown
+        elif grown < 0:
+            lost -= grown
+    lost += sum(count for key, count in previous.items() if key not in current)
+    if lost > sum(difference.values()):
+        return None
+    return difference
+
+
+def merge(parts: Iterable[Bins]) -> dict[int, int]:
+    """The sum of several histograms."""
+    total: dict[int, int] = {}
+    for part in parts:
+        for key, count in part.items():
+            total[key] = total.get(key, 0) + count
+    return total
+
+
+def percentiles(bins: Bins, wanted: Iterable[float] = PERCENTILES) -> dict[float, int]:
+    """Nearest-rank percentiles in ns, by fio's own rule (stat.c, calc_clat_percentiles).
+
+    The answer is the key of the first bucket whose cumulative count reaches p/100 of the
+    total, so it is within 1/128 of the true sample. Empty bins give an empty dict.
+    """
+    total = sum(bins.values())
+    if total <= 0:
+        return {}
+    ranked = sorted(wanted)
+    found: dict[float, int] = {}
+    cumulative = 0
+    position = 0
+    for key in sorted(bins):
+        cumulative += bins[key]
+        while position < len(ranked) and cumulative >= ranked[position] / 100.0 * total:
+            found[ranked[position]] = key
+            position += 1
+        if position == len(ranked):
+            break
+    return found
+
+
+def maximum(bins: Bins) -> int | None:
+    """The highest non-empty bucket's key (ns), or ``None`` if there is none."""
+    return max((key for key, count in bins.items() if count > 0), default=None)
+
+
+def percentile_name(p: float) -> str:
+    """50.0 -> "p50", 99.9 -> "p99.9"."""
+    return f"p{p:g}"

@@ -1,0 +1,178 @@
+"""Differences of counters. A reset or a gap gives ``None``, never a number that looks real."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from iopstui.model.samples import CpuTimes, DiskCounters
+
+SECTOR = 512
+MIB = 1 << 20
+WRAP_32 = 1 << 32
+
+
+def delta(current: int | None, previous: int | None) -> int | None:
+    """Growth of a counter; ``None`` if either side is missing or it went backwards."""
+    if current is None or previous is None or current < previous:
+        return None
+    return current - previous
+
+
+def delta_ms(current: int | None, previous: int | None) -> int | None:
+    """Growth of a diskstats time (ms), which the kernel prints with 32 bits: it may wrap.
+
+    A step backwards is a wrap only if it is a short way through the top of the range;
+    anything else is a reset.
+    """
+    if current is None or previous is None:
+        return None
+    if current >= previous:
+        return current - previous
+    wrapped = current + WRAP_32 - previous
+    return wrapped if wrapped < WRAP_32 // 4 else None
+
+
+def ratio(part: float | None, whole: float | None) -> float | None:
+    """part / whole, or ``None`` where there is nothing to divide by."""
+    if part is None or not whole:
+        return None
+    return part / whole
+
+
+@dataclass(frozen=True, slots=True)
+class DiskRates:
+    """One device over one interval, in iostat's terms (man iostat, sysstat).
+
+    Requests and merges are per second, throughput in bytes per second, awaits in ms, sizes in
+    bytes, ``util`` in percent; ``in_flight`` is the counter at the end of the interval.
+    ``reads``, ``writes`` ... are the interval's plain counts. An await with no completed
+    request is ``None``.
+    """
+
+    seconds: float
+    reads: int | None
+    writes: int | None
+    discards: int | None
+    r_s: float | None
+    w_s: float | None
+    d_s: float | None
+    f_s: float | None
+    r_bytes_s: float | None
+    w_bytes_s: float | None
+    d_bytes_s: float | None
+    rrqm_s: float | None
+    wrqm_s: float | None
+    drqm_s: float | None
+    r_await: float | None
+    w_await: float | None
+    d_await: float | None
+    f_await: float | None
+    rareq_size: float | None
+    wareq_size: float | None
+    dareq_size: float | None
+    aqu_sz: float | None
+    util: float | None
+    in_flight: int | None
+
+
+def disk_rates(current: DiskCounters, previous: DiskCounters, seconds: float) -> DiskRates | None:
+    """Rates of one device; ``None`` without a positive interval or for another device number."""
+    same = (current.major, current.minor) == (previous.major, previous.minor)
+    if seconds <= 0 or not same:
+        return None
+    reads = delta(current.reads, previous.reads)
+    writes = delta(current.writes, previous.writes)
+    discards = delta(current.discards, previous.discards)
+    flushes = delta(current.flushes, previous.flushes)
+    read_bytes = _bytes(delta(current.read_sectors, previous.read_sectors))
+    write_bytes = _bytes(delta(current.write_sectors, previous.write_sectors))
+    discard_bytes = _bytes(delta(current.discard_sectors, previous.discard_sectors))
+    io_ms = delta_ms(current.io_ms, previous.io_ms)
+    util = ratio(io_ms, seconds * 10)
+    return DiskRates(
+        seconds=seconds,
+        reads=reads,
+        writes=writes,
+        discards=discards,
+        r_s=ratio(reads, seconds),
+        w_s=ratio(writes, seconds),
+        d_s=ratio(discards, seconds),
+        f_s=ratio(flushes, seconds),
+        r_bytes_s=ratio(read_bytes, seconds),
+        w_bytes_s=ratio(write_bytes, seconds),
+        d_bytes_s=ratio(discard_bytes, seconds),
+        rrqm_s=ratio(delta(current.read_merges, previous.read_merges), seconds),
+        wrqm_s=ratio(delta(current.write_merges, previous.write_merges), seconds),
+        drqm_s=ratio(delta(current.discard_merges, previous.discard_merges), seconds),
+        r_await=ratio(delta_ms(current.read_ms, previous.read_ms), reads),
+        w_await=ratio(delta_ms(current.write_ms, previous.write_ms), writes),
+        d_await=ratio(delta_ms(current.discard_ms, previous.discard_ms), discards),
+        f_await=ratio(delta_ms(current.flush_ms, previous.flush_ms), flushes),
+        rareq_size=ratio(read_bytes, reads),
+        wareq_size=ratio(write_bytes, writes),
+        dareq_size=ratio(discard_bytes, discards),
+        aqu_sz=ratio(delta_ms(current.weighted_ms, previous.weighted_ms), seconds * 1000),
+        util=None if util is None else min(util, 100.0),
+        in_flight=current.in_flight,
+    )
+
+
+def _bytes(sectors: int | None) -> int | None:
+    return None if sectors is None else sectors * SECTOR
+
+
+@dataclass(frozen=True, slots=True)
+class CpuLoad:
+    """Where one CPU's time went, in percent of the interval's ticks (/proc/stat)."""
+
+    usr: float
+    sys: float
+    iowait: float
+    irq: float
+    soft: float
+    idle: float
+    steal: float
+
+
+def cpu_load(current: CpuTimes, previous: CpuTimes) -> CpuLoad | None:
+    """Load of one CPU; ``None`` if no tick passed or it was reset (CPU off- and online).
+
+    iowait (and idle with it) may step back a little by design (proc(5)); it counts as 0 then.
+    """
+    usr = current.user + current.nice - previous.user - previous.nice
+    system = current.system - previous.system
+    irq = current.irq - previous.irq
+    soft = current.softirq - previous.softirq
+    steal = current.steal - previous.steal
+    if min(usr, system, irq, soft, steal) < 0:
+        return None
+    iowait = max(0, current.iowait - previous.iowait)
+    idle = max(0, current.idle - previous.idle)
+    total = usr + system + irq + soft + steal + iowait + idle
+    if total <= 0:
+        return None
+    scale = 100.0 / total
+    return CpuLoad(
+        usr=usr * scale,
+        sys=system * scale,
+        iowait=iowait * scale,
+        irq=irq * scale,
+        soft=soft * scale,
+        idle=idle * scale,
+        steal=steal * scale,
+    )
+
+
+def per_second(
+    current: Mapping[int, int] | None, previous: Mapping[int, int] | None, seconds: float
+) -> dict[int, float]:
+    """Rates of a per-CPU counter, for the CPUs that both sides have and that did not reset."""
+    if current is None or previous is None or seconds <= 0:
+        return {}
+    rates: dict[int, float] = {}
+    for cpu, count in current.items():
+        grown = delta(count, previous.get(cpu))
+        if grown is not None:
+            rates[cpu] = grown / seconds
+    return rates

@@ -1,0 +1,174 @@
+"""Raw samples: counters exactly as the kernel and fio gave them.
+
+Nothing here is a rate. Two of these make a frame (model/frame.py), so a recording of raw
+samples can be replayed through corrected formulas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+READ, WRITE, TRIM, MIXED = "read", "write", "trim", "mixed"
+DIRECTIONS = (READ, WRITE, TRIM, MIXED)
+
+
+@dataclass(frozen=True, slots=True)
+class DiskCounters:
+    """One row of /proc/diskstats (Documentation/admin-guide/iostats.rst).
+
+    Sectors are 512 bytes, times are milliseconds. The discard fields are ``None`` before
+    Linux 4.18, the flush fields before 5.5. A 2.6-style partition row has only four counters;
+    what it lacks is ``None``.
+    """
+
+    name: str
+    major: int
+    minor: int
+    reads: int
+    read_merges: int | None
+    read_sectors: int
+    read_ms: int | None
+    writes: int
+    write_merges: int | None
+    write_sectors: int
+    write_ms: int | None
+    in_flight: int | None
+    io_ms: int | None
+    weighted_ms: int | None
+    discards: int | None = None
+    discard_merges: int | None = None
+    discard_sectors: int | None = None
+    discard_ms: int | None = None
+    flushes: int | None = None
+    flush_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CpuTimes:
+    """One cpuN line of /proc/stat, in clock ticks since boot (man 5 proc).
+
+    ``user`` and ``nice`` contain guest time, as the kernel counts it.
+    """
+
+    user: int
+    nice: int
+    system: int
+    idle: int
+    iowait: int
+    irq: int
+    softirq: int
+    steal: int
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSample:
+    """What the kernel counted at one moment.
+
+    ``monotonic_ns`` is CLOCK_MONOTONIC, ``wall_ms`` the wall clock (ms since the epoch), both
+    at the middle of the reading; ``took_ns`` is how long the reading took. CPU keys are the
+    kernel's CPU numbers. ``irqs`` maps an IRQ number to its count per CPU. ``ipi`` is the CAL
+    line of /proc/interrupts (function-call interrupts); ``None`` where the architecture has
+    none. A disk that has no diskstats row is absent from ``disks``.
+    """
+
+    monotonic_ns: int
+    wall_ms: float
+    took_ns: int
+    disks: Mapping[str, DiskCounters]
+    cpus: Mapping[int, CpuTimes]
+    softirq_block: Mapping[int, int]
+    irqs: Mapping[int, Mapping[int, int]]
+    ipi: Mapping[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class LatencySum:
+    """A cumulative mean (nanoseconds) and the number of samples in it (fio's mean and N)."""
+
+    mean_ns: float
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class DirectionStatus:
+    """One data direction of one fio row, cumulative since the job began (or its ramp ended).
+
+    ``issued`` counts submissions (fio's total_ios); ``completed`` completions with a latency
+    sample (N, or the sum of the bins before fio 3.19), ``None`` where fio took no latencies.
+    ``bins`` maps a bucket's midpoint in ns to its count; ``None`` when fio gave no histogram.
+    ``bins_of`` says which latency the bins describe: "clat" or "lat".
+    ``iops`` and ``bw_bytes`` are fio's own averages over the whole run.
+    """
+
+    issued: int
+    completed: int | None
+    io_bytes: int
+    runtime_ms: int
+    slat: LatencySum | None
+    clat: LatencySum | None
+    lat: LatencySum | None
+    bins: Mapping[int, int] | None
+    bins_of: str
+    iops: float
+    bw_bytes: float
+    percentiles: Mapping[str, int] = field(default_factory=dict)
+    lat_max_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatus:
+    """One row of fio's ``jobs`` array. Rows have no unique name: their index is their key.
+
+    ``usr_cpu`` and ``sys_cpu`` are percent of ``job_runtime_ms`` (which is summed over the
+    members of a group). ``job_start`` is ms since the epoch, ``None`` before fio 3.36.
+    ``block_size`` is set when every I/O of the job has this size (bytes). ``has_ramp``: the
+    job has a ramp_time, so its counters will be reset once. ``measures_latency`` is False
+    with gtod_reduce or when clat and lat are both disabled.
+    """
+
+    name: str
+    group: int
+    error: int
+    elapsed_s: int | None
+    eta_s: int | None
+    job_start: int | None
+    job_runtime_ms: int
+    usr_cpu: float
+    sys_cpu: float
+    ctx: int
+    iodepth_level: Mapping[str, float]
+    directions: Mapping[str, DirectionStatus]
+    options: Mapping[str, str]
+    block_size: int | None
+    has_ramp: bool
+    measures_latency: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FioStatus:
+    """One whole status document of fio; ``timestamp_ms`` is fio's wall clock when it was made."""
+
+    version: str
+    timestamp_ms: int
+    jobs: tuple[JobStatus, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RawSample:
+    """One tick: the kernel's counters and, if a document made the tick, fio's.
+
+    ``arrived_ns`` is CLOCK_MONOTONIC when the tick was noticed. ``kernel`` is ``None`` when
+    several documents were found at once (a stopped iopstui): only the last gets a reading.
+    ``final`` marks fio's last document. ``step`` numbers the fio runs of a session: counters
+    are never subtracted across two of them; 0 = no run.
+    """
+
+    seq: int
+    arrived_ns: int
+    wall_ms: float
+    kernel: KernelSample | None
+    fio: FioStatus | None
+    final: bool
+    step: int
+    interval_s: float = 1.0

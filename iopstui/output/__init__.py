@@ -1,0 +1,1 @@
+"""The session's events as text: table, JSON lines, CSV."""

@@ -1,0 +1,1 @@
+"""What happens over time: runs, sampling, events. No drawing."""

@@ -1,0 +1,89 @@
+"""The one stream of a session. Screen, headless printer and report are sinks of it.
+
+Every event carries ``t``: seconds since the session's first sample (monotonic clock).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from iopstui.model.frame import Frame
+
+
+@dataclass(frozen=True, slots=True)
+class StepStarted:
+    """A fio run begins. ``command`` is the exact argument list; ``title`` a short description
+    such as "randread 4k  QD 32 × 2 jobs". ``phase`` is "layout" or "run".
+    """
+
+    t: float
+    step: int
+    job: str
+    title: str
+    command: tuple[str, ...]
+    read_only: bool
+    phase: str = "run"
+    fio_version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Work before the first frame of a step (laying out the scratch file). Sizes in bytes."""
+
+    t: float
+    step: int
+    what: str
+    done: int
+    total: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FrameReady:
+    """One more interval was measured."""
+
+    t: float
+    frame: Frame
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment worth a line on every chart."""
+
+    t: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something the user should know. ``level`` is "info", "warning" or "error"."""
+
+    t: float
+    level: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepFinished:
+    """A fio run ended. ``summary`` holds fio's own final figures (output/summary.py makes a
+    table of it); ``error`` says in one sentence why it failed, or is empty.
+    """
+
+    t: float
+    step: int
+    exit_code: int
+    error: str
+    interrupted: bool
+    summary: Mapping[str, object] = field(default_factory=dict)
+    fio_log: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The session is over; nothing follows."""
+
+    t: float
+    exit_code: int
+
+
+Event = StepStarted | Progress | FrameReady | Mark | Notice | StepFinished | Ended

@@ -1,0 +1,1 @@
+"""Thin readers: parse_x(text) is pure, read_x(roots) reads."""

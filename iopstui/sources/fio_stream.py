@@ -1,0 +1,298 @@
+"""fio's JSON stream: bytes -> whole documents -> ``FioStatus``.
+
+The writer is fio with ``--output-format=json+ --status-interval``. Its documents are glued
+together, may be cut anywhere, and messages of fio and its jobs stand before, between, behind
+and even inside them (fio issues #731, #1685).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from iopstui.model.fio_interval import duration_s
+from iopstui.model.samples import (
+    DIRECTIONS,
+    DirectionStatus,
+    FioStatus,
+    JobStatus,
+    LatencySum,
+)
+
+MAX_DOCUMENT_BYTES = 64 << 20
+ETA_UNKNOWN_FROM = 0x7FFFFFFF
+_INTRUDER = re.compile(r"\s*fio: [^\n]*\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One whole document of fio, decoded. ``size`` is its length in bytes."""
+
+    data: Mapping[str, Any]
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line between the documents: what fio or one of its jobs had to say."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A document that could not be read even after intruding messages were taken out."""
+
+    size: int
+
+
+Item = Document | LogLine | Broken
+
+
+class Framer:
+    """Cuts fio's output into documents and messages, however the bytes arrive.
+
+    Only a document's outer braces stand alone in the first column, so lines are enough.
+    Memory is bounded: an endless document is given up after ``MAX_DOCUMENT_BYTES``.
+    """
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._lines: list[bytes] | None = None
+        self._size = 0
+
+    def feed(self, data: bytes) -> Iterator[Item]:
+        """All documents and messages that ``data`` completes."""
+        lines = (self._rest + data).split(b"\n")
+        self._rest = lines.pop()
+        for line in lines:
+            yield from self._line(line)
+        if len(self._rest) > MAX_DOCUMENT_BYTES:
+            yield Broken(len(self._rest))
+            self._rest = b""
+
+    def close(self) -> Iterator[Item]:
+        """What is left at the end of the stream: a last line without newline, a torn document."""
+        rest, self._rest = self._rest, b""
+        if rest:
+            yield from self._line(rest)
+        if self._lines is not None:
+            yield Broken(self._size)
+            self._lines = None
+
+    def _line(self, line: bytes) -> Iterator[Item]:
+        bare = line.rstrip(b"\r")
+        if bare == b"{":
+            if self._lines is not None:
+                yield Broken(self._size)
+            self._lines, self._size = [line], len(line)
+        elif self._lines is None:
+            text = bare.decode("utf-8", "replace").strip()
+            if text:
+                yield LogLine(text)
+        else:
+            yield from self._inside(line, bare)
+
+    def _inside(self, line: bytes, bare: bytes) -> Iterator[Item]:
+        assert self._lines is not None
+        self._lines.append(line)
+        self._size += len(line) + 1
+        if bare == b"}":
+            text = b"\n".join(self._lines).decode("utf-8", "replace")
+            self._lines = None
+            yield from decode(text, self._size)
+        elif self._size > MAX_DOCUMENT_BYTES:
+            self._lines = None
+            yield Broken(self._size)
+
+
+def decode(text: str, size: int) -> Iterator[Item]:
+    """The document in ``text``, and the messages that had got into it."""
+    data = _loads(text)
+    if data is None:
+        intruders = [match.group().strip() for match in _INTRUDER.finditer(text)]
+        data = _loads(_INTRUDER.sub("", text))
+        for message in intruders:
+            yield LogLine(message)
+    yield Broken(size) if data is None else Document(data, size)
+
+
+def _loads(text: str) -> dict[str, Any] | None:
+    # strict=False: fio writes tabs and control characters of job names as they are
+    try:
+        data = json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return None
+    return data if isinstance(data, dict) else None
+
+
+def parse_status(data: Mapping[str, Any]) -> FioStatus | None:
+    """A decoded document as ``FioStatus``; ``None`` if it is not a fio status at all."""
+    rows = data.get("jobs")
+    if not isinstance(rows, list):
+        return None
+    timestamp = _int(data.get("timestamp_ms")) or 1000 * _int(data.get("timestamp"))
+    common = _options(data.get("global options"))
+    return FioStatus(
+        version=str(data.get("fio version", "")),
+        timestamp_ms=timestamp,
+        jobs=tuple(_job(row, common) for row in rows if isinstance(row, Mapping)),
+    )
+
+
+def _job(row: Mapping[str, Any], common: Mapping[str, str]) -> JobStatus:
+    options = {**common, **_options(row.get("job options"))}
+    directions = {
+        name: _direction(row[name]) for name in DIRECTIONS if isinstance(row.get(name), Mapping)
+    }
+    longest = max((d.runtime_ms for d in directions.values()), default=0)
+    return JobStatus(
+        name=str(row.get("jobname", "")),
+        group=_int(row.get("groupid")),
+        error=_int(row.get("error")),
+        elapsed_s=_int(row["elapsed"]) if "elapsed" in row else None,
+        eta_s=_eta(row, options),
+        job_start=_int(row["job_start"]) if "job_start" in row else None,
+        job_runtime_ms=_int(row.get("job_runtime")) or longest,
+        usr_cpu=_float(row.get("usr_cpu")),
+        sys_cpu=_float(row.get("sys_cpu")),
+        ctx=_int(row.get("ctx")),
+        iodepth_level=_percentages(row.get("iodepth_level")),
+        directions=directions,
+        options=options,
+        block_size=fixed_block_size(options),
+        has_ramp=bool(duration_s(options.get("ramp_time", "0"))),
+        measures_latency=_measures_latency(options),
+    )
+
+
+def _direction(row: Mapping[str, Any]) -> DirectionStatus:
+    bins, bins_of = _bins(row)
+    counted = sum(bins.values()) if bins else None
+    sums = {name: _latency_sum(row.get(f"{name}_ns"), counted) for name in ("slat", "clat", "lat")}
+    counts = [s.count for name, s in sums.items() if s is not None and name != "slat"]
+    clat = row.get("clat_ns") if isinstance(row.get("clat_ns"), Mapping) else {}
+    source = row.get("lat_ns") if bins_of == "lat" else clat
+    return DirectionStatus(
+        issued=_int(row.get("total_ios")),
+        completed=max(counts) if counts else counted,
+        io_bytes=_int(row["io_bytes"]) if "io_bytes" in row else 1024 * _int(row.get("io_kbytes")),
+        runtime_ms=_int(row.get("runtime")),
+        slat=sums["slat"],
+        clat=sums["clat"],
+        lat=sums["lat"],
+        bins=bins,
+        bins_of=bins_of,
+        iops=_float(row.get("iops")),
+        bw_bytes=_float(row["bw_bytes"]) if "bw_bytes" in row else 1024 * _float(row.get("bw")),
+        percentiles=_percentile_list(source),
+        lat_max_ns=_int(source.get("max")) if isinstance(source, Mapping) else None,
+    )
+
+
+def _bins(row: Mapping[str, Any]) -> tuple[dict[int, int] | None, str]:
+    """The histogram and what it is of: clat where there is one, else lat (``None`` if neither)."""
+    for kind in ("clat", "lat"):
+        block = row.get(f"{kind}_ns")
+        raw = block.get("bins") if isinstance(block, Mapping) else None
+        if isinstance(raw, Mapping) and raw:
+            bins = {_int(key): _int(count) for key, count in raw.items()}
+            return {key: count for key, count in bins.items() if count > 0}, kind
+    return None, "clat"
+
+
+def _latency_sum(block: object, counted: int | None) -> LatencySum | None:
+    """fio's mean with its N; before 3.19 there is no N and the bins are counted instead."""
+    if not isinstance(block, Mapping):
+        return None
+    count = _int(block["N"]) if "N" in block else counted
+    mean = _float(block.get("mean"))
+    if count is None or (count > 0 and mean == 0.0 and not _int(block.get("max"))):
+        return None
+    return LatencySum(mean, count)
+
+
+def _percentile_list(block: object) -> dict[str, int]:
+    raw = block.get("percentile") if isinstance(block, Mapping) else None
+    if not isinstance(raw, Mapping):
+        return {}
+    return {f"p{_float(key):g}": _int(value) for key, value in raw.items() if _float(key)}
+
+
+def _measures_latency(options: Mapping[str, str]) -> bool:
+    if flag(options, "gtod_reduce"):
+        return False
+    return not (flag(options, "disable_clat") and flag(options, "disable_lat"))
+
+
+def flag(options: Mapping[str, str], name: str) -> bool:
+    """A fio boolean option: present without a value means 1 (fio(1), "bool")."""
+    value = options.get(name)
+    return value is not None and value.strip() not in ("0", "false", "no")
+
+
+def fixed_block_size(options: Mapping[str, str]) -> int | None:
+    """The size in bytes of every I/O of a job, or ``None`` if sizes vary (fio(1), "bs")."""
+    varying = ("bsrange", "blocksize_range", "bssplit", "bs_unaligned", "blocksize_unaligned")
+    if any(name in options for name in varying):
+        return None
+    text = options.get("bs", options.get("blocksize", "4k"))
+    sizes = {size_bytes(part, options) for part in re.split("[,/]", text) if part}
+    return sizes.pop() if len(sizes) == 1 else None
+
+
+_UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
+
+
+def size_bytes(text: str, options: Mapping[str, str] | None = None) -> int | None:
+    """A fio size ("4k", "1MiB", "200g") in bytes; ``None`` for percentages and nonsense.
+
+    As fio does by default (kb_base=1024), k and kB mean 1024 bytes, and so does KiB.
+    """
+    match = re.fullmatch(r"(\d+)([kmgtp]?)(i?b)?", text.strip().lower())
+    if match is None:
+        return None
+    base = 1000 if (options or {}).get("kb_base") == "1000" and match[3] != "ib" else 1024
+    return int(match[1]) * base ** _UNITS[match[2]]
+
+
+def _eta(row: Mapping[str, Any], options: Mapping[str, str]) -> int | None:
+    """Seconds left as fio says; ``None`` for its placeholders (2**31-1 and absurd values)."""
+    eta = _int(row.get("eta"), -1)
+    if eta < 0 or eta >= ETA_UNKNOWN_FROM:
+        return None
+    planned = duration_s(options.get("runtime", "")) or 0.0
+    ramp = duration_s(options.get("ramp_time", "")) or 0.0
+    if planned and "stonewall" not in options and eta > 10 * (planned + ramp) + 60:
+        return None
+    return eta
+
+
+def _options(raw: object) -> dict[str, str]:
+    if not isinstance(raw, Mapping):
+        return {}
+    return {str(key): str(value) for key, value in raw.items()}
+
+
+def _percentages(raw: object) -> dict[str, float]:
+    if not isinstance(raw, Mapping):
+        return {}
+    return {str(key): _float(value) for key, value in raw.items()}
+
+
+def _int(value: object, default: int = 0) -> int:
+    try:
+        return int(value)  # type: ignore[call-overload, no-any-return]
+    except (TypeError, ValueError, OverflowError):
+        return default
+
+
+def _float(value: object) -> float:
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return 0.0
+    return number if number == number and abs(number) != float("inf") else 0.0
