@@ -1,0 +1,26 @@
+"""Where the kernel's files are: a tree of fixtures in tests, the real one else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Roots:
+    """Root directories of everything that is read."""
+
+    proc: Path = Path("/proc")
+    sys: Path = Path("/sys")
+    dev: Path = Path("/dev")
+    run: Path = Path("/run")
+
+    @classmethod
+    def under(cls, base: Path) -> Roots:
+        """The same layout below ``base`` (a fixture tree)."""
+        return cls(base / "proc", base / "sys", base / "dev", base / "run")
+
+    @property
+    def real(self) -> bool:
+        """True if this is the running machine, not a fixture tree."""
+        return self.sys == Path("/sys")
