@@ -27,7 +27,8 @@ SUBMITTED = "SUBMITTED"
 @dataclass(frozen=True, slots=True)
 class CpuFrame:
     """One CPU's second. Counts are per second; ``irq_s`` is the target device's own interrupts,
-    ``None`` where the device has none; ``ipi_s`` function-call interrupts.
+    ``None`` where the device has none; ``ipi_s`` function-call interrupts, over the last two
+    readings of /proc/interrupts (``None`` in a frame whose sample did not read it).
     """
 
     load: rates.CpuLoad | None
@@ -67,6 +68,7 @@ class FrameBuilder:
     def __init__(self) -> None:
         self._origin_ns: int | None = None
         self._kernel: KernelSample | None = None
+        self._ipi: KernelSample | None = None
         self._fio = FioIntervals()
         self._fio_arrived_ns: int | None = None
         self._step = 0
@@ -82,7 +84,9 @@ class FrameBuilder:
         flags: set[str] = set()
         fio = self._fio_interval(raw, flags)
         previous, self._kernel = self._kernel, raw.kernel or self._kernel
-        seconds, disks, cpus, irqs = _kernel_rates(raw.kernel, previous)
+        seconds, disks, cpus, irqs = _kernel_rates(raw.kernel, previous, self._ipi)
+        if raw.kernel is not None and raw.kernel.ipi is not None:
+            self._ipi = raw.kernel
         return Frame(
             seq=raw.seq,
             step=raw.step,
@@ -132,7 +136,7 @@ def _skew(raw: RawSample) -> float | None:
 
 
 def _kernel_rates(
-    current: KernelSample | None, previous: KernelSample | None
+    current: KernelSample | None, previous: KernelSample | None, ipi_before: KernelSample | None
 ) -> tuple[
     float | None, dict[str, rates.DiskRates], dict[int, CpuFrame], dict[int, dict[int, float]]
 ]:
@@ -152,7 +156,16 @@ def _kernel_rates(
         for irq, counts in current.irqs.items()
         if irq in previous.irqs
     }
-    return seconds, disks, _cpu_frames(current, previous, seconds, irqs), irqs
+    ipi = _ipi_rates(current, ipi_before)
+    return seconds, disks, _cpu_frames(current, previous, seconds, irqs, ipi), irqs
+
+
+def _ipi_rates(current: KernelSample, before: KernelSample | None) -> dict[int, float]:
+    if before is None:
+        return {}
+    since = before.monotonic_ns if before.ipi_ns is None else before.ipi_ns
+    until = current.monotonic_ns if current.ipi_ns is None else current.ipi_ns
+    return rates.per_second(current.ipi, before.ipi, (until - since) / 1e9)
 
 
 def _cpu_frames(
@@ -160,9 +173,9 @@ def _cpu_frames(
     previous: KernelSample,
     seconds: float,
     irqs: Mapping[int, Mapping[int, float]],
+    ipi: Mapping[int, float],
 ) -> dict[int, CpuFrame]:
     block = rates.per_second(current.softirq_block, previous.softirq_block, seconds)
-    ipi = rates.per_second(current.ipi, previous.ipi, seconds)
     frames = {}
     for cpu, times in current.cpus.items():
         before = previous.cpus.get(cpu)

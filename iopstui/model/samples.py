@@ -66,10 +66,12 @@ class KernelSample:
     """What the kernel counted at one moment.
 
     ``monotonic_ns`` is CLOCK_MONOTONIC, ``wall_ms`` the wall clock (ms since the epoch), both
-    at the middle of the reading; ``took_ns`` is how long the reading took. CPU keys are the
-    kernel's CPU numbers. ``irqs`` maps an IRQ number to its count per CPU. ``ipi`` is the CAL
-    line of /proc/interrupts (function-call interrupts); ``None`` where the architecture has
-    none. A disk that has no diskstats row is absent from ``disks``.
+    at the middle of the reading of diskstats; ``took_ns`` is how long the whole reading took.
+    CPU keys are the kernel's CPU numbers. ``irqs`` maps an IRQ number to its count per CPU.
+    ``ipi`` is the CAL line of /proc/interrupts (function-call interrupts) as read at ``ipi_ns``
+    (CLOCK_MONOTONIC); both are ``None`` where the architecture has none, and in samples that
+    left that file out because it is large (wide machines). A disk that has no diskstats row is
+    absent from ``disks``.
     """
 
     monotonic_ns: int
@@ -80,6 +82,7 @@ class KernelSample:
     softirq_block: Mapping[int, int]
     irqs: Mapping[int, Mapping[int, int]]
     ipi: Mapping[int, int] | None
+    ipi_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
