@@ -8,6 +8,7 @@ written up to a quarter of a second later, so there the growth of ``runtime`` is
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -25,6 +26,9 @@ DUPLICATE_BELOW_S = 0.05
 PARTIAL_BELOW = 0.8
 CLOCK_TOLERANCE = 0.25
 
+_DURATION = re.compile(r"(\d{1,15}(?:\.\d+)?)(us|ms|s|m|h|d)?")
+_SECONDS = {None: 1.0, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
 
 @dataclass(frozen=True, slots=True)
 class DirectionInterval:
@@ -33,6 +37,8 @@ class DirectionInterval:
     ``ios`` completions and ``bytes`` are plain counts, ``iops`` and ``bw`` (bytes/s) rates,
     latencies nanoseconds. ``percentiles`` ("p50" ... "p99.99") and ``max_ns`` come from
     ``bins``, the interval's own histogram of ``bins_of`` ("clat" or "lat") latencies.
+    ``samples`` says over how many I/Os each of the means ("slat", "clat", "lat") was taken, so
+    that means of several jobs, hosts or seconds can be joined.
     """
 
     ios: int
@@ -46,11 +52,16 @@ class DirectionInterval:
     max_ns: int | None
     bins: Mapping[int, int]
     bins_of: str
+    samples: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class JobInterval:
-    """One row of fio's report in one interval (a job, or a group with group_reporting)."""
+    """One row of fio's report in one interval (a job, or a group with group_reporting).
+
+    ``reset``: the row's counters began again in this interval; ``ios`` and ``bytes`` are what
+    it did since then.
+    """
 
     index: int
     name: str
@@ -58,6 +69,9 @@ class JobInterval:
     iops: float | None
     bw: float | None
     clat_ns: float | None
+    ios: int = 0
+    bytes: int = 0
+    reset: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +137,11 @@ class _Growth:
             max_ns=histogram.maximum(self.bins),
             bins=self.bins,
             bins_of=self.bins_of,
+            samples={
+                name: total.count
+                for name, total in (("slat", self.slat), ("clat", self.clat), ("lat", self.lat))
+                if total is not None
+            },
         )
 
 
@@ -217,19 +236,8 @@ def in_ramp(job: JobStatus) -> bool:
 
 def duration_s(text: str) -> float | None:
     """A fio duration ("30", "90s", "2m", "500ms", fio(1) "time") in seconds."""
-    digits = text.strip().lower()
-    for suffix, factor in (
-        ("ms", 1e-3), ("us", 1e-6), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("d", 86400.0),
-    ):  # fmt: skip
-        if digits.endswith(suffix):
-            digits = digits[: -len(suffix)]
-            break
-    else:
-        factor = 1.0
-    try:
-        return float(digits) * factor
-    except ValueError:
-        return None
+    match = _DURATION.fullmatch(text.strip().lower())
+    return float(match[1]) * _SECONDS[match[2]] if match else None
 
 
 def _longest_runtime(job: JobStatus) -> int:
@@ -327,7 +335,15 @@ def _job_interval(
 ) -> JobInterval:
     total = _total(growths).interval(seconds)
     return JobInterval(
-        pair.index, pair.now.name, pair.now.error, total.iops, total.bw, total.clat_ns
+        index=pair.index,
+        name=pair.now.name,
+        error=pair.now.error,
+        iops=total.iops,
+        bw=total.bw,
+        clat_ns=total.clat_ns,
+        ios=total.ios,
+        bytes=total.bytes,
+        reset=pair.reset,
     )
 
 
