@@ -1,0 +1,38 @@
+# make run: everything from a fresh clone to the live screen. make test: all checks.
+.POSIX:
+.PHONY: help run test lint format lock clean
+
+help:
+	@echo 'make run     set up what is missing, then watch a safe job on a scratch file here'
+	@echo 'make test    set up what is missing, then run all checks and tests'
+	@echo 'make lint    the checks without the tests'
+	@echo 'make format  put the code into the one style'
+	@echo 'make lock    choose the Python packages anew (requirements*.txt)'
+	@echo 'make clean   remove what was built (not what apt installed)'
+
+run:
+	@.ci/setup run
+	@.venv/bin/iopstui live . --job mixed-4k
+
+test: lint
+	@.venv/bin/python -m pytest
+
+lint:
+	@.ci/setup test
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports --no-cache
+
+format:
+	@.ci/setup test
+	.venv/bin/ruff check --fix .
+	.venv/bin/ruff format .
+
+lock:
+	@.ci/lock
+
+clean:
+	rm -rf .venv dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis \
+		.import_linter_cache snapshot_report.html
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
