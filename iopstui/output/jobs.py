@@ -1,0 +1,83 @@
+"""The shipped jobs as a table, one explained, and both as JSON."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+
+from iopstui.sources.jobs import ShippedJob
+from iopstui.text import printable
+
+NARROWEST = 40
+
+
+def jobs_json(jobs: Iterable[ShippedJob]) -> list[dict[str, object]]:
+    """One object a job, ready for ``json.dumps``."""
+    return [
+        {
+            "name": job.name,
+            "title": job.title,
+            "writes": job.writes,
+            "measures": job.measures,
+            "source": job.source,
+            "look_at": job.look_at,
+            "teaches": job.teaches,
+            "path": str(job.path),
+            "text": job.text,
+        }
+        for job in jobs
+    ]
+
+
+def jobs_table(jobs: Sequence[ShippedJob], width: int) -> str:
+    """Name, whether it writes, title; titles are wrapped to ``width`` columns, never cut."""
+    names = [printable(job.name) for job in jobs]
+    first = max((len(name) for name in names), default=4)
+    indent = " " * (first + 10)
+    lines = [f"{'JOB':<{first}}  {'WRITES':<6}  WHAT"]
+    for name, job in zip(names, jobs, strict=True):
+        head = f"{name:<{first}}  {'yes' if job.writes else 'no':<6}  "
+        lines += _wrapped(job.title, width, head, indent)
+    lines += ["", "One explained: iopstui jobs NAME    Run it: iopstui run [TARGET] --job NAME"]
+    return "\n".join(lines)
+
+
+def explain(job: ShippedJob, width: int) -> str:
+    """What a job measures, where it is from, what to look at, and its options."""
+    writes = (
+        "yes: on a block device only with --destroy-data repeating the device"
+        if job.writes
+        else "no: fio is run with --readonly"
+    )
+    rows = (
+        ("Measures", job.measures),
+        ("Look at", job.look_at),
+        ("Teaches", job.teaches),
+        ("Writes", writes),
+        ("Source", job.source),
+    )
+    lines = [*_wrapped(f"{job.name}: {job.title}", width, "", ""), ""]
+    for label, text in rows:
+        if text:
+            lines += _wrapped(text, width, f"{label:<10}", " " * 10)
+    lines += ["", *(f"    {line}".rstrip() for line in _options(job.text)), ""]
+    lines += [f"Run it:   iopstui run [TARGET] --job {job.name} [--set OPTION=VALUE]"]
+    return "\n".join(lines)
+
+
+def _options(text: str) -> list[str]:
+    """The job file without the comment block at its top, each line safe to print."""
+    lines = text.splitlines()
+    while lines and (lines[0].startswith("#") or not lines[0].strip()):
+        del lines[0]
+    return [printable(line) for line in lines]
+
+
+def _wrapped(text: str, width: int, head: str, indent: str) -> list[str]:
+    return textwrap.wrap(
+        printable(text),
+        max(width, len(indent) + NARROWEST),
+        initial_indent=head,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+    ) or [head.rstrip()]

@@ -1,0 +1,35 @@
+"""What all tests share."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# A slow or busy machine is no failure.
+settings.register_profile("iopstui", deadline=None)
+settings.load_profile("iopstui")
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reads or writes the state of the user who runs it."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The checkout."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def fio() -> str:
+    """The real fio. `make test` has installed it: without it a test fails, it is not skipped."""
+    found = shutil.which("fio")
+    assert found, "fio is not installed; `make test` installs it"
+    return found
