@@ -74,6 +74,14 @@ def job_paths() -> dict[str, Path]:
     return {file.name.removesuffix(SUFFIX): file for file in files}
 
 
+def is_shipped(path: Path) -> bool:
+    """True if this very file is one of the shipped ones (a copy of one is not)."""
+    try:
+        return path.resolve() in {shipped.resolve() for shipped in job_paths().values()}
+    except Missing:
+        return False
+
+
 def load_job(path: Path) -> ShippedJob:
     """A job file with what its comment block says."""
     text = path.read_text(encoding="utf-8", errors="replace")

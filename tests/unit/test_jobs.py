@@ -231,6 +231,18 @@ def test_a_missing_file_names_the_shipped_job_of_that_name(tmp_path: Path) -> No
     assert "mixed-4k" in caught.value.hint
 
 
+def test_a_copy_is_not_shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = BY_NAME["mixed-4k"].path
+    copy = tmp_path / original.name
+    copy.write_bytes(original.read_bytes())
+    link = tmp_path / "link"
+    link.symlink_to(original)
+    assert jobs.is_shipped(original) and jobs.is_shipped(link)
+    assert not jobs.is_shipped(copy) and not jobs.is_shipped(tmp_path / "none")
+    monkeypatch.setattr("iopstui.__file__", str(tmp_path / "__init__.py"))
+    assert not jobs.is_shipped(original), "nothing is shipped where the jobs are missing"
+
+
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An installed package without jobs, in a directory that can be filled."""
