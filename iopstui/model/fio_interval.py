@@ -26,8 +26,11 @@ DUPLICATE_BELOW_S = 0.05
 PARTIAL_BELOW = 0.8
 CLOCK_TOLERANCE = 0.25
 
-_DURATION = re.compile(r"(\d{1,15}(?:\.\d+)?)(us|ms|s|m|h|d)?")
-_SECONDS = {None: 1.0, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(r"(\d{1,15}(?:\.\d+)?)\s*(us|usec|ms|msec|s|m|h|d)?")
+_SECONDS = {
+    None: 1.0, "us": 1e-6, "usec": 1e-6, "ms": 1e-3, "msec": 1e-3,
+    "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

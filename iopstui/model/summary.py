@@ -78,7 +78,8 @@ def _sums(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     sums: dict[str, dict[str, Any]] = {}
     for row in rows:
         for name, figures in row["directions"].items():
-            total = sums.setdefault(name, {"runtime_ms": 0})
+            total = sums.setdefault(name, {"rows": 0, "runtime_ms": 0})
+            total["rows"] += 1
             for key in ("iops", "bw_bytes", "io_bytes", "total_ios", "completed"):
                 total[key] = total.get(key, 0) + figures[key]
             total["runtime_ms"] = max(total["runtime_ms"], figures["runtime_ms"])

@@ -1,1 +1,1 @@
-"""The session's events as text: table, JSON lines, CSV."""
+"""The session's events as text: table, JSON lines, CSV. A sink has handle(event) and close()."""

@@ -256,7 +256,8 @@ def size_bytes(text: str, options: Mapping[str, str] | None = None) -> int | Non
     if match is None:
         return None
     base = 1000 if (options or {}).get("kb_base") == "1000" and match[3] != "ib" else 1024
-    return int(match[1]) * base ** _UNITS[match[2]]
+    factor: int = base ** _UNITS[match[2]]
+    return int(match[1]) * factor
 
 
 def _eta(row: Mapping[str, Any], options: Mapping[str, str]) -> int | None:

@@ -1,0 +1,244 @@
+"""The one registry of what a frame can show: name, unit, source and meaning of every value.
+
+A field's id is its path in a frame event (``--format jsonl``), joined by dots; ``*`` stands for
+a key that is data (a device, a CPU, a job's position). Disk fields have iostat's own names and
+units. A value that is not known is null, never 0.
+"""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from iopstui.model.histogram import PERCENTILES, percentile_name
+from iopstui.model.samples import DIRECTIONS
+
+SCHEMA = 1
+ANY = "*"
+TOTAL = "total"
+
+FRAME = "iopstui"
+FIO = "fio json+"
+DISKSTATS = "/proc/diskstats"
+STAT = "/proc/stat"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One value of a frame event. ``path`` is its place in the object, ``title`` a column
+    heading, ``unit`` "" for plain counts and texts, ``source`` where it comes from.
+    """
+
+    path: tuple[str, ...]
+    title: str
+    unit: str
+    source: str
+    meaning: str
+
+    @property
+    def id(self) -> str:
+        """The path joined by dots."""
+        return ".".join(self.path)
+
+    def covers(self, path: Sequence[str]) -> bool:
+        """True if a value at ``path`` of a frame object is this field."""
+        return len(path) == len(self.path) and all(
+            own in (ANY, key) for own, key in zip(self.path, path, strict=True)
+        )
+
+
+def _frame_fields() -> Iterator[Field]:
+    for name, title, unit, meaning in (
+        ("event", "event", "", 'always "frame"'),
+        ("host", "host", "", "machine that was measured"),
+        ("seq", "seq", "", "number of the sample that ends this frame"),
+        ("step", "step", "", "number of the fio run in this session, 0 without one"),
+        ("t", "time", "s", "since the session's first sample, monotonic clock"),
+        ("wall_ms", "clock", "ms", "wall clock at the tick, since 1970"),
+        ("seconds", "seconds", "s", "interval of the kernel's rates, monotonic clock"),
+        ("fio_age_s", "fio age", "s", "since fio's last status arrived; grows while fio stalls"),
+        ("skew_ms", "skew", "ms", "kernel's reading minus fio's time stamp"),
+        ("own_cpu", "own", "% of a CPU", "used by iopstui itself"),
+    ):
+        yield Field((name,), title, unit, FRAME, meaning)
+    yield Field(
+        ("flags", ANY), "flags", "", FRAME,
+        "RAMP fio warms up; PARTIAL short interval; LATE no status of fio in time; RESET fio's "
+        "counters began again; NO_FIO no job; NO_LATENCY the job measures none; FINAL fio's last "
+        "status; SUBMITTED I/Os are submissions, completions are not known",
+    )  # fmt: skip
+
+
+def _fio_fields() -> Iterator[Field]:
+    for name, title, unit, meaning in (
+        ("seconds", "seconds", "s", "interval of fio's rates, by fio's clock"),
+        ("usr_cpu", "usr", "% of a CPU", "user time of the jobs, summed"),
+        ("sys_cpu", "sys", "% of a CPU", "system time of the jobs, summed"),
+        ("ctx/s", "ctx/s", "1/s", "context switches of the jobs"),
+        ("elapsed_s", "elapsed", "s", "run so far, as fio says (rounded up)"),
+        ("eta_s", "eta", "s", "left, as fio says; null while fio does not know"),
+        ("progress", "progress", "0..1", "elapsed / (elapsed + eta)"),
+        ("errors", "errors", "", "rows of fio's report that have an error"),
+    ):
+        yield Field(("fio", name), title, unit, FIO, meaning)
+    yield Field(
+        ("fio", "iodepth_level", ANY), "depth", "%", FIO,
+        "of the I/Os, submitted at this queue depth (estimated: fio prints rounded percentages)",
+    )  # fmt: skip
+    for direction in (*DIRECTIONS, TOTAL):
+        yield from _direction_fields(direction)
+    for name, title, unit, meaning in (
+        ("name", "job", "", "name of this row (a job, or a group with group_reporting)"),
+        ("error", "error", "errno", "0: none"),
+        ("iops", "IOPS", "1/s", "completed I/Os, all directions"),
+        ("bw", "bw", "B/s", "completed bytes, all directions"),
+        ("ios", "I/Os", "", "completed in this interval (since the reset, if there was one)"),
+        ("bytes", "bytes", "B", "completed in this interval"),
+    ):
+        yield Field(("fio", "jobs", ANY, name), title, unit, FIO, meaning)
+    yield Field(
+        ("fio", "jobs", ANY, "clat", "mean"),
+        "clat",
+        "ns",
+        FIO,
+        "mean completion latency of this row",
+    )
+
+
+def _direction_fields(direction: str) -> Iterator[Field]:
+    what = {"mixed": "unified reads and writes", TOTAL: "all directions"}.get(
+        direction, f"{direction}s"
+    )
+    base = ("fio", direction)
+    yield Field((*base, "iops"), "IOPS", "1/s", FIO, f"{what} completed per second")
+    yield Field((*base, "bw"), "bw", "B/s", FIO, f"{what}, bytes completed per second")
+    yield Field((*base, "ios"), "I/Os", "", FIO, f"{what} completed in this interval")
+    yield Field((*base, "bytes"), "bytes", "B", FIO, f"{what}, bytes completed in this interval")
+    for kind, meaning in (
+        ("slat", "submission latency"),
+        ("clat", "completion latency (submission to completion)"),
+        ("lat", "total latency (slat + clat)"),
+    ):
+        path = (*base, kind)
+        yield Field((*path, "mean"), kind, "ns", FIO, f"{what}: mean {meaning}")
+        yield Field((*path, "n"), "n", "", FIO, f"{what}: I/Os in that mean")
+        if kind != "slat":
+            yield from _percentile_fields(path, what, kind)
+    yield Field((*base, "bins_of"), "bins of", "", FIO, "latency the histogram is of: clat or lat")
+    if direction != TOTAL:
+        yield Field(
+            (*base, "bins", ANY), "bins", "", FIO,
+            f"{what}: this interval's histogram, I/Os by bucket midpoint in ns; bins of several "
+            "jobs, hosts or seconds add exactly",
+        )  # fmt: skip
+
+
+def _percentile_fields(path: tuple[str, ...], what: str, kind: str) -> Iterator[Field]:
+    for p in PERCENTILES:
+        name = percentile_name(p)
+        yield Field(
+            (*path, name), name, "ns", FIO,
+            f"{what}: {p:g} % of this interval's I/Os had at most this {kind} (within 0.8 %)",
+        )  # fmt: skip
+    yield Field(
+        (*path, "max"), "max", "ns", FIO, f"{what}: highest {kind} in this interval (within 0.8 %)"
+    )
+
+
+def _disk_fields() -> Iterator[Field]:
+    for key, unit, meaning in _disk_rows():
+        yield Field(("kernel", "disks", ANY, key), key, unit, DISKSTATS, meaning)
+
+
+def _disk_rows() -> Iterator[tuple[str, str, str]]:
+    kinds = (("r", "read"), ("w", "write"), ("d", "discard"))
+    for letter, kind in kinds:
+        yield f"{letter}/s", "1/s", f"{kind} requests completed, after merging"
+        yield f"{letter}MB/s", "MiB/s", f"{kind} throughput (2^20 bytes, as iostat -m)"
+        yield f"{letter}rqm/s", "1/s", f"{kind} requests merged into others"
+        yield f"{letter}_await", "ms", f"mean time of a {kind} request, queueing included"
+        yield f"{letter}areq-sz", "KiB", f"mean size of a {kind} request"
+        yield f"{kind}s", "", f"{kind} requests completed in this interval"
+    yield "f/s", "1/s", "flush requests completed (whole disks only)"
+    yield "f_await", "ms", "mean time of a flush request"
+    yield "aqu-sz", "", "mean number of requests in flight (of those that completed)"
+    yield (
+        "util",
+        "%",
+        "of the time, at least one request was in flight; not a load for parallel disks",
+    )
+    yield "in-flight", "", "requests in flight at the end of the interval"
+
+
+def _cpu_fields() -> Iterator[Field]:
+    for key, source, unit, meaning in (
+        ("usr", STAT, "%", "user time, nice included"),
+        ("sys", STAT, "%", "system time"),
+        ("iowait", STAT, "%", "idle while an I/O was outstanding"),
+        ("irq", STAT, "%", "hard interrupts; stays 0 on kernels that only sample time"),
+        ("soft", STAT, "%", "softirqs"),
+        ("idle", STAT, "%", "idle"),
+        ("steal", STAT, "%", "taken by the hypervisor"),
+        ("block/s", "/proc/softirqs", "1/s", "BLOCK softirqs: I/O completions handled here"),
+        ("irq/s", "/sys/kernel/irq", "1/s", "the target device's own interrupts"),
+        ("ipi/s", "/proc/interrupts", "1/s",
+         "function-call IPIs received (of all kinds), since the file was last read; null in a "
+         "frame that did not read it (wide machines)"),
+    ):  # fmt: skip
+        yield Field(("kernel", "cpus", ANY, key), key, unit, source, meaning)
+    yield Field(
+        ("kernel", "irqs", ANY, ANY), "irq", "1/s", "/sys/kernel/irq",
+        "one of the target device's interrupts (first key) on one CPU (second key)",
+    )  # fmt: skip
+
+
+FIELDS: tuple[Field, ...] = (
+    *_frame_fields(),
+    *_fio_fields(),
+    *_disk_fields(),
+    *_cpu_fields(),
+)
+BY_ID = {field.id: field for field in FIELDS}
+
+
+def find(path: Sequence[str]) -> Field | None:
+    """The field that a value at ``path`` of a frame object is, or ``None``."""
+    return next((field for field in FIELDS if field.covers(path)), None)
+
+
+def fields_json() -> str:
+    """The registry as one JSON object: ``schema`` and ``fields``."""
+    rows = [
+        {
+            "id": field.id, "title": field.title, "unit": field.unit, "source": field.source,
+            "meaning": field.meaning,
+        }
+        for field in FIELDS
+    ]  # fmt: skip
+    return json.dumps({"schema": SCHEMA, "fields": rows}, indent=1)
+
+
+def fields_table(width: int = 80) -> str:
+    """The registry as text, one field a line where ``width`` allows (at least 60 is used)."""
+    rows = [(field.id, field.unit, field.source, field.meaning) for field in FIELDS]
+    rows.insert(0, ("FIELD", "UNIT", "SOURCE", "MEANING"))
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    room = max(width, 60) - sum(widths) - 6
+    if room < 30:
+        return "\n".join(_stacked(row, max(width, 60)) for row in rows[1:])
+    lines = []
+    for *short, meaning in rows:
+        head = "  ".join(text.ljust(size) for text, size in zip(short, widths, strict=True))
+        first, *rest = textwrap.wrap(meaning, room)
+        lines += [f"{head}  {first}", *(" " * (len(head) + 2) + line for line in rest)]
+    return "\n".join(lines)
+
+
+def _stacked(row: tuple[str, str, str, str], width: int) -> str:
+    name, unit, source, meaning = row
+    tail = f"{meaning} ({source})"
+    head = f"{name} [{unit}]" if unit else name
+    text = textwrap.fill(tail, width, initial_indent="    ", subsequent_indent="    ")
+    return f"{head}\n{text}"

@@ -1,0 +1,85 @@
+"""Frames as CSV: one row a frame, for spreadsheets. Headings are ids of fields.py.
+
+The main figures only: JSON lines carry everything. Empty is missing.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from typing import Any, TextIO
+
+from iopstui.fields import ANY, BY_ID, FIELDS, TOTAL, Field
+from iopstui.model.frame import Frame
+from iopstui.model.samples import READ, TRIM, WRITE
+from iopstui.output.jsonl import frame_object
+from iopstui.session.events import Event, FrameReady
+
+_HEAD = ("t", "wall_ms", "step", "seconds", "flags.*")
+_LEFT_OUT = {"ios", "bytes", "n", "bins_of", "bins"}
+
+
+class CsvSink:
+    """Writes the header at once with the first frame. ``BrokenPipeError`` is passed on."""
+
+    def __init__(self, stream: TextIO, device: str | None = None) -> None:
+        self._stream = stream
+        self._writer = csv.writer(stream, lineterminator="\n")
+        self._columns = [field.path for field in columns()]
+        self._device = device
+        if device is None:
+            self._columns = [path for path in self._columns if path[0] != "kernel"]
+        self._started = False
+
+    def handle(self, event: Event) -> None:
+        """Write a row if the event is a frame."""
+        if isinstance(event, FrameReady):
+            self._start()
+            self._writer.writerow(self._row(event.frame))
+            self._stream.flush()
+
+    def close(self) -> None:
+        """Nothing more will come. The header is written even if no frame ever came."""
+        self._start()
+        self._stream.flush()
+
+    def _start(self) -> None:
+        if not self._started:
+            self._started = True
+            self._writer.writerow(".".join(self._here(path)) for path in self._columns)
+
+    def _here(self, path: tuple[str, ...]) -> tuple[str, ...]:
+        """The path of this session's device; the flags are one column."""
+        if path == ("flags", ANY):
+            return ("flags",)
+        return tuple(self._device or "" if key == ANY else key for key in path)
+
+    def _row(self, frame: Frame) -> Iterator[str]:
+        row = frame_object(frame)
+        for path in self._columns:
+            yield _text(value_at(row, self._here(path)))
+
+
+def columns() -> list[Field]:
+    """The fields that have a column, in order; ``*`` in a disk's path is the target's device."""
+    chosen = [BY_ID[name] for name in _HEAD]
+    for direction in (READ, WRITE, TRIM, TOTAL):
+        chosen += [
+            field
+            for field in FIELDS
+            if field.path[:2] == ("fio", direction) and not _LEFT_OUT & set(field.path)
+        ]
+    return chosen + [field for field in FIELDS if field.path[:2] == ("kernel", "disks")]
+
+
+def value_at(row: Any, path: Sequence[str]) -> Any:
+    """The value at a path of a frame object; ``None`` where the path ends early."""
+    for key in path:
+        row = row.get(key) if isinstance(row, dict) else None
+    return row
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return " ".join(value) if isinstance(value, list) else str(value)

@@ -1,0 +1,215 @@
+"""The session's events as JSON lines: the face for other programs.
+
+One object a line. The first is ``{"event": "session", "schema": 1, ...}``; every object carries
+its host, so the lines of many machines can be put together. Missing is null; a frame's keys are
+always the same (fields.py lists them), except that a direction without I/O and a frame without
+fio are null as a whole. Output is pure ASCII.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+from iopstui import __version__
+from iopstui.fields import SCHEMA, TOTAL
+from iopstui.model.fio_interval import DirectionInterval, FioInterval, JobInterval
+from iopstui.model.frame import CpuFrame, Frame
+from iopstui.model.histogram import PERCENTILES, percentile_name
+from iopstui.model.rates import MIB, DiskRates
+from iopstui.model.samples import DIRECTIONS
+from iopstui.model.target import Target
+from iopstui.session.events import Event, FrameReady
+
+KIB = 1024
+DECIMALS = 6
+Object = dict[str, Any]
+
+
+class JsonlSink:
+    """Writes one object a line and flushes it. ``BrokenPipeError`` is passed on."""
+
+    def __init__(self, stream: TextIO, host: str, target: Target | None = None) -> None:
+        self._stream = stream
+        self._host = host
+        self._first: Object | None = session_object(host, target)
+
+    def handle(self, event: Event) -> None:
+        """Write one event (and the session line before the first)."""
+        self._head()
+        row = event_object(event)
+        self._write({"event": row.pop("event"), "host": self._host, **row})
+
+    def close(self) -> None:
+        """Nothing more will come. The session line is written even if nothing ever came."""
+        self._head()
+        self._stream.flush()
+
+    def _head(self) -> None:
+        if self._first is not None:
+            first, self._first = self._first, None
+            self._write(first)
+
+    def _write(self, row: Object) -> None:
+        self._stream.write(dumps(row) + "\n")
+        self._stream.flush()
+
+
+def dumps(row: Object) -> str:
+    """One line of ASCII without control characters."""
+    text = json.dumps(clean(row), allow_nan=False, separators=(",", ":"))
+    return text.replace("\x7f", "\\u007f")
+
+
+def session_object(host: str, target: Target | None) -> Object:
+    """The first line: whose numbers follow, and in which schema."""
+    return {
+        "event": "session",
+        "schema": SCHEMA,
+        "iopstui": __version__,
+        "host": host,
+        "target": target.path if target else None,
+        "device": target.device if target else None,
+        "devices": list(target.tree) if target else [],
+    }
+
+
+def event_object(event: Event) -> Object:
+    """Any event as plain data; ``event`` is its kind ("frame", "step_started", "mark" ...)."""
+    if isinstance(event, FrameReady):
+        return frame_object(event.frame)
+    kind = re.sub(r"(?<!^)([A-Z])", r"_\1", type(event).__name__).lower()
+    values = {field.name: getattr(event, field.name) for field in dataclasses.fields(event)}
+    cleaned: Object = clean({"event": kind, **values})
+    return cleaned
+
+
+def frame_object(frame: Frame) -> Object:
+    """A frame as plain data, in the names and units of fields.py."""
+    row = {
+        "event": "frame",
+        "seq": frame.seq,
+        "step": frame.step,
+        "t": frame.t,
+        "wall_ms": frame.wall_ms,
+        "seconds": frame.seconds,
+        "flags": sorted(frame.flags),
+        "fio_age_s": frame.fio_age_s,
+        "skew_ms": frame.skew_ms,
+        "own_cpu": frame.own_cpu,
+        "fio": _fio(frame.fio) if frame.fio else None,
+        "kernel": {
+            "disks": {name: _disk(disk) for name, disk in frame.disks.items()},
+            "cpus": {cpu: _cpu(load) for cpu, load in frame.cpus.items()},
+            "irqs": frame.irqs,
+        },
+    }
+    cleaned: Object = clean(row)
+    return cleaned
+
+
+def clean(value: Any) -> Any:
+    """``value`` as JSON can carry it: string keys, lists, no NaN or infinity, no long tails."""
+    if isinstance(value, float):
+        return round(value, DECIMALS) if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): clean(part) for key, part in value.items()}
+    if isinstance(value, (set, frozenset)):
+        return sorted(clean(part) for part in value)
+    if isinstance(value, (list, tuple)):
+        return [clean(part) for part in value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {
+            field.name: clean(getattr(value, field.name)) for field in dataclasses.fields(value)
+        }
+    return value if value is None or isinstance(value, (str, int, bool)) else str(value)
+
+
+def _fio(fio: FioInterval) -> Object:
+    directions = {name: fio.directions.get(name) for name in DIRECTIONS}
+    return {
+        "seconds": fio.seconds,
+        **{name: _direction(part) if part else None for name, part in directions.items()},
+        TOTAL: _direction(fio.total, with_bins=False),
+        "jobs": [_job(job) for job in fio.jobs],
+        "iodepth_level": fio.iodepth_level,
+        "usr_cpu": fio.usr_cpu,
+        "sys_cpu": fio.sys_cpu,
+        "ctx/s": fio.ctx_s,
+        "elapsed_s": fio.elapsed_s,
+        "eta_s": fio.eta_s,
+        "progress": fio.progress,
+        "errors": sum(1 for job in fio.jobs if job.error),
+    }
+
+
+def _direction(part: DirectionInterval, with_bins: bool = True) -> Object:
+    row: Object = {
+        "iops": part.iops,
+        "bw": part.bw,
+        "ios": part.ios,
+        "bytes": part.bytes,
+        "slat": {"mean": part.slat_ns, "n": part.samples.get("slat")},
+    }
+    for kind, mean in (("clat", part.clat_ns), ("lat", part.lat_ns)):
+        own = part.bins_of == kind
+        row[kind] = {
+            "mean": mean,
+            "n": part.samples.get(kind),
+            **{
+                name: part.percentiles.get(name) if own else None
+                for name in map(percentile_name, PERCENTILES)
+            },
+            "max": part.max_ns if own else None,
+        }
+    row["bins_of"] = part.bins_of
+    if with_bins:
+        row["bins"] = part.bins
+    return row
+
+
+def _job(job: JobInterval) -> Object:
+    return {
+        "name": job.name,
+        "error": job.error,
+        "iops": job.iops,
+        "bw": job.bw,
+        "ios": job.ios,
+        "bytes": job.bytes,
+        "clat": {"mean": job.clat_ns},
+    }
+
+
+def _disk(disk: DiskRates) -> Object:
+    row: Object = {}
+    for letter, count, requests, throughput, merges, wait, size in (
+        ("r", disk.reads, disk.r_s, disk.r_bytes_s, disk.rrqm_s, disk.r_await, disk.rareq_size),
+        ("w", disk.writes, disk.w_s, disk.w_bytes_s, disk.wrqm_s, disk.w_await, disk.wareq_size),
+        ("d", disk.discards, disk.d_s, disk.d_bytes_s, disk.drqm_s, disk.d_await, disk.dareq_size),
+    ):
+        row[f"{letter}/s"] = requests
+        row[f"{letter}MB/s"] = None if throughput is None else throughput / MIB
+        row[f"{letter}rqm/s"] = merges
+        row[f"{letter}_await"] = wait
+        row[f"{letter}areq-sz"] = None if size is None else size / KIB
+        row[{"r": "reads", "w": "writes", "d": "discards"}[letter]] = count
+    row["f/s"] = disk.f_s
+    row["f_await"] = disk.f_await
+    row["aqu-sz"] = disk.aqu_sz
+    row["util"] = disk.util
+    row["in-flight"] = disk.in_flight
+    return row
+
+
+def _cpu(cpu: CpuFrame) -> Object:
+    names = ("usr", "sys", "iowait", "irq", "soft", "idle", "steal")
+    return {
+        **{name: getattr(cpu.load, name) if cpu.load else None for name in names},
+        "block/s": cpu.block_s,
+        "irq/s": cpu.irq_s,
+        "ipi/s": cpu.ipi_s,
+    }

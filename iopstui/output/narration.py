@@ -1,0 +1,61 @@
+"""What happens besides the numbers, in words, for people: it goes to stderr."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TextIO
+
+from iopstui.output.units import clock, fit, size
+from iopstui.session.events import Event, Mark, Notice, Progress, StepFinished, StepStarted
+from iopstui.text import printable
+
+LOG_LINES = 10
+
+
+class Narrator:
+    """One line for every event that is not a frame; progress only in steps of 10 %."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._tenth = -1
+
+    def handle(self, event: Event) -> None:
+        """Say what happened."""
+        for text in self._lines(event):
+            line = fit(f"[{clock(event.t)}] {printable(text)}", self._stream.encoding)
+            self._stream.write(line + "\n")
+            self._stream.flush()
+
+    def close(self) -> None:
+        """Nothing more will come."""
+        self._stream.flush()
+
+    def _lines(self, event: Event) -> Iterator[str]:
+        if isinstance(event, StepStarted):
+            self._tenth = -1
+            version = f" ({event.fio_version})" if event.fio_version else ""
+            yield f"{'laying out' if event.phase == 'layout' else 'start'}: {event.title}{version}"
+        elif isinstance(event, Progress):
+            yield from self._progress(event)
+        elif isinstance(event, Mark):
+            yield f"mark: {event.text}"
+        elif isinstance(event, Notice):
+            yield event.text if event.level == "info" else f"{event.level}: {event.text}"
+        elif isinstance(event, StepFinished):
+            yield from _finished(event)
+
+    def _progress(self, event: Progress) -> Iterator[str]:
+        tenth = 10 * event.done // event.total if event.total else 0
+        if tenth > self._tenth:
+            self._tenth = tenth
+            total = f" of {size(event.total)}" if event.total else ""
+            yield f"{event.what}: {size(event.done)}{total}"
+
+
+def _finished(event: StepFinished) -> Iterator[str]:
+    """What fio had to say about its failure; the failure itself is told by the exit."""
+    if event.error:
+        for line in event.fio_log[-LOG_LINES:]:
+            yield f"fio says: {line}"
+    elif event.interrupted:
+        yield "interrupted: the figures cover the time until then"

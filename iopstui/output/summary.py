@@ -1,0 +1,100 @@
+"""fio's final figures as text, and whether the frames add up to them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from iopstui.model.rates import MIB
+from iopstui.model.summary import FramesTotal, expected
+from iopstui.output.units import MISSING, cut, latency, size
+from iopstui.text import printable
+
+NAME_WIDTH = 15
+MOST_ROWS = 16
+_SHOWN = ("p50", "p99", "p99.9")
+
+
+def summary_text(summary: Mapping[str, Any], frames_total: FramesTotal | None) -> str:
+    """A table of at most 80 columns from ``model.summary.fio_summary``; exact figures.
+
+    ``frames_total`` are the frames of the same run: a last line then says whether they hold
+    just as many I/Os and bytes as fio counted. Of many rows only the groups' sums are shown.
+    """
+    rows = summary["rows"]
+    each = len(rows) <= MOST_ROWS
+    lines = [_title(summary), _heading(rows)]
+    if each:
+        for row in rows:
+            lines += _table_rows(printable(row["name"]) or "(no name)", row["directions"])
+    for group in summary["sums"]:
+        name = "sum" if len(summary["sums"]) == 1 else f"sum, group {group['group']}"
+        parts = group["directions"].items()
+        lines += _table_rows(name, {key: part for key, part in parts if part["rows"] > each})
+    lines += _errors(rows)
+    if frames_total is not None:
+        lines.append(reconciliation(summary, frames_total))
+    return "\n".join(lines)
+
+
+def reconciliation(summary: Mapping[str, Any], frames: FramesTotal) -> str:
+    """One sentence: do the frames hold what fio counted?"""
+    ios, total_bytes = expected(summary)
+    more_ios, more_bytes = frames.difference(summary)
+    held = f"{frames.frames} frames hold {frames.ios} I/Os, {frames.bytes} bytes: "
+    if not more_ios and not more_bytes:
+        return held + "exactly fio's count."
+    return held + f"fio counted {ios} I/Os, {total_bytes} bytes ({more_ios:+d}, {more_bytes:+d})."
+
+
+def _title(summary: Mapping[str, Any]) -> str:
+    longest = max(
+        (part["runtime_ms"] for row in summary["rows"] for part in row["directions"].values()),
+        default=0,
+    )
+    moved = size(sum(part["io_bytes"] for part in _split(summary["total"]).values()))
+    version = printable(str(summary["fio_version"]))
+    return f"fio's final figures ({version}): {longest / 1000:.3f} s, {moved}"
+
+
+def _split(directions: Mapping[str, Any]) -> Mapping[str, Any]:
+    split = {name: part for name, part in directions.items() if name != "mixed"}
+    return split or directions
+
+
+def _heading(rows: list[Mapping[str, Any]]) -> str:
+    kinds = {part["percentiles_of"] for row in rows for part in row["directions"].values()}
+    latencies = "latency: " + ("/".join(sorted(kinds)) or "clat")
+    cells = ["IOPS".rjust(10), "MiB/s".rjust(8), "mean".rjust(7)]
+    cells += [name.rjust(7) for name in (*_SHOWN, "max")]
+    return f"{latencies:{NAME_WIDTH}} {'':5} {' '.join(cells)}"
+
+
+def _table_rows(name: str, directions: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    for direction, part in directions.items():
+        cells = [_fixed(part["iops"], 1).rjust(10), _mib(part["bw_bytes"]).rjust(8)]
+        if "percentiles" in part:
+            cells += [latency(value).rjust(7) for value in _latencies(part)]
+        line = f"{cut(name, NAME_WIDTH):{NAME_WIDTH}} {direction:5} {' '.join(cells)}"
+        yield line.rstrip()
+
+
+def _latencies(part: Mapping[str, Any]) -> list[float | None]:
+    mean = part[f"{part['percentiles_of']}_mean_ns"]
+    return [mean, *map(part["percentiles"].get, _SHOWN), part["lat_max_ns"]]
+
+
+def _errors(rows: list[Mapping[str, Any]]) -> Iterator[str]:
+    for row in rows:
+        if row["error"]:
+            name = cut(printable(row["name"]), 40)
+            yield f"{name}: error {row['error']} ({os.strerror(row['error'])})"
+
+
+def _fixed(value: float | None, decimals: int) -> str:
+    return MISSING if value is None else f"{value:.{decimals}f}"
+
+
+def _mib(value: float | None) -> str:
+    return MISSING if value is None else f"{value / MIB:.2f}"

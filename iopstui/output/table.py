@@ -1,0 +1,167 @@
+"""Frames as a table of 80 columns, live: the face for people without a screen.
+
+The table goes to one stream (stdout), everything said in words to the other (stderr). fio's
+figures stand on the left, the device's on the right, of the same second.
+"""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from iopstui.model import frame as flags
+from iopstui.model.fio_interval import DirectionInterval
+from iopstui.model.frame import Frame
+from iopstui.model.samples import DIRECTIONS, MIXED, READ, WRITE
+from iopstui.model.summary import FramesTotal
+from iopstui.output import units
+from iopstui.output.narration import Narrator
+from iopstui.output.summary import summary_text
+from iopstui.session.events import Event, FrameReady, Notice, StepFinished, StepStarted
+from iopstui.text import printable
+
+HEADER_EVERY = 20
+_WORDS = (
+    (flags.RESET, "reset"),
+    (flags.RAMP, "ramp"),
+    (flags.LATE, "late"),
+    (flags.NO_FIO, "no fio"),
+    (flags.PARTIAL, "partial"),
+)
+_EXPLAINED = (
+    (
+        flags.NO_LATENCY,
+        "this job measures no latencies (gtod_reduce, disable_clat ...): their columns stay empty",
+    ),
+    (
+        flags.SUBMITTED,
+        "fio does not say how many I/Os completed here: submissions are counted instead",
+    ),
+)
+_SHOWN = ("p50", "p99", "p99.9")
+
+
+class TableSink:
+    """Prints a row a frame, fio's final figures at the end. ``BrokenPipeError`` is passed on.
+
+    ``device`` is the target's block device, whose figures make the right half.
+    """
+
+    def __init__(self, out: TextIO, err: TextIO, device: str | None = None) -> None:
+        self._out = out
+        self._narrator = Narrator(err)
+        self._device = device
+        self._rows = 0
+        self._directions: tuple[str, ...] = ()
+        self._explained: set[str] = set()
+        self._total = FramesTotal()
+
+    def handle(self, event: Event) -> None:
+        """Print what the event says."""
+        if isinstance(event, FrameReady):
+            self._frame(event.frame)
+            return
+        self._narrator.handle(event)
+        if isinstance(event, StepStarted):
+            self._rows, self._directions = 0, ()
+            self._explained, self._total = set(), FramesTotal()
+        elif isinstance(event, StepFinished) and event.summary:
+            self._print("\n" + summary_text(event.summary, self._total))
+
+    def close(self) -> None:
+        """Nothing more will come."""
+        self._out.flush()
+        self._narrator.close()
+
+    def _frame(self, frame: Frame) -> None:
+        self._total.add(frame.fio)
+        self._explain(frame)
+        seen = self._seen(frame)
+        if self._rows % HEADER_EVERY == 0 or seen != self._directions:
+            self._rows, self._directions = 0, seen
+            self._print(header(shown_directions(seen), self._device, _bins_of(frame)))
+        self._rows += 1
+        self._print(row(frame, shown_directions(seen), self._device))
+
+    def _seen(self, frame: Frame) -> tuple[str, ...]:
+        now = frame.fio.directions if frame.fio else ()
+        return tuple(name for name in DIRECTIONS if name in now or name in self._directions)
+
+    def _explain(self, frame: Frame) -> None:
+        for flag, text in _EXPLAINED:
+            if flag in frame.flags and flag not in self._explained:
+                self._explained.add(flag)
+                self._narrator.handle(Notice(frame.t, "info", text))
+
+    def _print(self, text: str) -> None:
+        self._out.write(units.fit(text, self._out.encoding) + "\n")
+        self._out.flush()
+
+
+def shown_directions(seen: tuple[str, ...]) -> tuple[str, ...]:
+    """The two columns of directions. With more than two, the second is the sum of the rest."""
+    split = tuple(name for name in seen if name != MIXED) or seen
+    if not split:
+        return (READ, WRITE)
+    if len(split) > 2:
+        return (split[0], "other")
+    if len(split) == 1 and split[0] in (READ, WRITE):
+        return (READ, WRITE)
+    return split if len(split) == 2 else (split[0], "")
+
+
+def header(directions: tuple[str, ...], device: str | None, bins_of: str) -> str:
+    """The two lines above the rows."""
+    name = units.cut(printable(device), 24) if device else "no device"
+    groups = f"{'':6} {'fio: I/Os per second':<22}{bins_of + ' of all I/Os':<21}  {name}"
+    columns = [f"{'time':>6}", *(f"{name:>5}" for name in directions), f"{'MiB/s':>5}"]
+    columns += [f"{name:>7}" for name in _SHOWN]
+    columns += [f" {'r/s':>5}", f"{'w/s':>5}", f"{'aqu-sz':>6}", f"{'util':>4}"]
+    return f"{groups.rstrip()}\n{' '.join(columns)}"
+
+
+def row(frame: Frame, directions: tuple[str, ...], device: str | None) -> str:
+    """One frame in at most 80 columns."""
+    fio = frame.fio
+    total = fio.total if fio else None
+    cells = [f"{units.clock(frame.t):>6}"]
+    cells += [f"{_iops(frame, name, directions):>5}" for name in directions]
+    cells.append(f"{units.mib(total.bw if total else None):>5}")
+    percentiles = total.percentiles if total else {}
+    cells += [f"{units.latency(percentiles.get(name)):>7}" for name in _SHOWN]
+    disk = frame.disks.get(device) if device else None
+    cells += [
+        f" {units.number(disk.r_s if disk else None):>5}",
+        f"{units.number(disk.w_s if disk else None):>5}",
+        f"{units.number(disk.aqu_sz if disk else None):>6}",
+        f"{units.percent(disk.util if disk else None):>4}",
+        flag_words(frame.flags),
+    ]
+    return " ".join(cells).rstrip()
+
+
+def flag_words(present: frozenset[str]) -> str:
+    """The frame's quality in at most seven characters: the gravest flag, "+" if there are more."""
+    words = [word for flag, word in _WORDS if flag in present]
+    if not words:
+        return ""
+    return words[0] if len(words) == 1 else f"{words[0]}+"
+
+
+def _iops(frame: Frame, name: str, directions: tuple[str, ...]) -> str:
+    if frame.fio is None:
+        return units.MISSING if name else ""
+    parts = frame.fio.directions
+    if name == "other":
+        chosen = [part for key, part in parts.items() if key not in (directions[0], MIXED)]
+    else:
+        chosen = [parts[name]] if name in parts else []
+    return units.number(_sum_iops(chosen)) if name else ""
+
+
+def _sum_iops(parts: list[DirectionInterval]) -> float | None:
+    rates = [part.iops for part in parts if part.iops is not None]
+    return sum(rates) if rates else None
+
+
+def _bins_of(frame: Frame) -> str:
+    return frame.fio.total.bins_of if frame.fio else "clat"

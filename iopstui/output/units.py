@@ -1,0 +1,110 @@
+"""Numbers and texts for people: short, and never wider than the width they promise.
+
+All give at most three significant digits (exact figures are in JSON lines). A value that is not
+known is a dash. ``fit`` makes a finished line printable where the locale is not UTF-8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+MISSING = "–"
+NUMBER_WIDTH = 5
+LATENCY_WIDTH = 7
+SIZE_WIDTH = 8
+MIB_WIDTH = 5
+PERCENT_WIDTH = 4
+
+_ASCII = str.maketrans({"µ": "u", "μ": "u", "–": "-", "—": "-", "×": "x", "…": "~", "·": "."})
+
+
+def number(value: float | None) -> str:
+    """A count or a rate: 7 -> "7", 1234 -> "1.23k", 1020000 -> "1.02M" (factors of 1000)."""
+    if value is None:
+        return MISSING
+    if value == int(value) and abs(value) < 1000:
+        return str(int(value))
+    text, unit = _scaled(value, 1000, ("", "k", "M", "G", "T", "P"))
+    return text + unit
+
+
+def latency(ns: float | None) -> str:
+    """A time in nanoseconds: "812 ns", "45.3 µs", "1.29 ms", "2.10 s"."""
+    if ns is None:
+        return MISSING
+    if abs(ns) < 999.5:
+        return f"{ns:.0f} ns"
+    text, unit = _scaled(ns / 1000, 1000, ("µs", "ms", "s"))
+    return f"{text} {unit}"
+
+
+def milliseconds(ms: float | None) -> str:
+    """The same from milliseconds (iostat's awaits)."""
+    return latency(None if ms is None else ms * 1e6)
+
+
+def size(count: float | None) -> str:
+    """Bytes: "512 B", "4 KiB", "1.5 GiB" (factors of 1024)."""
+    if count is None:
+        return MISSING
+    if abs(count) < 999.5:
+        return f"{count:.0f} B"
+    text, unit = _scaled(count / 1024, 1024, ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB"))
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return f"{text} {unit}"
+
+
+def mib(bytes_s: float | None) -> str:
+    """Bytes (a second) in MiB without the unit: "0.12", "48.1", "482.1", "12345"."""
+    if bytes_s is None:
+        return MISSING
+    value = bytes_s / (1 << 20)
+    if value and abs(value) < 9.995:
+        return f"{value:.2f}"
+    return f"{value:.1f}" if abs(value) < 999.95 else f"{value:.0f}"
+
+
+def percent(value: float | None) -> str:
+    """Percent without the sign: "0.4", "12.5", "100"."""
+    if value is None:
+        return MISSING
+    return f"{value:.1f}" if abs(value) < 99.95 else f"{value:.0f}"
+
+
+def clock(seconds: float) -> str:
+    """Seconds since the start as "m:ss", rounded."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}:{rest:02d}"
+
+
+def cut(text: str, width: int) -> str:
+    """``text`` in at most ``width`` characters, with a mark where it was cut."""
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def fit(text: str, encoding: str | None) -> str:
+    """``text`` with what ``encoding`` can't print replaced; the width stays the same."""
+    target = encoding or "ascii"
+    try:
+        text.encode(target)
+    except UnicodeEncodeError:
+        return text.translate(_ASCII).encode(target, "replace").decode(target)
+    except LookupError:
+        return text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
+    return text
+
+
+def _scaled(value: float, factor: int, units: Sequence[str]) -> tuple[str, str]:
+    """Three significant digits and the unit; rounding never gives four."""
+    for unit in units[:-1]:
+        if abs(value) < 999.5:
+            return _three(value), unit
+        value /= factor
+    return _three(value), units[-1]
+
+
+def _three(value: float) -> str:
+    if abs(value) < 9.995:
+        return f"{value:.2f}"
+    return f"{value:.1f}" if abs(value) < 99.95 else f"{value:.0f}"
