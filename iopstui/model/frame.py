@@ -72,6 +72,7 @@ class FrameBuilder:
         self._fio = FioIntervals()
         self._fio_arrived_ns: int | None = None
         self._step = 0
+        self._last_t = 0.0
 
     def feed(self, raw: RawSample) -> Frame:
         """The frame that this sample ends."""
@@ -90,7 +91,7 @@ class FrameBuilder:
         return Frame(
             seq=raw.seq,
             step=raw.step,
-            t=(raw.arrived_ns - self._origin_ns) / 1e9,
+            t=self._time(raw),
             wall_ms=raw.wall_ms,
             seconds=seconds,
             flags=frozenset(flags),
@@ -122,6 +123,15 @@ class FrameBuilder:
             if present:
                 flags.add(name)
         return interval
+
+    def _time(self, raw: RawSample) -> float:
+        """Seconds since the session began; a document found late (after a stop of iopstui, when
+        no kernel reading belongs to it) is put where its own timestamp says."""
+        arrived = (raw.arrived_ns - (self._origin_ns or 0)) / 1e9
+        late = (raw.wall_ms - raw.fio.timestamp_ms) / 1000 if raw.fio else 0.0
+        found = arrived - late if raw.kernel is None and late > 0 else arrived
+        self._last_t = min(max(found, self._last_t), arrived)
+        return self._last_t
 
     def _fio_age(self, raw: RawSample) -> float | None:
         if not raw.step or self._fio_arrived_ns is None:

@@ -66,7 +66,8 @@ class Notice:
 @dataclass(frozen=True, slots=True)
 class StepFinished:
     """A fio run ended. ``summary`` holds fio's own final figures (output/summary.py makes a
-    table of it); ``error`` says in one sentence why it failed, or is empty.
+    table of it); ``error`` says in one sentence why it failed, or is empty, and ``hint`` what
+    mends it.
     """
 
     t: float
@@ -76,6 +77,7 @@ class StepFinished:
     interrupted: bool
     summary: Mapping[str, object] = field(default_factory=dict)
     fio_log: tuple[str, ...] = ()
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)

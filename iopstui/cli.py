@@ -1,0 +1,282 @@
+"""The command line. Each command imports what it needs inside its handler."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from iopstui import __version__
+from iopstui.errors import (
+    EXIT_INTERRUPTED,
+    EXIT_JOB_FAILED,
+    EXIT_OK,
+    IopstuiError,
+    UsageError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from iopstui.model.device import BlockDevice
+    from iopstui.model.target import Target
+
+EPILOG = """\
+TARGET is a block device, a file, a directory (a scratch file is made in it and removed), or
+nothing (a scratch file in the current directory). A block device is only read unless
+--destroy-data repeats its path; a device in use is never written.
+
+exit codes: 0 done, 1 the job failed, 2 usage or bad input, 3 refused for safety,
+4 a verdict failed, 5 something needed is missing, 130 interrupted
+"""
+DEFAULT_JOB = "mixed-4k"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code. No exception leaves this function."""
+    try:
+        return _main(argv)
+    except IopstuiError as error:
+        complain(error)
+        return error.exit_code
+    except BrokenPipeError:
+        _stdout_closed()
+        return EXIT_INTERRUPTED
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except OSError as error:
+        where = f" {error.filename}" if error.filename else ""
+        print(f"iopstui: {error.strerror or error}{where}", file=sys.stderr)
+        return EXIT_JOB_FAILED
+
+
+def _main(argv: Sequence[str] | None) -> int:
+    arguments = parser().parse_args(argv)
+    handler = arguments.handler
+    code = handler(arguments)
+    sys.stdout.flush()
+    return int(code)
+
+
+def complain(error: IopstuiError) -> None:
+    """What happened and what mends it, on standard error."""
+    from iopstui.text import printable
+
+    print(f"iopstui: {printable(error.message)}", file=sys.stderr)
+    if error.hint:
+        print(f"  {printable(error.hint)}", file=sys.stderr)
+
+
+def _stdout_closed() -> None:
+    # so that the interpreter's own flush at exit has nowhere to fail
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    top = argparse.ArgumentParser(
+        prog="iopstui",
+        description="The oscilloscope for block I/O: runs fio and shows, second by second, what "
+        "fio sees and what the kernel sees.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=f"iopstui {__version__}")
+    top.set_defaults(handler=cmd_live, target=None, job=None, set=[], size=None,
+                     destroy_data=[], interval=1.0)  # fmt: skip
+    commands = top.add_subparsers(title="commands", metavar="COMMAND")
+    _add_live(commands)
+    _add_run(commands)
+    _add_lists(commands)
+    return top
+
+
+def _add(commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str,
+         handler: object, epilog: str = "") -> argparse.ArgumentParser:  # fmt: skip
+    command = commands.add_parser(
+        name,
+        help=text,
+        description=text[0].upper() + text[1:] + ".",
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.set_defaults(handler=handler)
+    return command
+
+
+def _add_live(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    live = _add(commands, "live", "the live screen (device picker first without TARGET)",
+                cmd_live, EPILOG)  # fmt: skip
+    live.add_argument("--job", metavar="JOB", help="start this job at once: see `iopstui jobs`")
+    _add_run_options(live)
+
+
+def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    run = _add(commands, "run", "run a job without a screen: table, JSON lines or CSV",
+               cmd_run, EPILOG)  # fmt: skip
+    run.add_argument("--job", required=True, metavar="JOB",
+                     help="a shipped job (see `iopstui jobs`) or any fio job file")  # fmt: skip
+    run.add_argument("--format", choices=("table", "jsonl", "csv"), default="table",
+                     help="of the data on standard output (default: table)")  # fmt: skip
+    _add_run_options(run)
+
+
+def _add_run_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("target", nargs="?", metavar="TARGET", help="see below")
+    command.add_argument("--set", action="append", default=[], metavar="OPTION=VALUE",
+                         help="change an option of every job in the file, e.g. iodepth=32; "
+                         "runtime=N also makes the job time_based")  # fmt: skip
+    command.add_argument("--size", metavar="SIZE",
+                         help="size of each scratch file, or of the area used: 4g")  # fmt: skip
+    command.add_argument("--destroy-data", action="append", default=[], metavar="PATH",
+                         help="allow writing over PATH, which must repeat the target")  # fmt: skip
+    command.add_argument("--interval", type=_interval, default=1.0, metavar="SECONDS",
+                         help="between two samples, 0.25 to 60 (default: 1)")  # fmt: skip
+
+
+def _add_lists(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    devices = _add(commands, "devices", "block devices, their queues, CPUs, IRQs and use",
+                   cmd_devices)  # fmt: skip
+    devices.add_argument("--format", choices=("table", "json"), default="table")
+    devices.add_argument("--all", action="store_true", help="empty and hidden devices too")
+    jobs = _add(commands, "jobs", "the shipped jobs; with NAME, one explained", cmd_jobs)
+    jobs.add_argument("name", nargs="?", metavar="NAME")
+    jobs.add_argument("--format", choices=("table", "json"), default="table")
+    fields = _add(commands, "fields", "every field of the JSON lines: unit, source, meaning",
+                  cmd_fields)  # fmt: skip
+    fields.add_argument("--format", choices=("table", "json"), default="table")
+    _add(commands, "doctor", "what this machine allows, what is missing and what mends it; "
+         "removes what a crash left", cmd_doctor)  # fmt: skip
+
+
+def _interval(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0.25 <= seconds <= 60:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0.25 to 60")
+    return seconds
+
+
+def _overrides(arguments: argparse.Namespace) -> dict[str, str]:
+    from iopstui.model.jobfile import checked_override
+
+    return dict(checked_override(text) for text in arguments.set)
+
+
+def choose_targets(
+    text: str | None, job: str | None, devices: Mapping[str, BlockDevice]
+) -> tuple[Target, Target | None]:
+    """What is watched, and what jobs are told to work on (``None``: the job names its files)."""
+    from pathlib import Path
+
+    from iopstui.session.own_target import own_target
+    from iopstui.sources.roots import Roots
+    from iopstui.sources.target import resolve_target
+
+    roots = Roots()
+    if text is None and job is not None:
+        named = own_target(job, devices, roots)
+        if named is not None:
+            return named, None
+    target = resolve_target(text, Path.cwd(), roots, devices)
+    return target, target
+
+
+def cmd_live(arguments: argparse.Namespace) -> int:
+    """The screen."""
+    _require_terminal()
+    from iopstui.ui.start import run_screen
+
+    return run_screen(arguments, _overrides(arguments), choose_targets)
+
+
+def _require_terminal() -> None:
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(
+            "The live screen needs a terminal, and standard input or output is none.",
+            "Without one: iopstui run [TARGET] --job JOB --format table|jsonl|csv",
+        )
+    if os.environ.get("TERM", "") in ("", "dumb"):
+        raise UsageError(
+            "This terminal (TERM=dumb) can't place text, so there is no live screen on it.",
+            "Set TERM to what the terminal is, e.g. TERM=xterm, or use: iopstui run",
+        )
+
+
+def cmd_run(arguments: argparse.Namespace) -> int:
+    """A job without a screen."""
+    from iopstui.output.headless import run_headless
+
+    return run_headless(arguments, _overrides(arguments), choose_targets)
+
+
+def cmd_devices(arguments: argparse.Namespace) -> int:
+    """The block devices."""
+    import json
+
+    from iopstui.output.devices import devices_json, devices_table
+    from iopstui.sources.roots import Roots
+    from iopstui.sources.sysfs import read_devices
+
+    devices = read_devices(Roots())
+    if arguments.format == "json":
+        print(json.dumps(devices_json(devices), indent=2))
+    else:
+        _print(devices_table(devices, _width(), all=arguments.all))
+    return EXIT_OK
+
+
+def cmd_jobs(arguments: argparse.Namespace) -> int:
+    """The shipped jobs, or one of them."""
+    import json
+
+    from iopstui.output.jobs import explain, jobs_json, jobs_table
+    from iopstui.sources.jobs import find_shipped, shipped_jobs
+
+    if arguments.name:
+        job = find_shipped(arguments.name)
+        text = json.dumps(jobs_json([job])[0], indent=2) if arguments.format == "json" else explain(
+            job, _width()
+        )  # fmt: skip
+    elif arguments.format == "json":
+        text = json.dumps(jobs_json(shipped_jobs()), indent=2)
+    else:
+        text = jobs_table(shipped_jobs(), _width())
+    _print(text)
+    return EXIT_OK
+
+
+def cmd_fields(arguments: argparse.Namespace) -> int:
+    """The field registry."""
+    from iopstui import fields
+
+    _print(fields.fields_json() if arguments.format == "json" else fields.fields_table(_width()))
+    return EXIT_OK
+
+
+def cmd_doctor(arguments: argparse.Namespace) -> int:
+    """What this machine allows."""
+    from iopstui.output.doctor import report
+    from iopstui.session.doctor import examine
+
+    text, code = report(examine(), _width())
+    _print(text)
+    return code
+
+
+def _width() -> int:
+    import shutil
+
+    return shutil.get_terminal_size((80, 24)).columns
+
+
+def _print(text: str) -> None:
+    """To standard output in whatever the locale's encoding can say."""
+    encoding = sys.stdout.encoding or "ascii"
+    sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+    if not text.endswith("\n"):
+        sys.stdout.write("\n")

@@ -1,0 +1,91 @@
+"""`iopstui run`: a session whose events go to standard output."""
+
+from __future__ import annotations
+
+import argparse
+import queue
+import signal
+import socket
+import sys
+from collections.abc import Callable, Mapping
+from types import FrameType
+
+from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, JobFailed, Missing, Refused, UsageError
+from iopstui.model.device import BlockDevice
+from iopstui.model.target import Target
+from iopstui.output.sinks import EventSink, make_sink
+from iopstui.session.events import Ended, Event, StepFinished
+from iopstui.session.live import LiveSession
+from iopstui.session.scratch import remove_abandoned
+from iopstui.sources.fio_inspect import find_fio
+from iopstui.sources.roots import Roots
+from iopstui.sources.sysfs import read_devices
+
+Choose = Callable[[str | None, str | None, Mapping[str, BlockDevice]], tuple[Target, Target | None]]
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def run_headless(
+    arguments: argparse.Namespace, overrides: Mapping[str, str], choose: Choose
+) -> int:
+    """Run one job to its end; the exit code. Data on stdout, everything else on stderr."""
+    find_fio()
+    remove_abandoned()
+    devices = read_devices(Roots())
+    target, job_target = choose(arguments.target, arguments.job, devices)
+    session = LiveSession(
+        target,
+        devices,
+        job_target=job_target,
+        interval_s=arguments.interval,
+        size=arguments.size,
+        destroy_data=arguments.destroy_data,
+        idle_frames=False,
+    )
+    sink = make_sink(arguments.format, sys.stdout, sys.stderr, target, socket.gethostname())
+    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    session.start(events.put)
+    _stop_on_signals(session)
+    session.run_job(arguments.job, overrides)
+    try:
+        finished = _until_finished(events, sink)
+    finally:
+        session.close()
+        sink.close()
+    return _verdict(finished)
+
+
+def _until_finished(events: queue.SimpleQueue[Event], sink: EventSink) -> StepFinished | None:
+    while True:
+        event = events.get()
+        sink.handle(event)
+        if isinstance(event, StepFinished):
+            return event
+        if isinstance(event, Ended):
+            return None
+
+
+def _verdict(finished: StepFinished | None) -> int:
+    if finished is None:
+        raise JobFailed("The session ended before the job did; see the message above.")
+    if not finished.error:
+        return EXIT_INTERRUPTED if finished.interrupted else EXIT_OK
+    for kind in (UsageError, Refused, Missing):
+        if finished.exit_code == kind.exit_code:
+            raise kind(finished.error, finished.hint)
+    raise JobFailed(finished.error, finished.hint)
+
+
+def _stop_on_signals(session: LiveSession) -> None:
+    """The first signal lets fio write its last document, the second does not wait for it."""
+    asked: list[int] = []
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        if asked:
+            session.kill_job()
+        else:
+            session.stop_job()
+        asked.append(number)
+
+    for number in STOP_SIGNALS:
+        signal.signal(number, stop)

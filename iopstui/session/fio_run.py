@@ -1,0 +1,231 @@
+"""One fio run over time: lay out its files, start it, follow its documents, end it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from iopstui.model.samples import FioStatus
+from iopstui.session.prepare import Prepared, write_job
+from iopstui.sources.fio_inspect import Fio, complaint
+from iopstui.sources.fio_process import OUTPUT, FioProcess
+from iopstui.sources.fio_stream import Broken, Document, Framer, LogLine, parse_status
+from iopstui.text import printable
+
+LAYOUT, RUN, OVER = "layout", "run", "over"
+HOLD_S = 0.3
+MAX_LOG = 200
+GUARD_DIED = -9
+
+
+@dataclass(frozen=True, slots=True)
+class NewDocument:
+    """A whole document. ``maybe_final``: no job was alive any more when it came."""
+
+    status: FioStatus
+    maybe_final: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message of fio or of one of its jobs."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseOver:
+    """fio has ended in this phase. ``exit_code`` is negative for a signal."""
+
+    phase: str
+    exit_code: int
+    error: str
+
+
+News = NewDocument | Said | PhaseOver
+
+
+def status_interval(seconds: float) -> str:
+    """The value of --status-interval. fio takes no fractions ("0.25" is rejected)."""
+    milliseconds = round(seconds * 1000)
+    return str(milliseconds // 1000) if milliseconds % 1000 == 0 else f"{milliseconds}ms"
+
+
+def fio_command(
+    fio: Fio, job: Path, output: Path, prepared: Prepared, interval_s: float
+) -> list[str]:
+    """The exact arguments of a measuring run."""
+    command = [
+        fio.path,
+        f"--status-interval={status_interval(interval_s)}",
+        "--output-format=json+",
+        "--eta=never",
+        f"--output={output}",
+    ]
+    if prepared.read_only:
+        command.append("--readonly")
+    return [*command, str(job)]
+
+
+class FioRun:
+    """Drives one ``Prepared`` job; never blocks. ``poll`` tells what happened since the last call.
+
+    ``before_start`` is called right before the measuring fio starts (the write guard looks
+    again there) and may raise.
+    """
+
+    def __init__(
+        self,
+        fio: Fio,
+        prepared: Prepared,
+        private: Callable[[], Path],
+        interval_s: float,
+        before_start: Callable[[], None],
+    ) -> None:
+        self.prepared = prepared
+        self.phase = LAYOUT if prepared.layout_text is not None else RUN
+        self.stopping = False
+        self.log: list[str] = []
+        self.last: FioStatus | None = None
+        self.command: list[str] = []
+        self.broken = 0
+        self.fio = fio
+        self._private = private
+        self._interval_s = interval_s
+        self._before_start = before_start
+        self._process: FioProcess | None = None
+        self._exit_code = GUARD_DIED
+        self._framer = Framer()
+
+    def start_phase(self) -> None:
+        """Start fio for the current phase. Raises IopstuiError if that is not possible."""
+        private = self._private()
+        layout = self.phase == LAYOUT
+        job = write_job(self.prepared, private, layout)
+        if layout:
+            self.command = [
+                self.fio.path, "--create_only=1", "--output-format=json", "--eta=never",
+                f"--output={private / OUTPUT}", str(job),
+            ]  # fmt: skip
+        else:
+            self._before_start()
+            self.command = fio_command(
+                self.fio, job, private / OUTPUT, self.prepared, self._interval_s
+            )
+        self._framer = Framer()
+        self._exit_code = GUARD_DIED
+        scratch = self.prepared.scratch
+        self._process = FioProcess(
+            self.command, private, scratch.path if scratch else None, cwd=self.prepared.cwd
+        )
+
+    @property
+    def fds(self) -> tuple[int, ...]:
+        """What to wait on beside a timeout."""
+        return self._process.wake_fds if self._process else ()
+
+    @property
+    def pid(self) -> int | None:
+        """fio's main process, once the guard has said so."""
+        return self._process.pid if self._process else None
+
+    def jobs_alive(self) -> bool:
+        """True once fio's jobs have been started and not all have ended."""
+        return self._process is not None and self._process.jobs_alive() is True
+
+    def stop(self, hard: bool = False) -> None:
+        """Ask fio to end: it writes its last document. ``hard``: at once, without one."""
+        self.stopping = True
+        if self._process is not None:
+            self._process.order("kill" if hard else "stop")
+
+    def poll(self) -> list[News]:
+        """What fio and its guard have said since the last call, in order."""
+        if self._process is None:
+            return []
+        said = self._process.read_guard()
+        # after the guard, so that all of a dead fio's output is seen before its end
+        news = self._read()
+        for line in said:
+            if line.word == "stuck":
+                pids = ", ".join(map(str, line.numbers))
+                news.append(Said(f"fio's process {pids} hangs in the kernel; waiting for it"))
+            elif line.word == "exited":
+                self._exit_code = line.numbers[0]
+            elif line.word in ("over", "gone"):
+                # only now is every process of this run gone, not just fio's main
+                news += self._ended(self._exit_code)
+                break
+        return news
+
+    def _read(self) -> list[News]:
+        assert self._process is not None
+        data = self._process.read_output()
+        return [one for item in self._framer.feed(data) for one in self._item(item)]
+
+    def _item(self, item: Document | LogLine | Broken) -> Sequence[News]:
+        if isinstance(item, LogLine):
+            return self._note(item.text)
+        if isinstance(item, Broken):
+            self.broken += 1
+            return ()
+        status = parse_status(item.data)
+        if status is None or self.phase == LAYOUT:
+            return ()
+        self.last = status
+        assert self._process is not None
+        return (NewDocument(status, self._process.jobs_alive() is not True),)
+
+    def _note(self, text: str) -> Sequence[News]:
+        text = printable(text)
+        if len(self.log) < MAX_LOG and text not in self.log:
+            self.log.append(text)
+            return (Said(text),)
+        return ()
+
+    def _ended(self, code: int) -> list[News]:
+        assert self._process is not None
+        news = self._read()
+        news += [one for item in self._framer.close() for one in self._item(item)]
+        for line in self._process.messages():
+            news += self._note(line.strip())
+        phase, self.phase = self.phase, OVER
+        error = "" if self.stopping else self._error(code)
+        self._process.close()
+        self._process = None
+        news.append(PhaseOver(phase, code, error))
+        if phase == LAYOUT and code == 0 and not self.stopping:
+            self.phase = RUN
+        return news
+
+    def _error(self, code: int) -> str:
+        """Why the run failed, in one sentence; "" if it did not."""
+        errors = {job.error for job in self.last.jobs if job.error} if self.last else set()
+        killed = next((line for line in self.log if "got signal=" in line), None)
+        if code == 0 and not errors and killed is None:
+            return ""
+        because = complaint([line for line in self.log if not _CHATTER.search(line)])
+        if errors:
+            names = ", ".join(
+                f"{os.strerror(number)} (errno {number})" for number in sorted(errors)
+            )
+            return f"fio's job failed: {names}" + (f": {because}" if because else "")
+        if killed is not None:
+            return f"one of fio's jobs was killed: {killed}"
+        if code < 0:
+            return f"fio was killed by signal {-code}" + (f": {because}" if because else "")
+        return f"fio ended with exit code {code}" + (f": {because}" if because else "")
+
+    def close(self) -> None:
+        """Whatever state it is in: no fio, no private directory, no scratch file afterwards."""
+        if self._process is not None:
+            self._process.close()
+            self._process = None
+        self.phase = OVER
+        self.prepared.close()
+
+
+_CHATTER = re.compile(r"terminating on signal|both iodepth >= 1 and synchronous|tausworthe")

@@ -1,0 +1,430 @@
+"""A live session: one thread that samples the kernel, follows fio and emits events.
+
+fio's document is the tick: the kernel is read the moment it is whole. When none comes (no
+job, or a stuck one) a monotonic deadline ticks instead, so the kernel's side goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import shutil
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, IopstuiError
+from iopstui.model.device import BlockDevice
+from iopstui.model.frame import FrameBuilder
+from iopstui.model.samples import FioStatus, KernelSample, RawSample
+from iopstui.model.summary import fio_summary
+from iopstui.model.target import Target
+from iopstui.session import events
+from iopstui.session.clock import Clock
+from iopstui.session.fio_run import (
+    HOLD_S,
+    LAYOUT,
+    OVER,
+    RUN,
+    FioRun,
+    NewDocument,
+    PhaseOver,
+    Said,
+)
+from iopstui.session.prepare import JobRequest, Prepared, prepare
+from iopstui.sources.fio_inspect import find_fio
+from iopstui.sources.fio_process import private_directory
+from iopstui.sources.kernel import KernelSampler
+from iopstui.sources.roots import Roots
+from iopstui.sources.sysfs import read_devices
+from iopstui.text import printable
+
+LATE_AFTER = 1.5
+POLL_S = 0.1
+START_POLL_S = 0.01
+FIRST_IO_WITHIN_S = 0.5
+
+Sink = Callable[[events.Event], None]
+
+
+@dataclass(slots=True)
+class _Held:
+    """A document that may be fio's last: kept until fio ends, goes on, or HOLD_S has passed."""
+
+    status: FioStatus
+    kernel: KernelSample | None
+    arrived_ns: int
+    wall_ms: float
+
+
+class LiveSession:
+    """See the module. ``sink`` is called in the session's thread and must not block.
+
+    ``idle_frames`` False: only runs make frames (headless), not the time before and after.
+    ``job_target`` is the target handed to jobs; ``None`` if they name their own files.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        devices: Mapping[str, BlockDevice],
+        *,
+        job_target: Target | None,
+        roots: Roots | None = None,
+        interval_s: float = 1.0,
+        size: str | None = None,
+        destroy_data: Sequence[str] = (),
+        idle_frames: bool = True,
+        fio_path: str | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.target = target
+        self.devices = devices
+        self.job: str | None = None
+        self.overrides: dict[str, str] = {}
+        self.interval_s = interval_s
+        self.exit_code = EXIT_OK
+        self._job_target = job_target
+        self._roots = roots or Roots()
+        self._size = size
+        self._destroy_data = tuple(destroy_data)
+        self._idle_frames = idle_frames
+        self._fio_path = fio_path
+        self._clock = clock or Clock()
+        self._commands: deque[Callable[[], None]] = deque()
+        self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._thread: threading.Thread | None = None
+        self._closing = False
+        self._sink: Sink = lambda event: None
+        self._builder = FrameBuilder()
+        self._seq = 0
+        self._step = 0
+        self._origin_ns = self._clock.monotonic_ns()
+        self._run: FioRun | None = None
+        self._next: JobRequest | None = None
+        self._held: _Held | None = None
+        self._deadline_ns = 0
+        self._awaiting_jobs = False
+        self._quiet_since_ns = 0
+        self._quiet_counts: tuple[int, int] | None = None
+        self._privates: list[str] = []
+
+    # -- called from any thread
+
+    def start(self, sink: Sink) -> None:
+        """Start sampling; every event goes to ``sink``."""
+        self._sink = sink
+        self._thread = threading.Thread(target=self._main, name="session", daemon=True)
+        self._thread.start()
+
+    def run_job(self, job: str, overrides: Mapping[str, str]) -> None:
+        """Run this job; a running one is stopped first. Failures arrive as events."""
+        request = JobRequest(job, dict(overrides), self._size, self._destroy_data)
+        self.job, self.overrides = job, dict(overrides)
+        self._command(lambda: self._request(request))
+
+    def stop_job(self) -> None:
+        """Stop the running job; its last document still arrives."""
+        self._command(self._stop)
+
+    def kill_job(self) -> None:
+        """Stop the running job at once, without its last document."""
+        self._command(lambda: self._stop(hard=True))
+
+    def mark(self, text: str) -> None:
+        """Put a mark on all charts, now."""
+        self._command(lambda: self._emit(events.Mark(self._now(), printable(text))))
+
+    def close(self) -> None:
+        """Stop fio, remove scratch files, end the thread. May be called twice."""
+        self._closing = True
+        self._wake()
+        if self._thread is not None:
+            self._thread.join()
+
+    @property
+    def running(self) -> bool:
+        """True from a run's start to its end."""
+        return self._run is not None
+
+    def _command(self, command: Callable[[], None]) -> None:
+        self._commands.append(command)
+        self._wake()
+
+    def _wake(self) -> None:
+        with contextlib.suppress(OSError):
+            os.write(self._wake_write, b"!")
+
+    # -- the session's thread
+
+    def _main(self) -> None:
+        disks = self.target.tree
+        irqs = [v.irq for name in disks for v in _device(self.devices, name).irqs]
+        self._sampler = KernelSampler(self._roots, disks, irqs)
+        try:
+            self._tick(None)
+            while not self._closing:
+                self._wait()
+                while self._commands:
+                    self._commands.popleft()()
+                self._follow_run()
+                self._tick_if_due()
+            self._shut_down()
+        except Exception as error:  # the last line of defence: told, and nothing left running
+            self.exit_code = EXIT_JOB_FAILED
+            self._emit(events.Notice(self._now(), "error", f"internal error: {error!r}"))
+        finally:
+            if self._run is not None:
+                self._run.close()
+            self._remove_privates()
+            self._sampler.close()
+            self._emit(events.Ended(self._now(), self.exit_code))
+
+    def _wait(self) -> None:
+        fds = [self._wake_read, *(self._run.fds if self._run else ())]
+        now = self._clock.monotonic_ns()
+        timeout = (self._deadline_ns - now) / 1e9
+        if self._run is not None:
+            timeout = min(timeout, START_POLL_S if self._awaiting_jobs else POLL_S)
+        if self._held is not None:
+            timeout = min(timeout, HOLD_S - (now - self._held.arrived_ns) / 1e9)
+        ready, _, _ = select.select(fds, [], [], max(0.0, timeout))
+        if self._wake_read in ready:
+            os.read(self._wake_read, 4096)
+
+    def _now(self) -> float:
+        return (self._clock.monotonic_ns() - self._origin_ns) / 1e9
+
+    def _emit(self, event: events.Event) -> None:
+        self._sink(event)
+
+    def _notice(self, level: str, text: str) -> None:
+        self._emit(events.Notice(self._now(), level, printable(text)))
+
+    # -- runs
+
+    def _request(self, request: JobRequest) -> None:
+        if self._run is None:
+            self._begin(request)
+        else:
+            self._next = request
+            self._run.stop()
+
+    def _stop(self, hard: bool = False) -> None:
+        self._next = None
+        if self._run is not None:
+            self._run.stop(hard)
+
+    def _begin(self, request: JobRequest) -> None:
+        self._step += 1
+        try:
+            fio = find_fio(self._fio_path)
+            prepared = prepare(
+                request, self._job_target, fio, self._private(), self.devices, self._roots
+            )
+        except IopstuiError as error:
+            self._not_started(error)
+            return
+        finally:
+            self._remove_privates()
+        self._run = FioRun(
+            fio,
+            prepared,
+            private_directory,
+            self.interval_s,
+            lambda: self._engage(prepared),
+        )
+        self._start_phase()
+
+    def _engage(self, prepared: Prepared) -> None:
+        if prepared.guard is not None:
+            prepared.guard.engage(read_devices(self._roots))
+
+    def _private(self) -> Path:
+        path = private_directory()
+        self._privates.append(str(path))
+        return path
+
+    def _remove_privates(self) -> None:
+        while self._privates:
+            shutil.rmtree(self._privates.pop(), ignore_errors=True)
+
+    def _not_started(self, error: IopstuiError) -> None:
+        self.exit_code = error.exit_code
+        self._emit(
+            events.StepFinished(
+                self._now(), self._step, error.exit_code, error.message, False, hint=error.hint
+            )
+        )
+
+    def _start_phase(self) -> None:
+        run = self._run
+        assert run is not None
+        self._awaiting_jobs = run.phase == RUN
+        self._quiet_since_ns, self._quiet_counts = 0, None
+        try:
+            run.start_phase()
+        except IopstuiError as error:
+            run.close()
+            self._run = None
+            self._not_started(error)
+            return
+        self._emit(
+            events.StepStarted(
+                self._now(),
+                self._step,
+                printable(run.prepared.name),
+                printable(run.prepared.title),
+                tuple(run.command),
+                run.prepared.read_only,
+                run.phase,
+                run.fio.banner,
+            )
+        )
+
+    def _follow_run(self) -> None:
+        run = self._run
+        if run is None:
+            return
+        if self._awaiting_jobs and run.jobs_alive():
+            self._await_first_io()
+        documents: list[NewDocument] = []
+        for news in run.poll():
+            if isinstance(news, NewDocument):
+                self._awaiting_jobs = False
+                documents.append(news)
+            elif isinstance(news, Said):
+                self._notice("info", news.text)
+            elif isinstance(news, PhaseOver):
+                self._documents(documents)
+                documents = []
+                self._phase_over(news)
+        self._documents(documents)
+        held = self._held
+        if held is not None and self._clock.monotonic_ns() - held.arrived_ns > HOLD_S * 1e9:
+            self._release(final=False)
+
+    def _await_first_io(self) -> None:
+        """Begin the kernel's first interval where fio's begins: with the first I/O, which comes
+        about 0.1 s after fio has forked its jobs."""
+        now = self._clock.monotonic_ns()
+        moved = self._device_moved()
+        if self._quiet_since_ns == 0:
+            self._quiet_since_ns = now
+        if moved or now - self._quiet_since_ns > FIRST_IO_WITHIN_S * 1e9:
+            self._awaiting_jobs = False
+            self._tick(None)
+            self._deadline_ns += int((LATE_AFTER - 1) * self.interval_s * 1e9)
+
+    def _device_moved(self) -> bool:
+        """Whether the target's device has completed an I/O since the last look."""
+        if not self.target.tree:
+            return True
+        disk = self._sampler.sample().disks.get(self.target.tree[0])
+        done = (disk.reads, disk.writes) if disk else (0, 0)
+        moved = self._quiet_counts is not None and done != self._quiet_counts
+        self._quiet_counts = done
+        return moved
+
+    def _documents(self, documents: Sequence[NewDocument]) -> None:
+        """Documents found at once: the kernel is read for the last of them alone."""
+        for position, news in enumerate(documents):
+            self._release(final=False)
+            last = position == len(documents) - 1
+            kernel = self._sampler.sample() if last else None
+            held = _Held(news.status, kernel, self._clock.monotonic_ns(), self._clock.wall_ms())
+            self._held = held
+            self._deadline_ns = held.arrived_ns + int(LATE_AFTER * self.interval_s * 1e9)
+            if not news.maybe_final:
+                self._release(final=False)
+
+    def _release(self, final: bool) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            self._sample(held.kernel, held.status, held.arrived_ns, held.wall_ms, final)
+
+    def _phase_over(self, over: PhaseOver) -> None:
+        run = self._run
+        assert run is not None
+        self._release(final=True)
+        if over.phase == LAYOUT and run.phase == RUN:
+            self._start_phase()
+            return
+        interrupted = run.stopping
+        code = EXIT_JOB_FAILED if over.error else EXIT_INTERRUPTED if interrupted else EXIT_OK
+        self.exit_code = code
+        run.close()
+        self._run = None
+        self._emit(
+            events.StepFinished(
+                self._now(),
+                self._step,
+                code,
+                over.error,
+                interrupted,
+                fio_summary(run.last) if run.last is not None else {},
+                tuple(run.log),
+            )
+        )
+        following, self._next = self._next, None
+        if following is not None:
+            self._begin(following)
+
+    def _shut_down(self) -> None:
+        """Stop fio and wait for its last document, so that what was measured is told."""
+        self._next = None
+        if self._run is None:
+            return
+        self._run.stop()
+        while self._run is not None and self._run.phase != OVER:
+            self._deadline_ns = self._clock.monotonic_ns() + int(1e9)
+            self._wait()
+            self._follow_run()
+
+    # -- ticks
+
+    def _tick_if_due(self) -> None:
+        if self._clock.monotonic_ns() >= self._deadline_ns:
+            self._tick(None)
+            if self._run is not None and self._run.phase == LAYOUT:
+                self._progress(self._run)
+
+    def _progress(self, run: FioRun) -> None:
+        scratch = run.prepared.scratch
+        done = scratch.used_bytes() if scratch else 0
+        self._emit(
+            events.Progress(
+                self._now(), self._step, "laying out the scratch file", done,
+                run.prepared.layout_bytes,
+            )
+        )  # fmt: skip
+
+    def _tick(self, fio: FioStatus | None) -> None:
+        """A tick of the monotonic clock. Missed ones are skipped, never made up for."""
+        now = self._clock.monotonic_ns()
+        self._sample(self._sampler.sample(), fio, now, self._clock.wall_ms(), False)
+        self._deadline_ns = now + int(self.interval_s * 1e9)
+
+    def _sample(
+        self,
+        kernel: KernelSample | None,
+        fio: FioStatus | None,
+        arrived_ns: int,
+        wall_ms: float,
+        final: bool,
+    ) -> None:
+        measuring = self._run is not None and self._run.phase != LAYOUT
+        step = self._step if fio is not None or measuring else 0
+        raw = RawSample(self._seq, arrived_ns, wall_ms, kernel, fio, final, step, self.interval_s)
+        self._seq += 1
+        frame = self._builder.feed(raw)
+        if self._idle_frames or fio is not None or (measuring and frame.fio_age_s is not None):
+            self._emit(events.FrameReady(frame.t, frame))
+
+
+def _device(devices: Mapping[str, BlockDevice], name: str) -> BlockDevice:
+    found = devices.get(name)
+    return found or BlockDevice(name, f"/dev/{name}", 0, 0, "disk", None)

@@ -1,0 +1,50 @@
+"""What to watch when a job file says itself where it works."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from iopstui.model import jobfile
+from iopstui.model.device import BlockDevice
+from iopstui.model.target import Target
+from iopstui.session.prepare import absolute_files, names_its_files, read_job
+from iopstui.sources.fio_inspect import find_fio, inspect
+from iopstui.sources.fio_process import private_directory
+from iopstui.sources.jobs import find_job, is_shipped
+from iopstui.sources.roots import Roots
+from iopstui.sources.target import resolve_target
+
+
+def own_target(job: str, devices: Mapping[str, BlockDevice], roots: Roots) -> Target | None:
+    """The device under the first file a job names; ``None`` if the job names none.
+
+    Shipped jobs never do: their ``filename=`` only says that all threads share one file. A
+    file that does not exist yet is watched through its directory.
+    """
+    path = find_job(job)
+    text = read_job(path)
+    if is_shipped(path) or not names_its_files(text):
+        return None
+    private = private_directory()
+    try:
+        file = private / "job.fio"
+        file.write_bytes(text.encode("utf-8", "surrogateescape"))
+        facts = inspect(find_fio(), file, f"the job file {path}", Path.cwd())
+    finally:
+        shutil.rmtree(private, ignore_errors=True)
+    for name in absolute_files(facts, text, Path.cwd()):
+        place = Path(name)
+        if not place.exists() and not str(place).startswith(str(roots.dev)):
+            place = _nearest(place.parent)
+        return resolve_target(str(place), Path.cwd(), roots, devices)
+    directories = [s.options["directory"] for s in jobfile.effective(text)
+                   if "directory" in s.options]  # fmt: skip
+    return resolve_target(directories[0], Path.cwd(), roots, devices) if directories else None
+
+
+def _nearest(path: Path) -> Path:
+    while not path.exists():
+        path = path.parent
+    return path

@@ -1,0 +1,369 @@
+"""From what the user asked for to a job file that fio can run on this target."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from iopstui.errors import UsageError
+from iopstui.model import jobfile, target
+from iopstui.model.device import BlockDevice
+from iopstui.model.jobfile import Section
+from iopstui.model.target import Target
+from iopstui.session import scratch
+from iopstui.session.write_guard import WriteGuard
+from iopstui.sources.fio_inspect import Fio, JobFacts, inspect
+from iopstui.sources.fio_stream import flag, size_bytes
+from iopstui.sources.jobs import find_job
+from iopstui.sources.roots import Roots
+
+MAX_JOB_FILE = 1 << 20
+SMALLEST = 4 << 20
+ROWS_BEFORE_GROUPING = 16
+
+
+@dataclass(frozen=True, slots=True)
+class JobRequest:
+    """What to run: a shipped job's name or a path, changed options (fio's names), the size of
+    scratch files ("512m"), and the paths whose data may be destroyed.
+    """
+
+    job: str
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    size: str | None = None
+    destroy_data: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Prepared:
+    """Ready to run. ``text`` is the job file; ``files`` what it opens by name (absolute);
+    ``layout_text`` creates the files first (``None``: nothing to create) with
+    ``layout_bytes`` in them; ``scratch`` is removed by ``close``.
+    """
+
+    name: str
+    title: str
+    text: str
+    facts: JobFacts
+    files: tuple[str, ...]
+    cwd: Path
+    layout_text: str | None = None
+    layout_bytes: int | None = None
+    scratch: scratch.Scratch | None = None
+    guard: WriteGuard | None = None
+
+    @property
+    def read_only(self) -> bool:
+        """True if fio says that no section writes; it is then run with --readonly."""
+        return not self.facts.writes
+
+    def close(self) -> None:
+        """Remove the scratch files, let go of held devices."""
+        if self.guard is not None:
+            self.guard.close()
+        if self.scratch is not None:
+            self.scratch.close()
+
+
+def read_job(path: Path) -> str:
+    """The text of a job file; UsageError if it is none. Undecodable bytes are kept."""
+    try:
+        info = path.stat()
+        if not stat.S_ISREG(info.st_mode):
+            raise UsageError(f"{path} is not a file, so it can't be a fio job.")
+        if info.st_size > MAX_JOB_FILE:
+            raise UsageError(f"{path} is too large for a fio job file ({info.st_size} bytes).")
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"Can't read the job file {path}: {error.strerror}.") from error
+    if not data.strip():
+        raise UsageError(f"The job file {path} is empty, so there is nothing to run.",
+                         "Choose one of `iopstui jobs`, or write at least one [name] section.",
+                         )  # fmt: skip
+    if b"\0" in data:
+        raise UsageError(f"{path} is not a fio job file: it holds binary data.")
+    return data.decode("utf-8", "surrogateescape")
+
+
+def names_its_files(text: str) -> bool:
+    """True if a job says itself where it works (a path or a directory), so that no target is
+    needed. A shipped job's relative ``filename=`` only says that its threads share a file."""
+    return any("filename" in s.options or "directory" in s.options for s in jobfile.effective(text))
+
+
+def prepare(
+    request: JobRequest,
+    where: Target | None,
+    fio: Fio,
+    private: Path,
+    devices: Mapping[str, BlockDevice],
+    roots: Roots,
+) -> Prepared:
+    """Everything short of starting fio. ``where`` is ``None`` if the job names its own files.
+
+    ``private`` is the run's private directory. Raises UsageError, Refused or Missing; then
+    nothing was created and nothing is left.
+    """
+    path = find_job(request.job)
+    label = path.stem if path.suffix == ".fio" else path.name
+    text = read_job(path)
+    overrides = _implied(request.overrides)
+    if where is not None and where.kind == target.DIRECTORY:
+        made = scratch.make_scratch(Path(where.path))
+        try:
+            return _on_scratch(request, overrides, text, label, path, made, fio, private)
+        except BaseException:
+            made.close()
+            raise
+    if where is None:
+        wanted = {**overrides, **({"size": request.size} if request.size else {})}
+        text = jobfile.changed(text, _grouped(text, wanted))
+    else:
+        text = _on_path(text, overrides, request, where)
+    cwd = Path.cwd()
+    facts = inspect(fio, _written(private, "job.fio", text), f"the job file {path}", cwd)
+    prepared = Prepared(label, describe(text), text, facts, absolute_files(facts, text, cwd), cwd)
+    prepared.guard = WriteGuard(prepared.files, facts.writes, request.destroy_data, roots)
+    prepared.guard.check(devices)
+    if where is None:
+        _create_missing(prepared)
+    return prepared
+
+
+def _implied(overrides: Mapping[str, str]) -> dict[str, str]:
+    """A runtime asked for is meant: without time_based fio would stop at the end of the file."""
+    wanted = dict(overrides)
+    if {"runtime", "timeout"} & wanted.keys() and "time_based" not in wanted:
+        wanted["time_based"] = "1"
+    return wanted
+
+
+def _grouped(text: str, overrides: Mapping[str, str]) -> dict[str, str]:
+    """One row for all clones of a job: a document for 64 rows would cost fio 40 ms a second."""
+    wanted = dict(overrides)
+    jobs = jobfile.effective(jobfile.changed(text, overrides))
+    rows = sum(_number(job.options.get("numjobs")) for job in jobs)
+    if (len(jobs) == 1 and rows > 1) or rows > ROWS_BEFORE_GROUPING:
+        wanted.setdefault("group_reporting", "1")
+    return wanted
+
+
+def _on_path(text: str, overrides: Mapping[str, str], request: JobRequest, where: Target) -> str:
+    """The job with every section on one device or file."""
+    wanted = {**overrides, "filename": escaped(where.path)}
+    if request.size:
+        wanted["size"] = request.size
+    elif where.kind == target.FILE:
+        # a job larger than the file would make fio extend it
+        wanted["size"] = str(_capped(text, Path(where.path).stat().st_size))
+    return jobfile.changed(text, _grouped(text, wanted), removed=("directory",))
+
+
+def _capped(text: str, size: int) -> int:
+    declared = [size_bytes(expand(s.options.get("size", ""))) for s in jobfile.effective(text)]
+    return min([size, *(one for one in declared if one)])
+
+
+def _on_scratch(
+    request: JobRequest,
+    overrides: Mapping[str, str],
+    text: str,
+    label: str,
+    path: Path,
+    made: scratch.Scratch,
+    fio: Fio,
+    private: Path,
+) -> Prepared:
+    changed = jobfile.changed(text, overrides)
+    jobs = jobfile.effective(changed)
+    names = [_shared_name(job) for job in jobs]
+    sizes = scratch_sizes(jobs, names, request.size, scratch.room_for(made.path.parent))
+    per_section: dict[int, dict[str, str]] = {}
+    for index, (name, size) in enumerate(zip(names, sizes, strict=True)):
+        options = {"directory": escaped(str(made.path)), "size": str(size)}
+        if name:
+            options["filename"] = name
+        per_section[index] = options
+    text = jobfile.changed(text, _grouped(text, overrides), per_section)
+    facts = inspect(fio, _written(private, "job.fio", text), f"the job file {path}", made.path)
+    if any(_direct(job) for job in jobs) and not scratch.supports_direct(made.path):
+        raise UsageError(
+            f"The file system of {made.path.parent} can't do O_DIRECT, which the job asks for.",
+            "Name a directory on a disk, or measure the page cache with --set direct=0",
+        )
+    layout = jobfile.changed(text, {"overwrite": "1", "fallocate": "none"})
+    total = sum(_distinct(jobs, names, sizes).values())
+    return Prepared(
+        label, describe(text), text, facts, (), made.path, layout, total, made
+    )  # fmt: skip
+
+
+def _shared_name(job: Section) -> str:
+    """The name of the file that a job's threads share, "" if each has files of its own."""
+    parts = [Path(part).name for part in expand(job.options.get("filename", "")).split(":")]
+    return ":".join(part for part in parts if part)
+
+
+def _direct(job: Section) -> bool:
+    if "buffered" in job.options:
+        return not flag(job.options, "buffered")
+    return flag(job.options, "direct")
+
+
+def _distinct(
+    jobs: Sequence[Section], names: Sequence[str], sizes: Sequence[int]
+) -> dict[str, int]:
+    """Bytes by file: shared files count once, a clone's own files once each."""
+    total: dict[str, int] = {}
+    for index, (job, name, size) in enumerate(zip(jobs, names, sizes, strict=True)):
+        if name:
+            total[name] = max(total.get(name, 0), size)
+        else:
+            total[f"/{index}"] = size * _number(job.options.get("numjobs"))
+    return total
+
+
+def scratch_sizes(
+    jobs: Sequence[Section], names: Sequence[str], wanted: str | None, room: int
+) -> list[int]:
+    """The size in bytes for each section's files, so that all together fit into ``room``.
+
+    Asked for (``wanted``): exactly that for every section, or UsageError. Otherwise what the
+    job says, at most an equal share of 512 MiB, less where the disk is nearly full.
+    """
+    counts = _distinct(jobs, names, [1] * len(jobs))
+    files = sum(counts.values())
+    if wanted is not None:
+        size = size_bytes(wanted)
+        if not size:
+            raise UsageError(f"--size {wanted!r} is not a size.", "For example: --size 512m")
+        if size * files > room:
+            raise UsageError(
+                f"{files} scratch file(s) of {wanted} need {_mib(size * files)} MiB, but only "
+                f"{_mib(room)} MiB may be used here (5 % of the file system stay free).",
+                "Give a smaller --size or another directory.",
+            )
+        return [size] * len(jobs)
+    share = min(scratch.DEFAULT_BYTES, room) // max(files, 1)
+    largest = max((largest_block(job) for job in jobs), default=4096)
+    if share < max(SMALLEST // files, largest):
+        raise UsageError(
+            f"Only {_mib(room)} MiB may be used on this file system (5 % of it stay free), "
+            "too little for a scratch file.",
+            "Name a directory on another disk: iopstui run DIRECTORY ...",
+        )
+    return [_share(job, share, largest) for job in jobs]
+
+
+def _share(job: Section, share: int, largest: int) -> int:
+    declared = size_bytes(expand(job.options.get("size", ""))) or share
+    size = min(declared, share)
+    return max(size - size % max(4096, largest), largest)
+
+
+def largest_block(job: Section) -> int:
+    """The largest I/O of a job in bytes, as far as the text says."""
+    sizes = [4096]
+    for name in ("bs", "blocksize", "bsrange", "blocksize_range"):
+        for part in expand(job.options.get(name, "")).replace("-", ",").split(","):
+            sizes.append(size_bytes(part) or 0)
+    for part in expand(job.options.get("bssplit", "")).replace(",", ":").split(":"):
+        sizes.append(size_bytes(part.partition("/")[0]) or 0)
+    return max(sizes)
+
+
+def _mib(size: int) -> int:
+    return size >> 20
+
+
+def _number(text: str | None) -> int:
+    with contextlib.suppress(ValueError):
+        return max(1, int(expand(text or "1")))
+    return 1
+
+
+def expand(text: str) -> str:
+    """``${VAR}`` as fio expands it, from the environment (unset: empty)."""
+    out, rest = "", text
+    while True:
+        before, opening, tail = rest.partition("${")
+        name, closing, after = tail.partition("}")
+        if not opening or not closing:
+            return out + rest
+        out, rest = out + before + os.environ.get(name, ""), after
+
+
+def escaped(path: str) -> str:
+    """A path as a value of filename= or directory=, where ``:`` separates (fio(1))."""
+    return path.replace("\\", "\\\\").replace(":", "\\:")
+
+
+def _written(private: Path, name: str, text: str) -> Path:
+    file = private / name
+    file.write_bytes(text.encode("utf-8", "surrogateescape"))
+    return file
+
+
+def write_job(prepared: Prepared, private: Path, layout: bool) -> Path:
+    """Write the job file (or the one that lays out its files) into the private directory."""
+    if layout:
+        assert prepared.layout_text is not None
+        return _written(private, "layout.fio", prepared.layout_text)
+    return _written(private, "job.fio", prepared.text)
+
+
+def absolute_files(facts: JobFacts, text: str, cwd: Path) -> tuple[str, ...]:
+    """Every file the job opens as an absolute path. fio joins a relative name to directory=."""
+    directories = [
+        Path(cwd, part)
+        for job in jobfile.effective(text)
+        for part in expand(job.options.get("directory", "")).split(":")
+        if part
+    ]
+    found: dict[str, None] = {}
+    for name in facts.files:
+        for base in directories if directories and not name.startswith("/") else [cwd]:
+            found[str(base / name)] = None
+    for job in jobfile.effective(text):
+        if "directory" in job.options and "filename" not in job.options:
+            for own in _generated(job):
+                for base in directories:
+                    found[str(base / own)] = None
+    return tuple(found)
+
+
+def _generated(job: Section) -> list[str]:
+    """The names fio gives the files of a job without filename= (fio(1), filename_format)."""
+    pattern = expand(job.options.get("filename_format", "")) or "$jobname.$jobnum.$filenum"
+    name = job.name.replace("/", ".")
+    return [
+        pattern.replace("$jobname", name).replace("$jobnum", str(n)).replace("$filenum", str(f))
+        for n in range(_number(job.options.get("numjobs")))
+        for f in range(_number(job.options.get("nrfiles")))
+    ]
+
+
+def _create_missing(prepared: Prepared) -> None:
+    """A reading job of the user's own whose files don't exist yet: fio must create them first,
+    because it is run with --readonly afterwards."""
+    missing = [name for name in prepared.files if not Path(name).exists()]
+    if prepared.read_only and missing and prepared.guard is not None:
+        prepared.layout_text = prepared.text
+        prepared.guard.created(missing)
+
+
+def describe(text: str) -> str:
+    """One line for the header: "randread 4k  QD 32 × 2 jobs", or the sections' names."""
+    jobs = jobfile.effective(text)
+    if len(jobs) != 1:
+        return f"{len(jobs)} jobs: " + ", ".join(job.name for job in jobs)
+    options = {name: expand(value) for name, value in jobs[0].options.items()}
+    rw = options.get("rw", options.get("readwrite", "read"))
+    block = options.get("bs") or options.get("bsrange") or options.get("bssplit") or "4k"
+    count = _number(options.get("numjobs"))
+    plural = "job" if count == 1 else "jobs"
+    return f"{rw} {block}  QD {options.get('iodepth', '1')} × {count} {plural}"

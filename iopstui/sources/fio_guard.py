@@ -1,0 +1,219 @@
+"""The guardian of one fio run: a process of its own between iopstui and fio.
+
+Killing fio's main process leaves its jobs doing I/O, because each is in a session of its own.
+This process is their "child subreaper" (prctl(2)): whatever fio leaves behind becomes its
+child, so it can be found and killed. It stops fio when told to, when iopstui's end of its
+standard input is closed (iopstui died, however), and it is itself in a session of its own, so
+that neither Ctrl-C, Ctrl-Z nor a closed terminal reaches fio.
+
+It is run as a script (``python -I -S fio_guard.py PRIVATE_DIR SCRATCH_DIR -- fio ...``) and
+imports nothing of iopstui, to be small and quick. Lines on its standard output: ``started
+PID``, ``exited CODE`` (negative: the signal), ``stuck PID...`` (could not be killed yet).
+Lines on its standard input: ``stop`` (SIGINT first), ``kill``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import select
+import shutil
+import signal
+import sys
+import time
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+GRACE_S = 1.3
+GIVE_UP_S = 30.0
+
+
+def prctl(option: int, value: int) -> None:
+    """prctl(2); failures are ignored: both uses are a second line of defence."""
+    ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+
+
+def say(line: str) -> None:
+    """Tell iopstui, if it still listens."""
+    with contextlib.suppress(OSError):
+        os.write(1, (line + "\n").encode())
+
+
+def children(pid: int) -> list[int]:
+    """Direct children of a process, from /proc (empty if it is gone)."""
+    found: list[int] = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children") as file:
+                found += [int(word) for word in file.read().split()]
+    except OSError:
+        return [child for child, parent in _parents() if parent == pid]
+    return found
+
+
+def _parents() -> list[tuple[int, int]]:
+    pairs = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:
+                    fields = file.read().rpartition(b")")[2].split()
+                pairs.append((int(name), int(fields[1])))
+            except (OSError, IndexError, ValueError):
+                continue
+    return pairs
+
+
+def descendants(pid: int) -> list[int]:
+    """All processes below ``pid``, deepest last."""
+    found: list[int] = []
+    queue = [pid]
+    while queue:
+        below = children(queue.pop())
+        found += below
+        queue += below
+    return found
+
+
+def start(command: list[str], private: str) -> int:
+    """Start fio with its streams in files; it gets SIGTERM should this process die."""
+    parent = os.getpid()
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        # with SIGPIPE's default action fio's own TERM handler would kill it before its jobs
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        null = os.open("/dev/null", os.O_RDONLY)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        out = os.open(os.path.join(private, "stdout"), flags, 0o600)
+        err = os.open(os.path.join(private, "stderr"), flags, 0o600)
+        os.dup2(null, 0)
+        os.dup2(out, 1)
+        os.dup2(err, 2)
+        os.closerange(3, 64)
+        if os.getppid() != parent:
+            os._exit(125)
+        os.execvp(command[0], command)
+    except OSError as error:
+        os.write(2, f"fio: {command[0]}: {error.strerror}\n".encode())
+    os._exit(127)
+
+
+class Guard:
+    """Waits for fio and for orders; see the module's docstring."""
+
+    def __init__(self, fio: int, cleanup: list[str]) -> None:
+        self.fio = fio
+        self.cleanup = cleanup
+        self.exit_code: int | None = None
+        self.orphaned = False
+        self.stop_at: float | None = None
+        self.kill_at: float | None = None
+        self.listening = True
+        self.told_stuck = False
+
+    def run(self) -> None:
+        """Until no process of this run is left."""
+        wake, self.wake_write = os.pipe()
+        os.set_blocking(wake, False)
+        os.set_blocking(self.wake_write, False)
+        signal.set_wakeup_fd(self.wake_write, warn_on_full_buffer=False)
+        while self.reap():
+            watched = [0, wake] if self.listening else [wake]
+            ready, _, _ = select.select(watched, [], [], self.timeout())
+            if wake in ready:
+                os.read(wake, 4096)
+            if 0 in ready:
+                self.order()
+            self.enforce()
+        if self.orphaned:
+            for path in self.cleanup:
+                shutil.rmtree(path, ignore_errors=True)
+
+    def timeout(self) -> float | None:
+        """How long to wait for news, in seconds; None: until there is some."""
+        if self.kill_at is None:
+            return None
+        return min(max(self.kill_at - time.monotonic(), 0.02), 0.2)
+
+    def reap(self) -> bool:
+        """Collect the dead; False when nobody is left."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if pid == 0:
+                return True
+            if pid == self.fio:
+                self.exit_code = os.waitstatus_to_exitcode(status)
+                say(f"exited {self.exit_code}")
+                self.kill_at = time.monotonic()
+                self.enforce()
+
+    def order(self) -> None:
+        """Obey what iopstui says; its silence for ever (end of file) means stop."""
+        data = os.read(0, 4096)
+        if not data:
+            self.listening = False
+            self.orphaned = True
+            self.stop()
+        if b"kill" in data:
+            self.kill_at = time.monotonic()
+        elif b"stop" in data:
+            self.stop()
+
+    def stop(self) -> None:
+        """SIGINT lets fio write its last document; a stopped job would never see it."""
+        if self.stop_at is not None:
+            return
+        self.stop_at = time.monotonic()
+        if self.kill_at is None:
+            self.kill_at = self.stop_at + GRACE_S
+        if self.exit_code is None:
+            os.kill(self.fio, signal.SIGINT)
+            for pid in (self.fio, *descendants(self.fio)):
+                send(pid, signal.SIGCONT)
+
+    def enforce(self) -> None:
+        """Once the grace is over: SIGKILL to every process below, fio's main last."""
+        if self.kill_at is None or time.monotonic() < self.kill_at:
+            return
+        below = descendants(os.getpid())
+        for pid in sorted(below, key=lambda pid: pid == self.fio):
+            send(pid, signal.SIGKILL)
+        if time.monotonic() > self.kill_at + 2.0 and not self.told_stuck:
+            self.told_stuck = True
+            say("stuck " + " ".join(map(str, below)))
+        if time.monotonic() > self.kill_at + GIVE_UP_S:
+            sys.exit(1)
+
+
+def send(pid: int, number: int) -> None:
+    """kill(2) to a process that may be gone."""
+    with contextlib.suppress(OSError):
+        os.kill(pid, number)
+
+
+def main(argv: list[str]) -> None:
+    """PRIVATE_DIR SCRATCH_DIR -- command: run it to its end, leave nobody behind."""
+    private, scratch, separator, *command = argv
+    assert separator == "--"
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGTSTP, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)
+    # a handler of our own, so that a dead child wakes select
+    signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    fio = start(command, private)
+    say(f"started {fio}")
+    Guard(fio, [path for path in (private, scratch) if path]).run()
+    say("over")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,206 @@
+"""Starting fio so that nothing iopstui does can disturb it, and reading what it says.
+
+fio writes its documents into a file in a private directory (in memory where possible), so a
+reader that pauses never blocks fio: a full pipe makes fio's helper thread hold the lock that
+every job needs (measured: runtime doubled, then all jobs died). The part already read is
+given back to the file system. ``fio_guard`` sees to it that fio never outlives iopstui.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from iopstui.errors import JobFailed
+from iopstui.sources import fio_guard
+
+OUTPUT = "status.json"
+READ_CHUNK = 1 << 20
+PUNCH_EVERY = 1 << 20
+_FALLOC_FL_KEEP_SIZE = 1
+_FALLOC_FL_PUNCH_HOLE = 2
+_IN_MODIFY = 2
+_IN_FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def private_directory() -> Path:
+    """A new directory only this user can enter, in memory if there is such a place."""
+    for place in (os.environ.get("XDG_RUNTIME_DIR"), "/dev/shm"):
+        if place and os.access(place, os.W_OK | os.X_OK):
+            with contextlib.suppress(OSError):
+                return Path(tempfile.mkdtemp(prefix="iopstui-", dir=place))
+    return Path(tempfile.mkdtemp(prefix="iopstui-"))
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A line of the guard: ``word`` is "started", "exited", "stuck", "over" or "gone"."""
+
+    word: str
+    numbers: tuple[int, ...] = ()
+
+
+class FioProcess:
+    """One running fio. ``private`` is removed by ``close``.
+
+    ``wake_fds`` become readable when there may be news (poll them beside a timeout);
+    ``read_output`` and ``read_guard`` never block.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        private: Path,
+        scratch: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> None:
+        self.private = private
+        self.pid: int | None = None
+        self._output = private / OUTPUT
+        self._output.touch(mode=0o600)
+        self._fd = os.open(self._output, os.O_RDWR | os.O_CLOEXEC)
+        self._offset = 0
+        self._punched = 0
+        self._guard_rest = b""
+        self._inotify = _watch(self._output)
+        guard = [sys.executable, "-I", "-S", str(Path(fio_guard.__file__).resolve())]
+        try:
+            self._guard = subprocess.Popen(
+                [*guard, str(private), str(scratch or ""), "--", *command],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=dict(env) if env is not None else None,
+                cwd=cwd,
+                start_new_session=True,
+            )
+        except OSError as error:
+            self._release()
+            raise JobFailed(f"Can't start fio: {error.strerror}.") from error
+        assert self._guard.stdout is not None and self._guard.stdin is not None
+        os.set_blocking(self._guard.stdout.fileno(), False)
+
+    @property
+    def wake_fds(self) -> tuple[int, ...]:
+        """File descriptors to wait on."""
+        assert self._guard.stdout is not None
+        guard = () if self._guard.stdout.closed else (self._guard.stdout.fileno(),)
+        return guard if self._inotify is None else (*guard, self._inotify)
+
+    def read_output(self) -> bytes:
+        """What fio has written to its documents' file since the last call."""
+        if self._inotify is not None:
+            with contextlib.suppress(BlockingIOError):
+                os.read(self._inotify, 65536)
+        parts = []
+        while data := os.pread(self._fd, READ_CHUNK, self._offset):
+            parts.append(data)
+            self._offset += len(data)
+        if self._offset - self._punched >= PUNCH_EVERY:
+            _punch(self._fd, self._offset)
+            self._punched = self._offset
+        return b"".join(parts)
+
+    def read_guard(self) -> list[Said]:
+        """What the guard has said since the last call; "gone" once it has closed its end."""
+        assert self._guard.stdout is not None
+        if self._guard.stdout.closed:
+            return []
+        try:
+            data = os.read(self._guard.stdout.fileno(), 65536)
+        except BlockingIOError:
+            return []
+        if not data:
+            self._guard.stdout.close()
+            return [Said("gone")]
+        *lines, self._guard_rest = (self._guard_rest + data).split(b"\n")
+        said = [_said(line.decode("ascii", "replace")) for line in lines if line]
+        for one in said:
+            if one.word == "started" and one.numbers:
+                self.pid = one.numbers[0]
+        return said
+
+    def order(self, word: str) -> None:
+        """Tell the guard to "stop" (fio writes its last document) or to "kill"."""
+        assert self._guard.stdin is not None
+        with contextlib.suppress(OSError, ValueError):
+            self._guard.stdin.write(word.encode() + b"\n")
+            self._guard.stdin.flush()
+
+    def messages(self) -> list[str]:
+        """Lines that fio wrote to its standard output and error, at most the last 200."""
+        lines: list[str] = []
+        for name in ("stdout", "stderr"):
+            with contextlib.suppress(OSError), open(self.private / name, "rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                file.seek(max(0, size - 65536))
+                lines += file.read().decode("utf-8", "replace").splitlines()
+        return [line for line in lines if line.strip()][-200:]
+
+    def jobs_alive(self) -> bool | None:
+        """Whether fio still has job processes or job threads; ``None`` if that can't be seen."""
+        if self.pid is None:
+            return None
+        try:
+            with open(f"/proc/{self.pid}/task/{self.pid}/children") as file:
+                if file.read().strip():
+                    return True
+            # with the option `thread` jobs are threads: two are fio's main and its helper
+            return len(os.listdir(f"/proc/{self.pid}/task")) > 2
+        except OSError:
+            return None
+
+    def close(self) -> None:
+        """Stop whatever is left, wait for the guard, remove the private directory."""
+        assert self._guard.stdin is not None
+        with contextlib.suppress(OSError):
+            self._guard.stdin.close()
+        # a job that hangs in the kernel can't be waited for; the guard goes on trying
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._guard.wait(timeout=5.0)
+        self._release()
+
+    def _release(self) -> None:
+        for fd in (self._fd, self._inotify):
+            if fd is not None:
+                with contextlib.suppress(OSError):
+                    os.close(fd)
+        guard = getattr(self, "_guard", None)
+        if guard is not None and guard.stdout is not None:
+            guard.stdout.close()
+        shutil.rmtree(self.private, ignore_errors=True)
+
+
+def _said(line: str) -> Said:
+    word, *rest = line.split()
+    return Said(word, tuple(int(number) for number in rest))
+
+
+def _watch(path: Path) -> int | None:
+    """An inotify descriptor that wakes on writes to ``path``; ``None``: poll instead."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    fd = int(libc.inotify_init1(_IN_FLAGS))
+    if fd < 0:
+        return None
+    if libc.inotify_add_watch(fd, os.fsencode(path), _IN_MODIFY) < 0:
+        os.close(fd)
+        return None
+    return fd
+
+
+def _punch(fd: int, end: int) -> None:
+    """Give the first ``end`` bytes back (fallocate(2)); not possible everywhere, never needed."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    mode = _FALLOC_FL_PUNCH_HOLE | _FALLOC_FL_KEEP_SIZE
+    if struct.calcsize("P") == 8:
+        libc.fallocate(fd, mode, ctypes.c_long(0), ctypes.c_long(end))
