@@ -69,6 +69,10 @@ class BlockDevice:
     e.g. "nvme", "virtio", "sata", "sas", "usb", "iscsi". ``size`` is bytes. ``slaves`` are
     the devices it sits on, ``holders`` those that sit on it; ``disk`` is a partition's whole
     disk. ``backing_file`` is a loop device's file. ``numa_node`` is ``None`` when unknown.
+    ``dm_name`` is a device-mapper device's own name (/dev/mapper/NAME); ``layer`` says in
+    words what a stacked device is ("LVM", "dm-crypt", "dm-multipath", "raid1"). A hidden
+    multipath path has no device number: ``major`` and ``minor`` are -1. A partition has the
+    queue, hctxs, irqs and diskseq of its disk.
     """
 
     name: str
@@ -97,3 +101,5 @@ class BlockDevice:
     numa_node: int | None = None
     driver: str | None = None
     notes: tuple[str, ...] = field(default=())
+    dm_name: str | None = None
+    layer: str | None = None

@@ -1,0 +1,242 @@
+"""The machine's block devices as a table for people and as JSON for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+
+from iopstui.model.device import BlockDevice, Hctx, IrqVector
+from iopstui.model.usage import usage
+from iopstui.text import printable
+
+Devices = Mapping[str, BlockDevice]
+
+SCHEMA = 1
+_GAP = "  "
+_UNITS = ("B", "K", "M", "G", "T", "P", "E")
+# columns in the order in which they give way: (title, narrowest width, 0 = may vanish)
+_SHRINK = (("MODEL", 8), ("HCTX>CPUS", 9), ("IN USE", 12), ("MODEL", 0), ("IRQ", 0), ("NAME", 8))
+_RIGHT = frozenset({"SIZE", "RQ"})
+
+
+@dataclass(slots=True)
+class _Column:
+    title: str
+    cells: list[str]
+    width: int
+
+
+def devices_table(devices: Devices, width: int = 80, *, all: bool = False) -> str:
+    """One line per device, partitions under their disk; never wider than ``width`` columns.
+
+    Without ``all``, devices of no size (unused loop devices), hidden multipath paths and
+    ram disks are left out. RQ is rq_affinity; HCTX>CPUS the hardware queues and the CPUs each
+    one serves; IRQ the interrupts of those queues. Plain ASCII, ``-`` for what a device lacks.
+    """
+    rows = list(_order(devices, show_all=all))
+    if not rows:
+        return "No block devices.\n"
+    cells = [_cells(device, depth, devices) for device, depth in rows]
+    titles = ("NAME", "SIZE", "TYPE", "MODEL", "SCHED", "RQ", "HCTX>CPUS", "IRQ", "IN USE")
+    columns = [_Column(t, column, 0) for t, column in zip(titles, zip_lists(cells), strict=True)]
+    columns = _fit(columns, width)
+    heads = [column.title for column in columns]
+    lines = [_line(heads, columns)]
+    lines += [_line([c.cells[i] for c in columns], columns) for i in range(len(rows))]
+    return "".join(line[: max(width, 1)].rstrip() + "\n" for line in lines)
+
+
+def zip_lists(rows: list[list[str]]) -> list[list[str]]:
+    """Rows to columns."""
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def devices_json(devices: Devices) -> dict[str, object]:
+    """Everything known, ready for ``json.dumps``: ``{"schema": 1, "devices": [...]}``.
+
+    Fields are those of model/device.py, sizes in bytes, unknown is null. Each hctx also lists
+    the numbers of its interrupts in ``irqs``; ``in_use`` and ``in_use_by`` are the reasons of
+    model/usage.py.
+    """
+    return {"schema": SCHEMA, "devices": [_json(d, devices) for d in devices.values()]}
+
+
+def format_size(size: int | None) -> str:
+    """Bytes in powers of 1024 with three significant digits: "256G", "1.82T"; "-" unknown."""
+    if size is None:
+        return "-"
+    value, unit = float(size), 0
+    while value >= 999.5 and unit < len(_UNITS) - 1:
+        value, unit = value / 1024, unit + 1
+    if unit == 0:
+        return f"{size}B"
+    digits = 0 if value >= 99.95 else 1 if value >= 9.995 else 2
+    text = f"{value:.{digits}f}"
+    return (text.rstrip("0").rstrip(".") if digits else text) + _UNITS[unit]
+
+
+def format_numbers(numbers: Iterable[int]) -> str:
+    """Whole numbers with runs joined: "0-3,8"; "-" if there are none."""
+    runs: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs) or "-"
+
+
+def format_hctxs(hctxs: tuple[Hctx, ...]) -> str:
+    """How many hardware queues, and what CPUs each one serves.
+
+    "1: 0-3", "4: 0 1 2 3"; long lists are said in words: "64: 2 CPUs each". "-" without queues.
+    """
+    if not hctxs:
+        return "-"
+    count = len(hctxs)
+    listed = " ".join(format_numbers(hctx.cpus) for hctx in hctxs)
+    if len(listed) <= 12:
+        return f"{count}: {listed}"
+    sizes = {len(hctx.cpus) for hctx in hctxs}
+    everything = [cpu for hctx in hctxs for cpu in hctx.cpus]
+    if len(set(everything)) < len(everything):
+        return f"{count}: overlapping"
+    low, high = min(sizes), max(sizes)
+    each = f"{low}" if low == high else f"{low}-{high}"
+    return f"{count}: {each} CPU{'' if high == 1 else 's'} each"
+
+
+def short_usage(device: BlockDevice, devices: Devices) -> str:
+    """What uses the device, in a few words for a table; "-" if nothing is known to."""
+    words = [_mount_words(mount.mountpoint, mount.elsewhere) for mount in device.mounts]
+    words += ["swap"] if device.swap else []
+    words += [_holder_words(devices.get(name), name) for name in device.holders]
+    if not words:
+        reasons = usage(device.name, devices)
+        words += [_short_reason(device, devices)] if reasons else []
+    if device.read_only:
+        words.append("read-only")
+    return printable(", ".join(dict.fromkeys(words))) or "-"
+
+
+def _mount_words(mountpoint: str, elsewhere: bool) -> str:
+    return f"{mountpoint} (other namespace)" if elsewhere else mountpoint
+
+
+def _holder_words(holder: BlockDevice | None, name: str) -> str:
+    if holder is None:
+        return name
+    return " ".join(word for word in (holder.layer, holder.dm_name or holder.name) if word)
+
+
+def _short_reason(device: BlockDevice, devices: Devices) -> str:
+    if any(usage(name, devices) for name in device.partitions):
+        return "partitions"
+    loops = [d.name for d in devices.values() if d.backing_file == device.path]
+    return ", ".join(loops) or ("its disk" if device.disk else "yes")
+
+
+def _order(devices: Devices, *, show_all: bool) -> Iterable[tuple[BlockDevice, int]]:
+    """Disks, each followed by its partitions; hardware before virtual devices."""
+    for device in sorted(devices.values(), key=_is_virtual):
+        parted = device.disk in devices
+        if parted or not (show_all or _interesting(device)):
+            continue
+        yield device, 0
+        for name in device.partitions:
+            if name in devices:
+                yield devices[name], 1
+
+
+def _is_virtual(device: BlockDevice) -> bool:
+    return device.kind in ("loop", "zram", "ram")
+
+
+def _interesting(device: BlockDevice) -> bool:
+    return bool(device.size) and not device.hidden and device.kind != "ram"
+
+
+def _cells(device: BlockDevice, depth: int, devices: Devices) -> list[str]:
+    if depth:
+        own = ["  " + printable(device.name), format_size(device.size), "partition"]
+        return [*own, "", "", "", "", "", short_usage(device, devices)]
+    queue = device.queue
+    return [
+        printable(device.name),
+        format_size(device.size),
+        _type(device),
+        _what(device),
+        (queue.scheduler if queue else None) or "-",
+        "-" if queue is None or queue.rq_affinity is None else str(queue.rq_affinity),
+        *_queues(device, devices),
+        short_usage(device, devices),
+    ]
+
+
+def _queues(device: BlockDevice, devices: Devices) -> tuple[str, str]:
+    """(HCTX>CPUS, IRQ); a multipath head has those of its hidden paths."""
+    paths = [devices[n] for n in device.slaves if n in devices and devices[n].hidden]
+    vectors = [vector for owner in (device, *paths) for vector in owner.irqs]
+    irqs = format_numbers(v.irq for v in vectors if v.hctx is not None or v.shared)
+    if paths and not device.hctxs:
+        return f"{len(paths)} path{'' if len(paths) == 1 else 's'}", irqs
+    return format_hctxs(device.hctxs), irqs
+
+
+def _type(device: BlockDevice) -> str:
+    if device.kind == "scsi" and device.transport:
+        return "scsi" if device.transport == "virtio" else device.transport
+    if device.kind == "nvme":
+        return device.transport or "nvme"
+    if device.kind in ("dm", "md"):
+        return {"device-mapper": "dm"}.get(device.layer or "", device.layer or device.kind)
+    return device.kind
+
+
+def _what(device: BlockDevice) -> str:
+    text = device.model or device.dm_name or device.backing_file or ""
+    return printable(text) or "-"
+
+
+def _fit(columns: list[_Column], width: int) -> list[_Column]:
+    """Natural widths, then columns give way in the order of _SHRINK until all fit."""
+    for column in columns:
+        column.width = max(len(column.title), *(len(cell) for cell in column.cells))
+    for title, least in _SHRINK:
+        over = sum(column.width for column in columns) + len(_GAP) * (len(columns) - 1) - width
+        if over <= 0:
+            break
+        if least == 0:
+            columns = [c for c in columns if c.title != title]
+            continue
+        for narrowed in (c for c in columns if c.title == title):
+            floor = min(narrowed.width, max(least, len(title)))
+            narrowed.width = max(floor, narrowed.width - over)
+    return columns
+
+
+def _line(cells: list[str], columns: list[_Column]) -> str:
+    shown = []
+    for cell, column in zip(cells, columns, strict=True):
+        text = cell if len(cell) <= column.width else cell[: column.width - 1] + "~"
+        right = column.title in _RIGHT
+        shown.append(text.rjust(column.width) if right else text.ljust(column.width))
+    return _GAP.join(shown)
+
+
+def _json(device: BlockDevice, devices: Devices) -> dict[str, object]:
+    values: dict[str, object] = asdict(device)
+    if device.major < 0:
+        values["major"] = values["minor"] = None
+    values["hctxs"] = [
+        {**asdict(hctx), "irqs": [v.irq for v in device.irqs if _serves(v, hctx)]}
+        for hctx in device.hctxs
+    ]
+    reasons = usage(device.name, devices)
+    values["in_use"] = bool(reasons)
+    values["in_use_by"] = list(reasons)
+    return values
+
+
+def _serves(vector: IrqVector, hctx: Hctx) -> bool:
+    return vector.shared or vector.hctx == hctx.index

@@ -1,0 +1,83 @@
+"""Small readers of one attribute in sysfs or procfs. Whatever goes wrong, the answer is None."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+PAGE = 4096
+_INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
+_CPU_RANGE = re.compile(r"([0-9]{1,7})(?:-([0-9]{1,7}))?")
+_MAX_CPU = 65535
+
+
+def read_bytes(path: Path) -> bytes | None:
+    """The attribute's bytes; None if it is missing, unreadable or not a file."""
+    try:
+        return path.read_bytes()
+    except (OSError, ValueError):
+        return None
+
+
+def decode(data: bytes) -> str:
+    """UTF-8, with undecodable bytes kept the way Python keeps them in file names."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def read_text(path: Path) -> str | None:
+    """The attribute without NULs and surrounding white space; None if nothing is left."""
+    data = read_bytes(path)
+    if data is None:
+        return None
+    return decode(data).replace("\0", "").strip() or None
+
+
+def read_int(path: Path) -> int | None:
+    """A decimal attribute; None if it is anything else."""
+    text = read_text(path)
+    return int(text) if text is not None and _INTEGER.fullmatch(text) else None
+
+
+def read_count(path: Path) -> int | None:
+    """A decimal attribute that can't be negative; -1 ("unknown") and garbage are None."""
+    value = read_int(path)
+    return value if value is not None and value >= 0 else None
+
+
+def read_flag(path: Path) -> bool | None:
+    """An attribute that is 0 or 1."""
+    value = read_int(path)
+    return None if value is None else value != 0
+
+
+def list_names(path: Path) -> tuple[str, ...]:
+    """Sorted names in a directory; empty if it can't be read."""
+    try:
+        return tuple(sorted(os.listdir(path)))
+    except OSError:
+        return ()
+
+
+def link_name(path: Path) -> str | None:
+    """The last part of what a symbolic link points to (driver, subsystem)."""
+    try:
+        return os.path.basename(os.readlink(path)) or None
+    except OSError:
+        return None
+
+
+def parse_cpu_list(text: str) -> tuple[int, ...]:
+    """CPU numbers of "0-3,8" or "0, 1, 2" (both spellings are the kernel's), sorted.
+
+    Parts that are neither a number nor a range are skipped.
+    """
+    cpus: set[int] = set()
+    for part in text.split(","):
+        match = _CPU_RANGE.fullmatch(part.strip())
+        if not match:
+            continue
+        first = int(match[1])
+        last = int(match[2]) if match[2] else first
+        cpus.update(range(first, min(last, _MAX_CPU) + 1))
+    return tuple(sorted(cpus))
