@@ -30,7 +30,7 @@ def delta_ms(current: int | None, previous: int | None) -> int | None:
     if current >= previous:
         return current - previous
     wrapped = current + WRAP_32 - previous
-    return wrapped if wrapped < WRAP_32 // 4 else None
+    return wrapped if 0 <= wrapped < WRAP_32 // 4 else None
 
 
 def ratio(part: float | None, whole: float | None) -> float | None:

@@ -1,0 +1,55 @@
+"""fio's output as recorded (raw bytes of standard output, several versions) for tests."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from iopstui.model.frame import Frame, FrameBuilder
+from iopstui.model.samples import FioStatus, RawSample
+from iopstui.sources.fio_stream import Document, Framer, Item, parse_status
+
+DIRECTORY = Path(__file__).parent.parent / "fixtures" / "fio"
+NAMES = sorted(path.name.removesuffix(".json.gz") for path in DIRECTORY.glob("*.json.gz"))
+
+
+def raw(name: str) -> bytes:
+    return gzip.decompress((DIRECTORY / f"{name}.json.gz").read_bytes())
+
+
+def items(chunks: Iterable[bytes]) -> list[Item]:
+    framer = Framer()
+    found = [item for chunk in chunks for item in framer.feed(chunk)]
+    return [*found, *framer.close()]
+
+
+@lru_cache
+def statuses(name: str) -> tuple[FioStatus, ...]:
+    parsed = (parse_status(i.data) for i in items([raw(name)]) if isinstance(i, Document))
+    return tuple(status for status in parsed if status is not None)
+
+
+def samples(
+    documents: Sequence[FioStatus], arrivals_ms: Sequence[float] | None = None
+) -> list[RawSample]:
+    """One raw sample a document; each arrives when it was made unless told otherwise."""
+    times = arrivals_ms or [document.timestamp_ms for document in documents]
+    return [
+        RawSample(
+            seq=number,
+            arrived_ns=int(time * 1_000_000),
+            wall_ms=time,
+            kernel=None,
+            fio=document,
+            final=number == len(documents) - 1,
+            step=1,
+        )
+        for number, (document, time) in enumerate(zip(documents, times, strict=True))
+    ]
+
+
+def frames(name: str) -> list[Frame]:
+    builder = FrameBuilder()
+    return [builder.feed(sample) for sample in samples(statuses(name))]
