@@ -70,6 +70,7 @@ def complain(error: IopstuiError) -> None:
 
 
 def _stdout_closed() -> None:
+    print("iopstui: standard output was closed, so nothing more is written.", file=sys.stderr)
     # so that the interpreter's own flush at exit has nowhere to fail
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 

@@ -112,6 +112,9 @@ def prepare(
     label = path.stem if path.suffix == ".fio" else path.name
     text = read_job(path)
     overrides = _implied(request.overrides)
+    given = _written(private, "given.fio", jobfile.changed(text, overrides))
+    # fio's own verdict first: nothing below has to cope with what is no job at all
+    inspect(fio, given, f"the job file {path}")
     if where is not None and where.kind == target.DIRECTORY:
         made = scratch.make_scratch(Path(where.path))
         try:
@@ -125,6 +128,7 @@ def prepare(
     else:
         text = _on_path(text, overrides, request, where)
     cwd = Path.cwd()
+    _check_directories(text, cwd)
     facts = inspect(fio, _written(private, "job.fio", text), f"the job file {path}", cwd)
     prepared = Prepared(label, describe(text), text, facts, absolute_files(facts, text, cwd), cwd)
     prepared.guard = WriteGuard(prepared.files, facts.writes, request.destroy_data, roots)
@@ -316,17 +320,30 @@ def write_job(prepared: Prepared, private: Path, layout: bool) -> Path:
     return _written(private, "job.fio", prepared.text)
 
 
-def absolute_files(facts: JobFacts, text: str, cwd: Path) -> tuple[str, ...]:
-    """Every file the job opens as an absolute path. fio joins a relative name to directory=."""
-    directories = [
-        Path(cwd, part)
+def _directories(text: str, cwd: Path) -> list[Path]:
+    return [
+        cwd / part
         for job in jobfile.effective(text)
         for part in expand(job.options.get("directory", "")).split(":")
         if part
     ]
+
+
+def _check_directories(text: str, cwd: Path) -> None:
+    for directory in _directories(text, cwd):
+        if not directory.is_dir():
+            raise UsageError(
+                f"The job works in the directory {directory}, which does not exist.",
+                "Make it, or name another place: iopstui run TARGET --job ...",
+            )
+
+
+def absolute_files(facts: JobFacts, text: str, cwd: Path) -> tuple[str, ...]:
+    """Every file the job opens as an absolute path. fio joins a relative name to directory=."""
+    directories = _directories(text, cwd)
     found: dict[str, None] = {}
     for name in facts.files:
-        for base in directories if directories and not name.startswith("/") else [cwd]:
+        for base in directories or [cwd]:
             found[str(base / name)] = None
     for job in jobfile.effective(text):
         if "directory" in job.options and "filename" not in job.options:

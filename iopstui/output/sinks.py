@@ -1,0 +1,61 @@
+"""Which face the headless session has."""
+
+from __future__ import annotations
+
+from typing import Protocol, TextIO
+
+from iopstui.model.summary import FramesTotal
+from iopstui.model.target import Target
+from iopstui.output.csv_out import CsvSink
+from iopstui.output.jsonl import JsonlSink
+from iopstui.output.narration import Narrator
+from iopstui.output.summary import summary_text
+from iopstui.output.table import TableSink
+from iopstui.output.units import fit
+from iopstui.session.events import Event, FrameReady, StepFinished
+
+
+class EventSink(Protocol):
+    """What takes a session's events. ``BrokenPipeError`` of the data's stream is passed on."""
+
+    def handle(self, event: Event) -> None:
+        """Take one event."""
+        ...
+
+    def close(self) -> None:
+        """Nothing more will come."""
+        ...
+
+
+class Narrated:
+    """A data sink with the words beside it: narration and fio's final figures on ``err``."""
+
+    def __init__(self, data: EventSink, err: TextIO) -> None:
+        self._data = data
+        self._err = err
+        self._narrator = Narrator(err)
+        self._total = FramesTotal()
+
+    def handle(self, event: Event) -> None:
+        """To the data, and what is no frame to the words."""
+        self._data.handle(event)
+        self._narrator.handle(event)
+        if isinstance(event, FrameReady):
+            self._total.add(event.frame.fio)
+        elif isinstance(event, StepFinished) and event.summary:
+            text = fit(summary_text(event.summary, self._total), self._err.encoding)
+            self._err.write(f"\n{text}\n")
+
+    def close(self) -> None:
+        """Nothing more will come."""
+        self._data.close()
+        self._narrator.close()
+
+
+def make_sink(kind: str, out: TextIO, err: TextIO, target: Target, host: str) -> EventSink:
+    """The sink for --format ``kind`` ("table", "jsonl" or "csv")."""
+    if kind == "jsonl":
+        return Narrated(JsonlSink(out, host, target), err)
+    if kind == "csv":
+        return Narrated(CsvSink(out, target.device), err)
+    return TableSink(out, err, target.device)

@@ -1,0 +1,103 @@
+"""Running the program as a user does."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def environment(home: Path, **more: str) -> dict[str, str]:
+    """The test's own environment: no state of the user's is read or written."""
+    return {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "XDG_STATE_HOME": str(home / "state"),
+        "LC_ALL": "C.UTF-8",
+        **more,
+    }
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "iopstui", *arguments]
+
+
+def iopstui(*arguments: str, cwd: Path, timeout: float = 60.0, **more: str
+            ) -> subprocess.CompletedProcess[str]:  # fmt: skip
+    """Run to the end; no terminal on any stream."""
+    return subprocess.run(
+        command(*arguments),
+        cwd=cwd,
+        env=environment(cwd.parent, **more),
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=timeout,
+    )
+
+
+def start(*arguments: str, cwd: Path, **more: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        command(*arguments),
+        cwd=cwd,
+        env=environment(cwd.parent, **more),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def events(text: str) -> list[dict[str, Any]]:
+    """JSON lines; fails on a line that is none."""
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def family(pid: int) -> list[psutil.Process]:
+    """All processes below ``pid``."""
+    return psutil.Process(pid).children(recursive=True)
+
+
+def fio_of(pid: int, within: float = 20.0) -> list[psutil.Process]:
+    """The measuring fio and its jobs below ``pid``, once they are there."""
+    deadline = time.monotonic() + within
+    while time.monotonic() < deadline:
+        found = [p for p in family(pid) if _is_measuring(p)]
+        if len(found) >= 2:
+            return found
+        time.sleep(0.05)
+    raise AssertionError("fio did not start")
+
+
+def _is_measuring(process: psutil.Process) -> bool:
+    try:
+        line = process.cmdline()
+    except psutil.Error:
+        return False
+    return any(word.startswith("--status-interval") for word in line) and "fio" in line[0]
+
+
+def gone(processes: list[psutil.Process], within: float) -> list[psutil.Process]:
+    """Those that still run after ``within`` seconds (zombies do not run)."""
+    deadline = time.monotonic() + within
+    alive = processes
+    while alive and time.monotonic() < deadline:
+        alive = [p for p in alive if _runs(p)]
+        time.sleep(0.02)
+    return alive
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False

@@ -1,0 +1,103 @@
+"""However it ends, no fio goes on and nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from program import command, environment, events, family, fio_of, gone, start
+
+JOB = ("run", "--job", "mixed-4k", "--set", "runtime=60", "--size", "16m")
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    directory = tmp_path / "work"
+    directory.mkdir()
+    return directory
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_run_with_its_summary(number: int, here: Path) -> None:
+    process = start(*JOB, cwd=here)
+    fio_of(process.pid)
+    below = family(process.pid)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=15)
+    assert process.returncode == 130, err
+    assert gone(below, 2.0) == []
+    assert list(here.iterdir()) == []
+    assert "fio's final figures" in out and "exactly fio's count" in out
+
+
+def test_after_sigkill_nothing_goes_on(here: Path) -> None:
+    process = start(*JOB, cwd=here)
+    fio_of(process.pid)
+    below = family(process.pid)
+    process.kill()
+    process.communicate(timeout=15)
+    assert gone(below, 2.5) == []
+    assert list(here.iterdir()) == []
+
+
+def test_fio_s_main_process_killed_is_a_failed_run(here: Path) -> None:
+    process = start(*JOB, "--format", "jsonl", cwd=here)
+    fio = fio_of(process.pid)
+    main = min(fio, key=lambda p: p.create_time())
+    main.kill()
+    out, err = process.communicate(timeout=15)
+    assert gone(fio, 2.0) == []
+    assert process.returncode == 1
+    assert "killed" in err
+    assert events(out)[-1]["event"] in ("step_finished", "ended")
+    assert list(here.iterdir()) == []
+
+
+def test_a_killed_job_is_not_taken_for_a_success(here: Path) -> None:
+    process = start(*JOB, cwd=here)
+    fio = fio_of(process.pid)
+    max(fio, key=lambda p: p.create_time()).kill()
+    _, err = process.communicate(timeout=15)
+    assert process.returncode == 1
+    assert "killed" in err
+
+
+def test_a_stopped_iopstui_does_not_disturb_fio(here: Path) -> None:
+    process = start(
+        "run", "--job", "mixed-4k", "--set", "runtime=5", "--size", "16m", "--format", "jsonl",
+        cwd=here,
+    )  # fmt: skip
+    fio_of(process.pid)
+    process.send_signal(signal.SIGSTOP)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(timeout=3)
+    process.send_signal(signal.SIGCONT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 0, err
+    lines = events(out)
+    final = next(line for line in lines if line["event"] == "step_finished")["summary"]
+    directions = final["rows"][0]["directions"]
+    assert all(4900 <= part["runtime_ms"] <= 5300 for part in directions.values())
+    counted = sum(line["fio"]["total"]["ios"] for line in lines
+                  if line["event"] == "frame" and line["fio"])  # fmt: skip
+    assert counted == sum(part["total_ios"] for part in directions.values())
+
+
+def test_a_closed_standard_output_ends_the_run(here: Path) -> None:
+    read, write = os.pipe()
+    process = subprocess.Popen(
+        command(*JOB), cwd=here, env=environment(here.parent), stdin=subprocess.DEVNULL,
+        stdout=write, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    os.close(write)
+    with os.fdopen(read) as stdout:
+        stdout.readline()
+    fio = fio_of(process.pid)
+    _, err = process.communicate(timeout=15)
+    assert process.returncode == 130
+    assert gone(fio, 2.0) == []
+    assert "Traceback" not in err and "standard output" in err
+    assert list(here.iterdir()) == []

@@ -1,0 +1,151 @@
+"""`iopstui run` with real fio: what it says is what fio and the kernel say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from program import events, iopstui
+
+from iopstui.model.histogram import bucket_bounds
+from iopstui.sources.jobs import job_paths
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    directory = tmp_path / "work"
+    directory.mkdir()
+    return directory
+
+
+def test_frames_add_up_to_fio_s_total_and_agree_with_the_device(here: Path) -> None:
+    done = iopstui(
+        "run", "--job", "randread-4k", "--set", "runtime=4", "--size", "64m",
+        "--format", "jsonl", cwd=here,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    lines = events(done.stdout)
+    assert lines[0]["event"] == "session" and lines[0]["schema"] == 1
+    frames = [line for line in lines if line["event"] == "frame" and line["fio"]]
+    assert len(frames) == 5, "one a second, and the short last one"
+    final = next(line for line in lines if line["event"] == "step_finished")["summary"]
+    read = final["rows"][0]["directions"]["read"]
+    assert sum(frame["fio"]["read"]["ios"] for frame in frames) == read["total_ios"]
+    assert sum(frame["fio"]["read"]["bytes"] for frame in frames) == read["io_bytes"]
+    bins = sum(count for frame in frames for count in frame["fio"]["read"]["bins"].values())
+    assert bins == read["completed"]
+    device = lines[0]["device"]
+    if device is not None:
+        by_device = sum(frame["kernel"]["disks"][device]["reads"] for frame in frames)
+        assert by_device == pytest.approx(read["total_ios"], rel=0.02)
+    assert list(here.iterdir()) == [], "the scratch file is gone"
+
+
+def test_percentiles_agree_with_fio_s_own_log_of_every_io(here: Path) -> None:
+    logs = here.parent / "log"
+    done = iopstui(
+        "run", "--job", "randread-4k", "--set", "runtime=3", "--set", "iodepth=8",
+        "--set", f"write_lat_log={logs}", "--size", "64m", "--format", "jsonl", cwd=here,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    frames = [line["fio"]["read"] for line in events(done.stdout)
+              if line["event"] == "frame" and line["fio"]]  # fmt: skip
+    file = next(logs.parent.glob("log_clat*.log"))
+    latencies = [int(line.split(",")[1]) for line in file.read_text().splitlines()]
+    assert len(latencies) == sum(frame["ios"] for frame in frames)
+    position = 0
+    for frame in frames:
+        window = sorted(latencies[position : position + frame["ios"]])
+        position += frame["ios"]
+        for name, share in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)):
+            exact = window[max(0, -(-int(len(window) * share * 1000) // 1000) - 1)]
+            # the counters are not read at one instant: a handful of I/Os may lie on either side
+            near = window[max(0, int(len(window) * share) - 40) : int(len(window) * share) + 40]
+            low, high = bucket_bounds(frame["clat"][name])
+            inside = any(low <= value <= high for value in near)
+            assert inside or frame["clat"][name] == pytest.approx(exact, rel=1 / 128), name
+
+
+def test_the_last_table_equals_fio_s_final_figures(here: Path) -> None:
+    done = iopstui("run", "--job", "mixed-4k", "--set", "runtime=2", "--size", "32m", cwd=here)
+    assert done.returncode == 0, done.stderr
+    assert "exactly fio's count" in done.stdout
+
+
+@pytest.mark.parametrize("name", sorted(job_paths()))
+def test_every_shipped_job_runs_on_a_scratch_directory(name: str, here: Path) -> None:
+    done = iopstui(
+        "run", ".", "--job", name, "--set", "runtime=1", "--size", "4m", "--format", "jsonl",
+        cwd=here,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    lines = events(done.stdout)
+    assert any(line["event"] == "frame" and line["fio"] for line in lines)
+    finished = next(line for line in lines if line["event"] == "step_finished")
+    assert finished["error"] == "" and finished["exit_code"] == 0
+    assert list(here.iterdir()) == []
+
+
+def test_a_job_of_the_user_s_own_runs_unchanged(here: Path) -> None:
+    for name in ("one", "two"):
+        (here / name).mkdir()
+    (here / "my.job").write_text(
+        "[global]\nsize=${SIZE}\nbs=4k\ntime_based\nruntime=1\n"
+        "[readers]\nrw=randread\nfilename=a:b\nnumjobs=2\n"
+        "[writer]\nrw=randwrite\ndirectory=one:two\nnrfiles=2\n"
+    )
+    done = iopstui("run", "--job", "my.job", "--format", "jsonl", cwd=here, SIZE="1m")
+    assert done.returncode == 0, done.stderr
+    finished = next(line for line in events(done.stdout) if line["event"] == "step_finished")
+    names = {row["name"] for row in finished["summary"]["rows"]}
+    assert names == {"readers", "writer"}
+    assert (here / "a").stat().st_size + (here / "b").stat().st_size == 1 << 20
+
+
+def test_a_writing_job_does_not_overwrite_a_named_file(here: Path) -> None:
+    precious = here / "precious"
+    precious.write_bytes(b"x" * 65536)
+    words = ("run", str(precious), "--job", "randwrite-4k", "--set", "runtime=1")
+    refused = iopstui(*words, cwd=here)
+    assert refused.returncode == 3
+    assert "--destroy-data" in refused.stderr
+    assert precious.read_bytes() == b"x" * 65536
+    other = iopstui(*words, "--destroy-data", str(here / "other"), cwd=here)
+    assert other.returncode == 3
+    assert precious.read_bytes() == b"x" * 65536
+    allowed = iopstui(*words, "--destroy-data", str(precious), cwd=here)
+    assert allowed.returncode == 0, allowed.stderr
+    assert precious.stat().st_size == 65536
+    assert precious.read_bytes() != b"x" * 65536
+
+
+def test_a_reading_job_leaves_a_named_file_as_it_is(here: Path) -> None:
+    file = here / "data"
+    file.write_bytes(b"y" * (1 << 20))
+    done = iopstui(
+        "run", str(file), "--job", "randread-4k", "--set", "runtime=1", "--format", "jsonl",
+        cwd=here,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    started = next(line for line in events(done.stdout) if line["event"] == "step_started")
+    assert "--readonly" in started["command"]
+    assert file.read_bytes() == b"y" * (1 << 20)
+
+
+def test_gtod_reduce_shows_no_latency_anywhere(here: Path) -> None:
+    done = iopstui(
+        "run", "--job", "vng-randrw", "--set", "runtime=1", "--size", "16m",
+        "--format", "jsonl", cwd=here,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for line in events(done.stdout):
+        if line["event"] == "frame" and line["fio"]:
+            assert "NO_LATENCY" in line["flags"]
+            for direction in ("read", "write", "total"):
+                figures = line["fio"][direction]
+                latencies = json.dumps([figures["clat"], figures["lat"], figures["slat"]])
+                assert not any(digit in latencies.replace('"', "") for digit in ": 0.0") or (
+                    figures["clat"]["p99"] is None
+                )
+                assert figures["iops"] > 0
