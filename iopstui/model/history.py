@@ -1,0 +1,206 @@
+"""What was measured, kept for the charts: bounded, aware of gaps, with marks.
+
+A sample describes the interval that ends at ``t`` and lasted ``seconds``. ``None`` is a gap and
+stays one. The newest samples are kept as they came; everything is also folded into coarser
+buckets, so a day fits into a few megabytes that never grow.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import isnan, nan
+
+RAW_SAMPLES = 4096
+FOLD_S = 10.0
+FOLDED_SAMPLES = 8640
+MAX_MARKS = 500
+MEAN, MAX = "mean", "max"
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryMark:
+    """A moment worth a line on every chart. ``t`` in seconds of the session's clock."""
+
+    t: float
+    text: str
+
+
+class _Level:
+    """A ring of intervals: start, end, and for every series its mean and its maximum."""
+
+    def __init__(self, series: int, capacity: int) -> None:
+        self._capacity = capacity
+        self._first = 0
+        self.starts = array("d")
+        self.ends = array("d")
+        self.means = [array("d") for _ in range(series)]
+        self.maxima = [array("d") for _ in range(series)]
+
+    def add(self, start: float, end: float, mean: Sequence[float], top: Sequence[float]) -> None:
+        self.starts.append(start)
+        self.ends.append(end)
+        for column, value in zip(self.means, mean, strict=True):
+            column.append(value)
+        for column, value in zip(self.maxima, top, strict=True):
+            column.append(value)
+        # Cutting the front off an array copies it, so it is done once per capacity.
+        if len(self.starts) >= 2 * self._capacity:
+            for column in (self.starts, self.ends, *self.means, *self.maxima):
+                del column[: -self._capacity]
+
+    @property
+    def oldest(self) -> int:
+        """Index of the first sample that still counts."""
+        return max(0, len(self.starts) - self._capacity)
+
+    def __len__(self) -> int:
+        return len(self.starts) - self.oldest
+
+
+class _Fold:
+    """The bucket that is being filled: time-weighted sums and maxima."""
+
+    def __init__(self, series: int) -> None:
+        self.start = 0.0
+        self.end = 0.0
+        self.weight = [0.0] * series
+        self.total = [0.0] * series
+        self.top = [nan] * series
+
+    def add(self, end: float, seconds: float, values: Sequence[float]) -> None:
+        self.end = end
+        for index, value in enumerate(values):
+            if isnan(value):
+                continue
+            self.weight[index] += seconds
+            self.total[index] += value * seconds
+            top = self.top[index]
+            self.top[index] = value if isnan(top) or value > top else top
+
+    def means(self) -> list[float]:
+        return [
+            total / weight if weight else nan
+            for total, weight in zip(self.total, self.weight, strict=True)
+        ]
+
+
+class History:
+    """The past of a fixed set of series, in order of time.
+
+    ``add`` must be called with growing ``t``; a sample that is not later than the one before
+    is dropped. ``window`` gives any stretch of it as a fixed number of columns.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        raw_samples: int = RAW_SAMPLES,
+        fold_s: float = FOLD_S,
+        folded_samples: int = FOLDED_SAMPLES,
+    ) -> None:
+        self._index = {name: index for index, name in enumerate(names)}
+        self._raw = _Level(len(names), raw_samples)
+        self._folded = _Level(len(names), folded_samples)
+        self._fold_s = fold_s
+        self._fold: _Fold | None = None
+        self._marks: deque[HistoryMark] = deque(maxlen=MAX_MARKS)
+
+    def __len__(self) -> int:
+        """The number of samples that are kept as they came."""
+        return len(self._raw)
+
+    @property
+    def end(self) -> float | None:
+        """When the newest sample ended; ``None`` while there is none."""
+        return self._raw.ends[-1] if len(self._raw) else None
+
+    def add(self, t: float, seconds: float, values: Mapping[str, float | None]) -> None:
+        """One more sample; series that ``values`` lacks have a gap. ``seconds`` must be > 0."""
+        if seconds <= 0 or (self.end is not None and t <= self.end):
+            return
+        row = [nan] * len(self._index)
+        for name, value in values.items():
+            if value is not None:
+                row[self._index[name]] = float(value)
+        # An interval can't begin before the one before it has ended.
+        start = max(t - seconds, self.end) if self.end is not None else t - seconds
+        self._raw.add(start, t, row, row)
+        self._fold_in(start, t, row)
+
+    def _fold_in(self, start: float, t: float, row: Sequence[float]) -> None:
+        fold = self._fold
+        if fold is not None and start >= fold.start + self._fold_s:
+            self._folded.add(fold.start, fold.end, fold.means(), fold.top)
+            fold = None
+        if fold is None:
+            fold = self._fold = _Fold(len(self._index))
+            fold.start = start
+        fold.add(t, t - start, row)
+
+    def mark(self, t: float, text: str) -> None:
+        """Remembers a moment; the oldest marks are forgotten first."""
+        self._marks.append(HistoryMark(t, text))
+
+    def marks(self, start: float, end: float) -> Iterator[HistoryMark]:
+        """The marks in [start, end), oldest first."""
+        return (mark for mark in self._marks if start <= mark.t < end)
+
+    def window(
+        self, name: str, start: float, column_s: float, columns: int, how: str = MEAN
+    ) -> list[float | None]:
+        """``columns`` values from ``start`` on, each over ``column_s`` seconds.
+
+        A column shows the samples whose middle lies in it (their time-weighted mean, or the
+        maximum), or, if it is narrower than a sample, the sample that covers its own middle.
+        Where there is neither it is a gap.
+        """
+        found: list[float | None] = [None] * max(columns, 0)
+        level = self._level(start)
+        if not len(level) or column_s <= 0:
+            return found
+        columns_of = level.maxima if how == MAX else level.means
+        values = columns_of[self._index[name]]
+        position = max(level.oldest, bisect_left(level.ends, start))
+        for column in range(len(found)):
+            low = start + column * column_s
+            high = low + column_s
+            value, position = _column(level, values, position, low, high, how)
+            found[column] = None if isnan(value) else value
+        return found
+
+    def _level(self, start: float) -> _Level:
+        raw, folded = self._raw, self._folded
+        if not len(folded) or not len(raw) or raw.starts[raw.oldest] <= start:
+            return raw
+        older = folded.starts[folded.oldest] < raw.starts[raw.oldest]
+        return folded if older else raw
+
+
+def _column(
+    level: _Level, values: array[float], position: int, low: float, high: float, how: str
+) -> tuple[float, int]:
+    """One column's value, and where the next column begins to look."""
+    middle = (low + high) / 2
+    weight = total = 0.0
+    top = covering = nan
+    index = position
+    count = len(level.starts)
+    while index < count and level.starts[index] < high:
+        begin, finish, value = level.starts[index], level.ends[index], values[index]
+        if not isnan(value):
+            if low <= (begin + finish) / 2 < high:
+                weight += finish - begin
+                total += value * (finish - begin)
+                top = value if isnan(top) or value > top else top
+            if begin <= middle < finish:
+                covering = value
+        if finish <= high:
+            position = index + 1
+        index += 1
+    if not weight:
+        return covering, position
+    return (top if how == MAX else total / weight), position

@@ -1,0 +1,470 @@
+"""The Textual application: takes in the session's events, turns keys into commands."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from textual.app import App, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from iopstui.errors import EXIT_JOB_FAILED, EXIT_OK, IopstuiError
+from iopstui.model.device import BlockDevice
+from iopstui.session.events import Event, FrameReady, StepFinished
+from iopstui.text import printable
+from iopstui.ui import knobs
+from iopstui.ui.layout import TABS
+from iopstui.ui.messages import Controller, Discover, EventsWaiting, MakeController, ShippedJob
+from iopstui.ui.screens.dashboard import Dashboard
+from iopstui.ui.state import LiveState
+from iopstui.ui.style import Charset, charset_for
+from iopstui.ui.widgets.bars import KeyHint
+
+KNOB_WAITS_S = 0.6
+DEFAULT_JOB = "mixed-4k"
+
+# Live screens stand still; Textual reads this when it is imported elsewhere too.
+os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
+
+
+class IopstuiApp(App[int]):
+    """The whole screen. Leaves with an exit code (iopstui.errors).
+
+    ``make_controller`` is given the chosen device's path, or ``None`` for a scratch file in the
+    current directory; it may raise ``IopstuiError``. ``target`` None opens the device picker
+    unless ``pick`` is False.
+    """
+
+    CSS_PATH = "iopstui.tcss"
+    TITLE = "iopstui"
+    ENABLE_COMMAND_PALETTE = True
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("r", "run_or_stop", "run or stop"),
+        Binding("j", "choose_job", "job"),
+        Binding("left_square_bracket", "knob('iodepth', False)", "iodepth ÷ 2"),
+        Binding("right_square_bracket", "knob('iodepth', True)", "iodepth × 2"),
+        Binding("left_curly_bracket", "knob('numjobs', False)", "numjobs ÷ 2"),
+        Binding("right_curly_bracket", "knob('numjobs', True)", "numjobs × 2"),
+        Binding("b", "block_size", "block size"),
+        Binding("m", "mark", "mark"),
+        Binding("space", "freeze", "freeze"),
+        Binding("1", "tab(0)", "IOPS"),
+        Binding("2", "tab(1)", "latency"),
+        Binding("3", "tab(2)", "numbers"),
+        Binding("4", "tab(3)", "CPUs"),
+        Binding("tab", "next_tab(1)", "next pane", priority=False),
+        Binding("shift+tab", "next_tab(-1)", "previous pane"),
+        Binding("plus,equals_sign", "zoom(False)", "zoom in"),
+        Binding("minus", "zoom(True)", "zoom out"),
+        Binding("d", "choose_device", "device"),
+        Binding("e", "log", "messages"),
+        Binding("question_mark,f1", "help", "help"),
+        Binding("q", "quit", "quit"),
+        Binding("ctrl+c", "quit", "quit", priority=True, show=False),
+    ]
+
+    def __init__(
+        self,
+        make_controller: MakeController,
+        target: str | None,
+        job: str | None,
+        overrides: Mapping[str, str],
+        discover: Discover,
+        jobs: Sequence[ShippedJob],
+        *,
+        pick: bool | None = None,
+        run_at_once: bool | None = None,
+        charset: Charset | None = None,
+    ) -> None:
+        super().__init__()
+        self.charset = charset or charset_for()
+        self.jobs = list(jobs)
+        self.controller: Controller | None = None
+        self.dashboard: Dashboard | None = None
+        self.state = LiveState(None)
+        self.overrides = dict(overrides)
+        self._make_controller = make_controller
+        self._target = target
+        self._pick = target is None if pick is None else pick
+        self._job = job
+        self._run_at_once = job is not None if run_at_once is None else run_at_once
+        self._discover = discover
+        self._queue: deque[Event] = deque()
+        self._wake_sent = False
+        self._pending_knob: str | None = None
+        self._knob_timer: Any = None
+        self._marks = 0
+        self._own = (time.monotonic(), time.process_time())
+        self._leaving = False
+
+    # -- start and end
+
+    def on_mount(self) -> None:
+        """Opens the dashboard, or the picker where nothing was chosen yet."""
+        self.theme = "ansi-dark"
+        self._catch_signals()
+        if self._pick:
+            self._open_picker()
+        else:
+            self.open_target(self._target)
+
+    def _catch_signals(self) -> None:
+        """A terminated iopstui stops fio and gives the terminal back too."""
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+                loop.add_signal_handler(number, self._leave_now)
+
+    def _leave_now(self) -> None:
+        self.run_worker(self.action_quit(), exclusive=False)
+
+    def _open_picker(self, reason: str = "") -> None:
+        from iopstui.ui.screens.picker import Picker
+
+        self.push_screen(Picker(self._discover, self.charset, reason), self._picked)
+
+    def _picked(self, choice: str | None) -> None:
+        """``""`` is the scratch file; ``None`` leaves."""
+        if choice is None:
+            if self.controller is None:
+                self.exit(EXIT_OK)
+            return
+        if self.controller is not None:
+            self._close_controller()
+        self.open_target(choice or None)
+
+    def open_target(self, target: str | None) -> None:
+        """Makes the session for ``target`` and shows the dashboard."""
+        try:
+            controller = self._make_controller(target)
+        except IopstuiError as error:
+            words = f"{error.message} {error.hint}".strip()
+            if self._pick:
+                self._open_picker(words)
+            else:
+                self.exit(error.exit_code, message=printable(words))
+            return
+        self._pick = True
+        self.controller = controller
+        self.state = LiveState(controller.target.device)
+        self.dashboard = Dashboard(controller, self.state, self.charset)
+        self.push_screen(self.dashboard)
+        self._refresh_hints()
+        controller.start(self._sink)
+        if self._run_at_once:
+            controller.run_job(self.job, self.overrides)
+        self.set_timer(0.2, _load_charts)
+
+    def _close_controller(self) -> None:
+        controller, self.controller = self.controller, None
+        if controller is not None:
+            controller.close()
+        self._queue.clear()
+        if self.dashboard is not None:
+            dashboard, self.dashboard = self.dashboard, None
+            if dashboard.is_current:
+                self.pop_screen()
+
+    async def action_quit(self) -> None:
+        """Stops a running job first; the terminal is left as it was."""
+        import asyncio
+
+        if self._leaving:
+            return
+        self._leaving = True
+        controller = self.controller
+        if controller is not None:
+            if controller.running:
+                self._say("info", "stopping fio, then leaving")
+            await asyncio.to_thread(controller.close)
+        self.exit(self._exit_code())
+
+    def _exit_code(self) -> int:
+        finished = self.state.finished
+        failed = finished is not None and bool(finished.error)
+        return EXIT_JOB_FAILED if failed else EXIT_OK
+
+    # -- events of the session
+
+    def _sink(self, event: Event) -> None:
+        """Called in the session's thread: queue the event, wake the screen once."""
+        self._queue.append(event)
+        if not self._wake_sent:
+            self._wake_sent = True
+            self.post_message(EventsWaiting())
+
+    def on_events_waiting(self, message: EventsWaiting) -> None:
+        """Takes in everything that is queued, then paints once."""
+        self._wake_sent = False
+        changed = False
+        while self._queue:
+            event = self._queue.popleft()
+            self.state.apply(event)
+            changed |= not isinstance(event, FrameReady)
+            if isinstance(event, FrameReady):
+                self._measure_self(event.frame.own_cpu)
+        if changed:
+            self._refresh_hints()
+        if self.dashboard is not None:
+            self.dashboard.paint()
+
+    def _measure_self(self, told: float | None) -> None:
+        now, used = time.monotonic(), time.process_time()
+        then, before = self._own
+        if self.dashboard is None or now - then < 0.9:
+            return
+        self._own = (now, used)
+        self.dashboard.own_cpu = told if told is not None else 100 * (used - before) / (now - then)
+
+    # -- keys
+
+    @property
+    def job(self) -> str:
+        """The job that r runs."""
+        if self._job is None:
+            self._job = self.jobs[0].name if self.jobs else DEFAULT_JOB
+            names = [job.name for job in self.jobs]
+            if DEFAULT_JOB in names:
+                self._job = DEFAULT_JOB
+        return self._job
+
+    def _say(self, level: str, text: str) -> None:
+        """A message of the screen's own, at once."""
+        self.state.say(level, text)
+        if self.dashboard is not None:
+            self.dashboard.paint()
+
+    def _refresh_hints(self) -> None:
+        dashboard = self.dashboard
+        if dashboard is None:
+            return
+        dashboard.next_job = printable(self.job)
+        freeze = KeyHint("space", "go on" if dashboard.frozen_at is not None else "freeze")
+        if self.state.running:
+            dashboard.hints = (
+                KeyHint("r", "stop"), KeyHint("[ ]", "iodepth"), KeyHint("{ }", "numjobs"),
+                KeyHint("b", "block size"), KeyHint("m", "mark"), freeze, KeyHint("j", "job"),
+                KeyHint("- +", "time"), KeyHint("e", "messages"), KeyHint("ctrl+p", "all"),
+            )  # fmt: skip
+        else:
+            dashboard.hints = (
+                KeyHint("r", "run"), KeyHint("j", "choose a job"), KeyHint("d", "device"),
+                KeyHint("[ ]", "iodepth"), KeyHint("{ }", "numjobs"), KeyHint("b", "block size"),
+                KeyHint("m", "mark"), freeze, KeyHint("- +", "time"), KeyHint("e", "messages"),
+                KeyHint("ctrl+p", "all"),
+            )  # fmt: skip
+
+    def action_run_or_stop(self) -> None:
+        """r"""
+        controller = self.controller
+        if controller is None:
+            return
+        if self.state.running or controller.running:
+            controller.stop_job()
+            self._say("info", "stopping the job")
+            return
+        self.run_job(self.job)
+
+    def run_job(self, job: str) -> None:
+        """Starts ``job`` with the options turned so far; a running one is stopped first."""
+        if self.controller is None:
+            return
+        self._job = job
+        self.controller.run_job(job, self.overrides)
+        self._refresh_hints()
+        changed = " ".join(f"{key}={value}" for key, value in self.overrides.items())
+        self._say("info", f"starting {job}" + (f" with {changed}" if changed else ""))
+
+    def action_choose_job(self) -> None:
+        """j"""
+        if self.dashboard is None:
+            return
+        if not self.jobs:
+            self._say("warning", "there are no shipped jobs here; start with --job FILE")
+            return
+        from iopstui.ui.screens.jobs import JobChooser
+
+        self.push_screen(JobChooser(self.jobs, self.job, self.charset), self._job_chosen)
+
+    def _job_chosen(self, name: str | None) -> None:
+        if name is not None:
+            if name != self._job:
+                self.overrides = {}
+            self.run_job(name)
+
+    def action_knob(self, option: str, up: bool) -> None:
+        """[ ] { }"""
+        knob = knobs.IODEPTH if option == "iodepth" else knobs.NUMJOBS
+        if self.controller is None:
+            return
+        title = self.state.step.title if self.state.step else ""
+        value = knobs.turned(knob, knobs.current(knob, self.overrides, title), up)
+        if value is None:
+            end = "largest" if up else "smallest"
+            self._say("info", f"{knob.word} is already the {end} that this key sets")
+            return
+        self._turn(knob, value)
+
+    def action_block_size(self) -> None:
+        """b"""
+        if self.controller is None or self.dashboard is None:
+            return
+        from iopstui.ui.screens.choice import Choice
+
+        title = self.state.step.title if self.state.step else ""
+        now = knobs.current(knobs.BLOCK_SIZE, self.overrides, title)
+        choice = Choice("block size", knobs.BLOCK_SIZES, now, self.charset)
+        self.push_screen(choice, self._block_size_chosen)
+
+    def _block_size_chosen(self, value: str | None) -> None:
+        if value is not None:
+            self._turn(knobs.BLOCK_SIZE, value)
+
+    def _turn(self, knob: knobs.Knob, value: str) -> None:
+        """Takes the new value; a running job is started anew, once the key has come to rest."""
+        self.overrides[knob.option] = value
+        if not self.state.running:
+            self._say("info", f"{knob.word} {value} from the next run on (r runs {self.job})")
+            return
+        self._pending_knob = f"{knob.word} {value}"
+        self._say("info", f"{knob.word} {value}: the job is started anew with it")
+        if self._knob_timer is not None:
+            self._knob_timer.stop()
+        self._knob_timer = self.set_timer(KNOB_WAITS_S, self.apply_knob)
+
+    def apply_knob(self) -> None:
+        """Restarts the job with the options turned, and leaves a mark on the charts."""
+        words, self._pending_knob = self._pending_knob, None
+        if words is None or self.controller is None:
+            return
+        self.controller.mark(words)
+        self.controller.run_job(self.job, self.overrides)
+
+    def action_mark(self) -> None:
+        """m"""
+        if self.controller is not None:
+            self._marks += 1
+            self.controller.mark(f"mark {self._marks}")
+
+    def action_freeze(self) -> None:
+        """space"""
+        dashboard = self.dashboard
+        if dashboard is None:
+            return
+        dashboard.frozen_at = None if dashboard.frozen_at is not None else self.state.t
+        self._refresh_hints()
+        dashboard.paint()
+
+    def action_tab(self, tab: int) -> None:
+        """1 2 3 4"""
+        if self.dashboard is not None and not self.dashboard.show_tab(tab):
+            self._say("info", f"{TABS[tab]} is on the screen already: it is large enough for all")
+
+    def action_next_tab(self, by: int) -> None:
+        """tab"""
+        if self.dashboard is not None:
+            self.action_tab((self.dashboard.tab + by) % len(TABS))
+
+    def action_zoom(self, out: bool) -> None:
+        """- +"""
+        if self.dashboard is not None:
+            self._say("info", self.dashboard.zoom(out))
+
+    def action_choose_device(self) -> None:
+        """d"""
+        if self.dashboard is None:
+            return
+        if self.state.running:
+            self._say("info", "a job is running: stop it first (r), then choose a device (d)")
+            return
+        self._open_picker()
+
+    def action_log(self) -> None:
+        """e"""
+        if self.dashboard is not None:
+            from iopstui.ui.screens.text import log_screen
+
+            self.push_screen(log_screen(self.state, self.charset))
+
+    def action_help(self) -> None:
+        """?"""
+        from iopstui.ui.screens.text import help_screen
+
+        self.push_screen(help_screen(self.charset))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys of the dashboard do nothing while another screen is open."""
+        over = self.dashboard is None or not self.dashboard.is_current
+        return not (over and action in _DASHBOARD_ACTIONS)
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """Everything that keys do, for the command palette."""
+        if self.dashboard is None:
+            yield SystemCommand("Quit", "leave iopstui", self.action_quit)
+            return
+        run = "Stop the job" if self.state.running else f"Run {printable(self.job)}"
+        for title, text, action in self._commands(run):
+            yield SystemCommand(title, text, action)
+
+    def _commands(self, run: str) -> list[tuple[str, str, Callable[[], Any]]]:
+        return [
+            (run, "key r", self.action_run_or_stop),
+            ("Choose a job", "key j", self.action_choose_job),
+            ("Choose a device", "key d", self.action_choose_device),
+            ("iodepth: double", "key ]", lambda: self.action_knob("iodepth", True)),
+            ("iodepth: halve", "key [", lambda: self.action_knob("iodepth", False)),
+            ("numjobs: double", "key }", lambda: self.action_knob("numjobs", True)),
+            ("numjobs: halve", "key {", lambda: self.action_knob("numjobs", False)),
+            ("Block size", "key b", self.action_block_size),
+            ("Mark this moment", "key m", self.action_mark),
+            ("Freeze or go on", "key space", self.action_freeze),
+            ("Charts: longer time", "key -", lambda: self.action_zoom(True)),
+            ("Charts: shorter time", "key +", lambda: self.action_zoom(False)),
+            ("Messages", "key e: everything that was said in this session", self.action_log),
+            ("Help", "key ?: every key, panel and abbreviation", self.action_help),
+            ("Quit", "key q: a running job is stopped first", self.action_quit),
+        ]
+
+
+_DASHBOARD_ACTIONS = {
+    "run_or_stop", "choose_job", "knob", "block_size", "mark", "freeze", "tab", "next_tab",
+    "zoom", "choose_device", "log", "help",
+}  # fmt: skip
+
+
+def _load_charts() -> None:
+    from iopstui.ui import charts
+
+    charts.load()
+
+
+def run_app(
+    make_controller: MakeController,
+    target: str | None,
+    job: str | None,
+    overrides: Mapping[str, str],
+    discover: Callable[[], Mapping[str, BlockDevice]],
+    jobs: Sequence[ShippedJob],
+    **options: Any,
+) -> int:
+    """Runs the screen until it is left; the exit code."""
+    app = IopstuiApp(make_controller, target, job, overrides, discover, jobs, **options)
+    try:
+        # without mouse reports, the terminal's own selecting and copying keeps working
+        code = app.run(mouse=False)
+    finally:
+        if app.controller is not None:
+            app.controller.close()
+    return EXIT_OK if code is None and app.return_code in (None, 0) else code or EXIT_JOB_FAILED
+
+
+__all__ = ["IopstuiApp", "StepFinished", "run_app"]

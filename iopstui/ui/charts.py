@@ -1,0 +1,277 @@
+"""Charts: plotext draws the lines, this adapter everything around and beneath them.
+
+Two things make a live chart cheap. The time axis stands still: new samples are added at the
+right until the window is full, then it moves on by a quarter, as on an oscilloscope. And the
+plot is cut into tiles of a few columns, so that a new sample redraws one of them.
+plotext's figure is one global object; it is set up anew for every tile.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.style import Style
+
+from iopstui.ui.rows import Row
+from iopstui.ui.style import Charset
+
+TILE_COLUMNS = 12
+LINE, POINTS, AREA = "line", "points", "area"
+_STEPS = (1.0, 2.0, 5.0, 10.0)
+_BRAILLE = 0x2800
+
+_plotext: Any = None
+
+
+def load() -> None:
+    """Imports plotext (about 0.1 s: after the first paint)."""
+    global _plotext
+    if _plotext is None:
+        import plotext
+
+        # Without this, a chart would be cut to what plotext believes the terminal's size is.
+        plotext.terminal.limit(False, False)
+        _plotext = plotext
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One line of a chart: a value for every dot of the time axis, ``None`` where it has a gap.
+
+    ``kind`` is LINE, POINTS (a dotted line) or AREA (filled down to the axis). ``marker`` is
+    plotext's: "braille" or a single character. Later series are drawn over earlier ones.
+    """
+
+    values: Sequence[float | None]
+    kind: str
+    marker: str
+    style: Style | None
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The y axis."""
+
+    low: float
+    high: float
+    log: bool = False
+
+    def fraction(self, value: float) -> float:
+        """Where ``value`` stands between bottom (0) and top (1)."""
+        if not self.log:
+            return (value - self.low) / (self.high - self.low)
+        floor = max(value, self.low)
+        return math.log(floor / self.low) / math.log(self.high / self.low)
+
+    def row(self, value: float, rows: int) -> int:
+        """The row (0 = top) in which ``value`` is drawn."""
+        return min(rows - 1, max(0, rows - 1 - math.floor(self.fraction(value) * rows)))
+
+
+def nice_above(value: float) -> float:
+    """The smallest of 1, 2, 5 × 10^n that is not below ``value``."""
+    if value <= 0:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(value))
+    # A hair's breadth of tolerance: 10 ** log10(x) may come out a little below x.
+    return next(step * power for step in _STEPS if step * power >= value * (1 - 1e-9))
+
+
+def nice_below(value: float) -> float:
+    """The largest of 1, 2, 5 × 10^n that is not above ``value`` (> 0)."""
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(
+        (step * power for step in reversed(_STEPS) if step * power <= value * (1 + 1e-9)), power
+    )
+
+
+def linear_scale(values: Sequence[float], previous: Scale | None, may_shrink: bool) -> Scale:
+    """From 0 to a nice maximum. It grows when it must and shrinks only when it may."""
+    top = nice_above(max(values, default=0.0) * 1.05)
+    if previous is not None and not previous.log and (not may_shrink or top > previous.high):
+        top = max(top, previous.high)
+    return Scale(0.0, max(top, 1.0))
+
+
+def log_scale(values: Sequence[float], previous: Scale | None, may_shrink: bool) -> Scale:
+    """Between two nice values, at least a decade apart."""
+    positive = [value for value in values if value > 0]
+    if not positive:
+        return previous or Scale(1e4, 1e7, log=True)
+    low, high = nice_below(min(positive)), nice_above(max(positive) * 1.05)
+    if previous is not None and previous.log and not may_shrink:
+        low, high = min(low, previous.low), max(high, previous.high)
+    while high / low < 9.9:
+        high = nice_above(high * 1.5)
+    return Scale(low, high, log=True)
+
+
+def ticks(scale: Scale, rows: int) -> dict[int, float]:
+    """Labelled values by row: as many as there is room for, none in one row with another."""
+    found: dict[int, float] = {}
+    for value in _tick_values(scale, rows):
+        row = scale.row(value, rows)
+        if value >= scale.high:
+            row = 0
+        if all(abs(row - other) >= 2 for other in found):
+            found[row] = value
+    return found
+
+
+def _tick_values(scale: Scale, rows: int) -> list[float]:
+    if not scale.log:
+        parts = max(1, min(5, rows // 3))
+        while parts > 1 and not _even(scale.high / parts):
+            parts -= 1
+        return [scale.high * index / parts for index in range(parts, -1, -1)]
+    values = [scale.high, scale.low]
+    for steps in ((1.0,), (2.0, 5.0)):
+        power = 10.0 ** math.floor(math.log10(scale.low))
+        while power <= scale.high:
+            values += [s * power for s in steps if scale.low < s * power < scale.high * 0.99]
+            power *= 10
+    return values
+
+
+def _even(step: float) -> bool:
+    """True for steps a reader can add up: 1, 2, 2.5, 5 × 10^n."""
+    mantissa = step / 10.0 ** math.floor(math.log10(step) + 1e-9)
+    return any(math.isclose(mantissa, nice, rel_tol=1e-6) for nice in (1.0, 2.0, 2.5, 4.0, 5.0))
+
+
+def draw_line(
+    values: Sequence[float | None],
+    first: int,
+    columns: int,
+    rows: int,
+    scale: Scale,
+    marker: str,
+    connect: bool = True,
+) -> list[str]:
+    """plotext's characters for dots ``first`` ... of one line: ``rows`` strings.
+
+    One dot beyond each edge is handed over too, so that lines of neighbouring tiles meet.
+    """
+    per_column = 2 if marker == "braille" else 1
+    last = first + columns * per_column - 1
+    xs: list[int] = []
+    ys: list[float] = []
+    breaks: list[int] = []
+    for dot in range(max(0, first - 1), min(len(values), last + 2)):
+        value = values[dot]
+        if value is None or (scale.log and value <= 0):
+            continue
+        if xs and xs[-1] != dot - 1:
+            breaks.append(len(xs))
+        xs.append(dot)
+        ys.append(_inside(value, scale))
+    if not xs:
+        return [" " * columns] * rows
+    figure = _plotext.figure
+    figure.clear()
+    figure.plot_size(columns, rows)
+    figure.axes(False)
+    signal = figure.signal(xs, ys, marker=marker)
+    if connect:
+        signal.lines().density("full")
+        for index in breaks:
+            signal.line(index, False)
+    figure.draw(signal)
+    figure.ruler("x").lim(first - 0.5, last + 0.5).frequency(0).alignment(lim="edge")
+    ruler = figure.ruler("y").lim(scale.low, scale.high).frequency(0).alignment(lim="edge")
+    if scale.log:
+        ruler.scale("log")
+    text: str = figure.build().string(colorless=True)
+    return [line.ljust(columns)[:columns] for line in text.split("\n")[:rows]]
+
+
+def _inside(value: float, scale: Scale) -> float:
+    """``value`` moved off the very edges, where plotext would leave it out."""
+    if scale.log:
+        return min(max(value, scale.low * 1.0001), scale.high * 0.9999)
+    margin = (scale.high - scale.low) * 1e-4
+    return min(max(value, scale.low + margin), scale.high - margin)
+
+
+Cell = tuple[str, "Style | None"]
+
+
+def draw_tile(
+    series: Sequence[Series],
+    first: int,
+    columns: int,
+    rows: int,
+    scale: Scale,
+    charset: Charset,
+    marks: Sequence[int] = (),
+    mark_style: Style | None = None,
+) -> list[Row]:
+    """Columns ``first`` ... of a plot, as rows of styled pieces.
+
+    ``marks`` are columns of the plot that get a vertical line, over areas and under lines.
+    """
+    load()
+    cells: list[list[Cell]] = [[(" ", None)] * columns for _ in range(rows)]
+    for one in series:
+        if one.kind == AREA:
+            _fill(cells, one, first, columns, scale, charset)
+    for mark in marks:
+        if first <= mark < first + columns:
+            for line in cells:
+                line[mark - first] = (charset.mark, mark_style)
+    for one in series:
+        if one.kind != AREA:
+            dots = charset.dots
+            connect = one.kind == LINE
+            drawn = draw_line(one.values, first * dots, columns, rows, scale, one.marker, connect)
+            _overlay(cells, drawn, one.style)
+    return [_runs(line) for line in cells]
+
+
+def _fill(
+    cells: list[list[Cell]],
+    one: Series,
+    first: int,
+    columns: int,
+    scale: Scale,
+    charset: Charset,
+) -> None:
+    rows = len(cells)
+    for column in range(columns):
+        start = (first + column) * charset.dots
+        known = [v for v in one.values[start : start + charset.dots] if v is not None]
+        if not known:
+            continue
+        height = round(scale.fraction(sum(known) / len(known)) * rows)
+        for row in range(max(0, rows - max(height, 1)), rows):
+            cells[row][column] = (charset.area, one.style)
+
+
+def _overlay(cells: list[list[Cell]], drawn: Sequence[str], style: Style | None) -> None:
+    for line, text in zip(cells, drawn, strict=False):
+        for column, char in enumerate(text):
+            if char in (" ", "⠀"):
+                continue
+            below = ord(line[column][0]) - _BRAILLE
+            if 0 < below < 256 and ord(char) > _BRAILLE:
+                char = chr(ord(char) | below)
+            line[column] = (char, style)
+
+
+def _runs(cells: Sequence[Cell]) -> Row:
+    """Neighbouring cells of one style as one piece. A blank takes any style."""
+    pieces: list[Cell] = []
+    run, style = cells[0]
+    for char, wanted in cells[1:]:
+        if char == " " or wanted is style:
+            run += char
+        elif not run.strip():
+            run, style = run + char, wanted
+        else:
+            pieces.append((run, style))
+            run, style = char, wanted
+    pieces.append((run, style))
+    return tuple(pieces)

@@ -1,0 +1,93 @@
+"""The help's words: every key, every panel, every abbreviation and flag."""
+
+from __future__ import annotations
+
+Section = tuple[str, tuple[tuple[str, str], ...]]
+
+HELP: tuple[Section, ...] = (
+    (
+        "Keys",
+        (
+            ("r", "run the job, or stop the one that runs"),
+            ("j", "choose another job; its explanation says what to look at"),
+            ("[  ]", "iodepth: half, double. A running job is started anew with it"),
+            ("{  }", "numjobs: half, double. A running job is started anew with it"),
+            ("b", "block size: choose one; a running job is started anew with it"),
+            ("m", "put a mark on the charts, now"),
+            ("space", "freeze the picture; measuring goes on. Again: go on"),
+            ("-  +", "charts: a longer or a shorter stretch of time"),
+            ("1 2 3 4, tab", "the panes, where the terminal is too small for all of them"),
+            ("d", "choose another device (not while a job runs)"),
+            ("e", "everything that was said in this session, and fio's command line"),
+            ("ctrl+p", "all of this in a list that can be searched"),
+            ("q, ctrl+c", "quit; a running job is stopped, scratch files are removed"),
+        ),
+    ),
+    (
+        "Charts",
+        (
+            ("IOPS", "I/Os per second: the line is fio's, the shaded area is the device's own"
+             " count. Area below the line: the kernel merged requests, or a cache answered."
+             " Area above it: somebody else uses the device, or requests were split"),
+            ("latency", "fio's p50, p99 and p99.9 of each second, logarithmic scale"),
+            ("time", "stands still until the chart is full, then moves on by a quarter"),
+            ("gaps", "nothing was measured there; a gap is never drawn as 0"),
+            ("│ with words", "a mark: a run began, a knob was turned, or you pressed m"),
+        ),
+    ),
+    (
+        "fio, this second",
+        (
+            ("IOPS, MiB/s", "completed I/Os and bytes (1 MiB = 1048576 bytes) per second"),
+            ("slat", "submission latency: the time to hand an I/O to the kernel, mean"),
+            ("clat", "completion latency: from there until it is done, mean"),
+            ("p50 ... p99.99", "this share of the second's I/Os was faster; from fio's own"
+             " histogram, within 0.8 %"),
+            ("max", "the slowest I/O of the second, within the same 0.8 %"),
+            ("depth", "how many I/Os were in flight when another was issued, in percent"),
+            ("job CPU", "user and system time of fio's jobs, percent of one CPU, summed"),
+            ("ctx/s", "context switches of fio's jobs per second"),
+            ("over ... s", "the length of the interval that the figures are of"),
+        ),
+    ),
+    (
+        "kernel, this second (/proc/diskstats; names as in iostat -x)",
+        (
+            ("r/s w/s", "completed requests per second, after merging"),
+            ("rMB/s wMB/s", "MiB read and written per second"),
+            ("rrqm/s wrqm/s", "requests per second that were merged into others"),
+            ("r_await w_await", "mean time of a request in queue and device"),
+            ("aqu-sz", "mean number of requests in queue and device"),
+            ("infl", "requests in flight at the moment of the reading"),
+            ("util%", "time with at least one request in flight; 100 does not mean that a"
+             " device with many queues can do no more"),
+            ("d/s f/s", "discards and flushes per second"),
+            ("└name", "a device that the target sits on: the same I/O is counted there again"),
+            ("·", "there was no such request, so there is nothing to show"),
+        ),
+    ),
+    (
+        "CPUs, this second",
+        (
+            ("hctx", "the hardware queue that this CPU's requests go to (+: more than one)"),
+            ("irq/s", "interrupts of the target's device taken by this CPU; one may report"
+             " several I/Os"),
+            ("BLOCK/s", "block softirqs: completions that were handed on to this CPU"),
+            ("IPI/s", "function-call interrupts from other CPUs, for whatever reason"),
+            ("usr sys iowait", "percent of the CPU's time, as the kernel's tick samples it"),
+            ("irq soft idle", "the same; irq stays 0 on kernels that do not account it"),
+            ("busy", "a bar of everything but idle and iowait"),
+        ),
+    ),
+    (
+        "What may be said about the figures",
+        (
+            ("ramp", "ramp_time: fio warms up; latencies are not taken yet"),
+            ("late", "fio has not reported for longer than it should; its last figures stay"),
+            ("a short interval", "the first or last part of a second"),
+            ("gtod_reduce", "the job asks fio not to look at the clock: no latencies at all"),
+            ("submissions", "fio's count of issued I/Os, where completions can't be known"),
+            ("creating its file", "the file is laid out first; nothing is measured then"),
+        ),
+    ),
+)  # fmt: skip

@@ -1,0 +1,45 @@
+"""The knobs that keys turn: how a job's option goes one step up or down."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+BLOCK_SIZES = ("512", "4k", "8k", "16k", "32k", "64k", "128k", "256k", "512k", "1m", "4m")
+MAX_IODEPTH, MAX_NUMJOBS = 4096, 512
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """A fio option that a key changes. ``pattern`` finds its value in a run's title."""
+
+    option: str
+    word: str
+    pattern: str
+    default: str
+    most: int
+
+
+IODEPTH = Knob("iodepth", "iodepth", r"\bQD (\d+)", "1", MAX_IODEPTH)
+NUMJOBS = Knob("numjobs", "numjobs", r"× (\d+) jobs?\b", "1", MAX_NUMJOBS)
+BLOCK_SIZE = Knob("bs", "block size", r"\b(\d+[kKmM]?)(?:i?B)?\s+QD\b", "4k", 0)
+
+
+def current(knob: Knob, overrides: Mapping[str, str], title: str) -> str:
+    """The option's value now: as it was changed, else as the run's title says it."""
+    if knob.option in overrides:
+        return overrides[knob.option]
+    found = re.search(knob.pattern, title)
+    return found[1].lower() if found else knob.default
+
+
+def turned(knob: Knob, value: str, up: bool) -> str | None:
+    """Twice or half of ``value``; ``None`` at the end of the range."""
+    try:
+        number = int(value)
+    except ValueError:
+        number = int(knob.default)
+    if up:
+        return str(min(knob.most, number * 2)) if number < knob.most else None
+    return str(number // 2) if number > 1 else None

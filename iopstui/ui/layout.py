@@ -1,0 +1,100 @@
+"""Where everything stands, for any size of the terminal. Pure: a size in, regions out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MIN_WIDTH, MIN_HEIGHT = 60, 15
+FULL_WIDTH, FULL_HEIGHT = 118, 32
+SIDE_BY_SIDE = 160
+TABS = ("IOPS", "latency", "numbers", "CPUs")
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """Columns and rows of the terminal; nothing to see if either is 0."""
+
+    x: int
+    y: int
+    width: int
+    height: int
+
+
+HIDDEN = Box(0, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The dashboard's regions. ``tabbed`` says that only one pane at a time is there."""
+
+    header: Box
+    summary: Box
+    tabs: Box
+    iops: Box
+    latency: Box
+    fio: Box
+    kernel: Box
+    cpus: Box
+    message: Box
+    footer: Box
+    tabbed: bool
+
+
+def too_small(width: int, height: int) -> bool:
+    """True where no dashboard can be drawn."""
+    return width < MIN_WIDTH or height < MIN_HEIGHT
+
+
+def plan(width: int, height: int, disks: int, cpus: int, tab: int) -> Plan:
+    """The regions for a terminal of this size; ``tab`` counts where there are tabs."""
+    if width < FULL_WIDTH or height < FULL_HEIGHT:
+        return _tabbed(width, height, disks, tab)
+    return _full(width, height, disks, cpus)
+
+
+def _tabbed(width: int, height: int, disks: int, tab: int) -> Plan:
+    top, bottom = 4, height - 2
+    pane = Box(0, top, width, bottom - top)
+    fio_height = min(7, pane.height - 3)
+    return Plan(
+        header=Box(0, 0, width, 2),
+        summary=Box(0, 2, width, 1),
+        tabs=Box(0, 3, width, 1),
+        iops=pane if tab == 0 else HIDDEN,
+        latency=pane if tab == 1 else HIDDEN,
+        fio=Box(0, top, width, fio_height) if tab == 2 else HIDDEN,
+        kernel=Box(0, top + fio_height, width, pane.height - fio_height) if tab == 2 else HIDDEN,
+        cpus=pane if tab == 3 else HIDDEN,
+        message=Box(0, height - 2, width, 1),
+        footer=Box(0, height - 1, width, 1),
+        tabbed=True,
+    )
+
+
+def _full(width: int, height: int, disks: int, cpus: int) -> Plan:
+    left = (width + 1) // 2
+    beside = width >= SIDE_BY_SIDE
+    fio_height = 7
+    kernel_height = max(4, 3 + min(max(disks, 1), 4))
+    tables = max(fio_height, kernel_height) if beside else fio_height + kernel_height
+    room = height - 4 - tables
+    columns = 2 if beside else 1
+    cpu_rows = -(-max(cpus, 1) // columns)
+    cpu_height = min(2 + cpu_rows, max(5, room * 2 // 5))
+    charts = room - cpu_height
+    top = 2 + charts
+    return Plan(
+        header=Box(0, 0, width, 2),
+        summary=HIDDEN,
+        tabs=HIDDEN,
+        iops=Box(0, 2, left, charts),
+        latency=Box(left + 1, 2, width - left - 1, charts),
+        fio=Box(0, top, left if beside else width, tables if beside else fio_height),
+        kernel=Box(left + 1, top, width - left - 1, tables)
+        if beside
+        else Box(0, top + fio_height, width, kernel_height),
+        cpus=Box(0, top + tables, width, cpu_height),
+        message=Box(0, height - 2, width, 1),
+        footer=Box(0, height - 1, width, 1),
+        tabbed=False,
+    )

@@ -1,0 +1,113 @@
+"""What the screen needs of a session, and how the session's thread reaches it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from textual.message import Message
+
+from iopstui.model.device import BlockDevice
+from iopstui.model.target import Target
+from iopstui.session.events import Event
+
+
+class Controller(Protocol):
+    """A session, as the screen drives it. Failures arrive as events, never as exceptions."""
+
+    @property
+    def target(self) -> Target:
+        """What jobs run against."""
+        ...
+
+    @property
+    def devices(self) -> Mapping[str, BlockDevice]:
+        """All block devices by kernel name."""
+        ...
+
+    @property
+    def running(self) -> bool:
+        """True from a run's start to its end."""
+        ...
+
+    @property
+    def job(self) -> str | None:
+        """The job that runs or ran last."""
+        ...
+
+    @property
+    def overrides(self) -> dict[str, str]:
+        """fio options changed in it."""
+        ...
+
+    def start(self, sink: Callable[[Event], None]) -> None:
+        """Starts its thread; ``sink`` is called from that thread for every event."""
+        ...
+
+    def run_job(self, job: str, overrides: Mapping[str, str]) -> None:
+        """Runs a shipped job or a job file; a running one is stopped first."""
+        ...
+
+    def stop_job(self) -> None:
+        """Stops the running job."""
+        ...
+
+    def mark(self, text: str) -> None:
+        """Puts a mark on every chart."""
+        ...
+
+    def close(self) -> None:
+        """Stops fio, removes scratch files, joins the thread. May be called twice."""
+        ...
+
+
+class ShippedJob(Protocol):
+    """A job that comes with iopstui, as the job chooser shows it."""
+
+    @property
+    def name(self) -> str:
+        """What ``run_job`` takes."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """One line: what it measures."""
+        ...
+
+    @property
+    def measures(self) -> str:
+        """What it is for; "" where its file does not say."""
+        ...
+
+    @property
+    def look_at(self) -> str:
+        """Where to look while it runs."""
+        ...
+
+    @property
+    def teaches(self) -> str:
+        """What can be learned from it."""
+        ...
+
+    @property
+    def source(self) -> str:
+        """Where it comes from."""
+        ...
+
+    @property
+    def text(self) -> str:
+        """The whole job file."""
+        ...
+
+    @property
+    def writes(self) -> bool:
+        """True if it writes to the target."""
+        ...
+
+
+MakeController = Callable[["str | None"], Controller]
+Discover = Callable[[], Mapping[str, BlockDevice]]
+
+
+class EventsWaiting(Message):
+    """The session's thread has put events into the queue. Sent once until it is emptied."""

@@ -1,0 +1,1 @@
+"""What fills the terminal: picker, dashboard, job chooser, help, log."""

@@ -1,0 +1,241 @@
+"""The dashboard: one second, seen by fio and by the kernel, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual import events
+from textual.app import ComposeResult
+from textual.screen import Screen
+
+from iopstui.model.frame import NO_LATENCY
+from iopstui.ui import charts, layout
+from iopstui.ui import format as f
+from iopstui.ui.layout import HIDDEN, TABS, Box
+from iopstui.ui.messages import Controller
+from iopstui.ui.rows import Line, Piece, Row, pad
+from iopstui.ui.state import DEVICE_IOPS, FIO_IOPS, LiveState
+from iopstui.ui.style import BOLD, DEVICE, DIM, FIO, P50, P99, P999, WARNING, Charset
+from iopstui.ui.widgets import bars, cpu_panel, fio_panel, kernel_panel
+from iopstui.ui.widgets.chart import Chart, ChartSpec, Curve, TimeWindow
+from iopstui.ui.widgets.lines import Lines
+
+ZOOMS = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0)
+
+
+def _specs(charset: Charset) -> tuple[ChartSpec, ChartSpec]:
+    braille = charset.line == "braille"
+    line = "⠒⠒" if braille else charset.line * 2
+    second = "⠂⠐" if braille else charset.points[0] * 2
+    third = "⠁⠈" if braille else charset.points[1] * 2
+    rates = ChartSpec(
+        "iops",
+        "IOPS",
+        (
+            Curve(DEVICE_IOPS, "device", charts.AREA, charset.line, DEVICE, charset.area * 2),
+            Curve(FIO_IOPS, "fio", charts.LINE, charset.line, FIO, line),
+        ),
+        log=False,
+        unit=f.axis_count,
+        right=0,
+    )
+    latency = ChartSpec(
+        "latency",
+        "latency",
+        (
+            Curve("p99.9", "p99.9", charts.POINTS, charset.points[1], P999, third, "max"),
+            Curve("p99", "p99", charts.POINTS, charset.points[0], P99, second, "max"),
+            Curve("p50", "p50", charts.LINE, charset.line, P50, line),
+        ),
+        log=True,
+        unit=f.axis_latency,
+        right=6,
+    )
+    return rates, latency
+
+
+class Dashboard(Screen[None]):
+    """Draws a ``LiveState``. It is painted when ``paint`` is called, and only what changed."""
+
+    def __init__(self, controller: Controller, state: LiveState, charset: Charset) -> None:
+        super().__init__()
+        self.controller = controller
+        self.state = state
+        self.charset = charset
+        self.tab = 0
+        self.frozen_at: float | None = None
+        self.own_cpu: float | None = None
+        self.next_job = ""
+        self.hints: Sequence[bars.KeyHint] = ()
+        self.window = TimeWindow()
+        self._zoom = 0
+        self._cpus_placed = -1
+        self._plan: layout.Plan | None = None
+        self.charts = [Chart(spec, charset) for spec in _specs(charset)]
+        names = ("header", "summary", "tabs", "fio", "kernel", "cpus", "message", "footer")
+        self.panels = {name: Lines(name) for name in names}
+        self.small = Lines("small")
+
+    def compose(self) -> ComposeResult:
+        """All widgets at once; a resize only moves them."""
+        yield from self.panels.values()
+        for chart in self.charts:
+            yield from chart.widgets()
+        yield self.small
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Places everything anew."""
+        self.relayout()
+
+    def on_screen_resume(self) -> None:
+        """Back from another screen: what happened meanwhile is painted now."""
+        if self._plan is not None:
+            self.paint()
+
+    def relayout(self) -> None:
+        """Gives every widget its place for this size and tab, and paints it."""
+        width, height = self.app.size
+        if layout.too_small(width, height):
+            self._place_nothing(width, height)
+            return
+        self.small.place(HIDDEN)
+        cpus = len(self.state.frame.cpus) if self.state.frame else 0
+        self._cpus_placed = cpus
+        disks = max(1, len(self.controller.target.tree))
+        plan = self._plan = layout.plan(width, height, disks, cpus, self.tab)
+        for name, panel in self.panels.items():
+            box = getattr(plan, name)
+            panel.place(box)
+        self.charts[0].place(plan.iops)
+        self.charts[1].place(plan.latency)
+        self.paint(even_if_frozen=True)
+
+    def _place_nothing(self, width: int, height: int) -> None:
+        self._plan = None
+        for panel in self.panels.values():
+            panel.place(HIDDEN)
+        for chart in self.charts:
+            chart.place(HIDDEN)
+        self.small.place(Box(0, 0, width, height))
+        self.small.show(pad(self._small_words(width), height, width))
+
+    def _small_words(self, width: int) -> list[Row]:
+        from iopstui.ui.rows import wrap
+
+        words = (
+            f"This terminal is {self.app.size.width}×{self.app.size.height}; the dashboard needs"
+            f" {layout.MIN_WIDTH}×{layout.MIN_HEIGHT} or more. Please make it larger."
+            " Measuring goes on. q quits."
+        )
+        return wrap(width, self.charset, words, None)
+
+    def show_tab(self, tab: int) -> bool:
+        """Opens a pane; False where all of them are visible anyway."""
+        if self._plan is None or not self._plan.tabbed:
+            return False
+        self.tab = tab % len(TABS)
+        self.relayout()
+        return True
+
+    def zoom(self, out: bool) -> str:
+        """Changes the charts' stretch of time; what it is now, in words."""
+        self._zoom = min(len(ZOOMS) - 1, max(0, self._zoom + (1 if out else -1)))
+        dots = max((chart.dots for chart in self.charts), default=1) or 1
+        self.window.dot_s = ZOOMS[self._zoom]
+        length = dots * self.window.dot_s
+        step = 2 * self.window.dot_s
+        self.window.start = max(0.0, step * ((self.state.t - 0.75 * length) // step + 1))
+        self.paint(even_if_frozen=True)
+        return f"the charts show {f.clock(length)}, {f.three(self.window.dot_s)} s per dot"
+
+    def paint(self, even_if_frozen: bool = False) -> None:
+        """Shows the newest state. While frozen only header and message live."""
+        if self._plan is None or not self.is_current:
+            return
+        cpus = len(self.state.frame.cpus) if self.state.frame else 0
+        if cpus != self._cpus_placed:
+            self.relayout()
+            return
+        self._paint_lines(self._plan)
+        if self.frozen_at is None or even_if_frozen:
+            self._paint_panels(self._plan)
+            self._paint_charts()
+
+    def _paint_lines(self, plan: layout.Plan) -> None:
+        state, target, width, charset = (
+            self.state, self.controller.target, plan.header.width, self.charset,
+        )  # fmt: skip
+        self.panels["header"].show(
+            [
+                bars.device_line(target, self.controller.devices, width, charset),
+                bars.job_line(state, self.next_job, width, charset),
+            ]
+        )
+        self.panels["message"].show(
+            [bars.message_line(state, self.frozen_at, self.own_cpu, width, charset)]
+        )
+        self.panels["footer"].show([bars.footer_line(self.hints, width, charset)])
+
+    def _paint_panels(self, plan: layout.Plan) -> None:
+        state, target, charset = self.state, self.controller.target, self.charset
+        panels = self.panels
+        if plan.tabbed:
+            width = plan.summary.width
+            panels["summary"].show([bars.summary_line(state, target, width, charset)])
+            panels["tabs"].show([bars.tabs_line(self.tab, width, charset)])
+        if panels["fio"].shown:
+            box = plan.fio
+            panels["fio"].show(fio_panel.rows(state, box.width, box.height, charset, self.next_job))
+        if panels["kernel"].shown:
+            box = plan.kernel
+            panels["kernel"].show(kernel_panel.rows(state, target, box.width, box.height, charset))
+        if panels["cpus"].shown:
+            box = plan.cpus
+            device = self.controller.devices.get(target.device) if target.device else None
+            panels["cpus"].show(cpu_panel.rows(state, device, box.width, box.height, charset))
+
+    def _paint_charts(self) -> None:
+        dots = max((chart.dots for chart in self.charts if chart.shown), default=0)
+        if not dots:
+            return
+        dots = min(chart.dots for chart in self.charts if chart.shown)
+        self.window.follow(self.state.history.end or 0.0, dots)
+        fio = self.state.fio.fio if self.state.fio else None
+        frame, device = self.state.frame, self.state.device
+        disk = frame.disks.get(device) if frame and device else None
+        rate = sum(v for v in (disk.r_s, disk.w_s, disk.d_s) if v is not None) if disk else None
+        percentiles = fio.total.percentiles if fio else {}
+        self.charts[0].paint(
+            self.state.history,
+            self.window,
+            [
+                f.count(rate) if disk else "",
+                f.count(fio.total.iops) if fio else "",
+            ],
+            self._iops_note(),
+        )
+        self.charts[1].paint(
+            self.state.history,
+            self.window,
+            [
+                f.latency(percentiles[n]) if n in percentiles else ""
+                for n in ("p99.9", "p99", "p50")
+            ],
+            self._latency_note(),
+        )
+
+    def _iops_note(self) -> list[Piece]:
+        if self.state.device is None:
+            return [("no block device to compare with", DIM)]
+        return []
+
+    def _latency_note(self) -> list[Piece]:
+        frame = self.state.fio
+        if frame is not None and NO_LATENCY in frame.flags:
+            return [("this job measures no latency (gtod_reduce)", WARNING)]
+        if frame is None:
+            return [("measured by fio: needs a job", DIM)]
+        return []
+
+
+__all__ = ["BOLD", "Dashboard", "Line"]

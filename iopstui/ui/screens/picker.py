@@ -1,0 +1,138 @@
+"""The first screen: which device, or a scratch file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.screen import Screen
+from textual.widgets import DataTable, Static
+from textual.widgets.data_table import RowDoesNotExist
+
+from iopstui.model.device import BlockDevice
+from iopstui.text import printable
+from iopstui.ui import format as f
+from iopstui.ui.messages import Discover
+from iopstui.ui.style import Charset
+
+SCRATCH = ""
+HEAD = "iopstui: choose what to measure"
+HELP = "Jobs that write are refused on a device in use. The scratch file is safe: it is removed."
+FOOT = " Enter opens it   s rescans   q quits"
+
+
+class Picker(Screen["str | None"]):
+    """Gives the chosen device's path, "" for the scratch file, ``None`` to leave."""
+
+    BINDINGS = [  # noqa: RUF012 (Textual's own form)
+        Binding("s", "rescan", "rescan"),
+        Binding("q,escape", "leave", "quit"),
+    ]
+
+    def __init__(self, discover: Discover, charset: Charset, reason: str = "") -> None:
+        super().__init__()
+        self._discover = discover
+        self._charset = charset
+        self._reason = reason
+
+    def compose(self) -> ComposeResult:
+        """A table, and words around it."""
+        text = self._charset.text
+        yield Static(Text(f" {text(HEAD)}", style="bold"), id="picker-head")
+        words = f" error: {printable(self._reason)}" if self._reason else f" {HELP}"
+        style = "bold red" if self._reason else "dim"
+        yield Static(Text(text(words), style=style), id="picker-words")
+        table: DataTable[Text] = DataTable(cursor_type="row", zebra_stripes=False)
+        yield table
+        yield Static(Text(text(FOOT), style="dim"), id="picker-foot")
+
+    def on_mount(self) -> None:
+        """Fills the table beside the first paint: discovery may take a moment."""
+        table = self._table()
+        for title in ("device", "size", "kind", "model", "scheduler", "in use"):
+            table.add_column(title, key=title)
+        self._add("scratch file", ("", "", "in the current directory, removed at the end", "", ""),
+                  SCRATCH)  # fmt: skip
+        table.focus()
+        self.action_rescan()
+
+    def action_rescan(self) -> None:
+        """Reads the devices again."""
+        self.run_worker(self._scan, thread=True, exclusive=True)
+
+    def _scan(self) -> None:
+        try:
+            devices: Mapping[str, BlockDevice] = self._discover()
+        except OSError as error:
+            self.app.call_from_thread(self._say, f"the devices can't be read: {error}")
+            return
+        self.app.call_from_thread(self._fill, devices)
+
+    def _say(self, words: str) -> None:
+        text = Text(self._charset.text(f" {printable(words)}"), style="bold red")
+        self.query_one("#picker-words", Static).update(text)
+
+    def _table(self) -> DataTable[Text]:
+        return self.query_one(DataTable)
+
+    def _fill(self, devices: Mapping[str, BlockDevice]) -> None:
+        table = self._table()
+        chosen = self._key()
+        for key in [k for k in table.rows if k.value != SCRATCH]:
+            table.remove_row(key)
+        for device in devices.values():
+            if not device.hidden and device.size != 0:
+                self._add(device.name, facts(device), device.path)
+        if chosen is not None:
+            try:
+                table.move_cursor(row=table.get_row_index(chosen))
+            except RowDoesNotExist:
+                table.move_cursor(row=0)
+
+    def _add(self, label: str, cells: tuple[str, ...], key: str) -> None:
+        texts = [Text(self._charset.text(printable(cell))) for cell in (label, *cells)]
+        texts[1].justify = "right"
+        self._table().add_row(*texts, key=key)
+
+    def _key(self) -> str | None:
+        table = self._table()
+        if not table.row_count:
+            return None
+        return table.coordinate_to_cell_key(table.cursor_coordinate).row_key.value
+
+    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
+        """Enter."""
+        self.dismiss(event.row_key.value)
+
+    def action_leave(self) -> None:
+        """q"""
+        self.dismiss(None)
+
+
+def facts(device: BlockDevice) -> tuple[str, str, str, str, str]:
+    """Size, kind, model, scheduler and use of a device, in words."""
+    kind = device.kind
+    if device.disk:
+        kind = f"partition of {device.disk}"
+    elif device.slaves:
+        kind += f" on {', '.join(device.slaves)}"
+    model = device.model or device.backing_file or ""
+    scheduler = (device.queue.scheduler if device.queue else None) or ""
+    return (f.size(device.size), kind, model, scheduler, use(device))
+
+
+def use(device: BlockDevice) -> str:
+    """Who uses the device, in words; "free" if nobody that can be seen."""
+    parts = [f"mounted at {mount.mountpoint}" for mount in device.mounts]
+    if device.swap:
+        parts.append("swap")
+    if device.holders:
+        parts.append(f"under {', '.join(device.holders)}")
+    if device.read_only:
+        parts.append("read-only")
+    if not parts and device.partitions:
+        count = len(device.partitions)
+        return f"{count} partition{'s' if count > 1 else ''}"
+    return ", ".join(parts) or "free"

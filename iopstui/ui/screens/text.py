@@ -1,0 +1,86 @@
+"""Screens of words: help, and what was said in this session."""
+
+from __future__ import annotations
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import VerticalScroll
+from textual.screen import Screen
+from textual.widgets import Static
+
+from iopstui.ui import format as f
+from iopstui.ui.help import HELP
+from iopstui.ui.state import LiveState
+from iopstui.ui.style import Charset
+
+FOOT = " up/down, PgUp/PgDn scroll   Esc goes back"
+STYLES = {"error": "bold red", "warning": "bold yellow", "mark": "magenta"}
+
+
+class TextScreen(Screen[None]):
+    """Shows a text that can be scrolled."""
+
+    BINDINGS = [  # noqa: RUF012 (Textual's own form)
+        Binding("escape,q,question_mark,f1,e", "leave", "back"),
+    ]
+
+    def __init__(self, title: str, text: Text, charset: Charset) -> None:
+        super().__init__()
+        self._head = title
+        self._text = text
+        self._charset = charset
+
+    def compose(self) -> ComposeResult:
+        """Title, text, keys."""
+        yield Static(Text(f" {self._head}", style="bold"), id="text-head")
+        with VerticalScroll(id="text-body"):
+            yield Static(self._text)
+        yield Static(Text(self._charset.text(FOOT), style="dim"), id="text-foot")
+
+    def on_mount(self) -> None:
+        """The arrows scroll at once."""
+        self.query_one(VerticalScroll).focus()
+
+    def action_leave(self) -> None:
+        """Esc."""
+        self.dismiss(None)
+
+
+def help_screen(charset: Charset) -> TextScreen:
+    """Every key, panel, abbreviation and flag, in plain words."""
+    text = Text()
+    for index, (title, entries) in enumerate(HELP):
+        text.append(("\n" if index else "") + charset.text(title) + "\n", style="bold")
+        for term, meaning in entries:
+            text.append(f"  {charset.text(term):<16}", style="cyan")
+            text.append(f" {charset.text(meaning)}\n")
+    return TextScreen("help", _hanging(text), charset)
+
+
+def _hanging(text: Text) -> Text:
+    return text
+
+
+def log_screen(state: LiveState, charset: Charset) -> TextScreen:
+    """The session's messages, the newest last."""
+    text = Text()
+    for entry in state.log:
+        text.append(f"  {f.clock(entry.t):>7}  ", style="dim")
+        word = f"{entry.level}: " if entry.level in ("error", "warning") else ""
+        text.append(charset.text(f"{word}{entry.text}\n"), style=STYLES.get(entry.level, ""))
+    if not state.log:
+        text.append("  Nothing was said yet.\n", style="dim")
+    step = state.step
+    if step is not None:
+        text.append("\n  The last run's command:\n", style="bold")
+        text.append("  " + charset.text(_command(step.command)) + "\n")
+    return TextScreen("messages", text, charset)
+
+
+def _command(command: tuple[str, ...]) -> str:
+    import shlex
+
+    from iopstui.text import printable
+
+    return printable(shlex.join(command))

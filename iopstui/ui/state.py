@@ -1,0 +1,155 @@
+"""What the screen knows: the session's events, folded. No drawing, no clock."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from iopstui.model.frame import LATE, Frame
+from iopstui.model.history import History
+from iopstui.session.events import (
+    Ended,
+    Event,
+    FrameReady,
+    Mark,
+    Notice,
+    Progress,
+    StepFinished,
+    StepStarted,
+)
+from iopstui.text import printable
+
+FIO_IOPS, DEVICE_IOPS = "fio", "device"
+LATENCIES = ("p50", "p99", "p99.9")
+SERIES = (FIO_IOPS, DEVICE_IOPS, *LATENCIES)
+LOG_LENGTH = 200
+ERROR_STAYS_S = 60.0
+INFO_STAYS_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """One line of the session's log. ``level`` is "info", "warning", "error" or "mark"."""
+
+    t: float
+    level: str
+    text: str
+
+
+@dataclass
+class LiveState:
+    """The newest of everything, and the history. ``device`` is the target's own device."""
+
+    device: str | None
+    history: History = field(default_factory=lambda: History(SERIES))
+    frame: Frame | None = None
+    fio: Frame | None = None
+    step: StepStarted | None = None
+    progress: Progress | None = None
+    finished: StepFinished | None = None
+    notice: LogEntry | None = None
+    ipi: dict[int, float] = field(default_factory=dict)
+    log: deque[LogEntry] = field(default_factory=lambda: deque(maxlen=LOG_LENGTH))
+    t: float = 0.0
+    ended: bool = False
+
+    @property
+    def running(self) -> bool:
+        """True between the start of a run and its end."""
+        return self.step is not None and self.finished is None
+
+    @property
+    def late(self) -> bool:
+        """True if fio runs but has not reported for longer than it should."""
+        return self.running and self.frame is not None and LATE in self.frame.flags
+
+    @property
+    def layout(self) -> bool:
+        """True while fio only creates the file the job will use."""
+        return self.running and self.step is not None and self.step.phase == "layout"
+
+    def apply(self, event: Event) -> None:
+        """Takes in one event."""
+        self.t = max(self.t, event.t)
+        if isinstance(event, FrameReady):
+            self._frame(event.frame)
+        elif isinstance(event, Mark):
+            self.history.mark(event.t, printable(event.text))
+            self._say(event.t, "mark", f"mark: {event.text}")
+        elif isinstance(event, Notice):
+            self._say(event.t, event.level, event.text)
+        elif isinstance(event, StepStarted):
+            self._started(event)
+        elif isinstance(event, Progress):
+            self.progress = event
+        elif isinstance(event, StepFinished):
+            self._finished(event)
+        elif isinstance(event, Ended):
+            self.ended = True
+            self._say(event.t, "warning", "the session has ended: nothing is measured any more")
+
+    def say(self, level: str, text: str) -> None:
+        """A message of the screen's own, now."""
+        self._say(self.t, level, text)
+
+    def visible_notice(self) -> LogEntry | None:
+        """The newest message, until it is too old to matter."""
+        notice = self.notice
+        if notice is None:
+            return None
+        stays = ERROR_STAYS_S if notice.level in ("error", "warning") else INFO_STAYS_S
+        return notice if self.t - notice.t <= stays else None
+
+    def _say(self, t: float, level: str, text: str) -> None:
+        entry = LogEntry(t, level, printable(text))
+        self.log.append(entry)
+        shown = self.notice
+        # fio explains an error in several lines: the error itself must stay in sight
+        if (
+            shown is not None
+            and shown.level == "error"
+            and level == "info"
+            and t - shown.t < ERROR_STAYS_S / 4
+        ):
+            return
+        self.notice = entry
+
+    def _frame(self, frame: Frame) -> None:
+        self.frame = frame
+        self.ipi.update({c: v.ipi_s for c, v in frame.cpus.items() if v.ipi_s is not None})
+        fio = frame.fio
+        values: dict[str, float | None] = {}
+        if fio is not None:
+            self.fio = frame
+            self.progress = None
+            values[FIO_IOPS] = fio.total.iops
+            for name in LATENCIES:
+                values[name] = fio.total.percentiles.get(name)
+        disk = frame.disks.get(self.device) if self.device else None
+        if disk is not None:
+            values[DEVICE_IOPS] = sum(v for v in (disk.r_s, disk.w_s, disk.d_s) if v is not None)
+        seconds = frame.seconds or (fio.seconds if fio else None)
+        if seconds and values:
+            self.history.add(frame.t, seconds, values)
+
+    def _started(self, event: StepStarted) -> None:
+        new_run = self.step is None or self.step.step != event.step
+        self.step, self.finished, self.progress = event, None, None
+        self.fio = None
+        if event.phase == "run":
+            self.history.mark(event.t, event.job)
+        if new_run:
+            self.notice = None
+
+    def _finished(self, event: StepFinished) -> None:
+        self.finished, self.progress = event, None
+        if self.step is None or self.step.step != event.step:
+            self.step = None
+        if event.error:
+            self._say(event.t, "error", f"{event.error} {event.hint}".strip())
+        elif event.interrupted:
+            self._say(event.t, "info", "stopped; the figures shown are the last second's")
+        else:
+            self._say(event.t, "info", "the job is done; press r to run it again")
+        for line in event.fio_log[-5:] if event.error else ():
+            self.log.append(LogEntry(event.t, "info", printable(line)))

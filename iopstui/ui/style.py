@@ -1,0 +1,75 @@
+"""Colours and characters. Sixteen colours, the terminal's own background, nothing by colour alone.
+
+What can't be shown is replaced one character by one, so that columns stay where they are.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rich.style import Style
+
+PLAIN: Style | None = None
+DIM = Style(dim=True)
+BOLD = Style(bold=True)
+TITLE = Style(bold=True)
+KEY = Style(bold=True, color="cyan")
+FIO = Style(color="cyan", bold=True)
+DEVICE = Style(color="green")
+MARK = Style(color="magenta")
+WARNING = Style(color="yellow", bold=True)
+ERROR = Style(color="red", bold=True)
+P50 = Style(color="cyan")
+P99 = Style(color="yellow")
+P999 = Style(color="magenta")
+SELECTED = Style(reverse=True)
+
+_ASCII = {
+    "µ": "u", "μ": "u", "×": "x", "→": ">", "·": ".", "…": "~", "─": "-", "│": "|", "█": "#",
+    "░": ":", "▒": "%", "━": "-", "▾": "v", "–": "-", "—": "-", "≥": ">", "≤": "<", "●": "*",
+    "“": '"', "”": '"', "’": "'", "‘": "'", "½": "/", "•": "*", "\xa0": " ",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Charset:
+    """The characters a terminal can show.
+
+    ``dots`` is how many samples fit into one column of a chart; ``line`` is plotext's marker
+    ("braille" or a character), ``points`` the markers of the second and third line of a chart.
+    """
+
+    name: str
+    line: str
+    points: tuple[str, str]
+    dots: int
+    area: str
+    mark: str
+    rule: str
+    full: str
+    empty: str
+
+    def text(self, text: str) -> str:
+        """``text`` in characters that this terminal has; its length stays the same."""
+        if self.name != "ascii" or text.isascii():
+            return text
+        return "".join(c if c.isascii() else _ASCII.get(c, "?") for c in text)
+
+
+UTF8 = Charset("utf8", "braille", ("braille", "braille"), 2, "░", "│", "─", "█", "░")
+CONSOLE = Charset("console", "•", ("o", "^"), 1, "░", "│", "─", "█", "░")
+ASCII = Charset("ascii", "*", ("o", "^"), 1, ":", "|", "-", "#", ".")
+
+
+def charset_for(environ: Mapping[str, str] = os.environ) -> Charset:
+    """The characters of this terminal, from the locale and TERM.
+
+    The Linux console's fonts have block characters but no braille.
+    """
+    locale = next((environ[k] for k in ("LC_ALL", "LC_CTYPE", "LANG") if environ.get(k)), "")
+    encoding = locale.rpartition(".")[2].partition("@")[0].lower().replace("-", "")
+    if locale and encoding != "utf8":
+        return ASCII
+    return CONSOLE if environ.get("TERM") == "linux" else UTF8

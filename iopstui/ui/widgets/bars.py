@@ -1,0 +1,206 @@
+"""The dashboard's single lines: header, summary, tabs, message, footer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from iopstui.model import target as kinds
+from iopstui.model.device import BlockDevice
+from iopstui.model.rates import DiskRates
+from iopstui.model.target import Target
+from iopstui.text import printable
+from iopstui.ui import format as f
+from iopstui.ui.layout import TABS
+from iopstui.ui.rows import Line, Piece, Row
+from iopstui.ui.state import LiveState
+from iopstui.ui.style import (
+    BOLD,
+    DEVICE,
+    DIM,
+    ERROR,
+    FIO,
+    KEY,
+    MARK,
+    SELECTED,
+    WARNING,
+    Charset,
+)
+from iopstui.ui.widgets import fio_panel
+
+BAR = 20
+LEVELS = {"error": ERROR, "warning": WARNING, "mark": MARK, "info": None}
+
+
+def device_line(
+    target: Target, devices: Mapping[str, BlockDevice], width: int, charset: Charset
+) -> Row:
+    """What is measured: the device's facts, as many as there is room for."""
+    line = Line(width, charset).add(" ")
+    device = devices.get(target.device) if target.device else None
+    if target.kind != kinds.DEVICE:
+        what = "scratch file in " if target.kind == kinds.DIRECTORY else ""
+        line.add(f"{what}{printable(target.path)}", BOLD)
+        line.add(f"  {printable(target.fstype)}" if target.fstype else "")
+        line.add("  on " if device else "")
+    if device is None:
+        line.add(printable(target.device or ""), BOLD)
+        return line.done()
+    line.add(printable(device.name), BOLD)
+    for fact in _facts(device):
+        if not line.try_add(("  " + fact, None)):
+            break
+    return line.done()
+
+
+def _facts(device: BlockDevice) -> list[str]:
+    facts = [printable(device.kind), f.size(device.size)]
+    if device.model:
+        facts.append(printable(device.model))
+    queue = device.queue
+    if queue is not None:
+        if queue.scheduler is not None:
+            facts.append(f"scheduler {printable(queue.scheduler)}")
+        if queue.rq_affinity is not None:
+            facts.append(f"rq_affinity {queue.rq_affinity}")
+    if device.read_only:
+        facts.append("read-only")
+    facts += _queues(device)
+    return facts
+
+
+def _queues(device: BlockDevice) -> list[str]:
+    """Hardware queues and their CPUs; only counted where they are many."""
+    hctxs = device.hctxs
+    if not hctxs:
+        return ["no hardware queues"]
+    if len(hctxs) > 4:
+        sizes = sorted({len(hctx.cpus) for hctx in hctxs})
+        each = f"{sizes[0]}-{sizes[-1]}" if len(sizes) > 1 else str(sizes[0])
+        many = "one per CPU" if each == "1" else f"{each} CPUs each"
+        return [f"{len(hctxs)} hctx, {many}"]
+    return ["  ".join(f"hctx {h.index} → CPU {f.cpu_list(h.cpus)}" for h in hctxs)]
+
+
+def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
+    """What runs, how far it is."""
+    line = Line(width, charset).add(" ")
+    step = state.step
+    if step is None:
+        line.add("no job running", DIM).add("  r ", KEY).add(f"runs {printable(job)}")
+        return line.right((f.clock(state.t) + " ", DIM)).done()
+    name, title = printable(step.job), printable(step.title)
+    state_word = "●" if state.running else "done" if not _failed(state) else "failed"
+    style = FIO if state.running else ERROR if _failed(state) else DIM
+    line.add(f"{state_word} ", style)
+    if name and not title.startswith(name):
+        line.add(f"{name}  ", BOLD)
+    line.add(title, BOLD)
+    line.add("  read only" if step.read_only else "  WRITES", DIM if step.read_only else WARNING)
+    return line.right(*_progress(state, charset)).done()
+
+
+def _failed(state: LiveState) -> bool:
+    return state.finished is not None and bool(state.finished.error)
+
+
+def _progress(state: LiveState, charset: Charset) -> list[Piece]:
+    if state.layout:
+        return [("creating its file ", DIM)]
+    fio = state.fio.fio if state.fio else None
+    if fio is None or fio.elapsed_s is None:
+        return [(f.clock(state.t) + " ", DIM)]
+    elapsed = fio.elapsed_s
+    if fio.eta_s is None or fio.progress is None:
+        return [(f"{f.clock(elapsed)} elapsed, end unknown ", None)]
+    full = round(min(1.0, fio.progress) * BAR)
+    return [
+        (charset.full * full, FIO), (charset.empty * (BAR - full), DIM),
+        (f" {100 * min(1.0, fio.progress):3.0f} %  "
+         f"{f.clock(elapsed)} / {f.clock(elapsed + fio.eta_s)} ", None),
+    ]  # fmt: skip
+
+
+def summary_line(state: LiveState, target: Target, width: int, charset: Charset) -> Row:
+    """fio and the kernel in one line, where only one pane can be seen."""
+    line = Line(width, charset).add(" fio ", FIO)
+    fio = state.fio.fio if state.fio else None
+    if fio is None:
+        line.add("no job" if not state.running else "no figures yet", DIM)
+    else:
+        total = fio.total
+        line.add(f"{f.count(total.iops):>5} IOPS {f.mebibytes(total.bw):>5} MiB/s")
+        p99 = total.percentiles.get("p99")
+        line.add(f" p99 {f.latency(p99):>6}" if p99 is not None else " no latency")
+        line.add(" late" if state.late else "", WARNING)
+    line.to(41)
+    disk = state.frame.disks.get(target.device) if state.frame and target.device else None
+    if target.device is None:
+        return line.add(" kernel ", DEVICE).add("sees no block device", DIM).done()
+    line.add(f" {printable(target.device)[:10]} ", DEVICE)
+    return line.add(_disk(disk)).done()
+
+
+def _disk(disk: DiskRates | None) -> str:
+    if disk is None:
+        return "no rates yet"
+    ios = sum(v for v in (disk.r_s, disk.w_s, disk.d_s) if v is not None)
+    return f"{f.count(ios):>5} IO/s aqu {f.count(disk.aqu_sz):>4} util {f.percent(disk.util):>3} %"
+
+
+def tabs_line(active: int, width: int, charset: Charset) -> Row:
+    """The tabs; the open one is in brackets, not only in another colour."""
+    line = Line(width, charset).add(charset.rule, DIM)
+    for index, title in enumerate(TABS):
+        label = f" {index + 1} {title} "
+        if index == active:
+            line.add(f"[{label}]", SELECTED)
+        else:
+            line.add(f" {label} ", DIM)
+    return line.to(width, charset.rule, DIM).done()
+
+
+def message_line(
+    state: LiveState, frozen_at: float | None, own_cpu: float | None, width: int, charset: Charset
+) -> Row:
+    """The newest message, and what iopstui itself costs."""
+    own = f" iopstui itself {own_cpu:4.1f} % CPU " if own_cpu is not None else ""
+    line = Line(width - len(own), charset).add(" ")
+    if frozen_at is not None:
+        line.add(f"FROZEN at {f.clock(frozen_at)}", SELECTED)
+        line.add("  measuring goes on; space shows it again  ", WARNING)
+    words, style = _message(state)
+    line.add(words, style)
+    return (*line.done(), (charset.text(own), DIM)) if own else line.done()
+
+
+def _message(state: LiveState) -> Piece:
+    notice = state.visible_notice()
+    if notice is not None:
+        prefix = f"{notice.level}: " if notice.level in ("error", "warning") else ""
+        return f"{f.clock(notice.t)}  {prefix}{notice.text}", LEVELS.get(notice.level)
+    if state.layout:
+        return fio_panel.layout(state), None
+    return "", None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyHint:
+    """A key of the footer and what it does now."""
+
+    key: str
+    does: str
+
+
+def footer_line(hints: Sequence[KeyHint], width: int, charset: Charset) -> Row:
+    """The keys that matter now. Those that don't fit are left out; ? and q always stand there."""
+    ends = [KeyHint("?", "help"), KeyHint("q", "quit")]
+    reserved = sum(len(h.key) + len(h.does) + 3 for h in ends)
+    line = Line(width - reserved, charset).add(" ")
+    for hint in hints:
+        if not line.try_add((hint.key, KEY), (f" {hint.does}", None), ("  ", None)):
+            break
+    whole = Line(width, charset).extend(line._pieces)
+    for hint in ends:
+        whole.add(hint.key, KEY).add(f" {hint.does}  ")
+    return whole.done()

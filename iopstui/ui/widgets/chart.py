@@ -1,0 +1,272 @@
+"""A chart on the dashboard: title, y axis, tiles of the plot, labels, time axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from rich.style import Style
+
+from iopstui.model.history import History
+from iopstui.ui import charts
+from iopstui.ui.format import clock
+from iopstui.ui.layout import HIDDEN, Box
+from iopstui.ui.rows import Line, Piece, Row, pad, rule
+from iopstui.ui.style import DIM, MARK, Charset
+from iopstui.ui.widgets.lines import Lines
+
+MAX_TILES = 24
+AXIS_WIDTH = 8
+TIME_STEPS = (5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One series of a chart: its name in the history, what it is called, how it looks."""
+
+    name: str
+    label: str
+    kind: str
+    marker: str
+    style: Style
+    sample: str
+    how: str = "mean"
+
+
+@dataclass(frozen=True)
+class ChartSpec:
+    """What a chart shows. ``right`` is the width of the labels at the right, 0 for none."""
+
+    id: str
+    title: str
+    curves: Sequence[Curve]
+    log: bool
+    unit: Callable[[float], str]
+    right: int
+
+
+@dataclass
+class TimeWindow:
+    """The stretch of time that a chart shows. It stands still until it is full."""
+
+    start: float = 0.0
+    dot_s: float = 1.0
+
+    def follow(self, t: float, dots: int) -> bool:
+        """Moves on by a quarter if ``t`` is beyond the end. True if it moved."""
+        length = dots * self.dot_s
+        if length <= 0 or self.start <= t < self.start + length:
+            return False
+        wanted = t - 0.75 * length
+        step = 2 * self.dot_s
+        self.start = max(0.0, step * (wanted // step + 1))
+        return True
+
+
+class Chart:
+    """Several ``Lines`` side by side that together are a chart. It is no widget itself."""
+
+    def __init__(self, spec: ChartSpec, charset: Charset) -> None:
+        self.spec = spec
+        self._charset = charset
+        self.title = Lines(f"{spec.id}-title")
+        self.flags = Lines(f"{spec.id}-marks")
+        self.axis = Lines(f"{spec.id}-axis")
+        self.labels = Lines(f"{spec.id}-labels")
+        self.time = Lines(f"{spec.id}-time")
+        self.tiles = [Lines(f"{spec.id}-tile{index}") for index in range(MAX_TILES)]
+        self._box = HIDDEN
+        self._columns = self._rows = 0
+        self._scale: charts.Scale | None = None
+        self._painted: dict[int, object] = {}
+        self._window_start: float | None = None
+        self._had_data = False
+        self._memo = _Values()
+
+    def widgets(self) -> Iterator[Lines]:
+        """Everything that must be mounted."""
+        yield from (self.title, self.flags, self.axis, self.labels, self.time, *self.tiles)
+
+    @property
+    def shown(self) -> bool:
+        """False in a tab that is not open."""
+        return self._box.width > 0 and self._rows > 0
+
+    @property
+    def dots(self) -> int:
+        """How many samples fit into the width."""
+        return self._columns * self._charset.dots
+
+    def place(self, box: Box) -> None:
+        """Takes this part of the screen."""
+        self._box = box
+        hidden = box.width <= AXIS_WIDTH + self.spec.right or box.height < 5
+        self._columns = 0 if hidden else box.width - AXIS_WIDTH - self.spec.right
+        self._rows = 0 if hidden else box.height - 3
+        x, y = box.x + AXIS_WIDTH, box.y + 2
+        columns, rows = self._columns, self._rows
+        self.title.place(HIDDEN if hidden else Box(box.x, box.y, box.width, 1))
+        self.flags.place(HIDDEN if hidden else Box(x, box.y + 1, columns, 1))
+        self.axis.place(HIDDEN if hidden else Box(box.x, y, AXIS_WIDTH, rows))
+        self.labels.place(HIDDEN if hidden else Box(x + columns, y, self.spec.right, rows))
+        self.time.place(HIDDEN if hidden else Box(box.x, y + rows, box.width, 1))
+        for index, tile in enumerate(self.tiles):
+            first = index * charts.TILE_COLUMNS
+            width = max(0, min(charts.TILE_COLUMNS, columns - first))
+            tile.place(Box(x + first, y, width, rows) if width and not hidden else HIDDEN)
+        self._painted.clear()
+        self._scale = None
+        self._window_start = None
+
+    def paint(
+        self, history: History, window: TimeWindow, values: Sequence[str], note: Sequence[Piece]
+    ) -> None:
+        """Shows the history's stretch ``window``; ``values`` are the newest, for the title."""
+        if not self.shown:
+            return
+        self.title.show([self._title(values, note)])
+        moved = self._window_start != window.start
+        self._window_start = window.start
+        data = [self._memo.get(history, curve, window, self.dots) for curve in self.spec.curves]
+        known = [value for one in data for value in one if value is not None]
+        make = charts.log_scale if self.spec.log else charts.linear_scale
+        # the scale of an empty chart is no reason to keep it
+        scale = make(known, self._scale, moved or not self._had_data)
+        self._had_data = bool(known)
+        if scale != self._scale or moved:
+            self._scale = scale
+            self.axis.show(self._axis(scale))
+            self.time.show([self._time(window)])
+        column_s = window.dot_s * self._charset.dots
+        end = window.start + self._columns * column_s
+        marks = [
+            (int((mark.t - window.start) / column_s), mark.text)
+            for mark in history.marks(window.start, end)
+        ]
+        self.flags.show([self._flags(marks)])
+        self._tiles(data, scale, [column for column, _ in marks])
+        self.labels.show(self._labels(data, scale))
+
+    def _tiles(
+        self, data: Sequence[Sequence[float | None]], scale: charts.Scale, marks: Sequence[int]
+    ) -> None:
+        dots = self._charset.dots
+        for index, tile in enumerate(self.tiles):
+            if not tile.shown:
+                break
+            first, columns = index * charts.TILE_COLUMNS, tile.box.width
+            low, high = max(0, first * dots - 1), (first + columns) * dots + 1
+            lines = tuple(mark for mark in marks if first <= mark < first + columns)
+            key = (scale, lines, tuple(tuple(one[low:high]) for one in data))
+            if self._painted.get(index) == key:
+                continue
+            self._painted[index] = key
+            series = [
+                charts.Series(one, curve.kind, curve.marker, curve.style)
+                for one, curve in zip(data, self.spec.curves, strict=True)
+            ]
+            tile.show(
+                charts.draw_tile(
+                    series, first, columns, self._rows, scale, self._charset, lines, MARK
+                )
+            )
+
+    def _title(self, values: Sequence[str], note: Sequence[Piece]) -> Row:
+        pieces: list[Piece] = [(self.spec.title, Style(bold=True))]
+        for curve, value in zip(self.spec.curves, values, strict=True):
+            pieces += [
+                (f"  {curve.label} ", DIM), (curve.sample, curve.style), (f" {value:<6}", None)
+            ]  # fmt: skip
+        return rule(self._box.width, self._charset, *pieces, right=note)
+
+    def _axis(self, scale: charts.Scale) -> list[Row]:
+        labelled = charts.ticks(scale, self._rows)
+        rows: list[Row] = []
+        for row in range(self._rows):
+            text = self.spec.unit(labelled[row]) if row in labelled else ""
+            line = Line(AXIS_WIDTH, self._charset)
+            rows.append(line.add(text.rjust(AXIS_WIDTH - 1), DIM).add(" ").done())
+        return rows
+
+    def _time(self, window: TimeWindow) -> Row:
+        column_s = window.dot_s * self._charset.dots
+        step = next((s for s in TIME_STEPS if s / column_s >= 10), TIME_STEPS[-1])
+        line = Line(self._box.width, self._charset)
+        t = -(-window.start // step) * step
+        while True:
+            column = AXIS_WIDTH + round((t - window.start) / column_s)
+            label = clock(t)
+            if column + len(label) > self._box.width:
+                return line.done()
+            if column >= line.used:
+                line.to(column).add(label, DIM)
+            t += step
+
+    def _flags(self, marks: Sequence[tuple[int, str]]) -> Row:
+        line = Line(self._columns, self._charset)
+        for index, (column, text) in enumerate(marks):
+            following = marks[index + 1][0] if index + 1 < len(marks) else self._columns
+            if column < line.used:
+                continue
+            label = f"▾{text}"
+            room = following - column
+            if index + 1 == len(marks) and len(label) > room:
+                # at the right end there is no room: the words stand before the mark
+                label = f"{text}▾"
+                start = column - len(label) + 1
+                if start >= line.used:
+                    line.to(start).add(label, MARK)
+                    continue
+            line.to(column).add(label[: max(1, room)], MARK)
+        return line.done()
+
+    def _labels(self, data: Sequence[Sequence[float | None]], scale: charts.Scale) -> list[Row]:
+        """The curves' names beside their newest points, each in a row of its own."""
+        width = self.spec.right
+        placed: dict[int, Curve] = {}
+        for one, curve in zip(data, self.spec.curves, strict=True):
+            newest = next((value for value in reversed(one) if value is not None), None)
+            if not width or newest is None:
+                continue
+            row = scale.row(newest, self._rows)
+            while row in placed and row > 0:
+                row -= 1
+            placed.setdefault(row, curve)
+        return pad(
+            (
+                Line(width, self._charset).add(f" {placed[row].label}", placed[row].style).done()
+                if row in placed
+                else ((" " * width, None),)
+                for row in range(self._rows)
+            ),
+            self._rows,
+            width,
+        )
+
+
+@dataclass
+class _Values:
+    """A curve's values over the window; while that stands still only the newest are read anew."""
+
+    _cache: dict[str, tuple[tuple[float, float, int], list[float | None], float]] = field(
+        default_factory=dict
+    )
+
+    def get(
+        self, history: History, curve: Curve, window: TimeWindow, dots: int
+    ) -> list[float | None]:
+        key = (window.start, window.dot_s, dots)
+        cached = self._cache.get(curve.name)
+        end = history.end or 0.0
+        if cached is None or cached[0] != key:
+            values = history.window(curve.name, window.start, window.dot_s, dots, curve.how)
+        else:
+            values = cached[1]
+            first = max(0, int((cached[2] - window.start) / window.dot_s) - 2)
+            count = min(dots, int((end - window.start) / window.dot_s) + 2) - first
+            start = window.start + first * window.dot_s
+            values[first : first + max(count, 0)] = history.window(
+                curve.name, start, window.dot_s, max(count, 0), curve.how
+            )
+        self._cache[curve.name] = (key, values, end)
+        return values
