@@ -25,6 +25,7 @@ from iopstui.model.samples import (
 DUPLICATE_BELOW_S = 0.05
 PARTIAL_BELOW = 0.8
 CLOCK_TOLERANCE = 0.25
+AGREEMENT = 0.03
 
 _DURATION = re.compile(r"(\d{1,15}(?:\.\d+)?)\s*(us|usec|ms|msec|s|m|h|d)?")
 _SECONDS = {
@@ -279,9 +280,15 @@ def _grown_runtime(pairs: list[_Pair]) -> float:
 
 
 def _plausible(clock: float, runtime: float, arrival: float) -> bool:
-    """False if fio's wall clock was set in between: neither runtime nor arrival agree with it."""
+    """False if fio's wall clock was set in between: neither runtime nor arrival agree with it.
+
+    Either may be wrong for good reasons (a stuck job, a late reader), so the clock has some
+    tolerance; it has little where both say the same.
+    """
     if clock <= 0:
         return abs(clock - arrival) < CLOCK_TOLERANCE
+    if abs(runtime - arrival) < AGREEMENT:
+        return min(abs(clock - runtime), abs(clock - arrival)) <= 2 * AGREEMENT
     return any(
         abs(clock - other) <= max(CLOCK_TOLERANCE, CLOCK_TOLERANCE * clock)
         for other in (runtime, arrival)

@@ -1,0 +1,365 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from fio_recordings import NAMES, frames, samples, statuses
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iopstui.model.fio_interval import FioInterval, FioIntervals, duration_s, in_ramp, was_reset
+from iopstui.model.frame import FrameBuilder
+from iopstui.model.histogram import bucket_key, merge, percentile_name, percentiles
+from iopstui.model.samples import DirectionStatus, FioStatus, JobStatus, LatencySum
+from iopstui.model.summary import FramesTotal, fio_summary
+
+
+def direction(ios: int, runtime_ms: int, **changes: Any) -> DirectionStatus:
+    """A direction that did ``ios`` I/Os of 4 KiB, all of 1000 ns."""
+    bins = {bucket_key(1000): ios} if ios else None
+    status = DirectionStatus(
+        issued=ios,
+        completed=ios,
+        io_bytes=4096 * ios,
+        runtime_ms=runtime_ms,
+        slat=None,
+        clat=LatencySum(1000.0, ios),
+        lat=LatencySum(1100.0, ios),
+        bins=bins,
+        bins_of="clat",
+        iops=0.0,
+        bw_bytes=0.0,
+    )
+    return replace(status, **changes)
+
+
+def job(ios: int, runtime_ms: int, **changes: Any) -> JobStatus:
+    read = changes.pop("read", None) or direction(ios, runtime_ms)
+    status = JobStatus(
+        name="job",
+        group=0,
+        error=0,
+        elapsed_s=runtime_ms // 1000,
+        eta_s=5,
+        job_start=None,
+        job_runtime_ms=runtime_ms,
+        usr_cpu=10.0,
+        sys_cpu=20.0,
+        ctx=ios,
+        iodepth_level={"4": 100.0},
+        directions={"read": read},
+        options={},
+        block_size=4096,
+        has_ramp=False,
+        measures_latency=True,
+    )
+    return replace(status, **changes)
+
+
+def document(timestamp_ms: int, *jobs: JobStatus) -> FioStatus:
+    return FioStatus("fio-3.42", timestamp_ms, jobs)
+
+
+def intervals(
+    documents: list[FioStatus], arrivals_s: list[float] | None = None, final: bool = False
+) -> list[FioInterval | None]:
+    """The intervals of documents that arrive once a second unless told otherwise."""
+    feed = FioIntervals()
+    times = arrivals_s or [float(number) for number in range(len(documents))]
+    return [
+        feed.feed(status, int(time * 1e9), 1.0, final and status is documents[-1])
+        for status, time in zip(documents, times, strict=True)
+    ]
+
+
+def last(*args: Any, **kwargs: Any) -> FioInterval:
+    found = intervals(*args, **kwargs)[-1]
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_frames_of_every_recording_sum_to_fio_final_count(name: str) -> None:
+    total = FramesTotal()
+    for frame in frames(name):
+        total.add(frame.fio)
+    summary = fio_summary(statuses(name)[-1])
+    assert total.difference(summary) == (0, 0)
+    assert total.frames > 0 or not total.ios
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_histograms_of_every_recording_sum_to_the_final_one(name: str) -> None:
+    """Where no counter began again: the bins of all frames are the last document's bins."""
+    built = [frame.fio for frame in frames(name) if frame.fio]
+    if any(interval.reset for interval in built):
+        start = max(number for number, interval in enumerate(built) if interval.reset)
+        built = built[start:]
+    final = statuses(name)[-1]
+    for key in {key for job_ in final.jobs for key in job_.directions}:
+        whole = merge(
+            job_.directions[key].bins or {} for job_ in final.jobs if key in job_.directions
+        )
+        parts = [interval.directions[key].bins for interval in built if key in interval.directions]
+        assert merge(parts) == whole, key
+
+
+@pytest.mark.parametrize("name", ["3.1-a-randread-grp", "3.33-p-mixed", "3.42-c-numjobs4-nogroup"])
+def test_the_means_of_the_frames_join_to_fio_final_mean(name: str) -> None:
+    built = [part for frame in frames(name) if frame.fio for part in [frame.fio.total]]
+    final = [d for j in statuses(name)[-1].jobs for d in j.directions.values() if d.completed]
+    for kind in ("slat", "clat", "lat"):
+        stated = [total for d in final for total in [getattr(d, kind)] if total]
+        expected = sum(s.mean_ns * s.count for s in stated) / sum(s.count for s in stated)
+        known = [part for part in built if kind in part.samples]
+        count = sum(part.samples[kind] for part in known)
+        joined = sum(getattr(part, f"{kind}_ns") * part.samples[kind] for part in known) / count
+        assert joined == pytest.approx(expected, rel=1e-6)
+        assert count == sum(s.count for s in stated)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_percentiles_are_of_the_interval_own_bins(name: str) -> None:
+    for frame in frames(name):
+        for part in frame.fio.directions.values() if frame.fio else ():
+            expected = {percentile_name(p): v for p, v in percentiles(part.bins).items()}
+            assert part.percentiles == expected
+            assert part.max_ns == max(part.bins, default=None)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_frame_of_a_recording_has_an_absurd_figure(name: str) -> None:
+    for frame in frames(name):
+        interval = frame.fio
+        if interval is None or not interval.seconds:
+            continue
+        assert 0.05 <= interval.seconds < 20
+        assert interval.total.iops is not None
+        assert 0 <= interval.total.iops < 2_000_000
+        assert sum(interval.iodepth_level.values()) == pytest.approx(100) or not (
+            interval.iodepth_level
+        )
+        assert interval.usr_cpu is None or 0 <= interval.usr_cpu < 1000
+
+
+def test_the_first_interval_is_since_the_job_began() -> None:
+    interval = last([document(50_000, job(900, 900))])
+    assert interval.seconds == 0.9
+    assert interval.total.iops == 1000
+
+
+def test_timestamps_divide_not_the_runtime() -> None:
+    """A group's runtime is that of its longest member: it may grow less than time passes."""
+    interval = last([document(10_000, job(1000, 1000)), document(11_000, job(2107, 1110))])
+    assert interval.seconds == 1.0
+    assert interval.total.iops == 1107
+
+
+def test_the_last_document_is_divided_by_the_runtime() -> None:
+    documents = [document(10_000, job(1000, 1000)), document(10_700, job(1500, 1500))]
+    assert last(documents, [0.0, 0.7], final=True).seconds == 0.5
+    assert last(documents, [0.0, 0.7]).seconds == 0.7
+
+
+def test_completions_count_not_submissions() -> None:
+    ahead = direction(1000, 1000, issued=1064)
+    interval = last([document(10_000, job(0, 1000, read=ahead))])
+    assert interval.total.ios == 1000
+
+
+def test_a_repeated_document_is_dropped() -> None:
+    same = document(10_000, job(1000, 1000))
+    later = document(10_001, job(1000, 1000))
+    assert intervals([same, later], [0.0, 0.001])[1] is None
+
+
+def test_a_document_just_behind_another_gives_counts_but_no_rates() -> None:
+    interval = last(
+        [document(10_000, job(1000, 1000)), document(10_004, job(1003, 1004))], [0.0, 0.004]
+    )
+    assert interval.seconds is None
+    assert interval.total.iops is None
+    assert interval.total.ios == 3
+    assert interval.partial
+
+
+def test_a_stall_is_a_long_interval() -> None:
+    built = [frame.fio for frame in frames("3.33-x-stall4s") if frame.fio]
+    longest = max(interval.seconds or 0 for interval in built)
+    assert longest > 3.5
+
+
+def test_while_fio_lays_out_there_is_no_interval() -> None:
+    laying = document(10_000, job(0, 0, read=direction(0, 0)))
+    assert intervals([laying, laying]) == [None, None]
+    assert last([laying, laying, document(12_000, job(900, 900))]).seconds == 0.9
+
+
+@pytest.mark.parametrize("version", ["3.28", "3.42"])
+def test_recorded_layout_gives_no_frames(version: str) -> None:
+    built = frames(f"{version}-i-layout")
+    assert any(frame.fio is None for frame in built)
+    first = next(frame.fio for frame in built if frame.fio)
+    assert first.total.ios > 0
+
+
+@pytest.mark.parametrize("step_ms", [-3_600_000, -700, -130, 130, 700, 3_600_000])
+def test_a_step_of_the_wall_clock_does_not_change_the_rates(step_ms: int) -> None:
+    documents = list(statuses("3.42-a-randread-grp"))
+    stepped = [
+        replace(doc, timestamp_ms=doc.timestamp_ms + (step_ms if number >= 2 else 0))
+        for number, doc in enumerate(documents)
+    ]
+    arrivals: list[float] = [doc.timestamp_ms for doc in documents]
+    plain, moved = FrameBuilder(), FrameBuilder()
+    for one, other in zip(samples(documents), samples(stepped, arrivals), strict=True):
+        expected, found = plain.feed(one).fio, moved.feed(other).fio
+        assert (expected is None) == (found is None)
+        if expected and found and expected.seconds and found.seconds:
+            assert found.seconds == pytest.approx(expected.seconds, abs=0.01)
+
+
+@pytest.mark.parametrize("name", ["3.1-e-ramp", "3.33-e-ramp", "3.36-e-ramp", "3.42-e-ramp"])
+def test_a_ramp_has_bytes_but_no_latencies_and_then_begins_again(name: str) -> None:
+    built = [frame.fio for frame in frames(name) if frame.fio]
+    states = [(interval.ramp, interval.reset) for interval in built]
+    assert states[0] == (True, False)
+    assert sum(reset for _, reset in states) == 1
+    at = next(number for number, (_, reset) in enumerate(states) if reset)
+    assert all(ramp for ramp, _ in states[:at])
+    assert not any(ramp for ramp, _ in states[at:])
+    for interval in built[:at]:
+        assert interval.total.ios > 0
+        assert interval.total.percentiles == {}
+        assert interval.total.clat_ns is None
+        assert interval.total.max_ns is None
+    assert all(interval.total.percentiles for interval in built[at:] if interval.total.ios)
+
+
+def test_without_latencies_completions_come_from_the_bytes() -> None:
+    for name in ("3.1-b-randrw-gtod", "3.16-b-randrw-gtod", "3.42-b-randrw-gtod"):
+        for frame in frames(name):
+            assert frame.fio is not None
+            assert not frame.fio.measures_latency
+            assert not frame.fio.counts_submissions
+            for part in frame.fio.directions.values():
+                assert part.ios * 4096 == part.bytes
+                assert part.percentiles == {}
+                assert (part.clat_ns, part.lat_ns, part.max_ns) == (None, None, None)
+
+
+def test_submissions_are_said_to_be_counted_where_nothing_else_is_known() -> None:
+    unknown = direction(10, 1000, completed=None, bins=None, clat=None, lat=None)
+    row = job(0, 1000, read=unknown, block_size=None, measures_latency=False)
+    interval = last([document(10_000, row)])
+    assert interval.counts_submissions
+    assert interval.total.ios == 10
+
+
+def test_mixed_is_the_total_only_where_it_is_alone() -> None:
+    alone = next(frame.fio for frame in frames("3.33-p-mixed") if frame.fio)
+    assert set(alone.directions) == {"mixed"}
+    assert alone.total.ios == alone.directions["mixed"].ios
+    both = next(frame.fio for frame in frames("3.42-p-both") if frame.fio)
+    assert set(both.directions) == {"read", "write", "mixed"}
+    assert both.total.ios == both.directions["read"].ios + both.directions["write"].ios
+
+
+def test_stages_of_a_stonewalled_job_follow_one_another() -> None:
+    built = [frame.fio for frame in frames("3.42-d-stonewall") if frame.fio]
+    active = [[job_.index for job_ in interval.jobs if job_.ios] for interval in built]
+    assert active[0] == [0]
+    assert active[-1] == [1]
+    assert "\t" in built[-1].jobs[1].name
+
+
+def test_cpu_and_context_switches_are_of_the_interval() -> None:
+    before = job(1000, 1000)
+    after = job(3000, 2000, usr_cpu=30.0, sys_cpu=20.0)
+    interval = last([document(10_000, before), document(11_000, after)])
+    assert interval.usr_cpu == pytest.approx(50.0)
+    assert interval.sys_cpu == pytest.approx(20.0)
+    assert interval.ctx_s == 2000
+
+
+def test_depths_are_of_the_interval() -> None:
+    before = job(1000, 1000, iodepth_level={"1": 100.0})
+    after = job(2000, 2000, iodepth_level={"1": 50.0, "2": 50.0})
+    interval = last([document(10_000, before), document(11_000, after)])
+    assert interval.iodepth_level == {"1": 0.0, "2": 100.0}
+
+
+def test_progress_is_known_only_with_an_end() -> None:
+    assert last([document(1, job(1, 5000))]).progress == 0.5
+    assert last([document(1, job(1, 5000, eta_s=None))]).progress is None
+
+
+def test_an_error_is_of_its_row() -> None:
+    interval = last([document(10_000, job(10, 1000, error=5), job(10, 1000))])
+    assert [row.error for row in interval.jobs] == [5, 0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reset"),
+    [
+        ({}, False),
+        ({"read": direction(10, 2000)}, True),
+        ({"read": direction(2000, 2000, io_bytes=1)}, True),
+        ({"directions": {}}, True),
+        ({"job_start": 9, "read": direction(2000, 2000)}, True),
+        ({"job_start": 7, "read": direction(2000, 2000)}, False),
+    ],
+)
+def test_what_is_a_reset(changes: dict[str, Any], reset: bool) -> None:
+    old = job(1000, 1000, job_start=7)
+    now = replace(job(2000, 2000, job_start=7), **{"job_start": 7})
+    if "read" in changes:
+        now = replace(now, directions={"read": changes.pop("read")})
+    assert was_reset(replace(now, **changes), old) is reset
+
+
+def test_after_a_reset_only_the_new_counts_count() -> None:
+    interval = last([document(10_000, job(5000, 5000)), document(11_000, job(300, 400))])
+    assert interval.reset
+    assert interval.total.ios == 300
+    assert interval.seconds == 0.4
+
+
+def test_ramp_without_latencies_ends_with_its_time() -> None:
+    options = {"ramp_time": "3"}
+    row = job(10, 1000, has_ramp=True, options=options, measures_latency=False)
+    assert in_ramp(replace(row, elapsed_s=2))
+    assert not in_ramp(replace(row, elapsed_s=5))
+    assert not in_ramp(replace(row, has_ramp=False))
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("30", 30.0), ("90s", 90.0), ("2m", 120.0), ("500ms", 0.5), ("1.5h", 5400.0), ("1D", 86400.0),
+     ("250000us", 0.25), ("10 s", 10.0), ("", None), ("x", None), ("nan", None), ("-3", None)],
+)  # fmt: skip
+def test_durations(text: str, seconds: float | None) -> None:
+    found = duration_s(text)
+    assert found == (seconds if seconds is None else pytest.approx(seconds))
+
+
+growths = st.lists(st.tuples(st.integers(0, 5000), st.integers(200, 3000)), min_size=1, max_size=8)
+
+
+@given(growths)
+def test_however_it_grew_the_intervals_sum_to_the_whole(steps: list[tuple[int, int]]) -> None:
+    ios = time = 0
+    documents, arrivals = [], []
+    for grown, passed in steps:
+        ios, time = ios + grown, time + passed
+        documents.append(document(1_000_000 + time, job(ios, time)))
+        arrivals.append(time / 1000)
+    built = [interval for interval in intervals(documents, arrivals) if interval]
+    assert sum(interval.total.ios for interval in built) == ios
+    assert sum(interval.total.bytes for interval in built) == 4096 * ios
+    assert merge(interval.total.bins for interval in built) == (
+        {bucket_key(1000): ios} if ios else {}
+    )
+    whole = sum((i.total.iops or 0) * (i.seconds or 0) for i in built)
+    assert whole == pytest.approx(ios)

@@ -1,0 +1,259 @@
+from __future__ import annotations
+
+import json
+import random
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from fio_recordings import NAMES, items, raw, statuses
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iopstui.sources import fio_stream
+from iopstui.sources.fio_stream import (
+    Broken,
+    Document,
+    Item,
+    LogLine,
+    fixed_block_size,
+    flag,
+    parse_status,
+    size_bytes,
+)
+
+
+def cut_at(data: bytes, places: list[int]) -> list[bytes]:
+    edges = [0, *sorted(min(place, len(data)) for place in places), len(data)]
+    return [data[a:b] for a, b in pairwise(edges)]
+
+
+def pretty(data: dict[str, Any]) -> bytes:
+    return (json.dumps(data, indent=2) + "\n").encode()
+
+
+SMALL = b"".join(
+    (
+        b"note: both iodepth >= 1 and synchronous I/O engine are selected\r\n",
+        pretty({"jobs": [{"jobname": "a b"}], "n": {"x": {}}}),
+        pretty({"jobs": []}),
+        b"\nfio: terminating on signal 15\n",
+        pretty({"jobs": [{"jobname": "last"}]}),
+        b"no newline at the end",
+    )
+)
+
+
+@given(st.lists(st.integers(0, len(SMALL)), max_size=40))
+def test_it_does_not_matter_where_the_bytes_are_cut(places: list[int]) -> None:
+    assert items(cut_at(SMALL, places)) == items([SMALL])
+
+
+def test_documents_glued_together_with_text_around_them() -> None:
+    found = items([SMALL])
+    assert [item.data["jobs"] for item in found if isinstance(item, Document)] == [
+        [{"jobname": "a b"}],
+        [],
+        [{"jobname": "last"}],
+    ]
+    assert [item.text for item in found if isinstance(item, LogLine)] == [
+        "note: both iodepth >= 1 and synchronous I/O engine are selected",
+        "fio: terminating on signal 15",
+        "no newline at the end",
+    ]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_recordings_cut_at_random_are_the_same(name: str) -> None:
+    data = raw(name)
+    places = random.Random(name).sample(range(len(data)), k=min(200, len(data)))
+    assert items(cut_at(data, places)) == items([data])
+
+
+@given(st.lists(st.sampled_from([b"{", b"}", b"\n", b'{"a":', b"1", b"fio: x\n", b"\xff", b"\t"])))
+def test_no_bytes_make_it_fail(parts: list[bytes]) -> None:
+    found = items(parts)
+    assert all(isinstance(item, (Document, LogLine, Broken)) for item in found)
+
+
+@given(st.lists(st.binary(max_size=20)))
+def test_no_garbage_makes_it_fail(parts: list[bytes]) -> None:
+    items(parts)
+
+
+def test_messages_inside_documents_are_taken_out() -> None:
+    found = items([raw("3.28-x-interleaved")])
+    assert not [item for item in found if isinstance(item, Broken)]
+    messages = [item.text for item in found if isinstance(item, LogLine)]
+    assert len([text for text in messages if "err=35" in text]) >= 2
+    assert len(statuses("3.28-x-interleaved")) == raw("3.28-x-interleaved").count(b"\n}\n")
+
+
+def test_a_message_within_a_line_of_a_document() -> None:
+    text = pretty({"jobs": [], "a": {"10": 0.28, "20": 0.5}})
+    torn = text.replace(b'    "20"', b'    fio: pid=11271, err=35/\n "20"')
+    assert torn != text
+    document, message = sorted(items([torn]), key=lambda item: isinstance(item, LogLine))
+    assert isinstance(document, Document)
+    assert document.data["a"] == {"10": 0.28, "20": 0.5}
+    assert message == LogLine("fio: pid=11271, err=35/")
+
+
+def test_a_torn_document_is_given_up_and_the_next_is_whole() -> None:
+    found = items([b'{\n  "jobs": [\n', pretty({"jobs": []})])
+    assert isinstance(found[0], Broken)
+    assert isinstance(found[1], Document)
+
+
+def test_a_document_torn_at_the_end_is_named() -> None:
+    assert [type(item) for item in items([b"{\n  1,\n"])] == [Broken]
+    assert [type(item) for item in items([b"{"])] == [Broken]
+
+
+def test_a_document_that_is_no_json_is_named() -> None:
+    assert [type(item) for item in items([b"{\n  nonsense\n}\n"])] == [Broken]
+
+
+def test_an_endless_document_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fio_stream, "MAX_DOCUMENT_BYTES", 1000)
+    kinds = [type(item) for item in items([b"{\n", *[b"  x,\n"] * 1000])]
+    assert kinds[0] is Broken
+    assert Document not in kinds
+
+
+def test_an_endless_line_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fio_stream, "MAX_DOCUMENT_BYTES", 1000)
+    found: list[Item] = items([b"x" * 600] * 4)
+    assert Broken(1200) in found
+
+
+@pytest.mark.parametrize("version", ["3.1", "3.42"])
+def test_names_that_are_not_ascii_or_have_tabs(version: str) -> None:
+    names = {job.name for status in statuses(f"{version}-d-stonewall") for job in status.jobs}
+    assert any("ä" in name for name in names)
+    assert any("\t" in name for name in names)
+
+
+def test_old_documents_count_the_bins_where_newer_ones_give_n() -> None:
+    for name in ("3.1-a-randread-grp", "3.42-a-randread-grp"):
+        read = statuses(name)[-1].jobs[0].directions["read"]
+        assert read.bins is not None
+        assert read.bins_of == "clat"
+        assert read.completed == sum(read.bins.values()) == read.issued
+        assert read.clat is not None
+        assert read.clat.count == read.completed
+        assert set(read.percentiles) >= {"p50", "p99", "p99.9"}
+
+
+@pytest.mark.parametrize("version", ["3.1", "3.16", "3.42"])
+def test_without_latencies_nothing_is_zero(version: str) -> None:
+    job = statuses(f"{version}-b-randrw-gtod")[-1].jobs[0]
+    assert not job.measures_latency
+    for direction in ("read", "write"):
+        status = job.directions[direction]
+        assert not status.completed
+        assert not status.bins
+        assert status.clat is None or status.clat.count == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("3.16-p-latonly", "lat"), ("3.42-p-latonly", "lat"), ("3.1-p-latonly", "clat")],
+)
+def test_the_histogram_says_what_it_is_of(name: str, kind: str) -> None:
+    assert statuses(name)[-1].jobs[0].directions["read"].bins_of == kind
+
+
+def test_mixed_reporting_has_one_direction_or_three() -> None:
+    one = statuses("3.33-p-mixed")[-1].jobs[0].directions
+    assert [name for name, status in one.items() if status.issued] == ["mixed"]
+    three = statuses("3.42-p-both")[-1].jobs[0].directions
+    assert {name for name, status in three.items() if status.issued} == {"read", "write", "mixed"}
+
+
+def test_fio_own_final_figures_are_kept() -> None:
+    documents = [item for item in items([raw("3.42-e-ramp")]) if isinstance(item, Document)]
+    stated = documents[-1].data["jobs"][0]["read"]
+    read = statuses("3.42-e-ramp")[-1].jobs[0].directions["read"]
+    assert read.iops == stated["iops"]
+    assert read.bw_bytes == stated["bw_bytes"]
+    assert read.io_bytes == stated["io_bytes"]
+    assert read.lat_max_ns == stated["clat_ns"]["max"]
+    assert read.percentiles["p99.9"] == stated["clat_ns"]["percentile"]["99.900000"]
+
+
+def test_placeholders_for_an_unknown_end_are_missing() -> None:
+    for name in NAMES:
+        for status in statuses(name):
+            for job in status.jobs:
+                assert job.eta_s is None or job.eta_s < 1000, name
+
+
+def test_every_recording_has_a_final_document() -> None:
+    assert all(statuses(name) for name in NAMES)
+
+
+def test_errors_of_jobs_are_kept() -> None:
+    assert statuses("3.42-g2-perm")[-1].jobs[0].error == 13
+    assert {job.error for job in statuses("3.42-g5-enospc-run")[-1].jobs} == {0, 28}
+
+
+@pytest.mark.parametrize(
+    "data", [{}, {"jobs": None}, {"jobs": {}}, {"client_stats": []}, {"jobs": "x"}]
+)
+def test_what_is_no_status_is_none(data: dict[str, Any]) -> None:
+    assert parse_status(data) is None
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=10,
+)
+row_keys = st.sampled_from(
+    ["jobname", "error", "elapsed", "eta", "job_start", "read", "write", "job options", "ctx",
+     "iodepth_level", "usr_cpu", "job_runtime", "clat_ns", "lat_ns", "bins", "N", "percentile",
+     "mean", "total_ios", "io_bytes", "runtime"]
+)  # fmt: skip
+rows = st.recursive(
+    json_values,
+    lambda inner: st.dictionaries(row_keys, inner, max_size=6),
+    max_leaves=20,
+)
+
+
+@given(st.lists(rows, max_size=3), json_values)
+def test_no_document_however_strange_makes_it_fail(jobs: list[Any], timestamp: Any) -> None:
+    assert parse_status({"jobs": jobs, "timestamp_ms": timestamp}) is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("4k", 4096), ("4K", 4096), ("4kB", 4096), ("4KiB", 4096), ("1m", 1 << 20), ("512", 512),
+     ("200g", 200 << 30), ("2t", 2 << 40), ("10%", None), ("", None), ("k", None), ("-1", None)],
+)  # fmt: skip
+def test_sizes(text: str, size: int | None) -> None:
+    assert size_bytes(text) == size
+
+
+def test_sizes_with_kb_base_1000() -> None:
+    assert size_bytes("4k", {"kb_base": "1000"}) == 4000
+    assert size_bytes("4KiB", {"kb_base": "1000"}) == 4096
+
+
+@pytest.mark.parametrize(
+    ("options", "size"),
+    [({}, 4096), ({"bs": "8k"}, 8192), ({"blocksize": "16k"}, 16384), ({"bs": "4k,4k"}, 4096),
+     ({"bs": "4k,8k"}, None), ({"bs": "4k", "bsrange": "1k-4k"}, None),
+     ({"bssplit": "4k/50"}, None)],
+)  # fmt: skip
+def test_the_one_size_of_all_ios(options: dict[str, str], size: int | None) -> None:
+    assert fixed_block_size(options) == size
+
+
+@pytest.mark.parametrize(
+    ("options", "value"),
+    [({}, False), ({"x": ""}, True), ({"x": "1"}, True), ({"x": "0"}, False), ({"x": "no"}, False)],
+)
+def test_boolean_options(options: dict[str, str], value: bool) -> None:
+    assert flag(options, "x") is value
