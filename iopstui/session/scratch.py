@@ -8,7 +8,6 @@ start, which finds its path in the state directory.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import tempfile
@@ -17,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.errors import UsageError
+from iopstui.session import journal
+from iopstui.session.journal import Note
 
 PREFIX = ".iopstui-"
 DEFAULT_BYTES = 512 << 20
@@ -24,20 +25,12 @@ KEEP_FREE = 0.05
 MIB = 1 << 20
 
 
-def state_directory() -> Path:
-    """$XDG_STATE_HOME/iopstui (mode 0700), where what must survive a crash is kept."""
-    base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    path = Path(base) / "iopstui"
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return path
-
-
 @dataclass(slots=True)
 class Scratch:
     """A scratch directory and the note of it in the state directory (``None``: no note)."""
 
     path: Path
-    note: Path | None
+    note: Note | None
 
     def used_bytes(self) -> int:
         """Bytes allocated below it so far."""
@@ -52,7 +45,7 @@ class Scratch:
         """Remove the directory, then the note."""
         shutil.rmtree(self.path, ignore_errors=True)
         if self.note is not None and not self.path.exists():
-            self.note.unlink(missing_ok=True)
+            self.note.remove()
 
 
 def make_scratch(directory: Path) -> Scratch:
@@ -67,43 +60,15 @@ def make_scratch(directory: Path) -> Scratch:
     note = None
     # without a state directory only the crash of both processes at once leaves the file
     with contextlib.suppress(OSError):
-        note = _write_note(path)
+        note = journal.write_note("scratch", {"scratch": str(path)})
     return Scratch(path, note)
-
-
-def _write_note(path: Path) -> Path:
-    content = {"scratch": str(path), "pid": os.getpid(), "start": start_time(os.getpid())}
-    note = state_directory() / f"scratch-{path.name.removeprefix(PREFIX)}.json"
-    fd = os.open(note, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(fd, "w") as file:
-        json.dump(content, file)
-    return note
-
-
-def start_time(pid: int) -> int | None:
-    """When a process began, in clock ticks since boot (proc(5) starttime); None if it is gone."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return int(file.read().rpartition(b")")[2].split()[19])
-    except (OSError, ValueError, IndexError):
-        return None
 
 
 def abandoned() -> Iterator[Scratch]:
     """Scratch directories whose iopstui no longer runs (it was killed together with its guard)."""
-    try:
-        notes = sorted(state_directory().glob("scratch-*.json"))
-    except OSError:
-        return
-    for note in notes:
-        try:
-            content = json.loads(note.read_text())
-            path = Path(content["scratch"])
-            owner = start_time(int(content["pid"]))
-            alive = owner is not None and owner == content["start"]
-        except (OSError, ValueError, KeyError, TypeError):
-            continue
-        if not alive and _is_ours(path):
+    for note in journal.abandoned("scratch"):
+        path = Path(str(note.content.get("scratch", "")))
+        if _is_ours(path):
             yield Scratch(path, note)
 
 

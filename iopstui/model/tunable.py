@@ -1,0 +1,79 @@
+"""The settings of a device's queue that can be changed while a job runs.
+
+Source: Documentation/ABI/stable/sysfs-block, Documentation/core-api/irq/irq-affinity.rst.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from iopstui.model.device import BlockDevice
+
+
+@dataclass(frozen=True, slots=True)
+class Tunable:
+    """One file below /sys/block/X/queue. ``values`` are all allowed ones, empty if it takes a
+    number (``minimum`` and up); ``meaning`` says what it does.
+    """
+
+    name: str
+    meaning: str
+    values: tuple[str, ...] = ()
+    minimum: int | None = None
+    unit: str = ""
+
+
+TUNABLES: Mapping[str, Tunable] = {
+    tunable.name: tunable
+    for tunable in (
+        Tunable("rq_affinity", "where a completion runs: 0 where the interrupt came, 1 on the "
+                "submitter's cache domain, 2 on the submitting CPU itself", ("0", "1", "2")),
+        Tunable("scheduler", "the I/O scheduler of every hardware queue"),
+        Tunable("nomerges", "0 tries all merges, 1 only simple ones, 2 none", ("0", "1", "2")),
+        Tunable("nr_requests", "requests each queue may hold (4 at least)", minimum=4),
+        Tunable("wbt_lat_usec", "read latency that writeback is throttled for; 0 off, -1 default",
+                minimum=-1, unit="µs"),
+        Tunable("read_ahead_kb", "read-ahead of buffered reads", minimum=0, unit="KiB"),
+        Tunable("max_sectors_kb", "largest request the file systems may send", minimum=1,
+                unit="KiB"),
+        Tunable("iostats", "whether the kernel counts I/Os in /proc/diskstats", ("0", "1")),
+    )
+}  # fmt: skip
+
+# changing the scheduler sets nr_requests anew, so it is put back first
+RESTORE_ORDER = ("scheduler", *(name for name in TUNABLES if name != "scheduler"))
+
+IRQ_PREFIX = "irq"
+
+
+def irq_of(name: str) -> int | None:
+    """The interrupt number of a knob named "irq/36"; ``None`` for a queue setting."""
+    prefix, _, number = name.partition("/")
+    return int(number) if prefix == IRQ_PREFIX and number.isdecimal() else None
+
+
+def current_scheduler(text: str) -> str:
+    """The chosen one of "none [mq-deadline] kyber"; the text itself if none is marked."""
+    for word in text.split():
+        if word.startswith("[") and word.endswith("]"):
+            return word[1:-1]
+    return text.strip()
+
+
+def why_rq_affinity_cannot_matter(device: BlockDevice, online: Sequence[int]) -> str | None:
+    """In words, why turning rq_affinity moves nothing on this device; ``None`` if it may.
+
+    From block/blk-mq.c, blk_mq_complete_need_ipi: a completion is only moved if its request
+    came from another CPU than the one its interrupt is served on.
+    """
+    if device.kind == "null_blk":
+        return "null_blk completes on the submitting CPU and never moves a completion"
+    if not device.hctxs:
+        return f"{device.name} is bio-based: it has no request queue, so nothing to complete"
+    if len(online) < 2:
+        return "there is one CPU only"
+    crowded = [h for h in device.hctxs if len(set(h.cpus) & set(online)) > 1]
+    if not crowded and len(device.hctxs) > 1:
+        return "every CPU has a hardware queue and an interrupt of its own"
+    return None

@@ -1,0 +1,254 @@
+"""Changing a device's settings while it is measured, and always putting them back.
+
+The value found is on disk (session/journal.py) before the first change of it. It is written
+back on every way out; after SIGKILL or power loss by the next start or `iopstui doctor`. What
+the kernel made of a written value is read back: rq_affinity=3 is accepted and ignored.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from iopstui.errors import IopstuiError, Missing, UsageError
+from iopstui.model.device import BlockDevice
+from iopstui.model.tunable import RESTORE_ORDER, TUNABLES, current_scheduler, irq_of
+from iopstui.session import journal
+from iopstui.session.journal import Note
+from iopstui.sources.roots import Roots
+from iopstui.text import printable
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One setting changed: ``asked`` was written, the kernel now says ``now``."""
+
+    device: str
+    name: str
+    before: str
+    asked: str
+    now: str
+
+
+def tunable_path(device: BlockDevice, name: str, roots: Roots) -> Path:
+    """The file of a setting. UsageError for a name that is none."""
+    irq = irq_of(name)
+    if irq is not None:
+        if irq not in {vector.irq for vector in device.irqs}:
+            own = ", ".join(str(vector.irq) for vector in device.irqs) or "none"
+            raise UsageError(f"Interrupt {irq} is not one of {device.name}'s ({own}).")
+        return roots.proc / "irq" / str(irq) / "smp_affinity_list"
+    if name not in TUNABLES:
+        raise UsageError(f"{printable(name)} is no setting that can be changed.",
+                         f"Known: {', '.join(TUNABLES)}, irq/NUMBER")  # fmt: skip
+    # a partition has its disk's queue
+    disk = device.disk or device.name
+    return roots.sys / "block" / disk.replace("/", "!") / "queue" / name
+
+
+def read_tunable(device: BlockDevice, name: str, roots: Roots) -> str | None:
+    """The value in force; ``None`` if the device does not have this setting."""
+    try:
+        text = tunable_path(device, name, roots).read_text().strip()
+    except OSError:
+        return None
+    return current_scheduler(text) if name == "scheduler" else text
+
+
+class Tunables:
+    """The changes of one session."""
+
+    def __init__(self, roots: Roots) -> None:
+        self._roots = roots
+        self._note: Note | None = None
+        self._changed: dict[tuple[str, str], dict[str, object]] = {}
+
+    @property
+    def changed(self) -> bool:
+        """True while something has to be put back."""
+        return bool(self._changed)
+
+    def set(self, device: BlockDevice, name: str, value: str) -> Change:
+        """Change one setting. Raises Missing (no right), UsageError (the kernel's refusal)."""
+        path = tunable_path(device, name, self._roots)
+        before = read_tunable(device, name, self._roots)
+        if before is None:
+            raise UsageError(f"{device.name} has no {name}: {path} can't be read.")
+        if not os.access(path, os.W_OK):
+            raise _no_right(device, name, path, value)
+        self._remember(device, name, before, path)
+        try:
+            _write(path, value)
+        except OSError as error:
+            raise _refusal(device, name, value, path, error) from error
+        now = read_tunable(device, name, self._roots) or ""
+        if now == before and value != before:
+            raise UsageError(
+                f"The kernel took {name}={printable(value)} for {device.name} without an error, "
+                f"but left it at {printable(now)}."
+            )
+        return Change(device.name, name, before, value, now)
+
+    def _remember(self, device: BlockDevice, name: str, before: str, path: Path) -> None:
+        key = (device.name, name)
+        if key in self._changed:
+            return
+        # where the scheduler changes, nr_requests goes with it
+        entries = {key: _entry(device, name, before, path)}
+        depth = read_tunable(device, "nr_requests", self._roots)
+        if name == "scheduler" and depth is not None:
+            own = tunable_path(device, "nr_requests", self._roots)
+            entries[(device.name, "nr_requests")] = _entry(device, "nr_requests", depth, own)
+        for one, entry in entries.items():
+            self._changed.setdefault(one, entry)
+        content = {"settings": list(self._changed.values())}
+        try:
+            if self._note is None:
+                self._note = journal.write_note("settings", content)
+            else:
+                self._note.update(content)
+        except OSError as error:
+            for one in entries:
+                self._changed.pop(one, None)
+            raise Missing(
+                f"{name} is not changed, because its value can't be noted first: {error}.",
+                "Set XDG_STATE_HOME to a directory of yours.",
+            ) from error
+
+    def restore(self) -> list[str]:
+        """Put everything back; the sentences that tell what could not be."""
+        failed = _restore(list(self._changed.values()), self._roots)
+        if not failed:
+            self._changed.clear()
+            if self._note is not None:
+                self._note.remove()
+                self._note = None
+        return failed
+
+
+def restore_abandoned(roots: Roots) -> tuple[list[str], list[str]]:
+    """Undo what a killed iopstui left: (what was put back, what could not be), in words."""
+    done: list[str] = []
+    failed: list[str] = []
+    for note in journal.abandoned("settings"):
+        entries = [e for e in note.content.get("settings", []) if _is_entry(e)]
+        problems = _restore(entries, roots)
+        failed += problems
+        if not problems:
+            done += [f"{e['device']}: {e['name']} is {e['value']} again" for e in entries]
+            note.remove()
+    return done, failed
+
+
+def _entry(device: BlockDevice, name: str, value: str, path: Path) -> dict[str, object]:
+    return {
+        "device": device.name,
+        "diskseq": device.diskseq,
+        "name": name,
+        "value": value,
+        "path": str(path),
+    }
+
+
+def _is_entry(entry: object) -> bool:
+    """A note is only believed if it names a known setting in its own place."""
+    if not isinstance(entry, Mapping):
+        return False
+    name, path = str(entry.get("name")), str(entry.get("path"))
+    own = path.endswith(f"/queue/{name}") if name in TUNABLES else irq_of(name) is not None
+    return own and isinstance(entry.get("value"), str) and isinstance(entry.get("device"), str)
+
+
+def _restore(entries: list[dict[str, object]], roots: Roots) -> list[str]:
+    rank = {name: place for place, name in enumerate(RESTORE_ORDER)}
+    failed = []
+    for entry in sorted(entries, key=lambda e: rank.get(str(e["name"]), len(rank))):
+        path, value = Path(str(entry["path"])), str(entry["value"])
+        if not path.exists() or _another_disk(entry, roots):
+            continue
+        try:
+            if _now(path) != value:
+                _write(path, value)
+            now = _now(path)
+        except OSError as error:
+            now = error.strerror or "error"
+        if now != value:
+            failed.append(
+                f"{entry['device']}: {entry['name']} is {printable(now)}, not {value} as before; "
+                f"mend it with: echo {value} | sudo tee {path}"
+            )
+    return failed
+
+
+def _now(path: Path) -> str:
+    return (
+        current_scheduler(path.read_text())
+        if path.name == "scheduler"
+        else (path.read_text().strip())
+    )
+
+
+def _another_disk(entry: Mapping[str, object], roots: Roots) -> bool:
+    """True if the disk of that name is a new one since (diskseq): its settings are its own."""
+    before = entry.get("diskseq")
+    if before is None:
+        return False
+    device = str(entry["device"]).replace("/", "!")
+    base = roots.sys / "class/block" / device
+    for place in (base / "diskseq", base.resolve().parent / "diskseq"):
+        try:
+            return int(place.read_text()) != before
+        except (OSError, ValueError):
+            continue
+    return False
+
+
+def _write(path: Path, value: str) -> None:
+    # os.write, because a buffered file would report the kernel's refusal at close, or never
+    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(fd, value.encode())
+    finally:
+        os.close(fd)
+
+
+def _no_right(device: BlockDevice, name: str, path: Path, value: str) -> IopstuiError:
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        mode = 0
+    if irq_of(name) is not None and not mode & 0o222:
+        return UsageError(
+            f"The kernel manages interrupt {irq_of(name)} itself: its CPUs can't be chosen."
+        )
+    if os.geteuid() == 0:
+        return Missing(
+            f"{name} of {device.name} can't be changed: {path} is not writable here.",
+            "In a container or with a read-only /sys: run iopstui on the host.",
+        )
+    return Missing(
+        f"Changing {name} of {device.name} needs root.",
+        f"Run iopstui with sudo, or: echo {printable(value)} | sudo tee {path}",
+    )
+
+
+def _refusal(
+    device: BlockDevice, name: str, value: str, path: Path, error: OSError
+) -> IopstuiError:
+    if error.errno in (errno.EACCES, errno.EROFS):
+        return Missing(f"{path} can't be written: {error.strerror}.",
+                       "In a container or with a read-only /sys: run iopstui on the host.",
+                       )  # fmt: skip
+    if irq_of(name) is not None and error.errno in (errno.EPERM, errno.EIO):
+        return UsageError(
+            f"The kernel manages interrupt {irq_of(name)} itself: its CPUs can't be chosen."
+        )
+    tunable = TUNABLES.get(name)
+    allowed = f" It takes {', '.join(tunable.values)}." if tunable and tunable.values else ""
+    return UsageError(
+        f"The kernel refuses {name}={printable(value)} for {device.name}: "
+        f"{error.strerror or error}.{allowed}"
+    )
