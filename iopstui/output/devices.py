@@ -15,8 +15,8 @@ SCHEMA = 1
 _GAP = "  "
 _UNITS = ("B", "K", "M", "G", "T", "P", "E")
 # columns in the order in which they give way: (title, narrowest width, 0 = may vanish)
-_SHRINK = (("MODEL", 8), ("HCTX>CPUS", 9), ("IN USE", 12), ("MODEL", 0), ("IRQ", 0), ("NAME", 8))
-_RIGHT = frozenset({"SIZE", "RQ"})
+_SHRINK = (("MODEL", 8), ("MODEL", 0), ("IN USE", 12), ("HCTX>CPUS", 9), ("IRQ", 0), ("NAME", 8))
+_RIGHT = frozenset({"SIZE", "RQ_AFF"})
 
 
 @dataclass(slots=True)
@@ -30,14 +30,14 @@ def devices_table(devices: Devices, width: int = 80, *, all: bool = False) -> st
     """One line per device, partitions under their disk; never wider than ``width`` columns.
 
     Without ``all``, devices of no size (unused loop devices), hidden multipath paths and
-    ram disks are left out. RQ is rq_affinity; HCTX>CPUS the hardware queues and the CPUs each
+    ram disks are left out. RQ_AFF is rq_affinity; HCTX>CPUS the hardware queues and the CPUs each
     one serves; IRQ the interrupts of those queues. Plain ASCII, ``-`` for what a device lacks.
     """
     rows = list(_order(devices, show_all=all))
     if not rows:
         return "No block devices.\n"
     cells = [_cells(device, depth, devices) for device, depth in rows]
-    titles = ("NAME", "SIZE", "TYPE", "MODEL", "SCHED", "RQ", "HCTX>CPUS", "IRQ", "IN USE")
+    titles = ("NAME", "SIZE", "TYPE", "MODEL", "SCHED", "RQ_AFF", "HCTX>CPUS", "IRQ", "IN USE")
     columns = [_Column(t, column, 0) for t, column in zip(titles, zip_lists(cells), strict=True)]
     columns = _fit(columns, width)
     heads = [column.title for column in columns]
@@ -126,7 +126,12 @@ def _mount_words(mountpoint: str, elsewhere: bool) -> str:
 def _holder_words(holder: BlockDevice | None, name: str) -> str:
     if holder is None:
         return name
-    return " ".join(word for word in (holder.layer, holder.dm_name or holder.name) if word)
+    words = (_layer_word(holder) if holder.layer else None, holder.dm_name or holder.name)
+    return " ".join(word for word in words if word)
+
+
+def _layer_word(device: BlockDevice) -> str:
+    return {"device-mapper": "dm"}.get(device.layer or "", device.layer or device.kind)
 
 
 def _short_reason(device: BlockDevice, devices: Devices) -> str:
@@ -189,7 +194,7 @@ def _type(device: BlockDevice) -> str:
     if device.kind == "nvme":
         return device.transport or "nvme"
     if device.kind in ("dm", "md"):
-        return {"device-mapper": "dm"}.get(device.layer or "", device.layer or device.kind)
+        return _layer_word(device)
     return device.kind
 
 

@@ -109,8 +109,10 @@ def check_write(
     verdict = write_reasons(target.device or "", devices, roots, path=target.path, held=held)
     path = printable(target.path)
     if verdict.in_use:
+        more = "; ".join((*verdict.carries, *verdict.info))
         raise Refused(
-            f"{path} is not written, because it is in use: {_list(verdict, in_use=True)}.",
+            f"{path} is not written, because it is in use: {'; '.join(verdict.in_use)}."
+            + (f" Besides: {more}." if more else ""),
             _CHOOSE_ANOTHER,
         )
     _check_word(target.path, destroy_data, _what_goes(verdict, path))
@@ -140,27 +142,6 @@ def check_file_write(
     if os.path.lexists(path):
         _check_word(real, destroy_data, f"{shown} exists; a job that writes overwrites it.")
     return Verdict(path)
-
-
-def check_path(path: Path, devices: Devices, roots: Roots, destroy_data: Words) -> Verdict:
-    """``check_write`` for one file or device a job file names; a missing one passes."""
-    real = os.path.realpath(path)
-    try:
-        info = os.stat(real)
-    except FileNotFoundError:
-        return Verdict(real)
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise Refused(
-            f"{printable(real)} is not written: it can't be looked at ({why})."
-        ) from error
-    if stat.S_ISDIR(info.st_mode):
-        return Verdict(real)
-    if not stat.S_ISBLK(info.st_mode):
-        return check_file_write(real, destroy_data, devices, roots)
-    number = (os.major(info.st_rdev), os.minor(info.st_rdev))
-    name = next((d.name for d in devices.values() if (d.major, d.minor) == number), "")
-    return check_write(Target(DEVICE, real, name or None), devices, roots, destroy_data)
 
 
 class Held:
@@ -246,13 +227,9 @@ def _quoted(text: str) -> str:
 
 def _what_goes(verdict: Verdict, path: str) -> str:
     if verdict.carries or verdict.info:
-        return f"A job that writes destroys what is on {path}: {_list(verdict, in_use=False)}."
+        reasons = "; ".join((*verdict.carries, *verdict.info))
+        return f"A job that writes destroys what is on {path}: {reasons}."
     return f"{path} is a raw device that seems blank; a job that writes destroys what is on it."
-
-
-def _list(verdict: Verdict, *, in_use: bool) -> str:
-    reasons = (*(verdict.in_use if in_use else ()), *verdict.carries, *verdict.info)
-    return "; ".join(reasons)
 
 
 def _members(device: str, devices: Devices, roots: Roots) -> Iterator[str]:

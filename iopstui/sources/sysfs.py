@@ -148,7 +148,6 @@ def _whole_disk(device: BlockDevice, found: Found, machine: _Machine) -> BlockDe
     directory, kind = found.directory, device.kind
     hctxs = blkmq.read_hctxs(directory)
     request_based = bool(hctxs) or kind not in _WITHOUT_REQUESTS
-    dm_name = read_text(directory / "dm/name")
     return replace(
         device,
         model=_model(directory, found.properties),
@@ -161,9 +160,18 @@ def _whole_disk(device: BlockDevice, found: Found, machine: _Machine) -> BlockDe
         hctxs=hctxs,
         irqs=_irqs(directory, kind, hctxs, machine),
         driver=_driver(directory, machine.roots),
-        dm_name=dm_name,
+        dm_name=read_text(directory / "dm/name"),
         layer=_layer(directory, kind),
+        notes=_queue_notes(hctxs),
     )
+
+
+def _queue_notes(hctxs: tuple[Hctx, ...]) -> tuple[str, ...]:
+    cpus = [cpu for hctx in hctxs for cpu in hctx.cpus]
+    if len(cpus) == len(set(cpus)):
+        return ()
+    # which queue has which type is only in debugfs
+    return ("its queues overlap: some are for polling, reads or writes alone",)
 
 
 def _irqs(
@@ -292,7 +300,7 @@ def _join_multipath(devices: dict[str, BlockDevice]) -> dict[str, BlockDevice]:
             continue
         note = "multipath: its I/O goes through the hidden " + ", ".join(names)
         slaves = (*devices[head].slaves, *names)
-        joined[head] = replace(devices[head], slaves=slaves, notes=(note,))
+        joined[head] = replace(devices[head], slaves=slaves, notes=(*devices[head].notes, note))
         for name in names:
             joined[name] = replace(joined[name], holders=(*joined[name].holders, head))
     return joined

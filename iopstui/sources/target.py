@@ -27,12 +27,15 @@ _WRONG_KINDS = (
 )
 
 
-def resolve_target(text: str | None, cwd: Path, roots: Roots, devices: Devices) -> Target:
+def resolve_target(
+    text: str | None, cwd: Path, roots: Roots, devices: Devices, *, to_read: bool = True
+) -> Target:
     """What ``text`` names; the directory ``cwd`` if it is None.
 
     ``path`` of the answer is absolute with every symbolic link followed. A bare kernel name
     ("vda") that is no file in ``cwd`` means its node under /dev. Raises UsageError for what
-    doesn't exist, can't be read, or can't be a target.
+    doesn't exist, can't be read, or can't be a target. With ``to_read`` False (only the
+    kernel's counters are looked at, no job runs) nobody needs the right to read.
     """
     if text is None:
         text = str(cwd)
@@ -50,7 +53,10 @@ def resolve_target(text: str | None, cwd: Path, roots: Roots, devices: Devices) 
         )
     path = Path(os.path.realpath(given))
     if stat.S_ISBLK(info.st_mode):
-        return _device_target(path, info, roots, devices)
+        return _device_target(path, info, roots, devices, to_read)
+    _check_usable(path, info, roots)
+    if to_read:
+        _check_rights(path, info)
     return _file_target(path, info, roots, devices)
 
 
@@ -170,7 +176,9 @@ def _is_device_place(path: Path, roots: Roots) -> bool:
     return roots.dev in path.parents and roots.dev / "shm" not in path.parents
 
 
-def _device_target(path: Path, info: os.stat_result, roots: Roots, devices: Devices) -> Target:
+def _device_target(
+    path: Path, info: os.stat_result, roots: Roots, devices: Devices, to_read: bool
+) -> Target:
     finder = DeviceFinder(devices, roots)
     name = finder.by_number(os.major(info.st_rdev), os.minor(info.st_rdev))
     if name is None:
@@ -179,21 +187,34 @@ def _device_target(path: Path, info: os.stat_result, roots: Roots, devices: Devi
             f"{_say(path)} is a node of block device {number}, which the kernel doesn't have.",
             LIST_DEVICES,
         )
-    if not os.access(path, os.R_OK):
-        raise UsageError(
-            f"{_say(path)} can't be read by this user: the kernel guards raw devices.",
-            "Run the same command with sudo, or be a member of the group that owns the node.",
-        )
     if devices[name].size == 0:
         raise UsageError(
             f"{_say(path)} has no size: nothing is attached to it or in it.", LIST_DEVICES
         )
+    if to_read:
+        _try_device(path)
     return Target(DEVICE, str(path), name, device_tree(name, devices, roots))
+
+
+def _try_device(path: Path) -> None:
+    """Open and close it: a container's device rules refuse what the mode bits allow."""
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+    except OSError as error:
+        raise UsageError(
+            f"{_say(path)} can't be opened for reading ({error.strerror}).",
+            "Run the same command with sudo, or be a member of the group that owns the node.",
+        ) from error
+
+
+def _check_rights(path: Path, info: os.stat_result) -> None:
+    right = os.R_OK | (os.X_OK if stat.S_ISDIR(info.st_mode) else 0)
+    if not os.access(path, right):
+        raise UsageError(f"{_say(path)} can't be read by this user: permission denied.")
 
 
 def _file_target(path: Path, info: os.stat_result, roots: Roots, devices: Devices) -> Target:
     kind = DIRECTORY if stat.S_ISDIR(info.st_mode) else FILE
-    _check_usable(path, info, roots)
     entry = mount_of(str(path), info.st_dev, read_own_mounts(roots))
     name = _device_of(info.st_dev, entry, DeviceFinder(devices, roots))
     return Target(
@@ -219,9 +240,6 @@ def _check_usable(path: Path, info: os.stat_result, roots: Roots) -> None:
             "leaves such files.",
             f"Look at it, then remove it: rm {_say(path)}",
         )
-    right = os.R_OK | (os.X_OK if stat.S_ISDIR(info.st_mode) else 0)
-    if not os.access(path, right):
-        raise UsageError(f"{_say(path)} can't be read by this user: permission denied.")
 
 
 def _device_of(st_dev: int, entry: MountEntry | None, finder: DeviceFinder) -> str | None:
@@ -236,10 +254,14 @@ def _file_tree(name: str | None, devices: Devices, roots: Roots) -> tuple[str, .
     """The tree of a file's device, and those of the other devices of its btrfs."""
     if name is None:
         return ()
-    groups = (names for names in read_btrfs(roots).values() if name in names)
-    members = [name, *(other for names in groups for other in sorted(names) if other != name)]
-    trees = (device_tree(member, devices, roots) for member in members)
+    trees = (device_tree(member, devices, roots) for member in _with_btrfs(name, roots))
     return tuple(dict.fromkeys(device for tree in trees for device in tree))
+
+
+def _with_btrfs(name: str, roots: Roots) -> list[str]:
+    """The device, then the others of the mounted btrfs it belongs to."""
+    groups = (names for names in read_btrfs(roots).values() if name in names)
+    return [name, *(other for names in groups for other in sorted(names) if other != name)]
 
 
 def _below(device: BlockDevice, devices: Devices, roots: Roots) -> Iterator[str]:
@@ -249,7 +271,7 @@ def _below(device: BlockDevice, devices: Devices, roots: Roots) -> Iterator[str]
     if device.backing_file:
         below = device_of_path(device.backing_file, roots, devices)
         if below is not None:
-            yield below
+            yield from _with_btrfs(below, roots)
 
 
 def _is_under(path: str, mountpoint: str) -> bool:
