@@ -86,7 +86,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"iopstui {__version__}")
     top.set_defaults(handler=cmd_live, target=None, job=None, set=[], size=None,
-                     destroy_data=[], interval=1.0)  # fmt: skip
+                     destroy_data=[], interval=1.0, bind=None, knob=[])  # fmt: skip
     commands = top.add_subparsers(title="commands", metavar="COMMAND")
     _add_live(commands)
     _add_run(commands)
@@ -133,6 +133,20 @@ def _add_run_options(command: argparse.ArgumentParser) -> None:
                          help="size of each scratch file, or of the area used: 4g")  # fmt: skip
     command.add_argument("--destroy-data", action="append", default=[], metavar="PATH",
                          help="allow writing over PATH, which must repeat the target")  # fmt: skip
+    command.add_argument(
+        "--knob",
+        action="append",
+        default=[],
+        type=_knob,
+        metavar="NAME=VALUE",
+        help="change a setting of the device while it is measured, e.g. rq_affinity=2 or "
+        "irq/36=0-1; put back at the end",
+    )
+    command.add_argument(
+        "--bind",
+        choices=("queues",),
+        help="bind every fio job to a CPU of another hardware queue",
+    )
     command.add_argument("--interval", type=_interval, default=1.0, metavar="SECONDS",
                          help="between two samples, 0.25 to 60 (default: 1)")  # fmt: skip
 
@@ -160,6 +174,16 @@ def _interval(text: str) -> float:
     if not 0.25 <= seconds <= 60:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0.25 to 60")
     return seconds
+
+
+def _knob(text: str) -> tuple[str, str]:
+    from iopstui.model.tunable import TUNABLES, irq_of
+
+    name, separator, value = text.partition("=")
+    if not separator or not value or (name not in TUNABLES and irq_of(name) is None):
+        known = ", ".join(TUNABLES)
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE with one of {known}, irq/N")
+    return name, value
 
 
 def _overrides(arguments: argparse.Namespace) -> dict[str, str]:

@@ -15,8 +15,8 @@ from iopstui.model.device import BlockDevice
 from iopstui.model.target import Target
 from iopstui.output.sinks import EventSink, make_sink
 from iopstui.session.events import Ended, Event, StepFinished
+from iopstui.session.leftovers import clean_up
 from iopstui.session.live import LiveSession
-from iopstui.session.scratch import remove_abandoned
 from iopstui.sources.fio_inspect import find_fio
 from iopstui.sources.roots import Roots
 from iopstui.sources.sysfs import read_devices
@@ -30,7 +30,8 @@ def run_headless(
 ) -> int:
     """Run one job to its end; the exit code. Data on stdout, everything else on stderr."""
     find_fio()
-    remove_abandoned()
+    for line in (line for lines in clean_up(Roots()) for line in lines):
+        print(f"iopstui: left by a crash: {line}", file=sys.stderr)
     devices = read_devices(Roots())
     target, job_target = choose(arguments.target, arguments.job, devices)
     session = LiveSession(
@@ -40,6 +41,8 @@ def run_headless(
         interval_s=arguments.interval,
         size=arguments.size,
         destroy_data=arguments.destroy_data,
+        bind=arguments.bind == "queues",
+        knobs=arguments.knob,
         idle_frames=False,
     )
     sink = make_sink(arguments.format, sys.stdout, sys.stderr, target, socket.gethostname())

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.errors import Missing
-from iopstui.session.scratch import abandoned, supports_direct
+from iopstui.session.leftovers import clean_up
+from iopstui.session.scratch import supports_direct
 from iopstui.sources.fio_inspect import find_fio
 from iopstui.sources.roots import Roots
 from iopstui.sources.sysfs import read_devices
@@ -132,13 +133,7 @@ def _terminal(roots: Roots) -> Check:
 
 
 def _left_over(roots: Roots) -> Check:
-    removed: list[str] = []
-    kept: list[str] = []
-    for scratch in abandoned():
-        scratch.close()
-        (kept if scratch.path.exists() else removed).append(str(scratch.path))
-    if kept:
-        return Check("left by a crash", LACKS, f"can't be removed: {', '.join(kept)}",
-                     f"sudo rm -r {kept[0]}")  # fmt: skip
-    found = f"removed: {', '.join(removed)}" if removed else "nothing"
-    return Check("left by a crash", OK, found)
+    done, failed = clean_up(roots)
+    if failed:
+        return Check("left by a crash", LACKS, "; ".join(failed), "sudo iopstui doctor")
+    return Check("left by a crash", OK, "; ".join(done) if done else "nothing")

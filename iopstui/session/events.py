@@ -64,6 +64,19 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
+class TunableChanged:
+    """A setting of a device was changed (model/tunable.py) or put back; values as the kernel
+    reads them. A ``Mark`` goes with it.
+    """
+
+    t: float
+    device: str
+    name: str
+    before: str
+    now: str
+
+
+@dataclass(frozen=True, slots=True)
 class StepFinished:
     """A fio run ended. ``summary`` holds fio's own final figures (output/summary.py makes a
     table of it); ``error`` says in one sentence why it failed, or is empty, and ``hint`` what
@@ -88,4 +101,6 @@ class Ended:
     exit_code: int
 
 
-Event = StepStarted | Progress | FrameReady | Mark | Notice | StepFinished | Ended
+Event = (
+    StepStarted | Progress | FrameReady | Mark | Notice | TunableChanged | StepFinished | Ended
+)

@@ -16,7 +16,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, IopstuiError
+from iopstui.errors import (
+    EXIT_INTERRUPTED,
+    EXIT_JOB_FAILED,
+    EXIT_OK,
+    IopstuiError,
+    UsageError,
+)
+from iopstui.model.binding import Binding
 from iopstui.model.device import BlockDevice
 from iopstui.model.frame import FrameBuilder
 from iopstui.model.samples import FioStatus, KernelSample, RawSample
@@ -35,6 +42,7 @@ from iopstui.session.fio_run import (
     Said,
 )
 from iopstui.session.prepare import JobRequest, Prepared, prepare
+from iopstui.session.tunables import Tunables
 from iopstui.sources.fio_inspect import find_fio
 from iopstui.sources.fio_process import private_directory
 from iopstui.sources.kernel import KernelSampler
@@ -77,6 +85,8 @@ class LiveSession:
         interval_s: float = 1.0,
         size: str | None = None,
         destroy_data: Sequence[str] = (),
+        bind: bool = False,
+        knobs: Sequence[tuple[str, str]] = (),
         idle_frames: bool = True,
         fio_path: str | None = None,
         clock: Clock | None = None,
@@ -85,10 +95,13 @@ class LiveSession:
         self.devices = devices
         self.job: str | None = None
         self.overrides: dict[str, str] = {}
+        self.bind = bind
         self.interval_s = interval_s
         self.exit_code = EXIT_OK
         self._job_target = job_target
         self._roots = roots or Roots()
+        self._tunables = Tunables(self._roots)
+        self._knobs = tuple(knobs)
         self._size = size
         self._destroy_data = tuple(destroy_data)
         self._idle_frames = idle_frames
@@ -122,7 +135,7 @@ class LiveSession:
 
     def run_job(self, job: str, overrides: Mapping[str, str]) -> None:
         """Run this job; a running one is stopped first. Failures arrive as events."""
-        request = JobRequest(job, dict(overrides), self._size, self._destroy_data)
+        request = JobRequest(job, dict(overrides), self._size, self._destroy_data, self.bind)
         self.job, self.overrides = job, dict(overrides)
         self._command(lambda: self._request(request))
 
@@ -138,8 +151,13 @@ class LiveSession:
         """Put a mark on all charts, now."""
         self._command(lambda: self._emit(events.Mark(self._now(), printable(text))))
 
+    def set_tunable(self, name: str, value: str) -> None:
+        """Change a setting (model/tunable.py) of the disks under the target; it is put back by
+        ``close``. A refusal arrives as a Notice."""
+        self._command(lambda: self._tune_or_tell(name, value))
+
     def close(self) -> None:
-        """Stop fio, remove scratch files, end the thread. May be called twice."""
+        """Stop fio, remove scratch files, put settings back, end the thread. Idempotent."""
         self._closing = True
         self._wake()
         if self._thread is not None:
@@ -179,6 +197,7 @@ class LiveSession:
         finally:
             if self._run is not None:
                 self._run.close()
+            self._put_back()
             self._remove_privates()
             self._sampler.close()
             self._emit(events.Ended(self._now(), self.exit_code))
@@ -222,6 +241,7 @@ class LiveSession:
         self._step += 1
         try:
             fio = find_fio(self._fio_path)
+            self._tune_first()
             prepared = prepare(
                 request, self._job_target, fio, self._private(), self.devices, self._roots
             )
@@ -238,6 +258,37 @@ class LiveSession:
             lambda: self._engage(prepared),
         )
         self._start_phase()
+
+    def _tune_first(self) -> None:
+        """The settings asked for on the command line, before the first run."""
+        knobs, self._knobs = self._knobs, ()
+        for name, value in knobs:
+            self._tune(name, value)
+
+    def _tune_or_tell(self, name: str, value: str) -> None:
+        try:
+            self._tune(name, value)
+        except IopstuiError as error:
+            self._notice("error", f"{error.message} {error.hint}".strip())
+
+    def _tune(self, name: str, value: str) -> None:
+        disks = self._queued_disks()
+        if not disks:
+            raise UsageError(
+                f"{name} can't be changed: no device with a request queue is under the target."
+            )
+        for device in disks:
+            change = self._tunables.set(device, name, value)
+            self.devices = read_devices(self._roots)
+            now = self._now()
+            self._emit(events.TunableChanged(now, device.name, name, change.before, change.now))
+            self._emit(events.Mark(now, f"{name} {change.before} → {change.now}"))
+
+    def _queued_disks(self) -> list[BlockDevice]:
+        """The disks whose queues serve the target: those with hardware queues, partitions not
+        (they share their disk's)."""
+        found = [_device(self.devices, name) for name in self.target.tree]
+        return [device for device in found if device.hctxs and device.disk is None]
 
     def _engage(self, prepared: Prepared) -> None:
         if prepared.guard is not None:
@@ -272,6 +323,8 @@ class LiveSession:
             self._run = None
             self._not_started(error)
             return
+        if run.phase == RUN and run.prepared.binding is not None:
+            self._tell_binding(run.prepared.binding)
         self._emit(
             events.StepStarted(
                 self._now(),
@@ -284,6 +337,13 @@ class LiveSession:
                 run.fio.banner,
             )
         )
+
+    def _tell_binding(self, binding: Binding) -> None:
+        pairs = [f"job {job} → CPU {cpu} (hctx {hctx})" for job, cpu, hctx in binding.rows[:16]]
+        more = [f"... {len(binding.rows)} jobs"] if len(binding.rows) > len(pairs) else []
+        self._notice("info", "bound to queues: " + ", ".join(pairs + more))
+        for note in binding.notes:
+            self._notice("warning", note)
 
     def _follow_run(self) -> None:
         run = self._run
@@ -383,6 +443,14 @@ class LiveSession:
             self._deadline_ns = self._clock.monotonic_ns() + int(1e9)
             self._wait()
             self._follow_run()
+
+    def _put_back(self) -> None:
+        if self._tunables.changed:
+            failed = self._tunables.restore()
+            for problem in failed:
+                self._notice("error", problem)
+            if not failed:
+                self._notice("info", "the changed settings are as they were before")
 
     # -- ticks
 

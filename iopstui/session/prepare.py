@@ -11,6 +11,7 @@ from pathlib import Path
 
 from iopstui.errors import UsageError
 from iopstui.model import jobfile, target
+from iopstui.model.binding import Binding, bind_to_queues
 from iopstui.model.device import BlockDevice
 from iopstui.model.jobfile import Section
 from iopstui.model.target import Target
@@ -29,13 +30,15 @@ ROWS_BEFORE_GROUPING = 16
 @dataclass(frozen=True, slots=True)
 class JobRequest:
     """What to run: a shipped job's name or a path, changed options (fio's names), the size of
-    scratch files ("512m"), and the paths whose data may be destroyed.
+    scratch files ("512m"), the paths whose data may be destroyed, and whether every job is
+    bound to another hardware queue.
     """
 
     job: str
     overrides: Mapping[str, str] = field(default_factory=dict)
     size: str | None = None
     destroy_data: tuple[str, ...] = ()
+    bind: bool = False
 
 
 @dataclass(slots=True)
@@ -55,6 +58,7 @@ class Prepared:
     layout_bytes: int | None = None
     scratch: scratch.Scratch | None = None
     guard: WriteGuard | None = None
+    binding: Binding | None = None
 
     @property
     def read_only(self) -> bool:
@@ -112,6 +116,47 @@ def prepare(
     label = path.stem if path.suffix == ".fio" else path.name
     text = read_job(path)
     overrides = _implied(request.overrides)
+    binding = bound(text, overrides, where, devices) if request.bind else None
+    if binding is not None:
+        overrides |= {"cpus_allowed": binding.option, "cpus_allowed_policy": "split"}
+    prepared = _prepared(request, where, fio, private, devices, roots, path, label, text, overrides)
+    prepared.binding = binding
+    return prepared
+
+
+def bound(
+    text: str,
+    overrides: Mapping[str, str],
+    where: Target | None,
+    devices: Mapping[str, BlockDevice],
+) -> Binding:
+    """The CPUs that give each fio job another hardware queue; UsageError where there is none."""
+    tree = where.tree if where is not None else ()
+    queues = next((devices[name].hctxs for name in tree if devices[name].hctxs), ())
+    jobs = jobfile.effective(jobfile.changed(text, overrides))
+    count = sum(_number(job.options.get("numjobs")) for job in jobs)
+    binding = bind_to_queues(queues, count, os.sched_getaffinity(0))
+    if binding is None:
+        what = where.device if where is not None and where.device else "this target"
+        raise UsageError(
+            f"Jobs can't be bound to hardware queues: {what} has none that can be seen.",
+            "Run it without --bind queues; `iopstui devices` shows each device's queues.",
+        )
+    return binding
+
+
+def _prepared(
+    request: JobRequest,
+    where: Target | None,
+    fio: Fio,
+    private: Path,
+    devices: Mapping[str, BlockDevice],
+    roots: Roots,
+    path: Path,
+    label: str,
+    text: str,
+    overrides: Mapping[str, str],
+) -> Prepared:
     given = _written(private, "given.fio", jobfile.changed(text, overrides))
     # fio's own verdict first: nothing below has to cope with what is no job at all
     inspect(fio, given, f"the job file {path}")

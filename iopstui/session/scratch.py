@@ -85,17 +85,6 @@ def _is_ours(path: Path) -> bool:
     return not path.is_symlink() and path.is_dir() and info.st_uid == os.getuid()
 
 
-def remove_abandoned() -> list[Path]:
-    """Remove what a crash left; the paths removed."""
-    removed = []
-    for scratch in abandoned():
-        existed = scratch.path.exists()
-        scratch.close()
-        if existed and not scratch.path.exists():
-            removed.append(scratch.path)
-    return removed
-
-
 def room_for(directory: Path) -> int:
     """Bytes that may be used on this file system with 5 % of it left free."""
     space = os.statvfs(directory)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 
 from iopstui.model.device import BlockDevice
 from iopstui.model.target import Target
+from iopstui.session.leftovers import clean_up
 from iopstui.session.live import LiveSession
-from iopstui.session.scratch import remove_abandoned
 from iopstui.sources.jobs import shipped_jobs
 from iopstui.sources.roots import Roots
 from iopstui.sources.sysfs import read_devices
@@ -22,7 +22,7 @@ Choose = Callable[
 
 def run_screen(arguments: argparse.Namespace, overrides: Mapping[str, str], choose: Choose) -> int:
     """Opens the screen; the exit code. Without a target and a job the picker comes first."""
-    remove_abandoned()
+    clean_up(Roots())
 
     def discover() -> Mapping[str, BlockDevice]:
         return read_devices(Roots())
@@ -37,6 +37,8 @@ def run_screen(arguments: argparse.Namespace, overrides: Mapping[str, str], choo
             interval_s=arguments.interval,
             size=arguments.size,
             destroy_data=arguments.destroy_data,
+            bind=arguments.bind == "queues",
+            knobs=arguments.knob,
         )
 
     return run_app(

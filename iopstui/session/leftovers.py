@@ -1,0 +1,20 @@
+"""What a killed iopstui left: scratch files and changed settings."""
+
+from __future__ import annotations
+
+from iopstui.session.scratch import abandoned
+from iopstui.session.tunables import restore_abandoned
+from iopstui.sources.roots import Roots
+
+
+def clean_up(roots: Roots) -> tuple[list[str], list[str]]:
+    """Undo it: (what was done, what could not be), in words."""
+    done, failed = restore_abandoned(roots)
+    for scratch in abandoned():
+        existed = scratch.path.exists()
+        scratch.close()
+        if scratch.path.exists():
+            failed.append(f"{scratch.path} can't be removed: sudo rm -r {scratch.path}")
+        elif existed:
+            done.append(f"{scratch.path} is removed")
+    return done, failed
