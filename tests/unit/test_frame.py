@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from fio_recordings import NAMES, frames, samples, statuses
+
+from iopstui.model import frame as flags
+from iopstui.model.frame import Frame, FrameBuilder
+from iopstui.model.samples import CpuTimes, DiskCounters, FioStatus, KernelSample, RawSample
+
+DISK = DiskCounters("vda", 254, 0, *[0] * 17)
+SECOND = 1_000_000_000
+
+
+def kernel(at_s: float, **changes: Any) -> KernelSample:
+    """Counters of one disk and two CPUs that grow by 100 a second each."""
+    n = int(100 * at_s)
+    sample = KernelSample(
+        monotonic_ns=int(at_s * SECOND),
+        wall_ms=1_000_000 + 1000 * at_s,
+        took_ns=1,
+        disks={"vda": replace(DISK, reads=n, read_ms=2 * n, in_flight=3)},
+        cpus={cpu: CpuTimes(n, 0, 0, n, 0, 0, 0, 0) for cpu in (0, 1)},
+        softirq_block={0: n, 1: 0},
+        irqs={36: {0: n, 1: 2 * n}},
+        ipi={0: 0, 1: n},
+        ipi_ns=int(at_s * SECOND),
+    )
+    return replace(sample, **changes)
+
+
+def tick(at_s: float, **changes: Any) -> RawSample:
+    sample = RawSample(
+        seq=int(at_s),
+        arrived_ns=int(at_s * SECOND),
+        wall_ms=1_000_000 + 1000 * at_s,
+        kernel=kernel(at_s),
+        fio=None,
+        final=False,
+        step=0,
+    )
+    return replace(sample, **changes)
+
+
+def build(*ticks: RawSample) -> list[Frame]:
+    builder = FrameBuilder()
+    return [builder.feed(sample) for sample in ticks]
+
+
+def test_the_first_sample_is_the_baseline() -> None:
+    (frame,) = build(tick(5))
+    assert frame.t == 0
+    assert frame.seconds is None
+    assert (frame.disks, frame.cpus, frame.irqs) == ({}, {}, {})
+    assert frame.flags == {flags.NO_FIO}
+
+
+def test_kernel_rates_are_over_the_monotonic_clock() -> None:
+    frame = build(tick(5), tick(7, wall_ms=0.0))[1]
+    assert (frame.t, frame.seconds) == (2.0, 2.0)
+    assert frame.disks["vda"].r_s == 100
+    assert frame.disks["vda"].r_await == 2
+    assert frame.disks["vda"].in_flight == 3
+    assert frame.irqs == {36: {0: 100, 1: 200}}
+    one = frame.cpus[1]
+    assert (one.block_s, one.irq_s, one.ipi_s) == (0, 200, 100)
+    assert one.load is not None
+    assert (one.load.usr, one.load.idle) == (50, 50)
+
+
+def test_a_sample_without_kernel_gives_no_kernel_rates_and_the_next_spans_it() -> None:
+    built = build(tick(1), tick(2, kernel=None), tick(3))
+    assert built[1].seconds is None
+    assert built[1].disks == {}
+    assert built[2].seconds == 2.0
+    assert built[2].disks["vda"].r_s == 100
+
+
+def test_a_disk_that_came_or_went_has_no_rates() -> None:
+    built = build(tick(1, kernel=kernel(1, disks={})), tick(2), tick(3, kernel=kernel(3, disks={})))
+    assert [frame.disks for frame in built] == [{}, {}, {}]
+
+
+def test_a_cpu_that_comes_online_has_no_rates_in_its_first_second() -> None:
+    before = kernel(1)
+    alone = replace(before, cpus={0: before.cpus[0]}, ipi={0: 0})
+    frame = build(tick(1, kernel=alone), tick(2))[1]
+    assert frame.cpus[1].load is None
+    assert frame.cpus[1].ipi_s is None
+    assert frame.cpus[0].load is not None
+
+
+def test_no_interrupts_is_not_zero_interrupts() -> None:
+    frame = build(tick(1, kernel=kernel(1, irqs={})), tick(2, kernel=kernel(2, irqs={})))[1]
+    assert frame.cpus[0].irq_s is None
+    assert frame.irqs == {}
+
+
+def test_a_new_interrupt_has_no_rate_yet() -> None:
+    frame = build(tick(1, kernel=kernel(1, irqs={})), tick(2))[1]
+    assert frame.irqs == {}
+
+
+def test_ipi_rates_span_the_last_two_readings_of_their_file() -> None:
+    unread = {"ipi": None, "ipi_ns": None}
+    built = build(
+        tick(1, kernel=kernel(1, ipi_ns=int(1.5 * SECOND))),
+        tick(2, kernel=kernel(2, **unread)),
+        tick(3, kernel=kernel(3, **unread)),
+        tick(4, kernel=kernel(4)),
+    )
+    assert [frame.cpus[1].ipi_s for frame in built[1:3]] == [None, None]
+    assert built[3].cpus[1].ipi_s == pytest.approx(300 / 2.5)
+
+
+def test_ipi_rates_of_samples_without_their_own_clock() -> None:
+    built = build(*(tick(at, kernel=kernel(at, ipi_ns=None)) for at in (1, 3)))
+    assert built[1].cpus[1].ipi_s == 100
+
+
+def fio_ticks(name: str, **changes: Any) -> list[RawSample]:
+    return [replace(sample, **changes) for sample in samples(statuses(name))]
+
+
+def test_a_missing_document_is_late_and_ages() -> None:
+    first = fio_ticks("3.42-a-randread-grp")[0]
+    start = first.arrived_ns / SECOND
+    built = build(
+        first,
+        tick(start + 2, step=1, fio=None),
+        tick(start + 3, step=1, fio=None),
+    )
+    assert built[1].flags == built[2].flags == {flags.LATE}
+    assert built[1].fio is None
+    assert built[1].fio_age_s == pytest.approx(2)
+    assert built[2].fio_age_s == pytest.approx(3)
+
+
+def test_before_the_first_document_of_a_run_nothing_is_late() -> None:
+    frame = build(tick(1, step=1))[0]
+    assert frame.flags == {flags.NO_FIO}
+    assert frame.fio_age_s is None
+
+
+def test_counters_are_never_subtracted_across_runs() -> None:
+    one = fio_ticks("3.42-a-randread-grp")
+    other = fio_ticks("3.42-a-randread-grp", step=2)
+    alone, joined = build(*other), build(*one, *other)[len(one) :]
+    assert [frame.fio for frame in joined] == [frame.fio for frame in alone]
+    assert joined[0].step == 2
+
+
+def test_skew_is_the_kernel_clock_minus_fio() -> None:
+    sample = fio_ticks("3.42-a-randread-grp")[0]
+    assert sample.fio is not None
+    reading = kernel(1, wall_ms=sample.fio.timestamp_ms + 7.5)
+    assert build(replace(sample, kernel=reading))[0].skew_ms == 7.5
+    assert build(sample)[0].skew_ms is None
+
+
+@pytest.mark.parametrize(
+    ("name", "flag", "frames_with_it"),
+    [
+        ("3.42-a-randread-grp", flags.FINAL, "last"),
+        ("3.42-a-randread-grp", flags.PARTIAL, "last"),
+        ("3.42-b-randrw-gtod", flags.NO_LATENCY, "all"),
+        ("3.42-e-ramp", flags.RAMP, "some"),
+        ("3.42-e-ramp", flags.RESET, "some"),
+        ("3.42-a-randread-grp", flags.RAMP, "none"),
+        ("3.42-a-randread-grp", flags.RESET, "none"),
+        ("3.42-a-randread-grp", flags.NO_LATENCY, "none"),
+        ("3.42-a-randread-grp", flags.SUBMITTED, "none"),
+    ],
+)
+def test_flags(name: str, flag: str, frames_with_it: str) -> None:
+    has = [flag in frame.flags for frame in frames(name)]
+    if frames_with_it == "last":
+        assert has == [False] * (len(has) - 1) + [True]
+    elif frames_with_it == "some":
+        assert any(has)
+        assert not all(has)
+    else:
+        assert all(has) if frames_with_it == "all" else not any(has)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_samples_give_the_same_frames(name: str) -> None:
+    assert frames(name) == frames(name)
+
+
+def test_an_empty_document_is_no_job() -> None:
+    frame = build(tick(1, fio=FioStatus("fio-3.42", 5, ()), step=1))[0]
+    assert frame.fio is None
+    assert flags.NO_FIO in frame.flags
