@@ -81,7 +81,8 @@ def _same_backing(loop: BlockDevice, devices: Devices, done: frozenset[str]) -> 
             continue
         if other.backing_file == loop.backing_file:
             yield f"{other.name} is made of the same file, {printable(other.backing_file or '')}"
-            yield from _reasons(other.name, devices, done)
+            for member in stacked_on(other.name, devices):
+                yield from _direct(devices[member], devices)
         if loop.name in _loops_on(other, devices):
             own = f"{other.name} is attached to {loop.name}"
             yield from (why for why in _reasons(other.name, devices, done) if why != own)

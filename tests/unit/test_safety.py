@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+from trees import VIRTUAL, Tree, virtio_disk
+
+from iopstui.errors import EXIT_REFUSED, Refused
+from iopstui.model.target import DEVICE, DIRECTORY, FILE, Target
+from iopstui.session import safety
+from iopstui.session.safety import Verdict, check_file_write, check_write, hold, write_reasons
+from iopstui.sources.openers import writers
+from iopstui.sources.signatures import Signatures
+from iopstui.sources.sysfs import read_devices
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    (tmp_path / "machine").mkdir()
+    return Tree(tmp_path / "machine")
+
+
+@pytest.fixture
+def blank(monkeypatch: pytest.MonkeyPatch) -> dict[str, Signatures]:
+    """No device is opened; what is put in here is what a node carries."""
+    carried: dict[str, Signatures] = {}
+    monkeypatch.setattr(safety, "_exclusive", lambda *_: iter(()))
+    monkeypatch.setattr(safety, "read_signatures", lambda path: carried.get(path, Signatures()))
+    return carried
+
+
+def verdict(tree: Tree, name: str) -> Verdict:
+    return write_reasons(name, read_devices(tree.roots), tree.roots)
+
+
+def check(tree: Tree, name: str, word: str | list[str] | None) -> Verdict:
+    target = Target(DEVICE, f"/dev/{name}", name)
+    return check_write(target, read_devices(tree.roots), tree.roots, word)
+
+
+def refusal(tree: Tree, name: str, word: str | list[str] | None) -> Refused:
+    with pytest.raises(Refused) as caught:
+        check(tree, name, word)
+    assert caught.value.exit_code == EXIT_REFUSED
+    return caught.value
+
+
+def test_a_blank_unused_disk_needs_its_path_twice(tree: Tree, blank: object) -> None:
+    tree.disk("vdb", VIRTUAL, "254:16")
+    error = refusal(tree, "vdb", None)
+    assert "--destroy-data /dev/vdb" in error.hint
+    assert check(tree, "vdb", "/dev/vdb").blank
+    assert check(tree, "vdb", ["/dev/sda", "/dev/vdb"]).blank
+
+
+@pytest.mark.parametrize("word", ["/dev/vda", "vdb", "/dev/vdb1", "", "/dev/vd", "yes", "dev/vdb"])
+def test_another_path_is_refused(tree: Tree, blank: object, word: str) -> None:
+    tree.disk("vdb", VIRTUAL, "254:16")
+    error = refusal(tree, "vdb", word)
+    assert "--destroy-data /dev/vdb" in error.hint
+    assert "--destroy-data names" in error.message
+
+
+def test_a_mounted_partition_has_no_override(tree: Tree, blank: dict[str, Signatures]) -> None:
+    disk = virtio_disk(tree)
+    tree.partition(disk, 1, "254:1")
+    tree.proc("self/mountinfo", "27 1 254:1 / / rw - ext4 /dev/vda1 rw\n")
+    blank["/dev/vda"] = Signatures(("a partition table (gpt)",))
+    blank["/dev/vda1"] = Signatures(("a file system (ext4)",))
+    error = refusal(tree, "vda", "/dev/vda")
+    for reason in ("vda1 is mounted at / (ext4)", "table (gpt)", "vda1 carries a file system"):
+        assert reason in error.message
+    assert "no override" in error.hint
+
+
+def test_what_a_disk_carries_is_listed(tree: Tree, blank: dict[str, Signatures]) -> None:
+    disk = virtio_disk(tree)
+    tree.partition(disk, 1, "254:1")
+    blank["/dev/vda1"] = Signatures(("a file system (xfs)",))
+    found = verdict(tree, "vda")
+    assert found.in_use == ()
+    assert found.carries == ("partitions vda1", "vda1 carries a file system (xfs)")
+    assert "vda1 carries a file system (xfs)" in refusal(tree, "vda", None).message
+    assert check(tree, "vda", "/dev/vda").carries
+
+
+def test_what_cannot_be_read_is_a_reason(tree: Tree, blank: dict[str, Signatures]) -> None:
+    tree.disk("vdb", VIRTUAL, "254:16")
+    blank["/dev/vdb"] = Signatures(error="Input/output error")
+    assert not verdict(tree, "vdb").blank
+    assert "Input/output error" in refusal(tree, "vdb", None).message
+
+
+def test_a_second_device_of_a_mounted_btrfs(tree: Tree, blank: object) -> None:
+    tree.disk("vdb", VIRTUAL, "254:16")
+    tree.sys("fs/btrfs/uuid-1/devices/vdb/x", "")
+    assert verdict(tree, "vdb").in_use == ("vdb belongs to the mounted btrfs uuid-1",)
+
+
+def test_bcache_members(tree: Tree, blank: object) -> None:
+    backing = tree.disk("vdb", VIRTUAL, "254:16")
+    cache = tree.disk("vdc", VIRTUAL, "254:32")
+    (backing / "bcache").mkdir()
+    top = tree.roots.sys / "fs/bcache/set-1"
+    top.mkdir(parents=True)
+    (cache / "bcache").mkdir()
+    (top / "cache0").symlink_to(cache / "bcache")
+    for name in ("vdb", "vdc"):
+        assert verdict(tree, name).in_use == (f"{name} is a bcache member",)
+
+
+def test_zfs_members_while_zfs_is_loaded(tree: Tree, blank: dict[str, Signatures]) -> None:
+    tree.disk("vdb", VIRTUAL, "254:16")
+    blank["/dev/vdb"] = Signatures(("a signature (zfs_member)",), ("zfs_member",))
+    assert verdict(tree, "vdb").in_use == ()
+    assert verdict(tree, "vdb").carries
+    (tree.roots.sys / "module/zfs").mkdir(parents=True)
+    assert "ZFS" in verdict(tree, "vdb").in_use[0]
+
+
+def test_read_only_is_refused_even_if_it_became_so_after_the_devices_were_read(
+    tree: Tree, blank: object
+) -> None:
+    disk = tree.disk("vdb", VIRTUAL, "254:16", ro="0")
+    devices = read_devices(tree.roots)
+    (disk / "ro").write_text("1\n")
+    assert write_reasons("vdb", devices, tree.roots).in_use == ("vdb is read-only",)
+
+
+def test_the_same_lun_through_another_path(tree: Tree, blank: object) -> None:
+    for name, dev, wwid in (("sda", "8:0", "naa.5"), ("sdb", "8:16", "naa.5"), ("sdc", "8:32", "")):
+        tree.disk(name, VIRTUAL, dev, device__wwid=wwid)
+    tree.proc("self/mountinfo", "27 1 8:0 / /srv rw - ext4 /dev/sda rw\n")
+    assert "same disk as sda" in verdict(tree, "sdb").in_use[0]
+    assert verdict(tree, "sdc").in_use == ()
+    assert len(verdict(tree, "sda").in_use) == 1
+
+
+def test_a_device_that_is_gone(tree: Tree, blank: object) -> None:
+    assert "no such device" in refusal(tree, "vdz", "/dev/vdz").message
+
+
+def test_a_device_held_by_another(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tree.disk("vdb", VIRTUAL, "254:16")
+    devices = read_devices(tree.roots)
+
+    def busy(path: str, flags: int, *_: object) -> int:
+        assert flags & os.O_EXCL and not flags & (os.O_RDWR | os.O_WRONLY | os.O_CREAT)
+        raise OSError(errno.EBUSY, "Device or resource busy")
+
+    monkeypatch.setattr(safety, "read_signatures", lambda path: Signatures())
+    monkeypatch.setattr(safety.os, "open", busy)
+    assert "held exclusively" in write_reasons("vdb", devices, tree.roots).in_use[0]
+    assert write_reasons("vdb", devices, tree.roots, held=True).in_use == ()
+    with (
+        pytest.raises(Refused, match="held exclusively"),
+        hold("/dev/vdb", devices["vdb"], tree.roots),
+    ):
+        pytest.fail("held")
+
+
+def test_a_node_that_is_something_else(tree: Tree, tmp_path: Path) -> None:
+    tree.disk("vdb", VIRTUAL, "254:16")
+    devices = read_devices(tree.roots)
+    node = tmp_path / "vdb"
+    node.write_text("")
+    found = write_reasons("vdb", devices, tree.roots, path=str(node))
+    assert any("not the node of vdb" in reason for reason in found.in_use)
+    with (
+        pytest.raises(Refused, match="no block device"),
+        hold(str(node), devices["vdb"], tree.roots),
+    ):
+        pytest.fail("held")
+
+
+def test_programs_that_have_it_open_for_writing(tree: Tree) -> None:
+    for pid, node, flags in (
+        ("10", "/dev/vdb", "0100002"),
+        ("11", "/dev/vdb", "0100000"),
+        ("12", "/dev/vdc", "0100002"),
+        (str(os.getpid()), "/dev/vdb", "0100002"),
+    ):
+        tree.proc(f"{pid}/comm", "qemu\x1b\n")
+        tree.proc(f"{pid}/fdinfo/3", f"pos:\t0\nflags:\t{flags}\n")
+        (tree.roots.proc / pid / "fd").mkdir()
+        (tree.roots.proc / pid / "fd/3").symlink_to(node)
+    assert writers(["/dev/vdb"], tree.roots) == ("qemu? (pid 10)",)
+
+
+def test_a_directory_passes_and_a_file_needs_its_path(tree: Tree, tmp_path: Path) -> None:
+    assert check_write(Target(DIRECTORY, str(tmp_path), None), {}, tree.roots, None).blank
+    path = tmp_path / "data"
+    path.write_text("precious")
+    target = Target(FILE, str(path), None)
+    with pytest.raises(Refused, match="exists"):
+        check_write(target, {}, tree.roots, None)
+    with pytest.raises(Refused, match="names"):
+        check_write(target, {}, tree.roots, str(tmp_path / "other"))
+    check_write(target, {}, tree.roots, str(path))
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    check_write(target, {}, tree.roots, str(link))
+    assert path.read_text() == "precious"
+
+
+def test_a_new_file_needs_nothing(tree: Tree, tmp_path: Path) -> None:
+    check_file_write(str(tmp_path / "new"), None, {}, tree.roots)
+
+
+def test_a_file_in_use_has_no_override(tree: Tree, tmp_path: Path) -> None:
+    image, swap = tmp_path / "image", tmp_path / "swap"
+    image.write_text("")
+    swap.write_text("")
+    other_name = tmp_path / "hard"
+    os.link(image, other_name)
+    tree.disk("loop0", VIRTUAL, "7:0", loop__backing_file=str(image))
+    tree.proc("swaps", f"Filename Type\n{swap} file 1 0 -2\n")
+    devices = read_devices(tree.roots)
+    for path, why in ((image, "loop0"), (other_name, "loop0"), (swap, "swap")):
+        with pytest.raises(Refused, match=why) as caught:
+            check_file_write(str(path), str(path), devices, tree.roots)
+        assert "no override" in caught.value.hint

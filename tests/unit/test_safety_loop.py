@@ -1,0 +1,117 @@
+"""The guard on real devices: loop devices on files of our own. Needs root and /dev/loop-control."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from iopstui.errors import Refused
+from iopstui.model.target import DEVICE
+from iopstui.session.safety import check_write, hold
+from iopstui.sources.roots import Roots
+from iopstui.sources.sysfs import read_devices
+from iopstui.sources.target import resolve_target
+from iopstui.sources.udev import HotplugMonitor
+
+ROOTS = Roots()
+
+
+def attach(image: Path, *more: str) -> str | None:
+    if os.geteuid() or not shutil.which("losetup"):
+        return None
+    command = ["losetup", "--show", "-f", *more, str(image)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or None
+
+
+def detach(node: str) -> None:
+    subprocess.run(["losetup", "-d", node], check=False)
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    path = tmp_path / "disk.img"
+    with path.open("wb") as file:
+        file.truncate(8 << 20)
+    return path
+
+
+@pytest.fixture
+def loop(image: Path) -> Iterator[str]:
+    node = attach(image)
+    if node is None:
+        pytest.skip("no right to make a loop device here")
+    yield node
+    detach(node)
+
+
+def test_found_resolved_checked_and_held(loop: str, image: Path) -> None:
+    devices = read_devices(ROOTS)
+    target = resolve_target(loop, image.parent, ROOTS, devices)
+    assert (target.kind, target.path) == (DEVICE, loop)
+    device = devices[target.device or ""]
+    assert (device.kind, device.size, device.backing_file) == ("loop", 8 << 20, str(image))
+    with pytest.raises(Refused, match="raw device"):
+        check_write(target, devices, ROOTS, None)
+    with hold(loop, device, ROOTS) as held:
+        check_write(target, devices, ROOTS, loop, held=True)
+        held.verify()
+        os.close(os.open(loop, os.O_RDWR))  # what fio does
+        with pytest.raises(Refused, match="held exclusively"):
+            check_write(target, devices, ROOTS, loop)
+    check_write(target, devices, ROOTS, loop)
+
+
+def test_a_signature_is_seen(loop: str, image: Path) -> None:
+    with image.open("r+b") as file:
+        file.write(b"LUKS\xba\xbe\x00\x01" + b"\0" * 504)
+    subprocess.run(["losetup", "-c", loop], check=True)
+    with open(loop, "r+b") as file:
+        file.write(b"LUKS\xba\xbe\x00\x01" + b"\0" * 504)
+    devices = read_devices(ROOTS)
+    target = resolve_target(loop, image.parent, ROOTS, devices)
+    with pytest.raises(Refused, match="LUKS"):
+        check_write(target, devices, ROOTS, None)
+
+
+def test_a_changed_medium_is_noticed(loop: str, image: Path) -> None:
+    devices = read_devices(ROOTS)
+    device = devices[loop.removeprefix("/dev/")]
+    if device.diskseq is None:
+        pytest.skip("this kernel numbers no media")
+    detach(loop)
+    assert subprocess.run(["losetup", loop, str(image)], check=False).returncode == 0
+    with pytest.raises(Refused, match="another disk"), hold(loop, device, ROOTS):
+        pytest.fail("held")
+
+
+def test_read_only(image: Path) -> None:
+    node = attach(image, "-r")
+    if node is None:
+        pytest.skip("no right to make a loop device here")
+    try:
+        devices = read_devices(ROOTS)
+        target = resolve_target(node, image.parent, ROOTS, devices)
+        with pytest.raises(Refused, match="read-only"):
+            check_write(target, devices, ROOTS, node)
+    finally:
+        detach(node)
+
+
+def test_the_hotplug_monitor_starts_and_stops_or_says_that_it_cannot() -> None:
+    monitor = HotplugMonitor(lambda action, name: None)
+    assert monitor.start() in (True, False)
+    monitor.stop()
+    assert not monitor.running
+    monitor.stop()
+
+
+def test_the_running_machine_is_read_by_anybody() -> None:
+    for name, device in read_devices(ROOTS).items():
+        assert device.name == name and device.path == f"/dev/{name}"
+        assert device.disk is None or name != device.disk

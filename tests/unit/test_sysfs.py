@@ -1,0 +1,271 @@
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from trees import PCI, VIRTUAL, Tree, virtio_disk
+
+from iopstui.model.device import Hctx, Mount
+from iopstui.sources import sysfs
+from iopstui.sources.blkmq import parse_scheduler
+from iopstui.sources.sysattr import parse_cpu_list
+from iopstui.sources.sysfs import natural_key, parse_drivers, read_devices
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    return Tree(tmp_path)
+
+
+def test_a_virtio_disk_with_every_attribute(tree: Tree) -> None:
+    virtio_disk(tree)
+    vda = read_devices(tree.roots)["vda"]
+    assert (vda.kind, vda.transport, vda.driver) == ("virtio-blk", "virtio", "virtio_blk")
+    assert (vda.path, vda.major, vda.minor, vda.size) == ("/dev/vda", 254, 0, 1 << 30)
+    assert (vda.serial, vda.diskseq, vda.model, vda.numa_node) == ("VBLK4Q", 1, None, None)
+    assert vda.queue is not None
+    assert (vda.queue.scheduler, vda.queue.schedulers[-1]) == ("none", "bfq")
+    assert (vda.queue.rq_affinity, vda.queue.nr_requests) == (1, 256)
+    assert (vda.queue.rotational, vda.queue.write_cache) == (False, "write back")
+    assert (vda.queue.logical_block_size, vda.queue.physical_block_size) == (512, 4096)
+    assert vda.queue.wbt_lat_usec == -1
+    assert vda.hctxs == tuple(Hctx(i, (i,), 128, 0) for i in range(4))
+    assert vda.queue.max_sectors_kb is None
+
+
+def test_partitions_have_the_queue_and_interrupts_of_their_disk(tree: Tree) -> None:
+    disk = virtio_disk(tree)
+    for number in (1, 2, 10):
+        tree.partition(disk, number, f"254:{number}")
+    devices = read_devices(tree.roots)
+    assert devices["vda"].partitions == ("vda1", "vda2", "vda10")
+    assert list(devices) == ["vda", "vda1", "vda2", "vda10"]
+    part = devices["vda10"]
+    assert (part.kind, part.disk, part.size) == ("partition", "vda", 1024 * 512)
+    assert part.hctxs == devices["vda"].hctxs
+    assert part.irqs == devices["vda"].irqs
+    assert part.diskseq == 1
+
+
+def test_hctxs_are_in_numerical_order(tree: Tree) -> None:
+    disk = virtio_disk(tree, queues=12)
+    assert "10" in os.listdir(disk / "mq")
+    assert [h.index for h in read_devices(tree.roots)["vda"].hctxs] == list(range(12))
+
+
+def test_a_cpu_list_cut_off_at_a_page_is_completed_from_the_cpu_directories(tree: Tree) -> None:
+    disk = virtio_disk(tree, queues=1)
+    full = ", ".join(map(str, range(1000, 2000)))
+    (disk / "mq/0/cpu_list").write_text(full[:4095])
+    cut = read_devices(tree.roots)["vda"].hctxs[0].cpus
+    # 4095 characters end inside "1682"
+    assert cut[-1] == 1681 and len(cut) == 682
+    for cpu in range(1000, 2000):
+        (disk / f"mq/0/cpu{cpu}").mkdir()
+    assert read_devices(tree.roots)["vda"].hctxs[0].cpus == tuple(range(1000, 2000))
+
+
+def test_nothing_but_a_number_is_enough(tree: Tree) -> None:
+    tree.disk("weird", VIRTUAL, "240:0", None)
+    weird = read_devices(tree.roots)["weird"]
+    assert (weird.size, weird.queue, weird.hctxs, weird.irqs) == (None, None, (), ())
+    assert (weird.model, weird.serial, weird.diskseq, weird.kind) == (None, None, None, "disk")
+
+
+@pytest.mark.parametrize("junk", [b"", b"\n", b"\xff\xfe\n", b"9" * 5000, b"0x10", b"-", b"1 2"])
+def test_garbage_in_any_attribute_is_unknown_not_a_crash(tree: Tree, junk: bytes) -> None:
+    disk = virtio_disk(tree)
+    attributes = [p for p in tree.roots.sys.rglob("*") if p.is_file() and p.name != "dev"]
+    for path in attributes:
+        path.write_bytes(junk)
+    vda = read_devices(tree.roots)[disk.name]
+    assert vda.size is None and vda.diskseq is None
+    assert vda.queue is not None and vda.queue.nr_requests is None
+    assert vda.queue.rq_affinity is None and vda.queue.rotational is None
+
+
+def test_attributes_that_are_directories_are_unknown(tree: Tree) -> None:
+    disk = virtio_disk(tree)
+    for name in ("size", "serial", "queue/nr_requests"):
+        (disk / name).unlink()
+        (disk / name).mkdir()
+    vda = read_devices(tree.roots)["vda"]
+    assert vda.size is None and vda.serial is None
+
+
+def test_a_device_that_vanishes_while_it_is_read_is_left_out(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = virtio_disk(tree)
+    tree.disk("vdb", f"{PCI}8.0/virtio6/block", "254:16")
+    real = sysfs.blkmq.read_hctxs
+
+    def pulled(directory: Path) -> tuple[Hctx, ...]:
+        if directory == disk:
+            shutil.rmtree(disk)
+        return real(directory)
+
+    monkeypatch.setattr(sysfs.blkmq, "read_hctxs", pulled)
+    assert list(read_devices(tree.roots)) == ["vdb"]
+
+
+def test_a_dangling_class_link_and_an_empty_machine(tree: Tree) -> None:
+    assert read_devices(tree.roots) == {}
+    (tree.roots.sys / "class/block/gone").symlink_to(tree.base / "nowhere")
+    assert read_devices(tree.roots) == {}
+    shutil.rmtree(tree.roots.sys)
+    assert read_devices(tree.roots) == {}
+
+
+def test_an_nvme_multipath_head_sits_on_its_hidden_paths(tree: Tree) -> None:
+    head = "devices/virtual/nvme-subsystem/nvme-subsys0"
+    tree.disk("nvme0n1", head, "259:1", 2048, hidden="0", queue__nr_requests="128")
+    for place, controller in ((1, 0), (2, 2)):
+        where = f"{PCI}{place}.0/nvme/nvme{controller}"
+        path = tree.disk(f"nvme0c{controller}n1", where, None, 2048, hidden="1")
+        (path / "device").symlink_to(tree.roots.sys / where)
+        tree.hctx(path, 0, "0, 1")
+        # the controller's instance, not the subsystem's, is in the interrupts' names
+        names = [f"nvme{controller + 5}q0", f"nvme{controller + 5}q1"]
+        tree.msi(f"{PCI}{place}.0", 40 * place, names)
+        tree.sys(f"{where}/model", "QEMU NVMe Ctrl          \n")
+        tree.sys(f"{where}/serial", "MPATHNS  \n")
+        tree.sys(f"{where}/transport", "pcie\n")
+    devices = read_devices(tree.roots)
+    assert devices["nvme0n1"].slaves == ("nvme0c0n1", "nvme0c2n1")
+    assert devices["nvme0n1"].irqs == () and devices["nvme0n1"].hctxs == ()
+    assert devices["nvme0n1"].notes
+    path = devices["nvme0c2n1"]
+    assert path.hidden and (path.major, path.minor) == (-1, -1)
+    assert path.holders == ("nvme0n1",)
+    assert (path.model, path.serial, path.transport) == ("QEMU NVMe Ctrl", "MPATHNS", "nvme")
+    assert [(v.irq, v.hctx) for v in path.irqs] == [(80, None), (81, 0)]
+
+
+def test_bio_based_devices_of_old_kernels_have_no_scheduler(tree: Tree) -> None:
+    zram = {"queue__scheduler": "none", "queue__rq_affinity": "1", "queue__nr_requests": "128"}
+    tree.disk("dm-0", VIRTUAL, "253:0", dm__name="vg-root", dm__uuid="LVM-abc", **zram)
+    tree.disk("md127", VIRTUAL, "9:127", md__level="raid1", **zram)
+    devices = read_devices(tree.roots)
+    for name in ("dm-0", "md127"):
+        queue = devices[name].queue
+        assert queue is not None
+        assert (queue.scheduler, queue.rq_affinity, queue.nr_requests) == (None, None, None)
+    assert (devices["dm-0"].dm_name, devices["dm-0"].layer) == ("vg-root", "LVM")
+    assert (devices["md127"].kind, devices["md127"].layer) == ("md", "raid1")
+
+
+def test_request_based_dm_keeps_its_scheduler(tree: Tree) -> None:
+    disk = tree.disk("dm-0", VIRTUAL, "253:0", dm__uuid="mpath-3600", queue__scheduler="[none] bfq")
+    tree.hctx(disk, 0, "0, 1")
+    queue = read_devices(tree.roots)["dm-0"].queue
+    assert queue is not None and queue.scheduler == "none"
+
+
+def test_null_blk_is_known_by_its_driver_whatever_its_name(tree: Tree) -> None:
+    tree.proc("devices", "Block devices:\n252 nullb\n")
+    tree.disk("fastdisk", VIRTUAL, "252:0")
+    assert read_devices(tree.roots)["fastdisk"].kind == "null_blk"
+
+
+def test_scsi_serial_comes_from_the_vpd_page(tree: Tree) -> None:
+    where = f"{PCI}b.0/ata1/host1/target1:0:0/1:0:0:0/block"
+    disk = tree.disk("sda", where, "8:0")
+    tree.driver(f"{PCI}b.0/ata1/host1/target1:0:0/1:0:0:0", "sd")
+    tree.driver(f"{PCI}b.0", "ahci")
+    (disk / "device").symlink_to(disk.parent.parent)
+    tree.sys(f"{where}/../vpd_pg80", b"\0\x80\0\x14SATA1Q              ")
+    tree.sys(f"{where}/../model", "QEMU HARDDISK   \n")
+    sda = read_devices(tree.roots)["sda"]
+    assert (sda.serial, sda.model) == ("SATA1Q", "QEMU HARDDISK")
+    assert (sda.transport, sda.driver, sda.kind) == ("sata", "ahci", "scsi")
+
+
+def test_control_characters_never_get_into_model_or_serial(tree: Tree) -> None:
+    disk = virtio_disk(tree)
+    (disk / "serial").write_bytes(b"A\x1b[2J\x07B\xc2\x9bC\n")
+    tree.attributes(disk, device__model="x\x1b]0;owned\x07y")
+    vda = read_devices(tree.roots)["vda"]
+    assert vda.serial == "A?[2J?B?C"
+    assert vda.model == "x?]0;owned?y"
+
+
+def test_slashes_in_kernel_names(tree: Tree) -> None:
+    disk = tree.disk("cciss!c0d0", "devices/pci0000:00/0000:00:01.0/cciss0", "104:0")
+    tree.partition(disk, 1, "104:1")
+    devices = read_devices(tree.roots)
+    assert devices["cciss/c0d0"].path == "/dev/cciss/c0d0"
+    assert devices["cciss/c0d0"].partitions == ("cciss/c0d0p1",)
+    assert devices["cciss/c0d0p1"].disk == "cciss/c0d0"
+
+
+def test_loop_backing_file_keeps_its_exact_name(tree: Tree) -> None:
+    tree.disk("loop0", VIRTUAL, "7:0", loop__backing_file="/images/a b ")
+    assert read_devices(tree.roots)["loop0"].backing_file == "/images/a b "
+
+
+def test_holders_and_slaves(tree: Tree) -> None:
+    disk = virtio_disk(tree)
+    above = tree.disk("dm-0", VIRTUAL, "253:0")
+    tree.stacked(disk, above)
+    devices = read_devices(tree.roots)
+    assert devices["vda"].holders == ("dm-0",)
+    assert devices["dm-0"].slaves == ("vda",)
+
+
+def test_mounts_and_swap_are_told_at_the_device(tree: Tree) -> None:
+    disk = virtio_disk(tree)
+    tree.partition(disk, 1, "254:1")
+    tree.partition(disk, 2, "254:2")
+    tree.proc("self/mountinfo", "27 1 254:1 / /mnt/a\\040b rw - ext4 /dev/vda1 rw\n")
+    tree.proc("swaps", "Filename\tType\tSize\tUsed\tPriority\n/dev/vda2 partition 1 0 -2\n")
+    devices = read_devices(tree.roots)
+    assert devices["vda1"].mounts == (Mount("/mnt/a b", "ext4"),)
+    assert devices["vda2"].swap and not devices["vda1"].swap
+
+
+def test_disks_on_one_adapter_say_that_they_share_interrupts(tree: Tree) -> None:
+    for place in (0, 1):
+        where = f"{PCI}b.0/ata{place + 1}/host{place}/target{place}:0:0/{place}:0:0:0/block"
+        disk = tree.disk(f"sd{'ab'[place]}", where, f"8:{place * 16}")
+        tree.hctx(disk, 0, "0, 1")
+    tree.msi(f"{PCI}b.0", 58, ["ahci[0000:00:0b.0]"])
+    devices = read_devices(tree.roots)
+    assert devices["sda"].notes == ("its interrupts also serve sdb",)
+    assert devices["sdb"].irqs[0].hctx == 0
+
+
+def test_schedulers() -> None:
+    assert parse_scheduler("none [mq-deadline] kyber") == (
+        "mq-deadline",
+        ("none", "mq-deadline", "kyber"),
+    )
+    assert parse_scheduler("none") == ("none", ("none",))
+    assert parse_scheduler("") == (None, ())
+
+
+def test_drivers_of_block_majors_only() -> None:
+    text = "Character devices:\n  1 mem\n 10 misc\n\nBlock devices:\n  7 loop\n259 blkext\n"
+    assert parse_drivers(text) == {7: "loop", 259: "blkext"}
+    assert parse_drivers("") == {}
+
+
+@given(st.lists(st.integers(0, 4095), max_size=60))
+def test_both_spellings_of_a_cpu_list(cpus: list[int]) -> None:
+    expected = tuple(sorted(set(cpus)))
+    assert parse_cpu_list(", ".join(map(str, cpus))) == expected
+    assert parse_cpu_list(",".join(f"{cpu}-{cpu}" for cpu in cpus)) == expected
+
+
+@given(st.text())
+def test_any_text_is_a_cpu_list_of_something(text: str) -> None:
+    assert all(0 <= cpu <= 65535 for cpu in parse_cpu_list(text) if cpu <= 65535)
+
+
+@given(st.lists(st.text()))
+def test_natural_order_is_total(names: list[str]) -> None:
+    assert len(sorted(names, key=natural_key)) == len(names)

@@ -1,0 +1,297 @@
+from __future__ import annotations
+
+import os
+import socket
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from trees import VIRTUAL, Tree, virtio_disk
+
+from iopstui.errors import EXIT_USAGE, UsageError
+from iopstui.model.device import BlockDevice
+from iopstui.model.target import DEVICE, DIRECTORY, FILE
+from iopstui.sources import target as module
+from iopstui.sources.mounts import parse_mountinfo
+from iopstui.sources.roots import Roots
+from iopstui.sources.sysfs import read_devices
+from iopstui.sources.target import device_tree, mount_of, resolve_target, why_no_device
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    (tmp_path / "machine").mkdir()
+    return Tree(tmp_path / "machine")
+
+
+@pytest.fixture
+def nodes(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
+    """Files under the tree's /dev that look like block devices of these numbers."""
+    numbers: dict[str, int] = {}
+    real = os.stat
+
+    def stat_as_block(path: object, *args: object, **kwargs: object) -> os.stat_result:
+        info = real(path, *args, **kwargs)  # type: ignore[call-overload]
+        number = numbers.get(os.path.realpath(str(path)))
+        if number is None:
+            return info  # type: ignore[no-any-return]
+        fields = list(info)
+        fields[0] = stat.S_IFBLK | 0o660
+        return os.stat_result(fields, {"st_rdev": number, "st_dev": info.st_dev})
+
+    monkeypatch.setattr(os, "stat", stat_as_block)
+    yield numbers
+
+
+def node(tree: Tree, nodes: dict[str, int], name: str, major: int, minor: int) -> Path:
+    path = tree.roots.dev / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("")
+    nodes[os.path.realpath(path)] = os.makedev(major, minor)
+    return path
+
+
+def refused(text: str | None, tree: Tree, cwd: Path | None = None) -> UsageError:
+    devices = read_devices(tree.roots)
+    with pytest.raises(UsageError) as caught:
+        resolve_target(text, cwd or tree.base, tree.roots, devices)
+    assert caught.value.exit_code == EXIT_USAGE
+    return caught.value
+
+
+def test_a_node_is_found_through_links(tree: Tree, nodes: dict[str, int]) -> None:
+    virtio_disk(tree)
+    real = node(tree, nodes, "vda", 254, 0)
+    link = tree.roots.dev / "disk/by-id/virtio-VBLK4Q"
+    link.parent.mkdir(parents=True)
+    link.symlink_to("../../vda")
+    found = resolve_target(str(link), tree.base, tree.roots, read_devices(tree.roots))
+    assert (found.kind, found.path, found.device) == (DEVICE, str(real), "vda")
+    assert found.tree == ("vda",)
+
+
+def test_a_node_of_any_name_goes_by_its_number(tree: Tree, nodes: dict[str, int]) -> None:
+    virtio_disk(tree)
+    tree.disk("dm-0", VIRTUAL, "253:0", dm__name="lin")
+    path = node(tree, nodes, "mapper/lin", 253, 0)
+    found = resolve_target(str(path), tree.base, tree.roots, read_devices(tree.roots))
+    assert (found.device, found.path) == ("dm-0", str(path))
+
+
+def test_a_bare_name_means_the_node(tree: Tree, nodes: dict[str, int], tmp_path: Path) -> None:
+    virtio_disk(tree)
+    path = node(tree, nodes, "vda", 254, 0)
+    devices = read_devices(tree.roots)
+    assert resolve_target("vda", tmp_path, tree.roots, devices).path == str(path)
+    (tmp_path / "vda").write_text("mine")
+    found = resolve_target("vda", tmp_path, tree.roots, devices)
+    assert (found.kind, found.path) == (FILE, str(tmp_path / "vda"))
+
+
+def test_looking_needs_no_right_to_read(
+    tree: Tree, nodes: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    virtio_disk(tree)
+    node(tree, nodes, "vda", 254, 0)
+
+    def denied(*_: object) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "open", denied)
+    assert "Permission denied" in refused("vda", tree).message
+    devices = read_devices(tree.roots)
+    found = resolve_target("vda", tree.base, tree.roots, devices, to_read=False)
+    assert found.device == "vda"
+
+
+def test_an_empty_device_is_no_target(tree: Tree, nodes: dict[str, int]) -> None:
+    tree.disk("loop0", VIRTUAL, "7:0", 0)
+    path = node(tree, nodes, "loop0", 7, 0)
+    assert "no size" in refused(str(path), tree).message
+
+
+def test_a_node_the_kernel_has_no_device_for(tree: Tree, nodes: dict[str, int]) -> None:
+    path = node(tree, nodes, "old", 77, 7)
+    assert "77:7" in refused(str(path), tree).message
+
+
+def test_a_known_device_without_a_node(tree: Tree) -> None:
+    virtio_disk(tree)
+    assert "does not exist here" in refused("vda", tree).message
+
+
+def test_a_hidden_path_names_its_head(tree: Tree) -> None:
+    tree.disk("nvme0n1", VIRTUAL, "259:1")
+    tree.disk("nvme0c1n1", VIRTUAL, None, hidden="1")
+    error = refused("nvme0c1n1", tree)
+    assert "nvme0n1" in error.hint
+
+
+def test_a_mistyped_device_is_told_before_fio_makes_a_file(tree: Tree) -> None:
+    error = refused(str(tree.roots.dev / "vdz"), tree)
+    assert "no such device" in error.message
+    assert not (tree.roots.dev / "vdz").exists()
+
+
+def test_close_names_are_offered(tree: Tree) -> None:
+    virtio_disk(tree)
+    devices = read_devices(tree.roots)
+    assert "/dev/vda" in module._did_you_mean(Path("/dev/vdaa"), devices)
+
+
+def test_a_file_fio_left_among_the_devices(tree: Tree) -> None:
+    (tree.roots.dev / "vdz").write_text("")
+    assert "ordinary file among the devices" in refused(str(tree.roots.dev / "vdz"), tree).message
+
+
+def test_dev_shm_is_a_place_for_files(tree: Tree) -> None:
+    (tree.roots.dev / "shm").mkdir()
+    path = tree.roots.dev / "shm/data"
+    assert "scratch file" in refused(str(path), tree).hint
+    path.write_text("")
+    devices = read_devices(tree.roots)
+    assert resolve_target(str(path), tree.base, tree.roots, devices).kind == FILE
+
+
+@pytest.mark.parametrize("text", ["", "a\0b"])
+def test_no_name_at_all(tree: Tree, text: str) -> None:
+    refused(text, tree)
+
+
+def test_a_missing_file_in_a_directory_that_exists(tree: Tree, tmp_path: Path) -> None:
+    error = refused("new", tree, tmp_path)
+    assert str(tmp_path) in error.hint and "scratch file" in error.hint
+    assert "nor does the directory" in refused("no/new", tree, tmp_path).message
+
+
+def test_a_dangling_link(tree: Tree, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    assert "symbolic link" in refused("link", tree, tmp_path).message
+
+
+def test_a_link_in_a_circle(tree: Tree, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "link")
+    refused("link", tree, tmp_path)
+
+
+def test_kinds_that_cannot_be_targets(tree: Tree, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert "named pipe" in refused("pipe", tree, tmp_path).message
+    assert "character device" in refused("/dev/null", tree).message
+    # a socket's path is limited to 108 bytes: bind by a short name
+    with socket.socket(socket.AF_UNIX) as bound:
+        here = os.getcwd()
+        os.chdir(tmp_path)
+        try:
+            bound.bind("s")
+        finally:
+            os.chdir(here)
+        assert "socket" in refused("s", tree, tmp_path).message
+
+
+def test_control_characters_in_a_name_are_not_repeated(tree: Tree, tmp_path: Path) -> None:
+    error = refused("a\x1b[2Jb", tree, tmp_path)
+    assert "\x1b" not in error.message + error.hint
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_what_cannot_be_read(tree: Tree, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("")
+    (tmp_path / "secret").chmod(0)
+    assert "can't be read" in refused("secret", tree, tmp_path).message
+
+
+def test_a_file_tells_its_file_system_and_disk(tree: Tree, tmp_path: Path) -> None:
+    device = os.stat(tmp_path).st_dev
+    number = f"{os.major(device)}:{os.minor(device)}"
+    disk = tree.disk("sda", VIRTUAL, "8:0")
+    tree.partition(disk, 1, number)
+    tree.proc(
+        "self/mountinfo",
+        f"1 0 0:99 / / rw - rootfs none rw\n2 1 {number} / {tmp_path} rw - ext4 /dev/sda1 rw\n",
+    )
+    (tmp_path / "data").write_text("x")
+    found = resolve_target("data", tmp_path, tree.roots, read_devices(tree.roots))
+    assert (found.kind, found.device, found.tree) == (FILE, "sda1", ("sda1", "sda"))
+    assert (found.fstype, found.mountpoint, found.no_device) == ("ext4", str(tmp_path), "")
+    found = resolve_target(None, tmp_path, tree.roots, read_devices(tree.roots))
+    assert (found.kind, found.path, found.device) == (DIRECTORY, str(tmp_path), "sda1")
+
+
+def test_btrfs_is_found_by_its_source_with_all_its_disks(tree: Tree, tmp_path: Path) -> None:
+    device = os.stat(tmp_path).st_dev
+    tree.disk("sda", VIRTUAL, "8:0")
+    tree.disk("sdb", VIRTUAL, "8:16")
+    for name in ("sda", "sdb"):
+        tree.sys(f"fs/btrfs/uuid/devices/{name}/x", "")
+    number = f"{os.major(device)}:{os.minor(device)}"
+    tree.proc("self/mountinfo", f"2 1 {number} / / rw - btrfs /dev/sdb rw\n")
+    found = resolve_target(str(tmp_path), tmp_path, tree.roots, read_devices(tree.roots))
+    assert (found.device, found.tree) == ("sdb", ("sdb", "sda"))
+
+
+def test_a_file_system_in_memory_has_no_device(tree: Tree, tmp_path: Path) -> None:
+    tree.proc("self/mountinfo", "2 1 0:25 / / rw - tmpfs tmpfs rw\n")
+    found = resolve_target(str(tmp_path), tmp_path, tree.roots, read_devices(tree.roots))
+    assert found.device is None and found.tree == ()
+    assert found.no_device == "tmpfs keeps files in memory: no block device"
+
+
+@pytest.mark.parametrize("fstype", ["nfs4", "9p", "overlay", "zfs", "fuse.sshfs", "novel"])
+def test_every_file_system_gets_a_reason(fstype: str) -> None:
+    entry = parse_mountinfo(f"2 1 0:25 / / rw - {fstype} src rw\n")[0]
+    assert fstype in why_no_device(entry)
+    assert why_no_device(None)
+
+
+def test_the_latest_of_stacked_mounts_counts() -> None:
+    mounts = parse_mountinfo(
+        "1 0 8:1 / / rw - ext4 a rw\n"
+        "2 1 8:2 / /mnt rw - ext4 b rw\n"
+        "3 1 8:3 / /mnt rw - xfs c rw\n"
+        "4 1 8:4 / /mnt/deep rw - xfs d rw\n"
+    )
+
+    def source(path: str, number: tuple[int, int]) -> str:
+        entry = mount_of(path, os.makedev(*number), mounts)
+        assert entry is not None
+        return entry.source
+
+    assert source("/mnt/x", (9, 9)) == "c"
+    assert source("/mnt/x", (8, 2)) == "b"
+    assert source("/mnt/deep/x", (9, 9)) == "d"
+    assert source("/mntx", (9, 9)) == "a"
+
+
+def test_the_tree_goes_down_and_never_round() -> None:
+    def device(name: str, **fields: object) -> BlockDevice:
+        return BlockDevice(name, f"/dev/{name}", 1, 1, "disk", 1, **fields)  # type: ignore[arg-type]
+
+    devices = {
+        d.name: d
+        for d in (
+            device("dm-0", slaves=("md0",)),
+            device("md0", slaves=("sda1", "sdb1")),
+            device("sda1", disk="sda"),
+            device("sdb1", disk="sdb"),
+            device("sda", slaves=("dm-0",)),
+            device("sdb"),
+        )
+    }
+    roots = Roots.under(Path("/nonexistent"))
+    found = device_tree("dm-0", devices, roots)
+    assert found == ("dm-0", "md0", "sda1", "sdb1", "sda", "sdb")
+    assert device_tree("none", devices, roots) == ()
+
+
+def test_a_loop_device_goes_on_below_its_file(tree: Tree, tmp_path: Path) -> None:
+    image = tmp_path / "image"
+    image.write_text("")
+    number = os.stat(image).st_dev
+    tree.disk("sda", VIRTUAL, f"{os.major(number)}:{os.minor(number)}")
+    tree.disk("loop0", VIRTUAL, "7:0", loop__backing_file=str(image))
+    devices = read_devices(tree.roots)
+    assert device_tree("loop0", devices, tree.roots) == ("loop0", "sda")
+    image.unlink()
+    assert device_tree("loop0", devices, tree.roots) == ("loop0",)
