@@ -38,6 +38,18 @@ class CpuFrame:
 
 
 @dataclass(frozen=True, slots=True)
+class JobFrame:
+    """One fio job in one interval: ``index`` from 0, the CPU it ran on last, ``pinned`` if it
+    may run on that one alone, ``busy`` percent of one CPU (``None`` in its first interval).
+    """
+
+    index: int
+    cpu: int
+    pinned: bool
+    busy: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Frame:
     """One interval of the session.
 
@@ -60,6 +72,7 @@ class Frame:
     cpus: Mapping[int, CpuFrame] = field(default_factory=dict)
     irqs: Mapping[int, Mapping[int, float]] = field(default_factory=dict)
     own_cpu: float | None = None
+    jobs: tuple[JobFrame, ...] = ()
 
 
 class FrameBuilder:
@@ -73,6 +86,7 @@ class FrameBuilder:
         self._fio_arrived_ns: int | None = None
         self._step = 0
         self._last_t = 0.0
+        self._jobs: dict[int, tuple[int, float]] = {}
 
     def feed(self, raw: RawSample) -> Frame:
         """The frame that this sample ends."""
@@ -101,7 +115,20 @@ class FrameBuilder:
             disks=disks,
             cpus=cpus,
             irqs=irqs,
+            jobs=self._job_frames(raw),
         )
+
+    def _job_frames(self, raw: RawSample) -> tuple[JobFrame, ...]:
+        before, self._jobs = self._jobs, {j.pid: (raw.arrived_ns, j.busy_s) for j in raw.jobs}
+        frames = []
+        for job in raw.jobs:
+            busy = None
+            if job.pid in before:
+                then, busy_then = before[job.pid]
+                seconds = (raw.arrived_ns - then) / 1e9
+                busy = rates.ratio(100 * max(0.0, job.busy_s - busy_then), max(seconds, 0.0))
+            frames.append(JobFrame(job.index, job.cpu, job.allowed == (job.cpu,), busy))
+        return tuple(frames)
 
     def _fio_interval(self, raw: RawSample, flags: set[str]) -> FioInterval | None:
         if raw.fio is None:

@@ -158,6 +158,21 @@ class FioStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class JobThread:
+    """One job of the running fio (a process, or a thread with the option ``thread``).
+
+    ``index`` counts jobs from 0 in the order fio started them; ``cpu`` is the one it last ran
+    on; ``allowed`` the CPUs it may run on; ``busy_s`` its user and system time since it began.
+    """
+
+    index: int
+    pid: int
+    cpu: int
+    allowed: tuple[int, ...]
+    busy_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class RawSample:
     """One tick: the kernel's counters and, if a document made the tick, fio's.
 
@@ -175,3 +190,4 @@ class RawSample:
     final: bool
     step: int
     interval_s: float = 1.0
+    jobs: tuple[JobThread, ...] = ()

@@ -101,6 +101,4 @@ class Ended:
     exit_code: int
 
 
-Event = (
-    StepStarted | Progress | FrameReady | Mark | Notice | TunableChanged | StepFinished | Ended
-)
+Event = StepStarted | Progress | FrameReady | Mark | Notice | TunableChanged | StepFinished | Ended

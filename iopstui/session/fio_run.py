@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from iopstui.model.samples import FioStatus
+from iopstui.model.samples import FioStatus, JobThread
 from iopstui.session.prepare import Prepared, write_job
 from iopstui.sources.fio_inspect import Fio, complaint
 from iopstui.sources.fio_process import OUTPUT, FioProcess
 from iopstui.sources.fio_stream import Broken, Document, Framer, LogLine, parse_status
+from iopstui.sources.job_threads import JobThreads
 from iopstui.text import printable
 
 LAYOUT, RUN, OVER = "layout", "run", "over"
@@ -99,6 +100,7 @@ class FioRun:
         self._process: FioProcess | None = None
         self._exit_code = GUARD_DIED
         self._framer = Framer()
+        self._threads: JobThreads | None = None
 
     def start_phase(self) -> None:
         """Start fio for the current phase. Raises IopstuiError if that is not possible."""
@@ -135,6 +137,14 @@ class FioRun:
     def jobs_alive(self) -> bool:
         """True once fio's jobs have been started and not all have ended."""
         return self._process is not None and self._process.jobs_alive() is True
+
+    def jobs(self) -> tuple[JobThread, ...]:
+        """fio's jobs and the CPUs they are on; empty while files are laid out."""
+        if self.phase != RUN or self.pid is None:
+            return ()
+        if self._threads is None or self._threads.fio_pid != self.pid:
+            self._threads = JobThreads(self.pid)
+        return self._threads.sample()
 
     def stop(self, hard: bool = False) -> None:
         """Ask fio to end: it writes its last document. ``hard``: at once, without one."""

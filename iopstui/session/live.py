@@ -26,7 +26,7 @@ from iopstui.errors import (
 from iopstui.model.binding import Binding
 from iopstui.model.device import BlockDevice
 from iopstui.model.frame import FrameBuilder
-from iopstui.model.samples import FioStatus, KernelSample, RawSample
+from iopstui.model.samples import FioStatus, JobThread, KernelSample, RawSample
 from iopstui.model.summary import fio_summary
 from iopstui.model.target import Target
 from iopstui.session import events
@@ -59,13 +59,15 @@ Sink = Callable[[events.Event], None]
 
 
 @dataclass(slots=True)
-class _Held:
-    """A document that may be fio's last: kept until fio ends, goes on, or HOLD_S has passed."""
+class _Reading:
+    """What was read at one tick. Held back while its document may be fio's last one: until fio
+    ends, goes on, or HOLD_S has passed."""
 
-    status: FioStatus
+    status: FioStatus | None
     kernel: KernelSample | None
     arrived_ns: int
     wall_ms: float
+    jobs: tuple[JobThread, ...]
 
 
 class LiveSession:
@@ -118,7 +120,7 @@ class LiveSession:
         self._origin_ns = self._clock.monotonic_ns()
         self._run: FioRun | None = None
         self._next: JobRequest | None = None
-        self._held: _Held | None = None
+        self._held: _Reading | None = None
         self._deadline_ns = 0
         self._awaiting_jobs = False
         self._quiet_since_ns = 0
@@ -183,7 +185,7 @@ class LiveSession:
         irqs = [v.irq for name in disks for v in _device(self.devices, name).irqs]
         self._sampler = KernelSampler(self._roots, disks, irqs)
         try:
-            self._tick(None)
+            self._tick()
             while not self._closing:
                 self._wait()
                 while self._commands:
@@ -376,7 +378,7 @@ class LiveSession:
             self._quiet_since_ns = now
         if moved or now - self._quiet_since_ns > FIRST_IO_WITHIN_S * 1e9:
             self._awaiting_jobs = False
-            self._tick(None)
+            self._tick()
             self._deadline_ns += int((LATE_AFTER - 1) * self.interval_s * 1e9)
 
     def _device_moved(self) -> bool:
@@ -394,8 +396,7 @@ class LiveSession:
         for position, news in enumerate(documents):
             self._release(final=False)
             last = position == len(documents) - 1
-            kernel = self._sampler.sample() if last else None
-            held = _Held(news.status, kernel, self._clock.monotonic_ns(), self._clock.wall_ms())
+            held = self._read(news.status, kernel=last)
             self._held = held
             self._deadline_ns = held.arrived_ns + int(LATE_AFTER * self.interval_s * 1e9)
             if not news.maybe_final:
@@ -404,7 +405,7 @@ class LiveSession:
     def _release(self, final: bool) -> None:
         held, self._held = self._held, None
         if held is not None:
-            self._sample(held.kernel, held.status, held.arrived_ns, held.wall_ms, final)
+            self._sample(held, final)
 
     def _phase_over(self, over: PhaseOver) -> None:
         run = self._run
@@ -456,7 +457,7 @@ class LiveSession:
 
     def _tick_if_due(self) -> None:
         if self._clock.monotonic_ns() >= self._deadline_ns:
-            self._tick(None)
+            self._tick()
             if self._run is not None and self._run.phase == LAYOUT:
                 self._progress(self._run)
 
@@ -470,23 +471,33 @@ class LiveSession:
             )
         )  # fmt: skip
 
-    def _tick(self, fio: FioStatus | None) -> None:
+    def _tick(self) -> None:
         """A tick of the monotonic clock. Missed ones are skipped, never made up for."""
-        now = self._clock.monotonic_ns()
-        self._sample(self._sampler.sample(), fio, now, self._clock.wall_ms(), False)
-        self._deadline_ns = now + int(self.interval_s * 1e9)
+        reading = self._read(None, kernel=True)
+        self._sample(reading, final=False)
+        self._deadline_ns = reading.arrived_ns + int(self.interval_s * 1e9)
 
-    def _sample(
-        self,
-        kernel: KernelSample | None,
-        fio: FioStatus | None,
-        arrived_ns: int,
-        wall_ms: float,
-        final: bool,
-    ) -> None:
+    def _read(self, status: FioStatus | None, kernel: bool) -> _Reading:
+        """Read the counters of this moment, the kernel's first: closest to fio's."""
+        now, wall = self._clock.monotonic_ns(), self._clock.wall_ms()
+        sample = self._sampler.sample() if kernel else None
+        jobs = self._run.jobs() if self._run is not None and kernel else ()
+        return _Reading(status, sample, now, wall, jobs)
+
+    def _sample(self, reading: _Reading, final: bool) -> None:
         measuring = self._run is not None and self._run.phase != LAYOUT
-        step = self._step if fio is not None or measuring else 0
-        raw = RawSample(self._seq, arrived_ns, wall_ms, kernel, fio, final, step, self.interval_s)
+        fio = reading.status
+        raw = RawSample(
+            seq=self._seq,
+            arrived_ns=reading.arrived_ns,
+            wall_ms=reading.wall_ms,
+            kernel=reading.kernel,
+            fio=fio,
+            final=final,
+            step=self._step if fio is not None or measuring else 0,
+            interval_s=self.interval_s,
+            jobs=reading.jobs,
+        )
         self._seq += 1
         frame = self._builder.feed(raw)
         if self._idle_frames or fio is not None or (measuring and frame.fio_age_s is not None):
