@@ -464,7 +464,9 @@ def run_app(
     finally:
         if app.controller is not None:
             app.controller.close()
-    return EXIT_OK if code is None and app.return_code in (None, 0) else code or EXIT_JOB_FAILED
+    if code is not None:
+        return code
+    return app.return_code or EXIT_OK
 
 
 __all__ = ["IopstuiApp", "StepFinished", "run_app"]

@@ -22,6 +22,8 @@ TILE_COLUMNS = 12
 LINE, POINTS, AREA = "line", "points", "area"
 _STEPS = (1.0, 2.0, 5.0, 10.0)
 _BRAILLE = 0x2800
+EDGE = 1e-4
+"""How far values are kept off the edges, where plotext would leave them out."""
 
 _plotext: Any = None
 
@@ -90,10 +92,17 @@ def nice_below(value: float) -> float:
 
 def linear_scale(values: Sequence[float], previous: Scale | None, may_shrink: bool) -> Scale:
     """From 0 to a nice maximum. It grows when it must and shrinks only when it may."""
-    top = nice_above(max(values, default=0.0) * 1.05)
-    if previous is not None and not previous.log and (not may_shrink or top > previous.high):
+    wanted = max(max(values, default=0.0) * 1.05, 1.0)
+    step = tick_step(wanted)
+    top = step * math.ceil(wanted / step - 1e-9)
+    if previous is not None and not previous.log and not may_shrink:
         top = max(top, previous.high)
-    return Scale(0.0, max(top, 1.0))
+    return Scale(0.0, top)
+
+
+def tick_step(top: float) -> float:
+    """The distance of the labels: 1, 2, 5 × 10^n, at most five of them below ``top``."""
+    return nice_above(top / 5)
 
 
 def log_scale(values: Sequence[float], previous: Scale | None, may_shrink: bool) -> Scale:
@@ -123,10 +132,10 @@ def ticks(scale: Scale, rows: int) -> dict[int, float]:
 
 def _tick_values(scale: Scale, rows: int) -> list[float]:
     if not scale.log:
-        parts = max(1, min(5, rows // 3))
-        while parts > 1 and not _even(scale.high / parts):
-            parts -= 1
-        return [scale.high * index / parts for index in range(parts, -1, -1)]
+        step = tick_step(scale.high)
+        parts = round(scale.high / step)
+        # the ends first: where rows are few, they are the ones that stay
+        return [scale.high, 0.0, *(step * index for index in range(parts - 1, 0, -1))]
     values = [scale.high, scale.low]
     for steps in ((1.0,), (2.0, 5.0)):
         power = 10.0 ** math.floor(math.log10(scale.low))
@@ -134,12 +143,6 @@ def _tick_values(scale: Scale, rows: int) -> list[float]:
             values += [s * power for s in steps if scale.low < s * power < scale.high * 0.99]
             power *= 10
     return values
-
-
-def _even(step: float) -> bool:
-    """True for steps a reader can add up: 1, 2, 2.5, 5 × 10^n."""
-    mantissa = step / 10.0 ** math.floor(math.log10(step) + 1e-9)
-    return any(math.isclose(mantissa, nice, rel_tol=1e-6) for nice in (1.0, 2.0, 2.5, 4.0, 5.0))
 
 
 def draw_line(
@@ -154,6 +157,8 @@ def draw_line(
     """plotext's characters for dots ``first`` ... of one line: ``rows`` strings.
 
     One dot beyond each edge is handed over too, so that lines of neighbouring tiles meet.
+    plotext 6.1 aborts the process on density("full") and fails on logarithmic axes now and
+    then, so it gets linear coordinates between 0 and 1 and its default density.
     """
     per_column = 2 if marker == "braille" else 1
     last = first + columns * per_column - 1
@@ -167,7 +172,7 @@ def draw_line(
         if xs and xs[-1] != dot - 1:
             breaks.append(len(xs))
         xs.append(dot)
-        ys.append(_inside(value, scale))
+        ys.append(min(max(scale.fraction(value), EDGE), 1 - EDGE))
     if not xs:
         return [" " * columns] * rows
     figure = _plotext.figure
@@ -176,24 +181,14 @@ def draw_line(
     figure.axes(False)
     signal = figure.signal(xs, ys, marker=marker)
     if connect:
-        signal.lines().density("full")
+        signal.lines()
         for index in breaks:
             signal.line(index, False)
     figure.draw(signal)
     figure.ruler("x").lim(first - 0.5, last + 0.5).frequency(0).alignment(lim="edge")
-    ruler = figure.ruler("y").lim(scale.low, scale.high).frequency(0).alignment(lim="edge")
-    if scale.log:
-        ruler.scale("log")
+    figure.ruler("y").lim(0, 1).frequency(0).alignment(lim="edge")
     text: str = figure.build().string(colorless=True)
     return [line.ljust(columns)[:columns] for line in text.split("\n")[:rows]]
-
-
-def _inside(value: float, scale: Scale) -> float:
-    """``value`` moved off the very edges, where plotext would leave it out."""
-    if scale.log:
-        return min(max(value, scale.low * 1.0001), scale.high * 0.9999)
-    margin = (scale.high - scale.low) * 1e-4
-    return min(max(value, scale.low + margin), scale.high - margin)
 
 
 Cell = tuple[str, "Style | None"]

@@ -71,6 +71,8 @@ def latency(ns: float | None, space: str = "") -> str:
     """Nanoseconds as "812ns", "12.3µs", "1.29ms", "17.1s". ``space`` goes before the unit."""
     if ns is None:
         return NOTHING
+    if ns == 0:
+        return "0"
     for factor, unit in _LATENCY_UNITS:
         if ns / factor < 999.5:
             number = f"{ns:.0f}" if unit == "ns" else three(ns / factor)

@@ -56,7 +56,7 @@ class LiveState:
     @property
     def running(self) -> bool:
         """True between the start of a run and its end."""
-        return self.step is not None and self.finished is None
+        return self.step is not None and self.finished is None and not self.ended
 
     @property
     def late(self) -> bool:
@@ -85,8 +85,7 @@ class LiveState:
         elif isinstance(event, StepFinished):
             self._finished(event)
         elif isinstance(event, Ended):
-            self.ended = True
-            self._say(event.t, "warning", "the session has ended: nothing is measured any more")
+            self._ended(event)
 
     def say(self, level: str, text: str) -> None:
         """A message of the screen's own, now."""
@@ -140,6 +139,13 @@ class LiveState:
             self.history.mark(event.t, event.job)
         if new_run:
             self.notice = None
+
+    def _ended(self, event: Ended) -> None:
+        self.ended = True
+        shown = self.notice
+        why = f" ({shown.text})" if shown is not None and shown.level == "error" else ""
+        words = f"the session has ended, nothing is measured any more{why}"
+        self._say(event.t, "error", words)
 
     def _finished(self, event: StepFinished) -> None:
         self.finished, self.progress = event, None

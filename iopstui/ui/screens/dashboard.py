@@ -20,7 +20,7 @@ from iopstui.ui.widgets import bars, cpu_panel, fio_panel, kernel_panel
 from iopstui.ui.widgets.chart import Chart, ChartSpec, Curve, TimeWindow
 from iopstui.ui.widgets.lines import Lines
 
-ZOOMS = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0)
+ZOOMS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0)
 
 
 def _specs(charset: Charset) -> tuple[ChartSpec, ChartSpec]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rich.console import Group
+from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -25,7 +27,7 @@ class TextScreen(Screen[None]):
         Binding("escape,q,question_mark,f1,e", "leave", "back"),
     ]
 
-    def __init__(self, title: str, text: Text, charset: Charset) -> None:
+    def __init__(self, title: str, text: Text | Group, charset: Charset) -> None:
         super().__init__()
         self._head = title
         self._text = text
@@ -49,17 +51,16 @@ class TextScreen(Screen[None]):
 
 def help_screen(charset: Charset) -> TextScreen:
     """Every key, panel, abbreviation and flag, in plain words."""
-    text = Text()
-    for index, (title, entries) in enumerate(HELP):
-        text.append(("\n" if index else "") + charset.text(title) + "\n", style="bold")
+    parts: list[Text | Table] = []
+    for title, entries in HELP:
+        parts.append(Text(charset.text(title), style="bold"))
+        table = Table.grid(padding=(0, 2, 0, 0))
+        table.add_column(width=2 + max(len(term) for term, _ in entries), style="cyan")
+        table.add_column(ratio=1)
         for term, meaning in entries:
-            text.append(f"  {charset.text(term):<16}", style="cyan")
-            text.append(f" {charset.text(meaning)}\n")
-    return TextScreen("help", _hanging(text), charset)
-
-
-def _hanging(text: Text) -> Text:
-    return text
+            table.add_row(Text("  " + charset.text(term)), Text(charset.text(meaning)))
+        parts += [table, Text()]
+    return TextScreen("help", Group(*parts), charset)
 
 
 def log_screen(state: LiveState, charset: Charset) -> TextScreen:

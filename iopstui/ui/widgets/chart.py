@@ -50,7 +50,7 @@ class TimeWindow:
     """The stretch of time that a chart shows. It stands still until it is full."""
 
     start: float = 0.0
-    dot_s: float = 1.0
+    dot_s: float = 0.5
 
     def follow(self, t: float, dots: int) -> bool:
         """Moves on by a quarter if ``t`` is beyond the end. True if it moved."""
