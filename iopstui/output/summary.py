@@ -11,7 +11,7 @@ from iopstui.model.summary import FramesTotal, expected
 from iopstui.output.units import MISSING, cut, latency, size
 from iopstui.text import printable
 
-NAME_WIDTH = 15
+NAME_WIDTH = 14
 MOST_ROWS = 16
 _SHOWN = ("p50", "p99", "p99.9")
 
@@ -65,7 +65,7 @@ def _split(directions: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _heading(rows: list[Mapping[str, Any]]) -> str:
     kinds = {part["percentiles_of"] for row in rows for part in row["directions"].values()}
-    latencies = "latency: " + ("/".join(sorted(kinds)) or "clat")
+    latencies = f"latency: {kinds.pop()}" if len(kinds) == 1 else "latency"
     cells = ["IOPS".rjust(10), "MiB/s".rjust(8), "mean".rjust(7)]
     cells += [name.rjust(7) for name in (*_SHOWN, "max")]
     return f"{latencies:{NAME_WIDTH}} {'':5} {' '.join(cells)}"

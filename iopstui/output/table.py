@@ -51,7 +51,7 @@ class TableSink:
         self._narrator = Narrator(err)
         self._device = device
         self._rows = 0
-        self._directions: tuple[str, ...] = ()
+        self._seen: tuple[str, ...] = ()
         self._explained: set[str] = set()
         self._total = FramesTotal()
 
@@ -62,7 +62,7 @@ class TableSink:
             return
         self._narrator.handle(event)
         if isinstance(event, StepStarted):
-            self._rows, self._directions = 0, ()
+            self._rows, self._seen = 0, ()
             self._explained, self._total = set(), FramesTotal()
         elif isinstance(event, StepFinished) and event.summary:
             self._print("\n" + summary_text(event.summary, self._total))
@@ -75,16 +75,17 @@ class TableSink:
     def _frame(self, frame: Frame) -> None:
         self._total.add(frame.fio)
         self._explain(frame)
-        seen = self._seen(frame)
-        if self._rows % HEADER_EVERY == 0 or seen != self._directions:
-            self._rows, self._directions = 0, seen
-            self._print(header(shown_directions(seen), self._device, _bins_of(frame)))
+        before, self._seen = self._seen, self._all_seen(frame)
+        shown = shown_directions(self._seen)
+        if self._rows % HEADER_EVERY == 0 or shown != shown_directions(before):
+            self._rows = 0
+            self._print(header(shown, self._device, _bins_of(frame)))
         self._rows += 1
-        self._print(row(frame, shown_directions(seen), self._device))
+        self._print(row(frame, shown, self._device))
 
-    def _seen(self, frame: Frame) -> tuple[str, ...]:
+    def _all_seen(self, frame: Frame) -> tuple[str, ...]:
         now = frame.fio.directions if frame.fio else ()
-        return tuple(name for name in DIRECTIONS if name in now or name in self._directions)
+        return tuple(name for name in DIRECTIONS if name in now or name in self._seen)
 
     def _explain(self, frame: Frame) -> None:
         for flag, text in _EXPLAINED:
@@ -112,8 +113,8 @@ def shown_directions(seen: tuple[str, ...]) -> tuple[str, ...]:
 def header(directions: tuple[str, ...], device: str | None, bins_of: str) -> str:
     """The two lines above the rows."""
     name = units.cut(printable(device), 24) if device else "no device"
-    groups = f"{'':6} {'fio: I/Os per second':<22}{bins_of + ' of all I/Os':<21}  {name}"
-    columns = [f"{'time':>6}", *(f"{name:>5}" for name in directions), f"{'MiB/s':>5}"]
+    groups = f"{'':5} {'fio: I/Os per second':<22}{bins_of + ' of all I/Os':<21}  {name}"
+    columns = [f"{'time':>5}", *(f"{name:>5}" for name in directions), f"{'MiB/s':>5}"]
     columns += [f"{name:>7}" for name in _SHOWN]
     columns += [f" {'r/s':>5}", f"{'w/s':>5}", f"{'aqu-sz':>6}", f"{'util':>4}"]
     return f"{groups.rstrip()}\n{' '.join(columns)}"
@@ -123,7 +124,7 @@ def row(frame: Frame, directions: tuple[str, ...], device: str | None) -> str:
     """One frame in at most 80 columns."""
     fio = frame.fio
     total = fio.total if fio else None
-    cells = [f"{units.clock(frame.t):>6}"]
+    cells = [f"{units.clock(frame.t):>5}"]
     cells += [f"{_iops(frame, name, directions):>5}" for name in directions]
     cells.append(f"{units.mib(total.bw if total else None):>5}")
     percentiles = total.percentiles if total else {}

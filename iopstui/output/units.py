@@ -19,10 +19,11 @@ _ASCII = str.maketrans({"µ": "u", "μ": "u", "–": "-", "—": "-", "×": "x",
 
 
 def number(value: float | None) -> str:
-    """A count or a rate: 7 -> "7", 1234 -> "1.23k", 1020000 -> "1.02M" (factors of 1000)."""
+    """A count or a rate: 7 -> "7", 7.0 -> "7.00", 1234 -> "1.23k", 1020000 -> "1.02M"
+    (factors of 1000)."""
     if value is None:
         return MISSING
-    if value == int(value) and abs(value) < 1000:
+    if value == 0 or (isinstance(value, int) and abs(value) < 1000):
         return str(int(value))
     text, unit = _scaled(value, 1000, ("", "k", "M", "G", "T", "P"))
     return text + unit
@@ -84,12 +85,16 @@ def cut(text: str, width: int) -> str:
 
 
 def fit(text: str, encoding: str | None) -> str:
-    """``text`` with what ``encoding`` can't print replaced; the width stays the same."""
-    target = encoding or "ascii"
+    """``text`` with what ``encoding`` can't print replaced; the width stays the same.
+
+    ``None`` (a stream in memory) prints everything.
+    """
+    if encoding is None:
+        return text
     try:
-        text.encode(target)
+        text.encode(encoding)
     except UnicodeEncodeError:
-        return text.translate(_ASCII).encode(target, "replace").decode(target)
+        return text.translate(_ASCII).encode(encoding, "replace").decode(encoding)
     except LookupError:
         return text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
     return text

@@ -1,0 +1,51 @@
+"""Frames with both halves: fio's recordings, and a kernel whose counters grow beside them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fio_recordings import samples, statuses
+
+from iopstui.model.frame import Frame, FrameBuilder
+from iopstui.model.samples import CpuTimes, DiskCounters, KernelSample
+from iopstui.model.summary import fio_summary
+from iopstui.session.events import Ended, Event, FrameReady, StepFinished, StepStarted
+
+DISK = DiskCounters("vda", 254, 0, *[0] * 17)
+
+
+def kernel(n: int, at_ns: int, wall_ms: float) -> KernelSample:
+    disk = DiskCounters(
+        "vda", 254, 0, 1000 * n, 10 * n, 8000 * n, 500 * n, 50 * n, n, 400 * n, 100 * n,
+        7, 900 * n, 600 * n, n, n, 2048 * n, 3 * n, 2 * n, 5 * n,
+    )  # fmt: skip
+    times = CpuTimes(10 * n, n, 5 * n, 70 * n, 5 * n, n, 6 * n, 2 * n)
+    return KernelSample(
+        monotonic_ns=at_ns,
+        wall_ms=wall_ms,
+        took_ns=1000,
+        disks={"vda": disk, "dm-0": replace(disk, name="dm-0", flushes=None, flush_ms=None)},
+        cpus={0: times, 1: times},
+        softirq_block={0: n, 1: 0, 2: 0},
+        irqs={36: {0: n, 1: 2 * n}},
+        ipi={0: n, 1: n},
+        ipi_ns=at_ns,
+    )
+
+
+def whole_frames(name: str) -> list[Frame]:
+    builder = FrameBuilder()
+    return [
+        builder.feed(replace(sample, kernel=kernel(number, sample.arrived_ns, sample.wall_ms + 2)))
+        for number, sample in enumerate(samples(statuses(name)))
+    ]
+
+
+def session(name: str, title: str = "randread 4k") -> list[Event]:
+    """All events of a run, as a session would give them."""
+    frames = whole_frames(name)
+    final = statuses(name)[-1]
+    end = frames[-1].t
+    started = StepStarted(0.0, 1, name, title, ("fio", "job.fio"), True, "run", final.version)
+    finished = StepFinished(end, 1, 0, "", False, fio_summary(final), ("a line of fio",))
+    return [started, *(FrameReady(f.t, f) for f in frames), finished, Ended(end, 0)]

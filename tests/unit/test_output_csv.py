@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+from fio_recordings import NAMES, statuses
+from session_frames import session
+from test_output_jsonl import Closed
+
+from iopstui.fields import find
+from iopstui.output.csv_out import CsvSink
+from iopstui.session.events import Mark
+
+
+def rows(name: str, device: str | None = "vda") -> list[dict[str, str]]:
+    stream = io.StringIO()
+    sink = CsvSink(stream, device)
+    for event in session(name):
+        sink.handle(event)
+    sink.close()
+    return list(csv.DictReader(io.StringIO(stream.getvalue()), strict=True))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_row_a_frame_and_all_of_one_length(name: str) -> None:
+    found = rows(name)
+    assert len(found) == len(statuses(name))
+    assert all(None not in row and None not in row.values() for row in found)
+
+
+def test_headings_are_fields_of_the_registry() -> None:
+    stream = io.StringIO()
+    CsvSink(stream, "vda").close()
+    (header,) = csv.reader(io.StringIO(stream.getvalue()))
+    assert header[:5] == ["t", "wall_ms", "step", "seconds", "flags"]
+    assert len(set(header)) == len(header)
+    for name in ("fio.read.iops", "fio.write.bw", "fio.total.clat.p99.9", "kernel.disks.vda.r/s",
+                 "kernel.disks.vda.aqu-sz", "kernel.disks.vda.util"):  # fmt: skip
+        assert name in header
+    for name in header:
+        head, _, tail = name.partition("kernel.disks.vda.")
+        path = ("kernel", "disks", "vda", tail) if tail else None
+        assert head in ("flags",) or find(path or ("t",)) is not None
+
+
+def test_the_values_are_those_of_the_json_lines() -> None:
+    first, second = rows("3.42-a-randread-grp")[:2]
+    assert first["kernel.disks.vda.r/s"] == ""
+    assert float(second["kernel.disks.vda.r_await"]) == 0.5
+    assert float(second["fio.read.iops"]) == pytest.approx(75500, rel=0.05)
+    assert second["fio.read.clat.p99"].isdigit()
+    assert second["fio.write.iops"] == ""
+    assert second["fio.read.lat.p99"] == ""
+
+
+def test_flags_are_one_column() -> None:
+    assert [row["flags"] for row in rows("3.42-a-randread-grp")] == [
+        "",
+        "",
+        "",
+        "",
+        "FINAL PARTIAL",
+    ]
+
+
+def test_without_a_device_there_are_no_columns_for_it() -> None:
+    assert not [name for name in rows("3.42-a-randread-grp", None)[0] if "kernel" in name]
+
+
+def test_a_device_that_is_not_there_is_missing() -> None:
+    assert {row["kernel.disks.sdz.util"] for row in rows("3.42-a-randread-grp", "sdz")} == {""}
+
+
+def test_only_frames_are_written() -> None:
+    stream = io.StringIO()
+    CsvSink(stream, None).handle(Mark(0, "x"))
+    assert stream.getvalue() == ""
+
+
+def test_a_closed_pipe_is_passed_on() -> None:
+    sink = CsvSink(Closed(), None)
+    with pytest.raises(BrokenPipeError):
+        for event in session("3.42-a-randread-grp"):
+            sink.handle(event)

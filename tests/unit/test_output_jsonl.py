@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import io
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from fio_recordings import NAMES, statuses
+from hypothesis import given
+from hypothesis import strategies as st
+from session_frames import session, whole_frames
+
+from iopstui import __version__
+from iopstui.model.histogram import merge
+from iopstui.model.target import Target
+from iopstui.output.jsonl import JsonlSink, clean, dumps, event_object, frame_object
+from iopstui.session.events import Ended, Event, Mark, Notice, Progress
+
+TARGET = Target("file", "/data/a file", "sda1", ("sda1", "sda"), "", "ext4", "/data")
+
+
+def written(events: list[Event], target: Target | None = None) -> list[dict[str, Any]]:
+    stream = io.StringIO()
+    sink = JsonlSink(stream, "host-1", target)
+    for event in events:
+        sink.handle(event)
+    sink.close()
+    return [json.loads(line, parse_constant=pytest.fail) for line in stream.getvalue().splitlines()]
+
+
+def test_the_first_line_says_whose_numbers_follow() -> None:
+    assert written([], TARGET) == [
+        {
+            "event": "session",
+            "schema": 1,
+            "iopstui": __version__,
+            "host": "host-1",
+            "target": "/data/a file",
+            "device": "sda1",
+            "devices": ["sda1", "sda"],
+        }
+    ]
+
+
+def test_every_line_carries_event_and_host() -> None:
+    rows = written(session("3.42-a-randread-grp"), TARGET)
+    assert {row["host"] for row in rows} == {"host-1"}
+    assert [row["event"] for row in rows] == [
+        "session", "step_started", *["frame"] * 5, "step_finished", "ended",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_frames_of_every_recording_are_ascii_lines_without_nan(name: str) -> None:
+    for row in map(frame_object, whole_frames(name)):
+        line = dumps(row)
+        assert line.isascii() and line.isprintable()
+        assert json.loads(line, parse_constant=pytest.fail) == row
+
+
+def test_keys_are_always_the_same() -> None:
+    shapes = {
+        (tuple(row), tuple(row["fio"]), tuple(row["fio"]["total"]), tuple(row["kernel"]))
+        for name in NAMES
+        for row in map(frame_object, whole_frames(name))
+        if row["fio"]
+    }
+    assert len(shapes) == 1
+
+
+def test_what_is_missing_is_null_not_zero() -> None:
+    frame = frame_object(whole_frames("3.42-b-randrw-gtod")[1])
+    read = frame["fio"]["read"]
+    assert read["iops"] > 0
+    assert set(read["clat"].values()) == {None}
+    assert frame["fio"]["trim"] is None
+    assert frame["kernel"]["disks"]["dm-0"]["f/s"] is None
+    first = frame_object(whole_frames("3.42-b-randrw-gtod")[0])
+    assert first["kernel"] == {"disks": {}, "cpus": {}, "irqs": {}}
+    assert first["seconds"] is None
+
+
+def test_a_frame_without_fio() -> None:
+    frame = replace(whole_frames("3.42-a-randread-grp")[1], fio=None)
+    assert frame_object(frame)["fio"] is None
+
+
+def test_disk_figures_in_iostat_units() -> None:
+    disk = frame_object(whole_frames("3.42-a-randread-grp")[1])["kernel"]["disks"]["vda"]
+    seconds = frame_object(whole_frames("3.42-a-randread-grp")[1])["seconds"]
+    assert disk["r/s"] == pytest.approx(1000 / seconds)
+    assert disk["rMB/s"] == pytest.approx(8000 * 512 / 2**20 / seconds, rel=1e-5)
+    assert disk["rareq-sz"] == 4.0
+    assert disk["r_await"] == 0.5
+    assert disk["w_await"] == 2.0
+    assert disk["dareq-sz"] == 1024.0
+    assert disk["in-flight"] == 7
+    assert (disk["reads"], disk["writes"], disk["discards"]) == (1000, 50, 1)
+
+
+def test_ios_of_all_frames_sum_to_fio_count() -> None:
+    for name in ("3.42-a-randread-grp", "3.1-p-mixed", "3.42-c-numjobs4-nogroup"):
+        rows = [row for row in written(session(name)) if row["event"] == "frame"]
+        final = statuses(name)[-1]
+        stated = sum(d.completed or 0 for job in final.jobs for d in job.directions.values())
+        assert sum(row["fio"]["total"]["ios"] for row in rows) == stated
+        assert sum(row["fio"]["total"]["iops"] * row["fio"]["seconds"] for row in rows) == (
+            pytest.approx(stated, rel=1e-6)
+        )
+
+
+def test_histograms_of_all_lines_add_to_fio_own() -> None:
+    rows = [row for row in written(session("3.42-a-randread-grp")) if row["event"] == "frame"]
+    parts = [{int(k): n for k, n in row["fio"]["read"]["bins"].items()} for row in rows]
+    assert merge(parts) == statuses("3.42-a-randread-grp")[-1].jobs[0].directions["read"].bins
+
+
+def test_a_histogram_of_total_latencies_is_shown_as_such() -> None:
+    read = frame_object(whole_frames("3.42-p-latonly")[0])["fio"]["read"]
+    assert read["bins_of"] == "lat"
+    assert read["lat"]["p99"] and read["lat"]["max"]
+    assert read["clat"]["p99"] is None
+    assert read["clat"]["mean"]
+
+
+def test_other_events() -> None:
+    assert event_object(Mark(1.5, "rq_affinity 1 -> 2")) == {
+        "event": "mark", "t": 1.5, "text": "rq_affinity 1 -> 2",
+    }  # fmt: skip
+    assert event_object(Notice(0, "warning", "x"))["level"] == "warning"
+    assert event_object(Progress(0, 1, "layout", 5, None))["total"] is None
+    assert event_object(Ended(2.0, 130)) == {"event": "ended", "t": 2.0, "exit_code": 130}
+    finished = event_object(session("3.42-a-randread-grp")[-2])
+    assert finished["summary"]["rows"][0]["directions"]["read"]["iops"] == 74794.102949
+
+
+def test_nothing_reaches_a_terminal_raw() -> None:
+    line = dumps(event_object(Mark(0, "\x1b[2J\x7f\x9b\ud800\u202e[red]\n")))
+    assert line.isascii() and line.isprintable()
+    assert json.loads(line)["text"] == "\x1b[2J\x7f\x9b\ud800\u202e[red]\n"
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: (
+        st.lists(inner)
+        | st.tuples(inner)
+        | st.dictionaries(st.text() | st.integers(), inner)
+        | st.frozensets(st.text())
+    ),
+    max_leaves=10,
+)
+
+
+@given(values)
+def test_anything_becomes_json(value: Any) -> None:
+    json.loads(dumps({"x": value}), parse_constant=pytest.fail)
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False, min_value=-1e12, max_value=1e12))
+def test_numbers_keep_six_decimals(value: float) -> None:
+    assert math.isclose(clean(value), value, abs_tol=5.1e-7, rel_tol=1e-15)
+
+
+class Closed(io.StringIO):
+    """A pipe whose reader has gone."""
+
+    def flush(self) -> None:
+        raise BrokenPipeError(32, "Broken pipe")
+
+
+def test_a_closed_pipe_is_passed_on() -> None:
+    with pytest.raises(BrokenPipeError):
+        JsonlSink(Closed(), "h").handle(Mark(0, "x"))
+
+
+def test_each_line_is_there_at_once() -> None:
+    class Buffered(io.StringIO):
+        flushed = 0
+
+        def flush(self) -> None:
+            self.flushed = len(self.getvalue())
+
+    stream = Buffered()
+    sink = JsonlSink(stream, "h")
+    sink.handle(Mark(0, "x"))
+    assert stream.flushed == len(stream.getvalue()) > 0

@@ -1,0 +1,222 @@
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import replace
+
+import pytest
+from fio_recordings import NAMES, statuses
+from hypothesis import given
+from hypothesis import strategies as st
+from session_frames import session, whole_frames
+from test_output_jsonl import Closed
+
+from iopstui.model import frame as flags
+from iopstui.output.table import HEADER_EVERY, TableSink, flag_words, shown_directions
+from iopstui.session.events import (
+    Event,
+    FrameReady,
+    Mark,
+    Notice,
+    Progress,
+    StepFinished,
+    StepStarted,
+)
+
+
+def printed(events: list[Event], device: str | None = "vda") -> tuple[str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    sink = TableSink(out, err, device)
+    for event in events:
+        sink.handle(event)
+    sink.close()
+    return out.getvalue(), err.getvalue()
+
+
+def in_encoding(events: list[Event], encoding: str) -> str:
+    raw = io.BytesIO()
+    out = io.TextIOWrapper(raw, encoding=encoding)
+    sink = TableSink(out, out, "vda")
+    for event in events:
+        sink.handle(event)
+    sink.close()
+    return raw.getvalue().decode(encoding)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_recording_fits_80_columns(name: str) -> None:
+    out, _ = printed(session(name))
+    assert max(map(len, out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_recording_ends_with_exactly_fio_count(name: str) -> None:
+    out, _ = printed(session(name))
+    assert "exactly fio's count" in out.splitlines()[-1]
+
+
+def columns(line: str) -> list[str]:
+    """The cells of a row; a latency and its unit are one."""
+    return re.sub(r" (ns|µs|ms|s)\b", r"\1", line).split()
+
+
+def test_a_row_has_both_views_of_the_second() -> None:
+    lines = printed(session("3.42-a-randread-grp"))[0].splitlines()
+    assert lines[1].split() == ["time", "read", "write", "MiB/s", "p50", "p99", "p99.9", "r/s",
+                                "w/s", "aqu-sz", "util"]  # fmt: skip
+    assert "vda" in lines[0]
+    assert "clat" in lines[0]
+    first, second = columns(lines[2]), columns(lines[3])
+    assert first[7:] == ["–"] * 4
+    assert second[0] == "0:01"
+    assert second[1:3] == ["75.5k", "–"]
+    assert second[7:] == ["998", "49.9", "0.60", "89.8"]
+
+
+def test_columns_stand_below_their_headings() -> None:
+    lines = printed(session("3.42-k-verify"))[0].splitlines()
+    head = lines[1]
+    ends = [match.end() for match in re.finditer(r"\S+", head)]
+    for line in lines[2:5]:
+        for end in ends:
+            assert line[end - 1] != " " and line[end : end + 1] in ("", " ")
+
+
+def test_the_header_comes_again() -> None:
+    frame = whole_frames("3.42-a-randread-grp")[1]
+    events: list[Event] = [FrameReady(0, frame)] * (2 * HEADER_EVERY + 1)
+    assert printed(events)[0].count("aqu-sz") == 3
+
+
+def test_the_header_follows_the_directions() -> None:
+    heads = [
+        line.split()[1:3]
+        for line in printed(session("3.42-d-stonewall"))[0].splitlines()
+        if "aqu-sz" in line
+    ]
+    assert heads == [["read", "write"]]
+    trims = printed(session("3.42-p-trim"))[0].splitlines()[1].split()[1:3]
+    assert trims == ["write", "trim"]
+
+
+@pytest.mark.parametrize(
+    ("seen", "shown"),
+    [
+        ((), ("read", "write")),
+        (("read",), ("read", "write")),
+        (("write",), ("read", "write")),
+        (("trim",), ("trim", "")),
+        (("mixed",), ("mixed", "")),
+        (("read", "write", "mixed"), ("read", "write")),
+        (("read", "trim"), ("read", "trim")),
+        (("read", "write", "trim"), ("read", "other")),
+    ],
+)
+def test_which_directions_have_columns(seen: tuple[str, ...], shown: tuple[str, ...]) -> None:
+    assert shown_directions(seen) == shown
+
+
+def test_the_second_column_may_be_the_sum_of_the_others() -> None:
+    frame = whole_frames("3.42-p-trim")[1]
+    assert frame.fio is not None
+    parts = frame.fio.directions
+    three = {"read": parts["write"], **parts}
+    events: list[Event] = [FrameReady(0, replace(frame, fio=replace(frame.fio, directions=three)))]
+    row = printed(events)[0].splitlines()[2].split()
+    assert row[1:3] == ["20.0k", "40.0k"]
+
+
+@pytest.mark.parametrize(
+    ("present", "words"),
+    [
+        (set(), ""),
+        ({flags.FINAL}, ""),
+        ({flags.NO_LATENCY}, ""),
+        ({flags.PARTIAL, flags.FINAL}, "partial"),
+        ({flags.LATE}, "late"),
+        ({flags.RAMP, flags.PARTIAL}, "ramp+"),
+        ({flags.NO_FIO}, "no fio"),
+    ],
+)
+def test_flags_in_words(present: set[str], words: str) -> None:
+    assert flag_words(frozenset(present)) == words
+
+
+@given(st.sets(st.sampled_from([flags.RAMP, flags.PARTIAL, flags.LATE, flags.RESET, flags.NO_FIO])))
+def test_flags_fit_their_column(present: set[str]) -> None:
+    assert len(flag_words(frozenset(present))) <= 7
+
+
+def test_words_go_to_the_other_stream() -> None:
+    out, err = printed(
+        [
+            StepStarted(
+                0, 1, "j", "randread 4k  QD 32 × 2 jobs", ("fio",), True, "run", "fio-3.42"
+            ),
+            Mark(3, "rq_affinity 1 -> 2"),
+            Notice(4, "warning", "something"),
+            Notice(5, "info", "by the way"),
+            StepFinished(6, 1, 1, "It failed.", False, {}, ("fio: pid=1, err=5",)),
+        ]
+    )
+    assert out == ""
+    assert err.splitlines() == [
+        "[0:00] start: randread 4k QD 32 × 2 jobs (fio-3.42)",
+        "[0:03] mark: rq_affinity 1 -> 2",
+        "[0:04] warning: something",
+        "[0:05] by the way",
+        "[0:06] fio says: fio: pid=1, err=5",
+    ]
+
+
+def test_progress_is_told_in_tenths() -> None:
+    events: list[Event] = [
+        Progress(0, 1, "laying out", done << 20, 1000 << 20) for done in range(1001)
+    ]
+    _, err = printed(events)
+    assert len(err.splitlines()) == 11
+    _, err = printed([Progress(0, 1, "laying out", 5 << 20, None)] * 3)
+    assert err.splitlines() == ["[0:00] laying out: 5 MiB"]
+
+
+def test_why_columns_stay_empty_is_said_once_a_run() -> None:
+    _, err = printed(session("3.42-b-randrw-gtod") * 2)
+    assert err.count("no latencies") == 2
+
+
+def test_a_frame_without_fio_or_device() -> None:
+    frame = whole_frames("3.42-a-randread-grp")[1]
+    bare = replace(frame, fio=None, disks={}, flags=frozenset({flags.NO_FIO}))
+    out, _ = printed([FrameReady(0, bare)], None)
+    assert out.splitlines()[2].split() == ["0:01", *["–"] * 10, "no", "fio"]
+    assert "no device" in out.splitlines()[0]
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+@pytest.mark.parametrize("name", ["3.42-d-stonewall", "3.42-b-randrw-gtod"])
+def test_any_locale_can_print_it(name: str, encoding: str) -> None:
+    text = in_encoding(session(name, "a × b – ä"), encoding)
+    assert "aqu-sz" in text
+    assert ("µs" in text) == (encoding != "ascii" and name == "3.42-d-stonewall")
+
+
+def test_nothing_a_terminal_obeys_comes_from_names() -> None:
+    evil = "\x1b[2Jx\x9b\r\n\u202e"
+    status = statuses("3.42-a-randread-grp")[-1]
+    events = session("3.42-a-randread-grp", evil)
+    finished = events[-2]
+    assert isinstance(finished, StepFinished)
+    summary = {**finished.summary, "fio_version": evil}
+    summary["rows"] = [{**row, "name": evil, "error": 5} for row in finished.summary["rows"]]  # type: ignore[attr-defined]
+    events[-2] = replace(finished, summary=summary, fio_log=(evil,), error="x")
+    out, err = printed([*events[:3], Mark(0, evil), Notice(0, evil, evil), events[-2]], evil)
+    assert status.jobs
+    for line in (out + err).split("\n"):
+        assert line.isprintable(), line
+
+
+def test_a_closed_pipe_is_passed_on() -> None:
+    with pytest.raises(BrokenPipeError):
+        TableSink(Closed(), io.StringIO(), None).handle(
+            FrameReady(0, whole_frames("3.42-a-randread-grp")[0])
+        )

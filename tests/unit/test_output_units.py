@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iopstui.output import units
+
+positive = st.floats(0, 1e14)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "–"), (0, "0"), (0.0, "0"), (7, "7"), (3.4, "3.40"), (0.004, "0.00"), (12.34, "12.3"),
+     (7.0, "7.00"), (812.4, "812"), (999.4, "999"), (999.5, "1.00k"), (1234, "1.23k"),
+     (45_600, "45.6k"), (99_950, "100k"), (999_499, "999k"), (999_500, "1.00M"),
+     (1_020_000, "1.02M"), (2.5e9, "2.50G")],
+)  # fmt: skip
+def test_numbers(value: float | None, text: str) -> None:
+    assert units.number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "–"), (0, "0 ns"), (812, "812 ns"), (999.6, "1.00 µs"), (45_300, "45.3 µs"),
+     (1_290_000, "1.29 ms"), (999_499, "999 µs"), (999_500, "1.00 ms"), (2_100_000_000, "2.10 s"),
+     (17_112_760_320, "17.1 s"), (1e12, "1000 s")],
+)  # fmt: skip
+def test_latencies(value: float | None, text: str) -> None:
+    assert units.latency(value) == text
+
+
+def test_milliseconds_are_latencies() -> None:
+    assert units.milliseconds(0.45) == "450 µs"
+    assert units.milliseconds(None) == "–"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "–"), (0, "0 B"), (512, "512 B"), (4096, "4 KiB"), (1536, "1.5 KiB"),
+     (256 << 30, "256 GiB"), (100 << 20, "100 MiB"), (1000, "0.98 KiB"), (5 << 60, "5 EiB")],
+)  # fmt: skip
+def test_sizes(value: float | None, text: str) -> None:
+    assert units.size(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "–"), (0, "0.0"), (125_829, "0.12"), (48.1 * 2**20, "48.1"), (482.1 * 2**20, "482.1"),
+     (12_345 * 2**20, "12345"), (999.96 * 2**20, "1000"), (1, "0.00")],
+)  # fmt: skip
+def test_mib(value: float | None, text: str) -> None:
+    assert units.mib(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(None, "–"), (0, "0.0"), (0.42, "0.4"), (99.94, "99.9"), (99.96, "100")]
+)
+def test_percent(value: float | None, text: str) -> None:
+    assert units.percent(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0:00"), (0.998, "0:01"), (59.6, "1:00"), (61, "1:01"), (6000, "100:00")],
+)
+def test_clock(value: float, text: str) -> None:
+    assert units.clock(value) == text
+
+
+@given(positive)
+def test_no_column_jumps(value: float) -> None:
+    assert len(units.number(value)) <= units.NUMBER_WIDTH
+    assert len(units.latency(min(value, 9e13))) <= units.LATENCY_WIDTH
+    assert len(units.size(value)) <= units.SIZE_WIDTH
+    assert len(units.mib(min(value, 1e11))) <= units.MIB_WIDTH
+    assert len(units.percent(min(value, 100))) <= units.PERCENT_WIDTH
+
+
+@given(st.floats(1, 1e14))
+def test_numbers_say_the_value_within_half_a_digit(value: float) -> None:
+    text = units.number(value)
+    factor = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}.get(text[-1], 1.0)
+    said = float(text.rstrip("kMGT")) * factor
+    assert math.isclose(said, value, rel_tol=0.0051)
+
+
+@given(st.floats(1, 1e12))
+def test_latencies_say_the_value_within_half_a_digit(value: float) -> None:
+    number, unit = units.latency(value).split()
+    factor = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9}[unit]
+    assert math.isclose(float(number) * factor, value, rel_tol=0.0051, abs_tol=0.51)
+
+
+def test_cutting() -> None:
+    assert units.cut("abcdef", 6) == "abcdef"
+    assert units.cut("abcdefg", 6) == "abcde…"
+
+
+@given(st.text(), st.sampled_from(["utf-8", "ascii", "latin-1", "no-such-encoding", None]))
+def test_fitted_text_can_be_printed_and_keeps_its_width(text: str, encoding: str | None) -> None:
+    fitted = units.fit(text, encoding)
+    assert len(fitted) == len(text)
+    if encoding is not None:
+        fitted.encode("ascii" if encoding == "no-such-encoding" else encoding)
+
+
+def test_fitting_has_words_for_our_own_signs() -> None:
+    assert units.fit("45.3 µs – 2 × 4… ä", "ascii") == "45.3 us - 2 x 4~ ?"
+    assert units.fit("45.3 µs –", "utf-8") == "45.3 µs –"
