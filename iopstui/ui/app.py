@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
+from textual.scrollbar import ScrollBar, ScrollBarRender
 
 from iopstui.errors import EXIT_JOB_FAILED, EXIT_OK, IopstuiError
 from iopstui.model.device import BlockDevice
@@ -23,7 +24,7 @@ from iopstui.ui.layout import TABS
 from iopstui.ui.messages import Controller, Discover, EventsWaiting, MakeController, ShippedJob
 from iopstui.ui.screens.dashboard import Dashboard
 from iopstui.ui.state import LiveState
-from iopstui.ui.style import Charset, charset_for
+from iopstui.ui.style import UTF8, Charset, charset_for
 from iopstui.ui.widgets.bars import KeyHint
 
 KNOB_WAITS_S = 0.6
@@ -31,6 +32,13 @@ DEFAULT_JOB = "mixed-4k"
 
 # Live screens stand still; Textual reads this when it is imported elsewhere too.
 os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
+
+
+class PlainScrollBar(ScrollBarRender):
+    """A scroll bar of blanks, for terminals without eighths of a block."""
+
+    VERTICAL_BARS: ClassVar[list[str]] = [" "] * 8
+    HORIZONTAL_BARS: ClassVar[list[str]] = [" "] * 8
 
 
 class IopstuiApp(App[int]):
@@ -109,6 +117,8 @@ class IopstuiApp(App[int]):
     def on_mount(self) -> None:
         """Opens the dashboard, or the picker where nothing was chosen yet."""
         self.theme = "ansi-dark"
+        if self.charset is not UTF8:
+            ScrollBar.renderer = PlainScrollBar
         self._catch_signals()
         if self._pick:
             self._open_picker()
@@ -218,12 +228,16 @@ class IopstuiApp(App[int]):
             self.dashboard.paint()
 
     def _measure_self(self, told: float | None) -> None:
+        if self.dashboard is None:
+            return
+        if told is not None:
+            self.dashboard.own_cpu = told
+            return
         now, used = time.monotonic(), time.process_time()
         then, before = self._own
-        if self.dashboard is None or now - then < 0.9:
-            return
-        self._own = (now, used)
-        self.dashboard.own_cpu = told if told is not None else 100 * (used - before) / (now - then)
+        if now - then >= 0.9:
+            self._own = (now, used)
+            self.dashboard.own_cpu = 100 * (used - before) / (now - then)
 
     # -- keys
 

@@ -25,6 +25,7 @@ SERIES = (FIO_IOPS, DEVICE_IOPS, *LATENCIES)
 LOG_LENGTH = 200
 ERROR_STAYS_S = 60.0
 INFO_STAYS_S = 20.0
+MARKS_APART_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +136,13 @@ class LiveState:
         new_run = self.step is None or self.step.step != event.step
         self.step, self.finished, self.progress = event, None, None
         self.fio = None
-        if event.phase == "run":
-            self.history.mark(event.t, event.job)
+        # a knob that was turned has left its own mark, and that says more
+        if event.phase == "run" and not any(self.history.marks(event.t - MARKS_APART_S, event.t)):
+            self.history.mark(event.t, printable(event.job))
         if new_run:
             self.notice = None
+        words = f"run {event.step}, {event.phase}: {event.job}, {event.title}, {event.fio_version}"
+        self.log.append(LogEntry(event.t, "info", printable(words)))
 
     def _ended(self, event: Ended) -> None:
         self.ended = True

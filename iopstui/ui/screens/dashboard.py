@@ -20,7 +20,8 @@ from iopstui.ui.widgets import bars, cpu_panel, fio_panel, kernel_panel
 from iopstui.ui.widgets.chart import Chart, ChartSpec, Curve, TimeWindow
 from iopstui.ui.widgets.lines import Lines
 
-ZOOMS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0)
+ZOOMS = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0)
+"""Seconds per column of the charts."""
 
 
 def _specs(charset: Charset) -> tuple[ChartSpec, ChartSpec]:
@@ -67,7 +68,7 @@ class Dashboard(Screen[None]):
         self.own_cpu: float | None = None
         self.next_job = ""
         self.hints: Sequence[bars.KeyHint] = ()
-        self.window = TimeWindow()
+        self.window = TimeWindow(0.0, ZOOMS[0] / charset.dots)
         self._zoom = 0
         self._cpus_placed = -1
         self._plan: layout.Plan | None = None
@@ -141,12 +142,12 @@ class Dashboard(Screen[None]):
         """Changes the charts' stretch of time; what it is now, in words."""
         self._zoom = min(len(ZOOMS) - 1, max(0, self._zoom + (1 if out else -1)))
         dots = max((chart.dots for chart in self.charts), default=1) or 1
-        self.window.dot_s = ZOOMS[self._zoom]
+        self.window.dot_s = ZOOMS[self._zoom] / self.charset.dots
         length = dots * self.window.dot_s
         step = 2 * self.window.dot_s
         self.window.start = max(0.0, step * ((self.state.t - 0.75 * length) // step + 1))
         self.paint(even_if_frozen=True)
-        return f"the charts show {f.clock(length)}, {f.three(self.window.dot_s)} s per dot"
+        return f"the charts show {f.clock(length)}, {ZOOMS[self._zoom]:g} s per column"
 
     def paint(self, even_if_frozen: bool = False) -> None:
         """Shows the newest state. While frozen only header and message live."""

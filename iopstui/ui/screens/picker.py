@@ -41,7 +41,7 @@ class Picker(Screen["str | None"]):
         """A table, and words around it."""
         text = self._charset.text
         yield Static(Text(f" {text(HEAD)}", style="bold"), id="picker-head")
-        words = f" error: {printable(self._reason)}" if self._reason else f" {HELP}"
+        words = f"error: {printable(self._reason)}" if self._reason else HELP
         style = "bold red" if self._reason else "dim"
         yield Static(Text(text(words), style=style), id="picker-words")
         table: DataTable[Text] = DataTable(cursor_type="row", zebra_stripes=False)
@@ -51,9 +51,9 @@ class Picker(Screen["str | None"]):
     def on_mount(self) -> None:
         """Fills the table beside the first paint: discovery may take a moment."""
         table = self._table()
-        for title in ("device", "size", "kind", "model", "scheduler", "in use"):
+        for title in ("device", "size", "kind", "in use", "model", "scheduler"):
             table.add_column(title, key=title)
-        self._add("scratch file", ("", "", "in the current directory, removed at the end", "", ""),
+        self._add("scratch file", ("", "file", "made in this directory, removed after", "", ""),
                   SCRATCH)  # fmt: skip
         table.focus()
         self.action_rescan()
@@ -71,7 +71,7 @@ class Picker(Screen["str | None"]):
         self.app.call_from_thread(self._fill, devices)
 
     def _say(self, words: str) -> None:
-        text = Text(self._charset.text(f" {printable(words)}"), style="bold red")
+        text = Text(self._charset.text(printable(words)), style="bold red")
         self.query_one("#picker-words", Static).update(text)
 
     def _table(self) -> DataTable[Text]:
@@ -112,7 +112,7 @@ class Picker(Screen["str | None"]):
 
 
 def facts(device: BlockDevice) -> tuple[str, str, str, str, str]:
-    """Size, kind, model, scheduler and use of a device, in words."""
+    """Size, kind, use, model and scheduler of a device, in words."""
     kind = device.kind
     if device.disk:
         kind = f"partition of {device.disk}"
@@ -120,7 +120,7 @@ def facts(device: BlockDevice) -> tuple[str, str, str, str, str]:
         kind += f" on {', '.join(device.slaves)}"
     model = device.model or device.backing_file or ""
     scheduler = (device.queue.scheduler if device.queue else None) or ""
-    return (f.size(device.size), kind, model, scheduler, use(device))
+    return (f.size(device.size), kind, use(device), model, scheduler)
 
 
 def use(device: BlockDevice) -> str:

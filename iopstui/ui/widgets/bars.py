@@ -48,8 +48,7 @@ def device_line(
         return line.done()
     line.add(printable(device.name), BOLD)
     for fact in _facts(device):
-        if not line.try_add(("  " + fact, None)):
-            break
+        line.try_add(("  " + fact, None))
     return line.done()
 
 

@@ -50,7 +50,7 @@ class TimeWindow:
     """The stretch of time that a chart shows. It stands still until it is full."""
 
     start: float = 0.0
-    dot_s: float = 0.5
+    dot_s: float = 1.0
 
     def follow(self, t: float, dots: int) -> bool:
         """Moves on by a quarter if ``t`` is beyond the end. True if it moved."""
@@ -173,7 +173,8 @@ class Chart:
 
     def _title(self, values: Sequence[str], note: Sequence[Piece]) -> Row:
         pieces: list[Piece] = [(self.spec.title, Style(bold=True))]
-        for curve, value in zip(self.spec.curves, values, strict=True):
+        # what is drawn last, over the others, is named first
+        for curve, value in reversed([*zip(self.spec.curves, values, strict=True)]):
             pieces += [
                 (f"  {curve.label} ", DIM), (curve.sample, curve.style), (f" {value:<6}", None)
             ]  # fmt: skip
