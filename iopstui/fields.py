@@ -61,6 +61,12 @@ def _frame_fields() -> Iterator[Field]:
         ("fio_age_s", "fio age", "s", "since fio's last status arrived; grows while fio stalls"),
         ("skew_ms", "skew", "ms", "kernel's reading minus fio's time stamp"),
         ("own_cpu", "own", "% of a CPU", "used by iopstui itself"),
+        (
+            "throttled",
+            "throttled",
+            "%",
+            "of the time, a cgroup's CPU limit stopped iopstui and fio",
+        ),
     ):
         yield Field((name,), title, unit, FRAME, meaning)
     yield Field(
@@ -194,11 +200,22 @@ def _cpu_fields() -> Iterator[Field]:
     )  # fmt: skip
 
 
+def _job_fields() -> Iterator[Field]:
+    for name, unit, meaning in (
+        ("index", "", "number of the job, in the order fio started them"),
+        ("cpu", "", "CPU it ran on last"),
+        ("pinned", "", "true if it may run on that CPU alone"),
+        ("busy", "% of a CPU", "user and system time; null in its first interval"),
+    ):
+        yield Field(("jobs", ANY, name), f"job {name}", unit, "/proc/PID/stat", meaning)
+
+
 FIELDS: tuple[Field, ...] = (
     *_frame_fields(),
     *_fio_fields(),
     *_disk_fields(),
     *_cpu_fields(),
+    *_job_fields(),
 )
 BY_ID = {field.id: field for field in FIELDS}
 

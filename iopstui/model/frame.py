@@ -56,7 +56,8 @@ class Frame:
     ``t`` is seconds since the first raw sample (monotonic). ``seconds`` is the kernel
     interval. ``fio`` is ``None`` when no document arrived; ``fio_age_s`` says how old fio's
     last one is then. ``skew_ms`` is kernel sampling time minus fio's timestamp. ``flags`` are
-    the quality flags of this module.
+    the quality flags of this module. ``jobs`` are fio's jobs with the CPUs they are on;
+    ``throttled`` percent of the interval in which a cgroup's CPU limit stopped us.
     """
 
     seq: int
@@ -73,6 +74,7 @@ class Frame:
     irqs: Mapping[int, Mapping[int, float]] = field(default_factory=dict)
     own_cpu: float | None = None
     jobs: tuple[JobFrame, ...] = ()
+    throttled: float | None = None
 
 
 class FrameBuilder:
@@ -87,6 +89,7 @@ class FrameBuilder:
         self._step = 0
         self._last_t = 0.0
         self._jobs: dict[int, tuple[int, float]] = {}
+        self._own: tuple[int, float] | None = None
 
     def feed(self, raw: RawSample) -> Frame:
         """The frame that this sample ends."""
@@ -115,8 +118,20 @@ class FrameBuilder:
             disks=disks,
             cpus=cpus,
             irqs=irqs,
+            own_cpu=self._own_cpu(raw),
             jobs=self._job_frames(raw),
+            throttled=_throttled(raw.kernel, previous, seconds),
         )
+
+    def _own_cpu(self, raw: RawSample) -> float | None:
+        before, self._own = self._own, None
+        if raw.own_busy_s is None:
+            return None
+        self._own = (raw.arrived_ns, raw.own_busy_s)
+        if before is None:
+            return None
+        seconds = (raw.arrived_ns - before[0]) / 1e9
+        return rates.ratio(100 * max(0.0, raw.own_busy_s - before[1]), max(seconds, 0.0))
 
     def _job_frames(self, raw: RawSample) -> tuple[JobFrame, ...]:
         before, self._jobs = self._jobs, {j.pid: (raw.arrived_ns, j.busy_s) for j in raw.jobs}
@@ -164,6 +179,15 @@ class FrameBuilder:
         if not raw.step or self._fio_arrived_ns is None:
             return None
         return (raw.arrived_ns - self._fio_arrived_ns) / 1e9
+
+
+def _throttled(
+    current: KernelSample | None, previous: KernelSample | None, seconds: float | None
+) -> float | None:
+    if current is None or previous is None or not seconds:
+        return None
+    grown = rates.delta(current.throttled_us, previous.throttled_us)
+    return rates.ratio(grown, seconds * 1e4)
 
 
 def _skew(raw: RawSample) -> float | None:

@@ -71,7 +71,8 @@ class KernelSample:
     ``ipi`` is the CAL line of /proc/interrupts (function-call interrupts) as read at ``ipi_ns``
     (CLOCK_MONOTONIC); both are ``None`` where the architecture has none, and in samples that
     left that file out because it is large (wide machines). A disk that has no diskstats row is
-    absent from ``disks``.
+    absent from ``disks``. ``throttled_us`` is how long a cgroup's CPU limit has stopped this
+    process's group so far (``None``: no such limit can be seen).
     """
 
     monotonic_ns: int
@@ -83,6 +84,7 @@ class KernelSample:
     irqs: Mapping[int, Mapping[int, int]]
     ipi: Mapping[int, int] | None
     ipi_ns: int | None = None
+    throttled_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +181,7 @@ class RawSample:
     ``arrived_ns`` is CLOCK_MONOTONIC when the tick was noticed. ``kernel`` is ``None`` when
     several documents were found at once (a stopped iopstui): only the last gets a reading.
     ``final`` marks fio's last document. ``step`` numbers the fio runs of a session: counters
-    are never subtracted across two of them; 0 = no run.
+    are never subtracted across two of them; 0 = no run. ``own_busy_s`` is iopstui's own CPU time.
     """
 
     seq: int
@@ -191,3 +193,4 @@ class RawSample:
     step: int
     interval_s: float = 1.0
     jobs: tuple[JobThread, ...] = ()
+    own_busy_s: float | None = None

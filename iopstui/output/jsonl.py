@@ -101,12 +101,14 @@ def frame_object(frame: Frame) -> Object:
         "fio_age_s": frame.fio_age_s,
         "skew_ms": frame.skew_ms,
         "own_cpu": frame.own_cpu,
+        "throttled": frame.throttled,
         "fio": _fio(frame.fio) if frame.fio else None,
         "kernel": {
             "disks": {name: _disk(disk) for name, disk in frame.disks.items()},
             "cpus": {cpu: _cpu(load) for cpu, load in frame.cpus.items()},
             "irqs": frame.irqs,
         },
+        "jobs": list(frame.jobs),
     }
     cleaned: Object = clean(row)
     return cleaned

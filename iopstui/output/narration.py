@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TextIO
 
 from iopstui.output.units import clock, fit, size
-from iopstui.session.events import Event, Mark, Notice, Progress, StepFinished, StepStarted
+from iopstui.session.events import Event, Found, Mark, Notice, Progress, StepFinished, StepStarted
 from iopstui.text import printable
 
 LOG_LINES = 10
@@ -41,6 +41,10 @@ class Narrator:
             yield f"mark: {event.text}"
         elif isinstance(event, Notice):
             yield event.text if event.level == "info" else f"{event.level}: {event.text}"
+        elif isinstance(event, Found):
+            yield f"finding: {event.finding.text}" + (
+                f" → {event.finding.advice}" if event.finding.advice else ""
+            )
         elif isinstance(event, StepFinished):
             yield from _finished(event)
 

@@ -15,3 +15,7 @@ class Clock:
     def wall_ms(self) -> float:
         """Milliseconds since the epoch."""
         return time.time() * 1000
+
+    def own_busy_s(self) -> float:
+        """User and system time of this process so far, all threads (CLOCK_PROCESS_CPUTIME_ID)."""
+        return time.process_time()

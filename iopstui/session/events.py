@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from iopstui.model.diagnosis import Finding
 from iopstui.model.frame import Frame
 
 
@@ -77,6 +78,14 @@ class TunableChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class Found:
+    """What the evidence shows (model/diagnosis.py)."""
+
+    t: float
+    finding: Finding
+
+
+@dataclass(frozen=True, slots=True)
 class StepFinished:
     """A fio run ended. ``summary`` holds fio's own final figures (output/summary.py makes a
     table of it); ``error`` says in one sentence why it failed, or is empty, and ``hint`` what
@@ -101,4 +110,14 @@ class Ended:
     exit_code: int
 
 
-Event = StepStarted | Progress | FrameReady | Mark | Notice | TunableChanged | StepFinished | Ended
+Event = (
+    StepStarted
+    | Progress
+    | FrameReady
+    | Mark
+    | Notice
+    | TunableChanged
+    | Found
+    | StepFinished
+    | Ended
+)

@@ -31,6 +31,7 @@ from iopstui.model.summary import fio_summary
 from iopstui.model.target import Target
 from iopstui.session import events
 from iopstui.session.clock import Clock
+from iopstui.session.findings import Findings
 from iopstui.session.fio_run import (
     HOLD_S,
     LAYOUT,
@@ -115,6 +116,7 @@ class LiveSession:
         self._closing = False
         self._sink: Sink = lambda event: None
         self._builder = FrameBuilder()
+        self._findings = Findings()
         self._seq = 0
         self._step = 0
         self._origin_ns = self._clock.monotonic_ns()
@@ -325,6 +327,8 @@ class LiveSession:
             self._run = None
             self._not_started(error)
             return
+        if run.phase == RUN:
+            self._findings.begin(run.prepared.name, run.prepared.text)
         if run.phase == RUN and run.prepared.binding is not None:
             self._tell_binding(run.prepared.binding)
         self._emit(
@@ -497,11 +501,15 @@ class LiveSession:
             step=self._step if fio is not None or measuring else 0,
             interval_s=self.interval_s,
             jobs=reading.jobs,
+            own_busy_s=self._clock.own_busy_s(),
         )
         self._seq += 1
         frame = self._builder.feed(raw)
         if self._idle_frames or fio is not None or (measuring and frame.fio_age_s is not None):
             self._emit(events.FrameReady(frame.t, frame))
+        device = self.devices.get(self.target.device or "")
+        for finding in self._findings.feed(frame, device):
+            self._emit(events.Found(frame.t, finding))
 
 
 def _device(devices: Mapping[str, BlockDevice], name: str) -> BlockDevice:

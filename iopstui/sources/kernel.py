@@ -6,14 +6,16 @@ hide any of it) is left out of the sample and named in ``KernelSampler.unavailab
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from iopstui.model.samples import CpuTimes, DiskCounters, KernelSample
 from iopstui.sources import procfs
+from iopstui.sources.cgroup import cpu_stat_files, parse_throttled_us
 from iopstui.sources.roots import Roots
 
 CHUNK = 64 << 10
@@ -45,6 +47,14 @@ class Reread:
             self._fd = -1
 
 
+def _opened(paths: Iterable[Path]) -> list[Reread]:
+    files = []
+    for path in paths:
+        with contextlib.suppress(OSError):
+            files.append(Reread(path))
+    return files
+
+
 class KernelSampler:
     """Takes ``KernelSample``s of some disks, their interrupts, and all CPUs.
 
@@ -69,6 +79,7 @@ class KernelSampler:
         self._possible: list[int] = []
         self._stride = 1
         self._countdown = 0
+        self._cpu_stats = _opened(cpu_stat_files(roots))
         self.retarget(disks, irqs)
 
     def retarget(self, disks: Sequence[str], irqs: Sequence[int]) -> None:
@@ -123,13 +134,23 @@ class KernelSampler:
             irqs={**irqs, **table},
             ipi=ipi,
             ipi_ns=ipi_ns,
+            throttled_us=self._throttled(),
         )
 
     def close(self) -> None:
         """Close all files; no sample can be taken afterwards."""
-        for file in (*self._files.values(), *self._irqs.values()):
+        for file in (*self._files.values(), *self._irqs.values(), *self._cpu_stats):
             file.close()
-        self._files, self._irqs = {}, {}
+        self._files, self._irqs, self._cpu_stats = {}, {}, []
+
+    def _throttled(self) -> int | None:
+        """The most that any cgroup of ours was throttled: a limit above stops us as well."""
+        most = None
+        for file in self._cpu_stats:
+            with contextlib.suppress(OSError):
+                one = parse_throttled_us(file.read())
+                most = one if most is None else max(most, one or 0)
+        return most
 
     def _open(self, name: str) -> None:
         try:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fio_recordings import samples, statuses
 
 from iopstui.model.frame import Frame, FrameBuilder
-from iopstui.model.samples import CpuTimes, DiskCounters, KernelSample
+from iopstui.model.samples import CpuTimes, DiskCounters, JobThread, KernelSample
 from iopstui.model.summary import fio_summary
 from iopstui.session.events import Ended, Event, FrameReady, StepFinished, StepStarted
 
@@ -30,13 +30,21 @@ def kernel(n: int, at_ns: int, wall_ms: float) -> KernelSample:
         irqs={36: {0: n, 1: 2 * n}},
         ipi={0: n, 1: n},
         ipi_ns=at_ns,
+        throttled_us=10 * n,
     )
 
 
 def whole_frames(name: str) -> list[Frame]:
     builder = FrameBuilder()
     return [
-        builder.feed(replace(sample, kernel=kernel(number, sample.arrived_ns, sample.wall_ms + 2)))
+        builder.feed(
+            replace(
+                sample,
+                kernel=kernel(number, sample.arrived_ns, sample.wall_ms + 2),
+                jobs=(JobThread(0, 100, 1, (1,), 0.4 * number),),
+                own_busy_s=0.01 * number,
+            )
+        )
         for number, sample in enumerate(samples(statuses(name)))
     ]
 
