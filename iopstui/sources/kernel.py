@@ -20,6 +20,7 @@ from iopstui.sources.roots import Roots
 
 CHUNK = 64 << 10
 CHEAP_NS = 2_000_000
+BUDGET_NS = 1_000_000
 LONGEST_STRIDE = 30
 
 Parsed = TypeVar("Parsed")
@@ -194,7 +195,8 @@ class KernelSampler:
     def _interrupts(
         self,
     ) -> tuple[Mapping[int, Mapping[int, int]], Mapping[int, int] | None, int | None]:
-        """/proc/interrupts, in so many of the samples that it costs about ``CHEAP_NS`` each.
+        """/proc/interrupts: in every sample where it is cheap, else in every Nth, so that it
+        costs about ``BUDGET_NS`` a sample on average.
 
         If it is the only source of the device's interrupts, it is read in every sample.
         """
@@ -204,7 +206,8 @@ class KernelSampler:
         start = self._clock()
         found = self._read("interrupts", self._parse_table)
         end = self._clock()
-        self._stride = min(LONGEST_STRIDE, 1 + (end - start) // CHEAP_NS)
+        cost = end - start
+        self._stride = 1 if cost <= CHEAP_NS else min(LONGEST_STRIDE, -(-cost // BUDGET_NS))
         self._countdown = self._stride - 1
         if found is None:
             return {}, None, None

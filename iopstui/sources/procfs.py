@@ -159,8 +159,13 @@ def _summed(lines: list[dict[int, int]]) -> dict[int, int]:
 
 
 def _integers(words: list[bytes]) -> list[int] | None:
-    # int() alone would accept "1_0", signs and blanks
-    return [int(word) for word in words] if all(map(bytes.isdigit, words)) else None
+    # int() alone would accept "1_0", signs and blanks; one look at all of them is cheaper
+    if not b"".join(words).isdigit():
+        return None
+    try:
+        return list(map(int, words))
+    except ValueError:
+        return None
 
 
 def _bytes(name: str) -> bytes:

@@ -92,7 +92,7 @@ def test_interrupts_come_from_the_table_where_there_is_nothing_else(roots: Roots
 
 def test_a_costly_table_is_read_in_some_samples_only(roots: Roots) -> None:
     # four looks at the clock in a sample that reads it, three in one that does not
-    reads = (0, 0, 0, 9_000_000, 0)
+    reads = (0, 0, 0, 4_500_000, 0)
     sampler = KernelSampler(roots, ["vda"], [35], Clock(*reads, *(0, 0, 0) * 4, *reads))
     samples = [sampler.sample() for _ in range(6)]
     assert [sample.ipi is not None for sample in samples] == [True, *[False] * 4, True]
