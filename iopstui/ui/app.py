@@ -17,7 +17,7 @@ from textual.scrollbar import ScrollBar, ScrollBarRender
 
 from iopstui.errors import EXIT_JOB_FAILED, EXIT_OK, IopstuiError
 from iopstui.model.device import BlockDevice
-from iopstui.session.events import Event, FrameReady, StepFinished
+from iopstui.session.events import Event, FrameReady
 from iopstui.text import printable
 from iopstui.ui import knobs
 from iopstui.ui.layout import TABS
@@ -67,8 +67,6 @@ class IopstuiApp(App[int]):
         Binding("2", "tab(1)", "latency"),
         Binding("3", "tab(2)", "numbers"),
         Binding("4", "tab(3)", "CPUs"),
-        Binding("tab", "next_tab(1)", "next pane", priority=False),
-        Binding("shift+tab", "next_tab(-1)", "previous pane"),
         Binding("plus,equals_sign", "zoom(False)", "zoom in"),
         Binding("minus", "zoom(True)", "zoom out"),
         Binding("d", "choose_device", "device"),
@@ -481,6 +479,3 @@ def run_app(
     if code is not None:
         return code
     return app.return_code or EXIT_OK
-
-
-__all__ = ["IopstuiApp", "StepFinished", "run_app"]

@@ -106,8 +106,8 @@ def tick_step(top: float) -> float:
 
 
 def log_scale(values: Sequence[float], previous: Scale | None, may_shrink: bool) -> Scale:
-    """Between two nice values, at least a decade apart."""
-    positive = [value for value in values if value > 0]
+    """Between two nice values, at least a decade apart. What is below 1 (ns) has no place."""
+    positive = [value for value in values if value >= 1]
     if not positive:
         return previous or Scale(1e4, 1e7, log=True)
     low, high = nice_below(min(positive)), nice_above(max(positive) * 1.05)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from textual import events
 from textual.app import ComposeResult
+from textual.binding import Binding
 from textual.screen import Screen
 
 from iopstui.model.frame import NO_LATENCY
@@ -13,9 +14,9 @@ from iopstui.ui import charts, layout
 from iopstui.ui import format as f
 from iopstui.ui.layout import HIDDEN, TABS, Box
 from iopstui.ui.messages import Controller
-from iopstui.ui.rows import Line, Piece, Row, pad
+from iopstui.ui.rows import Piece, Row, pad, wrap
 from iopstui.ui.state import DEVICE_IOPS, FIO_IOPS, LiveState
-from iopstui.ui.style import BOLD, DEVICE, DIM, FIO, P50, P99, P999, WARNING, Charset
+from iopstui.ui.style import DEVICE, DIM, FIO, P50, P99, P999, WARNING, Charset
 from iopstui.ui.widgets import bars, cpu_panel, fio_panel, kernel_panel
 from iopstui.ui.widgets.chart import Chart, ChartSpec, Curve, TimeWindow
 from iopstui.ui.widgets.lines import Lines
@@ -57,6 +58,12 @@ def _specs(charset: Charset) -> tuple[ChartSpec, ChartSpec]:
 
 class Dashboard(Screen[None]):
     """Draws a ``LiveState``. It is painted when ``paint`` is called, and only what changed."""
+
+    # the screen's own, because a screen binds these keys to its focus
+    BINDINGS = [  # noqa: RUF012 (Textual's own form)
+        Binding("tab", "app.next_tab(1)", "next pane"),
+        Binding("shift+tab", "app.next_tab(-1)", "previous pane"),
+    ]
 
     def __init__(self, controller: Controller, state: LiveState, charset: Charset) -> None:
         super().__init__()
@@ -121,8 +128,6 @@ class Dashboard(Screen[None]):
         self.small.show(pad(self._small_words(width), height, width))
 
     def _small_words(self, width: int) -> list[Row]:
-        from iopstui.ui.rows import wrap
-
         words = (
             f"This terminal is {self.app.size.width}×{self.app.size.height}; the dashboard needs"
             f" {layout.MIN_WIDTH}×{layout.MIN_HEIGHT} or more. Please make it larger."
@@ -237,6 +242,3 @@ class Dashboard(Screen[None]):
         if frame is None:
             return [("measured by fio: needs a job", DIM)]
         return []
-
-
-__all__ = ["BOLD", "Dashboard", "Line"]

@@ -173,6 +173,8 @@ class Chart:
 
     def _title(self, values: Sequence[str], note: Sequence[Piece]) -> Row:
         pieces: list[Piece] = [(self.spec.title, Style(bold=True))]
+        if note and not any(values):
+            return rule(self._box.width, self._charset, *pieces, right=note)
         # what is drawn last, over the others, is named first
         for curve, value in reversed([*zip(self.spec.curves, values, strict=True)]):
             pieces += [

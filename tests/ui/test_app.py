@@ -1,0 +1,486 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import pytest
+import ui_fakes as fakes
+from textual.pilot import Pilot
+from textual.widgets import DataTable, Input, OptionList, Static
+
+from iopstui.errors import UsageError
+from iopstui.model.device import BlockDevice
+from iopstui.ui.app import IopstuiApp
+from iopstui.ui.screens.choice import Choice
+from iopstui.ui.screens.dashboard import Dashboard
+from iopstui.ui.screens.jobs import JobChooser
+from iopstui.ui.screens.picker import Picker
+from iopstui.ui.screens.text import TextScreen
+from iopstui.ui.style import ASCII, UTF8, Charset
+from iopstui.ui.widgets.lines import Lines
+
+WIDE = (160, 45)
+
+
+def make(
+    controller: fakes.FakeController | None = None,
+    target: str | None = "/dev/nvme0n1",
+    job: str | None = None,
+    overrides: Mapping[str, str] | None = None,
+    charset: Charset = UTF8,
+) -> IopstuiApp:
+    found = controller or fakes.FakeController()
+
+    def discover() -> Mapping[str, BlockDevice]:
+        return fakes.DEVICES
+
+    app = IopstuiApp(
+        lambda path: found, target, job, overrides or {}, discover, fakes.JOBS, charset=charset
+    )
+    app.fake = found  # type: ignore[attr-defined]
+    return app
+
+
+def screen_text(app: IopstuiApp) -> str:
+    """Everything the dashboard shows, as a terminal would."""
+    width, height = app.size
+    grid = [[" "] * width for _ in range(height)]
+    for widget in app.screen.query(Lines):
+        box = widget.box
+        if not widget.shown:
+            continue
+        for y, line in enumerate(widget.text().split("\n")[: box.height]):
+            for x, char in enumerate(line[: box.width]):
+                grid[box.y + y][box.x + x] = char
+    return "\n".join("".join(row) for row in grid)
+
+
+def shows(app: IopstuiApp, words: str) -> bool:
+    return words in " ".join(screen_text(app).split())
+
+
+async def settle(pilot: Pilot[int]) -> None:
+    for _ in range(3):
+        await pilot.pause()
+
+
+async def running(app: IopstuiApp, pilot: Pilot[int], seconds: int = 3) -> fakes.FakeController:
+    fake: fakes.FakeController = app.fake  # type: ignore[attr-defined]
+    await settle(pilot)
+    await pilot.press("r")
+    fake.tick(seconds)
+    await settle(pilot)
+    return fake
+
+
+async def test_from_the_picker_to_the_end() -> None:
+    app = make(target=None)
+    fake = app.fake  # type: ignore[attr-defined]
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await app.workers.wait_for_complete()
+        await settle(pilot)
+        assert isinstance(app.screen, Picker)
+        table = app.screen.query_one(DataTable)
+        assert table.row_count == 1 + len(fakes.DEVICES)
+        await pilot.press("down", "enter")
+        await settle(pilot)
+        assert isinstance(app.screen, Dashboard)
+        fake.tick(2)
+        await settle(pilot)
+        assert shows(app, "no job: press r to run mixed-4k, j to choose")
+        await pilot.press("r")
+        fake.tick(3)
+        await settle(pilot)
+        assert ("run", "mixed-4k", {}) in fake.calls
+        assert shows(app, "total") and shows(app, "r stop")
+        await pilot.press("r")
+        await settle(pilot)
+        assert ("stop",) in fake.calls and shows(app, "r run")
+        await pilot.press("j")
+        await settle(pilot)
+        assert isinstance(app.screen, JobChooser)
+        await pilot.press("s", "e", "q", "enter")
+        await settle(pilot)
+        assert fake.calls[-1] == ("run", "seqread-1m", {})
+        await pilot.press("question_mark")
+        await settle(pilot)
+        assert isinstance(app.screen, TextScreen)
+        await pilot.press("escape")
+        await settle(pilot)
+        assert isinstance(app.screen, Dashboard)
+        await pilot.press("q")
+        await settle(pilot)
+    assert fake.calls[-1] == ("close",)
+    assert app.return_value == 0
+
+
+async def test_the_picker_offers_the_scratch_file_first_and_escapes() -> None:
+    chosen: list[str | None] = []
+    fake = fakes.FakeController()
+
+    def build(path: str | None) -> fakes.FakeController:
+        chosen.append(path)
+        return fake
+
+    app = IopstuiApp(build, None, None, {}, lambda: fakes.DEVICES, fakes.JOBS, charset=UTF8)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("enter")
+        await settle(pilot)
+        assert chosen == [None] and isinstance(app.screen, Dashboard)
+    app = make(target=None)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("q")
+        await settle(pilot)
+    assert app.return_value == 0 and not app.fake.calls  # type: ignore[attr-defined]
+
+
+async def test_a_target_that_is_refused_is_explained_in_the_picker() -> None:
+    def refuse(path: str | None) -> fakes.FakeController:
+        raise UsageError("That device can't be read.", "Use sudo.")
+
+    app = IopstuiApp(refuse, None, None, {}, lambda: fakes.DEVICES, fakes.JOBS, charset=UTF8)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("enter")
+        await settle(pilot)
+        assert isinstance(app.screen, Picker)
+        words = str(app.screen.query_one("#picker-words", Static).content)
+        assert "That device can't be read. Use sudo." in words
+
+
+async def test_a_target_from_the_command_line_that_is_refused_ends_with_its_code() -> None:
+    def refuse(path: str | None) -> fakes.FakeController:
+        raise UsageError("No such thing.")
+
+    app = IopstuiApp(refuse, "/nope", None, {}, lambda: {}, fakes.JOBS, charset=UTF8)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+    assert app.return_value == 2
+
+
+async def test_a_job_from_the_command_line_runs_at_once_with_its_options() -> None:
+    app = make(job="randread-4k", overrides={"bs": "8k"})
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        assert ("run", "randread-4k", {"bs": "8k"}) in app.fake.calls  # type: ignore[attr-defined]
+
+
+async def test_events_are_coalesced_but_no_frame_is_lost() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        fake = await running(app, pilot, 1)
+        painted: list[int] = []
+        assert app.dashboard is not None
+        paint = app.dashboard.paint
+        app.dashboard.paint = lambda *a: (painted.append(1), paint(*a))  # type: ignore[method-assign]
+        fake.tick(20)
+        await settle(pilot)
+        assert len(app.state.history) == 21
+        assert len(painted) == 1
+
+
+async def test_events_from_another_thread_arrive() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        fake = await running(app, pilot, 1)
+        await asyncio.to_thread(fake.tick, 5)
+        await settle(pilot)
+        assert len(app.state.history) == 6
+
+
+async def test_nothing_changed_nothing_is_sent() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        await running(app, pilot, 5)
+        assert app.dashboard is not None
+        changed = 0
+        for widget in app.dashboard.query(Lines):
+            if widget.shown and widget._rows:
+                changed += widget.show(list(widget._rows))
+        assert changed == 0
+
+
+async def test_a_second_repaints_one_tile_of_each_chart() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        fake = await running(app, pilot, 8)
+        assert app.dashboard is not None
+        touched: set[str] = set()
+        for chart in app.dashboard.charts:
+            for tile in chart.tiles:
+                show = tile.show
+
+                def spy(rows: list[object], tile: Lines = tile, show=show) -> int:  # type: ignore[no-untyped-def]
+                    touched.add(str(tile.id))
+                    return int(show(rows))
+
+                tile.show = spy  # type: ignore[method-assign, assignment]
+        fake.tick(1)
+        await settle(pilot)
+        assert len(touched) == 2
+
+
+async def test_freezing_stops_the_picture_not_the_data() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        fake = await running(app, pilot, 3)
+        await pilot.press("space")
+        await settle(pilot)
+        assert app.dashboard is not None
+        before = app.dashboard.panels["fio"].text()
+        fake.tick(5)
+        await settle(pilot)
+        assert app.dashboard.panels["fio"].text() == before
+        assert shows(app, "FROZEN at 00:03") and shows(app, "space go on")
+        assert len(app.state.history) == 8
+        await pilot.press("space")
+        await settle(pilot)
+        assert not shows(app, "FROZEN")
+        assert app.dashboard.panels["fio"].text() != before
+
+
+async def test_marks_stand_on_both_charts() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        fake = await running(app, pilot, 8)
+        await pilot.press("m")
+        fake.tick(2)
+        await settle(pilot)
+        assert ("mark", "mark 1") in fake.calls
+        assert screen_text(app).count("▾mark 1") == 2
+
+
+async def test_knobs_wait_until_the_key_rests_then_restart_with_a_mark() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        fake = await running(app, pilot)
+        before = len(fake.calls)
+        await pilot.press("right_square_bracket", "right_square_bracket")
+        assert shows(app, "iodepth 128: the job is started anew")
+        assert len(fake.calls) == before
+        app.apply_knob()
+        await settle(pilot)
+        assert fake.calls[before:] == [
+            ("mark", "iodepth 128"), ("run", "mixed-4k", {"iodepth": "128"}),
+        ]  # fmt: skip
+        await pilot.press("left_curly_bracket")
+        app.apply_knob()
+        assert fake.calls[-1] == ("run", "mixed-4k", {"iodepth": "128", "numjobs": "1"})
+        await pilot.press("left_curly_bracket")
+        await settle(pilot)
+        assert shows(app, "numjobs is already the smallest")
+
+
+async def test_block_size_is_chosen_from_a_list() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        fake = await running(app, pilot)
+        await pilot.press("b")
+        await settle(pilot)
+        assert isinstance(app.screen, Choice)
+        assert app.screen.query_one(OptionList).highlighted == 1
+        await pilot.press("down", "enter")
+        await settle(pilot)
+        app.apply_knob()
+        assert fake.calls[-1] == ("run", "mixed-4k", {"bs": "8k"})
+
+
+async def test_knobs_without_a_job_are_kept_for_the_next_run() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("right_square_bracket")
+        await settle(pilot)
+        assert shows(app, "iodepth 2 from the next run on")
+        await pilot.press("r")
+        await settle(pilot)
+        assert app.fake.calls[-1] == ("run", "mixed-4k", {"iodepth": "2"})  # type: ignore[attr-defined]
+
+
+async def test_errors_are_shown_in_words() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        fake = await running(app, pilot)
+        fake.finish(error="fio failed: no space left.")
+        await settle(pilot)
+        assert shows(app, "error: fio failed: no space left.")
+        assert shows(app, "failed mixed-4k")
+        await pilot.press("e")
+        await settle(pilot)
+        assert isinstance(app.screen, TextScreen)
+        await pilot.press("escape", "q")
+        await settle(pilot)
+    assert app.return_value == 1
+
+
+async def test_a_job_without_latencies_says_so() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        fake = await running(app, pilot, 0)
+        fake.tick(3, latencies=False)
+        await settle(pilot)
+        assert screen_text(app).count("this job measures no latency (gtod_reduce)") == 2
+
+
+async def test_a_target_without_block_device_says_so() -> None:
+    app = make(fakes.FakeController(target=fakes.ON_TMPFS))
+    async with app.run_test(size=WIDE) as pilot:
+        await running(app, pilot)
+        assert shows(app, "tmpfs has no block device: the kernel counts no disk I/O for it.")
+        assert shows(app, "no block device to compare with")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36), (160, 45), (200, 50)])
+async def test_sixty_four_cpus_fit_every_size(size: tuple[int, int]) -> None:
+    app = make(fakes.FakeController(cpus=64))
+    async with app.run_test(size=size) as pilot:
+        await running(app, pilot)
+        if size == (80, 24):
+            await pilot.press("4")
+            await settle(pilot)
+        assert shows(app, "CPUs less busy than these")
+
+
+async def test_tabs_open_one_pane_at_a_time_and_hidden_ones_are_not_painted() -> None:
+    app = make()
+    async with app.run_test(size=(80, 24)) as pilot:
+        fake = await running(app, pilot)
+        assert "[ 1 IOPS ]" in screen_text(app) and shows(app, "fio 4")
+        await pilot.press("3")
+        await settle(pilot)
+        assert shows(app, "fio, this second") and shows(app, "r_await")
+        assert app.dashboard is not None and not app.dashboard.panels["cpus"].shown
+        fake.tick(1)
+        await settle(pilot)
+        assert app.dashboard.panels["cpus"].text() == ""
+        await pilot.press("tab")
+        await settle(pilot)
+        assert "[ 4 CPUs ]" in screen_text(app) and shows(app, "BLOCK/s")
+        await pilot.press("tab")
+        await settle(pilot)
+        assert "[ 1 IOPS ]" in screen_text(app)
+
+
+async def test_where_all_panes_are_visible_the_tab_keys_say_so() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("2")
+        await settle(pilot)
+        assert shows(app, "latency is on the screen already")
+
+
+@pytest.mark.parametrize("size", [(40, 10), (1, 1), (59, 50), (200, 14)])
+async def test_a_tiny_terminal_gets_a_plain_sentence(size: tuple[int, int]) -> None:
+    app = make()
+    async with app.run_test(size=size) as pilot:
+        await running(app, pilot)
+        if size == (40, 10):
+            assert shows(app, "the dashboard needs 60×15")
+        await pilot.press("j")
+        await settle(pilot)
+        await pilot.press("escape", "q")
+        await settle(pilot)
+    assert app.return_value == 0
+
+
+async def test_resizing_live_goes_through_every_layout() -> None:
+    app = make()
+    async with app.run_test(size=(80, 24)) as pilot:
+        fake = await running(app, pilot)
+        for size in ((160, 45), (40, 10), (120, 36), (60, 15), (300, 90), (80, 24)):
+            await pilot.resize_terminal(*size)
+            fake.tick(1)
+            await settle(pilot)
+            lines = screen_text(app).split("\n")
+            assert len(lines) == size[1] and {len(line) for line in lines} == {size[0]}
+            if size != (40, 10):
+                assert shows(app, "q quit") and shows(app, "nvme0n1")
+        assert len(app.state.history) == 9
+
+
+async def test_job_chooser_filters_and_explains() -> None:
+    app = make()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await pilot.press("j")
+        await settle(pilot)
+        chooser = app.screen
+        assert isinstance(chooser, JobChooser)
+        chooser.query_one(Input).value = "random"
+        await settle(pilot)
+        assert chooser.query_one(OptionList).option_count == 1
+        words = str(chooser.query_one("#jobs-text", Static).content)
+        assert "4k random reads, QD 32" in words and "IOPS against r/s" in words
+        chooser.query_one(Input).value = "nonsense"
+        await settle(pilot)
+        assert "No job has all of these words" in str(
+            chooser.query_one("#jobs-text", Static).content
+        )
+        await pilot.press("enter", "escape")
+        await settle(pilot)
+        assert isinstance(app.screen, Dashboard)
+
+
+async def test_the_device_is_changed_only_between_jobs() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        fake = await running(app, pilot)
+        await pilot.press("d")
+        await settle(pilot)
+        assert shows(app, "stop it first (r)") and isinstance(app.screen, Dashboard)
+        fake.finish()
+        await settle(pilot)
+        await pilot.press("d")
+        await settle(pilot)
+        assert isinstance(app.screen, Picker)
+        await pilot.press("escape")
+        await settle(pilot)
+        assert isinstance(app.screen, Dashboard) and ("close",) not in fake.calls
+        await pilot.press("d")
+        await settle(pilot)
+        await pilot.press("enter")
+        await settle(pilot)
+        assert fake.calls.count(("close",)) == 1 and fake.calls[-1] == ("start",)
+        fake.tick(2)
+        await settle(pilot)
+        assert isinstance(app.screen, Dashboard) and shows(app, "no job: press r")
+
+
+async def test_the_charts_reach_further_back_when_told() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        await running(app, pilot, 5)
+        await pilot.press("minus")
+        await settle(pilot)
+        assert shows(app, "2 s per column")
+        await pilot.press("plus")
+        await settle(pilot)
+        assert shows(app, "1 s per column")
+
+
+async def test_every_action_is_in_the_palette() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        await running(app, pilot)
+        titles = [command.title for command in app.get_system_commands(app.screen)]
+        assert titles[0] == "Stop the job" and "Quit" in titles and len(titles) >= 14
+
+
+async def test_quitting_stops_a_running_job() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        fake = await running(app, pilot)
+        await pilot.press("ctrl+c")
+        await settle(pilot)
+    assert fake.calls[-1] == ("close",) and app.return_value == 0
+
+
+async def test_ascii_screens_are_ascii() -> None:
+    app = make(charset=ASCII)
+    async with app.run_test(size=WIDE) as pilot:
+        await running(app, pilot, 20)
+        assert screen_text(app).isascii()

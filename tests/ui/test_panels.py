@@ -1,0 +1,255 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import ui_fakes as fakes
+from ui_recordings import recorded_frames
+
+from iopstui.model.device import Hctx
+from iopstui.model.frame import LATE, NO_FIO, NO_LATENCY, RAMP
+from iopstui.session.events import (
+    Ended,
+    FrameReady,
+    Mark,
+    Notice,
+    Progress,
+    StepFinished,
+    StepStarted,
+)
+from iopstui.ui.rows import Row
+from iopstui.ui.state import LiveState
+from iopstui.ui.style import ASCII, UTF8
+from iopstui.ui.widgets import bars, cpu_panel, fio_panel, kernel_panel
+
+STARTED = StepStarted(1.0, 1, "randread-4k", "randread 4k QD 32 × 1 job", ("fio",), True)
+
+
+def text(rows: list[Row] | Row) -> str:
+    if rows and isinstance(rows, tuple):
+        rows = [rows]
+    return "\n".join("".join(piece for piece, _ in row) for row in rows)
+
+
+def state(*events: object, device: str | None = "nvme0n1") -> LiveState:
+    found = LiveState(device)
+    for event in events:
+        found.apply(event)  # type: ignore[arg-type]
+    return found
+
+
+def ready(second: int, fio: bool = True, **options: object) -> FrameReady:
+    latencies = NO_LATENCY not in options.get("flags", frozenset())  # type: ignore[operator]
+    interval = fakes.interval(second, latencies=latencies) if fio else None
+    return FrameReady(second, fakes.frame(second, interval, **options))  # type: ignore[arg-type]
+
+
+def fio(found: LiveState, width: int = 100, height: int = 7) -> str:
+    return text(fio_panel.rows(found, width, height, UTF8, "mixed-4k"))
+
+
+def test_fio_panel_shows_directions_and_total() -> None:
+    shown = fio(state(STARTED, ready(2)))
+    lines = shown.splitlines()
+    assert [line.split()[0] for line in lines[2:5]] == ["read", "write", "total"]
+    assert "p99.99" in shown and "MiB/s" in shown and "32:" in shown and "ctx/s" in shown
+
+
+def test_one_direction_needs_no_total() -> None:
+    event = FrameReady(2.0, fakes.frame(2, fakes.interval(2, mixed=False)))
+    assert "total" not in fio(state(STARTED, event))
+
+
+@pytest.mark.parametrize(
+    ("events", "words"),
+    [
+        ((), "no job: press r to run mixed-4k, j to choose"),
+        ((STARTED,), "fio is starting"),
+        ((replace(STARTED, phase="layout"),), "creating the file"),
+        (
+            (replace(STARTED, phase="layout"), Progress(2, 1, "laying out", 1 << 30, 4 << 30)),
+            "1 GiB of 4 GiB (25 %)",
+        ),
+        ((STARTED, ready(2, flags=frozenset({RAMP}))), "ramp: fio warms up"),
+        (
+            (STARTED, ready(2), ready(5, fio=False, flags=frozenset({LATE}), age=3.2)),
+            "late: fio has not reported for 3.2 s",
+        ),
+        (
+            (STARTED, ready(2, flags=frozenset({NO_LATENCY}))),
+            "this job measures no latency (gtod_reduce)",
+        ),
+        ((STARTED, ready(2), StepFinished(3, 1, 0, "", False)), "the last second's figures"),
+        ((StepFinished(3, 1, 2, "fio is too old.", False),), "the job did not start"),
+        ((STARTED, StepFinished(3, 1, 1, "died", False)), "ended before fio reported"),
+    ],
+)
+def test_what_must_be_known_is_said_in_words(events: tuple[object, ...], words: str) -> None:
+    for width in (80, 100):
+        assert words in " ".join(fio(state(*events), width).split())
+
+
+def test_recorded_gtod_reduce_and_ramp_are_recognised() -> None:
+    gtod = state(STARTED, *(FrameReady(f.t + 1, f) for f in recorded_frames("gtod")[:3]))
+    assert "measures no latency (gtod_reduce)" in fio(gtod)
+    ramp = state(STARTED, *(FrameReady(f.t + 1, f) for f in recorded_frames("ramp")[:2]))
+    assert "ramp: fio warms up" in fio(ramp)
+    real = state(STARTED, *(FrameReady(f.t + 1, f) for f in recorded_frames("randread")[:3]))
+    assert "read" in fio(real) and "·" not in fio(real)
+
+
+@pytest.mark.parametrize("width", [60, 79, 80, 100, 120, 200])
+@pytest.mark.parametrize("height", [4, 7, 12])
+def test_panels_are_exactly_as_large_as_they_must_be(width: int, height: int) -> None:
+    found = state(STARTED, ready(2, tree=("nvme0n1p1", "nvme0n1"), cpus=64))
+    panels = (
+        fio_panel.rows(found, width, height, UTF8, "x"),
+        kernel_panel.rows(found, fakes.ON_PARTITION, width, height, UTF8),
+        cpu_panel.rows(found, fakes.NVME, width, height, UTF8),
+    )
+    for rows in panels:
+        assert [len(line) for line in text(rows).splitlines()] == [width] * height
+
+
+def test_kernel_panel_has_a_row_for_each_device_below() -> None:
+    found = state(ready(2, tree=("nvme0n1p1", "nvme0n1")))
+    shown = text(kernel_panel.rows(found, fakes.ON_PARTITION, 120, 6, UTF8))
+    lines = shown.splitlines()
+    assert lines[2].startswith("nvme0n1p1") and lines[3].startswith("└nvme0n1")
+    for title in ("r/s", "w/s", "rMB/s", "rrqm/s", "r_await", "aqu-sz", "infl", "util%"):
+        assert title in lines[1]
+
+
+def test_kernel_panel_says_why_there_is_nothing() -> None:
+    shown = text(kernel_panel.rows(state(), fakes.ON_TMPFS, 80, 6, UTF8))
+    assert "tmpfs has no block device" in shown
+    assert "needs two" in text(kernel_panel.rows(state(), fakes.ON_DISK, 80, 6, UTF8))
+    gone = state(ready(2, tree=()))
+    assert "no row in /proc/diskstats" in text(kernel_panel.rows(gone, fakes.ON_DISK, 80, 6, UTF8))
+
+
+def test_flushes_are_told_in_words_where_they_have_no_column() -> None:
+    found = state(ready(2))
+    narrow = text(kernel_panel.rows(found, fakes.ON_DISK, 79, 6, UTF8))
+    wide = text(kernel_panel.rows(found, fakes.ON_DISK, 120, 6, UTF8))
+    assert "flushes/s" in narrow and "flushes/s" not in wide and "f/s" in wide
+
+
+def test_cpus_that_do_not_fit_are_counted_and_the_busiest_named() -> None:
+    found = state(ready(2, cpus=64))
+    shown = text(cpu_panel.rows(found, fakes.NVME, 120, 9, UTF8))
+    named = [int(line.split()[0]) for line in shown.splitlines()[2:8]]
+    assert len(named) == 6 and named == sorted(named)
+    busiest = sorted(range(64), key=lambda cpu: -((cpu * 37) % 90))[:6]
+    assert set(named) == set(busiest)
+    assert "and 58 CPUs less busy" in shown
+
+
+def test_few_cpus_are_all_there_with_their_queue() -> None:
+    shown = text(cpu_panel.rows(state(ready(2)), fakes.NVME, 120, 8, UTF8)).splitlines()
+    assert [line.split()[:2] for line in shown[2:6]] == [
+        ["0", "0"], ["1", "0"], ["2", "1"], ["3", "1"],
+    ]  # fmt: skip
+
+
+def test_a_device_without_interrupts_is_explained() -> None:
+    frame = fakes.frame(2, None)
+    cpus = {index: replace(cpu, irq_s=None) for index, cpu in frame.cpus.items()}
+    found = state(FrameReady(2.0, replace(frame, cpus=cpus)))
+    assert "no interrupts of its own" in text(cpu_panel.rows(found, fakes.NVME, 120, 8, UTF8))
+
+
+def test_ipis_of_a_frame_without_a_reading_are_the_last_ones() -> None:
+    first = fakes.frame(2, None)
+    later = {index: replace(cpu, ipi_s=None) for index, cpu in first.cpus.items()}
+    found = state(FrameReady(2.0, first), FrameReady(3.0, replace(first, t=3.0, cpus=later)))
+    assert found.ipi[0] == 12.0
+
+
+def test_header_tells_the_device_and_many_queues_are_counted() -> None:
+    line = text(bars.device_line(fakes.ON_DISK, fakes.DEVICES, 140, UTF8))
+    for fact in ("nvme0n1", "1 TiB", "scheduler none", "rq_affinity 1", "hctx 1 → CPU 2-3"):
+        assert fact in line
+    many = replace(fakes.NVME, hctxs=tuple(Hctx(i, (i,), 64, 0) for i in range(64)))
+    line = text(bars.device_line(fakes.ON_DISK, {"nvme0n1": many}, 140, UTF8))
+    assert "64 hctx, one per CPU" in line
+
+
+def test_strings_from_outside_are_never_raw() -> None:
+    target = replace(fakes.ON_DISK, path="/dev/sda", device="sda", tree=("sda",))
+    line = text(bars.device_line(target, fakes.DEVICES, 140, UTF8))
+    assert "[red]bad" in line and "\x1b" not in line
+    found = state(Notice(1.0, "error", "x\x1b[2J[bold]y\nz"), replace(STARTED, job="\x1b]0;t\x07"))
+    found.say("error", "evil \x1b[31m")
+    for rows in (
+        bars.message_line(found, None, None, 80, UTF8), bars.job_line(found, "j", 80, UTF8),
+    ):  # fmt: skip
+        assert "\x1b" not in text(rows) and "\x07" not in text(rows)
+
+
+def test_job_line_has_progress_and_eta() -> None:
+    line = text(bars.job_line(state(STARTED, ready(15)), "x", 120, UTF8))
+    assert "25 %" in line and "00:15 / 01:00" in line and "read only" in line
+    unknown = replace(fakes.interval(15), eta_s=None, progress=None)
+    event = FrameReady(15.0, fakes.frame(15, unknown))
+    assert "end unknown" in text(bars.job_line(state(STARTED, event), "x", 120, UTF8))
+
+
+def test_summary_has_both_sides() -> None:
+    line = text(bars.summary_line(state(STARTED, ready(2)), fakes.ON_DISK, 80, UTF8))
+    assert "IOPS" in line and "p99" in line and "nvme0n1" in line and "util" in line
+    assert len(line) == 80
+    assert "no block device" in text(bars.summary_line(state(), fakes.ON_TMPFS, 80, UTF8))
+
+
+def test_the_footer_keeps_help_and_quit_however_narrow() -> None:
+    hints = [bars.KeyHint("r", "run")] * 30
+    for width in (60, 80, 200):
+        line = text(bars.footer_line(hints, width, UTF8))
+        assert len(line) == width and "? help" in line and "q quit" in line
+
+
+def test_an_error_stays_in_sight_and_colour_is_not_all_that_says_so() -> None:
+    found = state(Notice(1.0, "error", "fio died"), Notice(1.2, "info", "fio: detail"))
+    assert "error: fio died" in text(bars.message_line(found, None, None, 80, UTF8))
+    assert [entry.text for entry in found.log] == ["fio died", "fio: detail"]
+
+
+def test_a_new_run_clears_the_last_runs_error() -> None:
+    found = state(Notice(1.0, "error", "fio died"), replace(STARTED, t=2.0))
+    assert found.visible_notice() is None
+
+
+def test_the_end_of_the_session_names_its_reason() -> None:
+    found = state(STARTED, Notice(2.0, "error", "internal error: x"), Ended(2.0, 1))
+    assert not found.running
+    notice = found.visible_notice()
+    assert notice is not None and "internal error: x" in notice.text
+
+
+def test_a_turned_knob_leaves_one_mark_not_two() -> None:
+    found = state(Mark(5.0, "iodepth 64"), replace(STARTED, t=6.0, step=2))
+    assert [mark.text for mark in found.history.marks(0, 10)] == ["iodepth 64"]
+
+
+def test_missing_figures_are_gaps_in_the_history() -> None:
+    found = state(
+        STARTED, ready(1), ready(2, flags=frozenset({NO_LATENCY})),
+        ready(3, fio=False, flags=frozenset({NO_FIO})),
+    )  # fmt: skip
+    assert [v is None for v in found.history.window("p99", 0.0, 1.0, 3)] == [False, True, True]
+    assert [v is None for v in found.history.window("fio", 0.0, 1.0, 3)] == [False, False, True]
+    assert None not in found.history.window("device", 0.0, 1.0, 3)
+
+
+def test_ascii_panels_are_ascii() -> None:
+    found = state(STARTED, ready(2, cpus=4))
+    rows = [
+        *fio_panel.rows(found, 80, 7, ASCII, "x"),
+        *kernel_panel.rows(found, fakes.ON_PARTITION, 80, 6, ASCII),
+        *cpu_panel.rows(found, fakes.NVME, 80, 6, ASCII),
+        bars.device_line(fakes.ON_DISK, fakes.DEVICES, 120, ASCII),
+        bars.job_line(found, "x", 80, ASCII),
+        bars.tabs_line(1, 80, ASCII),
+    ]
+    assert text(rows).isascii()

@@ -1,0 +1,72 @@
+"""What the screens look like. `pytest --snapshot-update` after a change that was meant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pytest
+import ui_fakes as fakes
+from textual.pilot import Pilot
+
+from iopstui.ui.app import IopstuiApp
+from iopstui.ui.style import ASCII, UTF8, Charset
+
+
+@dataclass(frozen=True)
+class Scene:
+    size: tuple[int, int]
+    keys: Sequence[str] = ()
+    cpus: int = 4
+    run: bool = True
+    charset: Charset = UTF8
+    target: str | None = "/dev/nvme0n1"
+
+
+SCENES = {
+    "80x24-charts": Scene((80, 24)),
+    "80x24-numbers": Scene((80, 24), ("3",)),
+    "80x24-ascii": Scene((80, 24), ("2",), charset=ASCII),
+    "80x24-job-chooser": Scene((80, 24), ("j",), run=False),
+    "80x24-picker": Scene((80, 24), run=False, target=None),
+    "120x36": Scene((120, 36)),
+    "120x36-no-job": Scene((120, 36), run=False),
+    "120x36-help": Scene((120, 36), ("question_mark",)),
+    "160x45": Scene((160, 45)),
+    "160x45-64-cpus": Scene((160, 45), cpus=64),
+    "200x50": Scene((200, 50)),
+    "40x10": Scene((40, 10)),
+}
+
+
+async def play(pilot: Pilot[int], fake: fakes.FakeController, scene: Scene) -> None:
+    await pilot.pause()
+    await pilot.app.workers.wait_for_complete()
+    if scene.target is not None:
+        fake.tick(4)
+        await pilot.pause()
+        if scene.run:
+            await pilot.press("r")
+            fake.tick(14)
+            fake.mark("iodepth 64")
+            fake.tick(16)
+            # the chart is built up as it is in life, one second after the other
+            await pilot.pause()
+    for key in scene.keys:
+        await pilot.press(key)
+    await pilot.pause()
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_looks(name: str, snap_compare: Callable[..., bool]) -> None:
+    scene = SCENES[name]
+    fake = fakes.FakeController(cpus=scene.cpus)
+    app = IopstuiApp(
+        lambda path: fake, scene.target, None, {}, lambda: fakes.DEVICES, fakes.JOBS,
+        charset=scene.charset,
+    )  # fmt: skip
+
+    async def before(pilot: Pilot[int]) -> None:
+        await play(pilot, fake, scene)
+
+    assert snap_compare(app, terminal_size=scene.size, run_before=before)

@@ -1,0 +1,220 @@
+"""A session without fio and without a kernel: deterministic frames for the screen's tests."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ui_recordings import recorded_frames
+
+from iopstui.model import histogram
+from iopstui.model.device import BlockDevice, Hctx, Mount, QueueLimits
+from iopstui.model.fio_interval import DirectionInterval, FioInterval
+from iopstui.model.frame import NO_FIO, NO_LATENCY, CpuFrame, Frame
+from iopstui.model.rates import CpuLoad, DiskRates
+from iopstui.model.target import DEVICE, FILE, Target
+from iopstui.session.events import (
+    Ended,
+    Event,
+    FrameReady,
+    Mark,
+    Notice,
+    Progress,
+    StepFinished,
+    StepStarted,
+)
+
+QUEUE = QueueLimits(
+    scheduler="none", schedulers=("none", "mq-deadline"), rq_affinity=1, nr_requests=256,
+    nomerges=0, rotational=False, write_cache="write back", logical_block_size=512,
+    physical_block_size=512, max_sectors_kb=1280, read_ahead_kb=128, wbt_lat_usec=2000,
+    iostats=True, discard_max_bytes=0, zoned="none",
+)  # fmt: skip
+NVME = BlockDevice(
+    name="nvme0n1", path="/dev/nvme0n1", major=259, minor=0, kind="nvme", size=1 << 40,
+    model="Sparrow SN 850", queue=QUEUE, hctxs=(Hctx(0, (0, 1), 1023, 0), Hctx(1, (2, 3), 1023, 0)),
+)  # fmt: skip
+PART = BlockDevice(
+    name="nvme0n1p1", path="/dev/nvme0n1p1", major=259, minor=1, kind="partition", size=1 << 39,
+    disk="nvme0n1", queue=QUEUE, mounts=(Mount("/", "ext4"),),
+)  # fmt: skip
+ODD = BlockDevice(
+    name="sda", path="/dev/sda", major=8, minor=0, kind="scsi", size=8 << 30,
+    model="[red]bad\x1b[2Jname", queue=QUEUE,
+)  # fmt: skip
+DEVICES = {device.name: device for device in (NVME, PART, ODD)}
+ON_DISK = Target(DEVICE, "/dev/nvme0n1", "nvme0n1", ("nvme0n1",))
+ON_PARTITION = Target(FILE, "/data/scratch", "nvme0n1p1", ("nvme0n1p1", "nvme0n1"), "", "ext4", "/")
+ON_TMPFS = Target(FILE, "/dev/shm/x", None, (), "tmpfs has no block device", "tmpfs", "/dev/shm")
+
+
+@dataclass(frozen=True)
+class FakeJob:
+    name: str
+    title: str
+    writes: bool = False
+    measures: str = "How many small reads a second a device delivers."
+    look_at: str = "IOPS against r/s."
+    teaches: str = "IOPS = queue depth / latency."
+    source: str = "iopstui."
+    text: str = "# Title: x\n\n[global]\nbs=4k\n"
+
+
+JOBS = (
+    FakeJob("mixed-4k", "4k reads and writes, 70 to 30", writes=True),
+    FakeJob("randread-4k", "4k random reads, QD 32"),
+    FakeJob("seqread-1m", "1m sequential reads"),
+)
+
+
+def direction(iops: float, p50: int, latencies: bool = True) -> DirectionInterval:
+    """One direction; half of the I/Os at p50, tails at fixed multiples of it."""
+    ios = int(iops)
+    shares = ((1, 0.50), (1.2, 0.45), (1.6, 0.04), (3, 0.009), (9, 0.0009), (12, 0.0001))
+    bins = {
+        histogram.bucket_key(int(p50 * factor)): max(1, int(ios * share))
+        for factor, share in shares
+    }
+    found = histogram.percentiles(bins)
+    return DirectionInterval(
+        ios=ios, bytes=ios * 4096, iops=iops, bw=iops * 4096,
+        slat_ns=4200.0 if latencies else None, clat_ns=p50 * 1.1 if latencies else None,
+        lat_ns=p50 * 1.1 + 4200 if latencies else None,
+        percentiles={histogram.percentile_name(p): v for p, v in found.items()}
+        if latencies else {},
+        max_ns=histogram.maximum(bins) if latencies else None,
+        bins=bins if latencies else {}, bins_of="clat",
+    )  # fmt: skip
+
+
+def interval(
+    second: int, runtime: int = 60, latencies: bool = True, mixed: bool = True
+) -> FioInterval:
+    iops = 45_000 + 4_000 * math.sin(second / 5)
+    p50 = 320_000 + int(40_000 * math.cos(second / 7))
+    read, write = direction(iops * 0.7, p50, latencies), direction(iops * 0.3, p50 * 2, latencies)
+    directions = {"read": read, "write": write} if mixed else {"read": read}
+    template = recorded_frames()[0].fio
+    assert template is not None
+    return replace(
+        template,
+        seconds=1.0,
+        directions=directions,
+        total=direction(iops if mixed else iops * 0.7, p50, latencies),
+        iodepth_level={"1": 0.0, "16": 2.0, "32": 98.0},
+        usr_cpu=12.3,
+        sys_cpu=31.0,
+        ctx_s=2810.0,
+        elapsed_s=second,
+        eta_s=max(0, runtime - second),
+        progress=min(1.0, second / runtime),
+        ramp=False,
+        reset=False,
+        partial=False,
+        measures_latency=latencies,
+        counts_submissions=False,
+    )
+
+
+def disk(reads: float, writes: float) -> DiskRates:
+    return DiskRates(
+        seconds=1.0, reads=int(reads), writes=int(writes), discards=0, r_s=reads, w_s=writes,
+        d_s=0.0, f_s=2.0, r_bytes_s=reads * 4096, w_bytes_s=writes * 4096, d_bytes_s=0.0,
+        rrqm_s=0.0, wrqm_s=31.0, drqm_s=0.0, r_await=0.283 if reads else None,
+        w_await=0.61 if writes else None, d_await=None, f_await=0.9, rareq_size=4096.0,
+        wareq_size=4096.0, dareq_size=None, aqu_sz=17.2, util=99.2, in_flight=31,
+    )  # fmt: skip
+
+
+def cpu(busy: float) -> CpuFrame:
+    load = CpuLoad(
+        usr=busy * 0.2, sys=busy * 0.6, iowait=3.0, irq=0.0, soft=busy * 0.2,
+        idle=97.0 - busy, steal=0.0,
+    )  # fmt: skip
+    return CpuFrame(load, block_s=busy * 50, irq_s=busy * 70, ipi_s=12.0)
+
+
+def frame(
+    second: int,
+    fio: FioInterval | None = None,
+    flags: frozenset[str] = frozenset(),
+    tree: Sequence[str] = ("nvme0n1",),
+    cpus: int = 4,
+    age: float | None = None,
+) -> Frame:
+    iops = fio.total.iops or 0.0 if fio else 12.0
+    return Frame(
+        seq=second,
+        step=1,
+        t=float(second),
+        wall_ms=1e12 + second * 1000,
+        seconds=1.0,
+        flags=flags if fio or flags else frozenset({NO_FIO}),
+        fio=fio,
+        fio_age_s=age,
+        skew_ms=2.0,
+        disks={name: disk(iops * 0.7 * 0.98, iops * 0.3 * 0.98) for name in tree},
+        cpus={index: cpu((index * 37) % 90) for index in range(cpus)},
+        own_cpu=0.8,
+    )
+
+
+@dataclass
+class FakeController:
+    """Does what it is told and remembers it; frames are pushed by the test."""
+
+    target: Target = ON_DISK
+    devices: Mapping[str, BlockDevice] = field(default_factory=lambda: DEVICES)
+    job: str | None = None
+    overrides: dict[str, str] = field(default_factory=dict)
+    running: bool = False
+    calls: list[tuple[object, ...]] = field(default_factory=list)
+    cpus: int = 4
+    second: int = 0
+    step: int = 0
+    title: str = "randrw 4k QD 32 × 2 jobs"
+
+    def start(self, sink: Callable[[Event], None]) -> None:
+        self.sink = sink
+        self.calls.append(("start",))
+
+    def run_job(self, job: str, overrides: Mapping[str, str]) -> None:
+        self.calls.append(("run", job, dict(overrides)))
+        self.job, self.overrides, self.running = job, dict(overrides), True
+        self.step += 1
+        self.sink(StepStarted(self.second, self.step, job, self.title, ("fio", "--x", job), False))
+
+    def stop_job(self) -> None:
+        self.calls.append(("stop",))
+        self.finish(interrupted=True)
+
+    def finish(self, error: str = "", interrupted: bool = False) -> None:
+        self.running = False
+        self.sink(StepFinished(self.second, self.step, bool(error), error, interrupted))
+
+    def mark(self, text: str) -> None:
+        self.calls.append(("mark", text))
+        self.sink(Mark(self.second, text))
+
+    def notice(self, level: str, text: str) -> None:
+        self.sink(Notice(self.second, level, text))
+
+    def progress(self, done: int, total: int) -> None:
+        self.sink(Progress(self.second, self.step, "laying out the scratch file", done, total))
+
+    def close(self) -> None:
+        self.calls.append(("close",))
+        self.running = False
+        self.sink(Ended(self.second, 0))
+
+    def tick(self, seconds: int = 1, latencies: bool = True, mixed: bool = True) -> None:
+        """So many seconds pass."""
+        for _ in range(seconds):
+            self.second += 1
+            fio = interval(self.second, 60, latencies, mixed) if self.running else None
+            flags = frozenset() if latencies else frozenset({NO_LATENCY})
+            self.push(frame(self.second, fio, flags, self.target.tree, self.cpus))
+
+    def push(self, one: Frame) -> None:
+        self.sink(FrameReady(one.t, one))

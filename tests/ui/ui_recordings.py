@@ -1,0 +1,28 @@
+"""Frames of real fio documents, for the screen's tests."""
+
+from __future__ import annotations
+
+import gzip
+from functools import lru_cache
+from pathlib import Path
+
+from iopstui.model.frame import Frame, FrameBuilder
+from iopstui.model.samples import RawSample
+from iopstui.sources.fio_stream import Document, Framer, parse_status
+
+DATA = Path(__file__).parent / "data"
+
+
+@lru_cache
+def recorded_frames(name: str = "randread") -> tuple[Frame, ...]:
+    """The frames that the recording ``name`` gives; no kernel beside it."""
+    framer, builder = Framer(), FrameBuilder()
+    items = framer.feed(gzip.decompress((DATA / f"{name}.json.gz").read_bytes()))
+    frames = []
+    for seq, item in enumerate(items):
+        status = parse_status(item.data) if isinstance(item, Document) else None
+        if status is not None:
+            ns = status.timestamp_ms * 1_000_000
+            raw = RawSample(seq, ns, status.timestamp_ms, None, status, False, 1)
+            frames.append(builder.feed(raw))
+    return tuple(frames)
