@@ -1,0 +1,65 @@
+"""Which CPUs belong together: NUMA nodes and last-level-cache domains.
+
+The kernel moves a completion by these lines (block/blk-mq.c, blk_mq_complete_need_ipi): with
+rq_affinity 1 it stays where the interrupt came if the submitter shares the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """CPUs that share a last-level cache. ``node`` is their NUMA node, ``None`` if unknown;
+    ``cache`` counts the domains of the machine from 0, ``None`` where caches are not told.
+    """
+
+    node: int | None
+    cache: int | None
+    cpus: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """The machine's CPUs. ``caches`` maps a CPU to the lowest CPU of its last-level-cache
+    domain, ``nodes`` to its NUMA node; CPUs of which the kernel tells nothing are absent.
+    ``isolated`` are kept free of other work (isolcpus=). ``irq_time`` says whether the kernel
+    accounts the time spent in interrupts (``None``: it can't be told yet).
+    """
+
+    online: tuple[int, ...] = ()
+    possible: tuple[int, ...] = ()
+    isolated: tuple[int, ...] = ()
+    nodes: Mapping[int, int] = field(default_factory=dict)
+    caches: Mapping[int, int] = field(default_factory=dict)
+    irq_time: bool | None = None
+
+    def domains(self, cpus: Iterable[int] | None = None) -> tuple[Domain, ...]:
+        """These CPUs (default: those online) by node and cache, in the order of their numbers."""
+        groups: dict[tuple[int | None, int | None], list[int]] = {}
+        for cpu in sorted(self.online if cpus is None else set(cpus)):
+            groups.setdefault((self.nodes.get(cpu), self.caches.get(cpu)), []).append(cpu)
+        ordered = sorted(groups.items(), key=lambda item: (_last(item[0][0]), item[1][0]))
+        place = {first: n for n, first in enumerate(sorted(set(self.caches.values())))}
+        return tuple(
+            Domain(node, None if first is None else place[first], tuple(members))
+            for (node, first), members in ordered
+        )
+
+    def share_cache(self, one: int, other: int) -> bool | None:
+        """Whether two CPUs share a last-level cache; ``None`` if the kernel does not tell."""
+        if one == other:
+            return True
+        first, second = self.caches.get(one), self.caches.get(other)
+        return None if first is None or second is None else first == second
+
+    @property
+    def numa(self) -> bool:
+        """True if the machine has several NUMA nodes."""
+        return len(set(self.nodes.values())) > 1
+
+
+def _last(node: int | None) -> tuple[bool, int]:
+    return node is None, node or 0
