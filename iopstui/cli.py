@@ -46,9 +46,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_INTERRUPTED
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-    except OSError as error:
-        where = f" {error.filename}" if error.filename else ""
-        print(f"iopstui: {error.strerror or error}{where}", file=sys.stderr)
+    except Exception as error:
+        from iopstui.session.crash import crash_sentence
+        from iopstui.text import printable
+
+        print(printable(crash_sentence(error)), file=sys.stderr)
         return EXIT_JOB_FAILED
 
 

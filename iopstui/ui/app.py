@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
+from rich.text import Text
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
@@ -17,6 +18,7 @@ from textual.scrollbar import ScrollBar, ScrollBarRender
 
 from iopstui.errors import EXIT_JOB_FAILED, EXIT_OK, IopstuiError
 from iopstui.model.device import BlockDevice
+from iopstui.session.crash import crash_sentence
 from iopstui.session.events import Event, FrameReady
 from iopstui.text import printable
 from iopstui.ui import knobs
@@ -181,6 +183,13 @@ class IopstuiApp(App[int]):
             dashboard, self.dashboard = self.dashboard, None
             if dashboard.is_current:
                 self.pop_screen()
+
+    def _fatal_error(self) -> None:
+        """Textual would print the traceback; it goes to a file, a sentence to the user."""
+        error = self._exception
+        if error is not None:
+            self._exit_renderables.append(Text(printable(crash_sentence(error))))
+        self._close_messages_no_wait()
 
     async def action_quit(self) -> None:
         """Stops a running job first; the terminal is left as it was."""

@@ -1,0 +1,40 @@
+"""An error of our own ends in one sentence, its details in a file."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from iopstui import cli
+from iopstui.ui.app import IopstuiApp
+
+
+async def test_the_screen_prints_no_traceback() -> None:
+    app = IopstuiApp(lambda path: None, None, None, {}, dict, [])  # type: ignore[arg-type, return-value]
+    output = io.StringIO()
+    app.error_console = Console(file=output, width=400)
+    with pytest.raises(ZeroDivisionError):
+        async with app.run_test():
+            app.call_later(lambda: 1 // 0)
+    said = output.getvalue().strip()
+    assert said.startswith("iopstui: internal error: ZeroDivisionError")
+    assert len(said.splitlines()) == 1
+    assert "test_crash" in Path(said.split()[-1]).read_text()
+
+
+def test_the_command_line_prints_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(arguments: object) -> int:
+        raise ZeroDivisionError("nobody\nexpected this")
+
+    monkeypatch.setattr(cli, "cmd_fields", broken)
+    assert cli.main(["fields"]) == 1
+    said = capsys.readouterr().err
+    assert "ZeroDivisionError: nobody expected this" in said
+    assert "Traceback" not in said
+    assert os.path.exists(said.split()[-1])
