@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from program import events, iopstui
@@ -20,26 +21,37 @@ def here(tmp_path: Path) -> Path:
 
 
 def test_frames_add_up_to_fio_s_total_and_agree_with_the_device(here: Path) -> None:
+    # other programs use the disk too: they can only add to the device's count, and one of a
+    # few runs finds it quiet
+    for _ in range(5):
+        device, read, frames = reconciled_run(here)
+        if device is None:
+            return
+        by_device = sum(frame["kernel"]["disks"][device]["reads"] for frame in frames)
+        assert by_device >= 0.98 * read["total_ios"]
+        if by_device <= 1.02 * read["total_ios"]:
+            return
+    raise AssertionError(f"the device counts {by_device}, fio {read['total_ios']}")
+
+
+def reconciled_run(here: Path) -> tuple[str | None, dict[str, Any], list[dict[str, Any]]]:
     done = iopstui(
-        "run", "--job", "randread-4k", "--set", "runtime=4", "--size", "64m",
+        "run", "--job", "randread-4k", "--set", "runtime=3", "--size", "64m",
         "--format", "jsonl", cwd=here,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     lines = events(done.stdout)
     assert lines[0]["event"] == "session" and lines[0]["schema"] == 1
     frames = [line for line in lines if line["event"] == "frame" and line["fio"]]
-    assert len(frames) == 5, "one a second, and the short last one"
+    assert len(frames) == 4, "one a second, and the short last one"
     final = next(line for line in lines if line["event"] == "step_finished")["summary"]
     read = final["rows"][0]["directions"]["read"]
     assert sum(frame["fio"]["read"]["ios"] for frame in frames) == read["total_ios"]
     assert sum(frame["fio"]["read"]["bytes"] for frame in frames) == read["io_bytes"]
     bins = sum(count for frame in frames for count in frame["fio"]["read"]["bins"].values())
     assert bins == read["completed"]
-    device = lines[0]["device"]
-    if device is not None:
-        by_device = sum(frame["kernel"]["disks"][device]["reads"] for frame in frames)
-        assert by_device == pytest.approx(read["total_ios"], rel=0.02)
     assert list(here.iterdir()) == [], "the scratch file is gone"
+    return lines[0]["device"], read, frames
 
 
 def test_percentiles_agree_with_fio_s_own_log_of_every_io(here: Path) -> None:
