@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from iopstui.model.device import BlockDevice
     from iopstui.model.target import Target
+    from iopstui.model.tunable import KnobRequest
 
 EPILOG = """\
 TARGET is a block device, a file, a directory (a scratch file is made in it and removed), or
@@ -140,9 +141,9 @@ def _add_run_options(command: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         type=_knob,
-        metavar="NAME=VALUE",
+        metavar="NAME=VALUE[@SECONDS]",
         help="change a setting of the device while it is measured, e.g. rq_affinity=2 or "
-        "irq/36=0-1; put back at the end",
+        "irq/36=0-1, with @SECONDS so long after the job began; put back at the end",
     )
     command.add_argument(
         "--bind",
@@ -178,14 +179,13 @@ def _interval(text: str) -> float:
     return seconds
 
 
-def _knob(text: str) -> tuple[str, str]:
-    from iopstui.model.tunable import TUNABLES, irq_of
+def _knob(text: str) -> KnobRequest:
+    from iopstui.model.tunable import parse_knob
 
-    name, separator, value = text.partition("=")
-    if not separator or not value or (name not in TUNABLES and irq_of(name) is None):
-        known = ", ".join(TUNABLES)
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE with one of {known}, irq/N")
-    return name, value
+    try:
+        return parse_knob(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(error.message) from error
 
 
 def _overrides(arguments: argparse.Namespace) -> dict[str, str]:

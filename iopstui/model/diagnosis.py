@@ -6,74 +6,27 @@ on what all of the last ``ENOUGH`` measured seconds show, and says the numbers i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, pstdev
 
-from iopstui.model.device import BlockDevice
-from iopstui.model.frame import NO_LATENCY, PARTIAL, RAMP, RESET, Frame
+from iopstui.model import evidence as e
+from iopstui.model.evidence import (
+    ENOUGH,
+    LONG_ENOUGH,
+    SYNCHRONOUS,
+    DeviceFigures,
+    Evidence,
+    Finding,
+    count_words,
+    recent,
+    time_words,
+)
+from iopstui.model.frame import NO_LATENCY, SUBMITTED, Frame
 from iopstui.model.tunable import why_rq_affinity_cannot_matter
 
-ENOUGH = 3
-LONG_ENOUGH = 10
-
-_SYNCHRONOUS = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"})
-
-
-@dataclass(frozen=True, slots=True)
-class JobShape:
-    """What the running job asks for: ``jobs`` in all, each with up to ``iodepth`` I/Os.
-
-    ``direct`` and ``engine`` are ``None`` where the sections differ; ``rate_iops`` is the
-    job's own limit, summed over its jobs.
-    """
-
-    jobs: int = 1
-    iodepth: int = 1
-    engine: str | None = None
-    direct: bool | None = None
-    rate_iops: int | None = None
-
-    @property
-    def depth(self) -> int:
-        """I/Os in flight at most: N of Little's law."""
-        return self.jobs * self.iodepth
-
-
-@dataclass(frozen=True, slots=True)
-class Steady:
-    """An earlier run of this session with the same job: its shape and steady figures."""
-
-    shape: JobShape
-    iops: float
-    lat_ns: float
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """What the rules look at. ``frames`` are the running step's, oldest first; ``before`` those
-    of the quiet time right before it; ``online`` the CPUs that can be used.
-    """
-
-    frames: Sequence[Frame]
-    before: Sequence[Frame] = ()
-    device: BlockDevice | None = None
-    shape: JobShape = JobShape()
-    online: tuple[int, ...] = ()
-    earlier: Sequence[Steady] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """``rule`` names what fired, ``text`` is the sentence, ``advice`` what to try ("" if
-    nothing helps), ``key`` the key that does it ("" if none).
-    """
-
-    rule: str
-    text: str
-    advice: str = ""
-    key: str = ""
-
+MOST = 0.8
+SATURATED_BUSY = 93.0
+FOLLOWED_JOBS = 64
 
 Rule = Callable[[Evidence], "Finding | None"]
 
@@ -83,50 +36,14 @@ def diagnose(evidence: Evidence) -> list[Finding]:
     return [found for rule in RULES if (found := rule(evidence)) is not None]
 
 
-def measured(frames: Iterable[Frame]) -> list[Frame]:
-    """Frames whose figures stand for a whole interval."""
-    unfit = {RAMP, PARTIAL, RESET}
-    return [f for f in frames if f.fio is not None and f.fio.seconds and not unfit & f.flags]
-
-
-def recent(evidence: Evidence, count: int = ENOUGH) -> list[Frame]:
-    """The last ``count`` measured frames; empty if there are fewer."""
-    found = measured(evidence.frames)
-    return found[-count:] if len(found) >= count else []
-
-
-def fio_iops(frames: Sequence[Frame]) -> float:
-    """fio's completions per second over these frames."""
-    seconds = sum(f.fio.seconds or 0.0 for f in frames if f.fio)
-    return sum(f.fio.total.ios for f in frames if f.fio) / seconds if seconds else 0.0
-
-
-def fio_bytes(frames: Sequence[Frame]) -> float:
-    """fio's bytes per second over these frames."""
-    seconds = sum(f.fio.seconds or 0.0 for f in frames if f.fio)
-    return sum(f.fio.total.bytes for f in frames if f.fio) / seconds if seconds else 0.0
-
-
-def fio_latency(frames: Sequence[Frame]) -> float | None:
-    """Mean latency (lat, else clat) in ns, weighted by the I/Os."""
-    weighted, count = 0.0, 0
-    for frame in frames:
-        total = frame.fio.total if frame.fio else None
-        mean = None if total is None else total.lat_ns or total.clat_ns
-        if total is not None and mean is not None:
-            weighted += mean * total.ios
-            count += total.ios
-    return weighted / count if count else None
-
-
-# -- the rules
-
-
 def no_iostats(evidence: Evidence) -> Finding | None:
     """The kernel does not count: its zeros are no measurement."""
     device = evidence.device
     if device is None or device.queue is None or device.queue.iostats is not False:
         return None
+    figures = e.device_figures(recent(evidence, 1), device, 1)
+    if figures is not None and figures.ios_s > 0:
+        return None  # bio-based devices may count all the same
     return Finding(
         "iostats",
         f"{device.name} has iostats=0: the kernel does not count its I/Os, so its figures are "
@@ -141,30 +58,29 @@ def cpu_throttled(evidence: Evidence) -> Finding | None:
     taken = [f.throttled for f in frames if f.throttled is not None]
     if not frames or len(taken) < ENOUGH or min(taken) < 1.0:
         return None
+    # the kernel adds up the waiting of every CPU: it may be more than the time that passed
     return Finding(
         "throttled",
-        f"a cgroup limit stopped these processes {fmean(taken):.0f} % of the time (cpu.max): "
-        "IOPS and latency show the CPU limit, not the disk",
+        f"a cgroup limit (cpu.max) takes {fmean(taken):.0f} % of a CPU away from these "
+        "processes: IOPS and latency show the CPU limit, not the disk",
         "raise cpu.max of the cgroup, or run outside of it",
     )
 
 
 def background(evidence: Evidence) -> Finding | None:
-    """Somebody else used the disk before the run began."""
+    """The disk was in use before the run began."""
     device = evidence.device
-    quiet = _device_rates(evidence.before[-LONG_ENOUGH:], device)
-    if device is None or len(quiet) < ENOUGH:
-        return None
-    reads, writes = fmean(r for r, _, _ in quiet), fmean(w for _, w, _ in quiet)
+    quiet = e.device_figures(evidence.before[-LONG_ENOUGH:], device)
     frames = recent(evidence, 1)
-    own = fio_iops(frames)
-    if not frames or reads + writes < max(20.0, 0.02 * own):
+    if device is None or quiet is None or not frames:
+        return None
+    if quiet.r_s + quiet.w_s < max(20.0, 0.02 * e.fio_iops(frames)):
         return None
     return Finding(
         "background",
-        f"{device.name} was not idle before this run: {_count(reads)} r/s and "
-        f"{_count(writes)} w/s by other programs",
-        "find them with: iotop, or pidstat -d 1",
+        f"{device.name} was not idle before this run: {count_words(quiet.r_s)} r/s and "
+        f"{count_words(quiet.w_s)} w/s that are not this job's",
+        "find who does it: iotop, or pidstat -d 1",
     )
 
 
@@ -173,18 +89,19 @@ def one_cpu_completes(evidence: Evidence) -> Finding | None:
     device, frames = evidence.device, recent(evidence)
     if device is None or not frames:
         return None
-    what, by_cpu = _completions(frames)
-    total = sum(by_cpu.values())
+    found = _completions(frames, evidence)
     submitters = set.intersection(*({j.cpu for j in f.jobs if (j.busy or 0) > 2} for f in frames))
-    if total < 500 or len(submitters) < 2:
+    if found is None or len(submitters) < 2:
         return None
-    cpu, most = max(by_cpu.items(), key=lambda pair: pair[1])
+    what, by_cpu = found
+    total = sum(by_cpu.values())
+    cpu, most = e.largest(by_cpu)
     affinity = device.queue.rq_affinity if device.queue else None
-    if most < 0.8 * total or affinity == 2:
+    if total < 500 or most < MOST * total or affinity == 2:
         return None
     text = (
-        f"CPU {cpu} completes {100 * most / total:.0f} % of {device.name}'s I/O "
-        f"({_count(most)} of {_count(total)} {what}/s) while jobs submit from "
+        f"CPU {cpu} runs {100 * most / total:.0f} % of the {what} ({count_words(most)} of "
+        f"{count_words(total)}/s) that complete {device.name}'s I/O, while jobs submit from "
         f"{len(submitters)} CPUs"
     )
     cannot = why_rq_affinity_cannot_matter(device, evidence.online)
@@ -192,32 +109,51 @@ def one_cpu_completes(evidence: Evidence) -> Finding | None:
         return Finding("one-cpu", text, f"rq_affinity can't move it: {cannot}" if cannot else "")
     return Finding(
         "one-cpu", text, f"try rq_affinity 2 (now {affinity}): each completion goes to the CPU "
-        "that submitted it", "a",
+        "that submitted it, which moves work and may or may not give IOPS", "a",
     )  # fmt: skip
 
 
-def job_saturated(evidence: Evidence) -> Finding | None:
-    """A job's CPU has nothing left, so the job is the limit."""
-    frames = recent(evidence)
-    if not frames:
+def _completions(
+    frames: Sequence[Frame], evidence: Evidence
+) -> tuple[str, dict[int, float]] | None:
+    """Where completions ran: BLOCK softirqs per CPU, or the device's interrupts where it
+    completes inside the hard interrupt and raises none. ``None`` if other disks' softirqs,
+    which are counted with them, are too many to tell."""
+    block, irq = e.per_cpu(frames, "block_s"), e.per_cpu(frames, "irq_s")
+    total = sum(block.values())
+    if total < 0.1 * sum(irq.values()):
+        return "interrupts", irq
+    figures = e.device_figures(frames, evidence.device)
+    if not block or figures is None or total > 1.5 * figures.ios_s:
         return None
-    busy: dict[int, list[float]] = {}
-    for frame in frames:
-        for job in frame.jobs:
-            if job.busy is not None:
-                busy.setdefault(job.index, []).append(job.busy)
-    full = {n: fmean(b) for n, b in busy.items() if len(b) >= ENOUGH and min(b) >= 93.0}
+    return "BLOCK softirqs", block
+
+
+def job_saturated(evidence: Evidence) -> Finding | None:
+    """A job's CPU has nothing left, so the job is a limit."""
+    frames = recent(evidence)
+    if not frames or evidence.shape.polls:
+        return None
+    busy, full = _full_jobs(frames)
     if not full:
         return None
-    each = fio_iops(frames) / max(len(busy), 1)
-    who = f"job {next(iter(full))} is" if len(full) == 1 else f"{len(full)} of {len(busy)} jobs are"
+    jobs = max(len(busy), evidence.shape.jobs if len(busy) >= FOLLOWED_JOBS else 1)
+    each = e.fio_iops(frames) / jobs
+    who = f"job {next(iter(full))} is" if len(full) == 1 else f"{len(full)} of {jobs} jobs are"
     return Finding(
         "job-cpu",
-        f"{who} busy {min(max(full.values()), 100.0):.0f} % of a CPU at {_count(each)} IOPS a "
-        "job: the CPU, not the disk, is the limit",
+        f"{who} busy {min(fmean(full.values()), 100.0):.0f} % of a CPU at {count_words(each)} "
+        "IOPS a job: the CPU is the limit before the disk is",
         "try more jobs (numjobs) or a cheaper engine (ioengine=io_uring)",
         "}",
     )
+
+
+def _full_jobs(frames: Sequence[Frame]) -> tuple[dict[int, list[float]], dict[int, float]]:
+    """(busy percents of all jobs, mean of those that had nothing left all the time)."""
+    busy = e.job_busy(frames)
+    full = {n: fmean(b) for n, b in busy.items() if len(b) >= ENOUGH and min(b) >= SATURATED_BUSY}
+    return busy, full
 
 
 def more_jobs_than_cpus(evidence: Evidence) -> Finding | None:
@@ -226,74 +162,73 @@ def more_jobs_than_cpus(evidence: Evidence) -> Finding | None:
     cpus = len(evidence.online)
     if not frames or not cpus or evidence.shape.jobs <= cpus:
         return None
-    idle = [
-        fmean(c.load.idle + c.load.iowait for c in f.cpus.values() if c.load)
-        for f in frames
-        if any(c.load for c in f.cpus.values())
-    ]
+    loads = [[f.cpus[c].load for c in evidence.online if c in f.cpus] for f in frames]
+    idle = [fmean(one.idle + one.iowait for one in row if one) for row in loads if any(row)]
     if len(idle) < ENOUGH or max(idle) > 10.0:
         return None
     return Finding(
         "more-jobs-than-cpus",
-        f"{evidence.shape.jobs} jobs share {cpus} CPUs that are {100 - fmean(idle):.0f} % busy: "
-        "jobs wait for a CPU, and that counts as latency",
-        f"try {cpus} jobs with a deeper queue",
+        f"{evidence.shape.jobs} jobs share {cpus} CPU{'s' if cpus > 1 else ''}, "
+        f"{100 - fmean(idle):.0f} % busy: jobs wait for a CPU, and that counts as latency",
+        f"try {cpus} job{'s' if cpus > 1 else ''} with a deeper queue",
         "{",
     )
 
 
 def saturated(evidence: Evidence) -> Finding | None:
     """A deeper queue brought latency, not IOPS."""
-    frames = recent(evidence)
-    latency = fio_latency(frames)
-    if not frames or latency is None or any(NO_LATENCY in f.flags for f in frames):
+    frames, now = recent(evidence), evidence.shape
+    latency = e.fio_latency(frames)
+    if not frames or latency is None or now.paced or any(NO_LATENCY in f.flags for f in frames):
         return None
-    now = evidence.shape
-    for earlier in reversed(evidence.earlier):
-        then = earlier.shape
-        deeper = now.depth / then.depth
-        same = (now.engine, now.direct) == (then.engine, then.direct)
-        if deeper < 1.5 or not same:
-            continue
-        iops = fio_iops(frames)
-        if iops > earlier.iops * 1.1 or latency < earlier.lat_ns * (1 + 0.5 * (deeper - 1)):
-            return None
-        inside = iops * latency / 1e9
-        return Finding(
-            "saturated",
-            f"depth {then.depth} → {now.depth}: IOPS {_count(earlier.iops)} → {_count(iops)}, "
-            f"latency {_time(earlier.lat_ns)} → {_time(latency)}; the queue only waits longer "
-            f"(Little's law: N = X·R = {_count(iops)}/s × {_time(latency)} = {inside:.1f})",
-            f"depth {then.depth} gives the same IOPS at a lower latency",
-            "[",
-        )
-    return None
+    iops = e.fio_iops(frames)
+    inside = iops * latency / 1e9
+    shallower = [one for one in evidence.earlier if now.depth >= 1.5 * one.shape.depth]
+    # a queue that is not filled says nothing about its depth
+    if not shallower or inside < 0.7 * now.depth:
+        return None
+    then = shallower[-1]
+    deeper = now.depth / then.shape.depth
+    if iops > then.iops * 1.1 or latency < then.lat_ns * (1 + 0.5 * (deeper - 1)):
+        return None
+    return Finding(
+        "saturated",
+        f"depth {then.shape.depth} → {now.depth}: IOPS {count_words(then.iops)} → "
+        f"{count_words(iops)}, latency {time_words(then.lat_ns)} → {time_words(latency)}; more "
+        f"only wait (Little's law: N = X·R = {count_words(iops)}/s × {time_words(latency)} = "
+        f"{inside:.1f})",
+        f"depth {then.shape.depth} did the same at a lower latency",
+        "[",
+    )
 
 
 def depth_not_reached(evidence: Evidence) -> Finding | None:
     """The job asks for more I/Os at once than it gets."""
     frames, shape = recent(evidence), evidence.shape
-    if not frames or shape.iodepth < 2:
+    depth = shape.iodepth
+    if not frames or depth is None or depth < 2:
         return None
-    if shape.engine in _SYNCHRONOUS:
+    if shape.engine in SYNCHRONOUS:
         return Finding(
             "depth",
-            f"iodepth={shape.iodepth} has no effect: ioengine={shape.engine} is synchronous, one "
-            "I/O at a time and job",
+            f"iodepth={depth} has no effect: ioengine={shape.engine} is synchronous, one I/O at "
+            "a time and job",
             "try ioengine=libaio or io_uring with direct=1, or more jobs",
         )
-    shallow = [_share_below(f.fio.iodepth_level, shape.iodepth) for f in frames if f.fio]
-    if min(shallow) < 50.0:
-        return _buffered(evidence, frames)
+    shallow = [_share_below(f.fio.iodepth_level, depth) for f in frames if f.fio]
+    if shape.paced:
+        return None
+    if not shallow or min(shallow) < 50.0:
+        return _buffered(depth, evidence, frames)
     return Finding(
         "depth",
-        f"iodepth={shape.iodepth} is not reached: {fmean(shallow):.0f} % of the I/Os were issued "
-        f"at a depth of {_half(shape.iodepth)} or less",
+        f"iodepth={depth} is not reached: {fmean(shallow):.0f} % of the I/Os were issued "
+        f"at a depth of {_half(depth)} or less",
         "the submitter is slower than the disk, or I/O is buffered; try direct=1 or more jobs",
     )
 
 
-def _buffered(evidence: Evidence, frames: Sequence[Frame]) -> Finding | None:
+def _buffered(depth: int, evidence: Evidence, frames: Sequence[Frame]) -> Finding | None:
     """libaio with buffered I/O submits synchronously: its slat is the whole latency."""
     shape = evidence.shape
     if shape.engine != "libaio" or shape.direct is not False:
@@ -301,12 +236,14 @@ def _buffered(evidence: Evidence, frames: Sequence[Frame]) -> Finding | None:
     total = [f.fio.total for f in frames if f.fio]
     slat = [t.slat_ns for t in total if t.slat_ns is not None]
     clat = [t.clat_ns for t in total if t.clat_ns is not None]
-    if not slat or not clat or fmean(slat) < fmean(clat):
+    # the calls of one batch wait for each other in clat: slat × depth at most
+    if not slat or not clat or fmean(slat) * depth < fmean(clat) or fmean(slat) < 2000:
         return None
     return Finding(
         "depth",
-        f"iodepth={shape.iodepth} has no effect: buffered libaio submits one I/O at a time "
-        f"(slat {_time(fmean(slat))}, clat {_time(fmean(clat))})",
+        f"iodepth={depth} has no effect: buffered libaio submits one I/O at a time, and the "
+        f"waiting is in the submission (slat {time_words(fmean(slat))}, clat "
+        f"{time_words(fmean(clat))})",
         "try direct=1",
     )
 
@@ -314,34 +251,36 @@ def _buffered(evidence: Evidence, frames: Sequence[Frame]) -> Finding | None:
 def disagreement(evidence: Evidence) -> Finding | None:
     """fio and the device count differently; diskstats shows why."""
     device, frames = evidence.device, recent(evidence)
-    rates = _device_rates(frames, device)
-    if device is None or len(rates) < ENOUGH:
+    theirs = e.device_figures(frames, device)
+    if device is None or theirs is None or any(SUBMITTED in f.flags for f in frames):
         return None
     if device.queue and device.queue.iostats is False:
         return None
-    own = fio_iops(frames)
-    theirs = fmean(r + w for r, w, _ in rates)
-    if own < 100 or 0.9 <= theirs / own <= 1.1:
+    own = e.fio_iops(frames)
+    if own < 100 or 0.9 <= theirs.ios_s / own <= 1.1:
         return None
-    head = f"fio does {_count(own)} IOPS, {device.name} {_count(theirs)}"
-    if theirs < own:
-        return _device_does_less(evidence, frames, head, own - theirs)
-    return _device_does_more(evidence, frames, head, own)
+    head = f"fio does {count_words(own)} IOPS, {device.name} {count_words(theirs.ios_s)}"
+    if theirs.ios_s < own:
+        return _device_does_less(evidence, theirs, head, own, e.fio_bytes(frames))
+    return _device_does_more(evidence, theirs, head, own, e.fio_bytes(frames))
 
 
 def _device_does_less(
-    evidence: Evidence, frames: Sequence[Frame], head: str, gap: float
+    evidence: Evidence, theirs: DeviceFigures, head: str, own: float, own_bytes: float
 ) -> Finding:
-    assert evidence.device is not None
-    name = evidence.device.name
-    merges = fmean(
-        (f.disks[name].rrqm_s or 0) + (f.disks[name].wrqm_s or 0) for f in frames if name in f.disks
-    )
-    if merges >= 0.5 * gap:
+    if theirs.merges_s >= 0.5 * (own - theirs.ios_s):
         return Finding(
             "disagree",
-            f"{head}: {_count(merges)}/s were merged into larger requests (rrqm/s, wrqm/s)",
+            f"{head}: {count_words(theirs.merges_s)}/s were merged into larger requests "
+            "(rrqm/s, wrqm/s)",
             "nomerges=2 shows the device without merging",
+        )
+    if theirs.ios_s and own_bytes and theirs.bytes_s >= 0.9 * own_bytes:
+        return Finding(
+            "disagree",
+            f"{head} with no fewer bytes: read-ahead, write-back or batches make larger requests "
+            f"({_kib(own_bytes / own)} became {_kib(theirs.bytes_s / theirs.ios_s)} each)",
+            "try direct=1" if evidence.shape.direct is False else "",
         )
     if evidence.shape.direct is False:
         return Finding(
@@ -349,29 +288,30 @@ def _device_does_less(
             f"{head}: the page cache answers the rest, because the I/O is buffered (direct=0)",
             "try direct=1 to measure the disk",
         )
-    return Finding("disagree", f"{head}: the rest never reached this device")
+    return Finding(
+        "disagree",
+        f"{head}: the rest never reached it (blocks of a file that were never written, or other "
+        "devices)",
+    )
 
 
 def _device_does_more(
-    evidence: Evidence, frames: Sequence[Frame], head: str, own: float
+    evidence: Evidence, theirs: DeviceFigures, head: str, own: float, own_bytes: float
 ) -> Finding:
-    assert evidence.device is not None
-    name = evidence.device.name
-    disks = [f.disks[name] for f in frames if name in f.disks]
-    moved = fmean((d.r_bytes_s or 0) + (d.w_bytes_s or 0) for d in disks)
-    theirs = fmean((d.r_s or 0) + (d.w_s or 0) for d in disks)
-    expected = fio_bytes(frames)
-    if expected and abs(moved - expected) <= 0.1 * expected and theirs:
+    if own_bytes and abs(theirs.bytes_s - own_bytes) <= 0.1 * own_bytes:
         return Finding(
             "disagree",
-            f"{head} with the same bytes: requests are split ({expected / own / 1024:.0f} KiB "
-            f"became {moved / theirs / 1024:.0f} KiB each)",
+            f"{head} with the same bytes: requests are split ({_kib(own_bytes / own)} became "
+            f"{_kib(theirs.bytes_s / theirs.ios_s)} each)",
             "max_sectors_kb is the largest request",
         )
+    more = f"{count_words(theirs.ios_s - own)} I/Os per second more"
+    if evidence.shape.syncs:
+        return Finding("disagree", f"{head}: {more}, because the job syncs, which makes the "
+                       "file system or the disk write on its own")  # fmt: skip
     return Finding(
         "disagree",
-        f"{head}: another program uses the disk too ({_count(max(theirs - own, 0))} I/Os per "
-        "second more)",
+        f"{head}: {more}, by another program or by the file system",
         "find it with: iotop, or pidstat -d 1",
     )
 
@@ -382,7 +322,7 @@ def small_queue(evidence: Evidence) -> Finding | None:
     if device is None or device.queue is None or not device.hctxs or not recent(evidence, 1):
         return None
     each = device.queue.nr_requests
-    if each is None or shape.engine in _SYNCHRONOUS:
+    if each is None or shape.paced or shape.direct is False:
         return None
     room = each * len(device.hctxs)
     if shape.depth <= room:
@@ -392,40 +332,49 @@ def small_queue(evidence: Evidence) -> Finding | None:
         "nr_requests",
         f"the job wants {shape.depth} I/Os in flight, but {device.name} holds {queues} requests "
         "(nr_requests): the rest waits before the queue",
-        "raise nr_requests, or use a smaller depth",
+        "raise nr_requests if the device has the tags, or use a smaller depth",
     )
 
 
 def provisioned(evidence: Evidence) -> Finding | None:
-    """A flat line at a round figure, with a latency that follows the depth, is a set limit."""
-    frames = recent(evidence, LONG_ENOUGH)
-    latency = fio_latency(frames)
-    if not frames or latency is None or evidence.shape.rate_iops:
-        return None
+    """A flat line at a round figure, while the CPUs have time and the queue is full, looks like
+    a set limit."""
+    frames, shape = recent(evidence, LONG_ENOUGH), evidence.shape
+    latency = e.fio_latency(frames)
     each = [f.fio.total.iops for f in frames if f.fio and f.fio.total.iops]
-    if len(each) < LONG_ENOUGH or fmean(each) < 100:
+    if latency is None or shape.paced or len(each) < LONG_ENOUGH or fmean(each) < 100:
         return None
     mean = fmean(each)
-    target = round_figure(mean)
     flat = pstdev(each) / mean
     inside = mean * latency / 1e9
-    if flat > 0.01 or abs(mean - target) > 0.01 * target:
+    # Little's law holds for every full queue; it says that the queue is full, no more
+    if flat > 0.01 or not is_round(mean) or shape.depth < 2 or inside < 0.8 * shape.depth:
         return None
-    if evidence.shape.depth < 2 or abs(inside - evidence.shape.depth) > 0.2 * evidence.shape.depth:
+    if _full_jobs(frames[-ENOUGH:])[1] or inside > 1.2 * shape.depth:
         return None
     return Finding(
         "provisioned",
-        f"IOPS stand at {_count(mean)} (±{100 * flat:.1f} % over {len(each)} s), a round figure, "
-        f"and latency is depth / IOPS = {evidence.shape.depth} / {_count(mean)} = "
-        f"{_time(latency)}: this looks like a set limit, not the disk's own",
+        f"IOPS stand at {count_words(mean)} (±{100 * flat:.1f} % over {len(each)} s), near the "
+        f"round {round_figure(mean):,}, with a full queue and idle CPU; latency is depth / IOPS "
+        f"= {shape.depth} / {count_words(mean)} ≈ {time_words(latency)}: this looks like a set "
+        "limit, not the disk's own",
         "compare with what was ordered; a deeper queue gives latency only",
     )
 
 
 def round_figure(value: float) -> int:
-    """The nearest number with at most two digits that are not 0 (16000, 500), above 100."""
-    step: int = 10 ** max(len(str(int(value))) - 2, 0)
+    """The nearest figure that limits are set at: 1.0, 1.1 ... 2.0, 2.5, 3.0 ... 9.5 times a
+    power of ten."""
+    unit: int = 10 ** max(len(str(int(value))) - 2, 0)
+    step = unit if value < 20 * unit else 5 * unit
     return max(round(value / step) * step, 1)
+
+
+def is_round(value: float) -> bool:
+    """Whether ``value`` is within 0.5 % below and 1.5 % above a round figure: limiters let a
+    little more through, counted from the first I/O."""
+    away = value / round_figure(value) - 1
+    return -0.005 <= away <= 0.015
 
 
 RULES: tuple[Rule, ...] = (
@@ -443,37 +392,6 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-# -- helpers
-
-
-def _device_rates(
-    frames: Sequence[Frame], device: BlockDevice | None
-) -> list[tuple[float, float, float]]:
-    """(r/s, w/s, seconds) of the device in each frame that has them."""
-    if device is None:
-        return []
-    found = []
-    for frame in frames:
-        disk = frame.disks.get(device.name)
-        if disk is not None and disk.r_s is not None and disk.w_s is not None:
-            found.append((disk.r_s, disk.w_s, disk.seconds))
-    return found
-
-
-def _completions(frames: Sequence[Frame]) -> tuple[str, dict[int, float]]:
-    """Where completions ran: BLOCK softirqs per CPU, or the device's interrupts where it
-    completes inside the hard interrupt and raises none."""
-    block: dict[int, float] = {}
-    irq: dict[int, float] = {}
-    for frame in frames:
-        for cpu, counts in frame.cpus.items():
-            block[cpu] = block.get(cpu, 0.0) + (counts.block_s or 0.0) / len(frames)
-            irq[cpu] = irq.get(cpu, 0.0) + (counts.irq_s or 0.0) / len(frames)
-    if sum(block.values()) >= 0.1 * sum(irq.values()):
-        return "BLOCK softirqs", block
-    return "interrupts", irq
-
-
 def _half(depth: int) -> int:
     """The largest of fio's depth buckets that is at most half of ``depth``."""
     bucket = 1
@@ -484,20 +402,9 @@ def _half(depth: int) -> int:
 
 def _share_below(levels: Mapping[str, float], depth: int) -> float:
     """Percent of I/Os issued at half the configured depth or less (fio's buckets 1, 2, 4 ...)."""
-    limit = _half(depth)
+    limit = min(_half(depth), 32)
     return sum(share for name, share in levels.items() if name.isdigit() and int(name) <= limit)
 
 
-def _count(value: float) -> str:
-    for limit, suffix in ((1e6, "M"), (1e3, "k")):
-        if value >= limit:
-            scaled = value / limit
-            return f"{scaled:.0f}{suffix}" if scaled >= 100 else f"{scaled:.3g}{suffix}"
-    return f"{value:.0f}"
-
-
-def _time(nanoseconds: float) -> str:
-    for limit, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
-        if nanoseconds >= limit:
-            return f"{nanoseconds / limit:.3g} {unit}"
-    return f"{nanoseconds:.0f} ns"
+def _kib(size: float) -> str:
+    return f"{size / 1024:.3g} KiB"

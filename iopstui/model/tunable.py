@@ -5,9 +5,11 @@ Source: Documentation/ABI/stable/sysfs-block, Documentation/core-api/irq/irq-aff
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from iopstui.errors import UsageError
 from iopstui.model.device import BlockDevice
 
 
@@ -41,7 +43,8 @@ TUNABLES: Mapping[str, Tunable] = {
     )
 }  # fmt: skip
 
-# changing the scheduler sets nr_requests anew, so it is put back first
+# changing the scheduler sets these anew (wbt: bfq turns it off), so it is put back first
+RESET_BY_SCHEDULER = ("nr_requests", "wbt_lat_usec")
 RESTORE_ORDER = ("scheduler", *(name for name in TUNABLES if name != "scheduler"))
 
 IRQ_PREFIX = "irq"
@@ -51,6 +54,42 @@ def irq_of(name: str) -> int | None:
     """The interrupt number of a knob named "irq/36"; ``None`` for a queue setting."""
     prefix, _, number = name.partition("/")
     return int(number) if prefix == IRQ_PREFIX and number.isdecimal() else None
+
+
+_REQUEST = re.compile(r"([^=]*)=([^@]*)(?:@([0-9]{1,6}(?:\.[0-9]{1,3})?))?")
+
+
+@dataclass(frozen=True, slots=True)
+class KnobRequest:
+    """A setting asked for on the command line; ``after_s`` seconds into the run, ``None``:
+    before it begins."""
+
+    name: str
+    value: str
+    after_s: float | None = None
+
+
+def parse_knob(text: str) -> KnobRequest:
+    """NAME=VALUE or NAME=VALUE@SECONDS. UsageError says what is wrong with it.
+
+    Only what no device could take is refused here; the rest is the kernel's to say.
+    """
+    match = _REQUEST.fullmatch(text.strip())
+    if match is None or not match[1].strip() or not match[2].strip():
+        raise UsageError(f"{text!r} is not NAME=VALUE or NAME=VALUE@SECONDS")
+    name, value = match[1].strip(), match[2].strip()
+    known = TUNABLES.get(name)
+    if known is None and irq_of(name) is None:
+        raise UsageError(f"{name!r} is no setting; known are {', '.join(TUNABLES)}, irq/NUMBER")
+    if known is not None and known.values and value not in known.values:
+        raise UsageError(f"{name} takes {', '.join(known.values)}, not {value!r}")
+    if known is not None and known.minimum is not None and not _at_least(value, known.minimum):
+        raise UsageError(f"{name} takes a whole number from {known.minimum} up, not {value!r}")
+    return KnobRequest(name, value, None if match[3] is None else float(match[3]))
+
+
+def _at_least(text: str, minimum: int) -> bool:
+    return re.fullmatch(r"-?[0-9]{1,10}", text) is not None and int(text) >= minimum
 
 
 def current_scheduler(text: str) -> str:

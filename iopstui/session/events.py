@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from iopstui.model.diagnosis import Finding
+from iopstui.model.evidence import Finding
 from iopstui.model.frame import Frame
 
 
@@ -86,6 +86,41 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
+class Judged:
+    """What came of one expectation (model/expectation.py): the ``field``'s id, ``required`` and
+    ``limit`` (with the tolerance) and ``measured`` in its ``unit``; ``passed`` is ``None`` if it
+    was not measured; ``share`` (0..1) of the measured seconds met it themselves.
+    """
+
+    t: float
+    step: int
+    expectation: str
+    field: str
+    unit: str
+    op: str
+    required: float
+    limit: float
+    measured: float | None
+    passed: bool | None
+    share: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SteadyState:
+    """Whether a run's IOPS were steady (model/statistics.py, Steadiness); ``steady`` is ``None``
+    if it was too short to tell. ``text`` says it in words.
+    """
+
+    t: float
+    step: int
+    steady: bool | None
+    range: float
+    slope: float
+    round_s: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class StepFinished:
     """A fio run ended. ``summary`` holds fio's own final figures (output/summary.py makes a
     table of it); ``error`` says in one sentence why it failed, or is empty, and ``hint`` what
@@ -118,6 +153,8 @@ Event = (
     | Notice
     | TunableChanged
     | Found
+    | Judged
+    | SteadyState
     | StepFinished
     | Ended
 )

@@ -6,100 +6,118 @@ import os
 from collections import deque
 from collections.abc import Iterator
 
-from iopstui.model import jobfile
 from iopstui.model.device import BlockDevice
-from iopstui.model.diagnosis import (
+from iopstui.model.diagnosis import diagnose
+from iopstui.model.evidence import (
+    ENOUGH,
     LONG_ENOUGH,
     Evidence,
     Finding,
     JobShape,
     Steady,
-    diagnose,
     fio_iops,
     fio_latency,
     measured,
 )
-from iopstui.model.frame import Frame
-from iopstui.session.prepare import expand
-from iopstui.sources.fio_stream import flag
+from iopstui.model.frame import FINAL, Frame
+from iopstui.model.moved import MANY, KnobChange, around, what_moved
+from iopstui.session.job_shape import comparable, shape_of
 
 KEEP = 30
 REPEAT_S = 30.0
-
-
-def shape_of(text: str) -> JobShape:
-    """What a job file asks for, over all its sections that run at once."""
-    jobs = [job.options for job in jobfile.effective(text)]
-    if not jobs:
-        return JobShape()
-    numbers = [_number(options.get("numjobs")) for options in jobs]
-    engines = {expand(options.get("ioengine", "psync")) for options in jobs}
-    direct = {
-        not flag(options, "buffered") if "buffered" in options else flag(options, "direct")
-        for options in jobs
-    }
-    rates = [_number(o.get("rate_iops")) * n for o, n in zip(jobs, numbers, strict=True)
-             if "rate_iops" in o]  # fmt: skip
-    staged = any("stonewall" in o or "wait_for_previous" in o for o in jobs)
-    return JobShape(
-        jobs=max(numbers) if staged else sum(numbers),
-        iodepth=max(_number(options.get("iodepth")) for options in jobs),
-        engine=engines.pop() if len(engines) == 1 else None,
-        direct=direct.pop() if len(direct) == 1 else None,
-        rate_iops=sum(rates) if rates else None,
-    )
-
-
-def _number(text: str | None) -> int:
-    digits = expand(text or "1").split(",")[0]
-    return max(1, int(digits)) if digits.isdecimal() else 1
+# what a run leaves behind (its write-back, its file's removal) is no background
+SETTLE_FRAMES = 5
 
 
 class Findings:
     """Fed with every frame; yields a finding when its rule begins to fire, and again every
-    ``REPEAT_S`` seconds while it goes on."""
+    ``REPEAT_S`` seconds while it goes on; and what moved, some seconds after a knob was turned.
+    """
 
     def __init__(self) -> None:
         self._frames: deque[Frame] = deque(maxlen=KEEP)
         self._before: deque[Frame] = deque(maxlen=LONG_ENOUGH)
+        self._skip = 0
         self._quiet: tuple[Frame, ...] = ()
         self._shape = JobShape()
-        self._name = ""
+        self._job = ""
         self._earlier: list[Steady] = []
         self._said: dict[str, float] = {}
+        self._change: KnobChange | None = None
+        self._since = 0.0
 
-    def begin(self, name: str, text: str) -> None:
-        """A run begins. Earlier runs are comparable only if they were of the same job."""
-        self._keep_steady()
-        if name != self._name:
-            self._earlier = []
-        self._name, self._shape = name, shape_of(text)
+    def lay_out(self) -> None:
+        """The run's own files are written before it begins: that is no background."""
         self._quiet = tuple(self._before)
+        self._before.clear()
+        self._skip = 1 << 30
+
+    def begin(self, text: str) -> None:
+        """A run of this job file begins. Earlier runs are comparable only if they differ in
+        depth alone."""
+        self._keep_steady()
+        job = comparable(text)
+        if job != self._job:
+            self._earlier = []
+        self._job, self._shape = job, shape_of(text)
+        if self._skip <= SETTLE_FRAMES:
+            self._quiet = tuple(self._before)
+        self._before.clear()
         self._frames.clear()
         self._said = {}
+        self._change, self._since = None, 0.0
+
+    def changed(self, t: float, device: str, name: str, before: str, now: str) -> None:
+        """A knob was turned at ``t``: what it moved is told when enough seconds were measured,
+        and runs before and after it are not compared with each other."""
+        self._earlier = []
+        if self._change is not None:
+            self._since = self._change.t
+        self._change = KnobChange(t, device, name, before, now)
 
     def feed(self, frame: Frame, device: BlockDevice | None) -> Iterator[Finding]:
         """What this frame shows that was not said yet."""
         if not frame.step:
-            self._before.append(frame)
+            if self._skip:
+                self._skip -= 1
+            else:
+                self._before.append(frame)
             return
+        self._skip = SETTLE_FRAMES
         self._before.clear()
         self._frames.append(frame)
         if frame.fio is None:
             return
-        online = tuple(sorted(set(frame.cpus) & os.sched_getaffinity(0)))
-        evidence = Evidence(
-            tuple(self._frames), self._quiet, device, self._shape, online, tuple(self._earlier)
-        )
-        for finding in diagnose(evidence):
+        yield from self._moved(frame, device)
+        for finding in diagnose(self._evidence(frame, device)):
             said = self._said.get(finding.rule)
             if said is None or frame.t - said >= REPEAT_S:
                 self._said[finding.rule] = frame.t
                 yield finding
 
+    def _evidence(self, frame: Frame, device: BlockDevice | None) -> Evidence:
+        online = tuple(sorted(set(frame.cpus) & os.sched_getaffinity(0)))
+        since = self._since if self._change is None else self._change.t
+        frames = [f for f in self._frames if f.t > since]
+        return Evidence(
+            tuple(frames), self._quiet, device, self._shape, online, tuple(self._earlier)
+        )
+
+    def _moved(self, frame: Frame, device: BlockDevice | None) -> Iterator[Finding]:
+        change = self._change
+        if change is None:
+            return
+        before, after = around(tuple(self._frames), change, self._since)
+        if len(after) < MANY and FINAL not in frame.flags:
+            return
+        self._since, self._change = change.t, None
+        found = what_moved(change, before, after, device)
+        if found is not None:
+            yield found
+
     def _keep_steady(self) -> None:
-        frames = measured(self._frames)[-LONG_ENOUGH:]
+        frames = measured(f for f in self._frames if f.t > self._since)[-LONG_ENOUGH:]
         latency = fio_latency(frames)
-        if len(frames) >= 3 and latency is not None:
+        if len(frames) >= ENOUGH and latency is not None:
             self._earlier.append(Steady(self._shape, fio_iops(frames), latency))
             del self._earlier[:-8]

@@ -29,6 +29,7 @@ from iopstui.model.frame import FrameBuilder
 from iopstui.model.samples import FioStatus, JobThread, KernelSample, RawSample
 from iopstui.model.summary import fio_summary
 from iopstui.model.target import Target
+from iopstui.model.tunable import KnobRequest, irq_of, why_rq_affinity_cannot_matter
 from iopstui.session import events
 from iopstui.session.clock import Clock
 from iopstui.session.findings import Findings
@@ -89,7 +90,7 @@ class LiveSession:
         size: str | None = None,
         destroy_data: Sequence[str] = (),
         bind: bool = False,
-        knobs: Sequence[tuple[str, str]] = (),
+        knobs: Sequence[KnobRequest] = (),
         idle_frames: bool = True,
         fio_path: str | None = None,
         clock: Clock | None = None,
@@ -104,7 +105,8 @@ class LiveSession:
         self._job_target = job_target
         self._roots = roots or Roots()
         self._tunables = Tunables(self._roots)
-        self._knobs = tuple(knobs)
+        self._knobs = list(knobs)
+        self._run_began_ns: int | None = None
         self._size = size
         self._destroy_data = tuple(destroy_data)
         self._idle_frames = idle_frames
@@ -193,6 +195,7 @@ class LiveSession:
                 while self._commands:
                     self._commands.popleft()()
                 self._follow_run()
+                self._tune_due()
                 self._tick_if_due()
             self._shut_down()
         except Exception as error:  # the last line of defence: told, and nothing left running
@@ -265,9 +268,20 @@ class LiveSession:
 
     def _tune_first(self) -> None:
         """The settings asked for on the command line, before the first run."""
-        knobs, self._knobs = self._knobs, ()
-        for name, value in knobs:
-            self._tune(name, value)
+        now = [knob for knob in self._knobs if knob.after_s is None]
+        self._knobs = [knob for knob in self._knobs if knob.after_s is not None]
+        for knob in now:
+            self._tune(knob.name, knob.value)
+
+    def _tune_due(self) -> None:
+        """Those asked for so many seconds after a run began."""
+        if self._run is None or self._run_began_ns is None or not self._knobs:
+            return
+        seconds = (self._clock.monotonic_ns() - self._run_began_ns) / 1e9
+        due = [knob for knob in self._knobs if (knob.after_s or 0.0) <= seconds]
+        self._knobs = [knob for knob in self._knobs if knob not in due]
+        for knob in sorted(due, key=lambda knob: knob.after_s or 0.0):
+            self._tune_or_tell(knob.name, knob.value)
 
     def _tune_or_tell(self, name: str, value: str) -> None:
         try:
@@ -276,17 +290,34 @@ class LiveSession:
             self._notice("error", f"{error.message} {error.hint}".strip())
 
     def _tune(self, name: str, value: str) -> None:
-        disks = self._queued_disks()
-        if not disks:
-            raise UsageError(
-                f"{name} can't be changed: no device with a request queue is under the target."
-            )
+        disks = self._knob_disks(name)
+        changes = []
         for device in disks:
+            cannot = why_rq_affinity_cannot_matter(device, sorted(os.sched_getaffinity(0)))
+            if name == "rq_affinity" and cannot is not None:
+                self._notice("warning", f"rq_affinity moves nothing on {device.name}: {cannot}")
             change = self._tunables.set(device, name, value)
             self.devices = read_devices(self._roots)
             now = self._now()
             self._emit(events.TunableChanged(now, device.name, name, change.before, change.now))
             self._emit(events.Mark(now, f"{name} {change.before} → {change.now}"))
+            if change.adjusted:
+                self._notice("info", f"the kernel made {change.now} of {name}={value}")
+            changes.append(change)
+        first = changes[0]
+        if any(change.before != change.now for change in changes):
+            names = ", ".join(device.name for device in disks)
+            self._findings.changed(self._now(), names, name, first.before, first.now)
+
+    def _knob_disks(self, name: str) -> list[BlockDevice]:
+        disks, irq = self._queued_disks(), irq_of(name)
+        if not disks:
+            what = self.target.device or self.target.path
+            raise UsageError(
+                f"{name} can't be changed: {what} has no device with a request queue under it."
+            )
+        # the first disk's refusal tells which interrupts there are
+        return [d for d in disks if irq in {v.irq for v in d.irqs}] or disks[:1] if irq else disks
 
     def _queued_disks(self) -> list[BlockDevice]:
         """The disks whose queues serve the target: those with hardware queues, partitions not
@@ -328,7 +359,10 @@ class LiveSession:
             self._not_started(error)
             return
         if run.phase == RUN:
-            self._findings.begin(run.prepared.name, run.prepared.text)
+            self._run_began_ns = self._clock.monotonic_ns()
+            self._findings.begin(run.prepared.text)
+        else:
+            self._findings.lay_out()
         if run.phase == RUN and run.prepared.binding is not None:
             self._tell_binding(run.prepared.binding)
         self._emit(
@@ -422,7 +456,7 @@ class LiveSession:
         code = EXIT_JOB_FAILED if over.error else EXIT_INTERRUPTED if interrupted else EXIT_OK
         self.exit_code = code
         run.close()
-        self._run = None
+        self._run, self._run_began_ns = None, None
         self._emit(
             events.StepFinished(
                 self._now(),
@@ -503,6 +537,8 @@ class LiveSession:
             jobs=reading.jobs,
             own_busy_s=self._clock.own_busy_s(),
         )
+        if self._seq == 0:
+            self._origin_ns = reading.arrived_ns  # frames count from here, too
         self._seq += 1
         frame = self._builder.feed(raw)
         if self._idle_frames or fio is not None or (measuring and frame.fio_age_s is not None):

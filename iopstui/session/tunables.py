@@ -15,10 +15,17 @@ from pathlib import Path
 
 from iopstui.errors import IopstuiError, Missing, UsageError
 from iopstui.model.device import BlockDevice
-from iopstui.model.tunable import RESTORE_ORDER, TUNABLES, current_scheduler, irq_of
+from iopstui.model.tunable import (
+    RESET_BY_SCHEDULER,
+    RESTORE_ORDER,
+    TUNABLES,
+    current_scheduler,
+    irq_of,
+)
 from iopstui.session import journal
 from iopstui.session.journal import Note
 from iopstui.sources.roots import Roots
+from iopstui.sources.sysattr import parse_cpu_list
 from iopstui.text import printable
 
 
@@ -31,6 +38,13 @@ class Change:
     before: str
     asked: str
     now: str
+
+    @property
+    def adjusted(self) -> bool:
+        """True if the kernel made something else of the value (nr_requests=2 becomes 4)."""
+        if irq_of(self.name) is not None:
+            return parse_cpu_list(self.asked) != parse_cpu_list(self.now)
+        return self.asked != self.now
 
 
 def tunable_path(device: BlockDevice, name: str, roots: Roots) -> Path:
@@ -64,7 +78,8 @@ class Tunables:
     def __init__(self, roots: Roots) -> None:
         self._roots = roots
         self._note: Note | None = None
-        self._changed: dict[tuple[str, str], dict[str, object]] = {}
+        # by file: several disks may share one interrupt
+        self._changed: dict[str, dict[str, object]] = {}
 
     @property
     def changed(self) -> bool:
@@ -93,17 +108,15 @@ class Tunables:
         return Change(device.name, name, before, value, now)
 
     def _remember(self, device: BlockDevice, name: str, before: str, path: Path) -> None:
-        key = (device.name, name)
-        if key in self._changed:
+        if str(path) in self._changed:
             return
-        # where the scheduler changes, nr_requests goes with it
-        entries = {key: _entry(device, name, before, path)}
-        depth = read_tunable(device, "nr_requests", self._roots)
-        if name == "scheduler" and depth is not None:
-            own = tunable_path(device, "nr_requests", self._roots)
-            entries[(device.name, "nr_requests")] = _entry(device, "nr_requests", depth, own)
-        for one, entry in entries.items():
-            self._changed.setdefault(one, entry)
+        entries = {str(path): _entry(device, name, before, path)}
+        # where the scheduler changes, the kernel sets these two anew
+        for other in RESET_BY_SCHEDULER if name == "scheduler" else ():
+            value, own = read_tunable(device, other, self._roots), path.with_name(other)
+            if value is not None and str(own) not in self._changed:
+                entries[str(own)] = _entry(device, other, value, own)
+        self._changed.update(entries)
         content = {"settings": list(self._changed.values())}
         try:
             if self._note is None:

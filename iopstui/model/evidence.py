@@ -1,0 +1,209 @@
+"""What the rules of model/diagnosis.py look at: frames, the device, and what the job asks for.
+
+Figures over several frames are means of what those frames say; a figure that no frame has is
+``None`` or empty, never 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from iopstui.model.device import BlockDevice
+from iopstui.model.frame import PARTIAL, RAMP, RESET, Frame
+
+ENOUGH = 3
+LONG_ENOUGH = 10
+
+SYNCHRONOUS = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"})
+
+
+@dataclass(frozen=True, slots=True)
+class JobShape:
+    """What the running job asks for: ``jobs`` in all, each with up to ``iodepth`` I/Os.
+
+    ``iodepth``, ``engine`` and ``direct`` are ``None`` where the sections differ.
+    ``in_flight`` is the sum over all jobs, a synchronous one counting 1 (``None``:
+    jobs × iodepth). ``paced``: the job holds itself back (rate, rate_iops, thinktime).
+    ``polls``: it waits for completions by asking again and again, so its CPU is always busy.
+    ``syncs``: it calls fsync or the like, which writes more than it counts.
+    """
+
+    jobs: int = 1
+    iodepth: int | None = 1
+    engine: str | None = None
+    direct: bool | None = None
+    in_flight: int | None = None
+    paced: bool = False
+    polls: bool = False
+    syncs: bool = False
+
+    @property
+    def depth(self) -> int:
+        """I/Os in flight at most: N of Little's law."""
+        return self.in_flight or self.jobs * (self.iodepth or 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Steady:
+    """An earlier run of this session that differs in depth only: its shape and steady figures."""
+
+    shape: JobShape
+    iops: float
+    lat_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the rules look at. ``frames`` are the running step's, oldest first; ``before`` those
+    of the quiet time right before it; ``online`` the CPUs that can be used.
+    """
+
+    frames: Sequence[Frame]
+    before: Sequence[Frame] = ()
+    device: BlockDevice | None = None
+    shape: JobShape = JobShape()
+    online: tuple[int, ...] = ()
+    earlier: Sequence[Steady] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """``rule`` names what fired, ``text`` is the sentence, ``advice`` what to try ("" if
+    nothing helps), ``key`` the key that does it ("" if none).
+    """
+
+    rule: str
+    text: str
+    advice: str = ""
+    key: str = ""
+
+
+# -- figures
+
+
+def measured(frames: Iterable[Frame]) -> list[Frame]:
+    """Frames whose figures stand for a whole interval."""
+    unfit = {RAMP, PARTIAL, RESET}
+    return [f for f in frames if f.fio is not None and f.fio.seconds and not unfit & f.flags]
+
+
+def recent(evidence: Evidence, count: int = ENOUGH) -> list[Frame]:
+    """The last ``count`` measured frames; empty if there are fewer."""
+    found = measured(evidence.frames)
+    return found[-count:] if len(found) >= count else []
+
+
+def fio_iops(frames: Sequence[Frame]) -> float:
+    """fio's completions per second over these frames."""
+    seconds = sum(f.fio.seconds or 0.0 for f in frames if f.fio)
+    return sum(f.fio.total.ios for f in frames if f.fio) / seconds if seconds else 0.0
+
+
+def fio_bytes(frames: Sequence[Frame]) -> float:
+    """fio's bytes per second over these frames."""
+    seconds = sum(f.fio.seconds or 0.0 for f in frames if f.fio)
+    return sum(f.fio.total.bytes for f in frames if f.fio) / seconds if seconds else 0.0
+
+
+def fio_latency(frames: Sequence[Frame]) -> float | None:
+    """Mean latency (lat, else clat) in ns, weighted by the I/Os."""
+    weighted, count = 0.0, 0
+    for frame in frames:
+        total = frame.fio.total if frame.fio else None
+        mean = None if total is None else total.lat_ns or total.clat_ns
+        if total is not None and mean is not None:
+            weighted += mean * total.ios
+            count += total.ios
+    return weighted / count if count else None
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFigures:
+    """A device over some frames: I/Os (reads, writes, discards) and bytes per second, merges
+    per second."""
+
+    r_s: float
+    w_s: float
+    ios_s: float
+    bytes_s: float
+    merges_s: float
+
+
+def device_figures(
+    frames: Sequence[Frame], device: BlockDevice | None, least: int = ENOUGH
+) -> DeviceFigures | None:
+    """Means over the frames that measured the device; ``None`` if fewer than ``least`` did."""
+    if device is None:
+        return None
+    disks = [frame.disks[device.name] for frame in frames if device.name in frame.disks]
+    disks = [disk for disk in disks if disk.r_s is not None and disk.w_s is not None]
+    if len(disks) < max(least, 1):
+        return None
+    return DeviceFigures(
+        r_s=fmean(d.r_s or 0.0 for d in disks),
+        w_s=fmean(d.w_s or 0.0 for d in disks),
+        ios_s=fmean((d.r_s or 0.0) + (d.w_s or 0.0) + (d.d_s or 0.0) for d in disks),
+        bytes_s=fmean(
+            (d.r_bytes_s or 0.0) + (d.w_bytes_s or 0.0) + (d.d_bytes_s or 0.0) for d in disks
+        ),
+        merges_s=fmean((d.rrqm_s or 0.0) + (d.wrqm_s or 0.0) + (d.drqm_s or 0.0) for d in disks),
+    )
+
+
+def per_cpu(frames: Sequence[Frame], name: str) -> dict[int, float]:
+    """Mean of ``block_s``, ``irq_s`` or ``ipi_s`` for each CPU, over the frames that have it."""
+    found: dict[int, list[float]] = {}
+    for frame in frames:
+        for cpu, counts in frame.cpus.items():
+            value = getattr(counts, name)
+            if value is not None:
+                found.setdefault(cpu, []).append(value)
+    return {cpu: fmean(values) for cpu, values in found.items()}
+
+
+def job_busy(frames: Sequence[Frame]) -> dict[int, list[float]]:
+    """Percent of a CPU by job, one value for each frame that knows it."""
+    busy: dict[int, list[float]] = {}
+    for frame in frames:
+        for job in frame.jobs:
+            if job.busy is not None:
+                busy.setdefault(job.index, []).append(job.busy)
+    return busy
+
+
+def largest(counts: Mapping[int, float]) -> tuple[int, float]:
+    """(CPU, count) of the busiest one; ``counts`` must not be empty."""
+    return max(counts.items(), key=lambda pair: (pair[1], -pair[0]))
+
+
+# -- numbers in a sentence
+
+
+def count_words(value: float) -> str:
+    """Three significant digits: "812", "45.6k", "1.02M"."""
+    for limit, suffix in ((1e6, "M"), (1e3, "k")):
+        # 999,700 would round to "1000k"
+        if value >= limit * 0.9995:
+            scaled = value / limit
+            return f"{scaled:.0f}{suffix}" if scaled >= 99.95 else f"{scaled:.3g}{suffix}"
+    return f"{value:.0f}"
+
+
+def time_words(nanoseconds: float) -> str:
+    """Three significant digits with a unit: "812 ns", "1.25 ms"."""
+    for limit, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
+        if nanoseconds >= limit * 0.9995:
+            return f"{_three(nanoseconds / limit)} {unit}"
+    return f"{nanoseconds:.0f} ns"
+
+
+def _three(value: float) -> str:
+    return f"{value:.0f}" if value >= 99.95 else f"{value:.3g}"
+
+
+def cpu_words(cpus: Sequence[int], most: int = 6) -> str:
+    """ "CPU 0, 1, 5", with long lists cut: "CPU 0, 1, 2 ... (64 CPUs)"."""
+    shown = ", ".join(map(str, cpus[:most]))
+    return f"CPU {shown}" + (f" ... ({len(cpus)} CPUs)" if len(cpus) > most else "")

@@ -1,0 +1,186 @@
+"""What moved when a knob was turned, and, told apart from it, what that did to IOPS.
+
+A knob moves work whether or not that pays: both are said, neither is promised. The seconds
+before and after one change are no comparison (the load drifts, too); repeated, interleaved
+runs are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from iopstui.model import evidence as e
+from iopstui.model.device import BlockDevice
+from iopstui.model.evidence import Finding, count_words, cpu_words
+from iopstui.model.frame import Frame
+from iopstui.model.tunable import irq_of
+
+ENOUGH = 3
+MANY = 5
+SILENT = 50.0
+STAYED = 0.1
+
+COMPLETIONS = ("rq_affinity",)
+MERGING = ("nomerges", "scheduler")
+SIZES = ("max_sectors_kb", "read_ahead_kb")
+
+
+@dataclass(frozen=True, slots=True)
+class KnobChange:
+    """A setting changed at ``t`` (seconds of the session's clock); values as the kernel reads."""
+
+    t: float
+    device: str
+    name: str
+    before: str
+    now: str
+
+
+def around(
+    frames: Sequence[Frame], change: KnobChange, since: float = 0.0
+) -> tuple[list[Frame], list[Frame]]:
+    """(the last measured seconds wholly before the change, the first wholly after it), at most
+    ``MANY`` each. Nothing that began before ``since`` (an earlier change) is used, and the
+    second after the change is left out: what was in flight then is of both."""
+    usable = e.measured(frames)
+    before = [f for f in usable if f.t <= change.t and _began(f) >= since]
+    after = [f for f in usable if _began(f) > change.t]
+    return before[-MANY:], after[:MANY]
+
+
+def _began(frame: Frame) -> float:
+    # whichever of the two intervals of a frame is the longer
+    seconds = max(frame.seconds or 0.0, (frame.fio.seconds or 0.0) if frame.fio else 0.0)
+    return frame.t - seconds
+
+
+def what_moved(
+    change: KnobChange,
+    before: Sequence[Frame],
+    after: Sequence[Frame],
+    device: BlockDevice | None,
+) -> Finding | None:
+    """The finding; ``None`` without ``ENOUGH`` frames on both sides."""
+    if len(before) < ENOUGH or len(after) < ENOUGH:
+        return None
+    moved = _moved(change, before, after, device)
+    text = f"{change.name} {change.before} → {change.now} on {change.device}: {moved}; "
+    return Finding(
+        "moved",
+        text + _iops(before, after),
+        "one change is no comparison: turn it back and again",
+    )
+
+
+def _moved(
+    change: KnobChange,
+    before: Sequence[Frame],
+    after: Sequence[Frame],
+    device: BlockDevice | None,
+) -> str:
+    if change.name in COMPLETIONS:
+        return _completions(before, after)
+    irq = irq_of(change.name)
+    if irq is not None:
+        return _where(f"interrupt {irq}", _vector(before, irq), _vector(after, irq))
+    then, now = e.device_figures(before, device), e.device_figures(after, device)
+    if then is None or now is None:
+        return "the device was not measured"
+    if change.name in MERGING:
+        return f"merges {count_words(then.merges_s)} → {count_words(now.merges_s)}/s"
+    if change.name in SIZES and then.ios_s and now.ios_s:
+        return (
+            f"requests {then.bytes_s / then.ios_s / 1024:.3g} → "
+            f"{now.bytes_s / now.ios_s / 1024:.3g} KiB"
+        )
+    return f"the device's I/Os {count_words(then.ios_s)} → {count_words(now.ios_s)}/s"
+
+
+# -- where completions run
+
+
+def _completions(before: Sequence[Frame], after: Sequence[Frame]) -> str:
+    words = _where("BLOCK softirqs", e.per_cpu(before, "block_s"), e.per_cpu(after, "block_s"))
+    then, now = e.per_cpu(before, "ipi_s"), e.per_cpu(after, "ipi_s")
+    if not then or not now:
+        return words
+    ipi = f"{count_words(sum(then.values()))} → {count_words(sum(now.values()))}/s"
+    return f"{words}, function-call interrupts {ipi}"
+
+
+def _vector(frames: Sequence[Frame], irq: int) -> dict[int, float]:
+    found: dict[int, list[float]] = {}
+    for frame in frames:
+        for cpu, rate in frame.irqs.get(irq, {}).items():
+            found.setdefault(cpu, []).append(rate)
+    return {cpu: fmean(rates) for cpu, rates in found.items()}
+
+
+def _where(what: str, then: Mapping[int, float], now: Mapping[int, float]) -> str:
+    """Where a count was, and is: moved if a tenth of it is on other CPUs."""
+    total_then, total_now = sum(then.values()), sum(now.values())
+    if not then or not now:
+        return f"{what} not measured"
+    if total_then < SILENT and total_now < SILENT:
+        return f"no {what} before or after"
+    if total_then < SILENT:
+        return f"{what} began on {_spread(now)}, {count_words(total_now)}/s"
+    if total_now < SILENT:
+        return f"{what} ended (were {count_words(total_then)}/s on {_spread(then)})"
+    rates = f"{count_words(total_then)} → {count_words(total_now)}/s"
+    share = moved_share(then, now)
+    if share < STAYED:
+        return f"{what} stayed on {_spread(now)}, {rates}"
+    return (
+        f"{100 * share:.0f} % of the {what} moved, from {_spread(then)} to {_spread(now)}, {rates}"
+    )
+
+
+def moved_share(then: Mapping[int, float], now: Mapping[int, float]) -> float:
+    """The part of a count that is on other CPUs than before, 0 to 1, whatever its sum is."""
+    total_then, total_now = sum(then.values()), sum(now.values())
+    if total_then <= 0 or total_now <= 0:
+        return 0.0
+    cpus = {*then, *now}
+    apart = sum(abs(then.get(c, 0) / total_then - now.get(c, 0) / total_now) for c in cpus)
+    return min(1.0, apart / 2)
+
+
+def _spread(counts: Mapping[int, float]) -> str:
+    """The CPUs that make up nine tenths: "CPU 3 (100 %)", "CPU 0, 1, 2, 3 (24-26 % each)"."""
+    total = sum(counts.values())
+    chosen: list[int] = []
+    for cpu, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        if count <= 0 or sum(counts[c] for c in chosen) >= 0.9 * total:
+            break
+        chosen.append(cpu)
+    shares = [100 * counts[cpu] / total for cpu in chosen]
+    low, high = f"{min(shares):.0f}", f"{max(shares):.0f}"
+    each = f"{low} %" if len(chosen) == 1 else f"{low} % each" if low == high else (
+        f"{low}-{high} % each"
+    )  # fmt: skip
+    return f"{cpu_words(sorted(chosen))} ({each})"
+
+
+# -- what it did to IOPS
+
+
+def _iops(before: Sequence[Frame], after: Sequence[Frame]) -> str:
+    then, now = _each(before), _each(after)
+    first, second = e.fio_iops(before), e.fio_iops(after)
+    figures = f"IOPS {_with_range(first, then)} → {_with_range(second, now)}"
+    if max(then) >= min(now) and max(now) >= min(then):
+        return f"{figures}: no change beyond their spread from second to second"
+    change = 100 * (second / first - 1) if first else None
+    by = f" by {abs(change):.0f} %" if change is not None else ""
+    return f"{figures}: {'rose' if second > first else 'fell'}{by}, more than they varied before"
+
+
+def _each(frames: Sequence[Frame]) -> list[float]:
+    return [e.fio_iops([frame]) for frame in frames]
+
+
+def _with_range(mean: float, each: Sequence[float]) -> str:
+    return f"{count_words(mean)} ({count_words(min(each))}-{count_words(max(each))})"
