@@ -3,7 +3,7 @@
 Two things make a live chart cheap. The time axis stands still: new samples are added at the
 right until the window is full, then it moves on by a quarter, as on an oscilloscope. And the
 plot is cut into tiles of a few columns, so that a new sample redraws one of them.
-plotext's figure is one global object; it is set up anew for every tile.
+plotext's figure is one global object: it is emptied for every tile.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rich.style import Style
 from iopstui.ui.rows import Row
 from iopstui.ui.style import Charset
 
-TILE_COLUMNS = 12
+TILE_COLUMNS = 18
 LINE, POINTS, AREA = "line", "points", "area"
 _STEPS = (1.0, 2.0, 5.0, 10.0)
 _BRAILLE = 0x2800
@@ -29,13 +29,19 @@ _plotext: Any = None
 
 
 def load() -> None:
-    """Imports plotext (about 0.1 s: after the first paint)."""
+    """Imports plotext (about 0.1 s: an empty chart does without it)."""
     global _plotext
     if _plotext is None:
         import plotext
 
         # Without this, a chart would be cut to what plotext believes the terminal's size is.
         plotext.terminal.limit(False, False)
+        # What holds for all tiles is set once: the plot area alone, its edges on the limits.
+        figure = plotext.figure
+        figure.clear()
+        figure.axes(False)
+        for axis in ("x", "y"):
+            figure.ruler(axis).frequency(0).alignment(lim="edge")
         _plotext = plotext
 
 
@@ -145,50 +151,59 @@ def _tick_values(scale: Scale, rows: int) -> list[float]:
     return values
 
 
-def draw_line(
-    values: Sequence[float | None],
-    first: int,
-    columns: int,
-    rows: int,
-    scale: Scale,
-    marker: str,
-    connect: bool = True,
-) -> list[str]:
-    """plotext's characters for dots ``first`` ... of one line: ``rows`` strings.
+def draw_lines(
+    series: Sequence[Series], first: int, columns: int, rows: int, scale: Scale, dots: int
+) -> list[list[str]]:
+    """plotext's characters for the dots of ``columns`` columns from ``first`` on.
 
-    One dot beyond each edge is handed over too, so that lines of neighbouring tiles meet.
+    One list of ``rows`` strings for each of ``series``. They are drawn in one figure, each in
+    a band of its own, because a figure costs more than a line in it. One dot beyond each edge
+    is handed over too, so that lines of neighbouring tiles meet.
     plotext 6.1 aborts the process on density("full") and fails on logarithmic axes now and
     then, so it gets linear coordinates between 0 and 1 and its default density.
     """
-    per_column = 2 if marker == "braille" else 1
-    last = first + columns * per_column - 1
+    low, high = first * dots, (first + columns) * dots - 1
+    points = [_points(one.values, low, high, scale) for one in series]
+    if not any(xs for xs, _ in points):
+        return [[" " * columns] * rows for _ in series]
+    load()
+    figure = _plotext.figure
+    figure.clear.data()
+    figure.plot_size(columns, rows * len(series))
+    for band, (one, (xs, ys)) in enumerate(zip(series, points, strict=True)):
+        if xs:
+            base = len(series) - 1 - band
+            signal = figure.signal(xs, [base + y for y in ys], marker=one.marker)
+            if one.kind == LINE:
+                _connect(signal, xs)
+            figure.draw(signal)
+    figure.ruler("x").lim(low - 0.5, high + 0.5)
+    figure.ruler("y").lim(0, len(series))
+    text: str = figure.build().string(colorless=True)
+    lines = [line.ljust(columns)[:columns] for line in text.split("\n")]
+    return [lines[band * rows : (band + 1) * rows] for band in range(len(series))]
+
+
+def _points(
+    values: Sequence[float | None], low: int, high: int, scale: Scale
+) -> tuple[list[int], list[float]]:
+    """Dots from ``low`` - 1 to ``high`` + 1 that have a value, and their heights (0..1)."""
     xs: list[int] = []
     ys: list[float] = []
-    breaks: list[int] = []
-    for dot in range(max(0, first - 1), min(len(values), last + 2)):
+    for dot in range(max(0, low - 1), min(len(values), high + 2)):
         value = values[dot]
-        if value is None or (scale.log and value <= 0):
-            continue
-        if xs and xs[-1] != dot - 1:
-            breaks.append(len(xs))
-        xs.append(dot)
-        ys.append(min(max(scale.fraction(value), EDGE), 1 - EDGE))
-    if not xs:
-        return [" " * columns] * rows
-    figure = _plotext.figure
-    figure.clear()
-    figure.plot_size(columns, rows)
-    figure.axes(False)
-    signal = figure.signal(xs, ys, marker=marker)
-    if connect:
-        signal.lines()
-        for index in breaks:
+        if value is not None and not (scale.log and value <= 0):
+            xs.append(dot)
+            ys.append(min(max(scale.fraction(value), EDGE), 1 - EDGE))
+    return xs, ys
+
+
+def _connect(signal: Any, xs: Sequence[int]) -> None:
+    """Joins neighbours; where a dot is missing the line has a gap."""
+    signal.lines()
+    for index in range(1, len(xs)):
+        if xs[index] != xs[index - 1] + 1:
             signal.line(index, False)
-    figure.draw(signal)
-    figure.ruler("x").lim(first - 0.5, last + 0.5).frequency(0).alignment(lim="edge")
-    figure.ruler("y").lim(0, 1).frequency(0).alignment(lim="edge")
-    text: str = figure.build().string(colorless=True)
-    return [line.ljust(columns)[:columns] for line in text.split("\n")[:rows]]
 
 
 Cell = tuple[str, "Style | None"]
@@ -208,7 +223,6 @@ def draw_tile(
 
     ``marks`` are columns of the plot that get a vertical line, over areas and under lines.
     """
-    load()
     cells: list[list[Cell]] = [[(" ", None)] * columns for _ in range(rows)]
     for one in series:
         if one.kind == AREA:
@@ -217,12 +231,10 @@ def draw_tile(
         if first <= mark < first + columns:
             for line in cells:
                 line[mark - first] = (charset.mark, mark_style)
-    for one in series:
-        if one.kind != AREA:
-            dots = charset.dots
-            connect = one.kind == LINE
-            drawn = draw_line(one.values, first * dots, columns, rows, scale, one.marker, connect)
-            _overlay(cells, drawn, one.style)
+    lines = [one for one in series if one.kind != AREA]
+    drawn = draw_lines(lines, first, columns, rows, scale, charset.dots)
+    for one, text in zip(lines, drawn, strict=True):
+        _overlay(cells, text, one.style)
     return [_runs(line) for line in cells]
 
 

@@ -69,7 +69,7 @@ HELP: tuple[Section, ...] = (
     (
         "CPUs, this second",
         (
-            ("hctx", "the hardware queue that this CPU's requests go to (+: more than one)"),
+            ("hctx", "the hardware queue of this CPU's requests (+: more than one; ·: none)"),
             ("irq/s", "interrupts of the target's device taken by this CPU; one may report"
              " several I/Os"),
             ("BLOCK/s", "block softirqs: completions that were handed on to this CPU"),

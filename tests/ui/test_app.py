@@ -208,13 +208,13 @@ async def test_a_second_repaints_one_tile_of_each_chart() -> None:
     async with app.run_test(size=WIDE) as pilot:
         fake = await running(app, pilot, 8)
         assert app.dashboard is not None
-        touched: set[str] = set()
+        touched: set[int] = set()
         for chart in app.dashboard.charts:
             for tile in chart.tiles:
                 show = tile.show
 
                 def spy(rows: list[object], tile: Lines = tile, show=show) -> int:  # type: ignore[no-untyped-def]
-                    touched.add(str(tile.id))
+                    touched.add(id(tile))
                     return int(show(rows))
 
                 tile.show = spy  # type: ignore[method-assign, assignment]

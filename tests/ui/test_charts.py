@@ -129,8 +129,11 @@ def test_plotext_does_not_abort_the_process() -> None:
         "    scale = charts.Scale(1e4, 1e8, True) if log else charts.Scale(0, 1e6)\n"
         "    values = [rng.choice([None, 0, 1e4, 1e6, 1e12, 10 ** rng.uniform(3, 9)])\n"
         "              for _ in range(rng.randint(0, 60))]\n"
-        "    charts.draw_line(values, rng.choice([0, 24]), 12, rng.randint(1, 30), scale,\n"
-        "                     rng.choice(['braille', '*']), rng.random() < .6)\n"
+        "    marker = rng.choice(['braille', '*'])\n"
+        "    kinds = rng.choices([charts.LINE, charts.POINTS], k=rng.randint(1, 3))\n"
+        "    series = [charts.Series(values[i:], k, marker, None) for i, k in enumerate(kinds)]\n"
+        "    charts.draw_lines(series, rng.choice([0, 12, 24]), rng.randint(1, 24),\n"
+        "                      rng.randint(1, 30), scale, 2 if marker == 'braille' else 1)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ}

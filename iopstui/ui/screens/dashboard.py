@@ -114,8 +114,9 @@ class Dashboard(Screen[None]):
         for name, panel in self.panels.items():
             box = getattr(plan, name)
             panel.place(box)
-        self.charts[0].place(plan.iops)
-        self.charts[1].place(plan.latency)
+        new = [*self.charts[0].place(plan.iops), *self.charts[1].place(plan.latency)]
+        if new:
+            self.mount_all(new)
         self.paint(even_if_frozen=True)
 
     def _place_nothing(self, width: int, height: int) -> None:

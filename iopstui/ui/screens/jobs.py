@@ -16,7 +16,7 @@ from iopstui.text import printable
 from iopstui.ui.messages import ShippedJob
 from iopstui.ui.style import Charset
 
-FOOT = " type to filter   up/down choose   Enter runs it   PgUp/PgDn read on   Esc goes back"
+FOOT = " type to filter   up/down choose   PgUp/PgDn read   Enter runs it   Esc back"
 
 
 class JobChooser(Screen["str | None"]):

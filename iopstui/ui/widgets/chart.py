@@ -15,7 +15,6 @@ from iopstui.ui.rows import Line, Piece, Row, pad, rule
 from iopstui.ui.style import DIM, MARK, Charset
 from iopstui.ui.widgets.lines import Lines
 
-MAX_TILES = 24
 AXIS_WIDTH = 8
 TIME_STEPS = (5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600)
 
@@ -70,11 +69,10 @@ class Chart:
         self.spec = spec
         self._charset = charset
         self.title = Lines(f"{spec.id}-title")
-        self.flags = Lines(f"{spec.id}-marks")
         self.axis = Lines(f"{spec.id}-axis")
         self.labels = Lines(f"{spec.id}-labels")
         self.time = Lines(f"{spec.id}-time")
-        self.tiles = [Lines(f"{spec.id}-tile{index}") for index in range(MAX_TILES)]
+        self.tiles: list[Lines] = []
         self._box = HIDDEN
         self._columns = self._rows = 0
         self._scale: charts.Scale | None = None
@@ -85,7 +83,7 @@ class Chart:
 
     def widgets(self) -> Iterator[Lines]:
         """Everything that must be mounted."""
-        yield from (self.title, self.flags, self.axis, self.labels, self.time, *self.tiles)
+        yield from (self.title, self.axis, self.labels, self.time, *self.tiles)
 
     @property
     def shown(self) -> bool:
@@ -97,19 +95,21 @@ class Chart:
         """How many samples fit into the width."""
         return self._columns * self._charset.dots
 
-    def place(self, box: Box) -> None:
-        """Takes this part of the screen."""
+    def place(self, box: Box) -> list[Lines]:
+        """Takes this part of the screen; tiles that it needs for that and must be mounted."""
         self._box = box
         hidden = box.width <= AXIS_WIDTH + self.spec.right or box.height < 5
         self._columns = 0 if hidden else box.width - AXIS_WIDTH - self.spec.right
         self._rows = 0 if hidden else box.height - 3
         x, y = box.x + AXIS_WIDTH, box.y + 2
         columns, rows = self._columns, self._rows
-        self.title.place(HIDDEN if hidden else Box(box.x, box.y, box.width, 1))
-        self.flags.place(HIDDEN if hidden else Box(x, box.y + 1, columns, 1))
+        self.title.place(HIDDEN if hidden else Box(box.x, box.y, box.width, 2))
         self.axis.place(HIDDEN if hidden else Box(box.x, y, AXIS_WIDTH, rows))
         self.labels.place(HIDDEN if hidden else Box(x + columns, y, self.spec.right, rows))
         self.time.place(HIDDEN if hidden else Box(box.x, y + rows, box.width, 1))
+        missing = -(-columns // charts.TILE_COLUMNS) - len(self.tiles)
+        new = [Lines() for _ in range(missing)]
+        self.tiles += new
         for index, tile in enumerate(self.tiles):
             first = index * charts.TILE_COLUMNS
             width = max(0, min(charts.TILE_COLUMNS, columns - first))
@@ -117,6 +117,7 @@ class Chart:
         self._painted.clear()
         self._scale = None
         self._window_start = None
+        return new
 
     def paint(
         self, history: History, window: TimeWindow, values: Sequence[str], note: Sequence[Piece]
@@ -124,7 +125,6 @@ class Chart:
         """Shows the history's stretch ``window``; ``values`` are the newest, for the title."""
         if not self.shown:
             return
-        self.title.show([self._title(values, note)])
         moved = self._window_start != window.start
         self._window_start = window.start
         data = [self._memo.get(history, curve, window, self.dots) for curve in self.spec.curves]
@@ -143,7 +143,7 @@ class Chart:
             (int((mark.t - window.start) / column_s), mark.text)
             for mark in history.marks(window.start, end)
         ]
-        self.flags.show([self._flags(marks)])
+        self.title.show([self._title(values, note), self._flags(marks)])
         self._tiles(data, scale, [column for column, _ in marks])
         self.labels.show(self._labels(data, scale))
 
@@ -206,21 +206,22 @@ class Chart:
             t += step
 
     def _flags(self, marks: Sequence[tuple[int, str]]) -> Row:
-        line = Line(self._columns, self._charset)
+        line = Line(self._box.width, self._charset).to(AXIS_WIDTH)
         for index, (column, text) in enumerate(marks):
             following = marks[index + 1][0] if index + 1 < len(marks) else self._columns
-            if column < line.used:
+            start = AXIS_WIDTH + column
+            if start < line.used:
                 continue
             label = f"▾{text}"
             room = following - column
             if index + 1 == len(marks) and len(label) > room:
                 # at the right end there is no room: the words stand before the mark
                 label = f"{text}▾"
-                start = column - len(label) + 1
-                if start >= line.used:
-                    line.to(start).add(label, MARK)
+                before = start - len(label) + 1
+                if before >= line.used:
+                    line.to(before).add(label, MARK)
                     continue
-            line.to(column).add(label[: max(1, room)], MARK)
+            line.to(start).add(label[: max(1, room)], MARK)
         return line.done()
 
     def _labels(self, data: Sequence[Sequence[float | None]], scale: charts.Scale) -> list[Row]:
