@@ -119,9 +119,14 @@ class FioRun:
             )
         self._framer = Framer()
         self._exit_code = GUARD_DIED
-        scratch = self.prepared.scratch
+        scratch, guard = self.prepared.scratch, self.prepared.guard
         self._process = FioProcess(
-            self.command, private, scratch.path if scratch else None, cwd=self.prepared.cwd
+            self.command,
+            private,
+            scratch.path if scratch else None,
+            cwd=self.prepared.cwd,
+            grants=guard.grants if guard else (),
+            keep=guard.fds if guard else (),
         )
 
     @property

@@ -16,7 +16,7 @@ from iopstui.model.device import BlockDevice
 from iopstui.model.jobfile import Section
 from iopstui.model.target import Target
 from iopstui.session import scratch
-from iopstui.session.write_guard import WriteGuard
+from iopstui.session.write_guard import Guarded, WriteGuard
 from iopstui.sources.fio_inspect import Fio, JobFacts, inspect
 from iopstui.sources.fio_stream import flag, size_bytes
 from iopstui.sources.jobs import find_job
@@ -163,7 +163,11 @@ def _prepared(
     if where is not None and where.kind == target.DIRECTORY:
         made = scratch.make_scratch(Path(where.path))
         try:
-            return _on_scratch(request, overrides, text, label, path, made, fio, private)
+            prepared = _on_scratch(request, overrides, text, label, path, made, fio, private)
+            guarded = Guarded(prepared.facts, prepared.files, made.path, scratch=made.path)
+            prepared.guard = WriteGuard(guarded, (), roots)
+            prepared.guard.check(devices)
+            return prepared
         except BaseException:
             made.close()
             raise
@@ -176,7 +180,7 @@ def _prepared(
     _check_directories(text, cwd)
     facts = inspect(fio, _written(private, "job.fio", text), f"the job file {path}", cwd)
     prepared = Prepared(label, describe(text), text, facts, absolute_files(facts, text, cwd), cwd)
-    prepared.guard = WriteGuard(prepared.files, facts.writes, request.destroy_data, roots)
+    prepared.guard = WriteGuard(Guarded(facts, prepared.files, cwd), request.destroy_data, roots)
     prepared.guard.check(devices)
     if where is None:
         _create_missing(prepared)
@@ -246,8 +250,9 @@ def _on_scratch(
         )
     layout = jobfile.changed(text, {"overwrite": "1", "fallocate": "none"})
     total = sum(_distinct(jobs, names, sizes).values())
+    files = absolute_files(facts, text, made.path)
     return Prepared(
-        label, describe(text), text, facts, (), made.path, layout, total, made
+        label, describe(text), text, facts, files, made.path, layout, total, made
     )  # fmt: skip
 
 
@@ -365,13 +370,12 @@ def write_job(prepared: Prepared, private: Path, layout: bool) -> Path:
     return _written(private, "job.fio", prepared.text)
 
 
+def _job_directories(job: Section, cwd: Path) -> list[Path]:
+    return [cwd / part for part in expand(job.options.get("directory", "")).split(":") if part]
+
+
 def _directories(text: str, cwd: Path) -> list[Path]:
-    return [
-        cwd / part
-        for job in jobfile.effective(text)
-        for part in expand(job.options.get("directory", "")).split(":")
-        if part
-    ]
+    return [one for job in jobfile.effective(text) for one in _job_directories(job, cwd)]
 
 
 def _check_directories(text: str, cwd: Path) -> None:
@@ -384,17 +388,13 @@ def _check_directories(text: str, cwd: Path) -> None:
 
 
 def absolute_files(facts: JobFacts, text: str, cwd: Path) -> tuple[str, ...]:
-    """Every file the job opens as an absolute path. fio joins a relative name to directory=."""
-    directories = _directories(text, cwd)
-    found: dict[str, None] = {}
-    for name in facts.files:
-        for base in directories or [cwd]:
-            found[str(base / name)] = None
+    """Every file the job opens as an absolute path: those it names, as fio joins them, and
+    those fio names itself where a section has no ``filename=``."""
+    found = dict.fromkeys(os.path.join(cwd, path) for path in facts.paths)
     for job in jobfile.effective(text):
-        if "directory" in job.options and "filename" not in job.options:
-            for own in _generated(job):
-                for base in directories:
-                    found[str(base / own)] = None
+        if "filename" not in job.options:
+            for base in _job_directories(job, cwd) or [cwd]:
+                found |= dict.fromkeys(str(base / own) for own in _generated(job))
     return tuple(found)
 
 

@@ -46,14 +46,12 @@ _CHOOSE_ANOTHER = "There is no override. Choose another device; see: iopstui dev
 class Verdict:
     """What stands against writing to ``path``, in words.
 
-    ``in_use``: refused whatever the user says. ``carries``: would be destroyed. ``info``: worth
-    knowing (programs that have it open for writing).
+    ``in_use``: refused whatever the user says. ``carries``: would be destroyed.
     """
 
     path: str
     in_use: tuple[str, ...] = ()
     carries: tuple[str, ...] = ()
-    info: tuple[str, ...] = ()
 
     @property
     def blank(self) -> bool:
@@ -80,12 +78,10 @@ def write_reasons(
     if not held:
         in_use += _exclusive(node, found)
     carries, more = _carries(found, node, devices, roots)
-    open_by = writers({node, found.path}, roots)
     return Verdict(
         path=node,
-        in_use=tuple(dict.fromkeys((*in_use, *more))),
+        in_use=tuple(dict.fromkeys((*in_use, *more, *_open_by(found, node, devices, roots)))),
         carries=tuple(dict.fromkeys(carries)),
-        info=tuple(f"{who} has it open for writing" for who in open_by),
     )
 
 
@@ -109,7 +105,7 @@ def check_write(
     verdict = write_reasons(target.device or "", devices, roots, path=target.path, held=held)
     path = printable(target.path)
     if verdict.in_use:
-        more = "; ".join((*verdict.carries, *verdict.info))
+        more = "; ".join(verdict.carries)
         raise Refused(
             f"{path} is not written, because it is in use: {'; '.join(verdict.in_use)}."
             + (f" Besides: {more}." if more else ""),
@@ -148,7 +144,7 @@ class Held:
     """A device held exclusively: nothing can mount it or make it swap or a RAID member."""
 
     def __init__(self, fd: int, path: str, device: BlockDevice, roots: Roots) -> None:
-        self._fd = fd
+        self.fd = fd
         self._path = path
         self._device = device
         self._roots = roots
@@ -156,7 +152,7 @@ class Held:
     def verify(self) -> None:
         """Raises Refused unless path, number and disk sequence number are still the same."""
         try:
-            opened, named = os.fstat(self._fd).st_rdev, os.stat(self._path).st_rdev
+            opened, named = os.fstat(self.fd).st_rdev, os.stat(self._path).st_rdev
         except OSError as error:
             raise self._changed(f"its node can't be looked at ({error.strerror})") from error
         expected = os.makedev(self._device.major, self._device.minor)
@@ -164,7 +160,7 @@ class Held:
             raise self._changed("its node belongs to another device now")
         if self._device.diskseq is None:
             return
-        for now in (_ioctl_diskseq(self._fd), self._sysfs_diskseq()):
+        for now in (_ioctl_diskseq(self.fd), self._sysfs_diskseq()):
             if now is not None and now != self._device.diskseq:
                 raise self._changed("another disk took its name")
 
@@ -226,10 +222,24 @@ def _quoted(text: str) -> str:
 
 
 def _what_goes(verdict: Verdict, path: str) -> str:
-    if verdict.carries or verdict.info:
-        reasons = "; ".join((*verdict.carries, *verdict.info))
+    if verdict.carries:
+        reasons = "; ".join(verdict.carries)
         return f"A job that writes destroys what is on {path}: {reasons}."
     return f"{path} is a raw device that seems blank; a job that writes destroys what is on it."
+
+
+def _open_by(device: BlockDevice, node: str, devices: Devices, roots: Roots) -> Iterator[str]:
+    """Other programs that have it, its disk or what is stacked on it open for writing.
+
+    That is how a virtual machine has its disk: neither mounted nor held exclusively, and as
+    surely destroyed as a mounted one. A program that only reads is no reason.
+    """
+    names = (*stacked_on(device.name, devices), device.disk or device.name)
+    members = [devices[name] for name in dict.fromkeys(names) if name in devices]
+    nodes = {node, *(member.path for member in members)}
+    numbers = {(member.major, member.minor) for member in members}
+    for who in writers(nodes, roots, numbers):
+        yield f"{who} has it open for writing"
 
 
 def _members(device: str, devices: Devices, roots: Roots) -> Iterator[str]:

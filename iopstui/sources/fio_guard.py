@@ -6,27 +6,43 @@ child, so it can be found and killed. It stops fio when told to, when iopstui's 
 standard input is closed (iopstui died, however), and it is itself in a session of its own, so
 that neither Ctrl-C, Ctrl-Z nor a closed terminal reaches fio.
 
-It is run as a script (``python -I -S fio_guard.py PRIVATE_DIR SCRATCH_DIR -- fio ...``) and
-imports nothing of iopstui, to be small and quick. Lines on its standard output: ``started
-PID``, ``exited CODE`` (negative: the signal), ``stuck PID...`` (could not be killed yet).
-Lines on its standard input: ``stop`` (SIGINT first), ``kill``.
+It also fences fio in: where the kernel has Landlock (landlock(7)), fio can write only to its
+private directory, its scratch directory and what it was granted, whatever its job file says.
+
+It is run as a script (``python -I -S fio_guard.py PRIVATE_DIR SCRATCH_DIR GRANT... -- fio ...``)
+and imports nothing of iopstui, to be small and quick. A grant is ``w:DEV:INODE:PATH`` (write
+to this file or device) or ``d:DEV:INODE:PATH`` (make, write and remove files in this
+directory); the numbers are those of the file that was examined. Lines on its standard output:
+``started PID``, ``exited CODE`` (negative: the signal), ``stuck PID...`` (could not be killed
+yet). Lines on its standard input: ``stop`` (SIGINT first), ``kill``.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
 import select
 import shutil
 import signal
+import struct
 import sys
 import time
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
+PR_SET_NO_NEW_PRIVS = 38
 GRACE_S = 1.3
+STUCK_AFTER_S = 0.4
 GIVE_UP_S = 30.0
+
+# linux/landlock.h; the system call numbers are the same on every architecture
+CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
+RULESET_VERSION, PATH_BENEATH = 1, 1
+WRITE_FILE, TRUNCATE = 1 << 1, 1 << 14
+REMOVE_DIR, REMOVE_FILE, MAKE_DIR, MAKE_REG = 1 << 4, 1 << 5, 1 << 7, 1 << 8
+MAKE_OTHER = 1 << 6 | 1 << 9 | 1 << 10 | 1 << 11 | 1 << 12
 
 
 def prctl(option: int, value: int) -> None:
@@ -76,7 +92,59 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-def start(command: list[str], private: str) -> int:
+def landlock(number: int, *arguments: int | bytes | None) -> int:
+    """One of Landlock's system calls; its answer, or minus the errno."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    wide = [ctypes.c_long(one) if isinstance(one, int) else one for one in arguments]
+    answer = int(libc.syscall(ctypes.c_long(number), *wide))
+    return answer if answer >= 0 else -ctypes.get_errno()
+
+
+def landlock_abi() -> int:
+    """The version of Landlock this kernel has; 0: none, or switched off."""
+    return max(0, landlock(CREATE_RULESET, None, 0, RULESET_VERSION))
+
+
+def fence(directories: list[str], grants: list[str]) -> None:
+    """From now on this process and its children write nowhere else. OSError if a path is gone
+    or another one than was examined. Nothing happens on a kernel without Landlock."""
+    abi = landlock_abi()
+    if abi == 0:
+        return
+    file = WRITE_FILE | (TRUNCATE if abi >= 3 else 0)
+    below = file | REMOVE_DIR | REMOVE_FILE | MAKE_DIR | MAKE_REG
+    rules = checked(landlock(CREATE_RULESET, struct.pack("=Q", below | MAKE_OTHER), 8, 0))
+    for path in directories:
+        allow(rules, path, below, None)
+    allow(rules, os.devnull, file, None)
+    for grant in grants:
+        kind, device, inode, path = grant.split(":", 3)
+        allow(rules, path, below if kind == "d" else file, (int(device), int(inode)))
+    prctl(PR_SET_NO_NEW_PRIVS, 1)
+    checked(landlock(RESTRICT_SELF, rules, 0))
+    os.close(rules)
+
+
+def checked(answer: int) -> int:
+    """OSError if Landlock refused."""
+    if answer < 0:
+        raise OSError(-answer, f"it can't be fenced in ({os.strerror(-answer)})")
+    return answer
+
+
+def allow(rules: int, path: str, access: int, identity: tuple[int, int] | None) -> None:
+    """One rule. ``identity`` is the device and inode number the path must still have."""
+    fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        info = os.fstat(fd)
+        if identity is not None and (info.st_dev, info.st_ino) != identity:
+            raise OSError(errno.ESTALE, f"{path} is another file than before")
+        checked(landlock(ADD_RULE, rules, PATH_BENEATH, struct.pack("=Qi", access, fd), 0))
+    finally:
+        os.close(fd)
+
+
+def start(command: list[str], private: str, fenced: list[str], grants: list[str]) -> int:
     """Start fio with its streams in files; it gets SIGTERM should this process die."""
     parent = os.getpid()
     pid = os.fork()
@@ -95,9 +163,10 @@ def start(command: list[str], private: str) -> int:
         os.dup2(null, 0)
         os.dup2(out, 1)
         os.dup2(err, 2)
-        os.closerange(3, 64)
+        os.closerange(3, 1 << 16)
         if os.getppid() != parent:
             os._exit(125)
+        fence(fenced, grants)
         os.execvp(command[0], command)
     except OSError as error:
         os.write(2, f"fio: {command[0]}: {error.strerror}\n".encode())
@@ -131,9 +200,7 @@ class Guard:
             if 0 in ready:
                 self.order()
             self.enforce()
-        if self.orphaned:
-            for path in self.cleanup:
-                shutil.rmtree(path, ignore_errors=True)
+        self.clean()
 
     def timeout(self) -> float | None:
         """How long to wait for news, in seconds; None: until there is some."""
@@ -187,11 +254,19 @@ class Guard:
         below = descendants(os.getpid())
         for pid in sorted(below, key=lambda pid: pid == self.fio):
             send(pid, signal.SIGKILL)
-        if time.monotonic() > self.kill_at + 2.0 and not self.told_stuck:
+        if time.monotonic() > self.kill_at + STUCK_AFTER_S and not self.told_stuck:
             self.told_stuck = True
             say("stuck " + " ".join(map(str, below)))
         if time.monotonic() > self.kill_at + GIVE_UP_S:
+            # each has its SIGKILL and dies as soon as the kernel lets it
+            self.clean()
             sys.exit(1)
+
+    def clean(self) -> None:
+        """Remove what iopstui can't remove any more."""
+        if self.orphaned:
+            for path in self.cleanup:
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def send(pid: int, number: int) -> None:
@@ -201,17 +276,19 @@ def send(pid: int, number: int) -> None:
 
 
 def main(argv: list[str]) -> None:
-    """PRIVATE_DIR SCRATCH_DIR -- command: run it to its end, leave nobody behind."""
-    private, scratch, separator, *command = argv
-    assert separator == "--"
+    """PRIVATE_DIR SCRATCH_DIR GRANT... -- command: run it to its end, leave nobody behind."""
+    private, scratch, *rest = argv
+    split = rest.index("--")
+    grants, command = rest[:split], rest[split + 1 :]
+    own = [path for path in (private, scratch) if path]
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGTSTP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     # a handler of our own, so that a dead child wakes select
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
-    fio = start(command, private)
+    fio = start(command, private, own, grants)
     say(f"started {fio}")
-    Guard(fio, [path for path in (private, scratch) if path]).run()
+    Guard(fio, own).run()
     say("over")
 
 

@@ -36,12 +36,17 @@ class JobFacts:
 
     ``jobs`` are the section names in order; ``files`` what fio opens by name (``filename=``,
     expanded), in order and without repeats; ``writes`` is True if any section writes, trims
-    or verifies by writing: fio's own verdict, given by its read-only switch.
+    or verifies by writing: fio's own verdict, given by its read-only switch. ``paths`` are the
+    files with the ``directory=`` of their section before them. ``options`` are
+    all that fio has understood, in all sections and ``include`` files, values expanded ("" for
+    a bare one).
     """
 
     jobs: tuple[str, ...]
     files: tuple[str, ...]
     writes: bool
+    paths: tuple[str, ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
 
 
 def find_fio(path: str | None = None) -> Fio:
@@ -79,7 +84,42 @@ def inspect(fio: Fio, job_file: Path, label: str, cwd: Path | None = None) -> Jo
                          )  # fmt: skip
     files = dict.fromkeys(re.findall(r"^file +\d+ +add file (.+)$", parsed.stdout, re.M))
     read_only = _ask([fio.path, "--readonly", "--parse-only", str(job_file)], cwd)
-    return JobFacts(jobs, tuple(files), writes=read_only.returncode != 0)
+    writes = read_only.returncode != 0
+    return JobFacts(jobs, tuple(files), writes, named_paths(parsed.stdout), _options(parsed.stdout))
+
+
+_SECTION = re.compile(r"^parse +\d+ +Parsing section \[(.*)\]$")
+_FILE = re.compile(r"^file +\d+ +add file (.+)$")
+_DIRECTORY = re.compile(r"^parse +\d+ +handle_option=directory, ptr=(.*)$")
+_UNESCAPED_COLON = re.compile(r"(?<!\\):")
+
+
+def named_paths(debug: str) -> tuple[str, ...]:
+    """Every file as fio joins it (filesetup.c, set_name_idx): ``directory``, a slash, the name
+    whatever it begins with; one path for each of several directories."""
+    found: dict[str, None] = {}
+    common: tuple[list[str], list[str]] = ([], [])
+    own = common
+    for line in [*debug.split("\n"), "parse 0 Parsing section []"]:
+        if section := _SECTION.match(line):
+            if own is not common:
+                found |= dict.fromkeys(_joined(own[0] or common[0], [*common[1], *own[1]]))
+            own = common if section[1] == "global" else ([], [])
+        elif name := _FILE.match(line):
+            own[1].append(name[1])
+        elif directory := _DIRECTORY.match(line):
+            own[0][:] = [one.replace("\\:", ":") for one in _UNESCAPED_COLON.split(directory[1])]
+    return tuple(found)
+
+
+def _joined(directories: Sequence[str], names: Sequence[str]) -> list[str]:
+    return [f"{one}/{name}" if one else name for one in directories or [""] for name in names]
+
+
+def _options(debug: str) -> tuple[tuple[str, str], ...]:
+    found = re.findall(r"^parse +\d+ +handle_option=([^,\n]+), ptr=(.*)$", debug, re.M)
+    return tuple((name.strip(), "" if value == "(null)" else value.strip())
+                 for name, value in found)  # fmt: skip
 
 
 def _jobs(debug: str) -> tuple[str, ...]:
@@ -108,11 +148,9 @@ def _ask(
     command: Sequence[str], cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     try:
-        return subprocess.run(
+        done = subprocess.run(
             command,
             capture_output=True,
-            text=True,
-            errors="replace",
             stdin=subprocess.DEVNULL,
             timeout=TIMEOUT_S,
             check=False,
@@ -123,3 +161,7 @@ def _ask(
         raise Missing(f"{command[0]} did not answer within {TIMEOUT_S:.0f} s.") from error
     except OSError as error:
         raise Missing(f"Can't run {command[0]}: {error.strerror}.", INSTALL_HINT) from error
+    # decoded like a file name: what is checked must be the very file that fio opens, and a
+    # carriage return in a name is no new line
+    out, said = (os.fsdecode(stream) for stream in (done.stdout, done.stderr))
+    return subprocess.CompletedProcess(done.args, done.returncode, out, said)

@@ -26,6 +26,7 @@ from iopstui.sources import fio_guard
 OUTPUT = "status.json"
 READ_CHUNK = 1 << 20
 PUNCH_EVERY = 1 << 20
+CLOSE_WITHIN_S = 2.0
 _FALLOC_FL_KEEP_SIZE = 1
 _FALLOC_FL_PUNCH_HOLE = 2
 _IN_MODIFY = 2
@@ -52,6 +53,10 @@ class Said:
 class FioProcess:
     """One running fio. ``private`` is removed by ``close``.
 
+    ``grants`` are what fio may write besides its private and scratch directories, as
+    ``fio_guard`` takes them. ``keep`` are descriptors (locks, held devices) that stay open
+    until the last process of this run is gone, whatever becomes of iopstui.
+
     ``wake_fds`` become readable when there may be news (poll them beside a timeout);
     ``read_output`` and ``read_guard`` never block.
     """
@@ -63,6 +68,8 @@ class FioProcess:
         scratch: Path | None = None,
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
+        grants: Sequence[str] = (),
+        keep: Sequence[int] = (),
     ) -> None:
         self.private = private
         self.pid: int | None = None
@@ -76,7 +83,8 @@ class FioProcess:
         guard = [sys.executable, "-I", "-S", str(Path(fio_guard.__file__).resolve())]
         try:
             self._guard = subprocess.Popen(
-                [*guard, str(private), str(scratch or ""), "--", *command],
+                [*guard, str(private), str(scratch or ""), *grants, "--", *command],
+                pass_fds=tuple(keep),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -160,14 +168,15 @@ class FioProcess:
         except OSError:
             return None
 
-    def close(self) -> None:
-        """Stop whatever is left, wait for the guard, remove the private directory."""
+    def close(self, wait_s: float = CLOSE_WITHIN_S) -> None:
+        """Stop whatever is left, wait for the guard (not longer than ``wait_s``), remove the
+        private directory."""
         assert self._guard.stdin is not None
         with contextlib.suppress(OSError):
             self._guard.stdin.close()
         # a job that hangs in the kernel can't be waited for; the guard goes on trying
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._guard.wait(timeout=5.0)
+            self._guard.wait(timeout=wait_s)
         self._release()
 
     def _release(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -11,30 +12,48 @@ from iopstui.sources.sysattr import decode, list_names, read_bytes, read_text
 from iopstui.text import printable
 
 
-def writers(nodes: Iterable[str], roots: Roots) -> tuple[str, ...]:
+def writers(
+    nodes: Iterable[str], roots: Roots, numbers: Iterable[tuple[int, int]] = ()
+) -> tuple[str, ...]:
     """ "name (pid N)" of every other process that has one of ``nodes`` open for writing.
 
-    Only processes this user may look into are seen: an empty answer proves nothing.
+    ``numbers`` are device numbers (major, minor): a node of another name, as containers and
+    virtual machines have, is found by these. Only processes this user may look into are seen:
+    an empty answer proves nothing.
     """
-    wanted = frozenset(nodes)
+    wanted = frozenset(nodes), frozenset(numbers)
     own = str(os.getpid())
     found = []
     for pid in list_names(roots.proc):
-        if pid.isdecimal() and pid != own and _writes(roots.proc / pid, wanted):
+        if pid.isdecimal() and pid != own and _writes(roots.proc / pid, *wanted):
             name = printable(read_text(roots.proc / pid / "comm") or "?")
             found.append(f"{name} (pid {pid})")
     return tuple(found)
 
 
-def _writes(process: Path, nodes: frozenset[str]) -> bool:
+def _writes(process: Path, nodes: frozenset[str], numbers: frozenset[tuple[int, int]]) -> bool:
     for number in list_names(process / "fd"):
+        link = process / "fd" / number
         try:
-            node = os.readlink(process / "fd" / number)
+            node = os.readlink(link)
         except OSError:
             continue
-        if node in nodes and _for_writing(process / "fdinfo" / number):
+        known = node in nodes or (bool(numbers) and _is_device(link, node, numbers))
+        if known and _for_writing(process / "fdinfo" / number):
             return True
     return False
+
+
+def _is_device(link: Path, node: str, numbers: frozenset[tuple[int, int]]) -> bool:
+    # looking at files elsewhere could hang on a network file system that is gone
+    if not node.startswith("/dev/"):
+        return False
+    try:
+        info = os.stat(link)
+    except OSError:
+        return False
+    number = os.major(info.st_rdev), os.minor(info.st_rdev)
+    return stat.S_ISBLK(info.st_mode) and number in numbers
 
 
 def _for_writing(fdinfo: Path) -> bool:
