@@ -124,7 +124,16 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
                      help="a shipped job (see `iopstui jobs`) or any fio job file")  # fmt: skip
     run.add_argument("--format", choices=("table", "jsonl", "csv"), default="table",
                      help="of the data on standard output (default: table)")  # fmt: skip
+    _add_expect(run)
     _add_run_options(run)
+
+
+def _add_expect(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--expect", action="append", default=[], metavar="FIGURE>=VALUE",
+                         help="PASS or FAIL by a figure of `iopstui fields`: iops>=5000, "
+                         "read.clat.p99<=2ms, util<=90%%; may be repeated")  # fmt: skip
+    command.add_argument("--tolerance", default="0%", metavar="PERCENT",
+                         help="how far --expect may be missed, e.g. 10%%")  # fmt: skip
 
 
 def _add_run_options(command: argparse.ArgumentParser) -> None:

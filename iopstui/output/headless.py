@@ -10,13 +10,24 @@ import sys
 from collections.abc import Callable, Mapping
 from types import FrameType
 
-from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, JobFailed, Missing, Refused, UsageError
+from iopstui.errors import (
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    EXIT_VERDICT,
+    JobFailed,
+    Missing,
+    Refused,
+    UsageError,
+)
 from iopstui.model.device import BlockDevice
+from iopstui.model.expectation import parse_tolerance
 from iopstui.model.target import Target
 from iopstui.output.sinks import EventSink, make_sink
+from iopstui.output.verdict import VerdictSink
 from iopstui.session.events import Ended, Event, StepFinished
 from iopstui.session.leftovers import clean_up
 from iopstui.session.live import LiveSession
+from iopstui.session.promises import expectations_of, job_sections
 from iopstui.sources.fio_inspect import find_fio
 from iopstui.sources.roots import Roots
 from iopstui.sources.sysfs import read_devices
@@ -34,6 +45,12 @@ def run_headless(
         print(f"iopstui: left by a crash: {line}", file=sys.stderr)
     devices = read_devices(Roots())
     target, job_target = choose(arguments.target, arguments.job, devices)
+    expected = expectations_of(
+        arguments.expect,
+        parse_tolerance(arguments.tolerance),
+        target,
+        [job_sections(arguments.job, overrides)] if arguments.expect else [],
+    )
     session = LiveSession(
         target,
         devices,
@@ -45,7 +62,9 @@ def run_headless(
         knobs=arguments.knob,
         idle_frames=False,
     )
-    sink = make_sink(arguments.format, sys.stdout, sys.stderr, target, socket.gethostname())
+    data = make_sink(arguments.format, sys.stdout, sys.stderr, target, socket.gethostname())
+    words = sys.stdout if arguments.format == "table" else sys.stderr
+    sink = VerdictSink(data, words, expected)
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     session.start(events.put)
     _stop_on_signals(session)
@@ -55,7 +74,20 @@ def run_headless(
     finally:
         session.close()
         sink.close()
-    return _verdict(finished)
+    code = _verdict(finished)
+    return _judged(sink) if code == EXIT_OK else code
+
+
+def _judged(sink: VerdictSink) -> int:
+    """The exit code of a whole run: were its expectations met?"""
+    for outcome in sink.outcomes:
+        if outcome.measured is None:
+            raise UsageError(
+                f"--expect {outcome.expectation.text!r} can't be judged: "
+                "the run has no such figure.",
+                "See what it measures with --format jsonl.",
+            )
+    return EXIT_VERDICT if sink.passed is False else EXIT_OK
 
 
 def _until_finished(events: queue.SimpleQueue[Event], sink: EventSink) -> StepFinished | None:

@@ -1,0 +1,49 @@
+"""Expectations of a job that is about to run: what can't be measured is said beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from iopstui.errors import UsageError
+from iopstui.model import jobfile
+from iopstui.model.expectation import Expectation, parse_expectation, why_not_measurable
+from iopstui.model.jobfile import Section
+from iopstui.model.target import Target
+from iopstui.session.prepare import expand, read_job
+from iopstui.sources.jobs import find_job
+
+
+def job_sections(job: str, overrides: Mapping[str, str]) -> tuple[Section, ...]:
+    """The sections of a job as they will run: changed, with variables expanded. UsageError."""
+    text = jobfile.changed(read_job(find_job(job)), overrides)
+    return tuple(
+        Section(one.name, {name: expand(value) for name, value in one.options.items()})
+        for one in jobfile.effective(text)
+    )
+
+
+def expectations_of(
+    texts: Sequence[str],
+    tolerance: float,
+    target: Target,
+    jobs: Sequence[Sequence[Section]],
+) -> tuple[Expectation, ...]:
+    """The --expect of a command. UsageError for one that one of the ``jobs`` can't measure."""
+    found = []
+    for text in texts:
+        one = parse_expectation(text, target.tree, tolerance)
+        for sections in jobs:
+            why = why_not_measurable(one, sections)
+            if why is not None:
+                raise UsageError(f"--expect {text!r} can't be judged: {why}.", _mend(why))
+        found.append(one)
+    return tuple(found)
+
+
+def _mend(why: str) -> str:
+    if "gtod_reduce" in why:
+        return "Add --set gtod_reduce=0, or expect something of the kernel's r_await or w_await."
+    for option in ("lat_percentiles", "unified_rw_reporting"):
+        if f"{option}=1" in why:
+            return f"Add --set {option}=1"
+    return ""

@@ -1,0 +1,314 @@
+"""Expectations: their grammar, what they are measured by, and what can't be measured."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+from fio_recordings import frames, statuses
+from hypothesis import given
+from hypothesis import strategies as st
+from session_frames import session, whole_frames
+
+from iopstui.errors import UsageError
+from iopstui.fields import ANY, FIELDS
+from iopstui.model.expectation import (
+    Judge,
+    parse_expectation,
+    parse_tolerance,
+    why_not_measurable,
+)
+from iopstui.model.figures import Meter, measurable
+from iopstui.model.jobfile import effective
+from iopstui.model.summary import fio_summary
+from iopstui.output.csv_out import value_at
+from iopstui.output.jsonl import JsonlSink, frame_object
+from iopstui.output.verdict import VerdictSink, final_rates, share_text, wrapped
+from iopstui.session.events import Judged, SteadyState
+
+TREE = ("vda", "dm-0")
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "required"),
+    [
+        ("iops>=5000", "fio.total.iops", 5000),
+        (" iops >= 5k ", "fio.total.iops", 5000),
+        ("iops>=1.5M", "fio.total.iops", 1.5e6),
+        ("read.clat.p99<=2ms", "fio.read.clat.p99", 2e6),
+        ("clat.p99.9<=500us", "fio.total.clat.p99.9", 5e5),
+        ("fio.write.lat.mean<=1s", "fio.write.lat.mean", 1e9),
+        ("write.bw>=100MB/s", "fio.write.bw", 1e8),
+        ("bw>=1GiB/s", "fio.total.bw", 2**30),
+        ("util<=90%", "kernel.disks.vda.util", 90),
+        ("r_await<=500µs", "kernel.disks.vda.r_await", 0.5),
+        ("rMB/s>=100MiB/s", "kernel.disks.vda.rMB/s", 100),
+        ("kernel.disks.dm-0.r/s>=10", "kernel.disks.dm-0.r/s", 10),
+        ("disks.dm-0.aqu-sz<=32", "kernel.disks.dm-0.aqu-sz", 32),
+        ("cpus.3.soft<=50%", "kernel.cpus.3.soft", 50),
+        ("own_cpu<=2%", "own_cpu", 2),
+    ],
+)
+def test_names_and_units(text: str, path: str, required: float) -> None:
+    found = parse_expectation(text, TREE)
+    assert ".".join(found.path) == path
+    assert found.required == pytest.approx(required)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("iops", "form"),
+        ("iops=5", "form"),
+        ("iops>5", "form"),
+        (">=5", "form"),
+        ("iops>=", "form"),
+        ("iops>=many", "not understood"),
+        ("iops>=-5", "not understood"),
+        ("iops>=5ms", "not understood"),
+        ("clat.p99<=2", "needs a unit"),
+        ("bw>=5", "needs a unit"),
+        ("bw>=5ms", "not understood"),
+        ("iosp>=5", "no figure"),
+        ("clat.p98<=1ms", "no figure"),
+        ("flags>=1", "no figure"),
+        ("progress>=1", "no figure"),
+        ("fio.*.iops>=1", "no figure"),
+        ("kernel.disks.sdz.util<=1%", "no figure"),
+    ],
+)
+def test_what_is_no_expectation(text: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        parse_expectation(text, TREE)
+
+
+def test_without_a_device_the_kernel_s_figures_can_t_be_expected() -> None:
+    with pytest.raises(UsageError, match="no block device"):
+        parse_expectation("util<=90%", ())
+    assert parse_expectation("iops>=1", ()).required == 1
+
+
+def test_a_hint_names_what_was_meant() -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_expectation("clat.p98<=1ms", TREE)
+    assert "clat.p99" in caught.value.hint
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_an_expectation_or_a_usage_error(text: str) -> None:
+    try:
+        parse_expectation(text, TREE)
+    except UsageError as error:
+        assert error.hint
+
+
+@given(st.floats(1, 1e9), st.floats(0, 99), st.floats(1, 1e9))
+def test_a_tolerance_only_widens(required: float, percent: float, value: float) -> None:
+    for op in (">=", "<="):
+        strict = parse_expectation(f"iops{op}{required:.3f}")
+        wide = replace(strict, tolerance=percent / 100)
+        assert wide.met_by(value) or not strict.met_by(value)
+
+
+@pytest.mark.parametrize("text", ["ten", "-1%", "100%", "1000", "", "5 ms"])
+def test_what_is_no_tolerance(text: str) -> None:
+    with pytest.raises(UsageError, match="percentage"):
+        parse_tolerance(text)
+
+
+def test_tolerances() -> None:
+    assert parse_tolerance("10%") == parse_tolerance("10") == pytest.approx(0.1)
+    assert parse_expectation("iops>=100", (), 0.1).limit == pytest.approx(90)
+    assert parse_expectation("clat.p99<=2ms", (), 0.1).limit == pytest.approx(2.2e6)
+
+
+@pytest.mark.parametrize("name", ["3.42-a-randread-grp", "3.1-a-randread-grp", "3.33-p-mixed"])
+def test_a_run_s_percentiles_are_fio_s_own_final_ones(name: str) -> None:
+    final = statuses(name)[-1]
+    direction, part = next(iter(final.jobs[0].directions.items()))
+    for percentile, expected in part.percentiles.items():
+        path = ("fio", direction, "clat", percentile)
+        if not measurable(path):
+            continue
+        meter = Meter(path)
+        for frame in frames(name):
+            meter.add(frame)
+        assert meter.value == expected, percentile
+
+
+def test_a_run_s_means_and_rates_are_fio_s_own() -> None:
+    name = "3.42-a-randread-grp"
+    part = statuses(name)[-1].jobs[0].directions["read"]
+    for path, expected in (
+        (("fio", "read", "clat", "mean"), part.clat.mean_ns if part.clat else None),
+        (("fio", "read", "iops"), part.iops),
+        (("fio", "total", "bw"), part.bw_bytes),
+    ):
+        meter = Meter(path)
+        for frame in frames(name):
+            meter.add(frame)
+        assert meter.value == pytest.approx(expected, rel=2e-3), path
+
+
+def test_a_ramp_does_not_count() -> None:
+    final = statuses("3.42-e-ramp")[-1].jobs[0].directions["read"]
+    meter = Meter(("fio", "read", "iops"))
+    for frame in frames("3.42-e-ramp"):
+        meter.add(frame)
+    assert meter.value == pytest.approx(final.iops, rel=0.02)
+
+
+def test_the_kernel_s_figures_add_up() -> None:
+    found = {}
+    for name in ("r/s", "r_await", "util", "aqu-sz", "rMB/s", "f_await", "rareq-sz"):
+        meter = Meter(("kernel", "disks", "vda", name))
+        rows = [frame for frame in whole_frames("3.42-a-randread-grp")]
+        for frame in rows:
+            meter.add(frame)
+        found[name] = meter.value
+    # session_frames.kernel: 1000 reads, 8000 sectors, 500 ms of reads a sample
+    assert found["r_await"] == pytest.approx(0.5)
+    assert found["rareq-sz"] == pytest.approx(4)
+    assert found["f_await"] == pytest.approx(2.5)
+    assert found["rMB/s"] == pytest.approx((found["r/s"] or 0) * 4096 / 2**20)
+
+
+def test_every_measurable_field_says_of_a_frame_what_json_says() -> None:
+    frame = whole_frames("3.42-a-randread-grp")[2]
+    row = frame_object(frame)
+    seen = 0
+    for field in FIELDS:
+        places = {"disks": "vda", "cpus": "1"}
+        path = tuple(places[field.path[1]] if key == ANY and len(field.path) == 4 and
+                     field.path[1] in places else key for key in field.path)  # fmt: skip
+        if ANY in path or not measurable(path) or path[1:2] in (("trim",), ("mixed",)):
+            continue
+        ours, theirs = Meter(path).add(frame), value_at(row, path)
+        if path[:2] == ("fio", "write"):
+            assert theirs is None and ours in (None, 0.0)
+            continue
+        assert ours == pytest.approx(theirs, rel=1e-6, abs=1e-6), path
+        seen += 1
+    assert seen > 40
+
+
+def sections(text: str):  # type: ignore[no-untyped-def]
+    return effective("[x]\n" + text)
+
+
+@pytest.mark.parametrize(
+    ("job", "text", "words"),
+    [
+        ("rw=randrw\ngtod_reduce=1", "clat.p99<=1ms", "gtod_reduce"),
+        ("rw=randrw\ngtod_reduce", "read.lat.mean<=1ms", "gtod_reduce"),
+        ("rw=randrw\ndisable_slat=1", "slat.mean<=1ms", "disable_slat"),
+        ("rw=randread", "write.iops>=1", "no writes"),
+        ("", "write.iops>=1", "no writes"),
+        ("rw=randwrite:8", "read.bw>=1MB/s", "no reads"),
+        ("rw=rw", "trim.iops>=1", "no trims"),
+        ("rw=randread", "mixed.iops>=1", "unified_rw_reporting"),
+        ("rw=randread", "lat.p99<=1ms", "lat_percentiles"),
+    ],
+)
+def test_what_a_job_can_t_measure_is_known_before_it_runs(job: str, text: str, words: str) -> None:
+    why = why_not_measurable(parse_expectation(text, TREE), sections(job))
+    assert why is not None and words in why
+
+
+@pytest.mark.parametrize(
+    ("job", "text"),
+    [
+        ("rw=randrw\ngtod_reduce=1", "iops>=1"),
+        ("rw=randrw\ngtod_reduce=1", "r_await<=1ms"),
+        ("rw=randrw\ngtod_reduce=0", "clat.p99<=1ms"),
+        ("rw=randrw", "write.iops>=1"),
+        ("rw=readwrite", "write.iops>=1"),
+        ("rw=randtrimwrite", "trim.iops>=1"),
+        ("rw=somethingnew", "write.iops>=1"),
+        ("rw=write\nverify=crc32c", "read.iops>=1"),
+        ("rw=randread\nlat_percentiles=1", "lat.p99<=1ms"),
+    ],
+)
+def test_what_a_job_can_measure(job: str, text: str) -> None:
+    assert why_not_measurable(parse_expectation(text, TREE), sections(job)) is None
+
+
+def judged(name: str, *texts: str) -> tuple[VerdictSink, list[object], str]:
+    seen: list[object] = []
+
+    class Sink:
+        def handle(self, event: object) -> None:
+            seen.append(event)
+
+        def close(self) -> None:
+            pass
+
+    words = io.StringIO()
+    sink = VerdictSink(Sink(), words, [parse_expectation(text, TREE) for text in texts])
+    for event in session(name):
+        sink.handle(event)
+    return sink, seen, words.getvalue()
+
+
+def test_verdicts_in_events_and_words() -> None:
+    name = "3.42-a-randread-grp"
+    iops = statuses(name)[-1].jobs[0].directions["read"].iops
+    sink, seen, words = judged(name, f"iops>={iops - 0.001:.3f}", "clat.p50<=1ns", "r/s>=1")
+    verdicts = [event for event in seen if isinstance(event, Judged)]
+    assert [event.passed for event in verdicts] == [True, False, True]
+    assert verdicts[0].measured == pytest.approx(iops), "fio's own figure, not nearly it"
+    assert verdicts[1].share == 0 and 0 < (verdicts[0].share or 0) < 1
+    assert sink.passed is False
+    assert words.count("PASS") == 2 and words.count("FAIL") == 1
+    assert sum(isinstance(event, SteadyState) for event in seen) == 1
+    assert max(map(len, words.splitlines())) <= 80
+
+
+def test_a_figure_that_was_not_measured_is_no_verdict() -> None:
+    sink, _, words = judged("3.42-b-randrw-gtod", "clat.p99<=1s")
+    assert sink.passed is None
+    assert "NOT MEASURED" in words
+
+
+def test_a_stonewalled_job_has_no_final_rate() -> None:
+    assert final_rates(fio_summary(statuses("3.42-d-stonewall")[-1])) == {}
+    _, seen, _ = judged("3.42-d-stonewall", "iops>=1")
+    assert next(e for e in seen if isinstance(e, Judged)).measured is not None
+
+
+def test_json_lines_carry_the_verdict() -> None:
+    out = io.StringIO()
+    sink = VerdictSink(JsonlSink(out, "h"), io.StringIO(), [parse_expectation("iops>=1")])
+    for event in session("3.42-a-randread-grp"):
+        sink.handle(event)
+    assert '"event":"judged"' in out.getvalue() and '"event":"steady_state"' in out.getvalue()
+
+
+def test_without_expectations_nothing_is_added() -> None:
+    _, seen, words = judged("3.42-a-randread-grp")
+    assert len(seen) == len(session("3.42-a-randread-grp")) and words == ""
+
+
+def test_shares_are_rounded_honestly() -> None:
+    assert [share_text(s) for s in (0, 0.001, 0.5, 0.999, 1)] == [
+        "0 %", "1 %", "50 %", "99 %", "100 %"
+    ]  # fmt: skip
+
+
+@given(st.lists(st.text("ab 1%", min_size=1, max_size=12), max_size=40))
+def test_wrapping_keeps_the_words(words: list[str]) -> None:
+    text = " ".join(" ".join(words).split())
+    assert " ".join(wrapped(text, 2, 4).split()) == text
+
+
+def test_judge_counts_seconds_not_frames() -> None:
+    judge = Judge([parse_expectation("iops>=1")])
+    for frame in frames("3.33-x-stall4s"):
+        judge.add(frame)
+    assert judge.outcomes()[0].share == pytest.approx(1)
+
+
+def test_a_field_without_a_whole_run_s_figure_has_no_meter() -> None:
+    with pytest.raises(ValueError, match="no figure"):
+        Meter(("fio", "progress"))
