@@ -42,8 +42,10 @@ from iopstui.session.fio_run import (
     NewDocument,
     PhaseOver,
     Said,
+    hangs,
 )
 from iopstui.session.prepare import JobRequest, Prepared, prepare
+from iopstui.session.recorder import Recorder, Tape, job_run
 from iopstui.session.tunables import Tunables
 from iopstui.sources.fio_inspect import find_fio
 from iopstui.sources.fio_process import private_directory
@@ -55,7 +57,10 @@ from iopstui.text import printable
 LATE_AFTER = 1.5
 POLL_S = 0.1
 START_POLL_S = 0.01
+LEAVE_WITHIN_S = 4.0
+CLOSE_WITHIN_S = 5.0
 FIRST_IO_WITHIN_S = 0.5
+FIRST_S = 0.2
 
 Sink = Callable[[events.Event], None]
 
@@ -94,6 +99,7 @@ class LiveSession:
         idle_frames: bool = True,
         fio_path: str | None = None,
         clock: Clock | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         self.target = target
         self.devices = devices
@@ -102,6 +108,7 @@ class LiveSession:
         self.bind = bind
         self.interval_s = interval_s
         self.exit_code = EXIT_OK
+        self.left_behind = ""
         self._job_target = job_target
         self._roots = roots or Roots()
         self._tunables = Tunables(self._roots)
@@ -116,7 +123,9 @@ class LiveSession:
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._thread: threading.Thread | None = None
         self._closing = False
-        self._sink: Sink = lambda event: None
+        self._early: list[events.Event] = []
+        self._sink: Sink = self._early.append
+        self._telling = threading.Lock()
         self._builder = FrameBuilder()
         self._findings = Findings()
         self._seq = 0
@@ -130,14 +139,23 @@ class LiveSession:
         self._quiet_since_ns = 0
         self._quiet_counts: tuple[int, int] | None = None
         self._privates: list[str] = []
+        self._tape = Tape(
+            target, lambda: self.devices, interval_s, idle_frames, self._knobs, recorder
+        )
 
     # -- called from any thread
 
-    def start(self, sink: Sink) -> None:
-        """Start sampling; every event goes to ``sink``."""
-        self._sink = sink
-        self._thread = threading.Thread(target=self._main, name="session", daemon=True)
-        self._thread.start()
+    def start(self, sink: Sink | None = None) -> None:
+        """Start sampling; every event goes to ``sink``. Without one they are kept until a later
+        call names it: so a screen that takes a while to open has something to show at once."""
+        if sink is not None:
+            with self._telling:
+                for event in self._early:
+                    sink(event)
+                self._early, self._sink = [], sink
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._main, name="session", daemon=True)
+            self._thread.start()
 
     def run_job(self, job: str, overrides: Mapping[str, str]) -> None:
         """Run this job; a running one is stopped first. Failures arrive as events."""
@@ -162,12 +180,37 @@ class LiveSession:
         ``close``. A refusal arrives as a Notice."""
         self._command(lambda: self._tune_or_tell(name, value))
 
+    @property
+    def recording(self) -> Path | None:
+        """Where the session is being recorded to; ``None`` if it is not."""
+        return self._tape.path
+
+    def record(self, path: Path) -> None:
+        """Record from now on. Raises UsageError (the file exists ...); what happens later is a
+        Notice."""
+        recorder = Recorder(path)
+        self._command(lambda: self._tape.start(recorder))
+
+    def stop_recording(self) -> None:
+        """End the recording; a Notice says what was recorded."""
+        self._command(self._recorded)
+
     def close(self) -> None:
-        """Stop fio, remove scratch files, put settings back, end the thread. Idempotent."""
+        """Stop fio, remove scratch files, put settings back, end the thread. Idempotent.
+
+        ``left_behind`` then says what hangs in the kernel: about 2 s are enough for a job that
+        does, CLOSE_WITHIN_S for a call of our own.
+        """
         self._closing = True
         self._wake()
-        if self._thread is not None:
-            self._thread.join()
+        if self._thread is None:
+            return
+        self._thread.join(CLOSE_WITHIN_S)
+        if self._thread.is_alive() and not self.left_behind:
+            self.left_behind = (
+                "a call into the kernel hangs, waiting for the device; what is not undone yet "
+                "is undone by: iopstui doctor"
+            )
 
     @property
     def running(self) -> bool:
@@ -190,6 +233,8 @@ class LiveSession:
         self._sampler = KernelSampler(self._roots, disks, irqs)
         try:
             self._tick()
+            # the first rates are soon there; all others are over whole intervals
+            self._deadline_ns -= int(max(0.0, self.interval_s - FIRST_S) * 1e9)
             while not self._closing:
                 self._wait()
                 while self._commands:
@@ -207,7 +252,11 @@ class LiveSession:
             self._put_back()
             self._remove_privates()
             self._sampler.close()
-            self._emit(events.Ended(self._now(), self.exit_code))
+            ended = events.Ended(self._now(), self.exit_code)
+            lost = self._tape.close(ended)
+            if lost:
+                self._notice("error", lost)
+            self._emit(ended)
 
     def _wait(self) -> None:
         fds = [self._wake_read, *(self._run.fds if self._run else ())]
@@ -225,7 +274,14 @@ class LiveSession:
         return (self._clock.monotonic_ns() - self._origin_ns) / 1e9
 
     def _emit(self, event: events.Event) -> None:
-        self._sink(event)
+        self._tape.event(event)
+        with self._telling:
+            self._sink(event)
+
+    def _recorded(self) -> None:
+        words = self._tape.stop()
+        if words:
+            self._notice("info", words)
 
     def _notice(self, level: str, text: str) -> None:
         self._emit(events.Notice(self._now(), level, printable(text)))
@@ -257,12 +313,14 @@ class LiveSession:
             return
         finally:
             self._remove_privates()
+        self._tape.job(job_run(self._step, request, prepared.text, prepared.files))
         self._run = FioRun(
             fio,
             prepared,
             private_directory,
             self.interval_s,
             lambda: self._engage(prepared),
+            self.target.device,
         )
         self._start_phase()
 
@@ -406,6 +464,8 @@ class LiveSession:
         held = self._held
         if held is not None and self._clock.monotonic_ns() - held.arrived_ns > HOLD_S * 1e9:
             self._release(final=False)
+        if run.hanging and run.stopping and self._run is run:
+            self._leave_behind(run)
 
     def _await_first_io(self) -> None:
         """Begin the kernel's first interval where fio's begins: with the first I/O, which comes
@@ -453,7 +513,8 @@ class LiveSession:
             self._start_phase()
             return
         interrupted = run.stopping
-        code = EXIT_JOB_FAILED if over.error else EXIT_INTERRUPTED if interrupted else EXIT_OK
+        error = over.error or run.failure
+        code = EXIT_JOB_FAILED if error else EXIT_INTERRUPTED if interrupted else EXIT_OK
         self.exit_code = code
         run.close()
         self._run, self._run_began_ns = None, None
@@ -462,8 +523,8 @@ class LiveSession:
                 self._now(),
                 self._step,
                 code,
-                over.error,
-                interrupted,
+                error,
+                interrupted and not run.failure,
                 fio_summary(run.last) if run.last is not None else {},
                 tuple(run.log),
             )
@@ -478,10 +539,30 @@ class LiveSession:
         if self._run is None:
             return
         self._run.stop()
+        give_up_ns = self._clock.monotonic_ns() + int(LEAVE_WITHIN_S * 1e9)
         while self._run is not None and self._run.phase != OVER:
+            if self._clock.monotonic_ns() > give_up_ns:
+                self._leave_behind(self._run)
+                return
             self._deadline_ns = self._clock.monotonic_ns() + int(1e9)
             self._wait()
             self._follow_run()
+
+    def _leave_behind(self, run: FioRun) -> None:
+        """A process that hangs in the kernel ends with the device's answer, not before; its
+        guard waits for that, nobody else."""
+        run.hanging = run.hanging or ((run.pid,) if run.pid else ())
+        self.left_behind = hangs(run.hanging)
+        self.exit_code = EXIT_JOB_FAILED
+        summary = fio_summary(run.last) if run.last is not None else {}
+        run.close()
+        self._run = None
+        self._emit(
+            events.StepFinished(
+                self._now(), self._step, EXIT_JOB_FAILED, self.left_behind, False, summary,
+                tuple(run.log),
+            )
+        )  # fmt: skip
 
     def _put_back(self) -> None:
         if self._tunables.changed:
@@ -540,6 +621,11 @@ class LiveSession:
         if self._seq == 0:
             self._origin_ns = reading.arrived_ns  # frames count from here, too
         self._seq += 1
+        if self._run is not None:
+            self._run.watch(raw)
+        self._tape.sample(raw)
+        for problem in self._tape.problems():
+            self._notice("error", problem)
         frame = self._builder.feed(raw)
         if self._idle_frames or fio is not None or (measuring and frame.fio_age_s is not None):
             self._emit(events.FrameReady(frame.t, frame))

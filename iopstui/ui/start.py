@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import gc
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from iopstui.model.device import BlockDevice
 from iopstui.model.target import Target
 from iopstui.session.leftovers import clean_up
 from iopstui.session.live import LiveSession
+from iopstui.session.recorder import Recorder
 from iopstui.sources.jobs import shipped_jobs
 from iopstui.sources.roots import Roots
 from iopstui.sources.sysfs import read_devices
-from iopstui.ui.app import run_app
-from iopstui.ui.messages import Controller
+
+if TYPE_CHECKING:
+    from iopstui.ui.messages import Controller
 
 Choose = Callable[
     ["str | None", "str | None", Mapping[str, BlockDevice]], "tuple[Target, Target | None]"
@@ -22,12 +26,16 @@ Choose = Callable[
 
 def run_screen(arguments: argparse.Namespace, overrides: Mapping[str, str], choose: Choose) -> int:
     """Opens the screen; the exit code. Without a target and a job the picker comes first."""
+    # what is imported now stays: looking for garbage in it is a tenth of the start (see app.py)
+    gc.disable()
     clean_up(Roots())
+    pick = arguments.target is None and arguments.job is None
+    early: list[LiveSession] = []
 
     def discover() -> Mapping[str, BlockDevice]:
         return read_devices(Roots())
 
-    def make_controller(path: str | None) -> Controller:
+    def session(path: str | None) -> LiveSession:
         devices = discover()
         target, job_target = choose(path, arguments.job if path is None else None, devices)
         return LiveSession(
@@ -41,12 +49,25 @@ def run_screen(arguments: argparse.Namespace, overrides: Mapping[str, str], choo
             knobs=arguments.knob,
         )
 
-    return run_app(
-        make_controller,
-        arguments.target,
-        arguments.job,
-        overrides,
-        discover,
-        shipped_jobs(),
-        pick=arguments.target is None and arguments.job is None,
-    )
+    def make_controller(path: str | None) -> Controller:
+        return early.pop() if early else session(path)
+
+    if not pick:
+        early.append(session(arguments.target))
+        early[0].start()
+    try:
+        # only now: Textual takes longer to import than the first interval
+        from iopstui.ui.app import run_app
+
+        return run_app(
+            make_controller,
+            arguments.target,
+            arguments.job,
+            overrides,
+            discover,
+            shipped_jobs(),
+            pick=pick,
+        )
+    finally:
+        for one in early:
+            one.close()

@@ -1,0 +1,185 @@
+"""Dataclasses as JSON arrays and back, by their type hints.
+
+A recording says itself which fields each array has (``layouts``), so one of an older or newer
+iopstui is read field by field: a field it lacks gets its default, an unknown one is passed over.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any
+
+Coder = Callable[[Any], Any]
+Layouts = Mapping[str, "list[str]"]
+
+
+class Malformed(ValueError):
+    """What was read can't be what it should be."""
+
+
+def same(value: Any) -> Any:
+    """What JSON carries as it is."""
+    return value
+
+
+def layouts(kinds: Iterable[type]) -> dict[str, list[str]]:
+    """The fields of these dataclasses and of all they are made of, by class name."""
+    found: dict[str, list[str]] = {}
+    for kind in kinds:
+        _collect(kind, found)
+    return found
+
+
+def _collect(kind: Any, found: dict[str, list[str]]) -> None:
+    is_one = dataclasses.is_dataclass(kind) and isinstance(kind, type)
+    if is_one and kind.__name__ not in found:
+        found[kind.__name__] = [field.name for field in dataclasses.fields(kind)]
+        for hint in typing.get_type_hints(kind).values():
+            _collect(hint, found)
+    for part in typing.get_args(kind):
+        _collect(part, found)
+
+
+@cache
+def encoder(kind: Any) -> Coder:
+    """From a value of this type to what JSON can carry."""
+    if kind in _PLAIN or kind in (object, Any):
+        return same
+    if dataclasses.is_dataclass(kind):
+        return _encoder_of_dataclass(kind)
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (types.UnionType, typing.Union):
+        part = encoder(_without_none(arguments))
+        return same if part is same else lambda value: None if value is None else part(value)
+    if origin in (tuple, frozenset):
+        part = encoder(arguments[0])
+        return list if part is same else lambda value: [part(one) for one in value]
+    if origin is not None and issubclass(origin, Mapping):
+        part = encoder(arguments[1])
+        if part is same:
+            return dict
+        return lambda value: {key: part(one) for key, one in value.items()}
+    raise TypeError(f"no coding for {kind}")
+
+
+def _encoder_of_dataclass(kind: Any) -> Coder:
+    hints = typing.get_type_hints(kind)
+    parts = [(field.name, encoder(hints[field.name])) for field in dataclasses.fields(kind)]
+    return lambda value: [part(getattr(value, name)) for name, part in parts]
+
+
+class Decoder:
+    """From JSON to dataclasses, for one recording's ``layouts``. Raises ``Malformed``."""
+
+    def __init__(self, layouts: Layouts) -> None:
+        self._layouts = layouts
+        self._made: dict[Any, Coder] = {}
+
+    def __call__(self, kind: Any, value: Any) -> Any:
+        """``value`` as a ``kind``."""
+        return self.of(kind)(value)
+
+    def of(self, kind: Any) -> Coder:
+        """The function that makes a ``kind``."""
+        made = self._made.get(kind)
+        if made is None:
+            made = self._made[kind] = self._make(kind)
+        return made
+
+    def _make(self, kind: Any) -> Coder:
+        if kind in (object, Any):
+            return same
+        if kind in _PLAIN:
+            return _PLAIN[kind]
+        if dataclasses.is_dataclass(kind):
+            return self._dataclass(kind)
+        origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+        if origin in (types.UnionType, typing.Union):
+            part = self.of(_without_none(arguments))
+            return lambda value: None if value is None else part(value)
+        if origin in (tuple, frozenset):
+            return _sequence(origin, self.of(arguments[0]))
+        if origin is not None and issubclass(origin, Mapping):
+            return _mapping(arguments[0] is int, self.of(arguments[1]))
+        raise TypeError(f"no coding for {kind}")
+
+    def _dataclass(self, kind: Any) -> Coder:
+        there = self._layouts.get(kind.__name__)
+        if there is None:
+            raise Malformed(f"it does not say what a {kind.__name__} is")
+        hints = typing.get_type_hints(kind)
+        known = {field.name: field for field in dataclasses.fields(kind)}
+        for name, field in known.items():
+            if name not in there and _has_no_default(field):
+                raise Malformed(f"a {kind.__name__} has no {name}")
+        slots = [
+            (position, name, self.of(hints[name]))
+            for position, name in enumerate(there)
+            if name in known
+        ]
+        count = len(there)
+
+        def decode(value: Any) -> Any:
+            if type(value) is not list or len(value) != count:
+                raise Malformed(f"no {kind.__name__}")
+            return kind(**{name: part(value[position]) for position, name, part in slots})
+
+        return decode
+
+
+def _has_no_default(field: dataclasses.Field[Any]) -> bool:
+    missing = dataclasses.MISSING
+    return field.default is missing and field.default_factory is missing
+
+
+def _without_none(arguments: tuple[Any, ...]) -> Any:
+    rest = [one for one in arguments if one is not type(None)]
+    if len(rest) != 1:
+        raise TypeError(f"no coding for a choice of {arguments}")
+    return rest[0]
+
+
+def _sequence(origin: Any, part: Coder) -> Coder:
+    def decode(value: Any) -> Any:
+        if type(value) is not list:
+            raise Malformed("no list")
+        return origin([part(one) for one in value])
+
+    return decode
+
+
+def _mapping(whole_keys: bool, part: Coder) -> Coder:
+    def decode(value: Any) -> Any:
+        if type(value) is not dict:
+            raise Malformed("no object")
+        if whole_keys:
+            return {int(key): part(one) for key, one in value.items()}
+        return {key: part(one) for key, one in value.items()}
+
+    return decode
+
+
+def _number(value: Any) -> Any:
+    # JSON tells 1 from 1.0, so either stays what it was
+    if type(value) is not int and type(value) is not float:
+        raise Malformed("no number")
+    return value
+
+
+def _text(value: Any) -> Any:
+    if type(value) is not str:
+        raise Malformed("no text")
+    return value
+
+
+def _truth(value: Any) -> Any:
+    if type(value) is not bool:
+        raise Malformed("no truth value")
+    return value
+
+
+_PLAIN: dict[Any, Coder] = {int: _number, float: _number, str: _text, bool: _truth}

@@ -1,0 +1,312 @@
+"""Writes a recording while it is measured, in a thread of its own.
+
+Every sample is in the kernel's hands as soon as it is written: a killed iopstui loses at most
+the one it was writing. Neither a slow disk nor a full one stops the session.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import platform
+import queue
+import socket
+import stat
+import threading
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from iopstui import __version__
+from iopstui.errors import UsageError
+from iopstui.model.device import BlockDevice
+from iopstui.model.samples import RawSample
+from iopstui.model.target import Target
+from iopstui.model.tunable import KnobRequest
+from iopstui.session import events
+from iopstui.session import recording_format as form
+from iopstui.session.coding import encoder, layouts
+from iopstui.session.prepare import JobRequest
+from iopstui.text import printable
+
+MOST_WAITING = 300
+CLOSE_WITHIN_S = 5.0
+LEVEL = 6
+
+
+class Recorder:
+    """One file. Made in any thread; then ``put`` queues, and never blocks or raises.
+
+    Raises UsageError if the file exists or can't be made; it is created at once, readable for
+    its owner alone.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.bytes = 0
+        self.samples = 0
+        self.problem = ""
+        self._fd = _create(path)
+        self._queue: queue.SimpleQueue[tuple[bytes, float, Any] | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._stream = zlib.compressobj(LEVEL)
+
+    def put(self, kind: bytes, t: float, value: Any) -> None:
+        """Write this chunk soon. Values must not be changed afterwards."""
+        if self.problem:
+            return
+        if self._queue.qsize() >= MOST_WAITING:
+            self.problem = f"{self.path} is written too slowly"
+            return
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._main, name="recorder", daemon=True)
+            self._thread.start()
+        self._queue.put((kind, t, value))
+
+    def close(self) -> None:
+        """Write what is queued, and close the file. A disk that hangs is not waited for."""
+        self._queue.put(None)
+        if self._thread is None:
+            self._end()
+            return
+        self._thread.join(CLOSE_WITHIN_S)
+        if self._thread.is_alive() and not self.problem:
+            self.problem = f"{self.path} is written too slowly"
+
+    def discard(self) -> None:
+        """Close it; nothing was recorded, so no file is left."""
+        self.close()
+        with contextlib.suppress(OSError):
+            self.path.unlink()
+
+    # -- the recorder's thread
+
+    def _main(self) -> None:
+        try:
+            self._write(form.MAGIC)
+            while (item := self._queue.get()) is not None:
+                self._chunk(*item)
+        except OSError as error:
+            self.problem = f"{self.path}: {error.strerror or error}"
+        except Exception as error:  # a bug here must not look like a recording that goes on
+            self.problem = f"{self.path}: internal error {error!r}"
+        finally:
+            self._end()
+
+    def _chunk(self, kind: bytes, t: float, value: Any) -> None:
+        if kind == form.SAMPLE:
+            if self.samples % form.KEY_EVERY == 0:
+                kind = form.KEY
+                self._stream = zlib.compressobj(LEVEL)
+            self.samples += 1
+            data = form.pack([value[0], encoder(RawSample)(value[1])])
+            payload = self._stream.compress(data) + self._stream.flush(zlib.Z_SYNC_FLUSH)
+        else:
+            payload = zlib.compress(form.pack(value()), LEVEL)
+        self._write(form.head(kind, t, payload) + payload)
+
+    def _write(self, data: bytes) -> None:
+        whole = self.bytes
+        view = memoryview(data)
+        try:
+            while view:
+                view = view[os.write(self._fd, view) :]
+        except OSError:
+            # a full disk: what can't be whole is taken back
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._fd, whole)
+            raise
+        self.bytes += len(data)
+
+    def _end(self) -> None:
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            with contextlib.suppress(OSError):
+                os.close(fd)
+
+
+def _create(path: Path) -> int:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        return os.open(path, flags, stat.S_IRUSR | stat.S_IWUSR)
+    except FileExistsError as error:
+        raise UsageError(
+            f"{printable(str(path))} exists already, and a recording overwrites nothing.",
+            "Choose another name, or remove the file first.",
+        ) from error
+    except OSError as error:
+        raise UsageError(
+            f"The recording {printable(str(path))} can't be made: {error.strerror}.",
+            "Name a file in a directory you can write to: --record /tmp/run.iops",
+        ) from error
+
+
+def job_run(step: int, request: JobRequest, text: str, files: Sequence[str]) -> form.JobRun:
+    """What a recording says of the job that was asked for; ``text`` is what fio is given."""
+    return form.JobRun(
+        step, request.job, dict(request.overrides), request.size, request.bind, text, tuple(files)
+    )
+
+
+class Tape:
+    """The recorder's place in a session: always told what happens, recording or not, so that it
+    can begin in the middle of a run. Used in the session's thread alone.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        devices: Callable[[], Mapping[str, BlockDevice]],
+        interval_s: float,
+        idle_frames: bool,
+        knobs: Sequence[KnobRequest] = (),
+        recorder: Recorder | None = None,
+    ) -> None:
+        self._target = target
+        self._devices = devices
+        self._interval_s = interval_s
+        self._idle_frames = idle_frames
+        self._knobs = tuple(knobs)
+        self._recorder: Recorder | None = None
+        self._waiting = recorder
+        self._first_ns: int | None = None
+        self._origin_ns = 0
+        self._shift_s = 0.0
+        self._lead: dict[str, RawSample] = {}
+        self._run: dict[type, Any] = {}
+        self._last_t = 0.0
+
+    @property
+    def path(self) -> Path | None:
+        """Where it is being recorded to; ``None`` if it is not."""
+        recorder = self._recorder or self._waiting
+        return recorder.path if recorder is not None else None
+
+    def start(self, recorder: Recorder) -> None:
+        """Record from now on, beginning with what the next sample has to be subtracted from."""
+        self.stop()
+        lead = sorted({raw.seq: raw for raw in self._lead.values()}.values(), key=lambda r: r.seq)
+        if not lead:
+            self._waiting = recorder
+            return
+        self._begin(recorder, lead[0])
+        for raw in lead:
+            self._put_sample(raw, shown=False)
+        for value in self._run.values():
+            self._put_other(value)
+
+    def stop(self) -> str:
+        """End the recording; what became of it, in words ("" if there was none)."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            waiting.discard()
+        recorder = self._recorder
+        if recorder is None:
+            return ""
+        self._put_other(form.Stopped(self._last_t + self._shift_s))
+        self._recorder = None
+        recorder.close()
+        if recorder.problem:
+            return ""
+        many = f"{recorder.samples} samples, {max(1, recorder.bytes // 1000)} kB"
+        return f"recorded to {recorder.path}: {many}"
+
+    def sample(self, raw: RawSample) -> None:
+        """A sample was taken; call it before its frame is made known."""
+        if self._first_ns is None:
+            self._first_ns = raw.arrived_ns
+        self._remember(raw)
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            self._begin(waiting, raw)
+        self._put_sample(raw, shown=True)
+
+    def event(self, event: events.Event) -> None:
+        """Something happened. Frames are left out: they follow from the samples."""
+        if isinstance(event, events.FrameReady):
+            return
+        if isinstance(event, events.StepStarted):
+            self._run[type(event)] = event
+        elif isinstance(event, events.StepFinished):
+            self._run = {}
+        self._put_other(event)
+        if isinstance(event, events.TunableChanged):
+            self._put_other(self._facts())
+
+    def job(self, job: form.JobRun) -> None:
+        """The job that is about to start."""
+        self._run = {form.JobRun: job}
+        self._put_other(job)
+
+    def problems(self) -> Iterator[str]:
+        """Why the recording has stopped by itself: told once."""
+        recorder = self._recorder
+        if recorder is not None and recorder.problem:
+            self._recorder = None
+            recorder.close()
+            yield f"the recording has stopped: {recorder.problem}; measuring goes on"
+
+    def close(self, ended: events.Ended) -> str:
+        """The session is over. In words why the recording is not whole, else ""."""
+        recorder = self._recorder
+        self.event(ended)
+        self.stop()
+        if recorder is None or not recorder.problem:
+            return ""
+        return f"the recording has stopped: {recorder.problem}"
+
+    def _remember(self, raw: RawSample) -> None:
+        """What differences of the next sample need: it, and the last ones that have what not
+        every sample has. fio repeats its last document, so two of them."""
+        if raw.fio is not None:
+            before = self._lead.get("fio")
+            same_run = before is not None and before.step == raw.step
+            self._lead["fio before"] = before if before is not None and same_run else raw
+            self._lead["fio"] = raw
+        if raw.kernel is not None:
+            self._lead["kernel"] = raw
+            if raw.kernel.ipi is not None:
+                self._lead["ipi"] = raw
+        self._lead["last"] = raw
+
+    def _begin(self, recorder: Recorder, first: RawSample) -> None:
+        self._recorder = recorder
+        self._origin_ns = first.arrived_ns
+        self._shift_s = (first.arrived_ns - (self._first_ns or first.arrived_ns)) / 1e9
+        header = form.Header(
+            iopstui=__version__,
+            host=socket.gethostname(),
+            kernel=platform.release(),
+            machine=platform.machine(),
+            started_ms=first.wall_ms,
+            target=self._target,
+            interval_s=self._interval_s,
+            idle_frames=self._idle_frames,
+            knobs=self._knobs,
+        )
+        recorder.put(
+            form.HEADER, 0.0,
+            lambda: {"layouts": layouts(form.KINDS), "header": encoder(form.Header)(header)},
+        )  # fmt: skip
+        self._put_other(self._facts())
+
+    def _facts(self) -> form.Devices:
+        found = self._devices()
+        here = (found[name] for name in self._target.tree if name in found)
+        return form.Devices(tuple(dataclasses.replace(device, serial=None) for device in here))
+
+    def _put_sample(self, raw: RawSample, shown: bool) -> None:
+        if self._recorder is not None:
+            self._last_t = (raw.arrived_ns - self._origin_ns) / 1e9
+            self._recorder.put(form.SAMPLE, self._last_t, (int(shown), raw))
+
+    def _put_other(self, value: Any) -> None:
+        if self._recorder is None:
+            return
+        if self._shift_s and hasattr(value, "t"):
+            value = dataclasses.replace(value, t=max(0.0, value.t - self._shift_s))
+        t = getattr(value, "t", self._last_t)
+        kind: Any = type(value)
+        self._recorder.put(form.EVENT, t, lambda: [kind.__name__, encoder(kind)(value)])

@@ -1,0 +1,112 @@
+"""A recording's file format: what stands in it, and how it is cut into chunks.
+
+The file begins with the line ``iopstui recording 1``. Chunks follow, each with a head that says
+its kind, its time, its length and the CRC-32 of its payload, so whatever cuts the file off costs
+the last chunk at most, and a reader can skip what it does not need:
+
+=====  ==============================================================================
+kind   payload
+=====  ==============================================================================
+``H``  ``Header``: once, first
+``K``  one raw sample; a new zlib stream begins (seek here)
+``S``  one raw sample, the same stream continued (flushed, so it can be read at once)
+``E``  anything else: ``[class, value]``, compressed for itself
+=====  ==============================================================================
+
+Payloads are JSON; dataclasses are arrays whose fields ``Header.layouts`` names (session/coding.py).
+A sample is ``[shown, RawSample]``: one that is not shown is only there for the differences of the
+next. Times are seconds since the recording's first sample.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from iopstui.model.device import BlockDevice
+from iopstui.model.samples import RawSample
+from iopstui.model.target import Target
+from iopstui.model.tunable import KnobRequest
+from iopstui.session import events
+
+SCHEMA = 1
+NAME = b"iopstui recording "
+MAGIC = NAME + b"%d\n" % SCHEMA
+HEAD = struct.Struct(">cdII")
+HEADER, KEY, SAMPLE, EVENT = b"H", b"K", b"S", b"E"
+KEY_EVERY = 60
+LARGEST = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class JobRun:
+    """The job of a step: as it was asked for (``job`` with ``overrides``, ``size``, ``bind``),
+    and as fio got it (``text``, whose ``files`` it opens; surrogates stand for odd bytes).
+    """
+
+    step: int
+    job: str
+    overrides: Mapping[str, str]
+    size: str | None
+    bind: bool
+    text: str
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Devices:
+    """The target's device and those below it, as they are from here on (serial numbers are
+    left out)."""
+
+    devices: tuple[BlockDevice, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The recording was ended on purpose: it is whole."""
+
+    t: float
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Whose numbers follow. ``started_ms`` is the wall clock (ms since the epoch) at time 0;
+    ``kernel`` the kernel's release; ``idle_frames`` as in LiveSession.
+    """
+
+    iopstui: str
+    host: str
+    kernel: str
+    machine: str
+    started_ms: float
+    target: Target
+    interval_s: float = 1.0
+    idle_frames: bool = True
+    knobs: tuple[KnobRequest, ...] = ()
+
+
+OTHERS: dict[str, type] = {
+    kind.__name__: kind
+    for kind in (*get_args(events.Event), JobRun, Devices, Stopped)
+    if kind is not events.FrameReady
+}
+KINDS: tuple[type, ...] = (Header, RawSample, *OTHERS.values())
+
+
+def pack(value: Any) -> bytes:
+    """JSON as a payload holds it."""
+    return json.dumps(value, separators=(",", ":")).encode("ascii")
+
+
+def head(kind: bytes, t: float, payload: bytes) -> bytes:
+    """The head of one chunk."""
+    return HEAD.pack(kind, t, len(payload), checksum(kind, t, payload))
+
+
+def checksum(kind: bytes, t: float, payload: bytes) -> int:
+    """CRC-32 over all of a chunk but itself."""
+    return zlib.crc32(payload, zlib.crc32(struct.pack(">cdI", kind, t, len(payload))))
