@@ -89,10 +89,12 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"iopstui {__version__}")
     top.set_defaults(handler=cmd_live, target=None, job=None, set=[], size=None,
-                     destroy_data=[], interval=1.0, bind=None, knob=[])  # fmt: skip
+                     destroy_data=[], interval=1.0, bind=None, knob=[],
+                     record=None)  # fmt: skip
     commands = top.add_subparsers(title="commands", metavar="COMMAND")
     _add_live(commands)
     _add_run(commands)
+    _add_recordings(commands)
     _add_lists(commands)
     return top
 
@@ -161,6 +163,9 @@ def _add_run_options(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--interval", type=_interval, default=1.0, metavar="SECONDS",
                          help="between two samples, 0.25 to 60 (default: 1)")  # fmt: skip
+    command.add_argument("--record", metavar="FILE",
+                         help="keep everything that is measured in FILE, which must not exist: "
+                         "see `iopstui replay` and `iopstui report`")  # fmt: skip
 
 
 def _add_lists(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -176,6 +181,29 @@ def _add_lists(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     fields.add_argument("--format", choices=("table", "json"), default="table")
     _add(commands, "doctor", "what this machine allows, what is missing and what mends it; "
          "removes what a crash left", cmd_doctor)  # fmt: skip
+
+
+def _add_recordings(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    replay = _add(commands, "replay", "what was recorded, on the live screen or as data",
+                  cmd_replay)  # fmt: skip
+    replay.add_argument("file", metavar="FILE",
+                        help='made with --record or key R; "demo" comes with iopstui')  # fmt: skip
+    replay.add_argument("--speed", type=_speed, default=1.0, metavar="X",
+                        help="seconds of the recording in one, 0.1 to 1000 (default: 1)",
+                        )  # fmt: skip
+    replay.add_argument("--format", choices=("table", "jsonl", "csv"),
+                        help="write everything to standard output at once, without a screen",
+                        )  # fmt: skip
+
+
+def _speed(text: str) -> float:
+    try:
+        speed = float(text)
+    except ValueError:
+        speed = 0.0
+    if not 0.1 <= speed <= 1000:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0.1 to 1000")
+    return speed
 
 
 def _interval(text: str) -> float:
@@ -230,16 +258,18 @@ def cmd_live(arguments: argparse.Namespace) -> int:
     return run_screen(arguments, _overrides(arguments), choose_targets)
 
 
-def _require_terminal() -> None:
+def _require_terminal(
+    instead: str = "iopstui run [TARGET] --job JOB --format table|jsonl|csv",
+) -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
             "The live screen needs a terminal, and standard input or output is none.",
-            "Without one: iopstui run [TARGET] --job JOB --format table|jsonl|csv",
+            f"Without one: {instead}",
         )
     if os.environ.get("TERM", "") in ("", "dumb"):
         raise UsageError(
             "This terminal (TERM=dumb) can't place text, so there is no live screen on it.",
-            "Set TERM to what the terminal is, e.g. TERM=xterm, or use: iopstui run",
+            f"Set TERM to what the terminal is, e.g. TERM=xterm, or use: {instead}",
         )
 
 
@@ -248,6 +278,18 @@ def cmd_run(arguments: argparse.Namespace) -> int:
     from iopstui.output.headless import run_headless
 
     return run_headless(arguments, _overrides(arguments), choose_targets)
+
+
+def cmd_replay(arguments: argparse.Namespace) -> int:
+    """A recording, on the screen or as data."""
+    if arguments.format:
+        from iopstui.output.replay import replay_headless
+
+        return replay_headless(arguments.file, arguments.format)
+    _require_terminal("iopstui replay FILE --format table|jsonl|csv")
+    from iopstui.ui.replay import run_replay
+
+    return run_replay(arguments.file, arguments.speed)
 
 
 def cmd_devices(arguments: argparse.Namespace) -> int:

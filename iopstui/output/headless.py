@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import FrameType
 
 from iopstui.errors import (
@@ -28,6 +29,7 @@ from iopstui.session.events import Ended, Event, StepFinished
 from iopstui.session.leftovers import clean_up
 from iopstui.session.live import LiveSession
 from iopstui.session.promises import expectations_of, job_sections
+from iopstui.session.recorder import Recorder
 from iopstui.sources.fio_inspect import find_fio
 from iopstui.sources.roots import Roots
 from iopstui.sources.sysfs import read_devices
@@ -61,6 +63,7 @@ def run_headless(
         bind=arguments.bind == "queues",
         knobs=arguments.knob,
         idle_frames=False,
+        recorder=Recorder(Path(arguments.record)) if arguments.record else None,
     )
     data = make_sink(arguments.format, sys.stdout, sys.stderr, target, socket.gethostname())
     words = sys.stdout if arguments.format == "table" else sys.stderr
