@@ -152,6 +152,16 @@ def device_figures(
     )
 
 
+def each_second(frames: Sequence[Frame], device: BlockDevice) -> list[tuple[float, float]]:
+    """(fio's IOPS, the device's I/Os per second) of each frame that has both."""
+    found = []
+    for frame in frames:
+        own, theirs = fio_iops([frame]), device_figures([frame], device, 1)
+        if own and theirs is not None:
+            found.append((own, theirs.ios_s))
+    return found
+
+
 def per_cpu(frames: Sequence[Frame], name: str) -> dict[int, float]:
     """Mean of ``block_s``, ``irq_s`` or ``ipi_s`` for each CPU, over the frames that have it."""
     found: dict[int, list[float]] = {}

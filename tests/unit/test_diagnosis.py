@@ -1,0 +1,422 @@
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from evidence_frames import device, disk, fio, frame, seconds
+from fio_recordings import NAMES
+from hypothesis import given
+from hypothesis import strategies as st
+from session_frames import whole_frames
+
+from iopstui.model import diagnosis as d
+from iopstui.model.evidence import (
+    Evidence,
+    Finding,
+    JobShape,
+    Steady,
+    count_words,
+    time_words,
+)
+from iopstui.model.frame import PARTIAL, RAMP
+
+LIBAIO = JobShape(jobs=2, iodepth=32, engine="libaio", direct=True)
+
+
+def fired(finding: Finding | None) -> Finding:
+    assert finding is not None
+    return finding
+
+
+# -- iostats
+
+
+def test_iostats_off_is_said_unless_the_device_counts_all_the_same() -> None:
+    off = device(iostats=False)
+    counted = tuple(seconds(3, interval=fio(900), disks={"vda": disk(900)}))
+    assert "iostats=0" in fired(d.no_iostats(Evidence((), device=off))).text
+    assert d.no_iostats(Evidence(counted, device=off)) is None
+    assert d.no_iostats(Evidence((), device=device(iostats=True))) is None
+    assert d.no_iostats(Evidence((), device=device(iostats=None))) is None
+
+
+# -- cgroup
+
+
+def test_a_cgroup_limit_is_told_in_parts_of_a_cpu() -> None:
+    held = Evidence(tuple(seconds(3, interval=fio(900), throttled=180.0)))
+    assert "180 % of a CPU" in fired(d.cpu_throttled(held)).text
+
+
+@pytest.mark.parametrize("throttled", [None, 0.0, 0.5])
+def test_no_cgroup_limit_no_finding(throttled: float | None) -> None:
+    frames = tuple(seconds(3, interval=fio(9), throttled=throttled))
+    assert d.cpu_throttled(Evidence(frames)) is None
+        d.cpu_throttled(Evidence(tuple(seconds(3, interval=fio(9), throttled=throttled)))) is None
+    )
+
+
+def test_one_throttled_second_of_three_is_not_enough() -> None:
+    frames = seconds(3, interval=fio(900), throttled=50.0)
+    frames[1] = replace(frames[1], throttled=0.0)
+    assert d.cpu_throttled(Evidence(tuple(frames))) is None
+
+
+# -- background
+
+
+def background(before: float, own: float, count: int = 5) -> Finding | None:
+    quiet = seconds(count, step=0, disks={"vda": disk(before, before)})
+    return d.background(
+        Evidence(tuple(seconds(3, 10.0, interval=fio(own))), tuple(quiet), device())
+    )
+
+
+def test_background_io_is_told_with_its_rates() -> None:
+    assert "500 r/s and 500 w/s" in fired(background(500, 1000)).text
+
+
+def test_little_background_or_too_few_quiet_seconds_are_none() -> None:
+    assert background(5, 100) is None
+    assert background(500, 1_000_000) is None
+    assert background(500, 1000, count=2) is None
+
+
+# -- one CPU completes
+
+
+def completing(
+    block: dict[int, float],
+    irq: dict[int, float] | None = None,
+    *,
+    jobs: tuple[tuple[int, float], ...] = ((0, 50.0), (1, 50.0), (2, 50.0)),
+    queues: tuple[tuple[int, ...], ...] = ((0, 1, 2, 3),),
+    rq_affinity: int | None = 1,
+    ios: float = 10_000,
+    kind: str = "virtio-blk",
+) -> Evidence:
+    frames = seconds(
+        3, interval=fio(ios), disks={"vda": disk(ios)}, block=block, irq=irq, jobs=jobs
+    )
+    disk_ = device(queues, rq_affinity=rq_affinity, kind=kind)
+    return Evidence(tuple(frames), device=disk_, shape=LIBAIO, online=(0, 1, 2, 3))
+
+
+def test_one_cpu_completes_while_several_submit() -> None:
+    found = fired(d.one_cpu_completes(completing({3: 9_000.0, 1: 1_000.0}, {3: 9_000.0})))
+    assert "CPU 3 runs 90 % of the BLOCK softirqs (9k of 10k/s)" in found.text
+    assert "from 3 CPUs" in found.text
+    assert "rq_affinity 2 (now 1)" in found.advice and found.key == "a"
+
+
+def test_inline_completions_are_found_by_the_interrupts() -> None:
+    found = fired(d.one_cpu_completes(completing({}, {2: 5_000.0})))
+    assert "CPU 2 runs 100 % of the interrupts" in found.text
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        completing({3: 5_000.0, 1: 5_000.0}),
+        completing({3: 9_000.0}, jobs=((0, 50.0),)),
+        completing({3: 9_000.0}, jobs=((0, 50.0), (1, 1.0))),
+        completing({3: 9_000.0}, rq_affinity=2),
+        completing({3: 300.0}, ios=300),
+        # three times as many softirqs as this disk has I/Os: they are another disk's
+        completing({3: 30_000.0}),
+    ],
+    ids=["spread", "one job", "an idle job", "already 2", "few", "another disk"],
+)
+def test_one_cpu_is_not_blamed(evidence: Evidence) -> None:
+    assert d.one_cpu_completes(evidence) is None
+
+
+def test_rq_affinity_is_not_offered_where_it_cannot_matter() -> None:
+    found = fired(d.one_cpu_completes(completing({3: 9_000.0}, kind="null_blk")))
+    assert "can't move it" in found.advice and not found.key
+
+
+# -- job saturated
+
+
+def test_a_busy_job_is_the_limit() -> None:
+    frames = tuple(seconds(3, interval=fio(50_000), jobs=((0, 99.0), (1, 20.0))))
+    found = fired(d.job_saturated(Evidence(frames, shape=LIBAIO)))
+    assert "job 0 is busy 99 %" in found.text and "25k IOPS a job" in found.text
+
+
+def test_a_job_that_polls_is_always_busy_and_that_says_nothing() -> None:
+    frames = tuple(seconds(3, interval=fio(50_000), jobs=((0, 99.0),)))
+    assert d.job_saturated(Evidence(frames, shape=replace(LIBAIO, polls=True))) is None
+
+
+def test_a_job_with_one_idle_second_or_without_figures_is_not_the_limit() -> None:
+    frames = seconds(3, interval=fio(50_000), jobs=((0, 99.0),))
+    frames[1] = frame(2.0, fio(50_000), jobs=((0, 60.0),))
+    assert d.job_saturated(Evidence(tuple(frames))) is None
+    assert d.job_saturated(Evidence(tuple(seconds(3, interval=fio(9), jobs=((0, None),))))) is None
+
+
+# -- more jobs than CPUs
+
+
+@pytest.mark.parametrize(
+    ("jobs", "busy", "fires"),
+    [(8, 99.0, True), (8, 60.0, False), (2, 99.0, False), (3, 99.0, True)],
+)
+def test_jobs_wait_only_where_there_are_more_of_them_than_busy_cpus(
+    jobs: int, busy: float, fires: bool
+) -> None:
+    # CPUs 2 and 3 are idle, but these processes may not use them
+    frames = tuple(seconds(3, interval=fio(9_000), busy={0: busy, 1: busy, 2: 0.0, 3: 0.0}))
+    found = d.more_jobs_than_cpus(Evidence(frames, shape=replace(LIBAIO, jobs=jobs), online=(0, 1)))
+    assert (found is not None) is fires
+    if found:
+        assert f"{jobs} jobs share 2 CPUs, 99 % busy" in found.text
+
+
+# -- saturation
+
+
+def saturation(
+    iops: float, lat_us: float, *, then: tuple[float, float] = (10_000, 100.0), depth: int = 8
+) -> Finding | None:
+    frames = tuple(seconds(3, interval=fio(iops, lat_ns=1000 * lat_us)))
+    shape = JobShape(jobs=1, iodepth=depth, engine="libaio")
+    earlier = Steady(replace(shape, iodepth=1), then[0], 1000 * then[1])
+    return d.saturated(Evidence(frames, shape=shape, earlier=(earlier,)))
+
+
+def test_a_deeper_queue_that_gives_latency_only() -> None:
+    found = fired(saturation(10_000, 800.0))
+    assert "depth 1 → 8: IOPS 10k → 10k, latency 100 µs → 800 µs" in found.text
+    assert "N = X·R = 10k/s × 800 µs = 8.0" in found.text
+
+
+def test_a_deeper_queue_that_pays_or_is_not_filled_is_no_saturation() -> None:
+    assert saturation(40_000, 200.0) is None
+    assert saturation(10_000, 120.0) is None  # N = 1.2 of 8: the depth is not there
+    assert saturation(10_000, 800.0, depth=1) is None
+
+
+@given(
+    st.floats(100, 1e6), st.floats(10, 1e6), st.floats(100, 1e6), st.floats(10, 1e6),
+    st.integers(1, 256),
+)  # fmt: skip
+def test_saturation_never_claims_what_its_numbers_deny(
+    iops: float, lat: float, then_iops: float, then_lat: float, depth: int
+) -> None:
+    found = saturation(iops, lat, then=(then_iops, then_lat), depth=depth)
+    if found is not None:
+        assert iops <= 1.11 * then_iops and lat > then_lat and depth > 1
+        assert float(found.text.rsplit("= ", 1)[1].rstrip(")")) >= 0.69 * depth
+
+
+# -- depth
+
+
+@pytest.mark.parametrize("engine", ["psync", "sync", "mmap"])
+def test_a_synchronous_engine_has_no_depth(engine: str) -> None:
+    frames = tuple(seconds(3, interval=fio(900, levels={"1": 100.0})))
+    shape = JobShape(iodepth=16, engine=engine)
+    assert engine in fired(d.depth_not_reached(Evidence(frames, shape=shape))).text
+
+
+def test_depth_not_reached_and_reached() -> None:
+    shape = JobShape(iodepth=32, engine="io_uring", direct=True)
+    shallow = tuple(seconds(3, interval=fio(900, levels={"1": 60.0, "16": 35.0, "32": 5.0})))
+    full = tuple(seconds(3, interval=fio(900, levels={"8": 1.0, "16": 2.0, "32": 97.0})))
+    found = fired(d.depth_not_reached(Evidence(shallow, shape=shape)))
+    assert "95 % of the I/Os were issued at a depth of 16 or less" in found.text
+    assert d.depth_not_reached(Evidence(full, shape=shape)) is None
+    assert d.depth_not_reached(Evidence(shallow, shape=replace(shape, iodepth=1))) is None
+    # a job that holds itself back is shallow because it was asked to be
+    assert d.depth_not_reached(Evidence(shallow, shape=replace(shape, paced=True))) is None
+    # sections of different depth: none of them is "the" depth
+    assert d.depth_not_reached(Evidence(shallow, shape=replace(shape, iodepth=None))) is None
+
+
+def test_buffered_libaio_waits_in_the_submission() -> None:
+    frames = tuple(
+        seconds(3, interval=fio(900, slat_ns=50_000, clat_ns=800_000, levels={"32": 100.0}))
+    )
+    shape = JobShape(iodepth=32, engine="libaio", direct=False)
+    assert "one I/O at a time" in fired(d.depth_not_reached(Evidence(frames, shape=shape))).text
+    assert d.depth_not_reached(Evidence(frames, shape=replace(shape, direct=True))) is None
+
+
+@given(st.integers(2, 4096), st.sampled_from(["1", "2", "4", "8", "16", "32", ">=64"]))
+def test_a_depth_that_is_filled_is_never_called_shallow(depth: int, _: str) -> None:
+    bucket = 1
+    while bucket * 2 <= depth:
+        bucket *= 2
+    level = ">=64" if bucket >= 64 else str(bucket)
+    frames = tuple(seconds(3, interval=fio(900, levels={level: 100.0})))
+    shape = JobShape(iodepth=depth, engine="libaio", direct=True)
+    assert d.depth_not_reached(Evidence(frames, shape=shape)) is None
+
+
+# -- disagreement
+
+
+def disagreement(
+    own: float, theirs: float, shape: JobShape = LIBAIO, **figures: float
+) -> Finding | None:
+    frames = tuple(seconds(3, interval=fio(own), disks={"vda": disk(theirs, **figures)}))
+    return d.disagreement(Evidence(frames, device=device(), shape=shape))
+
+
+def test_what_explains_a_disagreement() -> None:
+    buffered = replace(LIBAIO, direct=False)
+    assert "merged" in fired(disagreement(10_000, 1_000, merges=9_000)).text
+    assert "4 KiB became 40 KiB" in fired(disagreement(10_000, 1_000, size=40_960)).text
+    assert "page cache" in fired(disagreement(10_000, 1_000, buffered)).text
+    assert "never reached" in fired(disagreement(10_000, 1_000)).text
+    assert "4 KiB became 1 KiB" in fired(disagreement(1_000, 4_000, size=1024)).text
+    assert "500 I/Os per second more, by another" in fired(disagreement(1_000, 1_500)).text
+    syncs = replace(LIBAIO, syncs=True)
+    assert "the job syncs" in fired(disagreement(1_000, 2_000, syncs)).text
+
+
+def test_agreement_and_what_can_t_be_compared_are_no_finding() -> None:
+    assert disagreement(10_000, 9_500) is None
+    assert disagreement(10_000, 10_900) is None
+    assert disagreement(50, 500) is None  # too few to say
+    assert disagreement(10_000, 0, d_s=10_000) is None  # trims are I/Os, too
+    frames = tuple(seconds(3, interval=fio(10_000), disks={"vda": disk(100)}))
+    assert d.disagreement(Evidence(frames, device=device(iostats=False), shape=LIBAIO)) is None
+    assert d.disagreement(Evidence(frames, device=None, shape=LIBAIO)) is None
+    assert d.disagreement(Evidence(frames, device=device(name="vdb"), shape=LIBAIO)) is None
+
+
+def test_one_second_that_agrees_is_enough_to_doubt_a_disagreement() -> None:
+    frames = seconds(3, interval=fio(10_000), disks={"vda": disk(13_000)})
+    frames[1] = frame(2.0, fio(10_000), disks={"vda": disk(9_000)})
+    assert d.disagreement(Evidence(tuple(frames), device=device(), shape=LIBAIO)) is None
+
+
+@given(st.floats(100, 1e6), st.floats(0, 1e6), st.floats(0, 1e6), st.floats(512, 1 << 20))
+def test_a_disagreement_is_in_its_numbers(
+    own: float, theirs: float, merges: float, size: float
+) -> None:
+    found = disagreement(own, theirs, merges=merges, size=size)
+    if found is not None:
+        first, second = re.match(r"fio does (\S+) IOPS, vda ([^:\s]+)", found.text).groups()  # type: ignore[union-attr]
+        assert first != second
+        assert not 0.91 <= theirs / own <= 1.09
+
+
+# -- nr_requests
+
+
+def test_a_job_deeper_than_the_queue() -> None:
+    frames = tuple(seconds(3, interval=fio(9_000)))
+    deep = JobShape(jobs=10, iodepth=64, engine="libaio", direct=True)
+    found = fired(d.small_queue(Evidence(frames, device=device(), shape=deep)))
+    assert "640 I/Os in flight" in found.text and "vda holds 128 requests" in found.text
+    many = device(((0,), (1,), (2,), (3,)))
+    assert "4 × 128" in fired(d.small_queue(Evidence(frames, device=many, shape=deep))).text
+    assert d.small_queue(Evidence(frames, device=device(nr_requests=640), shape=deep)) is None
+    assert d.small_queue(Evidence(frames, device=device(nr_requests=None), shape=deep)) is None
+    cached = replace(deep, direct=False)
+    assert d.small_queue(Evidence(frames, device=device(), shape=cached)) is None
+    one_each = replace(deep, in_flight=10)
+    assert d.small_queue(Evidence(frames, device=device(), shape=one_each)) is None
+
+
+# -- a set limit
+
+
+def flat(iops: float, *, depth: int = 32, wobble: float = 0.0, busy: float = 30.0) -> Evidence:
+    each = [iops * (1 + wobble * (-1) ** n) for n in range(10)]
+    frames = [
+        frame(1.0 + n, fio(x, lat_ns=depth / iops * 1e9), jobs=((0, busy),))
+        for n, x in enumerate(each)
+    ]
+    return Evidence(tuple(frames), shape=JobShape(iodepth=depth, engine="libaio", direct=True))
+
+
+@pytest.mark.parametrize("iops", [500, 1_000, 3_020, 16_000, 16_100, 64_000 * 1.012, 7_500])
+def test_a_flat_line_at_a_round_figure_looks_like_a_limit(iops: float) -> None:
+    found = d.provisioned(flat(iops))
+    if iops == 64_000 * 1.012:  # 64.8k: between 60k and 65k
+        assert found is not None and "65,000" in found.text
+        return
+    assert "this looks like a set limit" in fired(found).text
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        flat(16_000, wobble=0.05),
+        flat(17_640),
+        flat(16_000, depth=1),
+        flat(16_000, busy=99.0),
+        replace(flat(16_000), frames=flat(16_000).frames[:5]),
+        replace(flat(16_000), shape=JobShape(iodepth=32, engine="libaio", paced=True)),
+        replace(flat(16_000), shape=JobShape(iodepth=64, engine="libaio")),
+    ],
+    ids=["varies", "not round", "depth 1", "CPU is full", "short", "job's own", "queue not full"],
+)
+def test_what_has_another_reason_is_no_limit(evidence: Evidence) -> None:
+    assert d.provisioned(evidence) is None
+
+
+@given(st.floats(100, 9.9e6))
+def test_a_round_figure_is_near_and_rare(value: float) -> None:
+    figure = d.round_figure(value)
+    assert figure > 0 and abs(figure - value) <= 0.125 * value
+    digits = str(figure).rstrip("0")
+    assert len(digits) <= 2 and (figure < 20 or digits[0] == "1" or digits[1:] in ("", "5"))
+
+
+def test_few_figures_are_round() -> None:
+    values = [1.001**n * 100 for n in range(9200)]
+    assert 0.1 < sum(map(d.is_round, values)) / len(values) < 0.3
+
+
+# -- all together
+
+
+def test_frames_that_stand_for_no_whole_second_prove_nothing() -> None:
+    for flag in (RAMP, PARTIAL):
+        frames = tuple(
+            seconds(10, interval=fio(900, levels={"1": 100.0}), flags=frozenset({flag}),
+                    throttled=50.0, jobs=((0, 99.0),), disks={"vda": disk(99_999)})
+        )  # fmt: skip
+        assert not d.diagnose(Evidence(frames, device=device(), shape=LIBAIO, online=(0, 1)))
+
+
+def test_nothing_is_found_in_nothing() -> None:
+    assert d.diagnose(Evidence(())) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_recordings_give_sentences(name: str) -> None:
+    frames = whole_frames(name)
+    for end in range(len(frames) + 1):
+        for shape in (LIBAIO, JobShape(), replace(LIBAIO, direct=False, engine="psync")):
+            for found in d.diagnose(
+                Evidence(tuple(frames[:end]), device=device(), shape=shape, online=(0, 1))
+            ):
+                assert found.text and "nan" not in found.text and "None" not in found.text
+                assert "inf" not in found.text.replace("information", "")
+
+
+# -- words
+
+
+@given(st.floats(0, 1e12))
+def test_counts_have_three_digits(value: float) -> None:
+    text = count_words(value)
+    number = float(text.rstrip("kM")) * {"k": 1e3, "M": 1e6}.get(text[-1], 1)
+    assert number == pytest.approx(value, rel=0.006, abs=0.5)
+    assert len(text.rstrip("kM").replace(".", "")) <= 3 or value >= 1e9
+
+
+@given(st.floats(0, 1e13))
+def test_times_have_a_unit(value: float) -> None:
+    number, unit = time_words(value).split(" ")
+    scale = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}[unit]
+    assert float(number) * scale == pytest.approx(value, rel=0.006, abs=0.5)
