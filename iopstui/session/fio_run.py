@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from iopstui.model.samples import FioStatus, JobThread
+from iopstui.model.device_watch import DeviceWatch
+from iopstui.model.samples import FioStatus, JobThread, RawSample
 from iopstui.session.prepare import Prepared, write_job
 from iopstui.sources.fio_inspect import Fio, complaint
 from iopstui.sources.fio_process import OUTPUT, FioProcess
@@ -71,11 +72,19 @@ def fio_command(
     return [*command, str(job)]
 
 
+def hangs(pids: Sequence[int]) -> str:
+    """What is said of processes that even SIGKILL does not end."""
+    return (
+        f"fio's process {', '.join(map(str, pids))} hangs in the kernel, waiting for the device; "
+        "it is killed and ends when the device answers"
+    )
+
+
 class FioRun:
     """Drives one ``Prepared`` job; never blocks. ``poll`` tells what happened since the last call.
 
     ``before_start`` is called right before the measuring fio starts (the write guard looks
-    again there) and may raise.
+    again there) and may raise. ``device`` is what it works on, as the kernel names it.
     """
 
     def __init__(
@@ -85,10 +94,13 @@ class FioRun:
         private: Callable[[], Path],
         interval_s: float,
         before_start: Callable[[], None],
+        device: str | None = None,
     ) -> None:
         self.prepared = prepared
         self.phase = LAYOUT if prepared.layout_text is not None else RUN
         self.stopping = False
+        self.failure = ""
+        self.hanging: tuple[int, ...] = ()
         self.log: list[str] = []
         self.last: FioStatus | None = None
         self.command: list[str] = []
@@ -101,6 +113,7 @@ class FioRun:
         self._exit_code = GUARD_DIED
         self._framer = Framer()
         self._threads: JobThreads | None = None
+        self._watch = DeviceWatch(device)
 
     def start_phase(self) -> None:
         """Start fio for the current phase. Raises IopstuiError if that is not possible."""
@@ -157,6 +170,13 @@ class FioRun:
         if self._process is not None:
             self._process.order("kill" if hard else "stop")
 
+    def watch(self, raw: RawSample) -> None:
+        """End the run, as a failed one, if this sample shows that its device is gone."""
+        if self.phase != LAYOUT and not self.failure:
+            self.failure = self._watch.feed(raw)
+            if self.failure and self.phase == RUN:
+                self.stop()
+
     def poll(self) -> list[News]:
         """What fio and its guard have said since the last call, in order."""
         if self._process is None:
@@ -166,8 +186,8 @@ class FioRun:
         news = self._read()
         for line in said:
             if line.word == "stuck":
-                pids = ", ".join(map(str, line.numbers))
-                news.append(Said(f"fio's process {pids} hangs in the kernel; waiting for it"))
+                self.hanging = line.numbers
+                news.append(Said(hangs(line.numbers)))
             elif line.word == "exited":
                 self._exit_code = line.numbers[0]
             elif line.word in ("over", "gone"):
@@ -208,7 +228,7 @@ class FioRun:
         for line in self._process.messages():
             news += self._note(line.strip())
         phase, self.phase = self.phase, OVER
-        error = "" if self.stopping else self._error(code)
+        error = self.failure or ("" if self.stopping else self._error(code))
         self._process.close()
         self._process = None
         news.append(PhaseOver(phase, code, error))
@@ -235,9 +255,10 @@ class FioRun:
         return f"fio ended with exit code {code}" + (f": {because}" if because else "")
 
     def close(self) -> None:
-        """Whatever state it is in: no fio, no private directory, no scratch file afterwards."""
+        """Whatever state it is in: no fio, no private directory, no scratch file afterwards.
+        What hangs in the kernel is left to the guard."""
         if self._process is not None:
-            self._process.close()
+            self._process.close(*([0.0] if self.hanging else []))
             self._process = None
         self.phase = OVER
         self.prepared.close()

@@ -1,0 +1,65 @@
+"""Telling a device that is gone from one that is fast.
+
+fio takes I/Os that a removed disk refuses for done: its IOPS climb, its bytes stand still, and
+it ends with exit code 0.
+"""
+
+from __future__ import annotations
+
+from iopstui.model.samples import FioStatus, RawSample
+
+MANY = 100
+
+
+class DeviceWatch:
+    """Follows one run. ``device`` is the kernel name of what it works on, ``None`` if unknown."""
+
+    def __init__(self, device: str | None) -> None:
+        self._device = device
+        self._seen = False
+        self._before: tuple[int, int, int] | None = None
+        self._empty = 0
+
+    def feed(self, raw: RawSample) -> str:
+        """Why this run is worth nothing any more, in one sentence; "" while all is well."""
+        return self._gone(raw) or self._moves_nothing(raw.fio)
+
+    def _gone(self, raw: RawSample) -> str:
+        if raw.kernel is None or self._device is None:
+            return ""
+        if self._device in raw.kernel.disks:
+            self._seen = True
+            return ""
+        if not self._seen:
+            return ""
+        return f"{self._device} is gone: the kernel doesn't list it any more"
+
+    def _moves_nothing(self, fio: FioStatus | None) -> str:
+        """Completions without a byte. Submissions alone must go on for two intervals: a device
+        that stalls takes as many as the queues are deep, once."""
+        if fio is None:
+            return ""
+        before, self._before = self._before, _counted(fio)
+        if before is None:
+            return ""
+        issued, completed, moved = (now - then for now, then in zip(self._before, before,
+                                                                   strict=True))  # fmt: skip
+        empty = moved == 0 and max(issued, completed) >= MANY
+        self._empty = self._empty + 1 if empty else 0
+        if not empty or (completed < MANY and self._empty < 2):
+            return ""
+        what = self._device or "the device"
+        return (
+            f"{what} has failed or is gone: fio counts {max(issued, completed)} I/Os that moved "
+            "no byte"
+        )
+
+
+def _counted(fio: FioStatus) -> tuple[int, int, int]:
+    """(submitted, completed, bytes) so far, all jobs and directions."""
+    found = [one for job in fio.jobs for one in job.directions.values()]
+    return (
+        sum(one.issued for one in found),
+        sum(one.completed or 0 for one in found),
+        sum(one.io_bytes for one in found),
+    )
