@@ -18,7 +18,7 @@ from rich.style import Style
 from iopstui.ui.rows import Row
 from iopstui.ui.style import Charset
 
-TILE_COLUMNS = 18
+TILE_COLUMNS = 12
 LINE, POINTS, AREA = "line", "points", "area"
 _STEPS = (1.0, 2.0, 5.0, 10.0)
 _BRAILLE = 0x2800
