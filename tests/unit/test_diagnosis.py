@@ -53,8 +53,6 @@ def test_a_cgroup_limit_is_told_in_parts_of_a_cpu() -> None:
 def test_no_cgroup_limit_no_finding(throttled: float | None) -> None:
     frames = tuple(seconds(3, interval=fio(9), throttled=throttled))
     assert d.cpu_throttled(Evidence(frames)) is None
-        d.cpu_throttled(Evidence(tuple(seconds(3, interval=fio(9), throttled=throttled)))) is None
-    )
 
 
 def test_one_throttled_second_of_three_is_not_enough() -> None:
