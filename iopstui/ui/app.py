@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import signal
 import time
@@ -120,6 +121,7 @@ class IopstuiApp(App[int]):
         if self.charset is not UTF8:
             ScrollBar.renderer = PlainScrollBar
         self._catch_signals()
+        self.set_timer(0.2, _settle)
         if self._pick:
             self._open_picker()
         else:
@@ -172,7 +174,6 @@ class IopstuiApp(App[int]):
         controller.start(self._sink)
         if self._run_at_once:
             controller.run_job(self.job, self.overrides)
-        self.set_timer(0.2, _load_charts)
 
     def _close_controller(self) -> None:
         controller, self.controller = self.controller, None
@@ -462,10 +463,14 @@ _DASHBOARD_ACTIONS = {
 }  # fmt: skip
 
 
-def _load_charts() -> None:
+def _settle() -> None:
+    """What the first frame did not need. What is loaded by now is never looked at again by the
+    garbage collector."""
     from iopstui.ui import charts
 
     charts.load()
+    gc.freeze()
+    gc.enable()
 
 
 def run_app(

@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import gc
 from collections.abc import Callable, Mapping
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from iopstui.model.device import BlockDevice
 from iopstui.model.target import Target
 from iopstui.session.leftovers import clean_up
 from iopstui.session.live import LiveSession
-from iopstui.session.recorder import Recorder
 from iopstui.sources.jobs import shipped_jobs
 from iopstui.sources.roots import Roots
 from iopstui.sources.sysfs import read_devices
