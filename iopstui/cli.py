@@ -246,7 +246,8 @@ def choose_targets(
         named = own_target(job, devices, roots)
         if named is not None:
             return named, None
-    target = resolve_target(text, Path.cwd(), roots, devices)
+    # looking needs no right; a job that lacks one says which when it starts
+    target = resolve_target(text, Path.cwd(), roots, devices, to_read=False)
     return target, target
 
 

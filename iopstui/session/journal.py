@@ -2,6 +2,9 @@
 
 A note is on disk before the thing it speaks of happens, carries the process that wrote it,
 and is removed when the thing is undone. One whose process is gone was left by a crash.
+
+Everything goes through a descriptor of the directory that was checked: nobody who can rename
+what is above it, or put a symbolic link there, changes where a note is written or read.
 """
 
 from __future__ import annotations
@@ -9,11 +12,18 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import tempfile
+import secrets
+import stat
+import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+MAX_NOTE = 1 << 20
+_UNFINISHED = ".new-"
+_FORGOTTEN_S = 3600.0
 
 
 def state_directory() -> Path:
@@ -22,13 +32,40 @@ def state_directory() -> Path:
     Raises OSError if it can't be made or belongs to somebody else (a note there could be
     another user's).
     """
-    base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    path = Path(base) / "iopstui"
+    path = _state_path()
+    with _opened():
+        return path
+
+
+def _state_path() -> Path:
+    base = os.environ.get("XDG_STATE_HOME", "")
+    # the XDG base directory specification: a relative path is to be ignored
+    if not os.path.isabs(base):
+        base = os.path.expanduser("~/.local/state")
+    return Path(base) / "iopstui"
+
+
+@contextmanager
+def _opened() -> Iterator[int]:
+    """A descriptor of the state directory, made if need be, ours alone. Raises OSError."""
+    path = _state_path()
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    info = path.lstat()
-    if info.st_uid != os.getuid() or path.is_symlink():
-        raise PermissionError(f"{path} belongs to another user")
-    return path
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        fd = os.open(path, flags)
+    except OSError as error:
+        if path.is_symlink():
+            raise PermissionError(f"{path} is a symbolic link") from error
+        raise
+    try:
+        info = os.fstat(fd)
+        if info.st_uid != os.geteuid():
+            raise PermissionError(f"{path} belongs to another user")
+        if stat.S_IMODE(info.st_mode) & 0o077:
+            os.fchmod(fd, 0o700)
+        yield fd
+    finally:
+        os.close(fd)
 
 
 def start_time(pid: int) -> int | None:
@@ -56,53 +93,81 @@ class Note:
     content: dict[str, Any]
 
     def update(self, content: Mapping[str, Any]) -> None:
-        """Replace the content: afterwards the new one is on disk, or the old one still is."""
+        """Replace the content: afterwards the new one is on disk, or the old one still is.
+
+        Raises OSError.
+        """
         self.content = dict(content)
-        _write(self.path, self.content)
+        with _opened() as directory:
+            _write(directory, self.path.name, self.content)
 
     def remove(self) -> None:
         """Undone: nothing to remember any more."""
-        self.path.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError), _opened() as directory:
+            os.unlink(self.path.name, dir_fd=directory)
 
 
 def write_note(kind: str, content: Mapping[str, Any]) -> Note:
     """A new note of this process; on disk when this returns. Raises OSError."""
-    directory = state_directory()
-    fd, name = tempfile.mkstemp(prefix=f"{kind}-", suffix=".json", dir=directory)
-    os.close(fd)
-    note = Note(Path(name), dict(content))
-    _write(note.path, note.content)
-    return note
+    name = f"{kind}-{secrets.token_hex(8)}.json"
+    with _opened() as directory:
+        _write(directory, name, content)
+    return Note(_state_path() / name, dict(content))
 
 
-def _write(path: Path, content: Mapping[str, Any]) -> None:
+def _write(directory: int, name: str, content: Mapping[str, Any]) -> None:
     owner = {"pid": os.getpid(), "start": start_time(os.getpid()), "boot": boot_id()}
-    fd, name = tempfile.mkstemp(prefix=".new-", dir=path.parent)
-    with os.fdopen(fd, "w") as file:
-        json.dump({"owner": owner, **content}, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(name, path)
+    new = _UNFINISHED + secrets.token_hex(8)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        with open(os.open(new, flags, 0o600, dir_fd=directory), "w") as file:
+            json.dump({"owner": owner, **content}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(new, name, src_dir_fd=directory, dst_dir_fd=directory)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(new, dir_fd=directory)
+        raise
     with contextlib.suppress(OSError):
-        directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        os.fsync(directory)
 
 
 def abandoned(kind: str) -> Iterator[Note]:
     """Notes of this kind whose process no longer runs. Ones that can't be read are passed over."""
+    found = []
     try:
-        paths = sorted(state_directory().glob(f"{kind}-*.json"))
+        with _opened() as directory:
+            for name in sorted(os.listdir(directory)):
+                if name.startswith(_UNFINISHED):
+                    _forget(directory, name)
+                elif name.startswith(f"{kind}-") and name.endswith(".json"):
+                    note = _left(directory, name)
+                    found += [note] if note is not None else []
     except OSError:
         return
-    for path in paths:
-        try:
-            content = json.loads(path.read_text())
-            owner = content.pop("owner")
-            alive = owner["boot"] == boot_id() and start_time(int(owner["pid"])) == owner["start"]
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            continue
-        if not alive:
-            yield Note(path, content)
+    yield from found
+
+
+def _left(directory: int, name: str) -> Note | None:
+    """The note if its process is gone."""
+    try:
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with open(os.open(name, flags, dir_fd=directory), "rb") as file:
+            info = os.fstat(file.fileno())
+            if not stat.S_ISREG(info.st_mode) or info.st_uid != os.geteuid():
+                return None
+            content = json.loads(file.read(MAX_NOTE))
+        owner = content.pop("owner")
+        alive = owner["boot"] == boot_id() and start_time(int(owner["pid"])) == owner["start"]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    return None if alive else Note(_state_path() / name, content)
+
+
+def _forget(directory: int, name: str) -> None:
+    """A note that was being written when its process was killed says nothing."""
+    with contextlib.suppress(OSError):
+        info = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        if time.time() - info.st_mtime > _FORGOTTEN_S:
+            os.unlink(name, dir_fd=directory)

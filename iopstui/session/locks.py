@@ -14,13 +14,26 @@ import os
 import time
 from pathlib import Path
 
-from iopstui.errors import Missing, Refused
+from iopstui.errors import IopstuiError, Missing, Refused
 from iopstui.sources.roots import Roots
 from iopstui.text import printable
 
 # udev holds a shared lock for a moment while it looks at a disk
 _PATIENCE_S = 1.0
 _POLL_S = 0.05
+
+
+def require_rights(path: str, *, write: bool) -> None:
+    """Raises Missing if this user may not read (with ``write``: and write) what a job works on.
+
+    Opened for reading only: closing a device that was open for writing makes udev look at it.
+    """
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC))
+    except OSError as error:
+        raise _no_right(path, error, "read") from error
+    if write and not os.access(path, os.W_OK):
+        raise _no_right(path, PermissionError(errno.EACCES, "Permission denied"), "write")
 
 
 def lock(path: str, roots: Roots, *, shared: bool = False) -> int:
@@ -32,7 +45,7 @@ def lock(path: str, roots: Roots, *, shared: bool = False) -> int:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError as error:
-        raise _no_right(path, error) from error
+        raise _no_right(path, error, "read") from error
     try:
         _acquire(fd, path, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, roots)
     except BaseException:
@@ -84,12 +97,11 @@ def _named(pid: str, roots: Roots) -> str:
     return f"{printable(name)} (pid {pid}) has locked it"
 
 
-def _no_right(path: str, error: OSError) -> Exception:
+def _no_right(path: str, error: OSError, right: str) -> IopstuiError:
     shown = printable(path)
     if error.errno in (errno.EACCES, errno.EPERM):
         return Missing(
-            f"The right to read {shown} is missing, and a job on it needs that.",
-            "Run iopstui with sudo, or be a member of the group that owns it: "
-            f"ls -l {shown}. Looking needs no right.",
+            f"The right to {right} {shown} is missing, and the job needs it (looking does not).",
+            f"Run iopstui with sudo, or as a member of the group that owns it: ls -l {shown}",
         )
     return Refused(f"{shown} can't be opened: {error.strerror}.", "See: iopstui devices")

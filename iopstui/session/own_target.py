@@ -38,7 +38,7 @@ def own_target(job: str, devices: Mapping[str, BlockDevice], roots: Roots) -> Ta
         place = Path(name)
         if not place.exists() and not str(place).startswith(str(roots.dev)):
             place = _nearest(place.parent)
-        return resolve_target(str(place), Path.cwd(), roots, devices)
+        return resolve_target(str(place), Path.cwd(), roots, devices, to_read=False)
     directories = [s.options["directory"] for s in jobfile.effective(text)
                    if "directory" in s.options]  # fmt: skip
     return resolve_target(directories[0], Path.cwd(), roots, devices) if directories else None

@@ -147,7 +147,8 @@ def restore_abandoned(roots: Roots) -> tuple[list[str], list[str]]:
     done: list[str] = []
     failed: list[str] = []
     for note in journal.abandoned("settings"):
-        entries = [e for e in note.content.get("settings", []) if _is_entry(e)]
+        noted = note.content.get("settings")
+        entries = [e for e in noted if _is_entry(e, roots)] if isinstance(noted, list) else []
         problems = _restore(entries, roots)
         failed += problems
         if not problems:
@@ -166,13 +167,22 @@ def _entry(device: BlockDevice, name: str, value: str, path: Path) -> dict[str, 
     }
 
 
-def _is_entry(entry: object) -> bool:
+def _is_entry(entry: object, roots: Roots) -> bool:
     """A note is only believed if it names a known setting in its own place."""
-    if not isinstance(entry, Mapping):
+    if not isinstance(entry, Mapping) or not all(
+        isinstance(entry.get(key), str) for key in ("device", "name", "path", "value")
+    ):
         return False
-    name, path = str(entry.get("name")), str(entry.get("path"))
-    own = path.endswith(f"/queue/{name}") if name in TUNABLES else irq_of(name) is not None
-    return own and isinstance(entry.get("value"), str) and isinstance(entry.get("device"), str)
+    name, path = entry["name"], Path(entry["path"])
+    irq = irq_of(name)
+    if irq is not None:
+        return path == roots.proc / "irq" / str(irq) / "smp_affinity_list"
+    return (
+        name in TUNABLES
+        and ".." not in path.parts
+        and path.parts[-2:] == ("queue", name)
+        and path.parent.parent.parent == roots.sys / "block"
+    )
 
 
 def _restore(entries: list[dict[str, object]], roots: Roots) -> list[str]:

@@ -20,7 +20,7 @@ from iopstui.model import job_rules
 from iopstui.model.device import BlockDevice
 from iopstui.model.target import DEVICE, DIRECTORY, Target
 from iopstui.session import safety
-from iopstui.session.locks import lock
+from iopstui.session.locks import lock, require_rights
 from iopstui.sources.fio_guard import landlock_abi
 from iopstui.sources.fio_inspect import JobFacts
 from iopstui.sources.roots import Roots
@@ -70,6 +70,7 @@ class WriteGuard:
         self._check_rules()
         self._grants = self._new_files()
         for target in self._targets(devices):
+            require_rights(target.path, write=self._writes)
             if self._writes:
                 self._check_one(target, devices, held=False)
 
