@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ def run_screen(arguments: argparse.Namespace, overrides: Mapping[str, str], choo
     clean_up(Roots())
     pick = arguments.target is None and arguments.job is None
     early: list[LiveSession] = []
+    made: list[LiveSession] = []
 
     def discover() -> Mapping[str, BlockDevice]:
         return read_devices(Roots())
@@ -37,7 +39,7 @@ def run_screen(arguments: argparse.Namespace, overrides: Mapping[str, str], choo
     def session(path: str | None) -> LiveSession:
         devices = discover()
         target, job_target = choose(path, arguments.job if path is None else None, devices)
-        return LiveSession(
+        one = LiveSession(
             target,
             devices,
             job_target=job_target,
@@ -47,6 +49,8 @@ def run_screen(arguments: argparse.Namespace, overrides: Mapping[str, str], choo
             bind=arguments.bind == "queues",
             knobs=arguments.knob,
         )
+        made.append(one)
+        return one
 
     def make_controller(path: str | None) -> Controller:
         return early.pop() if early else session(path)
@@ -70,3 +74,6 @@ def run_screen(arguments: argparse.Namespace, overrides: Mapping[str, str], choo
     finally:
         for one in early:
             one.close()
+        # the screen is gone, the terminal as it was: only now can it be read
+        for text in (one.left_behind for one in made if one.left_behind):
+            print(f"iopstui: {text}", file=sys.stderr)
