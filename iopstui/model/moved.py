@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from math import inf
 from statistics import fmean
 
 from iopstui.model import evidence as e
@@ -39,7 +41,7 @@ class KnobChange:
 
 
 def around(
-    frames: Sequence[Frame], change: KnobChange, since: float = 0.0
+    frames: Sequence[Frame], change: KnobChange, since: float = -inf
 ) -> tuple[list[Frame], list[Frame]]:
     """(the last measured seconds wholly before the change, the first wholly after it), at most
     ``MANY`` each. Nothing that began before ``since`` (an earlier change) is used, and the
@@ -57,15 +59,16 @@ def _began(frame: Frame) -> float:
 
 
 def what_moved(
-    change: KnobChange,
-    before: Sequence[Frame],
-    after: Sequence[Frame],
-    device: BlockDevice | None,
+    change: KnobChange, frames: Sequence[Frame], device: BlockDevice | None, since: float = -inf
 ) -> Finding | None:
-    """The finding; ``None`` without ``ENOUGH`` frames on both sides."""
+    """The finding; ``None`` without ``ENOUGH`` seconds on both sides (see ``around``)."""
+    before, after = around(frames, change, since)
     if len(before) < ENOUGH or len(after) < ENOUGH:
         return None
-    moved = _moved(change, before, after, device)
+    if change.name in COMPLETIONS:
+        moved = _completions(before, after) + _function_calls(frames, change, since)
+    else:
+        moved = _moved(change, before, after, device)
     text = f"{change.name} {change.before} → {change.now} on {change.device}: {moved}; "
     return Finding(
         "moved",
@@ -80,8 +83,6 @@ def _moved(
     after: Sequence[Frame],
     device: BlockDevice | None,
 ) -> str:
-    if change.name in COMPLETIONS:
-        return _completions(before, after)
     irq = irq_of(change.name)
     if irq is not None:
         return _where(f"interrupt {irq}", _vector(before, irq), _vector(after, irq))
@@ -102,12 +103,29 @@ def _moved(
 
 
 def _completions(before: Sequence[Frame], after: Sequence[Frame]) -> str:
-    words = _where("BLOCK softirqs", e.per_cpu(before, "block_s"), e.per_cpu(after, "block_s"))
-    then, now = e.per_cpu(before, "ipi_s"), e.per_cpu(after, "ipi_s")
-    if not then or not now:
-        return words
-    ipi = f"{count_words(sum(then.values()))} → {count_words(sum(now.values()))}/s"
-    return f"{words}, function-call interrupts {ipi}"
+    return _where("BLOCK softirqs", e.per_cpu(before, "block_s"), e.per_cpu(after, "block_s"))
+
+
+def _function_calls(frames: Sequence[Frame], change: KnobChange, since: float) -> str:
+    """Wide machines read these in some seconds only, and then over the time since the last
+    reading: what reaches over the change is left out. "" where nothing remains."""
+    read = [(f.t, sum(c.ipi_s or 0.0 for c in f.cpus.values())) for f in frames if _has_ipi(f)]
+    spans = [(a[0], b[0], b[1]) for a, b in pairwise(read)]
+    then = _mean_over([s for s in spans if s[0] >= since and s[1] <= change.t])
+    now = _mean_over([s for s in spans if s[0] > change.t])
+    if then is None or now is None:
+        return ""
+    return f", function-call interrupts {count_words(then)} → {count_words(now)}/s"
+
+
+def _has_ipi(frame: Frame) -> bool:
+    return any(cpu.ipi_s is not None for cpu in frame.cpus.values())
+
+
+def _mean_over(spans: Sequence[tuple[float, float, float]]) -> float | None:
+    """Mean of (begin, end, rate), by time."""
+    seconds = sum(end - begin for begin, end, _ in spans)
+    return sum((end - begin) * rate for begin, end, rate in spans) / seconds if seconds else None
 
 
 def _vector(frames: Sequence[Frame], irq: int) -> dict[int, float]:

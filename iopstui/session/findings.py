@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Iterator
+from math import inf
 
 from iopstui.model.device import BlockDevice
 from iopstui.model.diagnosis import diagnose
@@ -44,7 +45,7 @@ class Findings:
         self._earlier: list[Steady] = []
         self._said: dict[str, float] = {}
         self._change: KnobChange | None = None
-        self._since = 0.0
+        self._since = -inf
 
     def lay_out(self) -> None:
         """The run's own files are written before it begins: that is no background."""
@@ -65,7 +66,7 @@ class Findings:
         self._before.clear()
         self._frames.clear()
         self._said = {}
-        self._change, self._since = None, 0.0
+        self._change, self._since = None, -inf
 
     def changed(self, t: float, device: str, name: str, before: str, now: str) -> None:
         """A knob was turned at ``t``: what it moved is told when enough seconds were measured,
@@ -107,11 +108,11 @@ class Findings:
         change = self._change
         if change is None:
             return
-        before, after = around(tuple(self._frames), change, self._since)
-        if len(after) < MANY and FINAL not in frame.flags:
+        frames = tuple(self._frames)
+        if len(around(frames, change)[1]) < MANY and FINAL not in frame.flags:
             return
+        found = what_moved(change, frames, device, self._since)
         self._since, self._change = change.t, None
-        found = what_moved(change, before, after, device)
         if found is not None:
             yield found
 

@@ -26,6 +26,7 @@ from iopstui.errors import (
 from iopstui.model.binding import Binding
 from iopstui.model.device import BlockDevice
 from iopstui.model.frame import FrameBuilder
+from iopstui.model.moved import MANY
 from iopstui.model.samples import FioStatus, JobThread, KernelSample, RawSample
 from iopstui.model.summary import fio_summary
 from iopstui.model.target import Target
@@ -366,6 +367,7 @@ class LiveSession:
         if any(change.before != change.now for change in changes):
             names = ", ".join(device.name for device in disks)
             self._findings.changed(self._now(), names, name, first.before, first.now)
+            self._sampler.follow_interrupts(MANY + 2)
 
     def _knob_disks(self, name: str) -> list[BlockDevice]:
         disks, irq = self._queued_disks(), irq_of(name)

@@ -80,6 +80,7 @@ class KernelSampler:
         self._possible: list[int] = []
         self._stride = 1
         self._countdown = 0
+        self._follow = 0
         self._cpu_stats = _opened(cpu_stat_files(roots))
         self.retarget(disks, irqs)
 
@@ -137,6 +138,11 @@ class KernelSampler:
             ipi_ns=ipi_ns,
             throttled_us=self._throttled(),
         )
+
+    def follow_interrupts(self, samples: int) -> None:
+        """Read /proc/interrupts in each of the next samples, whatever that costs: a knob was
+        turned, and the function calls it brings are seen there alone."""
+        self._follow = samples
 
     def close(self) -> None:
         """Close all files; no sample can be taken afterwards."""
@@ -200,9 +206,10 @@ class KernelSampler:
 
         If it is the only source of the device's interrupts, it is read in every sample.
         """
-        if self._countdown > 0 and not self._irqs_in_table:
+        if self._countdown > 0 and not self._irqs_in_table and not self._follow:
             self._countdown -= 1
             return {}, None, None
+        self._follow = max(0, self._follow - 1)
         start = self._clock()
         found = self._read("interrupts", self._parse_table)
         end = self._clock()

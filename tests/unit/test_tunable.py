@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from evidence_frames import device
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iopstui.errors import UsageError
+from iopstui.model.tunable import (
+    RESET_BY_SCHEDULER,
+    RESTORE_ORDER,
+    TUNABLES,
+    KnobRequest,
+    current_scheduler,
+    irq_of,
+    parse_knob,
+    why_rq_affinity_cannot_matter,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "request_"),
+    [
+        ("rq_affinity=2", KnobRequest("rq_affinity", "2")),
+        (" scheduler = mq-deadline ", KnobRequest("scheduler", "mq-deadline")),
+        ("rq_affinity=2@7", KnobRequest("rq_affinity", "2", 7.0)),
+        ("irq/36=0-1,3@2.5", KnobRequest("irq/36", "0-1,3", 2.5)),
+        ("wbt_lat_usec=-1", KnobRequest("wbt_lat_usec", "-1")),
+        ("nr_requests=2", None),
+    ],
+)
+def test_knobs_of_the_command_line(text: str, request_: KnobRequest | None) -> None:
+    if request_ is None:
+        with pytest.raises(UsageError, match="from 4 up"):
+            parse_knob(text)
+    else:
+        assert parse_knob(text) == request_
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("rq_affinity", "not NAME=VALUE"),
+        ("rq_affinity=", "not NAME=VALUE"),
+        ("=2", "not NAME=VALUE"),
+        ("rq_affinity=2@", "not NAME=VALUE"),
+        ("rq_affinity=2@soon", "not NAME=VALUE"),
+        ("rq_affinity=2@-1", "not NAME=VALUE"),
+        ("rq_affinity=3", "0, 1, 2, not '3'"),
+        ("iostats=yes", "0, 1, not 'yes'"),
+        ("wbt_lat_usec=-2", "-1 up"),
+        ("read_ahead_kb=1e3", "whole number"),
+        ("discard_max_bytes=0", "no setting"),
+        ("write_cache=write through", "no setting"),
+        ("irq/=1", "no setting"),
+        ("irq/x=1", "no setting"),
+        ("../../etc=1", "no setting"),
+    ],
+)
+def test_what_no_device_takes_is_refused_with_what_it_takes(text: str, says: str) -> None:
+    with pytest.raises(UsageError) as error:
+        parse_knob(text)
+    assert says in error.value.message
+
+
+@given(st.text())
+def test_any_text_is_a_request_or_a_usage_error(text: str) -> None:
+    try:
+        found = parse_knob(text)
+    except UsageError:
+        return
+    assert found.value and (found.name in TUNABLES or irq_of(found.name) is not None)
+
+
+def test_settings_that_can_t_be_undone_are_none_of_ours() -> None:
+    # writing 0 to discard_max_bytes can't be taken back on Linux 6.12
+    assert not {"discard_max_bytes", "write_cache", "io_timeout", "zoned"} & set(TUNABLES)
+
+
+def test_the_scheduler_is_put_back_before_what_it_resets() -> None:
+    assert set(RESTORE_ORDER) == set(TUNABLES)
+    for name in RESET_BY_SCHEDULER:
+        assert RESTORE_ORDER.index("scheduler") < RESTORE_ORDER.index(name)
+
+
+@pytest.mark.parametrize(
+    ("text", "chosen"),
+    [("[none] mq-deadline", "none"), ("none [bfq] kyber\n", "bfq"), ("none\n", "none"), ("", "")],
+)
+def test_the_chosen_scheduler(text: str, chosen: str) -> None:
+    assert current_scheduler(text) == chosen
+
+
+@pytest.mark.parametrize(("name", "irq"), [("irq/36", 36), ("irq/", None), ("irq", None),
+                                           ("irq/³", None), ("nr_requests", None)])  # fmt: skip
+def test_interrupts_by_number(name: str, irq: int | None) -> None:
+    assert irq_of(name) == irq
+
+
+def test_where_rq_affinity_can_and_cannot_matter() -> None:
+    def why(queues: tuple[tuple[int, ...], ...], online: tuple[int, ...], **more: str) -> str:
+        return why_rq_affinity_cannot_matter(device(queues, **more), online) or ""
+
+    four = (0, 1, 2, 3)
+    assert not why((four,), four)
+    assert not why(((0, 1), (2, 3)), four)
+    assert not why((four,), four, kind="loop")
+    assert not why((four,), four, kind="scsi")
+    assert "of its own" in why(((0,), (1,), (2,), (3,)), four)
+    assert "null_blk" in why((four,), four, kind="null_blk")
+    assert "bio-based" in why((), four, kind="dm")
+    assert "one CPU only" in why((four,), (0,))
+    # two CPUs a queue, but one of each pair is offline
+    assert "of its own" in why(((0, 1), (2, 3)), (0, 2))
+
+
+def test_a_device_without_a_queue_has_no_rq_affinity() -> None:
+    bare = replace(device(()), queue=None)
+    assert why_rq_affinity_cannot_matter(bare, (0, 1)) is not None
