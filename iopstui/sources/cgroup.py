@@ -39,7 +39,8 @@ def cpu_stat_files(roots: Roots) -> tuple[Path, ...]:
 
 
 def _upwards(top: Path, path: str) -> list[Path]:
-    here = top / path.strip("/")
+    # "/../x" is a group outside of this cgroup namespace: it can't be seen from here
+    here = top if ".." in path.split("/") else top / path.strip("/")
     places = [here, *here.parents]
     return [
         place / "cpu.stat"

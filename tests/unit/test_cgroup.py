@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from trees import Tree
+
+from iopstui.sources.cgroup import cpu_stat_files, parse_throttled_us
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    return Tree(tmp_path)
+
+
+def found(tree: Tree) -> list[str]:
+    top = tree.roots.sys / "fs/cgroup"
+    return [str(path.relative_to(top)) for path in cpu_stat_files(tree.roots)]
+
+
+@pytest.mark.parametrize(
+    ("data", "throttled"),
+    [
+        (b"usage_usec 5\nnr_throttled 3\nthrottled_usec 1234\n", 1234),
+        (b"nr_periods 9\nnr_throttled 3\nthrottled_time 1234567\n", 1234),
+        (b"usage_usec 5\nuser_usec 5\n", None),  # cpu controller not enabled
+        (b"throttled_usec x\n", None),
+        (b"", None),
+    ],
+)
+def test_throttled_time_of_both_versions(data: bytes, throttled: int | None) -> None:
+    assert parse_throttled_us(data) == throttled
+
+
+def test_version_2_with_every_group_above(tree: Tree) -> None:
+    tree.proc("self/cgroup", "0::/user.slice/session.scope\n")
+    for place in ("", "user.slice/", "user.slice/session.scope/"):
+        tree.sys(f"fs/cgroup/{place}cpu.stat", "usage_usec 1\n")
+    assert found(tree) == ["user.slice/session.scope/cpu.stat", "user.slice/cpu.stat", "cpu.stat"]
+
+
+def test_version_1_beside_an_empty_version_2(tree: Tree) -> None:
+    tree.proc("self/cgroup", "5:memory:/a\n4:cpu,cpuacct:/docker/x\n0::/\n")
+    tree.sys("fs/cgroup/cpu,cpuacct/docker/x/cpu.stat", "throttled_time 0\n")
+    assert found(tree) == ["cpu,cpuacct/docker/x/cpu.stat"]
+
+
+def test_a_group_outside_of_the_own_namespace_is_not_followed_there(tree: Tree) -> None:
+    tree.proc("self/cgroup", "0::/../../other\n")
+    tree.sys("cpu.stat", "throttled_usec 1\n")
+    tree.sys("other/cpu.stat", "throttled_usec 1\n")
+    tree.sys("fs/cgroup/cpu.stat", "usage_usec 1\n")
+    assert found(tree) == ["cpu.stat"]
+
+
+@pytest.mark.parametrize("text", [None, "", "nonsense", "0::", "1:cpu"])
+def test_no_cgroup_no_file(tree: Tree, text: str | None) -> None:
+    if text is not None:
+        tree.proc("self/cgroup", text)
+    assert found(tree) == []

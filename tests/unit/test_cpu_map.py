@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import pytest
+from evidence_frames import device, disk, fio, frame
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iopstui.model.cpu_map import (
+    NO_IRQ_TIME,
+    CpuRow,
+    cpu_grid,
+    cpu_rows,
+    folded,
+    sentence,
+)
+from iopstui.model.rates import CpuLoad
+from iopstui.model.topology import Domain, Topology
+
+FOUR = Topology(
+    (0, 1, 2, 3), (0, 1, 2, 3), (3,), {0: 0, 1: 0, 2: 1, 3: 1}, {0: 0, 1: 0, 2: 2, 3: 2}, False
+)
+
+
+def test_a_row_reads_as_a_sentence() -> None:
+    row = CpuRow(
+        3, (3,), (3,), (3,), 41_200.0, 41_180.0, 12.0, CpuLoad(8.2, 61.4, 0, 0, 0.2, 30, 0)
+    )
+    assert sentence(row) == (
+        "CPU 3, hctx 3, job 3, 41,200 irq/s, 41,180 BLOCK/s, 12 IPI/s, 8 % usr, 61 % sys"
+    )
+    assert sentence(CpuRow(1)) == "CPU 1"
+    assert sentence(CpuRow(2, (1,), online=False)) == "CPU 2, offline, hctx 1"
+    assert sentence(CpuRow(0, tuple(range(9)), (4, 5))) == "CPU 0, hctx 0 1 2 3 ... (9), jobs 4 5"
+
+
+def test_rows_of_all_cpus_with_queues_jobs_and_counts() -> None:
+    now = frame(1.0, fio(9), disks={"vda": disk(9)}, block={1: 7.0}, irq={2: 5.0},
+                jobs=((1, 9.0), (1, 9.0)), pinned=True)  # fmt: skip
+    rows = cpu_rows([device(((0, 1), (2, 3)))], now, FOUR, {0: 3.0})
+    assert [(r.cpu, r.hctxs, r.jobs, r.block_s, r.irq_s, r.ipi_s, r.node) for r in rows[:3]] == [
+        (0, (0,), (), 0.0, 0.0, 3.0, 0),
+        (1, (0,), (0, 1), 7.0, 0.0, None, 0),
+        (2, (1,), (), 0.0, 5.0, None, 1),
+    ]
+    assert rows[1].pinned == (0, 1) and rows[3].isolated and not rows[0].isolated
+
+
+def test_a_cpu_that_a_queue_names_but_that_is_offline() -> None:
+    rows = cpu_rows([device(((0, 1, 2, 3, 9),))], frame(1.0, fio(9), cpus=2),
+                    Topology((0, 1), (0, 1, 2, 3)))  # fmt: skip
+    assert [(r.cpu, r.online) for r in rows] == [(0, True), (1, True), (2, False), (3, False)]
+    assert rows[2].load is None and rows[2].busy is None
+
+
+def test_without_a_frame_there_are_rows_and_no_numbers() -> None:
+    rows = cpu_rows([device()], None, FOUR)
+    assert len(rows) == 4 and all(r.load is None and r.irq_s is None for r in rows)
+    assert all(line.words == "not measured" for line in cpu_grid(rows, FOUR).rows[:-1])
+
+
+def test_the_grid_groups_and_names_the_busiest() -> None:
+    now = frame(1.0, fio(9), block={0: 1_000.0, 1: 10.0, 3: 9_000.0}, busy={3: 99.0})
+    grid = cpu_grid(cpu_rows([device()], now, FOUR), FOUR)
+    assert grid.domains == (Domain(0, 0, (0, 1)), Domain(1, 1, (2, 3)))
+    assert grid.notes == (NO_IRQ_TIME,)
+    rows = {row.measure.name: row for row in grid.rows}
+    assert rows["BLOCK/s"].words == "CPU 3 9k, CPU 0 1k, CPU 1 10 of 10k"
+    assert rows["BLOCK/s"].scale == 9_000.0 and rows["busy"].scale == 100.0
+    assert [rows["BLOCK/s"].level(cpu, 8) for cpu in (0, 1, 2, 3)] == [1, 1, 0, 8]
+    assert rows["irq/s"].words == "not measured" and rows["irq/s"].level(0, 8) is None
+    assert rows["busy"].words.startswith("CPU 3 99 %")
+    assert rows["jobs"].words == "none"
+
+
+@given(st.dictionaries(st.integers(0, 3), st.floats(0, 1e9), min_size=1), st.integers(1, 16))
+def test_a_little_is_never_drawn_as_none_nor_none_as_a_little(
+    block: dict[int, float], steps: int
+) -> None:
+    now = frame(1.0, fio(9), block=block)
+    row = next(
+        r for r in cpu_grid(cpu_rows([], now, FOUR), FOUR).rows if r.measure.name == "BLOCK/s"
+    )
+    for cpu in range(4):
+        level = row.level(cpu, steps)
+        assert level is not None and 0 <= level <= steps
+        assert (level == 0) is (block.get(cpu, 0.0) == 0.0)
+    assert [cpu for cpu, _ in row.busiest] == sorted(
+        (c for c in block if block[c] > 0), key=lambda c: (-block[c], c)
+    )[:3]
+
+
+@given(
+    st.lists(st.integers(1, 70), max_size=12), st.integers(1, 80), st.integers(0, 2)
+)  # fmt: skip
+def test_folded_lines_fit_and_hold_every_cpu_once(sizes: list[int], columns: int, gap: int) -> None:
+    first, domains = 0, []
+    for number, size in enumerate(sizes):
+        domains.append(Domain(0, number, tuple(range(first, first + size))))
+        first += size
+    lines = folded(domains, columns, gap)
+    assert [cpu for line in lines for part in line for cpu in part.cpus] == list(range(first))
+    for line in lines:
+        assert sum(len(p.cpus) for p in line) + gap * (len(line) - 1) <= columns
+    for domain in domains:
+        parts = [p for line in lines for p in line if p.cache == domain.cache]
+        assert len(parts) == max(1, -(-len(domain.cpus) // columns))
+
+
+@pytest.mark.parametrize("count", [2, 64, 256])
+def test_wide_machines(count: int) -> None:
+    topology = Topology(
+        tuple(range(count)), nodes={c: c * 2 // count for c in range(count)},
+        caches={c: c // 8 * 8 for c in range(count)},
+    )  # fmt: skip
+    now = frame(1.0, fio(9), block={1: 5.0}, cpus=count)
+    grid = cpu_grid(cpu_rows([device(())], now, topology), topology)
+    assert sum(len(d.cpus) for d in grid.domains) == count
+    assert max(len(d.cpus) for d in grid.domains) <= 8
+    lines = folded(grid.domains, 64)
+    assert len(lines) == max(1, -(-count // 56))
