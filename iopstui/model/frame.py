@@ -80,8 +80,9 @@ class Frame:
 class FrameBuilder:
     """Folds raw samples into frames. The first sample is a baseline and gives no kernel rates."""
 
-    def __init__(self) -> None:
-        self._origin_ns: int | None = None
+    def __init__(self, origin_ns: int | None = None) -> None:
+        # a fold that begins in the middle is told when the first sample was taken
+        self._origin_ns = origin_ns
         self._kernel: KernelSample | None = None
         self._ipi: KernelSample | None = None
         self._fio = FioIntervals()

@@ -75,6 +75,17 @@ class Recorder:
         if self._thread.is_alive() and not self.problem:
             self.problem = f"{self.path} is written too slowly"
 
+    def finished(self, within_s: float) -> bool:
+        """Wait until it has ended by itself; False if it still writes."""
+        if self._thread is not None:
+            self._thread.join(within_s)
+        return self._thread is None or not self._thread.is_alive()
+
+    @property
+    def waiting(self) -> int:
+        """Chunks that are queued."""
+        return self._queue.qsize()
+
     def discard(self) -> None:
         """Close it; nothing was recorded, so no file is left."""
         self.close()
@@ -177,6 +188,7 @@ class Tape:
         self._lead: dict[str, RawSample] = {}
         self._run: dict[type, Any] = {}
         self._last_t = 0.0
+        self._has_run = False
 
     @property
     def path(self) -> Path | None:
@@ -209,7 +221,7 @@ class Tape:
         self._recorder = None
         recorder.close()
         if recorder.problem:
-            return ""
+            return f"the recording has stopped: {recorder.problem}"
         many = f"{recorder.samples} samples, {max(1, recorder.bytes // 1000)} kB"
         return f"recorded to {recorder.path}: {many}"
 
@@ -229,6 +241,7 @@ class Tape:
             return
         if isinstance(event, events.StepStarted):
             self._run[type(event)] = event
+            self._has_run = True
         elif isinstance(event, events.StepFinished):
             self._run = {}
         self._put_other(event)
@@ -252,10 +265,11 @@ class Tape:
         """The session is over. In words why the recording is not whole, else ""."""
         recorder = self._recorder
         self.event(ended)
-        self.stop()
-        if recorder is None or not recorder.problem:
-            return ""
-        return f"the recording has stopped: {recorder.problem}"
+        words = self.stop()
+        if recorder is not None and not self._idle_frames and not self._has_run:
+            # the job never began: its name must be free for the next try
+            recorder.discard()
+        return words if recorder is not None and recorder.problem else ""
 
     def _remember(self, raw: RawSample) -> None:
         """What differences of the next sample need: it, and the last ones that have what not

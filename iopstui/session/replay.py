@@ -27,13 +27,13 @@ Sink = Callable[[events.Event], None]
 class Fold:
     """Turns records into the events of the live session, which made its frames the same way."""
 
-    def __init__(self, header: form.Header) -> None:
+    def __init__(self, header: form.Header, origin_ns: int | None = None) -> None:
         self.devices: dict[str, BlockDevice] = {}
         self.run: form.JobRun | None = None
         self.whole = False
         self.begins_within = False
         self._idle_frames = header.idle_frames
-        self._builder = FrameBuilder()
+        self._builder = FrameBuilder(origin_ns)
 
     def feed(self, record: Record) -> Iterator[events.Event]:
         """The events of one record: at most one, but a sample that is not shown has none."""
@@ -123,13 +123,17 @@ class ReplaySession:
         self._one = False
         self._t = 0.0
         self._since = 0.0
-        self._devices_first()
+        self._origin_ns: int | None = None
+        self._look_ahead()
 
-    def _devices_first(self) -> None:
-        for _, other in self._index.others:
-            if isinstance(other.value, form.Devices):
-                self._fold.devices = {device.name: device for device in other.value.devices}
-                break
+    def _look_ahead(self) -> None:
+        """The devices and the first sample's time, which the screen needs before it begins."""
+        for record in self._recording.records():
+            if isinstance(record, Sample):
+                self._origin_ns = record.raw.arrived_ns
+                return
+            for _ in self._fold.feed(record):
+                pass
 
     # -- what the screen asks of a session
 
@@ -316,7 +320,7 @@ class ReplaySession:
         lead = self._index.key_before(self._time_of(place) - 1e-6)
         self.on_jump()
         devices = self._fold.devices
-        self._fold = Fold(self.header)
+        self._fold = Fold(self.header, self._origin_ns)
         self._fold.devices = devices
         if lead == 0 or place <= self._index.keys[0]:
             return self._recording.records()

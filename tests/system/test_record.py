@@ -1,0 +1,152 @@
+"""Recording with the real fio: what was seen live is seen again, however it ended."""
+
+from __future__ import annotations
+
+import queue
+import signal
+from pathlib import Path
+
+import pytest
+from program import events, fio_of, gone, iopstui, start
+
+from iopstui.model.target import DIRECTORY, Target
+from iopstui.session import events as kinds
+from iopstui.session import recording_format as form
+from iopstui.session.live import LiveSession
+from iopstui.session.recording import Recording
+from iopstui.session.replay import replayed
+from iopstui.sources.roots import Roots
+from iopstui.sources.sysfs import read_devices
+from iopstui.sources.target import resolve_target
+
+JOB = ("run", "--job", "mixed-4k", "--size", "16m", "--format", "jsonl")
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    directory = tmp_path / "work"
+    directory.mkdir()
+    return directory
+
+
+def test_replayed_it_says_bit_for_bit_what_the_live_run_said(here: Path) -> None:
+    live = iopstui(*JOB, "--set", "runtime=3", "--record", "../run.iops", cwd=here)
+    assert live.returncode == 0, live.stderr
+    assert list(here.iterdir()) == [], "only the recording is left, where it was wanted"
+    again = iopstui("replay", "../run.iops", "--format", "jsonl", cwd=here)
+    assert again.returncode == 0, again.stderr
+    assert sum(line["event"] == "frame" for line in events(live.stdout)) == 4
+    lines = again.stdout.splitlines(keepends=True)
+    # the live run's output ends with its job; after it the session ended
+    assert "".join(lines[: live.stdout.count("\n")]) == live.stdout
+    assert events(again.stdout)[-1]["event"] == "ended"
+    with Recording(here.parent / "run.iops") as recording:
+        runs = [o.value for _, o in recording.index().others if isinstance(o.value, form.JobRun)]
+    assert [(run.job, run.overrides["runtime"]) for run in runs] == [("mixed-4k", "3")]
+    assert "rw=randrw" in runs[0].text and runs[0].size == "16m"
+
+
+@pytest.mark.parametrize("kind", ["table", "csv"])
+def test_as_table_and_csv_too(kind: str, here: Path) -> None:
+    options = ("run", "--job", "randread-4k", "--size", "16m", "--set", "runtime=2")
+    live = iopstui(*options, "--format", kind, "--record", "x.iops", cwd=here)
+    again = iopstui("replay", "x.iops", "--format", kind, cwd=here)
+    assert (live.returncode, again.returncode) == (0, 0), live.stderr + again.stderr
+    assert again.stdout == live.stdout and again.stdout.count("\n") >= 3
+
+
+def test_killed_what_was_measured_is_kept(here: Path) -> None:
+    process = start(*JOB, "--set", "runtime=60", "--record", "killed.iops", cwd=here)
+    assert process.stdout is not None
+    seen = []
+    while sum('"event":"frame"' in line for line in seen) < 2:
+        line = process.stdout.readline()
+        assert line, "ended too early"
+        seen.append(line)
+    fio = fio_of(process.pid)
+    process.send_signal(signal.SIGKILL)
+    rest, _ = process.communicate(timeout=15)
+    assert gone(fio, 2.5) == []
+    again = iopstui("replay", "killed.iops", "--format", "jsonl", cwd=here)
+    assert again.returncode == 0, again.stderr
+    assert "was killed, or is still recording" in again.stderr
+    # the recording is made before the frame is shown, so it may know one sample more
+    whole = "".join(seen) + rest.rpartition("\n")[0]
+    assert again.stdout.startswith(whole.rstrip("\n"))
+
+
+def test_an_existing_file_is_not_overwritten_and_nothing_is_run(here: Path) -> None:
+    (here / "mine").write_text("precious")
+    done = iopstui(*JOB, "--record", "mine", cwd=here)
+    assert done.returncode == 2 and "exists already" in done.stderr
+    assert done.stdout == "" and (here / "mine").read_text() == "precious"
+
+
+def test_a_job_that_can_t_begin_leaves_its_name_free(here: Path) -> None:
+    done = iopstui("run", "--job", "no-such-job", "--record", "x.iops", cwd=here)
+    assert done.returncode == 2
+    assert list(here.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is empty"),
+        (b"iopstui recording 99\n", "newer iopstui"),
+        (b"# a shell script\n", "is not a recording"),
+        (form.MAGIC, "cut off before its first sample"),
+    ],
+)
+def test_what_can_t_be_replayed(content: bytes, words: str, here: Path) -> None:
+    (here / "x").write_bytes(content)
+    done = iopstui("replay", "x", "--format", "table", cwd=here)
+    assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr
+
+
+def test_without_a_terminal_the_screen_is_refused(here: Path) -> None:
+    done = iopstui("replay", "demo", cwd=here)
+    assert done.returncode == 2 and "replay FILE --format" in done.stderr
+
+
+def test_a_session_is_recorded_from_one_moment_to_another(here: Path) -> None:
+    found = read_devices(Roots())
+    target = resolve_target(str(here), here, Roots(), found)
+    session = LiveSession(target, found, job_target=target, interval_s=0.25)
+    assert isinstance(target, Target) and target.kind == DIRECTORY
+    happened: queue.SimpleQueue[kinds.Event] = queue.SimpleQueue()
+
+    def frames(count: int) -> list[kinds.Event]:
+        seen = []
+        while sum(isinstance(event, kinds.FrameReady) for event in seen) < count:
+            seen.append(happened.get(timeout=20))
+        return seen
+
+    session.start(happened.put)
+    frames(2)
+    session.record(here / "part.iops")
+    session.mark("first")
+    seen = frames(3)
+    assert session.recording == here / "part.iops"
+    session.stop_recording()
+    while not isinstance(notice := happened.get(timeout=20), kinds.Notice):
+        seen.append(notice)
+    assert "recorded to" in notice.text
+    session.mark("second")
+    session.close()
+    with Recording(here / "part.iops") as recording:
+        again = list(replayed(recording))
+    shown = [e.frame for e in again if isinstance(e, kinds.FrameReady)]
+    live = [e.frame for e in seen if isinstance(e, kinds.FrameReady)]
+    assert [frame.seq for frame in shown] == [frame.seq for frame in live][-len(shown) :]
+    assert len(shown) >= 2
+    assert [frame.disks for frame in shown] == [frame.disks for frame in live][-len(shown) :]
+    assert [e.text for e in again if isinstance(e, kinds.Mark)] == ["first"]
+
+
+def test_the_demo_needs_no_fio_and_leaves_nothing(here: Path) -> None:
+    done = iopstui("replay", "demo", "--format", "jsonl", cwd=here, PATH="/nonexistent")
+    assert done.returncode == 0, done.stderr
+    lines = events(done.stdout)
+    assert sum(line["event"] == "frame" for line in lines) >= 20
+    assert {"mark", "tunable_changed", "step_finished"} <= {line["event"] for line in lines}
+    assert list(here.iterdir()) == []

@@ -1,0 +1,122 @@
+"""Recordings made without a session, for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from fio_recordings import samples, statuses
+from session_frames import kernel
+
+from iopstui.model.device import BlockDevice, Hctx, IrqVector
+from iopstui.model.diagnosis import Finding
+from iopstui.model.frame import Frame, FrameBuilder
+from iopstui.model.samples import JobThread, RawSample
+from iopstui.model.summary import fio_summary
+from iopstui.model.target import DIRECTORY, Target
+from iopstui.session import events
+from iopstui.session import recording_format as form
+from iopstui.session.recorder import Recorder, Tape
+from iopstui.session.recording import Other, Recording, Sample
+
+RUN = "3.33-p-mixed"
+VDA = BlockDevice(
+    "vda", "/dev/vda", 254, 0, "virtio-blk", 1 << 30, serial="SECRET-1",
+    hctxs=(Hctx(0, (0, 1), 256, None),), irqs=(IrqVector(36, "virtio0-req.0", 0),),
+)  # fmt: skip
+TARGET = Target(DIRECTORY, "/srv/data", "vda", ("vda",), "", "ext4", "/")
+
+
+def raws(name: str) -> list[RawSample]:
+    """Raw samples with both halves, as a session would take them."""
+    return [
+        replace(
+            sample,
+            kernel=kernel(number, sample.arrived_ns, sample.wall_ms + 2),
+            jobs=(JobThread(0, 100, 1, (1,), 0.4 * number),),
+            own_busy_s=0.01 * number,
+        )
+        for number, sample in enumerate(samples(statuses(name)))
+    ]
+
+
+def long_run(count: int, name: str) -> list[RawSample]:
+    """So many samples, a second apart: one fio run, and the quiet time after it."""
+    whole = raws(name)
+    start = whole[0].arrived_ns
+    return [
+        replace(
+            whole[min(n, len(whole) - 1)],
+            seq=n,
+            arrived_ns=start + n * 1_000_000_000,
+            wall_ms=1e12 + n * 1000,
+            kernel=kernel(n, start + n * 1_000_000_000, 1e12 + n * 1000),
+            fio=whole[n].fio if n < len(whole) else None,
+            step=1 if n < len(whole) else 0,
+            final=False,
+        )
+        for n in range(count)
+    ]
+
+
+def tape(path: Path | None, idle_frames: bool = True) -> Tape:
+    """A tape that records to ``path`` from its first sample on."""
+    recorder = Recorder(path) if path is not None else None
+    return Tape(TARGET, lambda: {"vda": VDA}, 1.0, idle_frames, (), recorder)
+
+
+def others(name: str) -> tuple[list[object], list[object]]:
+    """What happens around a run: before its first sample, and after its last."""
+    final = statuses(name)[-1]
+    before: list[object] = [
+        form.JobRun(
+            1, "randread-4k", {"iodepth": "8"}, None, False, "[a]\nname=\udcff\n", ("/srv/data/x",)
+        ),
+        events.StepStarted(
+            0.0, 1, "randread-4k", "randread 4k", ("fio", "j"), True, "run", final.version
+        ),
+        events.Mark(0.5, "mark <1>"),
+    ]
+    after: list[object] = [
+        events.TunableChanged(1.0, "vda", "rq_affinity", "1", "2"),
+        events.Found(1.5, Finding("rule", "all I/O completes on CPU 1", "try 2", "a")),
+        events.StepFinished(2.0, 1, 0, "", False, fio_summary(final), ("a line of fio",)),
+    ]
+    return before, after
+
+
+def write(path: Path, name: str = RUN, taken: Sequence[RawSample] | None = None) -> list[RawSample]:
+    """A whole recording of one run; its raw samples."""
+    taken = raws(name) if taken is None else taken
+    before, after = others(name)
+    one = tape(path)
+    tell(one, [taken[0], *before, *taken[1:], *after])
+    assert one.close(events.Ended(2.5, 0)) == ""
+    return list(taken)
+
+
+def tell(one: Tape, happenings: Iterable[object]) -> None:
+    for what in happenings:
+        if isinstance(what, RawSample):
+            one.sample(what)
+        elif isinstance(what, form.JobRun):
+            one.job(what)
+        else:
+            one.event(what)  # type: ignore[arg-type]
+
+
+def read(path: Path) -> tuple[list[Sample], list[Other], str]:
+    """Samples, everything else, and the damage."""
+    with Recording(path) as recording:
+        records = list(recording.records())
+        return (
+            [r for r in records if isinstance(r, Sample)],
+            [r for r in records if isinstance(r, Other)],
+            recording.damage,
+        )
+
+
+def frames(taken: Iterable[RawSample]) -> list[Frame]:
+    builder = FrameBuilder()
+    return [builder.feed(raw) for raw in taken]

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, fields
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iopstui.model.device import BlockDevice
+from iopstui.model.samples import (
+    CpuTimes,
+    DirectionStatus,
+    DiskCounters,
+    FioStatus,
+    JobStatus,
+    JobThread,
+    KernelSample,
+    LatencySum,
+    RawSample,
+)
+from iopstui.session import recording_format as form
+from iopstui.session.coding import Decoder, Malformed, encoder, layouts
+
+WHOLE = st.integers(0, 1 << 64)
+REAL = st.floats(allow_nan=False)
+KNOWN = {int: WHOLE, float: REAL}
+
+
+def built(kind: type, **more: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
+    return st.builds(kind, **more)  # type: ignore[return-value]
+
+
+def counts(values: st.SearchStrategy[object] = WHOLE) -> st.SearchStrategy[dict[object, object]]:
+    return st.dictionaries(WHOLE, values, max_size=4)
+
+
+SUMS = st.none() | built(LatencySum, mean_ns=REAL, count=WHOLE)
+DIRECTION = built(
+    DirectionStatus, slat=SUMS, clat=SUMS, lat=SUMS, bins=st.none() | counts(),
+    iops=REAL, bw_bytes=REAL, percentiles=st.dictionaries(st.text(), WHOLE, max_size=2),
+)  # fmt: skip
+JOB = built(
+    JobStatus, usr_cpu=REAL, sys_cpu=REAL,
+    iodepth_level=st.dictionaries(st.text(), REAL, max_size=2),
+    directions=st.dictionaries(st.text(), DIRECTION, max_size=2),
+    options=st.dictionaries(st.text(), st.text(), max_size=2),
+)  # fmt: skip
+KERNEL = built(
+    KernelSample, wall_ms=REAL, disks=st.dictionaries(st.text(), built(DiskCounters), max_size=2),
+    cpus=counts(built(CpuTimes)), softirq_block=counts(), irqs=counts(counts()),
+    ipi=st.none() | counts(),
+)  # fmt: skip
+RAW = built(
+    RawSample, wall_ms=REAL, interval_s=REAL, own_busy_s=st.none() | REAL,
+    kernel=st.none() | KERNEL,
+    fio=st.none() | built(FioStatus, jobs=st.lists(JOB, max_size=2).map(tuple)),
+    jobs=st.lists(built(JobThread, busy_s=REAL), max_size=2).map(tuple),
+)  # fmt: skip
+
+
+def through(value: object) -> object:
+    kind = type(value)
+    text = json.dumps(encoder(kind)(value))
+    return Decoder(layouts([kind]))(kind, json.loads(text))
+
+
+@given(RAW)
+def test_a_raw_sample_comes_back_as_it_was(raw: RawSample) -> None:
+    back = through(raw)
+    assert back == raw
+    assert repr(back) == repr(raw), "and of the same types: 1 is not 1.0"
+
+
+def test_every_kind_of_a_recording_can_be_coded() -> None:
+    there = layouts(form.KINDS)
+    decode = Decoder(there)
+    for kind in form.KINDS:
+        encoder(kind)
+        decode.of(kind)
+    assert there["BlockDevice"] == [field.name for field in fields(BlockDevice)]
+
+
+@dataclass(frozen=True)
+class Old:
+    name: str
+    gone: int
+    count: int
+
+
+@dataclass(frozen=True)
+class New:
+    count: int
+    name: str
+    added: float | None = None
+    more: dict[int, str] = field(default_factory=dict)
+
+
+def test_an_older_layout_is_read_by_its_names() -> None:
+    there = {"New": layouts([Old])["Old"]}
+    assert Decoder(there)(New, encoder(Old)(Old("a", 7, 3))) == New(3, "a", None, {})
+
+
+def test_a_field_that_must_be_there_and_is_not() -> None:
+    with pytest.raises(Malformed, match="no count"):
+        Decoder({"New": ["name"]})(New, ["a"])
+    with pytest.raises(Malformed, match="what a New is"):
+        Decoder({})(New, [])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None, 5, "x", {}, [], [1], [1, "a", None], [1, "a", None, {}, 5],
+        ["1", "a", None, {}], [True, "a", None, {}], [1, 2, None, {}], [1, "a", "b", {}],
+        [1, "a", None, []], [1, "a", None, {"x": "y"}], [1, "a", None, {"1": 2}],
+    ],
+)  # fmt: skip
+def test_what_is_not_of_its_type_is_refused(value: object) -> None:
+    with pytest.raises(ValueError):
+        Decoder(layouts([New]))(New, value)
+
+
+def test_surrogates_and_strange_names_survive() -> None:
+    job = form.JobRun(1, "j", {"name": "\udcff\n<&>"}, None, True, "\udc80 € \x00", ("a", "b"))
+    assert through(job) == job

@@ -1,0 +1,385 @@
+"""Recordings: what goes in comes out, however the file ended."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import struct
+import threading
+import tracemalloc
+import zlib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import recordings as made
+from fio_recordings import NAMES
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iopstui.errors import IopstuiError, Missing, UsageError
+from iopstui.model.tunable import KnobRequest
+from iopstui.session import events
+from iopstui.session import recorder as recorder_module
+from iopstui.session import recording_format as form
+from iopstui.session.recorder import MOST_WAITING, Recorder, Tape
+from iopstui.session.recording import Recording
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "run.iops"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_samples_come_back_and_make_the_same_frames(name: str, path: Path) -> None:
+    taken = made.write(path, name)
+    samples, _, damage = made.read(path)
+    assert [s.raw for s in samples] == taken
+    assert all(s.shown for s in samples) and damage == ""
+    assert repr(made.frames(s.raw for s in samples)) == repr(made.frames(taken))
+
+
+def test_everything_else_comes_back_in_its_place(path: Path) -> None:
+    made.write(path)
+    _, found, _ = made.read(path)
+    before, after = made.others(made.RUN)
+    values = [other.value for other in found]
+    assert values[1:4] == before and values[-2] == events.Ended(2.5, 0)
+    assert [v for v in values[4:-2] if not isinstance(v, form.Devices)] == after
+    assert isinstance(values[-1], form.Stopped)
+    with Recording(path) as recording:
+        kinds = [type(record).__name__ for record in recording.records()]
+        assert kinds[:6] == ["Other", "Sample", "Other", "Other", "Other", "Sample"]
+        assert recording.header.target == made.TARGET
+
+
+def test_devices_are_there_again_where_a_setting_changed_and_name_no_serial(path: Path) -> None:
+    made.write(path)
+    devices = [o.value for o in made.read(path)[1] if isinstance(o.value, form.Devices)]
+    assert devices == [form.Devices((replace(made.VDA, serial=None),))] * 2
+    assert b"SECRET" not in path.read_bytes()
+
+
+def test_the_header_says_what_was_asked_for(path: Path) -> None:
+    knobs = (KnobRequest("rq_affinity", "2", 1.5),)
+    one = Tape(made.TARGET, dict, 0.25, True, knobs, Recorder(path))
+    one.sample(made.raws(made.RUN)[0])
+    one.close(events.Ended(1.0, 0))
+    with Recording(path) as recording:
+        header = recording.header
+    assert (header.interval_s, header.knobs, header.idle_frames) == (0.25, knobs, True)
+    assert header.started_ms == made.raws(made.RUN)[0].wall_ms
+
+
+# -- files
+
+
+def test_it_is_its_owner_s_alone_and_overwrites_nothing(path: Path) -> None:
+    old = os.umask(0)
+    try:
+        Recorder(path).close()
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    path.write_text("precious")
+    with pytest.raises(UsageError, match="exists already") as caught:
+        Recorder(path)
+    assert caught.value.hint
+    link = path.with_name("link")
+    link.symlink_to(path.with_name("elsewhere"))
+    with pytest.raises(UsageError, match="exists already"):
+        Recorder(link)
+    assert path.read_text() == "precious" and not path.with_name("elsewhere").exists()
+
+
+def test_a_place_that_can_t_be_written(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="No such file or directory"):
+        Recorder(tmp_path / "none" / "x.iops")
+    with pytest.raises(UsageError, match=r"can't be made|exists already"):
+        Recorder(tmp_path)
+
+
+def test_nothing_is_left_of_a_job_that_never_began(path: Path) -> None:
+    one = made.tape(path, idle_frames=False)
+    one.sample(replace(made.raws(made.RUN)[0], fio=None, step=0))
+    one.event(events.StepFinished(0.1, 1, 2, "no such job", False))
+    one.close(events.Ended(0.2, 2))
+    assert not path.exists()
+
+
+def test_nothing_is_left_where_no_sample_was_taken(path: Path) -> None:
+    one = made.tape(path)
+    assert one.path == path
+    one.close(events.Ended(0.0, 1))
+    assert not path.exists()
+
+
+# -- begun and ended in the middle
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if len(made.raws(n)) > 4])
+def test_begun_in_the_middle_it_makes_the_same_frames_from_there_on(name: str, path: Path) -> None:
+    taken = made.raws(name)
+    live = made.frames(taken)
+    # not every sample has everything: the last with fio and the last with IPIs are further back
+    odd = [replace(taken[2], fio=None), replace(taken[3], kernel=None)]
+    taken[2:4] = odd
+    live = made.frames(taken)
+    one = made.tape(None)
+    before, _ = made.others(name)
+    made.tell(one, [taken[0], *before, *taken[1:4]])
+    one.start(Recorder(path))
+    made.tell(one, [events.Mark(3.5, "here"), *taken[4:]])
+    one.close(events.Ended(9.0, 0))
+    samples, found, _ = made.read(path)
+    shown = [f for f, s in zip(made.frames(s.raw for s in samples), samples, strict=True)
+             if s.shown]  # fmt: skip
+    shift = live[0].t - (samples[0].raw.arrived_ns - taken[0].arrived_ns) / 1e9
+    for got, expected in zip(shown, live[4:], strict=True):
+        assert got.t == pytest.approx(expected.t + shift, abs=1e-6)
+        assert replace(got, t=0.0) == replace(expected, t=0.0)
+    assert [o.value for o in found if isinstance(o.value, form.JobRun | events.StepStarted)] == [
+        before[0], replace(before[1], t=0.0)
+    ]  # type: ignore[type-var] # fmt: skip
+    mark = next(o.value for o in found if isinstance(o.value, events.Mark))
+    assert mark.t == pytest.approx(max(0.0, 3.5 + shift), abs=1e-6)
+
+
+def test_stopped_it_says_what_there_is_and_takes_no_more(path: Path) -> None:
+    one = made.tape(path)
+    taken = made.raws(made.RUN)
+    made.tell(one, taken[:2])
+    said = one.stop()
+    assert f"recorded to {path}: 2 samples" in said
+    size = path.stat().st_size
+    made.tell(one, taken[2:])
+    assert one.stop() == "" and one.path is None
+    assert one.close(events.Ended(9.0, 0)) == ""
+    assert path.stat().st_size == size
+    assert len(made.read(path)[0]) == 2
+    with Recording(path) as recording:
+        assert recording.index().whole
+
+
+# -- cut off, damaged, not a recording
+
+
+def chunk_ends(data: bytes) -> list[tuple[int, bytes]]:
+    place, found = len(form.MAGIC), []
+    while place < len(data):
+        kind, _, length, _ = form.HEAD.unpack_from(data, place)
+        place += form.HEAD.size + length
+        found.append((place, kind))
+    return found
+
+
+def test_cut_off_anywhere_it_gives_all_whole_samples_before(path: Path) -> None:
+    made.write(path, taken=made.raws(made.RUN)[:3])
+    data = path.read_bytes()
+    ends = chunk_ends(data)
+    whole = made.read(path)[0]
+    cuts = {0, *range(0, len(data), 61), *(end + by for end, _ in ends for by in (-1, 0, 1))}
+    for cut in sorted(c for c in cuts if c <= len(data)):
+        path.write_bytes(data[:cut])
+        there = [kind for end, kind in ends if end <= cut]
+        if not there:
+            with pytest.raises(UsageError, match=r"cut off before its first sample|is empty"):
+                made.read(path)
+            continue
+        samples, others, damage = made.read(path)
+        assert samples == whole[: sum(kind in (form.KEY, form.SAMPLE) for kind in there)]
+        assert len(others) == there.count(form.EVENT)
+        assert bool(damage) == (cut not in {end for end, _ in ends})
+        with Recording(path) as recording:
+            assert recording.index().samples == len(samples)
+            assert recording.index().whole == (cut == len(data))
+
+
+@given(place=st.floats(0, 1, exclude_max=True), flipped=st.integers(1, 255))
+def test_a_damaged_byte_costs_what_follows_and_no_more(place: float, flipped: int) -> None:
+    data = bytearray(WHOLE_FILE)
+    position = int(place * len(data))
+    data[position] ^= flipped
+    file = SCRATCH / "damaged.iops"
+    file.write_bytes(data)
+    try:
+        samples, _, damage = made.read(file)
+    except IopstuiError as error:
+        assert position < chunk_ends(WHOLE_FILE)[0][0], "only the beginning is needed"
+        assert error.message
+        return
+    assert damage
+    assert samples == WHOLE_SAMPLES[: len(samples)]
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_refused_or_read(data: bytes) -> None:
+    file = SCRATCH / "any.iops"
+    for content in (data, form.MAGIC + data, form.MAGIC + _chunk(form.HEADER, data)):
+        file.write_bytes(content)
+        with pytest.raises(UsageError) as caught:
+            made.read(file)
+        assert caught.value.message.endswith(".")
+
+
+def _chunk(kind: bytes, content: bytes) -> bytes:
+    payload = zlib.compress(content)
+    return form.head(kind, 0.0, payload) + payload
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is empty"),
+        (b"iopstui reco", "cut off before its first sample"),
+        (b"iopstui recording 1\n", "cut off before its first sample"),
+        (b"iopstui recording 2\n\x00", "by a newer iopstui (format 2"),
+        (b"iopstui recording 10\n\x00", "by a newer iopstui (format 10"),
+        (b"iopstui recording 0\n", "is not a recording"),
+        (b"iopstui recording x\n", "is not a recording"),
+        (b'{"event":"session","schema":1}\n', "holds JSON lines"),
+        (b"\x7fELF" + bytes(5000), "is not a recording"),
+        (form.MAGIC + _chunk(b"H", b"[" * 100_000), "damaged at its very beginning"),
+        (form.MAGIC + _chunk(b"H", b'{"layouts":{"Header":5},"header":[]}'), "damaged"),
+        (form.MAGIC + _chunk(b"H", b'{"layouts":{},"header":[]}'), "damaged"),
+    ],
+)
+def test_what_is_no_recording(content: bytes, words: str, path: Path) -> None:
+    path.write_bytes(content)
+    with pytest.raises(UsageError) as caught:
+        Recording(path)
+    assert words in caught.value.message
+
+
+def test_what_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    for name, words in (("fifo", "not a file"), (".", "not a file"), ("none", "no recording")):
+        with pytest.raises((UsageError, Missing), match=words):
+            Recording(tmp_path / name)
+
+
+def test_a_name_can_t_act_on_the_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "\x1b[2Jx"
+    path.write_bytes(b"x")
+    with pytest.raises(UsageError) as caught:
+        Recording(path)
+    assert "\x1b" not in caught.value.message + caught.value.hint
+
+
+def test_chunks_and_events_of_a_newer_iopstui_are_passed_over(path: Path) -> None:
+    made.write(path)
+    data = path.read_bytes()
+    end = chunk_ends(data)[0][0]
+    new = _chunk(b"X", b"anything") + _chunk(b"E", b'["Later",[1,2]]')
+    path.write_bytes(data[:end] + new + data[end:])
+    samples, _, damage = made.read(path)
+    assert len(samples) == len(made.raws(made.RUN)) and not damage
+
+
+@pytest.mark.parametrize("length", [1 << 31, form.LARGEST + 1])
+def test_a_length_beyond_all_reason_is_not_believed(length: int, path: Path) -> None:
+    made.write(path)
+    good = path.read_bytes()
+    path.write_bytes(good + struct.pack(">cdII", b"S", 1.0, length, 0) + b"x" * 100)
+    samples, _, damage = made.read(path)
+    assert len(samples) == len(made.raws(made.RUN)) and damage
+
+
+def test_a_bomb_is_not_inflated(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made.write(path)
+    monkeypatch.setattr(form, "LARGEST", 1 << 20)
+    with open(path, "ab") as file:
+        file.write(_chunk(b"E", bytes(8 << 20)))
+    _, _, damage = made.read(path)
+    assert "too large" in damage
+
+
+# -- a disk that is full or slow
+
+
+def test_a_full_disk_stops_the_recording_and_not_the_session(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = made.long_run(40, made.RUN)
+    made.write(path.with_name("whole.iops"), taken=taken)
+    room = [path.with_name("whole.iops").stat().st_size // 2]
+
+    def write(fd: int, data: memoryview) -> int:
+        if not room[0]:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        took = min(room[0], len(data))
+        room[0] -= took
+        return real(fd, bytes(data[:took]))
+
+    real = os.write
+    monkeypatch.setattr(recorder_module.os, "write", write)
+    recorder = Recorder(path)
+    one = Tape(made.TARGET, dict, 1.0, True, (), recorder)
+    made.tell(one, taken)
+    assert recorder.finished(10.0)
+    said = list(one.problems())
+    assert said == [
+        f"the recording has stopped: {path}: No space left on device; measuring goes on"
+    ]
+    made.tell(one, taken)
+    assert list(one.problems()) == [] and one.path is None
+    monkeypatch.undo()
+    samples, _, damage = made.read(path)
+    assert 0 < len(samples) < 40 and damage == "", "what was written is whole"
+
+
+def test_a_disk_that_hangs_holds_nobody_up(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on = threading.Event()
+    real = os.write
+    monkeypatch.setattr(
+        recorder_module.os, "write", lambda fd, data: go_on.wait(60) and real(fd, data)
+    )
+    recorder = Recorder(path)
+    one = Tape(made.TARGET, dict, 1.0, True, (), recorder)
+    made.tell(one, made.long_run(MOST_WAITING + 10, made.RUN))
+    go_on.set()
+    assert any("written too slowly" in said for said in one.problems())
+    recorder.close()
+
+
+# -- a day
+
+
+def test_reading_takes_no_more_memory_for_a_longer_recording(path: Path) -> None:
+    peaks = []
+    for count in (200, 1000):
+        file = path.with_name(f"{count}.iops")
+        # a live session does not take them faster than they are written either
+        recorder = Recorder(file)
+        one = Tape(made.TARGET, dict, 1.0, True, (), recorder)
+        for raw in made.long_run(count, made.RUN):
+            one.sample(raw)
+            while recorder.waiting > 50:
+                recorder.finished(0.001)
+        one.close(events.Ended(0.0, 0))
+        tracemalloc.start()
+        with Recording(file) as recording:
+            assert sum(1 for _ in recording.records()) > count
+            index = recording.index()
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert index.samples == count and index.end == pytest.approx(count - 1)
+        assert len(index.keys) == -(-count // form.KEY_EVERY)
+    assert peaks[1] < peaks[0] * 1.2 + 50_000
+
+
+SCRATCH: Path
+WHOLE_FILE: bytes
+WHOLE_SAMPLES: list[object]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def whole_file(tmp_path_factory: pytest.TempPathFactory) -> None:
+    global SCRATCH, WHOLE_FILE, WHOLE_SAMPLES
+    SCRATCH = tmp_path_factory.mktemp("recordings")
+    file = SCRATCH / "whole.iops"
+    made.write(file, taken=made.raws(made.RUN)[:3])
+    WHOLE_FILE = file.read_bytes()
+    WHOLE_SAMPLES = list(made.read(file)[0])

@@ -1,0 +1,253 @@
+"""A recording played again: the same events, from any place."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import recordings as made
+from fio_recordings import NAMES
+
+from iopstui.errors import UsageError
+from iopstui.output.jsonl import dumps, frame_object
+from iopstui.session import events, replay
+from iopstui.session import recording_format as form
+from iopstui.session.recorder import Recorder
+from iopstui.session.recording import Recording
+from iopstui.session.replay import ReplaySession, replayed
+
+WAIT_S = 30.0
+
+
+class Watcher:
+    """Takes a session's events; waits for what a test waits for."""
+
+    def __init__(self, session: ReplaySession) -> None:
+        self.events: list[events.Event] = []
+        self.jumps = 0
+        self._news = threading.Condition()
+        session.on_jump = self.jumped
+        session.start(self.put)
+
+    def put(self, event: events.Event) -> None:
+        with self._news:
+            self.events.append(event)
+            self._news.notify_all()
+
+    def jumped(self) -> None:
+        with self._news:
+            self.jumps += 1
+            self.events.clear()
+
+    def until(self, done: Callable[[], bool]) -> None:
+        with self._news:
+            assert self._news.wait_for(done, WAIT_S), self.events[-3:]
+
+    def ended(self) -> bool:
+        last = self.events[-1] if self.events else None
+        return isinstance(last, events.Notice) and "plays it again" in last.text
+
+    @property
+    def frames(self) -> list[events.FrameReady]:
+        return [event for event in self.events if isinstance(event, events.FrameReady)]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "run.iops"
+
+
+@pytest.fixture
+def opened(path: Path) -> Iterator[Callable[..., tuple[ReplaySession, Watcher]]]:
+    sessions: list[ReplaySession] = []
+
+    def open_it(speed: float = 1000.0, paused: bool = False) -> tuple[ReplaySession, Watcher]:
+        sessions.append(ReplaySession(path, speed))
+        sessions[-1].paused = paused
+        return sessions[-1], Watcher(sessions[-1])
+
+    yield open_it
+    for session in sessions:
+        session.close()
+        session.close()
+
+
+def shown(event: events.FrameReady) -> str:
+    return dumps(frame_object(event.frame))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_all_events_are_those_of_the_live_session(name: str, path: Path) -> None:
+    taken = made.write(path, name)
+    with Recording(path) as recording:
+        found = list(replayed(recording))
+    frames = [event for event in found if isinstance(event, events.FrameReady)]
+    assert [e.frame for e in frames] == made.frames(taken)
+    before, after = made.others(name)
+    rest = [event for event in found if not isinstance(event, events.FrameReady)]
+    assert rest == [*before[1:], *after, events.Ended(2.5, 0)]
+
+
+def test_without_idle_frames_the_time_between_runs_is_left_out(path: Path) -> None:
+    one = made.tape(path, idle_frames=False)
+    taken = made.raws(made.RUN)
+    quiet = [made.replace(raw, fio=None, step=0, seq=raw.seq) for raw in taken[:2]]
+    made.tell(one, [*quiet, events.StepStarted(0.0, 1, "j", "t", (), True), *taken[2:]])
+    one.close(events.Ended(9.0, 0))
+    with Recording(path) as recording:
+        frames = [e for e in replayed(recording) if isinstance(e, events.FrameReady)]
+    assert [e.frame.seq for e in frames] == [raw.seq for raw in taken[2:]]
+
+
+def test_a_cut_off_recording_says_so_at_its_end(path: Path) -> None:
+    made.write(path)
+    data = path.read_bytes()
+    path.write_bytes(data[:-200])
+    with Recording(path) as recording:
+        last = list(replayed(recording))[-1]
+    assert isinstance(last, events.Notice) and last.level == "warning"
+    assert "damaged or cut off" in last.text
+    # cut off between two chunks: nothing is damaged, but the end is missing
+    with Recording(path) as recording:
+        ends = [at for at, _ in recording.index().others]
+    path.write_bytes(data[: ends[-1]])
+    with Recording(path) as recording:
+        assert "has no end" in list(replayed(recording))[-1].text  # type: ignore[union-attr]
+
+
+def test_one_begun_in_the_middle_of_a_run_says_so_once(path: Path) -> None:
+    one = made.tape(None)
+    taken = made.raws(made.RUN)
+    made.tell(one, taken[:3])
+    one.start(Recorder(path))
+    made.tell(one, taken[3:])
+    one.close(events.Ended(9.0, 0))
+    with Recording(path) as recording:
+        said = [e.text for e in replayed(recording) if isinstance(e, events.Notice)]
+    assert said == [replay.BEGINS_WITHIN]
+
+
+def test_the_screen_gets_everything_but_the_session_s_end(path: Path, opened) -> None:  # type: ignore[no-untyped-def]
+    taken = made.write(path)
+    session, watcher = opened()
+    watcher.until(watcher.ended)
+    assert [e.frame for e in watcher.frames] == made.frames(taken)
+    assert not any(isinstance(e, events.Ended) for e in watcher.events)
+    assert session.at == session.end == pytest.approx(watcher.frames[-1].frame.t)
+    assert (session.job, session.overrides) == ("randread-4k", {"iodepth": "8"})
+    assert session.target == made.TARGET and session.devices["vda"].hctxs == made.VDA.hctxs
+
+
+def test_nothing_can_be_run_or_marked_in_a_recording(path: Path, opened) -> None:  # type: ignore[no-untyped-def]
+    made.write(path)
+    session, watcher = opened()
+    watcher.until(watcher.ended)
+    session.run_job("randread-4k", {})
+    session.mark("x")
+    session.set_tunable("rq_affinity", "2")
+    session.stop_job()
+    said = [e.text for e in watcher.events[-3:] if isinstance(e, events.Notice)]
+    assert len(said) == 3 and all("this is a recording" in text for text in said)
+    assert session.running is False
+
+
+def test_paused_it_waits_steps_and_goes_on(path: Path, opened) -> None:  # type: ignore[no-untyped-def]
+    made.write(path, taken=made.long_run(30, made.RUN))
+    session, watcher = opened(paused=True)
+    watcher.until(lambda: len(watcher.frames) == 1)
+    for count in (2, 3):
+        session.step()
+        watcher.until(lambda count=count: len(watcher.frames) == count)
+        assert session.at == pytest.approx(count - 1)
+    session.seek_by(10)
+    watcher.until(lambda: len(watcher.frames) == 13)
+    assert session.at == pytest.approx(12) and session.paused and watcher.jumps == 0
+    session.pause(False)
+    watcher.until(watcher.ended)
+    assert len(watcher.frames) == 30
+
+
+def test_back_and_forth_it_shows_what_was_there(path: Path, opened) -> None:  # type: ignore[no-untyped-def]
+    taken = made.write(path, taken=made.long_run(200, made.RUN))
+    expected = [dumps(frame_object(frame)) for frame in made.frames(taken)]
+    session, watcher = opened(paused=True)
+    for goal in (150, 20, 199, 0, 63, 62):
+        session.seek(goal)
+        watcher.until(
+            lambda goal=goal: bool(watcher.frames) and watcher.frames[-1].frame.seq == goal
+        )
+        assert [shown(e) for e in watcher.frames] == expected[: goal + 1]
+        assert session.at == goal
+    session.seek(-5)
+    session.seek_by(-10)
+    watcher.until(lambda: len(watcher.frames) == 1)
+    assert session.at == 0
+    session.seek(1e9)
+    watcher.until(watcher.ended)
+    assert session.at == session.end == 199
+
+
+def test_a_long_way_it_plays_only_what_is_close_and_what_must_be_known(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replay, "LOOKBACK", 20)
+    monkeypatch.setattr(form, "KEY_EVERY", 5)
+    taken = made.write(path, taken=made.long_run(200, made.RUN))
+    expected = [dumps(frame_object(frame)) for frame in made.frames(taken)]
+    session = ReplaySession(path, 1000.0)
+    session.paused = True
+    watcher = Watcher(session)
+    try:
+        for goal in (150, 100, 199):
+            session.seek(goal)
+            watcher.until(
+                lambda goal=goal: bool(watcher.frames) and watcher.frames[-1].frame.seq == goal
+            )
+            first = watcher.frames[0].frame.seq
+            assert 20 <= goal - first < 20 + 2 * 5
+            assert [shown(e) for e in watcher.frames] == expected[first : goal + 1]
+            kinds = {type(e) for e in watcher.events}
+            assert {events.StepStarted, events.Mark} <= kinds
+            assert session.job == "randread-4k"
+    finally:
+        session.close()
+
+
+def test_speed_is_turned_in_steps(path: Path, opened) -> None:  # type: ignore[no-untyped-def]
+    made.write(path)
+    session, _ = opened(speed=1.0, paused=True)
+    ups = [session.turn_speed(True) for _ in range(7)]
+    assert ups == [2, 5, 10, 30, 60, 60, 60]
+    session.set_speed(3)
+    assert (session.turn_speed(False), session.turn_speed(False)) == (2, 1)
+    session.set_speed(1e9)
+    assert session.speed == replay.FASTEST
+
+
+def test_at_its_end_it_can_begin_again(path: Path, opened) -> None:  # type: ignore[no-untyped-def]
+    made.write(path)
+    session, watcher = opened()
+    watcher.until(watcher.ended)
+    session.pause(True)
+    session.pause(False)
+    watcher.until(lambda: watcher.jumps == 1 and watcher.ended())
+    assert len(watcher.frames) == len(made.raws(made.RUN))
+
+
+def test_closed_in_the_middle_of_waiting(path: Path, opened) -> None:  # type: ignore[no-untyped-def]
+    made.write(path, taken=made.long_run(50, made.RUN))
+    session, watcher = opened(speed=0.1)
+    watcher.until(lambda: len(watcher.frames) == 1)
+    session.close()
+    assert len(watcher.frames) == 1
+
+
+def test_without_a_sample_there_is_nothing_to_replay(path: Path) -> None:
+    made.write(path)
+    with Recording(path) as recording:
+        first_key = recording.index().keys[0]
+    path.write_bytes(path.read_bytes()[:first_key])
+    with pytest.raises(UsageError, match="holds no sample"):
+        ReplaySession(path)
