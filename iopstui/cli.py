@@ -303,7 +303,7 @@ def cmd_devices(arguments: argparse.Namespace) -> int:
 
     devices = read_devices(Roots())
     if arguments.format == "json":
-        print(json.dumps(devices_json(devices), indent=2))
+        print(json.dumps(devices_json(devices, os.sched_getaffinity(0)), indent=2))
     else:
         _print(devices_table(devices, _width(), all=arguments.all))
     return EXIT_OK

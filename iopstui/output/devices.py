@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 
 from iopstui.model.device import BlockDevice, Hctx, IrqVector
+from iopstui.model.tunable import why_rq_affinity_cannot_matter
 from iopstui.model.usage import usage
 from iopstui.text import printable
 
@@ -51,14 +52,16 @@ def zip_lists(rows: list[list[str]]) -> list[list[str]]:
     return [list(column) for column in zip(*rows, strict=True)]
 
 
-def devices_json(devices: Devices) -> dict[str, object]:
+def devices_json(devices: Devices, online: Collection[int] = ()) -> dict[str, object]:
     """Everything known, ready for ``json.dumps``: ``{"schema": 1, "devices": [...]}``.
 
     Fields are those of model/device.py, sizes in bytes, unknown is null. Each hctx also lists
     the numbers of its interrupts in ``irqs``; ``in_use`` and ``in_use_by`` are the reasons of
-    model/usage.py.
+    model/usage.py. ``queue`` holds the present values of all settings that can be turned
+    (model/tunable.py); ``rq_affinity_cannot_matter`` says in words why that one moves nothing
+    on this device and the CPUs ``online``, null if it may.
     """
-    return {"schema": SCHEMA, "devices": [_json(d, devices) for d in devices.values()]}
+    return {"schema": SCHEMA, "devices": [_json(d, devices, online) for d in devices.values()]}
 
 
 def format_size(size: int | None) -> str:
@@ -229,7 +232,7 @@ def _line(cells: list[str], columns: list[_Column]) -> str:
     return _GAP.join(shown)
 
 
-def _json(device: BlockDevice, devices: Devices) -> dict[str, object]:
+def _json(device: BlockDevice, devices: Devices, online: Collection[int]) -> dict[str, object]:
     values: dict[str, object] = asdict(device)
     if device.major < 0:
         values["major"] = values["minor"] = None
@@ -238,9 +241,15 @@ def _json(device: BlockDevice, devices: Devices) -> dict[str, object]:
         for hctx in device.hctxs
     ]
     reasons = usage(device.name, devices)
+    values["rq_affinity_cannot_matter"] = _why_rq_affinity_cannot(device, online)
     values["in_use"] = bool(reasons)
     values["in_use_by"] = list(reasons)
     return values
+
+
+def _why_rq_affinity_cannot(device: BlockDevice, online: Collection[int]) -> str | None:
+    cpus = online or {cpu for hctx in device.hctxs for cpu in hctx.cpus}
+    return why_rq_affinity_cannot_matter(device, sorted(cpus))
 
 
 def _serves(vector: IrqVector, hctx: Hctx) -> bool:

@@ -74,6 +74,9 @@ def run_headless(
     session.run_job(arguments.job, overrides)
     try:
         finished = _until_finished(events, sink)
+        session.close()
+        while not events.empty():  # which settings were put back, or could not be
+            sink.handle(events.get())
     finally:
         session.close()
         sink.close()
