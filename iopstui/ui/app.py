@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from rich.text import Text
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.scrollbar import ScrollBar, ScrollBarRender
@@ -23,6 +23,7 @@ from iopstui.session.crash import crash_sentence
 from iopstui.session.events import Event, FrameReady
 from iopstui.text import printable
 from iopstui.ui import knobs
+from iopstui.ui.kernel_keys import KERNEL_ACTIONS, KERNEL_HINTS, KernelKeys
 from iopstui.ui.layout import TABS
 from iopstui.ui.messages import Controller, Discover, EventsWaiting, MakeController, ShippedJob
 from iopstui.ui.screens.dashboard import Dashboard
@@ -44,7 +45,7 @@ class PlainScrollBar(ScrollBarRender):
     HORIZONTAL_BARS: ClassVar[list[str]] = [" "] * 8
 
 
-class IopstuiApp(App[int]):
+class IopstuiApp(KernelKeys):
     """The whole screen. Leaves with an exit code (iopstui.errors).
 
     ``make_controller`` is given the chosen device's path, or ``None`` for a scratch file in the
@@ -274,15 +275,16 @@ class IopstuiApp(App[int]):
         if self.state.running:
             dashboard.hints = (
                 KeyHint("r", "stop"), KeyHint("[ ]", "iodepth"), KeyHint("{ }", "numjobs"),
-                KeyHint("b", "block size"), KeyHint("m", "mark"), freeze, KeyHint("j", "job"),
-                KeyHint("- +", "time"), KeyHint("e", "messages"), KeyHint("ctrl+p", "all"),
+                KeyHint("b", "block size"), *KERNEL_HINTS, KeyHint("m", "mark"), freeze,
+                KeyHint("j", "job"), KeyHint("- +", "time"), KeyHint("e", "messages"),
+                KeyHint("ctrl+p", "all"),
             )  # fmt: skip
         else:
             dashboard.hints = (
                 KeyHint("r", "run"), KeyHint("j", "choose a job"), KeyHint("d", "device"),
                 KeyHint("[ ]", "iodepth"), KeyHint("{ }", "numjobs"), KeyHint("b", "block size"),
-                KeyHint("m", "mark"), freeze, KeyHint("- +", "time"), KeyHint("e", "messages"),
-                KeyHint("ctrl+p", "all"),
+                *KERNEL_HINTS, KeyHint("m", "mark"), freeze, KeyHint("- +", "time"),
+                KeyHint("e", "messages"), KeyHint("ctrl+p", "all"),
             )  # fmt: skip
 
     def action_run_or_stop(self) -> None:
@@ -451,6 +453,7 @@ class IopstuiApp(App[int]):
             ("Freeze or go on", "key space", self.action_freeze),
             ("Charts: longer time", "key -", lambda: self.action_zoom(True)),
             ("Charts: shorter time", "key +", lambda: self.action_zoom(False)),
+            *self.kernel_commands(),
             ("Messages", "key e: everything that was said in this session", self.action_log),
             ("Help", "key ?: every key, panel and abbreviation", self.action_help),
             ("Quit", "key q: a running job is stopped first", self.action_quit),
@@ -459,7 +462,7 @@ class IopstuiApp(App[int]):
 
 _DASHBOARD_ACTIONS = {
     "run_or_stop", "choose_job", "knob", "block_size", "mark", "freeze", "tab", "next_tab",
-    "zoom", "choose_device", "log", "help",
+    "zoom", "choose_device", "log", "help", *KERNEL_ACTIONS,
 }  # fmt: skip
 
 

@@ -18,6 +18,7 @@ HELP: tuple[Section, ...] = (
             ("-  +", "charts: a longer or a shorter stretch of time"),
             ("1 2 3 4, tab", "the panes, where the terminal is too small for all of them"),
             ("d", "choose another device (not while a job runs)"),
+            ("f", "findings: what the evidence shows, in sentences with their numbers"),
             ("e", "everything that was said in this session, and fio's command line"),
             ("ctrl+p", "all of this in a list that can be searched"),
             ("q, ctrl+c", "quit; a running job is stopped, scratch files are removed"),

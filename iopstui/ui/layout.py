@@ -7,6 +7,7 @@ from dataclasses import dataclass
 MIN_WIDTH, MIN_HEIGHT = 60, 15
 FULL_WIDTH, FULL_HEIGHT = 118, 32
 SIDE_BY_SIDE = 160
+FINDING_ROWS = 2
 TABS = ("IOPS", "latency", "numbers", "CPUs")
 
 
@@ -36,6 +37,7 @@ class Plan:
     kernel: Box
     cpus: Box
     message: Box
+    finding: Box
     footer: Box
     tabbed: bool
 
@@ -53,7 +55,7 @@ def plan(width: int, height: int, disks: int, cpus: int, tab: int) -> Plan:
 
 
 def _tabbed(width: int, height: int, disks: int, tab: int) -> Plan:
-    top, bottom = 4, height - 2
+    top, bottom = 4, height - 3
     pane = Box(0, top, width, bottom - top)
     fio_height = min(7, pane.height - 3)
     return Plan(
@@ -65,7 +67,8 @@ def _tabbed(width: int, height: int, disks: int, tab: int) -> Plan:
         fio=Box(0, top, width, fio_height) if tab == 2 else HIDDEN,
         kernel=Box(0, top + fio_height, width, pane.height - fio_height) if tab == 2 else HIDDEN,
         cpus=pane if tab == 3 else HIDDEN,
-        message=Box(0, height - 2, width, 1),
+        message=Box(0, height - 3, width, 1),
+        finding=Box(0, height - 2, width, 1),
         footer=Box(0, height - 1, width, 1),
         tabbed=True,
     )
@@ -77,7 +80,7 @@ def _full(width: int, height: int, disks: int, cpus: int) -> Plan:
     fio_height = 7
     kernel_height = max(4, 3 + min(max(disks, 1), 4))
     tables = max(fio_height, kernel_height) if beside else fio_height + kernel_height
-    room = height - 4 - tables
+    room = height - 4 - FINDING_ROWS - tables
     columns = 2 if beside else 1
     cpu_rows = -(-max(cpus, 1) // columns)
     cpu_height = min(2 + cpu_rows, max(5, room * 2 // 5))
@@ -94,7 +97,8 @@ def _full(width: int, height: int, disks: int, cpus: int) -> Plan:
         if beside
         else Box(0, top + fio_height, width, kernel_height),
         cpus=Box(0, top + tables, width, cpu_height),
-        message=Box(0, height - 2, width, 1),
+        message=Box(0, height - 2 - FINDING_ROWS, width, 1),
+        finding=Box(0, height - 1 - FINDING_ROWS, width, FINDING_ROWS),
         footer=Box(0, height - 1, width, 1),
         tabbed=False,
     )

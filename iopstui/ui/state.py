@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
+from iopstui.model.evidence import Finding
 from iopstui.model.frame import LATE, Frame
 from iopstui.model.history import History
 from iopstui.session.events import (
     Ended,
     Event,
+    Found,
     FrameReady,
     Mark,
     Notice,
     Progress,
     StepFinished,
     StepStarted,
+    TunableChanged,
 )
 from iopstui.text import printable
 
@@ -26,6 +29,11 @@ LOG_LENGTH = 200
 ERROR_STAYS_S = 60.0
 INFO_STAYS_S = 20.0
 MARKS_APART_S = 5.0
+FRESH_S = 0.5
+ONCE = ("moved",)
+FINDINGS_KEPT = 60
+FINDING_STAYS_S = 40.0
+"""A rule that goes on says so again every 30 s (session/findings.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +43,16 @@ class LogEntry:
     t: float
     level: str
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoundEntry:
+    """What a rule found: first at ``first``, last at ``t``, in run number ``step``."""
+
+    t: float
+    first: float
+    step: int
+    finding: Finding
 
 
 @dataclass
@@ -51,8 +69,10 @@ class LiveState:
     notice: LogEntry | None = None
     ipi: dict[int, float] = field(default_factory=dict)
     log: deque[LogEntry] = field(default_factory=lambda: deque(maxlen=LOG_LENGTH))
+    findings: list[FoundEntry] = field(default_factory=list)
     t: float = 0.0
     ended: bool = False
+    _noticed: float = -1.0
 
     @property
     def running(self) -> bool:
@@ -79,6 +99,12 @@ class LiveState:
             self._say(event.t, "mark", f"mark: {event.text}")
         elif isinstance(event, Notice):
             self._say(event.t, event.level, event.text)
+            self._noticed = event.t
+        elif isinstance(event, Found):
+            self._found(event)
+        elif isinstance(event, TunableChanged):
+            words = f"{event.device}: {event.name} was {event.before}, is {event.now}"
+            self.log.append(LogEntry(event.t, "info", printable(words)))
         elif isinstance(event, StepStarted):
             self._started(event)
         elif isinstance(event, Progress):
@@ -99,6 +125,32 @@ class LiveState:
             return None
         stays = ERROR_STAYS_S if notice.level in ("error", "warning") else INFO_STAYS_S
         return notice if self.t - notice.t <= stays else None
+
+    def current_findings(self) -> list[FoundEntry]:
+        """What holds now, or held at the end of the last run: the newest first, of one second
+        the most telling first."""
+        if self.step is None:
+            return []
+        now = self.t if self.finished is None else min(self.t, self.finished.t)
+        held = [
+            entry
+            for entry in self.findings
+            if entry.step == self.step.step and now - entry.t <= FINDING_STAYS_S
+        ]
+        return sorted(held, key=lambda entry: -entry.t)
+
+    def _found(self, event: Found) -> None:
+        """A rule that fires again moves up; it is not listed twice."""
+        step = self.step.step if self.step is not None else 0
+        rule, first = event.finding.rule, event.t
+        for index, entry in enumerate(self.findings):
+            # the same knob turned again is another finding
+            if (entry.step, entry.finding.rule) == (step, rule) and rule not in ONCE:
+                first = entry.first
+                del self.findings[index]
+                break
+        self.findings.append(FoundEntry(event.t, first, step, event.finding))
+        del self.findings[:-FINDINGS_KEPT]
 
     def _say(self, t: float, level: str, text: str) -> None:
         entry = LogEntry(t, level, printable(text))
@@ -139,7 +191,9 @@ class LiveState:
         # a knob that was turned has left its own mark, and that says more
         if event.phase == "run" and not any(self.history.marks(event.t - MARKS_APART_S, event.t)):
             self.history.mark(event.t, printable(event.job))
-        if new_run:
+        # what was said of this very start (bound to queues ...) is no old news
+        fresh = self._noticed >= event.t - FRESH_S
+        if new_run and not fresh:
             self.notice = None
         words = f"run {event.step}, {event.phase}: {event.job}, {event.title}, {event.fio_version}"
         self.log.append(LogEntry(event.t, "info", printable(words)))

@@ -24,6 +24,7 @@ ERROR = Style(color="red", bold=True)
 P50 = Style(color="cyan")
 P99 = Style(color="yellow")
 P999 = Style(color="magenta")
+FINDING = Style(color="green", bold=True)
 SELECTED = Style(reverse=True)
 
 _ASCII = {

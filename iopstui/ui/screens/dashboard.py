@@ -15,9 +15,10 @@ from iopstui.ui import format as f
 from iopstui.ui.layout import HIDDEN, TABS, Box
 from iopstui.ui.messages import Controller
 from iopstui.ui.rows import Piece, Row, pad, wrap
+from iopstui.ui.screens.live_rows import LiveRows
 from iopstui.ui.state import DEVICE_IOPS, FIO_IOPS, LiveState
 from iopstui.ui.style import DEVICE, DIM, FIO, P50, P99, P999, WARNING, Charset
-from iopstui.ui.widgets import bars, cpu_panel, fio_panel, kernel_panel
+from iopstui.ui.widgets import bars, cpu_panel, finding_line, fio_panel, kernel_panel
 from iopstui.ui.widgets.chart import Chart, ChartSpec, Curve, TimeWindow
 from iopstui.ui.widgets.lines import Lines
 
@@ -80,7 +81,9 @@ class Dashboard(Screen[None]):
         self._cpus_placed = -1
         self._plan: layout.Plan | None = None
         self.charts = [Chart(spec, charset) for spec in _specs(charset)]
-        names = ("header", "summary", "tabs", "fio", "kernel", "cpus", "message", "footer")
+        names = (
+            "header", "summary", "tabs", "fio", "kernel", "cpus", "message", "finding", "footer",
+        )  # fmt: skip
         self.panels = {name: Lines(name) for name in names}
         self.small = Lines("small")
 
@@ -157,6 +160,9 @@ class Dashboard(Screen[None]):
 
     def paint(self, even_if_frozen: bool = False) -> None:
         """Shows the newest state. While frozen only header and message live."""
+        over = self.app.screen
+        if isinstance(over, LiveRows):
+            over.paint()
         if self._plan is None or not self.is_current:
             return
         cpus = len(self.state.frame.cpus) if self.state.frame else 0
@@ -181,6 +187,8 @@ class Dashboard(Screen[None]):
         self.panels["message"].show(
             [bars.message_line(state, self.frozen_at, self.own_cpu, width, charset)]
         )
+        box = plan.finding
+        self.panels["finding"].show(finding_line.rows(state, box.width, box.height, charset))
         self.panels["footer"].show([bars.footer_line(self.hints, width, charset)])
 
     def _paint_panels(self, plan: layout.Plan) -> None:

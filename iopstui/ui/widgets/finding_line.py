@@ -1,0 +1,80 @@
+"""What the evidence shows: the rows above the footer, and all of it on a screen of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iopstui.model.evidence import Finding
+from iopstui.text import printable
+from iopstui.ui import format as f
+from iopstui.ui.rows import Line, Piece, Row, message, pad, wrap
+from iopstui.ui.state import FoundEntry, LiveState
+from iopstui.ui.style import BOLD, DIM, FINDING, KEY, Charset
+
+
+def rows(state: LiveState, width: int, height: int, charset: Charset) -> list[Row]:
+    """``height`` rows, whether there is a finding or not: nothing moves when one comes."""
+    found = state.current_findings()
+    if not found:
+        return pad([message(width, charset, _nothing(state))], height, width)
+    finding, more = found[0].finding, len(found) - 1
+    first = Line(width - len(_more(more)), charset).add(" finding: ", FINDING)
+    if height < 2:
+        first.add(_sentence(finding))
+        return [(*first.done(), (_more(more), DIM))]
+    first.add(printable(finding.text))
+    second = Line(width, charset).add(" ").extend(_advice(finding))
+    return pad([(*first.done(), (_more(more), DIM)), second.done()], height, width)
+
+
+def _nothing(state: LiveState) -> str:
+    if state.running:
+        return "finding: nothing that stands out in these seconds"
+    return ""
+
+
+def _more(count: int) -> str:
+    return f"  f: {count} more " if count else "  f: all "
+
+
+def _sentence(finding: Finding) -> str:
+    advice = printable(finding.advice)
+    return printable(finding.text) + (f" → {advice}" if advice else "")
+
+
+def _advice(finding: Finding) -> list[Piece]:
+    pieces: list[Piece] = []
+    if finding.key:
+        pieces += [("key ", DIM), (printable(finding.key), KEY), ("  ", None)]
+    if finding.advice:
+        pieces.append((f"→ {printable(finding.advice)}", None))
+    return pieces
+
+
+def listed(state: LiveState, width: int, charset: Charset) -> list[Row]:
+    """All findings of the session that are kept, the newest first."""
+    if not state.findings:
+        words = (
+            "Nothing was found yet. While a job runs, each second is held against a set of rules;"
+            " what they show is said here, with its numbers."
+        )
+        return wrap(width, charset, words)
+    now = {id(entry) for entry in state.current_findings()}
+    found: list[Row] = []
+    for entry in sorted(state.findings, key=lambda one: -one.t):
+        found += _entry(entry, id(entry) in now, width, charset)
+    return found
+
+
+def _entry(entry: FoundEntry, holds: bool, width: int, charset: Charset) -> Sequence[Row]:
+    when = f.clock(entry.first)
+    if entry.t - entry.first >= 1:
+        when += f" to {f.clock(entry.t)}"
+    head = Line(width, charset).add(f" {when}", BOLD).add(f"  run {entry.step}", DIM)
+    head.add("  holds now" if holds else "", FINDING)
+    finding = entry.finding
+    body = wrap(width, charset, printable(finding.text), None)
+    if finding.advice:
+        key = f" (key {printable(finding.key)})" if finding.key else ""
+        body += wrap(width, charset, f"→ {printable(finding.advice)}{key}", DIM)
+    return [head.done(), *body, message(width, charset, "")]

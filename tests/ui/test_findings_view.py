@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import ui_fakes as fakes
+from test_app import WIDE, make, running, screen_text, settle, shows
+
+from iopstui.model.evidence import Finding
+from iopstui.session.events import Found, StepFinished, StepStarted
+from iopstui.ui.screens.live_rows import LiveRows
+from iopstui.ui.state import LiveState
+from iopstui.ui.style import UTF8
+from iopstui.ui.widgets import finding_line
+from iopstui.ui.widgets.lines import Lines
+
+ONE_CPU = Finding("one-cpu", "CPU 1 runs 97 % of it", "try rq_affinity 2 (now 1)", "a")
+DEPTH = Finding("depth", "iodepth=16 is not reached", "")
+STARTED = StepStarted(1.0, 1, "j", "randread 4k", ("fio",), True)
+
+
+def state(*events: object) -> LiveState:
+    found = LiveState("nvme0n1")
+    for event in events:
+        found.apply(event)  # type: ignore[arg-type]
+    return found
+
+
+def text(found: LiveState, width: int = 100, height: int = 2) -> str:
+    rows = finding_line.rows(found, width, height, UTF8)
+    lines = ["".join(piece for piece, _ in row) for row in rows]
+    assert [len(line) for line in lines] == [width] * height
+    return "\n".join(lines)
+
+
+def test_the_line_has_sentence_advice_and_key() -> None:
+    found = state(STARTED, Found(9.0, ONE_CPU))
+    assert "finding: CPU 1 runs 97 % of it" in text(found)
+    assert "key a  → try rq_affinity 2 (now 1)" in text(found)
+    assert "→ try rq_affinity 2" in text(found, height=1)
+
+
+def test_of_one_second_the_most_telling_comes_first_and_the_others_are_counted() -> None:
+    found = state(STARTED, Found(9.0, ONE_CPU), Found(9.0, DEPTH))
+    assert "CPU 1 runs" in text(found) and "f: 1 more" in text(found)
+
+
+def test_a_rule_that_goes_on_is_listed_once() -> None:
+    found = state(STARTED, Found(9.0, ONE_CPU), Found(39.0, ONE_CPU))
+    assert [(entry.first, entry.t) for entry in found.findings] == [(9.0, 39.0)]
+    moved = Finding("moved", "rq_affinity 1 → 2")
+    found = state(STARTED, Found(9.0, moved), Found(19.0, moved))
+    assert len(found.findings) == 2
+
+
+def test_what_no_longer_holds_leaves_the_line_but_not_the_list() -> None:
+    found = state(STARTED, Found(9.0, ONE_CPU))
+    found.t = 60.0
+    assert "CPU 1" not in text(found) and len(found.findings) == 1
+    again = state(STARTED, Found(9.0, ONE_CPU), StepStarted(12.0, 2, "j", "x", ("fio",), True))
+    assert "CPU 1" not in text(again)
+
+
+def test_a_finished_run_keeps_its_last_findings() -> None:
+    found = state(STARTED, Found(9.0, ONE_CPU), StepFinished(11.0, 1, 0, "", False))
+    found.t = 500.0
+    assert "CPU 1 runs" in text(found)
+
+
+def test_text_of_findings_is_never_raw() -> None:
+    found = state(STARTED, Found(9.0, Finding("x", "a\x1b[2Jb", "c\x07d")))
+    listed = finding_line.listed(found, 80, UTF8)
+    assert "\x1b" not in text(found) and not any("\x07" in p for row in listed for p, _ in row)
+
+
+async def test_nothing_jumps_when_a_finding_comes_and_f_lists_all() -> None:
+    for size in ((80, 24), WIDE):
+        app = make()
+        async with app.run_test(size=size) as pilot:
+            fake = await running(app, pilot)
+            before = {w.id: w.box for w in app.screen.query(Lines)}
+            fake.sink(Found(fake.second, ONE_CPU))
+            fake.tick(1)
+            await settle(pilot)
+            assert shows(app, "finding: CPU 1 runs 97 %")
+            assert before == {w.id: w.box for w in app.screen.query(Lines)}
+            await pilot.press("f")
+            await settle(pilot)
+            assert isinstance(app.screen, LiveRows) and shows(app, "holds now")
+            fake.sink(Found(fake.second, DEPTH))
+            await settle(pilot)
+            assert "iodepth=16 is not reached" in screen_text(app)
+            await pilot.press("escape")
+            await settle(pilot)
+            assert shows(app, "q quit")
+
+
+async def test_a_long_list_is_scrolled() -> None:
+    app = make(fakes.FakeController())
+    async with app.run_test(size=(80, 24)) as pilot:
+        fake = await running(app, pilot)
+        for number in range(30):
+            fake.sink(Found(fake.second, Finding(f"rule{number}", f"number {number}.")))
+        await pilot.press("f")
+        await settle(pilot)
+        assert shows(app, "number 0.") and not shows(app, "number 29.")
+        await pilot.press("end")
+        await settle(pilot)
+        assert shows(app, "number 29.") and shows(app, "of 90")
