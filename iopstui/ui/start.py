@@ -6,12 +6,14 @@ import argparse
 import gc
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from iopstui.model.device import BlockDevice
 from iopstui.model.target import Target
 from iopstui.session.leftovers import clean_up
 from iopstui.session.live import LiveSession
+from iopstui.session.recorder import Recorder
 from iopstui.sources.jobs import shipped_jobs
 from iopstui.sources.roots import Roots
 from iopstui.sources.sysfs import read_devices
@@ -32,6 +34,7 @@ def run_screen(arguments: argparse.Namespace, overrides: Mapping[str, str], choo
     pick = arguments.target is None and arguments.job is None
     early: list[LiveSession] = []
     made: list[LiveSession] = []
+    record: list[str] = [arguments.record] if arguments.record else []
 
     def discover() -> Mapping[str, BlockDevice]:
         return read_devices(Roots())
@@ -48,6 +51,8 @@ def run_screen(arguments: argparse.Namespace, overrides: Mapping[str, str], choo
             destroy_data=arguments.destroy_data,
             bind=arguments.bind == "queues",
             knobs=arguments.knob,
+            # the first device that is chosen is recorded; another one with key R
+            recorder=Recorder(Path(record.pop())) if record else None,
         )
         made.append(one)
         return one

@@ -119,6 +119,12 @@ class Chart:
         self._window_start = None
         return new
 
+    def forget(self) -> None:
+        """The history is another one from now on."""
+        self._memo = _Values()
+        self._scale = None
+        self._window_start = None
+
     def paint(
         self, history: History, window: TimeWindow, values: Sequence[str], note: Sequence[Piece]
     ) -> None:
