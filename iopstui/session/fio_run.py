@@ -256,12 +256,16 @@ class FioRun:
 
     def close(self) -> None:
         """Whatever state it is in: no fio, no private directory, no scratch file afterwards.
-        What hangs in the kernel is left to the guard."""
+        Where a process hangs in the kernel all that is left to the guard: whoever touched the
+        files it works on would hang as well."""
         if self._process is not None:
             self._process.close(*([0.0] if self.hanging else []))
             self._process = None
         self.phase = OVER
-        self.prepared.close()
+        if self.hanging:
+            self.prepared.let_go()
+        else:
+            self.prepared.close()
 
 
 _CHATTER = re.compile(r"terminating on signal|both iodepth >= 1 and synchronous|tausworthe")

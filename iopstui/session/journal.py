@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from iopstui.sources.processes import start_time
+
 MAX_NOTE = 1 << 20
 _UNFINISHED = ".new-"
 _FORGOTTEN_S = 3600.0
@@ -66,15 +68,6 @@ def _opened() -> Iterator[int]:
         yield fd
     finally:
         os.close(fd)
-
-
-def start_time(pid: int) -> int | None:
-    """When a process began, in clock ticks since boot (proc(5) starttime); None if it is gone."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return int(file.read().rpartition(b")")[2].split()[19])
-    except (OSError, ValueError, IndexError):
-        return None
 
 
 def boot_id() -> str:

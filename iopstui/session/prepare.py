@@ -65,10 +65,14 @@ class Prepared:
         """True if fio says that no section writes; it is then run with --readonly."""
         return not self.facts.writes
 
-    def close(self) -> None:
-        """Remove the scratch files, let go of held devices."""
+    def let_go(self) -> None:
+        """Let go of locks and held devices alone."""
         if self.guard is not None:
             self.guard.close()
+
+    def close(self) -> None:
+        """Remove the scratch files, let go of held devices."""
+        self.let_go()
         if self.scratch is not None:
             self.scratch.close()
 

@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import os
 import shutil
+import stat
 import struct
 import subprocess
 import sys
@@ -22,8 +23,10 @@ from pathlib import Path
 
 from iopstui.errors import JobFailed
 from iopstui.sources import fio_guard
+from iopstui.sources.processes import start_time
 
 OUTPUT = "status.json"
+PREFIX = "iopstui-"
 READ_CHUNK = 1 << 20
 PUNCH_EVERY = 1 << 20
 CLOSE_WITHIN_S = 2.0
@@ -33,13 +36,41 @@ _IN_MODIFY = 2
 _IN_FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
 
 
+def _places() -> list[str | None]:
+    return [os.environ.get("XDG_RUNTIME_DIR"), "/dev/shm"]
+
+
 def private_directory() -> Path:
-    """A new directory only this user can enter, in memory if there is such a place."""
-    for place in (os.environ.get("XDG_RUNTIME_DIR"), "/dev/shm"):
+    """A new directory only this user can enter, in memory if there is such a place. Its name
+    tells whose it is, so that ``abandoned_directories`` finds it after a crash."""
+    prefix = f"{PREFIX}{os.getpid()}-{start_time(os.getpid())}-"
+    for place in _places():
         if place and os.access(place, os.W_OK | os.X_OK):
             with contextlib.suppress(OSError):
-                return Path(tempfile.mkdtemp(prefix="iopstui-", dir=place))
-    return Path(tempfile.mkdtemp(prefix="iopstui-"))
+                return Path(tempfile.mkdtemp(prefix=prefix, dir=place))
+    return Path(tempfile.mkdtemp(prefix=prefix))
+
+
+def abandoned_directories() -> list[Path]:
+    """Private directories of this user whose iopstui no longer runs."""
+    found = []
+    for place in dict.fromkeys([*_places(), tempfile.gettempdir()]):
+        with contextlib.suppress(OSError), os.scandir(place or "/nonexistent") as entries:
+            found += [Path(entry.path) for entry in entries if _is_abandoned(entry)]
+    return found
+
+
+def _is_abandoned(entry: os.DirEntry[str]) -> bool:
+    parts = entry.name.removeprefix(PREFIX).split("-", 2)
+    if (
+        not entry.name.startswith(PREFIX)
+        or len(parts) != 3
+        or not all(part.isdecimal() for part in parts[:2])
+    ):
+        return False
+    info = entry.stat(follow_symlinks=False)
+    ours = stat.S_ISDIR(info.st_mode) and info.st_uid == os.geteuid()
+    return ours and start_time(int(parts[0])) != int(parts[1])
 
 
 @dataclass(frozen=True, slots=True)
