@@ -23,9 +23,12 @@ from iopstui.session.crash import crash_sentence
 from iopstui.session.events import Event, FrameReady
 from iopstui.text import printable
 from iopstui.ui import knobs
+from iopstui.ui.driver import PatientDriver
 from iopstui.ui.kernel_keys import KERNEL_ACTIONS, KERNEL_HINTS, KernelKeys
 from iopstui.ui.layout import TABS
 from iopstui.ui.messages import Controller, Discover, EventsWaiting, MakeController, ShippedJob
+from iopstui.ui.pace import OwnCost, Pace
+from iopstui.ui.record_keys import RECORD_ACTIONS, RecordKeys
 from iopstui.ui.screens.dashboard import Dashboard
 from iopstui.ui.state import LiveState
 from iopstui.ui.style import UTF8, Charset, charset_for
@@ -45,12 +48,12 @@ class PlainScrollBar(ScrollBarRender):
     HORIZONTAL_BARS: ClassVar[list[str]] = [" "] * 8
 
 
-class IopstuiApp(KernelKeys):
+class IopstuiApp(KernelKeys, RecordKeys):
     """The whole screen. Leaves with an exit code (iopstui.errors).
 
     ``make_controller`` is given the chosen device's path, or ``None`` for a scratch file in the
     current directory; it may raise ``IopstuiError``. ``target`` None opens the device picker
-    unless ``pick`` is False.
+    unless ``pick`` is False. ``refresh_s`` is the least time between two paints of new figures.
     """
 
     CSS_PATH = "iopstui.tcss"
@@ -92,8 +95,9 @@ class IopstuiApp(KernelKeys):
         pick: bool | None = None,
         run_at_once: bool | None = None,
         charset: Charset | None = None,
+        refresh_s: float = 0.0,
     ) -> None:
-        super().__init__()
+        super().__init__(driver_class=PatientDriver)
         self.charset = charset or charset_for()
         self.jobs = list(jobs)
         self.controller: Controller | None = None
@@ -111,7 +115,9 @@ class IopstuiApp(KernelKeys):
         self._pending_knob: str | None = None
         self._knob_timer: Any = None
         self._marks = 0
-        self._own = (time.monotonic(), time.process_time())
+        self._arrived = time.monotonic()
+        self._pace = Pace(refresh_s)
+        self._paint_timer = False
         self._leaving = False
 
     # -- start and end
@@ -122,6 +128,8 @@ class IopstuiApp(KernelKeys):
         if self.charset is not UTF8:
             ScrollBar.renderer = PlainScrollBar
         self._catch_signals()
+        if isinstance(self._driver, PatientDriver):
+            self._driver.on_taken = self._terminal_ready
         self.set_timer(0.2, _settle)
         if self._pick:
             self._open_picker()
@@ -217,9 +225,20 @@ class IopstuiApp(KernelKeys):
     def _sink(self, event: Event) -> None:
         """Called in the session's thread: queue the event, wake the screen once."""
         self._queue.append(event)
+        if isinstance(event, FrameReady):
+            self._arrived = time.monotonic()
+        self._wake_up()
+
+    def _wake_up(self) -> None:
+        """From any thread."""
         if not self._wake_sent:
             self._wake_sent = True
             self.post_message(EventsWaiting())
+
+    def _terminal_ready(self) -> None:
+        """From any thread: the terminal has shown the paint before."""
+        if self._pace.owed:
+            self._wake_up()
 
     def on_events_waiting(self, message: EventsWaiting) -> None:
         """Takes in everything that is queued, then paints once."""
@@ -228,25 +247,41 @@ class IopstuiApp(KernelKeys):
         while self._queue:
             event = self._queue.popleft()
             self.state.apply(event)
-            changed |= not isinstance(event, FrameReady)
             if isinstance(event, FrameReady):
-                self._measure_self(event.frame.own_cpu)
+                self._pace.frame()
+            else:
+                changed = True
         if changed:
             self._refresh_hints()
-        if self.dashboard is not None:
-            self.dashboard.paint()
+        self._paint_if_due()
 
-    def _measure_self(self, told: float | None) -> None:
-        if self.dashboard is None:
+    def _paint_if_due(self) -> None:
+        """Painting may be put off, or left out; taking in what is measured never is."""
+        dashboard, driver, now = self.dashboard, self._driver, time.monotonic()
+        patient = driver if isinstance(driver, PatientDriver) else None
+        if dashboard is None or (patient is not None and patient.behind):
+            self._pace.held_up()
             return
-        if told is not None:
-            self.dashboard.own_cpu = told
+        wait = self._pace.wait(now)
+        if wait > 0:
+            if not self._paint_timer:
+                self._paint_timer = True
+                self.set_timer(wait, self._paint_later)
             return
-        now, used = time.monotonic(), time.process_time()
-        then, before = self._own
-        if now - then >= 0.9:
-            self._own = (now, used)
-            self.dashboard.own_cpu = 100 * (used - before) / (now - then)
+        self._pace.painted(now)
+        lag = patient.lag_s if patient is not None else 0.0
+        frame = self.state.frame
+        dashboard.own = OwnCost(
+            frame.own_cpu if frame is not None else None, now - self._arrived + lag,
+            self._pace.dropped,
+        )  # fmt: skip
+        dashboard.paint()
+        if patient is not None:
+            self.call_after_refresh(patient.painted)
+
+    def _paint_later(self) -> None:
+        self._paint_timer = False
+        self._paint_if_due()
 
     # -- keys
 
@@ -276,15 +311,15 @@ class IopstuiApp(KernelKeys):
             dashboard.hints = (
                 KeyHint("r", "stop"), KeyHint("[ ]", "iodepth"), KeyHint("{ }", "numjobs"),
                 KeyHint("b", "block size"), *KERNEL_HINTS, KeyHint("m", "mark"), freeze,
-                KeyHint("j", "job"), KeyHint("- +", "time"), KeyHint("e", "messages"),
-                KeyHint("ctrl+p", "all"),
+                self.record_hint(), KeyHint("j", "job"), KeyHint("- +", "time"),
+                KeyHint("e", "messages"), KeyHint("ctrl+p", "all"),
             )  # fmt: skip
         else:
             dashboard.hints = (
                 KeyHint("r", "run"), KeyHint("j", "choose a job"), KeyHint("d", "device"),
                 KeyHint("[ ]", "iodepth"), KeyHint("{ }", "numjobs"), KeyHint("b", "block size"),
-                *KERNEL_HINTS, KeyHint("m", "mark"), freeze, KeyHint("- +", "time"),
-                KeyHint("e", "messages"), KeyHint("ctrl+p", "all"),
+                *KERNEL_HINTS, KeyHint("m", "mark"), freeze, self.record_hint(),
+                KeyHint("- +", "time"), KeyHint("e", "messages"), KeyHint("ctrl+p", "all"),
             )  # fmt: skip
 
     def action_run_or_stop(self) -> None:
@@ -454,6 +489,7 @@ class IopstuiApp(KernelKeys):
             ("Charts: longer time", "key -", lambda: self.action_zoom(True)),
             ("Charts: shorter time", "key +", lambda: self.action_zoom(False)),
             *self.kernel_commands(),
+            ("Record", "key R: keep all that is measured in a file", self.action_record),
             ("Messages", "key e: everything that was said in this session", self.action_log),
             ("Help", "key ?: every key, panel and abbreviation", self.action_help),
             ("Quit", "key q: a running job is stopped first", self.action_quit),
@@ -462,7 +498,7 @@ class IopstuiApp(KernelKeys):
 
 _DASHBOARD_ACTIONS = {
     "run_or_stop", "choose_job", "knob", "block_size", "mark", "freeze", "tab", "next_tab",
-    "zoom", "choose_device", "log", "help", *KERNEL_ACTIONS,
+    "zoom", "choose_device", "log", "help", *KERNEL_ACTIONS, *RECORD_ACTIONS,
 }  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from iopstui.ui import charts, layout
 from iopstui.ui import format as f
 from iopstui.ui.layout import HIDDEN, TABS, Box
 from iopstui.ui.messages import Controller
+from iopstui.ui.pace import OwnCost
 from iopstui.ui.rows import Piece, Row, pad, wrap
 from iopstui.ui.screens.live_rows import LiveRows
 from iopstui.ui.state import DEVICE_IOPS, FIO_IOPS, LiveState
@@ -73,7 +74,7 @@ class Dashboard(Screen[None]):
         self.charset = charset
         self.tab = 0
         self.frozen_at: float | None = None
-        self.own_cpu: float | None = None
+        self.own = OwnCost()
         self.next_job = ""
         self.hints: Sequence[bars.KeyHint] = ()
         self.window = TimeWindow(0.0, ZOOMS[0] / charset.dots)
@@ -185,7 +186,7 @@ class Dashboard(Screen[None]):
             ]
         )
         self.panels["message"].show(
-            [bars.message_line(state, self.frozen_at, self.own_cpu, width, charset)]
+            [bars.message_line(state, self.frozen_at, self.own, width, charset)]
         )
         box = plan.finding
         self.panels["finding"].show(finding_line.rows(state, box.width, box.height, charset))

@@ -12,6 +12,7 @@ from iopstui.model.target import Target
 from iopstui.text import printable
 from iopstui.ui import format as f
 from iopstui.ui.layout import TABS
+from iopstui.ui.pace import OwnCost
 from iopstui.ui.rows import Line, Piece, Row
 from iopstui.ui.state import LiveState
 from iopstui.ui.style import (
@@ -160,10 +161,10 @@ def tabs_line(active: int, width: int, charset: Charset) -> Row:
 
 
 def message_line(
-    state: LiveState, frozen_at: float | None, own_cpu: float | None, width: int, charset: Charset
+    state: LiveState, frozen_at: float | None, cost: OwnCost | None, width: int, charset: Charset
 ) -> Row:
     """The newest message, and what iopstui itself costs."""
-    own = f" iopstui itself {own_cpu:4.1f} % CPU " if own_cpu is not None else ""
+    own = cost.words(width) if cost is not None else ""
     line = Line(width - len(own), charset).add(" ")
     if frozen_at is not None:
         line.add(f"FROZEN at {f.clock(frozen_at)}", SELECTED)

@@ -1,0 +1,65 @@
+"""How often the screen is painted, and what iopstui itself costs. Pure: times come in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+WIDE = 118
+
+
+class Pace:
+    """Decides when new figures are painted: at most every ``refresh_s`` seconds, and only once
+    the terminal has shown the paint before. ``dropped`` counts frames that a slow terminal has
+    kept from ever being painted; they are in the charts all the same.
+    """
+
+    def __init__(self, refresh_s: float = 0.0) -> None:
+        self.refresh_s = refresh_s
+        self.dropped = 0
+        self._frames = 0
+        self.owed = False
+        self._last: float | None = None
+
+    def frame(self) -> None:
+        """A frame has come."""
+        self._frames += 1
+
+    def held_up(self) -> None:
+        """It could not be painted: the terminal is behind. ``owed`` until something is."""
+        self.owed = True
+
+    def wait(self, now: float) -> float:
+        """Seconds until the next paint is due; 0: now."""
+        if self._last is None:
+            return 0.0
+        return max(0.0, self._last + self.refresh_s - now)
+
+    def painted(self, now: float) -> None:
+        """The newest frame is painted now."""
+        if self.owed:
+            self.dropped += max(0, self._frames - 1)
+        self._frames, self.owed = 0, False
+        # half a tenth early is in time, or a refresh as long as the interval would skip frames
+        self._last = now - 0.05 * self.refresh_s
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCost:
+    """What iopstui itself uses (percent of one CPU), how old the figures on the screen are, and
+    how many frames the terminal was too slow for.
+    """
+
+    cpu: float | None = None
+    age_s: float | None = None
+    dropped: int = 0
+
+    def words(self, width: int) -> str:
+        """For a line of this width."""
+        if self.cpu is None:
+            return ""
+        parts = [f"iopstui itself {self.cpu:4.1f} % CPU"]
+        if self.age_s is not None and width >= WIDE:
+            parts.append(f"data {self.age_s:.0f} s old")
+        if self.dropped:
+            parts.append(f"{self.dropped} paints dropped")
+        return " " + ", ".join(parts) + " "

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from iopstui.ui.driver import Output
+from iopstui.ui.pace import OwnCost, Pace
+
+
+def test_each_frame_is_painted_where_no_refresh_is_asked_for() -> None:
+    pace = Pace()
+    for now in (0.0, 0.25, 0.5):
+        pace.frame()
+        assert pace.wait(now) == 0
+        pace.painted(now)
+    assert pace.dropped == 0
+
+
+def test_refresh_puts_painting_off_and_counts_nothing_as_dropped() -> None:
+    pace = Pace(2.0)
+    pace.frame()
+    assert pace.wait(10.0) == 0
+    pace.painted(10.0)
+    pace.frame()
+    assert 0.5 < pace.wait(11.0) < 1.0
+    pace.frame()
+    assert pace.wait(11.95) == 0
+    pace.painted(12.0)
+    assert pace.dropped == 0
+
+
+def test_frames_that_a_slow_terminal_never_showed_are_counted() -> None:
+    pace = Pace()
+    pace.frame()
+    pace.painted(0.0)
+    for _ in range(5):
+        pace.frame()
+        pace.held_up()
+    assert pace.owed
+    pace.painted(5.0)  # the newest of the five
+    assert pace.dropped == 4
+    assert not pace.owed
+
+
+@pytest.mark.parametrize(
+    ("cost", "width", "words"),
+    [
+        (OwnCost(), 160, ""),
+        (OwnCost(1.84, 0.03), 160, " iopstui itself  1.8 % CPU, data 0 s old "),
+        (OwnCost(1.84, 4.2, 7), 160, " iopstui itself  1.8 % CPU, data 4 s old, 7 paints dropped "),
+        (OwnCost(0.4, 0.03), 80, " iopstui itself  0.4 % CPU "),
+        (OwnCost(0.4, 9.0, 7), 80, " iopstui itself  0.4 % CPU, 7 paints dropped "),
+    ],
+)
+def test_words(cost: OwnCost, width: int, words: str) -> None:
+    assert cost.words(width) == words
+
+
+class StoppedTerminal:
+    """A pseudo-terminal that nobody reads until ``read`` is called."""
+
+    def __init__(self) -> None:
+        self.master, self.slave = os.openpty()
+        self.ready = threading.Event()
+        self.output = Output(self.slave, self.ready.set)
+        self.output.start()
+
+    def read(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            data += os.read(self.master, 65536)
+        return data
+
+
+@pytest.fixture
+def terminal() -> Iterator[StoppedTerminal]:
+    made = StoppedTerminal()
+    yield made
+    os.close(made.master)
+    os.close(made.slave)
+
+
+def test_writing_to_a_stopped_terminal_does_not_wait(terminal: StoppedTerminal) -> None:
+    line = "x" * 99
+    for _ in range(1000):
+        terminal.output.write(line)
+    assert terminal.output.waiting > 0
+    assert terminal.read(99_000) == b"x" * 99_000
+    assert terminal.ready.wait(10)
+    assert terminal.output.waiting == 0
+    terminal.output.stop()
+
+
+def test_memory_is_bounded_and_what_was_lost_is_told(terminal: StoppedTerminal) -> None:
+    for _ in range(300):
+        terminal.output.write("x" * 10_000)
+    assert terminal.output.lost
+    assert terminal.output.waiting <= 1 << 20
+    terminal.output.stop()
+
+
+def test_leaving_a_stopped_terminal_comes_to_an_end(terminal: StoppedTerminal) -> None:
+    terminal.output.write("x" * 500_000)
+    stopping = threading.Thread(target=terminal.output.stop, daemon=True)
+    stopping.start()
+    stopping.join(20)
+    assert not stopping.is_alive()
+
+
+def test_a_terminal_that_is_gone_ends_the_writing() -> None:
+    terminal = StoppedTerminal()
+    os.close(terminal.master)
+    terminal.output.write("x" * 500_000)
+    terminal.output.stop()
+    assert terminal.output.waiting > 0
+    os.close(terminal.slave)
