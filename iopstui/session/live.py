@@ -30,6 +30,7 @@ from iopstui.model.moved import MANY
 from iopstui.model.samples import FioStatus, JobThread, KernelSample, RawSample
 from iopstui.model.summary import fio_summary
 from iopstui.model.target import Target
+from iopstui.model.topology import Topology
 from iopstui.model.tunable import KnobRequest, irq_of, why_rq_affinity_cannot_matter
 from iopstui.session import events
 from iopstui.session.clock import Clock
@@ -45,6 +46,7 @@ from iopstui.session.fio_run import (
     Said,
     hangs,
 )
+from iopstui.session.knob_view import KnobState, knob_states
 from iopstui.session.prepare import JobRequest, Prepared, prepare
 from iopstui.session.recorder import Recorder, Tape, job_run
 from iopstui.session.tunables import Tunables
@@ -53,6 +55,7 @@ from iopstui.sources.fio_process import private_directory
 from iopstui.sources.kernel import KernelSampler
 from iopstui.sources.roots import Roots
 from iopstui.sources.sysfs import read_devices
+from iopstui.sources.topology import read_topology
 from iopstui.text import printable
 
 LATE_AFTER = 1.5
@@ -180,6 +183,14 @@ class LiveSession:
         """Change a setting (model/tunable.py) of the disks under the target; it is put back by
         ``close``. A refusal arrives as a Notice."""
         self._command(lambda: self._tune_or_tell(name, value))
+
+    def knobs(self) -> list[KnobState]:
+        """What can be set on the disks under the target, as it is now (reads some files)."""
+        return knob_states(self.target, self.devices, self._roots)
+
+    def topology(self) -> Topology:
+        """The machine's CPUs and which belong together (reads some files for each CPU)."""
+        return read_topology(self._roots)
 
     @property
     def recording(self) -> Path | None:

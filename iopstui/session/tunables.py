@@ -72,6 +72,13 @@ def read_tunable(device: BlockDevice, name: str, roots: Roots) -> str | None:
     return current_scheduler(text) if name == "scheduler" else text
 
 
+def why_not(device: BlockDevice, name: str, roots: Roots) -> IopstuiError | None:
+    """What will be missing when this setting is changed, before anyone tries; ``None`` if
+    nothing is known to be."""
+    path = tunable_path(device, name, roots)
+    return None if os.access(path, os.W_OK) else _no_right(device, name, path, "VALUE")
+
+
 class Tunables:
     """The changes of one session."""
 
