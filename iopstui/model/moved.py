@@ -23,6 +23,7 @@ ENOUGH = 3
 MANY = 5
 SILENT = 50.0
 STAYED = 0.1
+NAMED = 4
 
 COMPLETIONS = ("rq_affinity",)
 MERGING = ("nomerges", "scheduler")
@@ -167,19 +168,22 @@ def moved_share(then: Mapping[int, float], now: Mapping[int, float]) -> float:
 
 
 def _spread(counts: Mapping[int, float]) -> str:
-    """The CPUs that make up nine tenths: "CPU 3 (100 %)", "CPU 0, 1, 2, 3 (24-26 % each)"."""
+    """The CPUs that make up nine tenths: "CPU 3 (100 %)", "CPU 0 71 %, CPU 1 29 %", and with
+    many of them "CPU 0, 1, 2 ... (64 CPUs) (1-3 % each)"."""
     total = sum(counts.values())
     chosen: list[int] = []
     for cpu, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
         if count <= 0 or sum(counts[c] for c in chosen) >= 0.9 * total:
             break
         chosen.append(cpu)
-    shares = [100 * counts[cpu] / total for cpu in chosen]
-    low, high = f"{min(shares):.0f}", f"{max(shares):.0f}"
-    each = f"{low} %" if len(chosen) == 1 else f"{low} % each" if low == high else (
-        f"{low}-{high} % each"
-    )  # fmt: skip
-    return f"{cpu_words(sorted(chosen))} ({each})"
+    shares = [f"{100 * counts[cpu] / total:.0f}" for cpu in chosen]
+    if len(chosen) == 1:
+        return f"CPU {chosen[0]} ({shares[0]} %)"
+    if len(set(shares)) > 1 and len(chosen) <= NAMED:
+        named = zip(chosen, shares, strict=True)
+        return ", ".join(f"CPU {cpu} {share} %" for cpu, share in named)
+    each = shares[0] if len(set(shares)) == 1 else f"{shares[-1]}-{shares[0]}"
+    return f"{cpu_words(sorted(chosen))} ({each} % each)"
 
 
 # -- what it did to IOPS

@@ -124,7 +124,7 @@ class Tunables:
             if value is not None and str(own) not in self._changed:
                 entries[str(own)] = _entry(device, other, value, own)
         self._changed.update(entries)
-        content = {"settings": list(self._changed.values())}
+        content = {"settings": list(self._changed.values()), "boot": journal.boot_id()}
         try:
             if self._note is None:
                 self._note = journal.write_note("settings", content)
@@ -140,7 +140,7 @@ class Tunables:
 
     def restore(self) -> list[str]:
         """Put everything back; the sentences that tell what could not be."""
-        failed = _restore(list(self._changed.values()), self._roots)
+        _, failed = _restore(list(self._changed.values()), self._roots)
         if not failed:
             self._changed.clear()
             if self._note is not None:
@@ -156,10 +156,12 @@ def restore_abandoned(roots: Roots) -> tuple[list[str], list[str]]:
     for note in journal.abandoned("settings"):
         noted = note.content.get("settings")
         entries = [e for e in noted if _is_entry(e, roots)] if isinstance(noted, list) else []
-        problems = _restore(entries, roots)
+        if note.content.get("boot") != journal.boot_id():
+            entries = []  # a new start of the machine has undone it
+        restored, problems = _restore(entries, roots)
+        done += restored
         failed += problems
         if not problems:
-            done += [f"{e['device']}: {e['name']} is {e['value']} again" for e in entries]
             note.remove()
     return done, failed
 
@@ -192,9 +194,11 @@ def _is_entry(entry: object, roots: Roots) -> bool:
     )
 
 
-def _restore(entries: list[dict[str, object]], roots: Roots) -> list[str]:
+def _restore(entries: list[dict[str, object]], roots: Roots) -> tuple[list[str], list[str]]:
+    """(what is as before, what could not be put back), in words; disks that are gone or new
+    are in neither."""
     rank = {name: place for place, name in enumerate(RESTORE_ORDER)}
-    failed = []
+    done, failed = [], []
     for entry in sorted(entries, key=lambda e: rank.get(str(e["name"]), len(rank))):
         path, value = Path(str(entry["path"])), str(entry["value"])
         if not path.exists() or _another_disk(entry, roots):
@@ -205,12 +209,14 @@ def _restore(entries: list[dict[str, object]], roots: Roots) -> list[str]:
             now = _now(path)
         except OSError as error:
             now = error.strerror or "error"
-        if now != value:
+        if now == value:
+            done.append(f"{entry['device']}: {entry['name']} is {value} again")
+        else:
             failed.append(
                 f"{entry['device']}: {entry['name']} is {printable(now)}, not {value} as before; "
                 f"mend it with: echo {value} | sudo tee {path}"
             )
-    return failed
+    return done, failed
 
 
 def _now(path: Path) -> str:

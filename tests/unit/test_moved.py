@@ -49,6 +49,16 @@ def test_completions_that_began_to_raise_softirqs() -> None:
     assert "BLOCK softirqs ended (were 4k/s on CPU 0 (100 %))" in back
 
 
+def test_each_of_a_few_cpus_is_named_with_its_share() -> None:
+    said = text(some([9_000] * 3, block={0: 2.9e4, 1: 7.1e4}),
+                some([9_000] * 3, 20.0, block={0: 8e4, 1: 2e4}))  # fmt: skip
+    assert "51 % of the BLOCK softirqs moved, from CPU 1 71 %, CPU 0 29 % to CPU 0 80 %" in said
+    spread = {n: 1e3 + n * 10 for n in range(8)}
+    many = text(some([9_000] * 3, block={7: 9e4}, cpus=8),
+                some([9_000] * 3, 20.0, block=spread, cpus=8))  # fmt: skip
+    assert "to CPU 0, 1, 2, 3, 4, 5 ... (8 CPUs) (12-13 % each)" in many
+
+
 def test_nothing_moved_is_said_as_such() -> None:
     same = {"block": {0: 4e3, 1: 4e3}}
     assert "BLOCK softirqs stayed on CPU 0, 1" in text(
