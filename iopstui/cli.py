@@ -95,6 +95,7 @@ def parser() -> argparse.ArgumentParser:
     _add_live(commands)
     _add_run(commands)
     _add_recordings(commands)
+    _add_sweep(commands)
     _add_lists(commands)
     return top
 
@@ -128,6 +129,38 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
                      help="of the data on standard output (default: table)")  # fmt: skip
     _add_expect(run)
     _add_run_options(run)
+
+
+def _add_sweep(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    sweep = _add(commands, "sweep", "run a job at every point of one or more axes",
+                 cmd_sweep, EPILOG)  # fmt: skip
+    sweep.add_argument("--job", action="append", required=True, metavar="JOB",
+                       help="see `iopstui jobs`; several are measured one after another",
+                       )  # fmt: skip
+    sweep.add_argument("--axis", action="append", default=[], metavar="NAME=LIST",
+                       help="any fio option or knob, e.g. iodepth=1,2,4..256 (doubles), "
+                       "numjobs=1..4 (counts), bs=4k,64k, rq_affinity=1,2; the first axis varies "
+                       "fastest")  # fmt: skip
+    _add_experiment(sweep)
+    _add_expect(sweep)
+    _add_run_options(sweep)
+
+
+def _add_experiment(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--settle", type=_settle, default=2.0, metavar="SECONDS",
+                         help="not measured at the start of each run (default: 2)")  # fmt: skip
+    command.add_argument("--measure", type=_measure, default=8.0, metavar="SECONDS",
+                         help="measured after it (default: 8)")  # fmt: skip
+    command.add_argument("--format", choices=("table", "jsonl", "csv"), default="table",
+                         help="of the data on standard output (default: table)")  # fmt: skip
+    command.add_argument("--dry-run", action="store_true",
+                         help="print the plan, its length and what it will write")  # fmt: skip
+    command.add_argument("--yes", action="store_true", help="begin a very long one without asking")
+    command.add_argument("--state", metavar="FILE",
+                         help="keep the progress here; after an interruption the same command "
+                         "goes on (default: in the state directory)")  # fmt: skip
+    command.add_argument("--fresh", action="store_true",
+                         help="begin anew after an interruption")  # fmt: skip
 
 
 def _add_expect(command: argparse.ArgumentParser) -> None:
@@ -204,6 +237,26 @@ def _speed(text: str) -> float:
     if not 0.1 <= speed <= 1000:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0.1 to 1000")
     return speed
+
+
+def _settle(text: str) -> float:
+    return _seconds(text, 0, 3600)
+
+
+def _measure(text: str) -> float:
+    return _seconds(text, 1, 86400)
+
+
+def _seconds(text: str, low: float, high: float) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not low <= seconds <= high:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a number of seconds from {low:g} to {high:g}"
+        )
+    return seconds
 
 
 def _interval(text: str) -> float:
@@ -291,6 +344,13 @@ def cmd_replay(arguments: argparse.Namespace) -> int:
     from iopstui.ui.replay import run_replay
 
     return run_replay(arguments.file, arguments.speed)
+
+
+def cmd_sweep(arguments: argparse.Namespace) -> int:
+    """A job at many points."""
+    from iopstui.output.sweep import run_sweep
+
+    return run_sweep(arguments, _overrides(arguments), choose_targets)
 
 
 def cmd_devices(arguments: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from iopstui.model.evidence import Finding
 from iopstui.model.frame import Frame
+from iopstui.model.point import Little, Point
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +122,39 @@ class SteadyState:
 
 
 @dataclass(frozen=True, slots=True)
+class PointStarted:
+    """The ``index``-th of ``total`` runs of an experiment (from 0) begins; ``label`` says what is
+    set in it, ``left_s`` how long the experiment will still take.
+    """
+
+    t: float
+    index: int
+    total: int
+    label: str
+    left_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class PointFinished:
+    """What that run measured. ``settings`` are (name, value); ``earlier``: it was measured
+    before an interruption; ``little`` holds it
+    against Little's law.
+    """
+
+    t: float
+    index: int
+    total: int
+    label: str
+    job: str
+    settings: tuple[tuple[str, str], ...]
+    variant: int
+    repeat: int
+    point: Point
+    little: Little
+    earlier: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class StepFinished:
     """A fio run ended. ``summary`` holds fio's own final figures (output/summary.py makes a
     table of it); ``error`` says in one sentence why it failed, or is empty, and ``hint`` what
@@ -155,6 +189,8 @@ Event = (
     | Found
     | Judged
     | SteadyState
+    | PointStarted
+    | PointFinished
     | StepFinished
     | Ended
 )

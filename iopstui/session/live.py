@@ -49,7 +49,7 @@ from iopstui.session.fio_run import (
 from iopstui.session.knob_view import KnobState, knob_states
 from iopstui.session.prepare import JobRequest, Prepared, prepare
 from iopstui.session.recorder import Recorder, Tape, job_run
-from iopstui.session.tunables import Tunables
+from iopstui.session.tunables import Tunables, read_tunable
 from iopstui.sources.fio_inspect import find_fio
 from iopstui.sources.fio_process import private_directory
 from iopstui.sources.kernel import KernelSampler
@@ -163,8 +163,13 @@ class LiveSession:
 
     def run_job(self, job: str, overrides: Mapping[str, str]) -> None:
         """Run this job; a running one is stopped first. Failures arrive as events."""
-        request = JobRequest(job, dict(overrides), self._size, self._destroy_data, self.bind)
-        self.job, self.overrides = job, dict(overrides)
+        self.run_request(
+            JobRequest(job, dict(overrides), self._size, self._destroy_data, self.bind)
+        )
+
+    def run_request(self, request: JobRequest) -> None:
+        """The same with everything that can be said of a run (experiments)."""
+        self.job, self.overrides = request.job, dict(request.overrides)
         self._command(lambda: self._request(request))
 
     def stop_job(self) -> None:
@@ -317,6 +322,7 @@ class LiveSession:
         try:
             fio = find_fio(self._fio_path)
             self._tune_first()
+            self._tune_request(request)
             prepared = prepare(
                 request, self._job_target, fio, self._private(), self.devices, self._roots
             )
@@ -342,6 +348,13 @@ class LiveSession:
         self._knobs = [knob for knob in self._knobs if knob.after_s is not None]
         for knob in now:
             self._tune(knob.name, knob.value)
+
+    def _tune_request(self, request: JobRequest) -> None:
+        """A run's own settings, as far as they are not in force already."""
+        for name, value in request.knobs:
+            disks = self._knob_disks(name)
+            if any(read_tunable(disk, name, self._roots) != value for disk in disks):
+                self._tune(name, value)
 
     def _tune_due(self) -> None:
         """Those asked for so many seconds after a run began."""

@@ -32,6 +32,11 @@ class JobRequest:
     """What to run: a shipped job's name or a path, changed options (fio's names), the size of
     scratch files ("512m"), the paths whose data may be destroyed, and whether every job is
     bound to another hardware queue.
+
+    For the points of an experiment: ``knobs`` are settings of the device in force while it
+    runs; ``scratch`` is a scratch directory whose files are used and left for the next run, its
+    owner removes it; ``share`` is the most bytes each file has without ``size``, so that a point
+    with more jobs has files of the same size.
     """
 
     job: str
@@ -39,13 +44,16 @@ class JobRequest:
     size: str | None = None
     destroy_data: tuple[str, ...] = ()
     bind: bool = False
+    knobs: tuple[tuple[str, str], ...] = ()
+    scratch: scratch.Scratch | None = None
+    share: int | None = None
 
 
 @dataclass(slots=True)
 class Prepared:
     """Ready to run. ``text`` is the job file; ``files`` what it opens by name (absolute);
     ``layout_text`` creates the files first (``None``: nothing to create) with
-    ``layout_bytes`` in them; ``scratch`` is removed by ``close``.
+    ``layout_bytes`` in them; ``scratch`` is removed by ``close``, unless ``lent``.
     """
 
     name: str
@@ -59,6 +67,7 @@ class Prepared:
     scratch: scratch.Scratch | None = None
     guard: WriteGuard | None = None
     binding: Binding | None = None
+    lent: bool = False
 
     @property
     def read_only(self) -> bool:
@@ -73,7 +82,7 @@ class Prepared:
     def close(self) -> None:
         """Remove the scratch files, let go of held devices."""
         self.let_go()
-        if self.scratch is not None:
+        if self.scratch is not None and not self.lent:
             self.scratch.close()
 
 
@@ -165,7 +174,7 @@ def _prepared(
     # fio's own verdict first: nothing below has to cope with what is no job at all
     inspect(fio, given, f"the job file {path}")
     if where is not None and where.kind == target.DIRECTORY:
-        made = scratch.make_scratch(Path(where.path))
+        made = request.scratch or scratch.make_scratch(Path(where.path))
         try:
             prepared = _on_scratch(request, overrides, text, label, path, made, fio, private)
             guarded = Guarded(prepared.facts, prepared.files, made.path, scratch=made.path)
@@ -173,7 +182,8 @@ def _prepared(
             prepared.guard.check(devices)
             return prepared
         except BaseException:
-            made.close()
+            if request.scratch is None:
+                made.close()
             raise
     if where is None:
         wanted = {**overrides, **({"size": request.size} if request.size else {})}
@@ -238,7 +248,8 @@ def _on_scratch(
     changed = jobfile.changed(text, overrides)
     jobs = jobfile.effective(changed)
     names = [_shared_name(job) for job in jobs]
-    sizes = scratch_sizes(jobs, names, request.size, scratch.room_for(made.path.parent))
+    room = scratch.room_for(made.path.parent) + made.used_bytes()
+    sizes = scratch_sizes(jobs, names, request.size, room, request.share)
     per_section: dict[int, dict[str, str]] = {}
     for index, (name, size) in enumerate(zip(names, sizes, strict=True)):
         options = {"directory": escaped(str(made.path)), "size": str(size)}
@@ -252,12 +263,22 @@ def _on_scratch(
             f"The file system of {made.path.parent} can't do O_DIRECT, which the job asks for.",
             "Name a directory on a disk, or measure the page cache with --set direct=0",
         )
-    layout = jobfile.changed(text, {"overwrite": "1", "fallocate": "none"})
+    layout: str | None = jobfile.changed(text, {"overwrite": "1", "fallocate": "none"})
     total = sum(_distinct(jobs, names, sizes).values())
     files = absolute_files(facts, text, made.path)
-    return Prepared(
-        label, describe(text), text, facts, files, made.path, layout, total, made
-    )  # fmt: skip
+    if _laid_out(files, total):
+        layout = None
+    prepared = Prepared(label, describe(text), text, facts, files, made.path, layout, total, made)
+    prepared.lent = request.scratch is not None
+    return prepared
+
+
+def _laid_out(files: Sequence[str], total: int) -> bool:
+    """True if an earlier run on the same scratch directory has written all of these."""
+    try:
+        return sum(os.stat(name).st_blocks * 512 for name in files) >= total
+    except OSError:
+        return False
 
 
 def _shared_name(job: Section) -> str:
@@ -286,12 +307,17 @@ def _distinct(
 
 
 def scratch_sizes(
-    jobs: Sequence[Section], names: Sequence[str], wanted: str | None, room: int
+    jobs: Sequence[Section],
+    names: Sequence[str],
+    wanted: str | None,
+    room: int,
+    most: int | None = None,
 ) -> list[int]:
     """The size in bytes for each section's files, so that all together fit into ``room``.
 
     Asked for (``wanted``): exactly that for every section, or UsageError. Otherwise what the
-    job says, at most an equal share of 512 MiB, less where the disk is nearly full.
+    job says, at most an equal share of 512 MiB (and ``most``), less where the disk is nearly
+    full.
     """
     counts = _distinct(jobs, names, [1] * len(jobs))
     files = sum(counts.values())
@@ -314,7 +340,20 @@ def scratch_sizes(
             "too little for a scratch file.",
             "Name a directory on another disk: iopstui run DIRECTORY ...",
         )
-    return [_share(job, share, largest) for job in jobs]
+    return [_share(job, min(share, most or share), largest) for job in jobs]
+
+
+def files_of(text: str) -> int:
+    """How many scratch files a job makes."""
+    jobs = jobfile.effective(text)
+    return sum(_distinct(jobs, [_shared_name(job) for job in jobs], [1] * len(jobs)).values())
+
+
+def scratch_total(text: str, wanted: str | None, room: int, most: int | None) -> int:
+    """Bytes of all scratch files of a job; UsageError as ``scratch_sizes``."""
+    jobs = jobfile.effective(text)
+    names = [_shared_name(job) for job in jobs]
+    return sum(_distinct(jobs, names, scratch_sizes(jobs, names, wanted, room, most)).values())
 
 
 def _share(job: Section, share: int, largest: int) -> int:

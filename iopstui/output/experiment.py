@@ -1,0 +1,132 @@
+"""What sweep and compare share on the command line: setting up, telling, ending."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+from typing import TextIO
+
+from iopstui.errors import UsageError
+from iopstui.model.plan import ASK_FROM, Plan
+from iopstui.output.narration import Narrator
+from iopstui.output.units import clock, fit, number
+from iopstui.session.events import (
+    Event,
+    FrameReady,
+    Notice,
+    PointFinished,
+    PointStarted,
+    Progress,
+)
+from iopstui.session.runner import OVERHEAD_S, Runner
+from iopstui.text import printable
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Teller:
+    """Says on ``stream`` how far an experiment is: on a terminal in one line that is drawn over,
+    elsewhere a line a point. Notices are said once."""
+
+    def __init__(self, stream: TextIO, seconds: float) -> None:
+        self._stream = stream
+        self._narrator = Narrator(stream)
+        self._seconds = seconds
+        self._alive = stream.isatty()
+        self._drawn = 0
+        self._said: set[str] = set()
+        self._point: PointStarted | None = None
+        self._elapsed = 0.0
+
+    def handle(self, event: Event) -> None:
+        """Tell what this event says."""
+        if isinstance(event, PointStarted):
+            self._point, self._elapsed = event, 0.0
+            if not self._alive:
+                self._line(f"[{clock(event.t)}] {self._where()}")
+        elif isinstance(event, FrameReady):
+            self._frame(event)
+        elif isinstance(event, PointFinished):
+            self.clear()
+        elif isinstance(event, Progress):
+            self.clear()
+            self._narrator.handle(event)
+        elif isinstance(event, Notice) and event.text not in self._said:
+            self._said.add(event.text)
+            self.clear()
+            self._narrator.handle(event)
+
+    def clear(self) -> None:
+        """Make room for a line of somebody else's."""
+        if self._drawn:
+            self._stream.write("\r" + " " * self._drawn + "\r")
+            self._stream.flush()
+            self._drawn = 0
+
+    def _where(self) -> str:
+        point = self._point
+        assert point is not None
+        left = f"{clock(point.left_s)} left"
+        return f"point {point.index + 1} of {point.total}: {printable(point.label)}, {left}"
+
+    def _frame(self, event: FrameReady) -> None:
+        fio = event.frame.fio
+        if not self._alive or self._point is None or fio is None:
+            return
+        self._elapsed += fio.seconds or 0.0
+        now = f"{self._elapsed:.0f} of {self._seconds:g} s, {number(fio.total.iops)} IOPS"
+        text = fit(f"{self._where()}  {now}", self._stream.encoding)[:79]
+        self._stream.write("\r" + text.ljust(self._drawn))
+        self._stream.flush()
+        self._drawn = len(text)
+
+    def _line(self, text: str) -> None:
+        self._stream.write(fit(text, self._stream.encoding) + "\n")
+        self._stream.flush()
+
+
+def stop_on_signals(runner: Runner) -> None:
+    """The first signal ends the running fio in order, the second at once."""
+    asked: list[int] = []
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        if asked:
+            runner.kill()
+        else:
+            runner.stop()
+        asked.append(number)
+
+    for number_ in STOP_SIGNALS:
+        signal.signal(number_, stop)
+
+
+def length_text(plan: Plan) -> str:
+    """ "21 points, about 4:05"."""
+    seconds = plan.seconds + plan.points * OVERHEAD_S
+    points = f"{plan.points} runs" if plan.variants else f"{plan.points} points"
+    if seconds < 3600:
+        return f"{points}, about {clock(seconds)} minutes"
+    return f"{points}, about {seconds / 3600:.1f} hours"
+
+
+def ask(plan: Plan, yes: bool) -> None:
+    """A very long experiment is only begun if it is meant. UsageError if it is not."""
+    if plan.points < ASK_FROM or yes:
+        return
+    question = f"{length_text(plan)}. "
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        sys.stderr.write(question + "Begin? [y/N] ")
+        sys.stderr.flush()
+        if sys.stdin.readline().strip().lower() in ("y", "yes"):
+            return
+        raise UsageError("Not begun.")
+    raise UsageError(question + "That many are only begun if they are meant.",
+                     "Add --yes, or see them first with --dry-run.")  # fmt: skip
+
+
+def say(lines: Sequence[str]) -> None:
+    """Words for people, on standard error."""
+    for line in lines:
+        print(fit(f"iopstui: {printable(line)}", sys.stderr.encoding), file=sys.stderr)

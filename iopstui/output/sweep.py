@@ -1,0 +1,375 @@
+"""A sweep as a table, JSON lines or CSV: a row a point, then what its curves say."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import socket
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TextIO
+
+from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_VERDICT, UsageError
+from iopstui.model.expectation import Expectation, Judge, Outcome, parse_tolerance
+from iopstui.model.plan import Axis, Plan, check_axes, parse_axis
+from iopstui.model.point import Settling
+from iopstui.model.statistics import Knee, knee
+from iopstui.output import units
+from iopstui.output.experiment import Teller, ask, say, stop_on_signals
+from iopstui.output.experiment_setup import Choose, Setup, dry_run, progress_of, set_up
+from iopstui.output.jsonl import dumps, event_object, session_object
+from iopstui.output.verdict import judged_event, outcome_text, wrapped
+from iopstui.session.events import Event, FrameReady, PointFinished, PointStarted
+from iopstui.session.promises import expectations_of, job_sections
+from iopstui.session.runner import Runner
+from iopstui.text import printable
+
+NAME_MOST = 14
+
+
+def run_sweep(arguments: argparse.Namespace, overrides: Mapping[str, str], choose: Choose) -> int:
+    """`iopstui sweep`; the exit code."""
+    axes = tuple(map(parse_axis, arguments.axis))
+    check_axes(axes, overrides)
+    if not axes and len(arguments.job) < 2:
+        raise UsageError("A sweep needs something to vary.",
+                         "For example: --axis iodepth=1,2,4..256, or several --job")  # fmt: skip
+    plan = Plan(
+        tuple(dict.fromkeys(arguments.job)), dict(overrides), axes,
+        settle=arguments.settle, measure=arguments.measure,
+    )  # fmt: skip
+    if not arguments.dry_run:
+        ask(plan, arguments.yes)
+    setup = set_up(arguments, plan, choose)
+    expected = _expected(arguments, setup)
+    progress = progress_of(setup, "sweep", arguments.state, arguments.fresh)
+    if arguments.dry_run:
+        for line in dry_run(setup, progress):
+            print(units.fit(line, sys.stdout.encoding))
+        return EXIT_OK
+    sweep = _Sweep(arguments, setup, expected)
+    runner = Runner(
+        setup.session(arguments.interval), plan, setup.job_target, setup.conditions,
+        sweep.handle, progress,
+    )  # fmt: skip
+    stop_on_signals(runner)
+    try:
+        runner.run()
+    finally:
+        sweep.end()
+    return _ending(runner, sweep)
+
+
+def _ending(runner: Runner, sweep: _Sweep) -> int:
+    progress = runner.progress
+    if runner.interrupted:
+        if progress is not None and progress.points:
+            say([f"interrupted: {len(progress.points)} of {runner.plan.points} points are kept in "
+                 f"{progress.path}; the same command goes on from there"])  # fmt: skip
+        return EXIT_INTERRUPTED
+    if progress is not None:
+        progress.remove()
+    outcomes = [one for _, found in sweep.judge.outcomes for one in found]
+    for one in outcomes:
+        if one.measured is None:
+            raise UsageError(f"--expect {one.expectation.text!r} can't be judged: "
+                             "a point has no such figure.")  # fmt: skip
+    return EXIT_OK if all(one.passed for one in outcomes) else EXIT_VERDICT
+
+
+def _expected(arguments: argparse.Namespace, setup: Setup) -> tuple[Expectation, ...]:
+    if not arguments.expect:
+        return ()
+    jobs = [job_sections(job, setup.plan.options) for job in setup.plan.jobs]
+    return expectations_of(
+        arguments.expect, parse_tolerance(arguments.tolerance), setup.target, jobs
+    )
+
+
+class _Sweep:
+    """The sinks of one sweep."""
+
+    def __init__(
+        self, arguments: argparse.Namespace, setup: Setup, expected: Sequence[Expectation]
+    ) -> None:
+        plan = setup.plan
+        self._plan = plan
+        self.judge = PointJudge(expected, plan.settle)
+        self._teller = Teller(sys.stderr, plan.settle + plan.measure)
+        self._points: list[PointFinished] = []
+        self._table = arguments.format == "table"
+        self._out: SweepTable | SweepJson | SweepCsv
+        if arguments.format == "jsonl":
+            self._out = SweepJson(plan, sys.stdout, socket.gethostname(), setup.target)
+        elif arguments.format == "csv":
+            self._out = SweepCsv(plan, sys.stdout)
+        else:
+            self._out = SweepTable(plan, sys.stdout)
+
+    def handle(self, event: Event) -> None:
+        """Take one event."""
+        self._teller.handle(event)
+        outcomes = self.judge.handle(event)
+        if isinstance(event, PointFinished):
+            self._points.append(event)
+            self._out.point(event, outcomes)
+
+    def end(self) -> None:
+        """Say what all points together say."""
+        self._teller.clear()
+        if not self._points:
+            return
+        curves = curves_of(self._plan, self._points)
+        lines = conclusions(self._points, curves, self.judge)
+        self._out.end(lines, curves)
+        if not self._table:
+            for line in lines:
+                print(units.fit(line, sys.stderr.encoding), file=sys.stderr)
+
+
+class PointJudge:
+    """Judges each point by the seconds behind its settling."""
+
+    def __init__(self, expectations: Sequence[Expectation], settle_s: float) -> None:
+        self._expectations = tuple(expectations)
+        self._settle_s = settle_s
+        self.outcomes: list[tuple[PointFinished, list[Outcome]]] = []
+        self._begin()
+
+    def _begin(self) -> None:
+        self._settling = Settling(self._settle_s)
+        self._judge = Judge(self._expectations)
+
+    def handle(self, event: Event) -> list[Outcome]:
+        """The outcomes, if this event ends a point."""
+        if isinstance(event, PointStarted):
+            self._begin()
+        elif isinstance(event, FrameReady) and self._settling.over(event.frame):
+            self._judge.add(event.frame)
+        elif isinstance(event, PointFinished) and self._expectations:
+            found = self._judge.outcomes()
+            self.outcomes.append((event, found))
+            return found
+        return []
+
+
+class SweepTable:
+    """A row a point on ``out``."""
+
+    def __init__(self, plan: Plan, out: TextIO) -> None:
+        self._plan = plan
+        self._out = out
+        self._columns = list(columns(plan))
+        self._started = False
+
+    def point(self, event: PointFinished, outcomes: Sequence[Outcome]) -> None:
+        """One point and its verdicts."""
+        if not self._started:
+            self._started = True
+            self._print(" ".join(title.rjust(width) for title, width in self._columns))
+        cells = row(self._plan, event)
+        texts = [c.rjust(w) for c, (_, w) in zip(cells, self._columns, strict=True)]
+        self._print((" ".join(texts) + ("  (earlier)" if event.earlier else "")).rstrip())
+        for outcome in outcomes:
+            self._print(wrapped(outcome_text(outcome), 6, 12))
+
+    def end(self, lines: Sequence[str], curves: Sequence[Curve]) -> None:
+        """What the whole sweep says."""
+        if lines:
+            self._print("\n" + "\n".join(wrapped(line, 0, 2) for line in lines))
+
+    def _print(self, text: str) -> None:
+        self._out.write(units.fit(text, self._out.encoding) + "\n")
+        self._out.flush()
+
+
+def columns(plan: Plan) -> Iterator[tuple[str, int]]:
+    """Titles and widths of the table; 80 columns with one or two short axes."""
+    yield "#", max(2, len(str(plan.points)))
+    if len(plan.jobs) > 1:
+        yield "job", min(NAME_MOST, max(map(len, plan.jobs)))
+    for axis in plan.axes:
+        yield (
+            units.cut(axis.name, NAME_MOST),
+            min(NAME_MOST, max(len(axis.name), *map(len, axis.values))),
+        )
+    yield from (("IOPS", 5), ("MiB/s", 5), ("mean", 7), ("p50", 7), ("p99", 7), ("p99.9", 7),
+                ("aqu-sz", 6), ("N=X*R", 5), ("of", 5))  # fmt: skip
+
+
+def row(plan: Plan, event: PointFinished) -> list[str]:
+    """The cells of one point."""
+    point, law = event.point, event.little
+    settings = dict(event.settings)
+    cells = [str(event.index + 1)]
+    if len(plan.jobs) > 1:
+        cells.append(units.cut(printable(event.job), NAME_MOST))
+    cells += [units.cut(printable(settings[axis.name]), NAME_MOST) for axis in plan.axes]
+    cells += [units.number(point.iops), units.mib(point.bw), units.latency(point.latency_ns)]
+    cells += [units.latency(ns) for ns in (point.p50_ns, point.p99_ns, point.p999_ns)]
+    cells += [
+        units.number(point.aqu_sz),
+        units.number(law.seen),
+        (units.MISSING if law.asked is None else str(law.asked)) + ("" if law.holds else "!"),
+    ]
+    return cells
+
+
+class SweepJson:
+    """JSON lines: the session, the sweep, a line a point, its verdicts, a line a curve."""
+
+    def __init__(self, plan: Plan, out: TextIO, host: str, target: Any) -> None:
+        self._out, self._host = out, host
+        self._write(session_object(host, target))
+        axes = {axis.name: list(axis.values) for axis in plan.axes}
+        self._write({"event": "sweep", "host": host, "jobs": list(plan.jobs), "axes": axes,
+                     "settle": plan.settle, "measure": plan.measure,
+                     "points": plan.points})  # fmt: skip
+
+    def point(self, event: PointFinished, outcomes: Sequence[Outcome]) -> None:
+        """One point and its verdicts."""
+        line = event_object(event)
+        line["settings"] = dict(event.settings)
+        line["point"]["in_flight"] = event.point.in_flight
+        self._write({"event": line.pop("event"), "host": self._host, **line})
+        for outcome in outcomes:
+            judged = event_object(judged_event(event.t, event.index, outcome))
+            del judged["step"]
+            self._write({"event": judged.pop("event"), "host": self._host,
+                         "index": event.index, **judged})  # fmt: skip
+
+    def end(self, lines: Sequence[str], curves: Sequence[Curve]) -> None:
+        """What the whole sweep says."""
+        for curve in curves:
+            self._write({
+                "event": "curve", "host": self._host, "axis": curve.axis.name,
+                "fixed": dict(curve.fixed), "points": [event.index for event in curve.points],
+                "knee": curve.knee and curve.points[curve.knee.index].index,
+                "edge": curve.knee.edge if curve.knee else None,
+            })  # fmt: skip
+        self._write({"event": "sweep_finished", "host": self._host, "words": list(lines)})
+
+    def _write(self, line: dict[str, Any]) -> None:
+        self._out.write(dumps(line) + "\n")
+        self._out.flush()
+
+
+_CSV = ("seconds", "ios", "iops", "bw", "read_iops", "write_iops", "latency_ns", "latency_of",
+        "p50_ns", "p99_ns", "p999_ns", "device_iops", "aqu_sz", "util", "cpu_us", "in_flight",
+        "steady")  # fmt: skip
+
+
+class SweepCsv:
+    """A row a point; verdicts and curves go to the words beside it."""
+
+    def __init__(self, plan: Plan, out: TextIO) -> None:
+        self._out = out
+        self._axes = [axis.name for axis in plan.axes]
+        self._writer = csv.writer(out, lineterminator="\n")
+        self._writer.writerow(["index", "job", *self._axes, *_CSV, "asked"])
+
+    def point(self, event: PointFinished, outcomes: Sequence[Outcome]) -> None:
+        """One point."""
+        settings = dict(event.settings)
+        values = [getattr(event.point, name) for name in _CSV]
+        cells = [event.index, event.job, *(settings[name] for name in self._axes), *values]
+        self._writer.writerow("" if c is None else c for c in [*cells, event.little.asked])
+        self._out.flush()
+
+    def end(self, lines: Sequence[str], curves: Sequence[Curve]) -> None:
+        """Nothing: a CSV file holds rows only."""
+
+
+class Curve:
+    """Points that differ in one axis alone, in its order; ``fixed`` is what they share."""
+
+    def __init__(
+        self, axis: Axis, fixed: Sequence[tuple[str, str]], points: Sequence[PointFinished]
+    ) -> None:
+        self.axis = axis
+        self.fixed = tuple(fixed)
+        self.points = tuple(points)
+
+    @property
+    def knee(self) -> Knee | None:
+        """Where it bends."""
+        if any(event.point.latency_ns is None for event in self.points):
+            return None
+        return knee([(e.point.iops, e.point.latency_ns or 0.0) for e in self.points])
+
+
+def curves_of(plan: Plan, points: Sequence[PointFinished]) -> list[Curve]:
+    """One curve along the axis of load (iodepth, else numjobs) for every other combination."""
+    axis = next((a for name in ("iodepth", "numjobs") for a in plan.axes if a.name == name), None)
+    if axis is None:
+        return []
+    groups: dict[tuple[tuple[str, str], ...], list[PointFinished]] = {}
+    for event in points:
+        fixed = tuple(one for one in event.settings if one[0] != axis.name)
+        groups.setdefault(fixed, []).append(event)
+    order = sorted(axis.values, key=int)
+    return [
+        Curve(axis, fixed, sorted(group, key=lambda e: order.index(dict(e.settings)[axis.name])))
+        for fixed, group in groups.items()
+    ]
+
+
+def curve_text(curve: Curve) -> str:
+    """The knee in words, "" if there is none to speak of."""
+    found = curve.knee
+    if found is None:
+        return ""
+    fixed = " ".join(f"{name}={printable(value)}" for name, value in curve.fixed)
+    at = curve.points[found.index]
+    name = f"{curve.axis.name}={dict(at.settings)[curve.axis.name]}"
+    text = f"knee{' with ' + fixed if fixed else ''}: "
+    figures = f"{units.number(at.point.iops)} IOPS at {units.latency(at.point.latency_ns)}"
+    if found.edge == "last":
+        return text + (
+            f"not reached; up to {name} ({figures}) throughput grows faster than latency: go deeper"
+        )
+    last = curve.points[-1].point
+    more = f"up to {dict(curve.points[-1].settings)[curve.axis.name]} IOPS change by "
+    more += f"{100 * (last.iops / at.point.iops - 1):+.0f} % and latency grows "
+    more += f"{(last.latency_ns or 0) / (at.point.latency_ns or 1):.1f}-fold"
+    if found.edge == "first":
+        return text + f"at or below {name} ({figures}), the first point; {more}"
+    return text + f"{name} ({figures}), the most throughput for its latency; {more}"
+
+
+def little_lines(points: Sequence[PointFinished]) -> Iterator[str]:
+    """Whether N = X * R held, and why not where it did not."""
+    known = [event for event in points if event.little.holds is not None]
+    if not known:
+        return
+    bad = [event for event in known if not event.little.holds]
+    yield (
+        f"Little's law, N = X*R (I/Os under way = IOPS x mean latency): {len(known) - len(bad)} of "
+        f"{len(known)} points are within 10 % of the depth x jobs asked for"
+        + ("" if not bad else " (the others are marked with !)")
+    )
+    reasons: dict[str, list[PointFinished]] = {}
+    for event in bad:
+        reasons.setdefault(event.little.why, []).append(event)
+    for why, events in reasons.items():
+        numbers = ", ".join(f"#{event.index + 1}" for event in events[:8])
+        more = f" and {len(events) - 8} more" if len(events) > 8 else ""
+        yield f"  {numbers}{more}: {why}"
+
+
+def conclusions(
+    points: Sequence[PointFinished], curves: Sequence[Curve], judge: PointJudge
+) -> list[str]:
+    """What the whole sweep says, in sentences."""
+    lines = [text for text in map(curve_text, curves) if text]
+    lines += little_lines(points)
+    unsteady = [f"#{event.index + 1}" for event in points if event.point.steady is False]
+    if unsteady:
+        lines.append(
+            f"not in steady state (SNIA's rule, within the measured seconds): "
+            f"{', '.join(unsteady[:12])}{' ...' if len(unsteady) > 12 else ''}; measure longer"
+        )
+    if judge.outcomes:
+        passed = sum(all(one.passed for one in found) for _, found in judge.outcomes)
+        lines.append(f"expectations: {passed} of {len(judge.outcomes)} points met all of theirs")
+    return lines

@@ -1,0 +1,49 @@
+"""A scratch directory that lasts for several fio runs, and is removed whatever happens.
+
+While a run lasts its guard would remove the directory should iopstui be killed. Between two
+runs nobody would, so a guard of its own stands by from the first to the last.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from iopstui.session.scratch import Scratch, make_scratch
+from iopstui.sources import fio_guard
+from iopstui.sources.fio_process import private_directory
+
+
+class KeptScratch:
+    """Makes the directory; ``close`` removes it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.scratch: Scratch = make_scratch(directory)
+        self._private = private_directory()
+        self._guard: subprocess.Popen[bytes] | None = None
+        guard = [sys.executable, "-I", "-S", str(Path(fio_guard.__file__).resolve())]
+        places = [str(self._private), str(self.scratch.path)]
+        # without it the next start of iopstui would remove what a SIGKILL left
+        with contextlib.suppress(OSError):
+            self._guard = subprocess.Popen(
+                [*guard, *places, "--", "sleep", "infinity"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+
+    def close(self) -> None:
+        """No run uses it any more: remove it."""
+        self.scratch.close()
+        if self._guard is not None and self._guard.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._guard.stdin.write(b"kill\n")
+                self._guard.stdin.close()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._guard.wait(timeout=5)
+            self._guard = None
+        shutil.rmtree(self._private, ignore_errors=True)

@@ -1,0 +1,160 @@
+"""An experiment looked at before it runs: wrong values, missing rights, what it will write.
+
+Every value is shown to fio's own parser once, so that the last point of a long sweep does not
+fail for a typing error.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from iopstui.errors import Missing, UsageError
+from iopstui.model import jobfile
+from iopstui.model import target as kinds
+from iopstui.model.device import BlockDevice
+from iopstui.model.plan import BIND, KNOB, SIZE, Plan, Setting, Step, expand
+from iopstui.model.target import Target
+from iopstui.session.prepare import JobRequest, bound, describe, prepare, scratch_total
+from iopstui.session.runner import Conditions, common_share, text_of
+from iopstui.session.scratch import room_for
+from iopstui.session.tunables import read_tunable, tunable_path
+from iopstui.sources.fio_inspect import Fio, inspect
+from iopstui.sources.fio_process import private_directory
+from iopstui.sources.roots import Roots
+
+MOST_ASKED = 200
+_STAGES = ("stonewall", "wait_for_previous")
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsed:
+    """``titles`` describe each job ("randread 4k  QD 32 × 2 jobs"); ``writes`` is fio's verdict
+    over all; ``knobs`` maps each setting that will be changed to its value now;
+    ``scratch_bytes`` is how large the scratch files of one job get (0: none are made)."""
+
+    titles: Mapping[str, str]
+    writes: bool
+    knobs: Mapping[str, str]
+    scratch_bytes: int
+
+
+def rehearse(
+    plan: Plan,
+    target: Target,
+    job_target: Target | None,
+    conditions: Conditions,
+    devices: Mapping[str, BlockDevice],
+    fio: Fio,
+    roots: Roots,
+) -> Rehearsed:
+    """UsageError, Refused or Missing for what would fail later. Nothing is written."""
+    private = private_directory()
+    titles: dict[str, str] = {}
+    writes, largest = False, 0
+    share = common_share(plan, job_target)
+    try:
+        for step in _distinct(plan):
+            text = text_of(plan, step)
+            _check_stages(step.job, text)
+            file = private / "job.fio"
+            file.write_bytes(text.encode("utf-8", "surrogateescape"))
+            facts = inspect(fio, file, f"{step.job} with {step.label}", Path.cwd())
+            writes = writes or facts.writes
+            titles.setdefault(step.job, describe(text))
+            if step.of(BIND).get("bind") == "queues":
+                bound(text, {}, job_target, devices)
+            size = step.of(SIZE).get("size", conditions.size)
+            if job_target is not None and job_target.kind == kinds.DIRECTORY:
+                room = room_for(Path(job_target.path))
+                largest = max(largest, scratch_total(text, size, room, share))
+            else:
+                own = JobRequest(str(file), {}, size, conditions.destroy_data)
+                prepare(own, job_target, fio, private, devices, roots).close()
+    finally:
+        shutil.rmtree(private, ignore_errors=True)
+    return Rehearsed(titles, writes, dict(_knobs(plan, target, devices, roots)), largest)
+
+
+def _distinct(plan: Plan) -> Iterator[Step]:
+    """Steps in which each value occurs at least once (of very long axes: the first ones)."""
+    seen: set[tuple[str, Setting | None]] = set()
+    asked = 0
+    for step in expand(plan):
+        keys = {(step.job, one) for one in (*step.settings, None)}
+        if keys <= seen:
+            continue
+        seen |= keys
+        asked += 1
+        yield step
+        if asked >= MOST_ASKED:
+            return
+
+
+def _check_stages(job: str, text: str) -> None:
+    for section in jobfile.effective(text)[1:]:
+        if any(name in section.options for name in _STAGES):
+            raise UsageError(
+                f"The stages of {job} follow one another (stonewall), so a run of it has no one "
+                "figure to plot or compare.",
+                "Put the stage in question into a job file of its own.",
+            )
+
+
+def _knobs(
+    plan: Plan, target: Target, devices: Mapping[str, BlockDevice], roots: Roots
+) -> Iterator[tuple[str, str]]:
+    values: dict[str, set[str]] = {}
+    for axis in plan.axes:
+        if axis.kind == KNOB:
+            values.setdefault(axis.name, set()).update(axis.values)
+    for variant in plan.variants:
+        for setting in variant.settings:
+            if setting.kind == KNOB:
+                values.setdefault(setting.name, set()).add(setting.value)
+    for name, wanted in values.items():
+        yield name, _checked_knob(name, wanted, target, devices, roots)
+
+
+def _checked_knob(
+    name: str,
+    wanted: set[str],
+    target: Target,
+    devices: Mapping[str, BlockDevice],
+    roots: Roots,
+) -> str:
+    """The value of a knob now, the same on all disks under the target."""
+    disks = [devices[one] for one in target.tree if one in devices]
+    disks = [disk for disk in disks if disk.hctxs and disk.disk is None]
+    if not disks:
+        what = target.device or target.path
+        raise UsageError(f"{name} can't be changed: {what} has no device with a request queue.")
+    found = {}
+    for disk in disks:
+        value = read_tunable(disk, name, roots)
+        path = tunable_path(disk, name, roots)
+        if value is None:
+            raise UsageError(f"{disk.name} has no {name}: {path} can't be read.")
+        if not os.access(path, os.W_OK):
+            raise Missing(f"{name} of {disk.name} can't be changed by this user.",
+                          "Run the same command with sudo.")  # fmt: skip
+        if name == "scheduler":
+            _check_scheduler(disk, path, wanted)
+        found[disk.name] = value
+    if len(set(found.values())) > 1:
+        told = ", ".join(f"{disk} {value}" for disk, value in found.items())
+        raise UsageError(f"{name} differs between the disks under the target ({told}).",
+                         "Make it the same first, or name one disk.")  # fmt: skip
+    return next(iter(found.values()))
+
+
+def _check_scheduler(disk: BlockDevice, path: Path, wanted: set[str]) -> None:
+    known = path.read_text().replace("[", "").replace("]", "").split()
+    for value in sorted(wanted):
+        if value not in known:
+            raise UsageError(
+                f"{disk.name} has no scheduler {value!r}.", f"It has: {' '.join(known)}"
+            )

@@ -1,0 +1,234 @@
+"""Runs the steps of a plan one after another in one session, each with a fio of its own.
+
+``Runner.run`` blocks its caller; every event of the session and of the experiment goes to the
+sink, in order, in the caller's thread.
+"""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from iopstui.errors import IopstuiError, JobFailed, Missing, Refused, UsageError
+from iopstui.model import jobfile
+from iopstui.model import target as kinds
+from iopstui.model.evidence import SYNCHRONOUS
+from iopstui.model.plan import BIND, KNOB, OPTION, SIZE, Plan, Step, expand
+from iopstui.model.point import Point, PointMeter, little
+from iopstui.model.target import Target
+from iopstui.session.events import (
+    Ended,
+    Event,
+    FrameReady,
+    PointFinished,
+    PointStarted,
+    StepFinished,
+)
+from iopstui.session.job_shape import shape_of
+from iopstui.session.keeper import KeptScratch
+from iopstui.session.live import LiveSession
+from iopstui.session.prepare import JobRequest, files_of, read_job
+from iopstui.session.progress_file import ProgressFile
+from iopstui.session.scratch import DEFAULT_BYTES, Scratch, room_for
+from iopstui.sources.jobs import find_job
+
+OVERHEAD_S = 1.5
+
+Sink = Callable[[Event], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What holds for every run of an experiment, as on the command line."""
+
+    size: str | None = None
+    destroy_data: tuple[str, ...] = ()
+    bind: bool = False
+    knobs: tuple[tuple[str, str], ...] = ()
+
+
+class Runner:
+    """Drives one plan. ``points`` are the figures so far by step index; what ``progress``
+    holds from before is not measured again."""
+
+    def __init__(
+        self,
+        session: LiveSession,
+        plan: Plan,
+        job_target: Target | None,
+        conditions: Conditions,
+        sink: Sink,
+        progress: ProgressFile | None = None,
+    ) -> None:
+        self.plan = plan
+        self.steps = tuple(expand(plan))
+        self.points: dict[int, Point] = {}
+        self.interrupted = False
+        self._session = session
+        self._job_target = job_target
+        self._conditions = conditions
+        self._sink = sink
+        self.progress = progress
+        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._scratch: dict[str, KeptScratch] = {}
+        self._share: int | None = None
+        self._overheads: list[float] = []
+        self._t = 0.0
+
+    def stop(self) -> None:
+        """End after the running fio has written its last document; from any thread."""
+        self.interrupted = True
+        self._session.stop_job()
+
+    def kill(self) -> None:
+        """The same at once."""
+        self.interrupted = True
+        self._session.kill_job()
+
+    def run(self) -> None:
+        """Run all steps. Raises the error of the first that fails; what was measured is in
+        ``points`` also then. After it the session is closed and no scratch file is left."""
+        self._session.start(self._events.put)
+        try:
+            self._share = common_share(self.plan, self._job_target)
+            for step in self.steps:
+                if self.interrupted:
+                    return
+                earlier = self.progress.points.get(step.index) if self.progress else None
+                if earlier is not None:
+                    self._done(step, earlier, earlier=True)
+                else:
+                    self._one(step)
+        finally:
+            self._session.close()
+            self._close_scratch()
+            self._drain()
+
+    def _drain(self) -> None:
+        """What the session said while it closed (settings put back)."""
+        while not self._events.empty():
+            self._sink(self._events.get())
+
+    def _one(self, step: Step) -> None:
+        began = time.monotonic()
+        self._sink(PointStarted(self._t, step.index, len(self.steps), step.label, self.left_s()))
+        meter = PointMeter(self.plan.settle, self._session.target.device)
+        self._session.run_request(self.request(step))
+        finished = self._follow(meter)
+        if finished is None:
+            raise JobFailed("The session ended before the job did; see the message above.")
+        if finished.error:
+            raise as_error(finished)
+        if finished.interrupted or self.interrupted:
+            self.interrupted = True
+            return
+        point = meter.point()
+        if point is None:
+            raise JobFailed(f"{step.label}: fio ended before the settle time was over.",
+                            "Give a shorter --settle.")  # fmt: skip
+        self._overheads.append(time.monotonic() - began - self.plan.settle - self.plan.measure)
+        if self.progress is not None:
+            self.progress.add(step.index, point)
+        self._done(step, point, earlier=False)
+
+    def _follow(self, meter: PointMeter) -> StepFinished | None:
+        while True:
+            event = self._events.get()
+            self._t = max(self._t, event.t)
+            self._sink(event)
+            if isinstance(event, FrameReady):
+                meter.add(event.frame)
+            elif isinstance(event, StepFinished):
+                return event
+            elif isinstance(event, Ended):
+                return None
+
+    def _done(self, step: Step, point: Point, earlier: bool) -> None:
+        self.points[step.index] = point
+        shape = shape_of(text_of(self.plan, step))
+        law = little(point, shape.in_flight, shape.paced, shape.engine in SYNCHRONOUS)
+        settings = tuple((one.name, one.value) for one in step.settings)
+        self._sink(
+            PointFinished(
+                self._t, step.index, len(self.steps), step.label, step.job, settings,
+                step.variant, step.repeat, point, law, earlier,
+            )
+        )  # fmt: skip
+
+    def left_s(self) -> float:
+        """Seconds until the last step will be done, by how long the steps took so far."""
+        known = self.progress.points if self.progress else self.points
+        missing = sum(1 for step in self.steps if step.index not in known)
+        # laying out the files, in the first of them, does not come again
+        overhead = median(self._overheads[1:]) if self._overheads[1:] else OVERHEAD_S
+        return missing * (self.plan.settle + self.plan.measure + overhead)
+
+    def request(self, step: Step) -> JobRequest:
+        """What the session is asked to run for a step."""
+        length_ms = round(1000 * (self.plan.settle + self.plan.measure))
+        overrides = {
+            **self.plan.options,
+            **step.of(OPTION),
+            "runtime": f"{length_ms}ms",
+            "time_based": "1",
+        }
+        bind = step.of(BIND).get("bind")
+        return JobRequest(
+            step.job,
+            overrides,
+            step.of(SIZE).get("size", self._conditions.size),
+            self._conditions.destroy_data,
+            self._conditions.bind if bind is None else bind == "queues",
+            (*self._conditions.knobs, *step.of(KNOB).items()),
+            self._scratch_of(step.job),
+            self._share,
+        )
+
+    def _scratch_of(self, job: str) -> Scratch | None:
+        """The scratch directory of a job: made for its first step, then used by all of them.
+        A sweep goes from job to job and needs one at a time, a comparison all of them."""
+        where = self._job_target
+        if where is None or where.kind != kinds.DIRECTORY:
+            return None
+        if job not in self._scratch:
+            if not self.plan.variants:
+                self._close_scratch()
+            self._scratch[job] = KeptScratch(Path(where.path))
+        return self._scratch[job].scratch
+
+    def _close_scratch(self) -> None:
+        while self._scratch:
+            self._scratch.popitem()[1].close()
+
+
+def text_of(plan: Plan, step: Step) -> str:
+    """The job file of a step, as far as the plan makes it."""
+    text = read_job(find_job(step.job))
+    return jobfile.changed(text, {**plan.options, **step.of(OPTION)})
+
+
+def common_share(plan: Plan, job_target: Target | None) -> int | None:
+    """The most bytes each scratch file may have, so that the files of every step fit and are of
+    one size; ``None`` if no scratch files are made."""
+    if job_target is None or job_target.kind != kinds.DIRECTORY:
+        return None
+    most: dict[tuple[str, str], int] = {}
+    for step in expand(plan):
+        key = step.job, step.of(OPTION).get("numjobs", "")
+        if key not in most:
+            most[key] = files_of(text_of(plan, step))
+    together = len({job for job, _ in most}) if plan.variants else 1
+    room = min(DEFAULT_BYTES, room_for(Path(job_target.path)))
+    return room // max(most.values()) // together
+
+
+def as_error(finished: StepFinished) -> IopstuiError:
+    """The error of a run that failed."""
+    for kind in (UsageError, Refused, Missing):
+        if finished.exit_code == kind.exit_code:
+            return kind(finished.error, finished.hint)
+    return JobFailed(finished.error, finished.hint)
