@@ -12,8 +12,10 @@ from iopstui.errors import IopstuiError, UsageError
 from iopstui.model.device import BlockDevice
 from iopstui.model.frame import FrameBuilder
 from iopstui.model.target import Target
+from iopstui.model.topology import Topology
 from iopstui.session import events
 from iopstui.session import recording_format as form
+from iopstui.session.knob_view import KnobState
 from iopstui.session.recording import Index, Other, Record, Recording, Sample
 
 LOOKBACK = 1800
@@ -114,6 +116,7 @@ class ReplaySession:
         self.on_jump: Callable[[], None] = lambda: None
         self.job: str | None = None
         self.overrides: dict[str, str] = {}
+        self.bind = False
         self._fold = Fold(self.header)
         self._sink: Sink = lambda event: None
         self._turn = threading.Condition()
@@ -172,6 +175,14 @@ class ReplaySession:
     def set_tunable(self, name: str, value: str) -> None:
         """Tells that it can't."""
         self._tell(ONE_RECORDING.format("a setting"))
+
+    def knobs(self) -> list[KnobState]:
+        """There is nothing to set."""
+        return []
+
+    def topology(self) -> Topology:
+        """A recording does not tell which CPUs belong together."""
+        return Topology()
 
     def close(self) -> None:
         """End the thread, close the file. Idempotent."""

@@ -391,11 +391,14 @@ class IopstuiApp(KernelKeys, RecordKeys):
     def _turn(self, knob: knobs.Knob, value: str) -> None:
         """Takes the new value; a running job is started anew, once the key has come to rest."""
         self.overrides[knob.option] = value
+        self._turned(f"{knob.word} {value}")
+
+    def _turned(self, words: str) -> None:
         if not self.state.running:
-            self._say("info", f"{knob.word} {value} from the next run on (r runs {self.job})")
+            self._say("info", f"{words} from the next run on (r runs {self.job})")
             return
-        self._pending_knob = f"{knob.word} {value}"
-        self._say("info", f"{knob.word} {value}: the job is started anew with it")
+        self._pending_knob = words
+        self._say("info", f"{words}: the job is started anew with it")
         if self._knob_timer is not None:
             self._knob_timer.stop()
         self._knob_timer = self.set_timer(KNOB_WAITS_S, self.apply_knob)

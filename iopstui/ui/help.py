@@ -18,6 +18,13 @@ HELP: tuple[Section, ...] = (
             ("-  +", "charts: a longer or a shorter stretch of time"),
             ("1 2 3 4, tab", "the panes, where the terminal is too small for all of them"),
             ("d", "choose another device (not while a job runs)"),
+            ("a", "rq_affinity: 0, 1, 2; where completions run. At once, put back at the end"),
+            ("s", "the disk's I/O scheduler: choose one"),
+            ("k", "every setting of the disks, with its meaning and value, what it takes, and"
+             " what stands against changing it; the CPUs of interrupts too"),
+            (":", "any option of the fio job, such as rwmixread=70, ioengine=io_uring or"
+             " rate_iops=1000; a running job is started anew with it"),
+            ("B", "bind every fio job to a CPU of another hardware queue, or not"),
             ("f", "findings: what the evidence shows, in sentences with their numbers"),
             ("e", "everything that was said in this session, and fio's command line"),
             ("ctrl+p", "all of this in a list that can be searched"),

@@ -1,4 +1,4 @@
-"""Keys of the kernel's half of the screen: findings, queues, settings, options, heat map."""
+"""Keys of the kernel's half of the screen: findings, settings, options of the job."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from typing import Any, ClassVar
 from textual.app import App
 from textual.binding import Binding, BindingType
 
+from iopstui.errors import UsageError
+from iopstui.model.device import BlockDevice
+from iopstui.model.jobfile import checked_override
+from iopstui.session.knob_view import queued_disks
 from iopstui.ui.messages import Controller
 from iopstui.ui.screens.dashboard import Dashboard
 from iopstui.ui.state import LiveState
@@ -16,6 +20,11 @@ from iopstui.ui.style import Charset
 from iopstui.ui.widgets.bars import KeyHint
 
 Command = tuple[str, str, Callable[[], Any]]
+AFFINITIES = ("0", "1", "2")
+OPTION_WORDS = (
+    "Any fio option: rw=randrw, rwmixread=70, ioengine=io_uring, rate_iops=1000, ... It is set in"
+    " every section of the job, which is started anew with it. Nothing behind = takes it back."
+)
 
 
 class KernelKeys(App[int]):
@@ -23,6 +32,11 @@ class KernelKeys(App[int]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "findings", "findings"),
+        Binding("a", "rq_affinity", "rq_affinity"),
+        Binding("s", "scheduler", "scheduler"),
+        Binding("k", "settings", "settings"),
+        Binding("colon", "option", "fio option"),
+        Binding("B", "bind_queues", "bind to queues"),
     ]
 
     charset: Charset
@@ -35,11 +49,25 @@ class KernelKeys(App[int]):
     def _say(self, level: str, text: str) -> None:
         """A message of the screen's own."""
 
+    @abstractmethod
+    def _turned(self, words: str) -> None:
+        """The next run differs from the running one by ``words``: it is started anew."""
+
     def kernel_commands(self) -> list[Command]:
         """For the command palette."""
+        bound = self.controller is not None and self.controller.bind
         return [
+            ("rq_affinity: next value", "key a: 0, 1, 2; where completions run",
+             self.action_rq_affinity),
+            ("Scheduler", "key s: the disk's I/O scheduler", self.action_scheduler),
+            ("Settings of the disks", "key k: all that can be set, interrupts too",
+             self.action_settings),
+            ("fio option", "key :, any option of the job: rw, rwmixread, ioengine, rate_iops ...",
+             self.action_option),
+            ("Jobs: not bound to queues" if bound else "Jobs: bind to hardware queues",
+             "key B: every fio job on a CPU of another hardware queue", self.action_bind_queues),
             ("Findings", "key f: what the evidence shows, with its numbers", self.action_findings),
-        ]
+        ]  # fmt: skip
 
     def action_findings(self) -> None:
         """f"""
@@ -50,6 +78,106 @@ class KernelKeys(App[int]):
         title = "findings, the newest first"
         self.push_screen(LiveRows(title, lambda width: listed(state, width, charset), charset))
 
+    # -- settings of the disks
 
-KERNEL_ACTIONS = {"findings"}
-KERNEL_HINTS = (KeyHint("f", "findings"),)
+    def _queued_disk(self, name: str) -> BlockDevice | None:
+        """The first disk that has a queue to set; says so where there is none."""
+        controller = self.controller
+        if controller is None:
+            return None
+        disks = queued_disks(controller.target, controller.devices)
+        if disks:
+            return disks[0]
+        what = controller.target.device or controller.target.path
+        self._say("warning", f"{what} has no request queue under it: there is no {name} to set")
+        return None
+
+    def action_rq_affinity(self) -> None:
+        """a"""
+        disk = self._queued_disk("rq_affinity")
+        if disk is None or self.controller is None:
+            return
+        now = disk.queue.rq_affinity if disk.queue is not None else None
+        following = str(((now if now is not None else 0) + 1) % len(AFFINITIES))
+        self.controller.set_tunable("rq_affinity", following)
+
+    def action_scheduler(self) -> None:
+        """s"""
+        disk = self._queued_disk("scheduler")
+        if disk is None:
+            return
+        queue = disk.queue
+        if queue is None or len(queue.schedulers) < 2:
+            only = f": {queue.scheduler} is the only one" if queue and queue.scheduler else ""
+            self._say("info", f"{disk.name} offers no choice of a scheduler{only}")
+            return
+        from iopstui.ui.screens.choice import Choice
+
+        choice = Choice("scheduler", queue.schedulers, queue.scheduler or "", self.charset)
+        self.push_screen(choice, self._scheduler_chosen)
+
+    def _scheduler_chosen(self, value: str | None) -> None:
+        if value is not None and self.controller is not None:
+            self.controller.set_tunable("scheduler", value)
+
+    def action_settings(self) -> None:
+        """k"""
+        controller = self.controller
+        if controller is None:
+            return
+        from iopstui.ui.screens.settings import Settings
+
+        self.push_screen(
+            Settings(controller.knobs, controller.set_tunable, self.state, self.charset)
+        )
+
+    # -- settings of the job
+
+    def action_option(self) -> None:
+        """:"""
+        if self.controller is None:
+            return
+        from iopstui.ui.screens.prompt import Prompt
+
+        turned = " ".join(f"{key}={value}" for key, value in self.overrides.items())
+        words = OPTION_WORDS + (f" Changed so far: {turned}" if turned else "")
+        prompt = Prompt("fio option=value", words, "", checked_option, self.charset)
+        self.push_screen(prompt, self._option_given)
+
+    def _option_given(self, text: str | None) -> None:
+        if text is None:
+            return
+        option, value = checked_option(text)
+        if value:
+            self.overrides[option] = value
+        elif self.overrides.pop(option, None) is None:
+            self._say("info", f"{option} was not changed before: it is as the job has it")
+            return
+        self._turned(f"{option}={value}" if value else f"{option} as the job has it")
+
+    def action_bind_queues(self) -> None:
+        """B"""
+        controller = self.controller
+        if controller is None:
+            return
+        if not controller.bind and self._queued_disk("binding to hardware queues") is None:
+            return
+        controller.bind = not controller.bind
+        self._turned("bound to queues" if controller.bind else "not bound to queues")
+
+
+def checked_option(text: str) -> tuple[str, str]:
+    """``option=value`` of a fio job; UsageError in this screen's words, without ``--set``."""
+    try:
+        return checked_override(text)
+    except UsageError as error:
+        raise UsageError(
+            error.message.replace("--set ", "") + f" {error.hint}".replace("--set ", "")
+        ) from error
+
+
+KERNEL_ACTIONS = {"findings", "rq_affinity", "scheduler", "settings", "option", "bind_queues"}
+KERNEL_HINTS = (
+    KeyHint("a", "rq_affinity"), KeyHint("k", "settings"), KeyHint("f", "findings"),
+    KeyHint(":", "option"),
+)  # fmt: skip

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from textual.message import Message
 
 from iopstui.model.device import BlockDevice
 from iopstui.model.target import Target
+from iopstui.model.topology import Topology
 from iopstui.session.events import Event
+from iopstui.session.knob_view import KnobState
 
 
 class Controller(Protocol):
@@ -29,6 +31,9 @@ class Controller(Protocol):
     def running(self) -> bool:
         """True from a run's start to its end."""
         ...
+
+    bind: bool
+    """Whether the next run's jobs are bound to hardware queues."""
 
     @property
     def job(self) -> str | None:
@@ -54,6 +59,18 @@ class Controller(Protocol):
 
     def mark(self, text: str) -> None:
         """Puts a mark on every chart."""
+        ...
+
+    def set_tunable(self, name: str, value: str) -> None:
+        """Changes a setting of the target's disks (model/tunable.py)."""
+        ...
+
+    def knobs(self) -> Sequence[KnobState]:
+        """Every setting there is, as it is now; empty where there is none."""
+        ...
+
+    def topology(self) -> Topology:
+        """The machine's CPUs and which belong together."""
         ...
 
     def close(self) -> None:

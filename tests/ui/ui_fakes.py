@@ -14,6 +14,7 @@ from iopstui.model.fio_interval import DirectionInterval, FioInterval
 from iopstui.model.frame import NO_FIO, NO_LATENCY, CpuFrame, Frame
 from iopstui.model.rates import CpuLoad, DiskRates
 from iopstui.model.target import DEVICE, FILE, Target
+from iopstui.model.topology import Topology
 from iopstui.session.events import (
     Ended,
     Event,
@@ -24,6 +25,7 @@ from iopstui.session.events import (
     StepFinished,
     StepStarted,
 )
+from iopstui.session.knob_view import KnobState
 
 QUEUE = QueueLimits(
     scheduler="none", schedulers=("none", "mq-deadline"), rq_affinity=1, nr_requests=256,
@@ -173,6 +175,9 @@ class FakeController:
     cpus: int = 4
     second: int = 0
     step: int = 0
+    bind: bool = False
+    settings: Sequence[KnobState] = ()
+    cpu_topology: Topology = field(default_factory=Topology)
     title: str = "randrw 4k QD 32 × 2 jobs"
 
     def start(self, sink: Callable[[Event], None]) -> None:
@@ -202,6 +207,15 @@ class FakeController:
 
     def progress(self, done: int, total: int) -> None:
         self.sink(Progress(self.second, self.step, "laying out the scratch file", done, total))
+
+    def set_tunable(self, name: str, value: str) -> None:
+        self.calls.append(("tune", name, value))
+
+    def knobs(self) -> list[KnobState]:
+        return list(self.settings)
+
+    def topology(self) -> Topology:
+        return self.cpu_topology
 
     def close(self) -> None:
         self.calls.append(("close",))

@@ -17,6 +17,7 @@ from iopstui.ui.messages import Controller
 from iopstui.ui.pace import OwnCost
 from iopstui.ui.rows import Piece, Row, pad, wrap
 from iopstui.ui.screens.live_rows import LiveRows
+from iopstui.ui.screens.settings import Settings
 from iopstui.ui.state import DEVICE_IOPS, FIO_IOPS, LiveState
 from iopstui.ui.style import DEVICE, DIM, FIO, P50, P99, P999, WARNING, Charset
 from iopstui.ui.widgets import bars, cpu_panel, finding_line, fio_panel, kernel_panel
@@ -162,7 +163,7 @@ class Dashboard(Screen[None]):
     def paint(self, even_if_frozen: bool = False) -> None:
         """Shows the newest state. While frozen only header and message live."""
         over = self.app.screen
-        if isinstance(over, LiveRows):
+        if isinstance(over, LiveRows | Settings):
             over.paint()
         if self._plan is None or not self.is_current:
             return
@@ -181,7 +182,9 @@ class Dashboard(Screen[None]):
         )  # fmt: skip
         self.panels["header"].show(
             [
-                bars.device_line(target, self.controller.devices, width, charset),
+                bars.device_line(
+                    target, self.controller.devices, width, charset, self._cpu_numbers()
+                ),
                 bars.job_line(state, self.next_job, width, charset),
             ]
         )
@@ -191,6 +194,9 @@ class Dashboard(Screen[None]):
         box = plan.finding
         self.panels["finding"].show(finding_line.rows(state, box.width, box.height, charset))
         self.panels["footer"].show([bars.footer_line(self.hints, width, charset)])
+
+    def _cpu_numbers(self) -> list[int]:
+        return sorted(self.state.frame.cpus) if self.state.frame else []
 
     def _paint_panels(self, plan: layout.Plan) -> None:
         state, target, charset = self.state, self.controller.target, self.charset

@@ -9,6 +9,7 @@ from iopstui.model import target as kinds
 from iopstui.model.device import BlockDevice
 from iopstui.model.rates import DiskRates
 from iopstui.model.target import Target
+from iopstui.model.tunable import why_rq_affinity_cannot_matter
 from iopstui.text import printable
 from iopstui.ui import format as f
 from iopstui.ui.layout import TABS
@@ -34,9 +35,14 @@ LEVELS = {"error": ERROR, "warning": WARNING, "mark": MARK, "info": None}
 
 
 def device_line(
-    target: Target, devices: Mapping[str, BlockDevice], width: int, charset: Charset
+    target: Target,
+    devices: Mapping[str, BlockDevice],
+    width: int,
+    charset: Charset,
+    cpus: Sequence[int] = (),
 ) -> Row:
-    """What is measured: the device's facts, as many as there is room for."""
+    """What is measured: the device's facts, as many as there is room for. ``cpus`` are those
+    online."""
     line = Line(width, charset).add(" ")
     device = devices.get(target.device) if target.device else None
     if target.kind != kinds.DEVICE:
@@ -48,12 +54,12 @@ def device_line(
         line.add(printable(target.device or ""), BOLD)
         return line.done()
     line.add(printable(device.name), BOLD)
-    for fact in _facts(device):
+    for fact in _facts(device, cpus):
         line.try_add(("  " + fact, None))
     return line.done()
 
 
-def _facts(device: BlockDevice) -> list[str]:
+def _facts(device: BlockDevice, cpus: Sequence[int]) -> list[str]:
     facts = [printable(device.kind), f.size(device.size)]
     if device.model:
         facts.append(printable(device.model))
@@ -62,7 +68,8 @@ def _facts(device: BlockDevice) -> list[str]:
         if queue.scheduler is not None:
             facts.append(f"scheduler {printable(queue.scheduler)}")
         if queue.rq_affinity is not None:
-            facts.append(f"rq_affinity {queue.rq_affinity}")
+            idle = why_rq_affinity_cannot_matter(device, cpus) if cpus else None
+            facts.append(f"rq_affinity {queue.rq_affinity}" + (" (moves nothing)" if idle else ""))
     if device.read_only:
         facts.append("read-only")
     facts += _queues(device)

@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import pytest
+import ui_fakes as fakes
+from test_app import WIDE, make, running, settle, shows
+from textual.widgets import Input, OptionList, Static
+
+from iopstui.errors import UsageError
+from iopstui.session.knob_view import KnobState
+from iopstui.ui.screens.choice import Choice
+from iopstui.ui.screens.dashboard import Dashboard
+from iopstui.ui.screens.prompt import Prompt
+from iopstui.ui.screens.settings import Settings, checked_value
+
+AFFINITY = KnobState(
+    "rq_affinity", "where a completion runs", "1", ("0", "1", "2"), "0, 1, 2",
+    idle="nvme0n1: every CPU has a hardware queue",
+)  # fmt: skip
+REQUESTS = KnobState("nr_requests", "requests a queue holds", "256", (), "a number from 4 up")
+IRQ = KnobState(
+    "irq/36", "the CPUs it may go to", "0-1", (), "a CPU list",
+    refused="The kernel manages interrupt 36 itself.", hint="echo 1 | sudo tee /x",
+)  # fmt: skip
+
+
+def controller() -> fakes.FakeController:
+    return fakes.FakeController(settings=(AFFINITY, REQUESTS, IRQ))
+
+
+def explained(screen: Settings) -> str:
+    return str(screen.query_one("#jobs-text", Static).content)
+
+
+async def test_a_turns_rq_affinity_and_s_the_scheduler() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        fake = await running(app, pilot)
+        await pilot.press("a")
+        assert fake.calls[-1] == ("tune", "rq_affinity", "2")
+        await pilot.press("s")
+        await settle(pilot)
+        assert isinstance(app.screen, Choice)
+        await pilot.press("down", "enter")
+        await settle(pilot)
+        assert fake.calls[-1] == ("tune", "scheduler", "mq-deadline")
+
+
+async def test_a_target_without_a_queue_is_told_so() -> None:
+    app = make(fakes.FakeController(target=fakes.ON_TMPFS))
+    async with app.run_test(size=WIDE) as pilot:
+        fake = await running(app, pilot)
+        for key in ("a", "s", "B"):
+            await pilot.press(key)
+            await settle(pilot)
+            assert shows(app, "no request queue under it")
+        assert not [call for call in fake.calls if call[0] == "tune"]
+
+
+async def test_all_settings_are_explained_and_turned() -> None:
+    app = make(controller())
+    async with app.run_test(size=(80, 24)) as pilot:
+        fake = await running(app, pilot)
+        await pilot.press("k")
+        await settle(pilot)
+        screen = app.screen
+        assert isinstance(screen, Settings)
+        assert "Moves nothing here: nvme0n1: every CPU" in explained(screen)
+        await pilot.press("enter")
+        await settle(pilot)
+        assert isinstance(app.screen, Choice)
+        await pilot.press("down", "enter")
+        await settle(pilot)
+        assert fake.calls[-1] == ("tune", "rq_affinity", "2") and app.screen is screen
+        await pilot.press("down", "enter")
+        await settle(pilot)
+        prompt = app.screen
+        assert isinstance(prompt, Prompt)
+        prompt.query_one(Input).value = "many"
+        await pilot.press("enter")
+        await settle(pilot)
+        assert app.screen is prompt
+        assert "takes a whole number" in str(prompt.query_one("#prompt-foot", Static).content)
+        prompt.query_one(Input).value = "64"
+        await pilot.press("enter")
+        await settle(pilot)
+        assert fake.calls[-1] == ("tune", "nr_requests", "64")
+        await pilot.press("down")
+        await settle(pilot)
+        assert "Can't be changed: The kernel manages" in explained(screen)
+        assert "sudo tee" in explained(screen)
+
+
+async def test_a_refusal_and_the_new_value_are_shown_where_it_was_asked() -> None:
+    app = make(controller())
+    async with app.run_test(size=(80, 24)) as pilot:
+        fake = await running(app, pilot)
+        await pilot.press("k")
+        await settle(pilot)
+        fake.notice("error", "The kernel refuses nr_requests=9999 for nvme0n1.")
+        fake.settings = (KnobState("nr_requests", "x", "512", (), "a number"),)
+        await settle(pilot)
+        said = app.screen.query_one("#settings-said", Static).content
+        assert "The kernel refuses nr_requests=9999" in str(said)
+        label = app.screen.query_one(OptionList).get_option_at_index(0).prompt
+        assert "512" in str(label)
+        await pilot.press("escape")
+        await settle(pilot)
+        assert isinstance(app.screen, Dashboard)
+
+
+async def test_without_settings_the_screen_says_so() -> None:
+    app = make()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await running(app, pilot)
+        await pilot.press("k")
+        await settle(pilot)
+        assert isinstance(app.screen, Settings) and "nothing to set" in explained(app.screen)
+        await pilot.press("enter", "escape")
+
+
+async def test_any_fio_option_restarts_the_job_with_a_mark() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        fake = await running(app, pilot)
+        for typed, overrides in (
+            ("rwmixread=50", {"rwmixread": "50"}),
+            ("ioengine = sync", {"rwmixread": "50", "ioengine": "sync"}),
+            ("rwmixread=", {"ioengine": "sync"}),
+        ):
+            await pilot.press("colon")
+            await settle(pilot)
+            assert isinstance(app.screen, Prompt)
+            app.screen.query_one(Input).value = typed
+            await pilot.press("enter")
+            await settle(pilot)
+            app.apply_knob()
+            assert fake.calls[-1] == ("run", "mixed-4k", overrides)
+        assert ("mark", "rwmixread=50") in fake.calls
+        assert ("mark", "rwmixread as the job has it") in fake.calls
+
+
+async def test_what_is_no_option_stays_in_the_field() -> None:
+    app = make()
+    async with app.run_test(size=(80, 24)) as pilot:
+        fake = await running(app, pilot)
+        await pilot.press("colon", "r", "w", "enter")
+        await settle(pilot)
+        words = str(app.screen.query_one("#prompt-foot", Static).content)
+        assert "not of the form OPTION=VALUE" in words and "--set" not in words
+        await pilot.press("escape")
+        await settle(pilot)
+        assert [call for call in fake.calls if call[0] == "run"] == [("run", "mixed-4k", {})]
+
+
+async def test_binding_is_toggled_and_restarts_the_job() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        fake = await running(app, pilot)
+        await pilot.press("B")
+        app.apply_knob()
+        assert fake.bind and fake.calls[-2:] == [
+            ("mark", "bound to queues"), ("run", "mixed-4k", {}),
+        ]  # fmt: skip
+        await pilot.press("B")
+        app.apply_knob()
+        assert not fake.bind and ("mark", "not bound to queues") in fake.calls
+
+
+@pytest.mark.parametrize("value", ["64@3", "x", "3"])
+def test_values_that_no_device_takes_are_refused_before_they_are_written(value: str) -> None:
+    with pytest.raises(UsageError):
+        checked_value("nr_requests", value)
+    assert checked_value("irq/36", "0-1") == "0-1"
