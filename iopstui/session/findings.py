@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Iterator
 from math import inf
@@ -97,11 +96,14 @@ class Findings:
                 yield finding
 
     def _evidence(self, frame: Frame, device: BlockDevice | None) -> Evidence:
-        online = tuple(sorted(set(frame.cpus) & os.sched_getaffinity(0)))
-        since = self._since if self._change is None else self._change.t
-        frames = [f for f in self._frames if f.t > since]
+        online = tuple(sorted(set(frame.cpus) & allowed()))
         return Evidence(
-            tuple(frames), self._quiet, device, self._shape, online, tuple(self._earlier)
+            tuple(self._same_settings()),
+            self._quiet,
+            device,
+            self._shape,
+            online,
+            tuple(self._earlier),
         )
 
     def _moved(self, frame: Frame, device: BlockDevice | None) -> Iterator[Finding]:
@@ -116,8 +118,13 @@ class Findings:
         if found is not None:
             yield found
 
+    def _same_settings(self) -> list[Frame]:
+        """The run's frames since the last change."""
+        since = self._since if self._change is None else self._change.t
+        return [frame for frame in self._frames if frame.t > since]
+
     def _keep_steady(self) -> None:
-        frames = measured(f for f in self._frames if f.t > self._since)[-LONG_ENOUGH:]
+        frames = measured(self._same_settings())[-LONG_ENOUGH:]
         latency = fio_latency(frames)
         if len(frames) >= ENOUGH and latency is not None:
             self._earlier.append(Steady(self._shape, fio_iops(frames), latency))

@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import pytest
+from evidence_frames import device, disk, fio, frame, seconds
+
+from iopstui.model.evidence import Finding, JobShape
+from iopstui.model.frame import FINAL, Frame
+from iopstui.session.findings import REPEAT_S, Findings
+from iopstui.session.job_shape import comparable, shape_of
+
+JOB = "[global]\nioengine=libaio\ndirect=1\niodepth={depth}\nrw=randread\nbs={bs}\n[a]\n"
+
+
+def job(depth: int = 8, bs: str = "4k") -> str:
+    return JOB.format(depth=depth, bs=bs)
+
+
+def fed(findings: Findings, frames: Iterable[Frame]) -> list[Finding]:
+    return [found for one in frames for found in findings.feed(one, device())]
+
+
+def rules(found: Sequence[Finding]) -> list[str]:
+    return [one.rule for one in found]
+
+
+def quiet(count: int, ios: float = 500.0, start: float = 0.0) -> list[Frame]:
+    return seconds(count, start, step=0, disks={"vda": disk(ios)})
+
+
+def run(count: int, start: float, iops: float = 1_140.0, lat_ns: float = 8e6) -> list[Frame]:
+    return seconds(count, start, interval=fio(iops, lat_ns=lat_ns, levels={"8": 100.0}),
+                   disks={"vda": disk(iops)})  # fmt: skip
+
+
+# -- background
+
+
+def test_io_before_the_run_is_background() -> None:
+    findings = Findings()
+    assert fed(findings, quiet(5)) == []
+    findings.begin(job())
+    assert rules(fed(findings, run(1, 5.0))) == ["background"]
+
+
+def test_laying_out_the_file_is_no_background() -> None:
+    findings = Findings()
+    fed(findings, quiet(5, 0.0))
+    findings.lay_out()
+    fed(findings, quiet(8, 9_000.0, 5.0))
+    findings.begin(job())
+    assert fed(findings, run(5, 13.0)) == []
+
+
+def test_io_before_the_layout_is_background_all_the_same() -> None:
+    findings = Findings()
+    fed(findings, quiet(5))
+    findings.lay_out()
+    fed(findings, quiet(8, 0.0, 5.0))
+    findings.begin(job())
+    assert rules(fed(findings, run(1, 13.0))) == ["background"]
+
+
+def test_what_a_run_leaves_behind_is_no_background() -> None:
+    findings = Findings()
+    findings.begin(job())
+    fed(findings, run(3, 1.0))
+    fed(findings, quiet(5, 9_000.0, 4.0))  # its write-back
+    fed(findings, quiet(5, 0.0, 9.0))
+    findings.begin(job())
+    assert fed(findings, run(3, 14.0)) == []
+
+
+# -- repeating
+
+
+def test_a_finding_is_said_once_and_again_after_a_while() -> None:
+    findings = Findings()
+    findings.begin(job())
+    busy = [replace(f, throttled=50.0) for f in run(int(REPEAT_S) + 5, 1.0)]
+    found = fed(findings, busy)
+    assert rules(found) == ["throttled", "throttled"]
+
+
+def test_a_new_run_says_it_anew() -> None:
+    findings = Findings()
+    for start in (1.0, 20.0):
+        findings.begin(job())
+        assert "throttled" in rules(
+            fed(findings, [replace(f, throttled=50.0) for f in run(4, start)])
+        )
+
+
+# -- runs of different depth
+
+
+def runs(first: str, second: str, knob: bool = False) -> list[str]:
+    findings = Findings()
+    findings.begin(first)
+    fed(findings, run(5, 1.0, 1_000, 1e6))
+    if knob:
+        findings.changed(6.5, "vda", "rq_affinity", "1", "2")
+    findings.begin(second)
+    return rules(fed(findings, run(5, 10.0, 1_000, 8e6)))
+
+
+def test_a_deeper_run_of_the_same_job_is_compared() -> None:
+    assert runs(job(1), job(8)) == ["saturated"]
+
+
+def test_runs_that_differ_in_more_than_depth_are_not() -> None:
+    assert runs(job(1, "64k"), job(8)) == []
+    assert runs(job(1), job(8), knob=True) == []
+    assert runs(job(1), job(8).replace("randread", "randwrite")) == []
+
+
+# -- knobs
+
+
+def test_what_moved_is_said_some_seconds_after_the_change() -> None:
+    findings = Findings()
+    findings.begin(job())
+    fed(findings, run(5, 1.0))
+    findings.changed(5.4, "vda", "rq_affinity", "1", "2")
+    assert fed(findings, run(5, 6.0)) == []
+    (found,) = fed(findings, run(1, 11.0))
+    assert found.rule == "moved" and found.text.startswith("rq_affinity 1 → 2 on vda")
+    assert fed(findings, run(5, 12.0)) == []
+
+
+def test_a_run_that_ends_early_still_says_it() -> None:
+    findings = Findings()
+    findings.begin(job())
+    fed(findings, run(4, 1.0))
+    findings.changed(4.4, "vda", "rq_affinity", "1", "2")
+    assert fed(findings, run(4, 5.0)) == []
+    last = replace(run(1, 9.0)[0], flags=frozenset({FINAL}))
+    assert rules(fed(findings, [last])) == ["moved"]
+
+
+def test_a_change_before_the_run_or_after_a_moment_of_it_says_nothing() -> None:
+    findings = Findings()
+    findings.changed(0.5, "vda", "rq_affinity", "1", "2")
+    findings.begin(job())
+    fed(findings, run(2, 1.0))
+    findings.changed(2.4, "vda", "rq_affinity", "2", "1")
+    assert fed(findings, run(12, 3.0)) == []
+
+
+def test_two_changes_are_not_mixed() -> None:
+    findings = Findings()
+    findings.begin(job())
+    fed(findings, run(5, 1.0, 1_000))
+    findings.changed(5.4, "vda", "rq_affinity", "1", "2")
+    fed(findings, run(4, 6.0, 2_000))
+    findings.changed(9.4, "vda", "rq_affinity", "2", "1")
+    (found,) = fed(findings, run(6, 10.0, 3_000))
+    # the seconds of rq_affinity 1 at the beginning are not among those before the change
+    assert found.text.startswith("rq_affinity 2 → 1") and "IOPS 2k (2k-2k) → 3k" in found.text
+
+
+def test_rules_look_only_at_seconds_since_the_change() -> None:
+    findings = Findings()
+    findings.begin(job())
+    throttled = [replace(f, throttled=50.0) for f in run(2, 1.0)]
+    fed(findings, throttled)
+    findings.changed(2.4, "vda", "nomerges", "0", "2")
+    assert fed(findings, [replace(f, throttled=50.0) for f in run(2, 3.0)]) == []
+
+
+# -- what a job asks for
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"),
+    [
+        ("[a]\n", JobShape(1, 1, "psync", False, 1)),
+        (job(32), JobShape(1, 32, "libaio", True, 32)),
+        (
+            "[global]\nioengine=libaio\ndirect=1\nnumjobs=4\n[a]\niodepth=8\n[b]\niodepth=2\n",
+            JobShape(8, None, "libaio", True, 40),
+        ),
+        (
+            "[global]\nstonewall\ndirect=1\n[a]\niodepth=8\nioengine=libaio\n[b]\nnumjobs=3\n",
+            JobShape(3, None, None, True, 8),
+        ),
+        ("[a]\nioengine=sync\niodepth=64\nbuffered=0\n", JobShape(1, 64, "sync", True, 1)),
+        ("[a]\nrate_iops=100\n", JobShape(1, 1, "psync", False, 1, paced=True)),
+        ("[a]\nhipri\n", JobShape(1, 1, "psync", False, 1, polls=True)),
+        ("[a]\nhipri=0\nfsync=1\n", JobShape(1, 1, "psync", False, 1, syncs=True)),
+        ("[a]\niodepth=junk\nnumjobs=\n", JobShape(1, 1, "psync", False, 1)),
+        ("[global]\niodepth=4\n", JobShape()),
+        ("", JobShape()),
+    ],
+)
+def test_the_shape_of_a_job(text: str, shape: JobShape) -> None:
+    assert shape_of(text) == shape
+
+
+def test_depth_and_place_do_not_make_a_job_another_one() -> None:
+    assert comparable(job(1)) == comparable(job(64))
+    assert comparable(job()) == comparable(job().replace("[a]", "[a]\nfilename=/x\nnumjobs=4"))
+    assert comparable(job()) != comparable(job(bs="8k"))
+    assert comparable("[a]\n") != comparable("[a]\n[b]\n")
+
+
+def test_frames_of_no_fio_are_survived() -> None:
+    findings = Findings()
+    findings.begin(job())
+    assert fed(findings, [frame(1.0, None), frame(2.0, None, step=0)]) == []
