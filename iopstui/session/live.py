@@ -206,7 +206,7 @@ class LiveSession:
         """Record from now on. Raises UsageError (the file exists ...); what happens later is a
         Notice."""
         recorder = Recorder(path)
-        self._command(lambda: self._tape.start(recorder))
+        self._command(lambda: self._start_recording(recorder))
 
     def stop_recording(self) -> None:
         """End the recording; a Notice says what was recorded."""
@@ -294,6 +294,13 @@ class LiveSession:
         self._tape.event(event)
         with self._telling:
             self._sink(event)
+
+    def _start_recording(self, recorder: Recorder) -> None:
+        self._tape.start(recorder)
+        # past the tape: nothing that was measured
+        self._sink(
+            events.Notice(self._now(), "info", f"recording to {printable(str(recorder.path))}")
+        )
 
     def _recorded(self) -> None:
         words = self._tape.stop()

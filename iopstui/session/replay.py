@@ -304,15 +304,17 @@ class ReplaySession:
                     goal, self._goal = self._goal, None
                     self._t, self._since = goal, time.monotonic()
                     return goal
-                if record is not None and record.t <= self._now():
+                # what came after the last sample needs no waiting for
+                due = min(record.t, self.end) if record is not None else 0.0
+                if record is not None and due <= self._now():
                     return None
                 if self._one and record is not None:
                     self._one = isinstance(record, Other)
-                    self._t = record.t
+                    self._t = due
                     return None
                 wait = None
                 if record is not None and not self.paused:
-                    wait = (record.t - self._now()) / self.speed
+                    wait = max(0.0, due - self._now()) / self.speed
                 self._turn.wait(wait)
         return None
 

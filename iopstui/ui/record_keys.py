@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar, Protocol, runtime_checkable
 
@@ -46,29 +47,23 @@ class RecordKeys(App[int]):
     def _say(self, level: str, text: str) -> None:
         """A message of the screen's own."""
 
-    @abstractmethod
-    def _refresh_hints(self) -> None:
-        """The footer."""
-
     def action_record(self) -> None:
         """R: begin, or end what was begun."""
         session = self.controller
         if not isinstance(session, Recordable):
             return
+        # a notice of the session follows, and the footer's keys with it
         if session.recording is not None:
             session.stop_recording()
-        else:
-            path = Path.cwd() / time.strftime("iopstui-%Y%m%d-%H%M%S.iops")
-            try:
-                session.record(path)
-            except IopstuiError as error:
-                self._say("error", f"{error.message} {error.hint}".strip())
-                return
-            self._say("info", f"recording to {path}; R ends it")
-        self._refresh_hints()
+            return
+        try:
+            session.record(Path.cwd() / time.strftime("iopstui-%Y%m%d-%H%M%S.iops"))
+        except IopstuiError as error:
+            self._say("error", f"{error.message} {error.hint}".strip())
 
-    def record_hint(self) -> KeyHint:
-        """What the key does now."""
+    def with_record(self, hints: Sequence[KeyHint]) -> Sequence[KeyHint]:
+        """The footer's keys with R: in front while it records, so that it is never forgotten."""
         session = self.controller
-        on = isinstance(session, Recordable) and session.recording is not None
-        return KeyHint("R", "● end recording" if on else "record")
+        if isinstance(session, Recordable) and session.recording is not None:
+            return (KeyHint("R", "● end recording"), *hints)
+        return (*hints[:-1], KeyHint("R", "record"), *hints[-1:])

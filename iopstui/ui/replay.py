@@ -83,13 +83,14 @@ class ReplayApp(IopstuiApp):
             return
         dashboard.next_job = session.job or ""
         state = "paused" if session.paused else f"×{session.speed:g}"
+        space = "go on" if session.paused else "pause"
+        if session.at >= session.end:
+            space = "again"
         where = f"{f.clock(session.at)} / {f.clock(session.end)}"
         dashboard.hints = (
-            KeyHint(f"REPLAY {where}", state), KeyHint("space", "go on" if session.paused
-                                                       else "pause"),
-            KeyHint("← →", "10 s"), KeyHint("home end", ""), KeyHint("< >", "speed"),
-            KeyHint(".", "next"), KeyHint("- +", "time"), KeyHint("e", "messages"),
-            KeyHint("ctrl+p", "all"),
+            KeyHint(f"REPLAY {where}", state), KeyHint("space", space), KeyHint("← →", "10 s"),
+            KeyHint("home end", "go there"), KeyHint("< >", "speed"), KeyHint(".", "next"),
+            KeyHint("- +", "time"), KeyHint("e", "messages"), KeyHint("ctrl+p", "all"),
         )  # fmt: skip
 
     def _exit_code(self) -> int:
@@ -99,7 +100,8 @@ class ReplayApp(IopstuiApp):
 
     def action_freeze(self) -> None:
         """space"""
-        self.session.pause(not self.session.paused)
+        at_end = self.session.at >= self.session.end
+        self.session.pause(not self.session.paused and not at_end)
         self._show_place()
 
     def action_seek(self, way: int) -> None:

@@ -1,0 +1,164 @@
+"""The screen of a recording, and the key that makes one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import ui_fakes as fakes
+from test_app import make, screen_text, settle, shows
+from textual.pilot import Pilot
+
+from iopstui.errors import UsageError
+from iopstui.output.replay import recording_path
+from iopstui.session.replay import ReplaySession
+from iopstui.ui.replay import ReplayApp
+from iopstui.ui.style import ASCII, UTF8, Charset
+
+WIDE = (160, 45)
+
+
+def replay(charset: Charset = UTF8, paused: bool = False) -> ReplayApp:
+    session = ReplaySession(recording_path("demo"), 1000.0)
+    session.paused = paused
+    return ReplayApp(session, charset)
+
+
+async def until(pilot: Pilot[int], done: Callable[[], bool]) -> None:
+    for _ in range(1000):
+        await settle(pilot)
+        if done():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError(screen_text(pilot.app))  # type: ignore[arg-type]
+
+
+def seq(app: ReplayApp) -> int:
+    return app.state.frame.seq if app.state.frame else -1
+
+
+async def test_it_plays_to_its_end_and_again() -> None:
+    app = replay()
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: shows(app, "the recording ends here"))
+        last = seq(app)
+        assert last > 30
+        assert shows(app, "REPLAY 00:43 / 00:43") or shows(app, "again")
+        assert app.state.history.end == pytest.approx(app.session.end, abs=1.0)
+        await pilot.press("space")
+        await until(pilot, lambda: 0 <= seq(app) < last or shows(app, "the recording ends here"))
+        await pilot.press("q")
+    assert app.return_code == 0
+
+
+async def test_paused_it_is_looked_through_second_by_second() -> None:
+    app = replay(paused=True)
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: seq(app) == 0)
+        assert shows(app, "paused")
+        for count in (1, 2, 3):
+            await pilot.press("full_stop")
+            await until(pilot, lambda count=count: seq(app) == count)
+        await pilot.press("right", "right")
+        await until(pilot, lambda: app.session.at > 20 and app.state.t > 19)
+        later, ended = seq(app), app.state.history.end or 0
+        assert app.state.fio is not None and "▾" in screen_text(app)
+        await pilot.press("left")
+        await until(pilot, lambda: seq(app) < later)
+        await until(pilot, lambda: app.state.t > ended - 12)
+        # what comes later is not known yet, neither in the history nor on the charts
+        assert (app.state.history.end or 0) <= ended - 9
+        await pilot.press("end")
+        await until(pilot, lambda: shows(app, "the recording ends here"))
+        await pilot.press("home")
+        await until(pilot, lambda: seq(app) == 0)
+        assert app.state.step is None and not any(app.state.history.marks(0, 1e9))
+        assert app.dashboard is not None and app.dashboard.state is app.state
+
+
+async def test_the_picture_at_one_place_does_not_depend_on_the_way_there() -> None:
+    pictures = []
+    for way in (("right", "right"), ("end", "home", "right", "right", "right", "left")):
+        app = replay(paused=True)
+        async with app.run_test(size=WIDE) as pilot:
+            await until(pilot, lambda app=app: seq(app) == 0)
+            for key in way:
+                await pilot.press(key)
+                # each key's place is reached before the next
+                await until(pilot, lambda app=app: app.session._goal is None)
+            await until(pilot, lambda app=app: app.session.at == 20 and seq(app) == 22)
+            await settle(pilot)
+            rows = screen_text(app).split("\n")
+            pictures.append([row for row in rows if "iopstui itself" not in row])
+    assert pictures[0] == pictures[1]
+
+
+@pytest.mark.parametrize("key", ["r", "j", "right_square_bracket", "b", "m", "d", "R"])
+async def test_keys_that_measure_say_that_this_is_a_recording(key: str) -> None:
+    app = replay(paused=True)
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: seq(app) == 0)
+        await pilot.press(key)
+        await until(pilot, lambda: shows(app, "this is a recording"))
+        assert app.screen is app.dashboard
+
+
+async def test_speed_and_place_stand_in_the_footer_in_any_charset() -> None:
+    app = replay(ASCII, paused=True)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: seq(app) == 0)
+        app.session.set_speed(1)
+        await pilot.press("greater_than_sign")
+        assert app.session.speed == 2
+        await pilot.press("less_than_sign", "less_than_sign")
+        assert app.session.speed == 0.5
+        await settle(pilot)
+        text = screen_text(app)
+        assert text.isascii() and "REPLAY 00:0" in text and "paused" in text
+
+
+# -- R
+
+
+@dataclass
+class RecordableFake(fakes.FakeController):
+    recording: Path | None = None
+    fails: str = ""
+
+    def record(self, path: Path) -> None:
+        if self.fails:
+            raise UsageError(self.fails, "Do something.")
+        self.recording = path
+        self.notice("info", f"recording to {path}")
+
+    def stop_recording(self) -> None:
+        self.recording = None
+        self.notice("info", "recorded")
+
+
+async def test_r_records_and_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    fake = RecordableFake()
+    app = make(fake)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("R")
+        await settle(pilot)
+        assert fake.recording is not None and fake.recording.parent == tmp_path
+        assert fake.recording.name.startswith("iopstui-")
+        assert shows(app, "end recording") and shows(app, "recording to")
+        await pilot.press("R")
+        await settle(pilot)
+        assert fake.recording is None and not shows(app, "end recording")
+
+
+async def test_r_says_why_it_can_t() -> None:
+    app = make(RecordableFake(fails="There is no room."))
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("R")
+        await settle(pilot)
+        assert shows(app, "error: There is no room. Do something.")
