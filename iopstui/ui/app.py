@@ -311,16 +311,17 @@ class IopstuiApp(KernelKeys, RecordKeys):
             dashboard.hints = (
                 KeyHint("r", "stop"), KeyHint("[ ]", "iodepth"), KeyHint("{ }", "numjobs"),
                 KeyHint("b", "block size"), *KERNEL_HINTS, KeyHint("m", "mark"), freeze,
-                self.record_hint(), KeyHint("j", "job"), KeyHint("- +", "time"),
-                KeyHint("e", "messages"), KeyHint("ctrl+p", "all"),
+                KeyHint("j", "job"), KeyHint("- +", "time"), KeyHint("e", "messages"),
+                KeyHint("ctrl+p", "all"),
             )  # fmt: skip
         else:
             dashboard.hints = (
                 KeyHint("r", "run"), KeyHint("j", "choose a job"), KeyHint("d", "device"),
                 KeyHint("[ ]", "iodepth"), KeyHint("{ }", "numjobs"), KeyHint("b", "block size"),
-                *KERNEL_HINTS, KeyHint("m", "mark"), freeze, self.record_hint(),
-                KeyHint("- +", "time"), KeyHint("e", "messages"), KeyHint("ctrl+p", "all"),
+                *KERNEL_HINTS, KeyHint("m", "mark"), freeze, KeyHint("- +", "time"),
+                KeyHint("e", "messages"), KeyHint("ctrl+p", "all"),
             )  # fmt: skip
+        dashboard.hints = self.with_record(dashboard.hints)
 
     def action_run_or_stop(self) -> None:
         """r"""
