@@ -90,7 +90,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"iopstui {__version__}")
     top.set_defaults(handler=cmd_live, target=None, job=None, set=[], size=None,
                      destroy_data=[], interval=1.0, bind=None, knob=[],
-                     record=None)  # fmt: skip
+                     record=None, refresh=0.0, cpu=None, nice=0)  # fmt: skip
     commands = top.add_subparsers(title="commands", metavar="COMMAND")
     _add_live(commands)
     _add_run(commands)
@@ -117,6 +117,9 @@ def _add_live(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     live = _add(commands, "live", "the live screen (device picker first without TARGET)",
                 cmd_live, EPILOG)  # fmt: skip
     live.add_argument("--job", metavar="JOB", help="start this job at once: see `iopstui jobs`")
+    live.add_argument("--refresh", type=_refresh, default=0.0, metavar="SECONDS",
+                      help="paint at most this often, up to 60; sampling keeps its own "
+                      "--interval (default: paint every sample)")  # fmt: skip
     _add_run_options(live)
 
 
@@ -196,6 +199,13 @@ def _add_run_options(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--interval", type=_interval, default=1.0, metavar="SECONDS",
                          help="between two samples, 0.25 to 60 (default: 1)")  # fmt: skip
+    command.add_argument("--cpu", type=_cpus, metavar="LIST",
+                         help='run iopstui itself (not fio) on these CPUs, e.g. 7 or 0-1; "all": '
+                         "anywhere (default: where neither job nor device work, if the job names "
+                         "its CPUs)")  # fmt: skip
+    command.add_argument("--nice", type=_nice, default=0, metavar="N",
+                         help="priority of iopstui itself, 0 to 19, except of what samples "
+                         "(default: 0)")  # fmt: skip
     command.add_argument("--record", metavar="FILE",
                          help="keep everything that is measured in FILE, which must not exist: "
                          "see `iopstui replay` and `iopstui report`")  # fmt: skip
@@ -257,6 +267,32 @@ def _seconds(text: str, low: float, high: float) -> float:
             f"{text!r} is not a number of seconds from {low:g} to {high:g}"
         )
     return seconds
+
+
+def _refresh(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= 60:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0 to 60")
+    return seconds
+
+
+def _nice(text: str) -> int:
+    if text.isdecimal() and int(text) <= 19:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 19")
+
+
+def _cpus(text: str) -> tuple[int, ...]:
+    """CPU numbers; none for "all"."""
+    from iopstui.sources.sysattr import parse_cpu_list
+
+    cpus = parse_cpu_list(text)
+    if text != "all" and (not cpus or not set(text) <= set("0123456789,-")):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of CPUs such as 7 or 0-1,4")
+    return cpus
 
 
 def _interval(text: str) -> float:

@@ -28,6 +28,7 @@ from iopstui.output.verdict import VerdictSink
 from iopstui.session.events import Ended, Event, StepFinished
 from iopstui.session.leftovers import clean_up
 from iopstui.session.live import LiveSession
+from iopstui.session.place import OwnPlace
 from iopstui.session.promises import expectations_of, job_sections
 from iopstui.session.recorder import Recorder
 from iopstui.sources.fio_inspect import find_fio
@@ -62,6 +63,7 @@ def run_headless(
         destroy_data=arguments.destroy_data,
         bind=arguments.bind == "queues",
         knobs=arguments.knob,
+        place=OwnPlace(arguments.cpu, arguments.nice),
         idle_frames=False,
         recorder=Recorder(Path(arguments.record)) if arguments.record else None,
     )

@@ -22,6 +22,7 @@ from iopstui.model.evidence import (
 from iopstui.model.frame import FINAL, Frame
 from iopstui.model.moved import MANY, KnobChange, around, what_moved
 from iopstui.session.job_shape import comparable, shape_of
+from iopstui.sources.affinity import allowed
 
 KEEP = 30
 REPEAT_S = 30.0

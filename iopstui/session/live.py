@@ -47,6 +47,8 @@ from iopstui.session.fio_run import (
     hangs,
 )
 from iopstui.session.knob_view import KnobState, knob_states
+from iopstui.session.own_cost import OwnCost
+from iopstui.session.place import OwnPlace
 from iopstui.session.prepare import JobRequest, Prepared, prepare
 from iopstui.session.recorder import Recorder, Tape, job_run
 from iopstui.session.tunables import Tunables, read_tunable
@@ -104,6 +106,7 @@ class LiveSession:
         fio_path: str | None = None,
         clock: Clock | None = None,
         recorder: Recorder | None = None,
+        place: OwnPlace | None = None,
     ) -> None:
         self.target = target
         self.devices = devices
@@ -132,6 +135,8 @@ class LiveSession:
         self._telling = threading.Lock()
         self._builder = FrameBuilder()
         self._findings = Findings()
+        self._place = place or OwnPlace()
+        self._own_cost = OwnCost()
         self._seq = 0
         self._step = 0
         self._origin_ns = self._clock.monotonic_ns()
@@ -249,6 +254,7 @@ class LiveSession:
         irqs = [v.irq for name in disks for v in _device(self.devices, name).irqs]
         self._sampler = KernelSampler(self._roots, disks, irqs)
         try:
+            self._warn(self._place.begin())
             self._tick()
             # the first rates are soon there; all others are over whole intervals
             self._deadline_ns -= int(max(0.0, self.interval_s - FIRST_S) * 1e9)
@@ -309,6 +315,10 @@ class LiveSession:
 
     def _notice(self, level: str, text: str) -> None:
         self._emit(events.Notice(self._now(), level, printable(text)))
+
+    def _warn(self, text: str) -> None:
+        if text:
+            self._notice("warning", text)
 
     # -- runs
 
@@ -442,8 +452,11 @@ class LiveSession:
         assert run is not None
         self._awaiting_jobs = run.phase == RUN
         self._quiet_since_ns, self._quiet_counts = 0, None
+        disks = [_device(self.devices, name) for name in self.target.tree]
+        where = self._place.for_job(run.prepared.text, disks)
         try:
-            run.start_phase()
+            with self._place.unpinned():
+                run.start_phase()
         except IopstuiError as error:
             run.close()
             self._run = None
@@ -468,6 +481,8 @@ class LiveSession:
                 run.fio.banner,
             )
         )
+        if where:
+            self._notice("info", where)
 
     def _tell_binding(self, binding: Binding) -> None:
         pairs = [f"job {job} → CPU {cpu} (hctx {hctx})" for job, cpu, hctx in binding.rows[:16]]
@@ -662,6 +677,8 @@ class LiveSession:
         frame = self._builder.feed(raw)
         if self._idle_frames or fio is not None or (measuring and frame.fio_age_s is not None):
             self._emit(events.FrameReady(frame.t, frame))
+        for warning in self._own_cost.feed(frame):
+            self._notice("warning", warning)
         device = self.devices.get(self.target.device or "")
         for finding in self._findings.feed(frame, device):
             self._emit(events.Found(frame.t, finding))

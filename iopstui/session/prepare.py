@@ -17,6 +17,7 @@ from iopstui.model.jobfile import Section
 from iopstui.model.target import Target
 from iopstui.session import scratch
 from iopstui.session.write_guard import Guarded, WriteGuard
+from iopstui.sources.affinity import allowed
 from iopstui.sources.fio_inspect import Fio, JobFacts, inspect
 from iopstui.sources.fio_stream import flag, size_bytes
 from iopstui.sources.jobs import find_job
@@ -148,7 +149,7 @@ def bound(
     queues = next((devices[name].hctxs for name in tree if devices[name].hctxs), ())
     jobs = jobfile.effective(jobfile.changed(text, overrides))
     count = sum(_number(job.options.get("numjobs")) for job in jobs)
-    binding = bind_to_queues(queues, count, os.sched_getaffinity(0))
+    binding = bind_to_queues(queues, count, allowed())
     if binding is None:
         what = where.device if where is not None and where.device else "this target"
         raise UsageError(

@@ -13,6 +13,7 @@ from iopstui.model.device import BlockDevice
 from iopstui.model.target import Target
 from iopstui.session.leftovers import clean_up
 from iopstui.session.live import LiveSession
+from iopstui.session.place import OwnPlace
 from iopstui.session.recorder import Recorder
 from iopstui.sources.jobs import shipped_jobs
 from iopstui.sources.roots import Roots
@@ -51,6 +52,7 @@ def run_screen(arguments: argparse.Namespace, overrides: Mapping[str, str], choo
             destroy_data=arguments.destroy_data,
             bind=arguments.bind == "queues",
             knobs=arguments.knob,
+            place=OwnPlace(arguments.cpu, arguments.nice),
             # the first device that is chosen is recorded; another one with key R
             recorder=Recorder(Path(record.pop())) if record else None,
         )
@@ -75,6 +77,7 @@ def run_screen(arguments: argparse.Namespace, overrides: Mapping[str, str], choo
             discover,
             shipped_jobs(),
             pick=pick,
+            refresh_s=arguments.refresh,
         )
     finally:
         for one in early:

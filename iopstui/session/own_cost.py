@@ -1,0 +1,64 @@
+"""Says when iopstui itself costs so much that it may change what it measures."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from statistics import median
+
+from iopstui.model.frame import Frame
+
+CPU_LIMIT = 2.0
+SKEW_LIMIT_MS = 50.0
+FRAMES = 10
+AGAIN_S = 120.0
+
+
+class OwnCost:
+    """Fed with every frame; yields a warning when the median of the last ``FRAMES`` of a run is
+    beyond a limit: own CPU time in percent of one CPU, the distance between fio's and the
+    kernel's reading in milliseconds.
+    """
+
+    def __init__(self) -> None:
+        self._cpu: deque[float] = deque(maxlen=FRAMES)
+        self._skew: deque[float] = deque(maxlen=FRAMES)
+        self._step = 0
+        self._said: dict[str, float] = {}
+
+    def feed(self, frame: Frame) -> Iterator[str]:
+        """What has become true with this frame."""
+        if frame.step != self._step:
+            self._step = frame.step
+            self._cpu.clear()
+            self._skew.clear()
+        if frame.fio is None:
+            return
+        if frame.own_cpu is not None:
+            self._cpu.append(frame.own_cpu)
+        if frame.skew_ms is not None:
+            self._skew.append(abs(frame.skew_ms))
+        cpu = _typical(self._cpu)
+        if cpu > CPU_LIMIT and self._new("cpu", frame.t):
+            yield (
+                f"iopstui itself takes {cpu:.1f} % of a CPU, which the job may miss: "
+                "a longer --interval or --refresh costs less, --cpu keeps it off the job's CPUs"
+            )
+        skew = _typical(self._skew)
+        if skew > SKEW_LIMIT_MS and self._new("skew", frame.t):
+            yield (
+                f"the kernel is read {skew:.0f} ms apart from fio's figures: the two sides of a "
+                "second are not quite the same second (the CPUs are too busy)"
+            )
+
+    def _new(self, what: str, t: float) -> bool:
+        said = self._said.get(what)
+        if said is not None and t - said < AGAIN_S:
+            return False
+        self._said[what] = t
+        return True
+
+
+def _typical(values: deque[float]) -> float:
+    """Their median; 0 before there are enough to tell."""
+    return median(values) if len(values) == FRAMES else 0.0

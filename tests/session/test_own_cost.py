@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import pytest
+
+from iopstui.model.fio_interval import FioInterval
+from iopstui.model.frame import Frame, FrameBuilder
+from iopstui.model.samples import RawSample
+from iopstui.session.own_cost import AGAIN_S, FRAMES, OwnCost
+
+EMPTY = FrameBuilder().feed(RawSample(0, 0, 0.0, None, None, False, 1))
+FIO = FioInterval.__new__(FioInterval)  # only that there is one matters
+
+
+def frames(count: int, cpu: float | None = 0.5, skew: float | None = 1.0, step: int = 1,
+           start: float = 0.0) -> list[Frame]:  # fmt: skip
+    return [
+        dataclasses.replace(EMPTY, t=start + n, step=step, fio=FIO, own_cpu=cpu, skew_ms=skew)
+        for n in range(count)
+    ]
+
+
+def said(watch: OwnCost, some: list[Frame]) -> list[str]:
+    return [words for frame in some for words in watch.feed(frame)]
+
+
+def test_a_small_cost_is_not_worth_a_word() -> None:
+    assert said(OwnCost(), frames(50, cpu=1.9, skew=-49.0)) == []
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda count: frames(count, cpu=2.6), "2.6 % of a CPU"),
+        (lambda count: frames(count, skew=80.0), "80 ms apart"),
+        (lambda count: frames(count, skew=-80.0), "80 ms apart"),
+    ],
+)
+def test_a_large_one_is_told_once(make: Callable[[int], list[Frame]], words: str) -> None:
+    assert said(OwnCost(), make(FRAMES - 1)) == []
+    (found,) = said(OwnCost(), make(int(AGAIN_S)))
+    assert words in found
+
+
+def test_it_is_told_again_if_it_goes_on() -> None:
+    assert len(said(OwnCost(), frames(FRAMES + int(AGAIN_S), cpu=5.0))) == 2
+
+
+def test_a_few_bad_seconds_are_not_typical() -> None:
+    watch = OwnCost()
+    assert said(watch, frames(6, cpu=0.5)) == []
+    assert said(watch, frames(4, cpu=90.0, start=6.0)) == []
+
+
+def test_frames_without_a_job_and_of_the_run_before_do_not_count() -> None:
+    watch = OwnCost()
+    idle = [dataclasses.replace(f, fio=None, step=0) for f in frames(30, cpu=9.0)]
+    assert said(watch, idle) == []
+    assert said(watch, frames(FRAMES - 1, cpu=9.0)) == []
+    assert said(watch, frames(FRAMES - 1, cpu=9.0, step=2, start=20.0)) == []
+    assert said(watch, frames(FRAMES * 2, cpu=None, skew=None, step=3, start=40.0)) == []
