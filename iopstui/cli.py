@@ -396,10 +396,11 @@ def cmd_devices(arguments: argparse.Namespace) -> int:
     from iopstui.output.devices import devices_json, devices_table
     from iopstui.sources.roots import Roots
     from iopstui.sources.sysfs import read_devices
+    from iopstui.sources.topology import online_cpus
 
     devices = read_devices(Roots())
     if arguments.format == "json":
-        print(json.dumps(devices_json(devices, os.sched_getaffinity(0)), indent=2))
+        print(json.dumps(devices_json(devices, online_cpus(Roots())), indent=2))
     else:
         _print(devices_table(devices, _width(), all=arguments.all))
     return EXIT_OK

@@ -104,7 +104,8 @@ def one_cpu_completes(evidence: Evidence) -> Finding | None:
         f"{count_words(total)}/s) that complete {device.name}'s I/O, while jobs submit from "
         f"{len(submitters)} CPUs"
     )
-    cannot = why_rq_affinity_cannot_matter(device, evidence.online)
+    # the CPUs of the machine: a completion may be moved to one that fio does not use, too
+    cannot = why_rq_affinity_cannot_matter(device, sorted(frames[-1].cpus))
     if cannot is not None or affinity is None:
         return Finding("one-cpu", text, f"rq_affinity can't move it: {cannot}" if cannot else "")
     return Finding(

@@ -104,15 +104,17 @@ def why_rq_affinity_cannot_matter(device: BlockDevice, online: Sequence[int]) ->
     """In words, why turning rq_affinity moves nothing on this device; ``None`` if it may.
 
     From block/blk-mq.c, blk_mq_complete_need_ipi: a completion is only moved if its request
-    came from another CPU than the one its interrupt is served on.
+    came from another CPU than the one its interrupt is served on. ``online`` are the machine's
+    CPUs, whichever of them the job may use (empty: unknown).
     """
     if device.kind == "null_blk":
         return "null_blk completes on the submitting CPU and never moves a completion"
     if not device.hctxs:
         return f"{device.name} is bio-based: it has no request queue, so nothing to complete"
-    if len(online) < 2:
+    if len(online) == 1:
         return "there is one CPU only"
-    crowded = [h for h in device.hctxs if len(set(h.cpus) & set(online)) > 1]
+    usable = set(online) or {cpu for hctx in device.hctxs for cpu in hctx.cpus}
+    crowded = [h for h in device.hctxs if len(set(h.cpus) & usable) > 1]
     if not crowded and len(device.hctxs) > 1:
         return "every CPU has a hardware queue and an interrupt of its own"
     return None

@@ -248,8 +248,7 @@ def _json(device: BlockDevice, devices: Devices, online: Collection[int]) -> dic
 
 
 def _why_rq_affinity_cannot(device: BlockDevice, online: Collection[int]) -> str | None:
-    cpus = online or {cpu for hctx in device.hctxs for cpu in hctx.cpus}
-    return why_rq_affinity_cannot_matter(device, sorted(cpus))
+    return why_rq_affinity_cannot_matter(device, sorted(online))
 
 
 def _serves(vector: IrqVector, hctx: Hctx) -> bool:

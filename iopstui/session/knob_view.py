@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +10,7 @@ from iopstui.model.target import Target
 from iopstui.model.tunable import IRQ_PREFIX, TUNABLES, Tunable, why_rq_affinity_cannot_matter
 from iopstui.session.tunables import read_tunable, why_not
 from iopstui.sources.roots import Roots
+from iopstui.sources.topology import online_cpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def _queue_knob(tunable: Tunable, disks: Sequence[BlockDevice], roots: Roots) ->
         values = queue.schedulers if queue is not None else ()
     return _state(
         tunable.name, tunable.meaning, known, values, _takes(tunable, values), roots,
-        _idle([disk for disk, _ in known]) if tunable.name == "rq_affinity" else "",
+        _idle([disk for disk, _ in known], roots) if tunable.name == "rq_affinity" else "",
     )  # fmt: skip
 
 
@@ -70,8 +70,8 @@ def _takes(tunable: Tunable, values: Sequence[str]) -> str:
     return f"a whole number from {tunable.minimum} up{unit}"
 
 
-def _idle(disks: Sequence[BlockDevice]) -> str:
-    online = sorted(os.sched_getaffinity(0))
+def _idle(disks: Sequence[BlockDevice], roots: Roots) -> str:
+    online = online_cpus(roots)
     reasons = [why_rq_affinity_cannot_matter(disk, online) for disk in disks]
     told = [f"{d.name}: {why}" for d, why in zip(disks, reasons, strict=True) if why]
     return "; ".join(told) if len(told) == len(disks) else ""

@@ -57,7 +57,7 @@ from iopstui.sources.fio_process import private_directory
 from iopstui.sources.kernel import KernelSampler
 from iopstui.sources.roots import Roots
 from iopstui.sources.sysfs import read_devices
-from iopstui.sources.topology import read_topology
+from iopstui.sources.topology import online_cpus, read_topology
 from iopstui.text import printable
 
 LATE_AFTER = 1.5
@@ -393,7 +393,7 @@ class LiveSession:
         disks = self._knob_disks(name)
         changes = []
         for device in disks:
-            cannot = why_rq_affinity_cannot_matter(device, sorted(os.sched_getaffinity(0)))
+            cannot = why_rq_affinity_cannot_matter(device, online_cpus(self._roots))
             if name == "rq_affinity" and cannot is not None:
                 self._notice("warning", f"rq_affinity moves nothing on {device.name}: {cannot}")
             change = self._tunables.set(device, name, value)

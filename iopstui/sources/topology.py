@@ -49,6 +49,11 @@ def _irq_time(roots: Roots) -> bool | None:
     return False if sum(one.softirq for one in times) >= ENOUGH_TICKS else None
 
 
+def online_cpus(roots: Roots) -> tuple[int, ...]:
+    """The CPUs that are online, whichever of them this process may use; empty if unknown."""
+    return _cpus(roots.sys / "devices/system/cpu/online")
+
+
 def _cpus(path: Path) -> tuple[int, ...]:
     return parse_cpu_list(read_text(path) or "")
 
