@@ -53,11 +53,10 @@ class Setup:
             idle_frames=False,
         )
 
-    @property
-    def key(self) -> str:
-        """Names the experiment, whatever options it is told or shown with."""
+    def key(self, expectations: Sequence[str]) -> str:
+        """Names the experiment, however it is shown."""
         texts = [read_job(find_job(job)) for job in self.plan.jobs]
-        return self.plan.key(texts, self.target.path, self.conditions)
+        return self.plan.key(texts, self.target.path, self.conditions, list(expectations))
 
 
 def set_up(arguments: argparse.Namespace, plan: Plan, choose: Choose) -> Setup:
@@ -90,17 +89,20 @@ def _one_target(
     return chosen[0]
 
 
-def progress_of(setup: Setup, what: str, state: str | None, fresh: bool) -> ProgressFile | None:
+def progress_of(
+    setup: Setup, what: str, arguments: argparse.Namespace, expectations: Sequence[str] = ()
+) -> ProgressFile | None:
     """The file that keeps what was measured, with what an interrupted run has left in it;
     ``None`` where none can be kept. UsageError for a --state that is of something else."""
+    key = setup.key(expectations)
     try:
-        path = Path(state) if state else default_path(what, setup.key)
+        path = Path(arguments.state) if arguments.state else default_path(what, key)
     except OSError as error:
         say([f"the progress is not kept: {error}"])
         return None
-    if fresh:
-        ProgressFile(path, setup.key).remove()
-    found = ProgressFile(path, setup.key)
+    found = ProgressFile(path, key)
+    if arguments.fresh and not arguments.dry_run:
+        found.remove()
     if found.points:
         ago = _ago(time.time() - found.made)
         say([f"goes on with an interrupted run begun {ago}: {len(found.points)} of "

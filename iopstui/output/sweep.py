@@ -10,16 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_VERDICT, UsageError
-from iopstui.model.expectation import Expectation, Judge, Outcome, parse_tolerance
+from iopstui.model.expectation import Expectation, parse_tolerance
 from iopstui.model.plan import Axis, Plan, check_axes, parse_axis
-from iopstui.model.point import Settling
 from iopstui.model.statistics import Knee, knee
 from iopstui.output import units
 from iopstui.output.experiment import Teller, ask, say, stop_on_signals
 from iopstui.output.experiment_setup import Choose, Setup, dry_run, progress_of, set_up
 from iopstui.output.jsonl import dumps, event_object, session_object
 from iopstui.output.verdict import judged_event, outcome_text, wrapped
-from iopstui.session.events import Event, FrameReady, PointFinished, PointStarted
+from iopstui.session.events import Event, PointFinished
 from iopstui.session.promises import expectations_of, job_sections
 from iopstui.session.runner import Runner
 from iopstui.text import printable
@@ -42,15 +41,15 @@ def run_sweep(arguments: argparse.Namespace, overrides: Mapping[str, str], choos
         ask(plan, arguments.yes)
     setup = set_up(arguments, plan, choose)
     expected = _expected(arguments, setup)
-    progress = progress_of(setup, "sweep", arguments.state, arguments.fresh)
+    progress = progress_of(setup, "sweep", arguments, [one.text for one in expected])
     if arguments.dry_run:
         for line in dry_run(setup, progress):
             print(units.fit(line, sys.stdout.encoding))
         return EXIT_OK
-    sweep = _Sweep(arguments, setup, expected)
+    sweep = _Sweep(arguments, setup)
     runner = Runner(
         setup.session(arguments.interval), plan, setup.job_target, setup.conditions,
-        sweep.handle, progress,
+        sweep.handle, progress, expected,
     )  # fmt: skip
     stop_on_signals(runner)
     try:
@@ -69,7 +68,7 @@ def _ending(runner: Runner, sweep: _Sweep) -> int:
         return EXIT_INTERRUPTED
     if progress is not None:
         progress.remove()
-    outcomes = [one for _, found in sweep.judge.outcomes for one in found]
+    outcomes = [one for event in sweep.points for one in event.outcomes]
     for one in outcomes:
         if one.measured is None:
             raise UsageError(f"--expect {one.expectation.text!r} can't be judged: "
@@ -89,14 +88,11 @@ def _expected(arguments: argparse.Namespace, setup: Setup) -> tuple[Expectation,
 class _Sweep:
     """The sinks of one sweep."""
 
-    def __init__(
-        self, arguments: argparse.Namespace, setup: Setup, expected: Sequence[Expectation]
-    ) -> None:
+    def __init__(self, arguments: argparse.Namespace, setup: Setup) -> None:
         plan = setup.plan
         self._plan = plan
-        self.judge = PointJudge(expected, plan.settle)
         self._teller = Teller(sys.stderr, plan.settle + plan.measure)
-        self._points: list[PointFinished] = []
+        self.points: list[PointFinished] = []
         self._table = arguments.format == "table"
         self._out: SweepTable | SweepJson | SweepCsv
         if arguments.format == "jsonl":
@@ -109,48 +105,21 @@ class _Sweep:
     def handle(self, event: Event) -> None:
         """Take one event."""
         self._teller.handle(event)
-        outcomes = self.judge.handle(event)
         if isinstance(event, PointFinished):
-            self._points.append(event)
-            self._out.point(event, outcomes)
+            self.points.append(event)
+            self._out.point(event)
 
     def end(self) -> None:
         """Say what all points together say."""
         self._teller.clear()
-        if not self._points:
+        if not self.points:
             return
-        curves = curves_of(self._plan, self._points)
-        lines = conclusions(self._points, curves, self.judge)
+        curves = curves_of(self._plan, self.points)
+        lines = conclusions(self.points, curves)
         self._out.end(lines, curves)
         if not self._table:
             for line in lines:
                 print(units.fit(line, sys.stderr.encoding), file=sys.stderr)
-
-
-class PointJudge:
-    """Judges each point by the seconds behind its settling."""
-
-    def __init__(self, expectations: Sequence[Expectation], settle_s: float) -> None:
-        self._expectations = tuple(expectations)
-        self._settle_s = settle_s
-        self.outcomes: list[tuple[PointFinished, list[Outcome]]] = []
-        self._begin()
-
-    def _begin(self) -> None:
-        self._settling = Settling(self._settle_s)
-        self._judge = Judge(self._expectations)
-
-    def handle(self, event: Event) -> list[Outcome]:
-        """The outcomes, if this event ends a point."""
-        if isinstance(event, PointStarted):
-            self._begin()
-        elif isinstance(event, FrameReady) and self._settling.over(event.frame):
-            self._judge.add(event.frame)
-        elif isinstance(event, PointFinished) and self._expectations:
-            found = self._judge.outcomes()
-            self.outcomes.append((event, found))
-            return found
-        return []
 
 
 class SweepTable:
@@ -162,15 +131,15 @@ class SweepTable:
         self._columns = list(columns(plan))
         self._started = False
 
-    def point(self, event: PointFinished, outcomes: Sequence[Outcome]) -> None:
+    def point(self, event: PointFinished) -> None:
         """One point and its verdicts."""
         if not self._started:
             self._started = True
             self._print(" ".join(title.rjust(width) for title, width in self._columns))
         cells = row(self._plan, event)
         texts = [c.rjust(w) for c, (_, w) in zip(cells, self._columns, strict=True)]
-        self._print((" ".join(texts) + ("  (earlier)" if event.earlier else "")).rstrip())
-        for outcome in outcomes:
+        self._print(" ".join(texts))
+        for outcome in event.outcomes:
             self._print(wrapped(outcome_text(outcome), 6, 12))
 
     def end(self, lines: Sequence[str], curves: Sequence[Curve]) -> None:
@@ -226,13 +195,14 @@ class SweepJson:
                      "settle": plan.settle, "measure": plan.measure,
                      "points": plan.points})  # fmt: skip
 
-    def point(self, event: PointFinished, outcomes: Sequence[Outcome]) -> None:
+    def point(self, event: PointFinished) -> None:
         """One point and its verdicts."""
         line = event_object(event)
         line["settings"] = dict(event.settings)
+        del line["outcomes"]
         line["point"]["in_flight"] = event.point.in_flight
         self._write({"event": line.pop("event"), "host": self._host, **line})
-        for outcome in outcomes:
+        for outcome in event.outcomes:
             judged = event_object(judged_event(event.t, event.index, outcome))
             del judged["step"]
             self._write({"event": judged.pop("event"), "host": self._host,
@@ -268,7 +238,7 @@ class SweepCsv:
         self._writer = csv.writer(out, lineterminator="\n")
         self._writer.writerow(["index", "job", *self._axes, *_CSV, "asked"])
 
-    def point(self, event: PointFinished, outcomes: Sequence[Outcome]) -> None:
+    def point(self, event: PointFinished) -> None:
         """One point."""
         settings = dict(event.settings)
         values = [getattr(event.point, name) for name in _CSV]
@@ -357,9 +327,7 @@ def little_lines(points: Sequence[PointFinished]) -> Iterator[str]:
         yield f"  {numbers}{more}: {why}"
 
 
-def conclusions(
-    points: Sequence[PointFinished], curves: Sequence[Curve], judge: PointJudge
-) -> list[str]:
+def conclusions(points: Sequence[PointFinished], curves: Sequence[Curve]) -> list[str]:
     """What the whole sweep says, in sentences."""
     lines = [text for text in map(curve_text, curves) if text]
     lines += little_lines(points)
@@ -369,7 +337,8 @@ def conclusions(
             f"not in steady state (SNIA's rule, within the measured seconds): "
             f"{', '.join(unsteady[:12])}{' ...' if len(unsteady) > 12 else ''}; measure longer"
         )
-    if judge.outcomes:
-        passed = sum(all(one.passed for one in found) for _, found in judge.outcomes)
-        lines.append(f"expectations: {passed} of {len(judge.outcomes)} points met all of theirs")
+    judged = [event.outcomes for event in points if event.outcomes]
+    if judged:
+        passed = sum(all(one.passed for one in outcomes) for outcomes in judged)
+        lines.append(f"expectations: {passed} of {len(judged)} points met all of theirs")
     return lines

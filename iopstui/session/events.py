@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from iopstui.model.evidence import Finding
+from iopstui.model.expectation import Outcome
 from iopstui.model.frame import Frame
 from iopstui.model.point import Little, Point
 
@@ -138,7 +139,7 @@ class PointStarted:
 class PointFinished:
     """What that run measured. ``settings`` are (name, value); ``earlier``: it was measured
     before an interruption; ``little`` holds it
-    against Little's law.
+    against Little's law; ``outcomes`` are those of the expectations, in their order.
     """
 
     t: float
@@ -151,6 +152,7 @@ class PointFinished:
     repeat: int
     point: Point
     little: Little
+    outcomes: tuple[Outcome, ...] = ()
     earlier: bool = False
 
 

@@ -10,10 +10,12 @@ import contextlib
 import json
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from iopstui.errors import UsageError
+from iopstui.model.expectation import Outcome
 from iopstui.model.point import Point, point_from_json, point_json
 from iopstui.session.journal import state_directory
 
@@ -21,14 +23,16 @@ VERSION = 1
 
 
 class ProgressFile:
-    """``path`` is the file, ``points`` what an earlier run of the same experiment measured
-    (``made`` seconds since the epoch ago began it). Raises UsageError if the file is of another
-    experiment or none of ours."""
+    """``path`` is the file; ``points`` what an earlier run of the same experiment, begun at
+    ``made`` (seconds since the epoch), measured; ``judged`` the figure and the share of each
+    point's expectations. Raises UsageError if the file is of another experiment or none of ours.
+    """
 
     def __init__(self, path: Path, key: str) -> None:
         self.path = path
         self.key = key
         self.points: dict[int, Point] = {}
+        self.judged: dict[int, list[tuple[float | None, float | None]]] = {}
         self.made = time.time()
         self._begun = False
         self._load()
@@ -56,12 +60,16 @@ class ProgressFile:
         for line in lines[1:]:
             row = _object(line)
             with contextlib.suppress(KeyError, TypeError, ValueError):
-                self.points[int(row["index"])] = point_from_json(row["point"])
+                index, point = int(row["index"]), point_from_json(row["point"])
+                self.judged[index] = [(one[0], one[1]) for one in row["judged"]]
+                self.points[index] = point
 
-    def add(self, index: int, point: Point) -> None:
+    def add(self, index: int, point: Point, outcomes: Sequence[Outcome] = ()) -> None:
         """Keep one point; on disk when this returns. Raises UsageError."""
         self.points[index] = point
-        rows: list[dict[str, Any]] = [{"index": index, "point": point_json(point)}]
+        self.judged[index] = [(one.measured, one.share) for one in outcomes]
+        row = {"index": index, "point": point_json(point), "judged": self.judged[index]}
+        rows: list[dict[str, Any]] = [row]
         if not self._begun:
             head = {"iopstui": "experiment", "version": VERSION, "key": self.key}
             rows.insert(0, {**head, "made": self.made})
@@ -82,6 +90,7 @@ class ProgressFile:
         """The experiment is complete, or is begun anew."""
         self.path.unlink(missing_ok=True)
         self.points.clear()
+        self.judged.clear()
         self._begun = False
         self.made = time.time()
 

@@ -6,22 +6,22 @@ fail for a typing error.
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from iopstui.errors import Missing, UsageError
+from iopstui.errors import UsageError
 from iopstui.model import jobfile
 from iopstui.model import target as kinds
 from iopstui.model.device import BlockDevice
 from iopstui.model.plan import BIND, KNOB, SIZE, Plan, Setting, Step, expand
 from iopstui.model.target import Target
+from iopstui.session.knob_view import queued_disks
 from iopstui.session.prepare import JobRequest, bound, describe, prepare, scratch_total
 from iopstui.session.runner import Conditions, common_share, text_of
 from iopstui.session.scratch import room_for
-from iopstui.session.tunables import read_tunable, tunable_path
+from iopstui.session.tunables import read_tunable, why_not
 from iopstui.sources.fio_inspect import Fio, inspect
 from iopstui.sources.fio_process import private_directory
 from iopstui.sources.roots import Roots
@@ -127,34 +127,23 @@ def _checked_knob(
     roots: Roots,
 ) -> str:
     """The value of a knob now, the same on all disks under the target."""
-    disks = [devices[one] for one in target.tree if one in devices]
-    disks = [disk for disk in disks if disk.hctxs and disk.disk is None]
+    disks = queued_disks(target, devices)
     if not disks:
         what = target.device or target.path
         raise UsageError(f"{name} can't be changed: {what} has no device with a request queue.")
     found = {}
     for disk in disks:
-        value = read_tunable(disk, name, roots)
-        path = tunable_path(disk, name, roots)
-        if value is None:
-            raise UsageError(f"{disk.name} has no {name}: {path} can't be read.")
-        if not os.access(path, os.W_OK):
-            raise Missing(f"{name} of {disk.name} can't be changed by this user.",
-                          "Run the same command with sudo.")  # fmt: skip
-        if name == "scheduler":
-            _check_scheduler(disk, path, wanted)
-        found[disk.name] = value
+        refusal = why_not(disk, name, roots)
+        if refusal is not None:
+            raise refusal
+        known = disk.queue.schedulers if disk.queue is not None else ()
+        for value in sorted(wanted) if name == "scheduler" else ():
+            if value not in known:
+                raise UsageError(f"{disk.name} has no scheduler {value!r}.",
+                                 f"It has: {', '.join(known)}")  # fmt: skip
+        found[disk.name] = read_tunable(disk, name, roots) or ""
     if len(set(found.values())) > 1:
         told = ", ".join(f"{disk} {value}" for disk, value in found.items())
         raise UsageError(f"{name} differs between the disks under the target ({told}).",
                          "Make it the same first, or name one disk.")  # fmt: skip
     return next(iter(found.values()))
-
-
-def _check_scheduler(disk: BlockDevice, path: Path, wanted: set[str]) -> None:
-    known = path.read_text().replace("[", "").replace("]", "").split()
-    for value in sorted(wanted):
-        if value not in known:
-            raise UsageError(
-                f"{disk.name} has no scheduler {value!r}.", f"It has: {' '.join(known)}"
-            )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import queue
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -17,8 +17,9 @@ from iopstui.errors import IopstuiError, JobFailed, Missing, Refused, UsageError
 from iopstui.model import jobfile
 from iopstui.model import target as kinds
 from iopstui.model.evidence import SYNCHRONOUS
+from iopstui.model.expectation import Expectation, Judge, Outcome
 from iopstui.model.plan import BIND, KNOB, OPTION, SIZE, Plan, Step, expand
-from iopstui.model.point import Point, PointMeter, little
+from iopstui.model.point import Point, PointMeter, Settling, little
 from iopstui.model.target import Target
 from iopstui.session.events import (
     Ended,
@@ -63,6 +64,7 @@ class Runner:
         conditions: Conditions,
         sink: Sink,
         progress: ProgressFile | None = None,
+        expectations: Sequence[Expectation] = (),
     ) -> None:
         self.plan = plan
         self.steps = tuple(expand(plan))
@@ -73,6 +75,7 @@ class Runner:
         self._conditions = conditions
         self._sink = sink
         self.progress = progress
+        self._expectations = tuple(expectations)
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._scratch: dict[str, KeptScratch] = {}
         self._share: int | None = None
@@ -100,7 +103,7 @@ class Runner:
                     return
                 earlier = self.progress.points.get(step.index) if self.progress else None
                 if earlier is not None:
-                    self._done(step, earlier, earlier=True)
+                    self._done(step, earlier, self._earlier_outcomes(step), earlier=True)
                 else:
                     self._one(step)
         finally:
@@ -118,7 +121,8 @@ class Runner:
         self._sink(PointStarted(self._t, step.index, len(self.steps), step.label, self.left_s()))
         meter = PointMeter(self.plan.settle, self._session.target.device)
         self._session.run_request(self.request(step))
-        finished = self._follow(meter)
+        judge, settling = Judge(self._expectations), Settling(self.plan.settle)
+        finished = self._follow(meter, judge, settling)
         if finished is None:
             raise JobFailed("The session ended before the job did; see the message above.")
         if finished.error:
@@ -131,23 +135,32 @@ class Runner:
             raise JobFailed(f"{step.label}: fio ended before the settle time was over.",
                             "Give a shorter --settle.")  # fmt: skip
         self._overheads.append(time.monotonic() - began - self.plan.settle - self.plan.measure)
+        outcomes = judge.outcomes()
         if self.progress is not None:
-            self.progress.add(step.index, point)
-        self._done(step, point, earlier=False)
+            self.progress.add(step.index, point, outcomes)
+        self._done(step, point, outcomes)
 
-    def _follow(self, meter: PointMeter) -> StepFinished | None:
+    def _earlier_outcomes(self, step: Step) -> list[Outcome]:
+        kept = self.progress.judged.get(step.index, []) if self.progress else []
+        return [Outcome(one, *known) for one, known in zip(self._expectations, kept, strict=False)]
+
+    def _follow(self, meter: PointMeter, judge: Judge, settling: Settling) -> StepFinished | None:
         while True:
             event = self._events.get()
             self._t = max(self._t, event.t)
             self._sink(event)
             if isinstance(event, FrameReady):
                 meter.add(event.frame)
+                if settling.over(event.frame):
+                    judge.add(event.frame)
             elif isinstance(event, StepFinished):
                 return event
             elif isinstance(event, Ended):
                 return None
 
-    def _done(self, step: Step, point: Point, earlier: bool) -> None:
+    def _done(
+        self, step: Step, point: Point, outcomes: Sequence[Outcome], earlier: bool = False
+    ) -> None:
         self.points[step.index] = point
         shape = shape_of(text_of(self.plan, step))
         law = little(point, shape.in_flight, shape.paced, shape.engine in SYNCHRONOUS)
@@ -155,7 +168,7 @@ class Runner:
         self._sink(
             PointFinished(
                 self._t, step.index, len(self.steps), step.label, step.job, settings,
-                step.variant, step.repeat, point, law, earlier,
+                step.variant, step.repeat, point, law, tuple(outcomes), earlier,
             )
         )  # fmt: skip
 
