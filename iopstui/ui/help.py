@@ -78,12 +78,18 @@ HELP: tuple[Section, ...] = (
         "CPUs, this second",
         (
             ("hctx", "the hardware queue of this CPU's requests (+: more than one; ·: none)"),
+            ("job", "fio jobs that ran on this CPU last; * is bound to it, \"0 +3\" are four"),
             ("irq/s", "interrupts of the target's device taken by this CPU; one may report"
              " several I/Os"),
             ("BLOCK/s", "block softirqs: completions that were handed on to this CPU"),
             ("IPI/s", "function-call interrupts from other CPUs, for whatever reason"),
             ("usr sys iowait", "percent of the CPU's time, as the kernel's tick samples it"),
-            ("irq soft idle", "the same; irq stays 0 on kernels that do not account it"),
+            ("irq soft idle", "the same; irq is left out on kernels that do not account it"),
+            ("I/Os per interrupt", "how many completions one interrupt of the device told of"),
+            ("inside the hard interrupt", "the kernel completes there, so BLOCK/s stays 0: the"
+             " device is busy all the same"),
+            ("cells", "where CPUs are many: one cell each, fuller is more; gaps part groups that"
+             " share a cache; the busiest are named, then the sum"),
             ("busy", "a bar of everything but idle and iowait"),
         ),
     ),

@@ -83,7 +83,8 @@ def _full(width: int, height: int, disks: int, cpus: int) -> Plan:
     room = height - 4 - FINDING_ROWS - tables
     columns = 2 if beside else 1
     cpu_rows = -(-max(cpus, 1) // columns)
-    cpu_height = min(2 + cpu_rows, max(5, room * 2 // 5))
+    # title, heading, a row of words
+    cpu_height = min(3 + cpu_rows, max(6, room * 2 // 5))
     charts = room - cpu_height
     top = 2 + charts
     return Plan(

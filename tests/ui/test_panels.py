@@ -8,6 +8,7 @@ from ui_recordings import recorded_frames
 
 from iopstui.model.device import Hctx
 from iopstui.model.frame import LATE, NO_FIO, NO_LATENCY, RAMP
+from iopstui.model.topology import Topology
 from iopstui.session.events import (
     Ended,
     FrameReady,
@@ -19,7 +20,7 @@ from iopstui.session.events import (
 )
 from iopstui.ui.rows import Row
 from iopstui.ui.state import LiveState
-from iopstui.ui.style import ASCII, UTF8
+from iopstui.ui.style import ASCII, UTF8, Charset
 from iopstui.ui.widgets import bars, cpu_panel, fio_panel, kernel_panel
 
 STARTED = StepStarted(1.0, 1, "randread-4k", "randread 4k QD 32 × 1 job", ("fio",), True)
@@ -98,6 +99,13 @@ def test_recorded_gtod_reduce_and_ramp_are_recognised() -> None:
     assert "read" in fio(real) and "·" not in fio(real)
 
 
+def cpus(
+    found: LiveState, width: int, height: int, charset: Charset = UTF8, **about: object
+) -> list[Row]:
+    devices = {**fakes.DEVICES, "nvme0n1": replace(fakes.NVME, **about)}  # type: ignore[arg-type]
+    return cpu_panel.rows(found, fakes.ON_DISK, devices, Topology(), width, height, charset)
+
+
 @pytest.mark.parametrize("width", [60, 79, 80, 100, 120, 200])
 @pytest.mark.parametrize("height", [4, 7, 12])
 def test_panels_are_exactly_as_large_as_they_must_be(width: int, height: int) -> None:
@@ -105,7 +113,7 @@ def test_panels_are_exactly_as_large_as_they_must_be(width: int, height: int) ->
     panels = (
         fio_panel.rows(found, width, height, UTF8, "x"),
         kernel_panel.rows(found, fakes.ON_PARTITION, width, height, UTF8),
-        cpu_panel.rows(found, fakes.NVME, width, height, UTF8),
+        cpus(found, width, height),
     )
     for rows in panels:
         assert [len(line) for line in text(rows).splitlines()] == [width] * height
@@ -133,30 +141,6 @@ def test_flushes_are_told_in_words_where_they_have_no_column() -> None:
     narrow = text(kernel_panel.rows(found, fakes.ON_DISK, 79, 6, UTF8))
     wide = text(kernel_panel.rows(found, fakes.ON_DISK, 120, 6, UTF8))
     assert "flushes/s" in narrow and "flushes/s" not in wide and "f/s" in wide
-
-
-def test_cpus_that_do_not_fit_are_counted_and_the_busiest_named() -> None:
-    found = state(ready(2, cpus=64))
-    shown = text(cpu_panel.rows(found, fakes.NVME, 120, 9, UTF8))
-    named = [int(line.split()[0]) for line in shown.splitlines()[2:8]]
-    assert len(named) == 6 and named == sorted(named)
-    busiest = sorted(range(64), key=lambda cpu: -((cpu * 37) % 90))[:6]
-    assert set(named) == set(busiest)
-    assert "and 58 CPUs less busy" in shown
-
-
-def test_few_cpus_are_all_there_with_their_queue() -> None:
-    shown = text(cpu_panel.rows(state(ready(2)), fakes.NVME, 120, 8, UTF8)).splitlines()
-    assert [line.split()[:2] for line in shown[2:6]] == [
-        ["0", "0"], ["1", "0"], ["2", "1"], ["3", "1"],
-    ]  # fmt: skip
-
-
-def test_a_device_without_interrupts_is_explained() -> None:
-    frame = fakes.frame(2, None)
-    cpus = {index: replace(cpu, irq_s=None) for index, cpu in frame.cpus.items()}
-    found = state(FrameReady(2.0, replace(frame, cpus=cpus)))
-    assert "no interrupts of its own" in text(cpu_panel.rows(found, fakes.NVME, 120, 8, UTF8))
 
 
 def test_ipis_of_a_frame_without_a_reading_are_the_last_ones() -> None:
@@ -247,7 +231,7 @@ def test_ascii_panels_are_ascii() -> None:
     rows = [
         *fio_panel.rows(found, 80, 7, ASCII, "x"),
         *kernel_panel.rows(found, fakes.ON_PARTITION, 80, 6, ASCII),
-        *cpu_panel.rows(found, fakes.NVME, 80, 6, ASCII),
+        *cpus(found, 80, 6, charset=ASCII),
         bars.device_line(fakes.ON_DISK, fakes.DEVICES, 120, ASCII),
         bars.job_line(found, "x", 80, ASCII),
         bars.tabs_line(1, 80, ASCII),

@@ -10,6 +10,7 @@ from textual.binding import Binding
 from textual.screen import Screen
 
 from iopstui.model.frame import NO_LATENCY
+from iopstui.model.topology import Topology
 from iopstui.ui import charts, layout
 from iopstui.ui import format as f
 from iopstui.ui.layout import HIDDEN, TABS, Box
@@ -81,6 +82,8 @@ class Dashboard(Screen[None]):
         self.window = TimeWindow(0.0, ZOOMS[0] / charset.dots)
         self._zoom = 0
         self._cpus_placed = -1
+        self._topology = Topology()
+        self._topology_of: tuple[tuple[int, ...], int] = ((), -1)
         self._plan: layout.Plan | None = None
         self.charts = [Chart(spec, charset) for spec in _specs(charset)]
         names = (
@@ -195,6 +198,16 @@ class Dashboard(Screen[None]):
         self.panels["finding"].show(finding_line.rows(state, box.width, box.height, charset))
         self.panels["footer"].show([bars.footer_line(self.hints, width, charset)])
 
+    def topology(self) -> Topology:
+        """Read again when there are other CPUs, and with each run until all of it is known."""
+        step = self.state.step.step if self.state.step is not None else 0
+        known = self._topology
+        key = (tuple(self._cpu_numbers()), step if known.irq_time is None else 0)
+        if key != self._topology_of and key != (self._topology_of[0], 0):
+            self._topology = self.controller.topology()
+        self._topology_of = key
+        return self._topology
+
     def _cpu_numbers(self) -> list[int]:
         return sorted(self.state.frame.cpus) if self.state.frame else []
 
@@ -213,8 +226,10 @@ class Dashboard(Screen[None]):
             panels["kernel"].show(kernel_panel.rows(state, target, box.width, box.height, charset))
         if panels["cpus"].shown:
             box = plan.cpus
-            device = self.controller.devices.get(target.device) if target.device else None
-            panels["cpus"].show(cpu_panel.rows(state, device, box.width, box.height, charset))
+            devices, topology = self.controller.devices, self.topology()
+            panels["cpus"].show(
+                cpu_panel.rows(state, target, devices, topology, box.width, box.height, charset)
+            )
 
     def _paint_charts(self) -> None:
         dots = max((chart.dots for chart in self.charts if chart.shown), default=0)

@@ -1,115 +1,129 @@
-"""Which CPUs submit, interrupt and complete in this second."""
+"""Which CPUs submit, interrupt and complete in this second: a table, or a grid where they are
+many."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
+from iopstui.model.cpu_map import CpuRow, cpu_rows
 from iopstui.model.device import BlockDevice
-from iopstui.model.frame import CpuFrame
+from iopstui.model.queue_map import (
+    IDLE,
+    SOFTIRQ,
+    DeviceMap,
+    mapped_disks,
+    queue_map,
+)
+from iopstui.model.target import Target
+from iopstui.model.topology import Topology
+from iopstui.text import printable
 from iopstui.ui import format as f
-from iopstui.ui.rows import Column, Line, Piece, Row, Table, message, pad, rule
+from iopstui.ui.rows import Column, Line, Piece, Row, Table, message, pad, rule, wrap
 from iopstui.ui.state import LiveState
 from iopstui.ui.style import BOLD, DIM, Charset
+from iopstui.ui.widgets import cpu_grid
 
 LABEL = 4
 BLOCK_WIDTH = 78
 BAR = 10
-
-
-@dataclass(frozen=True, slots=True)
-class CpuRow:
-    """One CPU, with what does not come from the frame itself."""
-
-    cpu: int
-    hctx: str
-    ipi_s: float | None
-    frame: CpuFrame
-
-    @property
-    def busy(self) -> float | None:
-        """Percent of time not idle (waiting for I/O is idle)."""
-        load = self.frame.load
-        return None if load is None else max(0.0, 100 - load.idle - load.iowait)
+PINNED = "*"
+NO_IRQ_TIME = "irq %: this kernel does not account it"
 
 
 def _load(name: str) -> Column[CpuRow]:
     def show(row: CpuRow) -> str:
-        return f.percent(getattr(row.frame.load, name) if row.frame.load else None)
+        return f.percent(getattr(row.load, name) if row.load else None)
 
-    return Column(name, max(5, len(name) + 1), show, drop=2 if name == "irq" else 0)
+    return Column(name, max(5, len(name) + 1), show, drop={"irq": 6, "iowait": 5}.get(name, 0))
 
 
 COLUMNS: tuple[Column[CpuRow], ...] = (
-    Column("hctx", 5, lambda r: r.hctx),
-    Column("irq/s", 7, lambda r: f.count(r.frame.irq_s)),
-    Column("BLOCK/s", 8, lambda r: f.count(r.frame.block_s)),
+    Column("hctx", 5, lambda r: queues(r)),
+    Column("job", 6, lambda r: jobs(r)),
+    Column("irq/s", 7, lambda r: f.count(r.irq_s)),
+    Column("BLOCK/s", 8, lambda r: f.count(r.block_s)),
     Column("IPI/s", 7, lambda r: f.count(r.ipi_s)),
     *(_load(name) for name in ("usr", "sys", "iowait", "irq", "soft", "idle")),
-    Column("steal", 6, lambda r: f.percent(r.frame.load.steal if r.frame.load else None), drop=9),
+    Column("steal", 6, lambda r: f.percent(r.load.steal if r.load else None), drop=9),
 )
 
 
+def queues(row: CpuRow) -> str:
+    """The first hardware queue of a CPU, and whether there are more."""
+    if not row.hctxs:
+        return f.NOTHING
+    return str(row.hctxs[0]) if len(row.hctxs) == 1 else f"{row.hctxs[0]}+"
+
+
+def jobs(row: CpuRow) -> str:
+    """The fio jobs that ran on a CPU last: "0*" is pinned to it, "0 +3" are four."""
+    if not row.jobs:
+        return f.NOTHING
+    first = f"{row.jobs[0]}{PINNED if row.jobs[0] in row.pinned else ''}"
+    return first if len(row.jobs) == 1 else f"{first} +{len(row.jobs) - 1}"
+
+
 def rows(
-    state: LiveState, device: BlockDevice | None, width: int, height: int, charset: Charset
+    state: LiveState,
+    target: Target,
+    devices: Mapping[str, BlockDevice],
+    topology: Topology,
+    width: int,
+    height: int,
+    charset: Charset,
 ) -> list[Row]:
-    """The panel: a table while it fits, else the busiest CPUs and a count of the others."""
-    title = rule(width, charset, ("CPUs, this second", BOLD), right=((_note(state, device), DIM),))
-    cpus = _cpu_rows(state, device)
-    if not cpus:
+    """The panel: a table while the CPUs fit, else a grid with the busiest named; words below."""
+    disks = mapped_disks(target.tree, devices)
+    cpus = _known(cpu_rows(disks, state.frame, topology, state.ipi))
+    maps = queue_map(disks, state.frame, topology)
+    title = rule(width, charset, ("CPUs, this second", BOLD), right=_right(maps))
+    if state.frame is None or not state.frame.cpus:
         words = message(width, charset, "first reading; a rate needs two")
         return pad([title, words], height, width)
+    notes = wrap(width, charset, note(maps, topology))
+    if len(notes) > 1 and height < 10:
+        notes = [message(width, charset, note(maps, topology))]
+    room = max(1, height - 1 - len(notes))
     blocks = 2 if width >= 2 * BLOCK_WIDTH and len(cpus) > 1 else 1
-    room = max(1, height - 2)
-    fits = len(cpus) <= room * blocks
-    kept = cpus if fits else _busiest(cpus, max(1, (room - 1) * blocks))
-    rest = [] if fits else [row for row in cpus if row not in kept]
-    body = _blocks(kept, blocks, width, charset)
-    if rest:
-        top = max((row.busy or 0.0 for row in rest), default=0.0)
-        others = f"and {len(rest)} CPUs less busy than these, at most {f.percent(top)} % each"
-        body.append(message(width, charset, others))
-    return pad([title, *body], height, width)
+    if len(cpus) <= (room - 1) * blocks:
+        body = _blocks(cpus, blocks, width, charset, topology)
+    else:
+        body = cpu_grid.rows(cpus, topology, width, room, charset)
+    # the words stand at the bottom, so that they don't move with what they are about
+    return [*pad([title, *body], height - len(notes), width), *notes]
 
 
-def _note(state: LiveState, device: BlockDevice | None) -> str:
-    frame = state.frame
-    if device is None or frame is None or not frame.cpus:
-        return "percent of each CPU, sampled by the kernel's tick"
-    if all(cpu.irq_s is None for cpu in frame.cpus.values()):
-        return f"irq/s {f.NOTHING}: {device.name} has no interrupts of its own"
-    return f"irq/s: {device.name}'s own interrupts"
+def _known(cpus: Sequence[CpuRow]) -> list[CpuRow]:
+    """A CPU that only a queue's list names (offline, or not there at all) has nothing to show."""
+    return [row for row in cpus if row.online]
 
 
-def _cpu_rows(state: LiveState, device: BlockDevice | None) -> list[CpuRow]:
-    frame = state.frame
-    if frame is None:
+def _right(maps: Sequence[DeviceMap]) -> list[Piece]:
+    shown = next((m for m in maps if m.ios_per_irq is not None), None)
+    if shown is None or shown.ios_per_irq is None:
         return []
-    queues: dict[int, list[int]] = {}
-    for hctx in device.hctxs if device else ():
-        for cpu in hctx.cpus:
-            queues.setdefault(cpu, []).append(hctx.index)
-    return [
-        CpuRow(cpu, _queue(queues.get(cpu)), state.ipi.get(cpu), value)
-        for cpu, value in sorted(frame.cpus.items())
-    ]
+    name = printable(shown.device)
+    return [(f"{name}: {f.count(shown.ios_per_irq)} I/Os per interrupt", DIM)]
 
 
-def _queue(found: list[int] | None) -> str:
-    if not found:
-        return f.NOTHING
-    return str(found[0]) if len(found) == 1 else f"{found[0]}+"
+def note(maps: Sequence[DeviceMap], topology: Topology) -> str:
+    """What must be known to read the figures."""
+    parts = [NO_IRQ_TIME] if topology.irq_time is False else []
+    for one in maps:
+        if one.note:
+            parts.append(f"irq/s: {one.note}")
+        if one.words and one.completes not in (IDLE, SOFTIRQ):
+            parts.append(one.words)
+    return printable("; ".join(dict.fromkeys(parts)))
 
 
-def _busiest(cpus: list[CpuRow], count: int) -> list[CpuRow]:
-    """The busiest ones, in order of their number so that rows do not jump about."""
-    ranked = sorted(cpus, key=lambda row: (-(row.busy or 0.0), -(row.frame.block_s or 0.0)))
-    return sorted(ranked[:count], key=lambda row: row.cpu)
-
-
-def _blocks(cpus: list[CpuRow], blocks: int, width: int, charset: Charset) -> list[Row]:
+def _blocks(
+    cpus: list[CpuRow], blocks: int, width: int, charset: Charset, topology: Topology
+) -> list[Row]:
     block_width = (width - (blocks - 1)) // blocks
     with_bar = block_width >= BLOCK_WIDTH
-    table = Table(COLUMNS, LABEL, block_width - (BAR + 2 if with_bar else 0), charset)
+    columns = [c for c in COLUMNS if c.title != "irq" or topology.irq_time is not False]
+    table = Table(columns, LABEL, block_width - (BAR + 2 if with_bar else 0), charset)
     per_block = -(-len(cpus) // blocks)
     found: list[Row] = []
     for line in range(-1, per_block):

@@ -23,7 +23,9 @@ def rows(state: LiveState, width: int, height: int, charset: Charset) -> list[Ro
         first.add(_sentence(finding))
         return [(*first.done(), (_more(more), DIM))]
     first.add(printable(finding.text))
-    second = Line(width, charset).add(" ").extend(_advice(finding))
+    second = Line(width, charset).add(" ")
+    for text, style in _advice(finding):
+        second.add(text, style)
     return pad([(*first.done(), (_more(more), DIM)), second.done()], height, width)
 
 
