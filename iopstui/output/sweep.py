@@ -163,7 +163,7 @@ def columns(plan: Plan) -> Iterator[tuple[str, int]]:
             min(NAME_MOST, max(len(axis.name), *map(len, axis.values))),
         )
     yield from (("IOPS", 5), ("MiB/s", 5), ("mean", 7), ("p50", 7), ("p99", 7), ("p99.9", 7),
-                ("aqu-sz", 6), ("N=X*R", 5), ("of", 5))  # fmt: skip
+                ("aqu-sz", 6), ("N=X*R", 5), ("of", 4))  # fmt: skip
 
 
 def row(plan: Plan, event: PointFinished) -> list[str]:

@@ -1,0 +1,110 @@
+"""What a sweep says of its points: rows, the knee, Little's law."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+from iopstui.model.plan import Plan, expand, parse_axis
+from iopstui.model.point import Point, little
+from iopstui.output.experiment import ask, length_text
+from iopstui.output.sweep import (
+    SweepCsv,
+    SweepJson,
+    SweepTable,
+    conclusions,
+    curve_text,
+    curves_of,
+)
+from iopstui.session.events import PointFinished
+
+PLAN = Plan(("randread-4k",), {}, (parse_axis("iodepth=1,2,4..64"), parse_axis("numjobs=1,4")))
+
+
+def device(depth: int, jobs: int, at_once: int = 12) -> Point:
+    """100 µs each, ``at_once`` of them together."""
+    n = depth * jobs
+    latency = 100_000 * max(1.0, n / at_once)
+    iops = n / (latency / 1e9)
+    return Point(8.0, int(8 * iops), iops, iops * 4096, iops, 0.0, latency, "lat", latency,
+                 2 * latency, 3 * latency, aqu_sz=float(n), util=99.0)  # fmt: skip
+
+
+def finished(plan: Plan = PLAN) -> list[PointFinished]:
+    events = []
+    for step in expand(plan):
+        values = {one.name: one.value for one in step.settings}
+        point = device(int(values["iodepth"]), int(values.get("numjobs", "1")))
+        asked = int(values["iodepth"]) * int(values.get("numjobs", "1"))
+        law = little(point, asked, paced=False)
+        events.append(PointFinished(1.0, step.index, plan.points, step.label, step.job,
+                                    tuple(values.items()), 0, 0, point, law))  # fmt: skip
+    return events
+
+
+def test_the_knee_of_each_curve_is_named() -> None:
+    events = finished()
+    one, four = curves_of(PLAN, events)
+    assert dict(one.fixed) == {"numjobs": "1"} and len(one.points) == 7
+    assert "iodepth=16" in curve_text(one) or "iodepth=8" in curve_text(one)
+    assert "with numjobs=4" in curve_text(four) and "iodepth=4" in curve_text(four)
+    assert "12.0-fold" in curve_text(four) or "fold" in curve_text(four)
+
+
+def test_points_that_come_in_another_order_make_the_same_curve() -> None:
+    events = finished()
+    again = curves_of(PLAN, list(reversed(events)))
+    assert {curve_text(c) for c in again} == {curve_text(c) for c in curves_of(PLAN, events)}
+
+
+def test_a_knee_outside_of_the_range_is_said_to_be_there() -> None:
+    below = Plan(("j",), {}, (parse_axis("iodepth=1,2,4"),))
+    assert "go deeper" in curve_text(curves_of(below, finished(below))[0])
+    above = Plan(("j",), {}, (parse_axis("iodepth=64,128,256"),))
+    assert "first point" in curve_text(curves_of(above, finished(above))[0])
+
+
+def test_without_an_axis_of_load_there_is_no_curve() -> None:
+    plan = Plan(("j",), {}, (parse_axis("ioengine=libaio,io_uring"),))
+    assert curves_of(plan, []) == []
+
+
+def test_conclusions_count_the_points_by_little_s_law() -> None:
+    lines = conclusions(finished(), [])
+    assert any("14 of 14" in line for line in lines)
+
+
+def test_the_table_keeps_to_80_columns() -> None:
+    out = io.StringIO()
+    table = SweepTable(PLAN, out)
+    for event in finished():
+        table.point(event)
+    table.end(conclusions(finished(), curves_of(PLAN, finished())), [])
+    lines = out.getvalue().splitlines()
+    assert len(lines) > 15
+    assert max(map(len, lines)) <= 80, max(lines, key=len)
+
+
+def test_json_lines_and_csv_carry_every_point() -> None:
+    out = io.StringIO()
+    sink = SweepJson(PLAN, out, "h", None)
+    for event in finished():
+        sink.point(event)
+    sink.end(["words"], curves_of(PLAN, finished()))
+    rows = [json.loads(line) for line in out.getvalue().splitlines()]
+    points = [row for row in rows if row["event"] == "point_finished"]
+    assert len(points) == 14 and points[3]["settings"] == {"iodepth": "8", "numjobs": "1"}
+    assert points[3]["point"]["in_flight"] == 8.0 and points[3]["little"]["holds"] is True
+    assert [row["event"] for row in rows[-3:]] == ["curve", "curve", "sweep_finished"]
+    out = io.StringIO()
+    table = SweepCsv(PLAN, out)
+    for event in finished():
+        table.point(event)
+    read = list(csv.DictReader(io.StringIO(out.getvalue())))
+    assert len(read) == 14 and read[0]["iodepth"] == "1" and float(read[0]["iops"]) == 10_000
+
+
+def test_how_long_it_takes() -> None:
+    assert length_text(PLAN).startswith("14 points, about 2:41")
+    ask(PLAN, yes=False)

@@ -1,0 +1,220 @@
+"""Plans: axes and variants as typed, and the steps they expand to."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iopstui.errors import UsageError
+from iopstui.model.plan import (
+    BIND,
+    JOB,
+    KNOB,
+    OPTION,
+    SIZE,
+    Plan,
+    check_axes,
+    check_variants,
+    expand,
+    parse_axis,
+    parse_variant,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("iodepth=1,2,4..256", "1 2 4 8 16 32 64 128 256"),
+        ("iodepth=1..8", "1 2 3 4 5 6 7 8"),
+        ("iodepth=10,20,30..60", "10 20 30 40 50 60"),
+        ("iodepth=10,20..100", "10 20 30 40 50 60 70 80 90 100"),
+        ("iodepth=1,3..7", "1 3 5 7"),
+        ("iodepth=3,9..81", None),
+        ("iodepth=1,10,100..10000", "1 10 100 1000 10000"),
+        ("iodepth=1,2,4..16,24", "1 2 4 8 16 24"),
+        ("numjobs= 1 , 4 ", "1 4"),
+        ("bs=4k,8k,16k..1m", "4k 8k 16k 32k 64k 128k 256k 512k 1m"),
+        ("bs=4k..7k", "4k 5k 6k 7k"),
+        ("bs=512,1k,2k..8k", "512 1k 2k 4k 8k"),
+        ("ioengine=libaio,io_uring", "libaio io_uring"),
+        ("rq_affinity=0..2", "0 1 2"),
+        ("scheduler=none,mq-deadline", "none mq-deadline"),
+    ],
+)
+def test_lists(text: str, values: str | None) -> None:
+    if values is None:
+        with pytest.raises(UsageError, match="not clear"):
+            parse_axis(text)
+    else:
+        assert parse_axis(text).values == tuple(values.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("iodepth", "form"),
+        ("=1,2", "form"),
+        ("io depth=1", "form"),
+        ("[x]=1", "form"),
+        ("iodepth=", "no values"),
+        ("iodepth=,", "empty place"),
+        ("iodepth=1,,2", "empty place"),
+        ("iodepth=banana", "not a number"),
+        ("iodepth=0", "not a number"),
+        ("iodepth=1..x", "not a number"),
+        ("iodepth=..8", "not a number"),
+        ("iodepth=8..1", "arrive"),
+        ("iodepth=1,2,4..100", "arrive"),
+        ("iodepth=1,2,5..9", "arrive"),
+        ("iodepth=1,2..8", "not clear"),
+        ("iodepth=1,1", "twice"),
+        ("iodepth=1..100000", "at most"),
+        ("runtime=1,2", "settle"),
+        ("timeout=1,2", "settle"),
+        ("time_based=0,1", "settle"),
+        ("filename=a,b", "target"),
+        ("directory=a,b", "target"),
+        ("stonewall=0,1", "at once"),
+        ("job=a,b", "no axis"),
+        ("rq_affinity=3", "takes"),
+        ("nr_requests=1,2", "from 4"),
+        ("nr_requests=many", "from 4"),
+        ("wbt_lat_usec=-2", "from -1"),
+        ("bind=cpus", "queues or none"),
+    ],
+)
+def test_what_is_no_axis(text: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        parse_axis(text)
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_an_axis_or_a_usage_error(text: str) -> None:
+    try:
+        axis = parse_axis(text)
+    except UsageError:
+        return
+    assert axis.values and len(set(axis.values)) == len(axis.values)
+
+
+@given(st.integers(1, 500), st.integers(2, 7), st.integers(1, 9), st.booleans())
+def test_three_values_and_an_end_give_the_progression(
+    first: int, step: int, more: int, doubles: bool
+) -> None:
+    def at(n: int) -> int:
+        return first * step**n if doubles else first + n * step
+
+    values = [at(n) for n in range(3 + more)]
+    text = f"iodepth={values[0]},{values[1]},{values[2]}..{values[-1]}"
+    assert parse_axis(text).values == tuple(map(str, values))
+
+
+def test_what_an_axis_sets() -> None:
+    kinds = {"iodepth": OPTION, "rq_affinity": KNOB, "irq/36": KNOB, "size": SIZE}
+    for name, kind in kinds.items():
+        assert parse_axis(f"{name}=1,2").kind == kind
+
+
+def test_axes_that_conflict() -> None:
+    for first, second in (("iodepth=1", "iodepth=2"), ("bs=4k", "blocksize=8k"),
+                          ("direct=0,1", "buffered=0,1")):  # fmt: skip
+        with pytest.raises(UsageError, match="two axes"):
+            check_axes([parse_axis(first), parse_axis(second)], {})
+    with pytest.raises(UsageError, match="--set"):
+        check_axes([parse_axis("bs=4k,8k")], {"blocksize": "4k"})
+    with pytest.raises(UsageError, match="at most"):
+        check_axes([parse_axis("iodepth=1..1000"), parse_axis("numjobs=1..1000")], {})
+
+
+def test_the_first_axis_varies_fastest() -> None:
+    axes = (parse_axis("iodepth=1,2"), parse_axis("numjobs=1,4"))
+    plan = Plan(("a", "b"), {"bs": "8k"}, axes)
+    steps = list(expand(plan))
+    assert plan.points == len(steps) == 8
+    assert [step.index for step in steps] == list(range(8))
+    assert [step.label for step in steps[:4]] == [
+        "job=a iodepth=1 numjobs=1", "job=a iodepth=2 numjobs=1",
+        "job=a iodepth=1 numjobs=4", "job=a iodepth=2 numjobs=4",
+    ]  # fmt: skip
+    assert steps[5].job == "b" and steps[5].of(OPTION) == {"iodepth": "2", "numjobs": "1"}
+
+
+def test_only_what_matters_makes_another_experiment() -> None:
+    axes = (parse_axis("iodepth=1,2"),)
+    plan = Plan(("a",), {}, axes)
+    assert plan.key("text") == Plan(("a",), {}, (parse_axis("iodepth=1..2"),)).key("text")
+    keys = {
+        plan.key("text"), plan.key("other"), Plan(("b",), {}, axes).key("text"),
+        Plan(("a",), {"bs": "4k"}, axes).key("text"),
+        Plan(("a",), {}, axes, measure=9).key("text"),
+        Plan(("a",), {}, (parse_axis("iodepth=1,3"),)).key("text"),
+    }  # fmt: skip
+    assert len(keys) == 6
+
+
+@given(st.integers(2, 4), st.integers(1, 9))
+def test_a_comparison_goes_forth_and_back(variants: int, repeats: int) -> None:
+    chosen = tuple(parse_variant(f"iodepth={n + 1}") for n in range(variants))
+    steps = list(expand(Plan(("a",), {}, variants=chosen, repeats=repeats)))
+    assert len(steps) == variants * repeats
+    order = [step.variant for step in steps]
+    for repeat in range(repeats):
+        block = order[repeat * variants : (repeat + 1) * variants]
+        assert sorted(block) == list(range(variants))
+    if repeats >= 2:
+        assert order[:variants] == order[variants : 2 * variants][::-1]
+        places = [[i for i, v in enumerate(order[: 2 * variants]) if v == n]
+                  for n in range(variants)]  # fmt: skip
+        assert len({sum(place) for place in places}) == 1, "a straight drift meets all alike"
+
+
+@pytest.mark.parametrize(
+    ("text", "settings"),
+    [
+        ("rq_affinity=2", [(KNOB, "rq_affinity", "2")]),
+        ("iodepth=16,numjobs=4", [(OPTION, "iodepth", "16"), (OPTION, "numjobs", "4")]),
+        ("cpus_allowed=0,2,iodepth=4", [(OPTION, "cpus_allowed", "0,2"), (OPTION, "iodepth", "4")]),
+        ("bind=queues", [(BIND, "bind", "queues")]),
+        ("job=azure-read", [(JOB, "job", "azure-read")]),
+        ("scheduler=none,nomerges=2", [(KNOB, "scheduler", "none"), (KNOB, "nomerges", "2")]),
+    ],
+)
+def test_variants(text: str, settings: list[tuple[str, str, str]]) -> None:
+    found = parse_variant(text).settings
+    assert [(one.kind, one.name, one.value) for one in found] == settings
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "form"),
+        ("iodepth", "form"),
+        ("iodepth=", "form"),
+        ("=5", "form"),
+        ("iodepth=1,iodepth=2", "twice"),
+        ("bs=4k,blocksize=8k", "twice"),
+        ("runtime=5", "settle"),
+        ("rq_affinity=9", "takes"),
+        ("iodepth=many", "not a number"),
+    ],
+)
+def test_what_is_no_variant(text: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        parse_variant(text)
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_a_variant_or_a_usage_error(text: str) -> None:
+    with contextlib.suppress(UsageError):
+        assert parse_variant(text).label
+
+
+def test_variants_that_conflict() -> None:
+    one = parse_variant("iodepth=1")
+    with pytest.raises(UsageError, match="two variants"):
+        check_variants([one], {})
+    with pytest.raises(UsageError, match="--set"):
+        check_variants([one, parse_variant("iodepth=2")], {"iodepth": "4"})

@@ -1,0 +1,178 @@
+"""One point of an experiment: settling, figures, Little's law, and keeping it on disk."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from fio_recordings import statuses
+from hypothesis import given
+from hypothesis import strategies as st
+from session_frames import whole_frames
+
+from iopstui.errors import UsageError
+from iopstui.model.expectation import Outcome, parse_expectation
+from iopstui.model.point import (
+    INTERRUPTS,
+    SOFTIRQS,
+    Point,
+    PointMeter,
+    little,
+    point_from_json,
+    point_json,
+)
+from iopstui.session.progress_file import ProgressFile
+
+NAME = "3.42-a-randread-grp"
+
+
+def measured(name: str = NAME, settle: float = 0.0) -> Point:
+    meter = PointMeter(settle, "vda")
+    for frame in whole_frames(name):
+        meter.add(frame)
+    point = meter.point()
+    assert point is not None
+    return point
+
+
+def test_without_settling_a_point_is_fio_s_own_run() -> None:
+    point, final = measured(), statuses(NAME)[-1].jobs[0].directions["read"]
+    assert point.iops == pytest.approx(final.iops, rel=2e-3)
+    assert point.ios == final.completed
+    assert point.p99_ns == final.percentiles["p99"]
+    assert point.latency_of == "lat" and final.lat is not None
+    assert point.latency_ns == pytest.approx(final.lat.mean_ns, rel=1e-3)
+    assert point.write_iops == 0
+
+
+def test_settling_drops_the_first_seconds_alone() -> None:
+    whole, rest = measured(), measured(settle=2.0)
+    frames = [frame.fio for frame in whole_frames(NAME) if frame.fio]
+    began, kept = 0.0, 0
+    for fio in frames:
+        kept += fio.total.ios if began >= 1.9 else 0
+        began += fio.seconds or 0.0
+    assert rest.ios == kept < whole.ios
+    assert rest.seconds < whole.seconds - 1.5
+
+
+def test_nothing_is_left_of_a_run_that_only_settles() -> None:
+    meter = PointMeter(3600, "vda")
+    for frame in whole_frames(NAME):
+        meter.add(frame)
+    assert meter.point() is None
+
+
+def test_cpus_and_completions() -> None:
+    point = measured()
+    # session_frames: CPU 0 alone has BLOCK softirqs, one a sample, and too few of them
+    assert point.completions_of in (SOFTIRQS, INTERRUPTS)
+    assert sum(point.completions.values()) == pytest.approx(1)
+    assert set(point.busy) == {0, 1} and point.cpu_us is not None
+    assert point.cpu_us == pytest.approx(1e4 * sum(point.busy.values()) / point.iops)
+    assert point.most_completions == max(point.completions.values())
+
+
+def test_without_latencies_the_kernel_s_await_stands_in() -> None:
+    point = measured("3.42-b-randrw-gtod")
+    assert point.latency_of == "await" and point.p99_ns is None
+    # 500 ms of 1000 reads and 100 ms of 50 writes a sample
+    assert point.latency_ns is not None and 0.3e6 < point.latency_ns < 3e6
+
+
+def test_a_point_survives_json() -> None:
+    point = measured()
+    assert point_from_json(json.loads(json.dumps(point_json(point)))) == point
+    with pytest.raises((KeyError, TypeError, ValueError)):
+        point_from_json({"iops": "many"})
+
+
+def at(iops: float, latency_us: float | None, of: str = "lat") -> Point:
+    latency = None if latency_us is None else latency_us * 1000
+    return Point(8.0, int(8 * iops), iops, iops * 4096, latency_ns=latency, latency_of=of)
+
+
+@given(st.integers(1, 512), st.floats(20, 20_000))
+def test_little_s_law_holds_for_a_full_queue(depth: int, latency_us: float) -> None:
+    law = little(at(depth / (latency_us / 1e6), latency_us), depth, paced=False)
+    assert law.holds and law.seen == pytest.approx(depth)
+
+
+@pytest.mark.parametrize(
+    ("point", "asked", "paced", "words"),
+    [
+        (at(1000, 100), 32, True, "paces"),
+        (at(1000, 100), 32, False, "queue full"),
+        (at(1000, 100, "await"), 32, False, "above the device"),
+        (at(100_000, 1000), 4, False, "not of these I/Os alone"),
+    ],
+)
+def test_why_it_does_not_hold(point: Point, asked: int, paced: bool, words: str) -> None:
+    law = little(point, asked, paced)
+    assert law.holds is False and words in law.why
+
+
+def test_little_s_law_without_its_terms() -> None:
+    assert little(at(1000, None), 4, False).holds is None
+    assert little(at(1000, 100), None, False).holds is None
+
+
+EXPECTED = parse_expectation("iops>=5")
+
+
+def test_progress_goes_on_where_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    first = ProgressFile(path, "key")
+    assert not path.exists(), "nothing is written before the first point"
+    first.add(0, at(1, 1), [Outcome(EXPECTED, 1.0, 0.5)])
+    first.add(7, at(2, None), [Outcome(EXPECTED, None, None)])
+    again = ProgressFile(path, "key")
+    assert again.points == {0: at(1, 1), 7: at(2, None)}
+    assert again.judged == {0: [(1.0, 0.5)], 7: [(None, None)]}
+    assert again.made == first.made
+    again.remove()
+    assert not path.exists() and ProgressFile(path, "key").points == {}
+
+
+@given(st.integers(0, 2000))
+def test_a_file_cut_off_anywhere_loses_only_its_last_point(keep: int) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "state"
+        state = ProgressFile(path, "key")
+        for index in range(3):
+            state.add(index, at(index + 1.0, 5))
+        lines = path.read_bytes().splitlines(keepends=True)
+        keep = max(keep, len(lines[0]))
+        path.write_bytes(path.read_bytes()[:keep])
+        found = ProgressFile(path, "key")
+        whole = len([1 for n in range(1, 4) if sum(map(len, lines[: n + 1])) <= keep + 1])
+        assert sorted(found.points) == list(range(whole))
+        found.add(2, at(3.0, 5))
+        assert ProgressFile(path, "key").points[2] == at(3.0, 5)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"root:x:0:0\n", "not a state file"),
+        (b"\x00\xff\n", "not a state file"),
+        (b"[1]\n", "not a state file"),
+        (b'{"iopstui": "experiment", "version": 1, "key": "other"}\n', "another experiment"),
+        (b'{"iopstui": "experiment", "version": 99, "key": "key"}\n', "another experiment"),
+    ],
+)
+def test_files_of_something_else_are_left_alone(content: bytes, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    path.write_bytes(content)
+    with pytest.raises(UsageError, match=words):
+        ProgressFile(path, "key")
+    assert path.read_bytes() == content
+
+
+def test_a_place_that_can_t_be_written(tmp_path: Path) -> None:
+    state = ProgressFile(tmp_path / "no" / "such" / "state", "key")
+    with pytest.raises(UsageError, match="Can't write"):
+        state.add(0, at(1, 1))
