@@ -235,7 +235,7 @@ def draw_tile(
     drawn = draw_lines(lines, first, columns, rows, scale, charset.dots)
     for one, text in zip(lines, drawn, strict=True):
         _overlay(cells, text, one.style)
-    return [_runs(line) for line in cells]
+    return [runs(line) for line in cells]
 
 
 def _fill(
@@ -268,7 +268,7 @@ def _overlay(cells: list[list[Cell]], drawn: Sequence[str], style: Style | None)
             line[column] = (char, style)
 
 
-def _runs(cells: Sequence[Cell]) -> Row:
+def runs(cells: Sequence[Cell]) -> Row:
     """Neighbouring cells of one style as one piece. A blank takes any style."""
     pieces: list[Cell] = []
     run, style = cells[0]

@@ -25,6 +25,8 @@ HELP: tuple[Section, ...] = (
             (":", "any option of the fio job, such as rwmixread=70, ioengine=io_uring or"
              " rate_iops=1000; a running job is started anew with it"),
             ("B", "bind every fio job to a CPU of another hardware queue, or not"),
+            ("h", "latency as a heat map, or as percentile lines"),
+            ("p", "percentiles over the heat map: ━ p50, ─ p99, ┄ p99.9"),
             ("f", "findings: what the evidence shows, in sentences with their numbers"),
             ("e", "everything that was said in this session, and fio's command line"),
             ("ctrl+p", "all of this in a list that can be searched"),
@@ -38,6 +40,8 @@ HELP: tuple[Section, ...] = (
              " count. Area below the line: the kernel merged requests, or a cache answered."
              " Area above it: somebody else uses the device, or requests were split"),
             ("latency", "fio's p50, p99 and p99.9 of each second, logarithmic scale"),
+            ("heat map", "each column is a second's histogram: the darker a cell, the more of its"
+             " I/Os took that long; · is a single one already"),
             ("time", "stands still until the chart is full, then moves on by a quarter"),
             ("gaps", "nothing was measured there; a gap is never drawn as 0"),
             ("│ with words", "a mark: a run began, a knob was turned, or you pressed m"),

@@ -36,6 +36,8 @@ class KernelKeys(App[int]):
         Binding("s", "scheduler", "scheduler"),
         Binding("k", "settings", "settings"),
         Binding("colon", "option", "fio option"),
+        Binding("h", "heat_map", "heat map"),
+        Binding("p", "percentiles", "percentiles over it"),
         Binding("B", "bind_queues", "bind to queues"),
     ]
 
@@ -66,6 +68,9 @@ class KernelKeys(App[int]):
              self.action_option),
             ("Jobs: not bound to queues" if bound else "Jobs: bind to hardware queues",
              "key B: every fio job on a CPU of another hardware queue", self.action_bind_queues),
+            ("Latency: heat map or lines", "key h: each second's histogram as a column",
+             self.action_heat_map),
+            ("Heat map: percentiles over it", "key p", self.action_percentiles),
             ("Findings", "key f: what the evidence shows, with its numbers", self.action_findings),
         ]  # fmt: skip
 
@@ -77,6 +82,23 @@ class KernelKeys(App[int]):
         state, charset = self.state, self.charset
         title = "findings, the newest first"
         self.push_screen(LiveRows(title, lambda width: listed(state, width, charset), charset))
+
+    def action_heat_map(self) -> None:
+        """h"""
+        if self.dashboard is not None:
+            self.dashboard.show_heat(not self.dashboard.heat_shown)
+
+    def action_percentiles(self) -> None:
+        """p"""
+        dashboard = self.dashboard
+        if dashboard is None:
+            return
+        if not dashboard.heat_shown:
+            dashboard.percentiles_shown = True
+            dashboard.show_heat(True)
+            return
+        dashboard.percentiles_shown = not dashboard.percentiles_shown
+        dashboard.show_heat(True)
 
     # -- settings of the disks
 
@@ -176,8 +198,11 @@ def checked_option(text: str) -> tuple[str, str]:
         ) from error
 
 
-KERNEL_ACTIONS = {"findings", "rq_affinity", "scheduler", "settings", "option", "bind_queues"}
+KERNEL_ACTIONS = {
+    "findings", "rq_affinity", "scheduler", "settings", "option", "bind_queues", "heat_map",
+    "percentiles",
+}  # fmt: skip
 KERNEL_HINTS = (
     KeyHint("a", "rq_affinity"), KeyHint("k", "settings"), KeyHint("f", "findings"),
-    KeyHint(":", "option"),
+    KeyHint("h", "heat map"), KeyHint(":", "option"),
 )  # fmt: skip

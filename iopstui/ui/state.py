@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from iopstui.model.evidence import Finding
 from iopstui.model.frame import LATE, Frame
 from iopstui.model.history import History
+from iopstui.model.latency_history import LatencyHistory
 from iopstui.session.events import (
     Ended,
     Event,
@@ -61,6 +62,7 @@ class LiveState:
 
     device: str | None
     history: History = field(default_factory=lambda: History(SERIES))
+    latencies: LatencyHistory = field(default_factory=LatencyHistory)
     frame: Frame | None = None
     fio: Frame | None = None
     step: StepStarted | None = None
@@ -181,6 +183,8 @@ class LiveState:
         if disk is not None:
             values[DEVICE_IOPS] = sum(v for v in (disk.r_s, disk.w_s, disk.d_s) if v is not None)
         seconds = frame.seconds or (fio.seconds if fio else None)
+        if seconds and fio is not None:
+            self.latencies.add(frame.t, seconds, fio.total.bins)
         if seconds and values:
             self.history.add(frame.t, seconds, values)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from textual import events
 from textual.app import ComposeResult
@@ -23,6 +24,7 @@ from iopstui.ui.state import DEVICE_IOPS, FIO_IOPS, LiveState
 from iopstui.ui.style import DEVICE, DIM, FIO, P50, P99, P999, WARNING, Charset
 from iopstui.ui.widgets import bars, cpu_panel, finding_line, fio_panel, kernel_panel
 from iopstui.ui.widgets.chart import Chart, ChartSpec, Curve, TimeWindow
+from iopstui.ui.widgets.heat import HeatMap
 from iopstui.ui.widgets.lines import Lines
 
 ZOOMS = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0)
@@ -85,7 +87,10 @@ class Dashboard(Screen[None]):
         self._topology = Topology()
         self._topology_of: tuple[tuple[int, ...], int] = ((), -1)
         self._plan: layout.Plan | None = None
-        self.charts = [Chart(spec, charset) for spec in _specs(charset)]
+        rates, latency = _specs(charset)
+        self.heat = HeatMap(replace(latency, id="heat"), charset)
+        self.charts = [Chart(rates, charset), Chart(latency, charset), self.heat]
+        self.heat_shown = self.percentiles_shown = False
         names = (
             "header", "summary", "tabs", "fio", "kernel", "cpus", "message", "finding", "footer",
         )  # fmt: skip
@@ -122,7 +127,11 @@ class Dashboard(Screen[None]):
         for name, panel in self.panels.items():
             box = getattr(plan, name)
             panel.place(box)
-        new = [*self.charts[0].place(plan.iops), *self.charts[1].place(plan.latency)]
+        new = [
+            *self.charts[0].place(plan.iops),
+            *self.charts[1].place(HIDDEN if self.heat_shown else plan.latency),
+            *self.heat.place(plan.latency if self.heat_shown else HIDDEN),
+        ]
         if new:
             self.mount_all(new)
         self.paint(even_if_frozen=True)
@@ -151,6 +160,14 @@ class Dashboard(Screen[None]):
         self.tab = tab % len(TABS)
         self.relayout()
         return True
+
+    def show_heat(self, shown: bool) -> None:
+        """The heat map in place of the percentile lines, or the other way round."""
+        self.heat_shown = shown
+        if self._plan is not None:
+            if self._plan.tabbed:
+                self.tab = TABS.index("latency")
+            self.relayout()
 
     def zoom(self, out: bool) -> str:
         """Changes the charts' stretch of time; what it is now, in words."""
@@ -259,6 +276,14 @@ class Dashboard(Screen[None]):
                 for n in ("p99.9", "p99", "p50")
             ],
             self._latency_note(),
+        )
+
+        self.heat.show(
+            self.state.latencies,
+            self.state.history,
+            self.window,
+            self._latency_note(),
+            self.percentiles_shown,
         )
 
     def _iops_note(self) -> list[Piece]:

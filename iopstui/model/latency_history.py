@@ -1,0 +1,121 @@
+"""Every second's latency histogram, kept for the heat map: bounded, aware of gaps.
+
+fio's bins (1.6 % wide) are put into coarser steps of the same logarithmic kind, so that an hour
+of seconds and a day of minutes fit into a few megabytes that never grow.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+
+from iopstui.model.histogram import Bins
+
+STEPS_PER_DECADE = 48
+RAW_SAMPLES = 3600
+FOLD_S = 60.0
+FOLDED_SAMPLES = 1440
+
+Steps = Mapping[int, int]
+
+
+def step_of(latency_ns: int) -> int:
+    """The step that this latency is counted in."""
+    return math.floor(STEPS_PER_DECADE * math.log10(max(latency_ns, 1)))
+
+
+def middle_of(step: int) -> float:
+    """The latency (ns) in the middle of a step."""
+    return float(10 ** ((step + 0.5) / STEPS_PER_DECADE))
+
+
+class _Ring:
+    """Intervals with their counts, packed as step, count, step, count ..."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self.starts: list[float] = []
+        self.ends: list[float] = []
+        self.packed: list[array[int]] = []
+
+    def add(self, start: float, end: float, steps: Steps) -> None:
+        self.starts.append(start)
+        self.ends.append(end)
+        self.packed.append(array("I", (n for item in steps.items() for n in item)))
+        if len(self.starts) > self._capacity + self._capacity // 8:
+            for column in (self.starts, self.ends, self.packed):
+                del column[: -self._capacity]
+
+    def between(self, low: float, high: float) -> list[array[int]]:
+        """Those whose middle lies in it; else the one that covers its middle."""
+        middle = (low + high) / 2
+        found, covering = [], []
+        index = bisect_left(self.ends, low)
+        while index < len(self.starts) and self.starts[index] < high:
+            begin, end = self.starts[index], self.ends[index]
+            if low <= (begin + end) / 2 < high:
+                found.append(self.packed[index])
+            if begin <= middle < end:
+                covering.append(self.packed[index])
+            index += 1
+        return found or covering
+
+
+class LatencyHistory:
+    """``add`` must be called with growing ``t``; what is not later than before is dropped."""
+
+    def __init__(
+        self,
+        raw_samples: int = RAW_SAMPLES,
+        fold_s: float = FOLD_S,
+        folded_samples: int = FOLDED_SAMPLES,
+    ) -> None:
+        self._raw = _Ring(raw_samples)
+        self._folded = _Ring(folded_samples)
+        self._fold_s = fold_s
+        self._fold: dict[int, int] = {}
+        self._fold_start = 0.0
+        self._steps: dict[int, int] = {}
+
+    @property
+    def end(self) -> float | None:
+        """When the newest histogram ended."""
+        return self._raw.ends[-1] if self._raw.ends else None
+
+    def add(self, t: float, seconds: float, bins: Bins) -> None:
+        """The histogram (ns -> I/Os) of the interval that ended at ``t``. Empty ones are gaps."""
+        end = self.end
+        if seconds <= 0 or not bins or (end is not None and t <= end):
+            return
+        start = t - seconds if end is None else max(t - seconds, end)
+        steps: dict[int, int] = {}
+        for key, count in bins.items():
+            step = self._steps.get(key)
+            if step is None:
+                step = self._steps[key] = step_of(key)
+            steps[step] = steps.get(step, 0) + count
+        self._raw.add(start, t, steps)
+        if self._fold and start >= self._fold_start + self._fold_s:
+            self._folded.add(self._fold_start, end or start, self._fold)
+            self._fold = {}
+        if not self._fold:
+            self._fold_start = start
+        for step, count in steps.items():
+            self._fold[step] = self._fold.get(step, 0) + count
+
+    def column(self, low: float, high: float) -> dict[int, int] | None:
+        """I/Os by step between two moments; ``None`` where nothing was measured."""
+        raw = self._raw
+        older = bool(raw.starts) and low < raw.starts[0] and bool(self._folded.starts)
+        found = (self._folded if older else raw).between(low, high)
+        return _sum(found) if found else None
+
+
+def _sum(parts: Iterable[array[int]]) -> dict[int, int]:
+    total: dict[int, int] = {}
+    for part in parts:
+        for step, count in zip(part[::2], part[1::2], strict=True):
+            total[step] = total.get(step, 0) + count
+    return total

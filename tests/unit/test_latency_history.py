@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iopstui.model.histogram import bucket_key
+from iopstui.model.latency_history import STEPS_PER_DECADE, LatencyHistory, middle_of, step_of
+
+
+@given(st.integers(1, 10**12))
+def test_a_step_is_near_its_latency(latency: int) -> None:
+    ratio = middle_of(step_of(latency)) / latency
+    width = 10 ** (1 / STEPS_PER_DECADE)
+    assert 1 / width <= ratio <= width
+
+
+@given(st.dictionaries(st.integers(1, 10**10).map(bucket_key), st.integers(1, 10**6), min_size=1))
+def test_no_io_is_lost(bins: dict[int, int]) -> None:
+    history = LatencyHistory()
+    history.add(1.0, 1.0, bins)
+    column = history.column(0.0, 1.0)
+    assert column is not None and sum(column.values()) == sum(bins.values())
+
+
+def test_gaps_stay_gaps_and_an_empty_histogram_is_one() -> None:
+    history = LatencyHistory()
+    history.add(1.0, 1.0, {1000: 1})
+    history.add(2.0, 1.0, {})
+    history.add(4.0, 1.0, {1000: 1})
+    assert [history.column(t, t + 1.0) is None for t in range(5)] == [
+        False, True, True, False, True,
+    ]  # fmt: skip
+
+
+def test_columns_wider_and_narrower_than_a_second() -> None:
+    history = LatencyHistory()
+    for t in range(1, 5):
+        history.add(float(t), 1.0, {1000: t})
+    assert history.column(0.0, 4.0) == {step_of(1000): 10}
+    assert history.column(1.0, 1.4) == {step_of(1000): 2}
+
+
+def test_what_is_not_later_is_dropped() -> None:
+    history = LatencyHistory()
+    history.add(2.0, 1.0, {1000: 1})
+    history.add(2.0, 1.0, {1000: 5})
+    assert history.end == 2.0 and history.column(1.0, 2.0) == {step_of(1000): 1}
+
+
+def test_it_never_grows_and_old_seconds_are_kept_by_the_minute() -> None:
+    history = LatencyHistory(raw_samples=100, fold_s=10.0, folded_samples=50)
+    for t in range(1, 1001):
+        history.add(float(t), 1.0, {1000: 1})
+    assert len(history._raw.starts) <= 113 and len(history._folded.starts) <= 57
+    assert history.column(0.0, 10.0) is None
+    assert history.column(600.0, 700.0) == {step_of(1000): 100}
+    assert history.column(995.0, 1000.0) == {step_of(1000): 5}
