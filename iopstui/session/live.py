@@ -391,7 +391,7 @@ class LiveSession:
 
     def _tune(self, name: str, value: str) -> None:
         disks = self._knob_disks(name)
-        changes = []
+        changes, marks = [], set[str]()
         for device in disks:
             cannot = why_rq_affinity_cannot_matter(device, online_cpus(self._roots))
             if name == "rq_affinity" and cannot is not None:
@@ -400,7 +400,10 @@ class LiveSession:
             self.devices = read_devices(self._roots)
             now = self._now()
             self._emit(events.TunableChanged(now, device.name, name, change.before, change.now))
-            self._emit(events.Mark(now, f"{name} {change.before} → {change.now}"))
+            mark = f"{name} {change.before} → {change.now}"
+            if mark not in marks:
+                self._emit(events.Mark(now, mark))
+            marks.add(mark)
             if change.adjusted:
                 self._notice("info", f"the kernel made {change.now} of {name}={value}")
             changes.append(change)
