@@ -26,7 +26,14 @@ from iopstui.ui import knobs
 from iopstui.ui.driver import PatientDriver
 from iopstui.ui.kernel_keys import KERNEL_ACTIONS, KERNEL_HINTS, KernelKeys
 from iopstui.ui.layout import TABS
-from iopstui.ui.messages import Controller, Discover, EventsWaiting, MakeController, ShippedJob
+from iopstui.ui.messages import (
+    Controller,
+    Discover,
+    EventsWaiting,
+    MakeController,
+    MakeWatch,
+    ShippedJob,
+)
 from iopstui.ui.pace import OwnCost, Pace
 from iopstui.ui.record_keys import RECORD_ACTIONS, RecordKeys
 from iopstui.ui.screens.dashboard import Dashboard
@@ -96,6 +103,7 @@ class IopstuiApp(KernelKeys, RecordKeys):
         run_at_once: bool | None = None,
         charset: Charset | None = None,
         refresh_s: float = 0.0,
+        watch: MakeWatch | None = None,
     ) -> None:
         super().__init__(driver_class=PatientDriver)
         self.charset = charset or charset_for()
@@ -110,6 +118,7 @@ class IopstuiApp(KernelKeys, RecordKeys):
         self._job = job
         self._run_at_once = job is not None if run_at_once is None else run_at_once
         self._discover = discover
+        self._watch = watch
         self._queue: deque[Event] = deque()
         self._wake_sent = False
         self._pending_knob: str | None = None
@@ -151,7 +160,8 @@ class IopstuiApp(KernelKeys, RecordKeys):
     def _open_picker(self, reason: str = "") -> None:
         from iopstui.ui.screens.picker import Picker
 
-        self.push_screen(Picker(self._discover, self.charset, reason), self._picked)
+        picker = Picker(self._discover, self.charset, reason, self._watch)
+        self.push_screen(picker, self._picked)
 
     def _picked(self, choice: str | None) -> None:
         """``""`` is the scratch file; ``None`` leaves."""

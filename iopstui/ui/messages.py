@@ -126,5 +126,20 @@ MakeController = Callable[["str | None"], Controller]
 Discover = Callable[[], Mapping[str, BlockDevice]]
 
 
+class Watch(Protocol):
+    """Listens to devices coming and going (sources/udev.py, HotplugMonitor)."""
+
+    def start(self) -> bool:
+        """Begins; False where that is not possible."""
+        ...
+
+    def stop(self) -> None:
+        """Ends; nothing is heard of it any more."""
+        ...
+
+
+MakeWatch = Callable[[Callable[[str, str], None]], Watch]
+
+
 class EventsWaiting(Message):
     """The session's thread has put events into the queue. Sent once until it is emptied."""

@@ -18,6 +18,7 @@ from iopstui.session.recorder import Recorder
 from iopstui.sources.jobs import shipped_jobs
 from iopstui.sources.roots import Roots
 from iopstui.sources.sysfs import read_devices
+from iopstui.sources.udev import HotplugMonitor
 
 if TYPE_CHECKING:
     from iopstui.ui.messages import Controller
@@ -78,6 +79,7 @@ def run_screen(arguments: argparse.Namespace, overrides: Mapping[str, str], choo
             shipped_jobs(),
             pick=pick,
             refresh_s=arguments.refresh,
+            watch=HotplugMonitor,
         )
     finally:
         for one in early:

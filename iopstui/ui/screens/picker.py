@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
+from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import DataTable, Static
 from textual.widgets.data_table import RowDoesNotExist
@@ -14,13 +15,18 @@ from textual.widgets.data_table import RowDoesNotExist
 from iopstui.model.device import BlockDevice
 from iopstui.text import printable
 from iopstui.ui import format as f
-from iopstui.ui.messages import Discover
+from iopstui.ui.messages import Discover, MakeWatch
 from iopstui.ui.style import Charset
 
 SCRATCH = ""
+REST_S, RESCAN_S = 0.3, 3.0
 HEAD = "iopstui: choose what to measure"
 HELP = "Jobs that write are refused on a device in use. The scratch file is safe: it is removed."
 FOOT = " Enter opens it   s rescans   q quits"
+
+
+class DevicesChanged(Message):
+    """A block device has come, gone or changed."""
 
 
 class Picker(Screen["str | None"]):
@@ -31,9 +37,18 @@ class Picker(Screen["str | None"]):
         Binding("q,escape", "leave", "quit"),
     ]
 
-    def __init__(self, discover: Discover, charset: Charset, reason: str = "") -> None:
+    def __init__(
+        self,
+        discover: Discover,
+        charset: Charset,
+        reason: str = "",
+        watch: MakeWatch | None = None,
+    ) -> None:
         super().__init__()
         self._discover = discover
+        self._watch = watch(lambda action, name: self._heard()) if watch is not None else None
+        self._waiting = False
+        self._rows: list[tuple[str, tuple[str, ...]]] | None = None
         self._charset = charset
         self._reason = reason
 
@@ -57,6 +72,29 @@ class Picker(Screen["str | None"]):
                   SCRATCH)  # fmt: skip
         table.focus()
         self.action_rescan()
+        if self._watch is not None and not self._watch.start():
+            # no events here (a container without netlink): look now and then
+            self.set_interval(RESCAN_S, self.action_rescan)
+
+    def on_unmount(self) -> None:
+        """Nothing listens once a device is chosen."""
+        if self._watch is not None:
+            self._watch.stop()
+
+    def _heard(self) -> None:
+        """In the monitor's thread; it must never wait for the screen, which waits for it when it
+        stops it."""
+        self.post_message(DevicesChanged())
+
+    def on_devices_changed(self, message: DevicesChanged) -> None:
+        """One device says it several times: they are read when it has come to rest."""
+        if not self._waiting:
+            self._waiting = True
+            self.set_timer(REST_S, self._rested)
+
+    def _rested(self) -> None:
+        self._waiting = False
+        self.action_rescan()
 
     def action_rescan(self) -> None:
         """Reads the devices again."""
@@ -78,18 +116,41 @@ class Picker(Screen["str | None"]):
         return self.query_one(DataTable)
 
     def _fill(self, devices: Mapping[str, BlockDevice]) -> None:
+        rows: list[tuple[str, tuple[str, ...]]] = [
+            (device.path, (device.name, *facts(device)))
+            for device in devices.values()
+            if not device.hidden and device.size != 0
+        ]
+        before, self._rows = self._rows, rows
+        if rows == before:
+            return
         table = self._table()
-        chosen = self._key()
-        for key in [k for k in table.rows if k.value != SCRATCH]:
-            table.remove_row(key)
-        for device in devices.values():
-            if not device.hidden and device.size != 0:
-                self._add(device.name, facts(device), device.path)
+        chosen, place = self._key(), table.cursor_row
+        with self.app.batch_update():
+            for key in [k for k in table.rows if k.value != SCRATCH]:
+                table.remove_row(key)
+            for path, (name, *cells) in rows:
+                self._add(name, tuple(cells), path)
         if chosen is not None:
             try:
-                table.move_cursor(row=table.get_row_index(chosen))
+                place = table.get_row_index(chosen)
             except RowDoesNotExist:
-                table.move_cursor(row=0)
+                place = min(place, table.row_count - 1)
+            table.move_cursor(row=place)
+        if before is not None:
+            self._tell([row[1][0] for row in before], [row[1][0] for row in rows])
+
+    def _tell(self, before: list[str], now: list[str]) -> None:
+        came = [name for name in now if name not in before]
+        went = [name for name in before if name not in now]
+        parts = [
+            f"{words}: {', '.join(names[:6])}{' ...' if len(names) > 6 else ''}"
+            for words, names in (("new", came), ("gone", went))
+            if names
+        ]
+        if parts:
+            text = Text(self._charset.text(printable("; ".join(parts))), style="bold")
+            self.query_one("#picker-words", Static).update(text)
 
     def _add(self, label: str, cells: tuple[str, ...], key: str) -> None:
         texts = [Text(self._charset.text(printable(cell))) for cell in (label, *cells)]

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import ui_fakes as fakes
+from test_app import settle
+from textual.pilot import Pilot
+from textual.widgets import DataTable, Static
+
+from iopstui.model.device import BlockDevice
+from iopstui.ui.app import IopstuiApp
+from iopstui.ui.screens import picker
+from iopstui.ui.style import UTF8
+
+USB = replace(fakes.ODD, name="sdb", path="/dev/sdb", model="stick")
+
+
+class Watch:
+    """Listens, or can't; remembers how often it was told to."""
+
+    def __init__(self, works: bool = True) -> None:
+        self.works = works
+        self.calls: list[str] = []
+
+    def __call__(self, callback: Callable[[str, str], None]) -> Watch:
+        self.callback = callback
+        return self
+
+    def start(self) -> bool:
+        self.calls.append("start")
+        return self.works
+
+    def stop(self) -> None:
+        self.calls.append("stop")
+
+
+def make(watch: Watch, devices: dict[str, BlockDevice]) -> IopstuiApp:
+    fake = fakes.FakeController()
+    return IopstuiApp(
+        lambda path: fake, None, None, {}, lambda: dict(devices), fakes.JOBS, charset=UTF8,
+        watch=watch,
+    )  # fmt: skip
+
+
+async def rest(pilot: Pilot[int]) -> None:
+    await pilot.pause()
+    assert isinstance(pilot.app.screen, picker.Picker)
+    pilot.app.screen._rested()
+    await settle(pilot)
+    await pilot.app.workers.wait_for_complete()
+    await settle(pilot)
+
+
+def names(app: IopstuiApp) -> list[str]:
+    table = app.screen.query_one(DataTable)
+    return [str(table.get_row_at(row)[0]) for row in range(table.row_count)]
+
+
+def cursor(app: IopstuiApp) -> str:
+    return names(app)[app.screen.query_one(DataTable).cursor_row]
+
+
+def words(app: IopstuiApp) -> str:
+    return str(app.screen.query_one("#picker-words", Static).content)
+
+
+async def test_devices_come_and_go_and_the_cursor_stays_on_its_own() -> None:
+    watch, devices = Watch(), dict(fakes.DEVICES)
+    app = make(watch, devices)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await app.workers.wait_for_complete()
+        await settle(pilot)
+        await pilot.press("down", "down", "down")
+        assert cursor(app) == "sda"
+        del devices["nvme0n1p1"]
+        devices["sdb"] = USB
+        watch.callback("add", "sdb")
+        await rest(pilot)
+        assert names(app) == ["scratch file", "nvme0n1", "sda", "sdb"] and cursor(app) == "sda"
+        assert words(app) == "new: sdb; gone: nvme0n1p1"
+        del devices["sda"]
+        watch.callback("remove", "sda")
+        await rest(pilot)
+        assert names(app) == ["scratch file", "nvme0n1", "sdb"] and cursor(app) == "sdb"
+        assert "gone: sda" in words(app)
+        await pilot.press("q")
+    assert watch.calls == ["start", "stop"]
+
+
+async def test_nobody_listens_once_a_device_is_chosen() -> None:
+    watch = Watch()
+    app = make(watch, dict(fakes.DEVICES))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await app.workers.wait_for_complete()
+        await pilot.press("down", "enter")
+        await settle(pilot)
+        assert watch.calls == ["start", "stop"]
+        await pilot.press("d")
+        await settle(pilot)
+        assert watch.calls == ["start", "stop", "start"]
+
+
+async def test_many_events_are_one_reading() -> None:
+    watch, scans = Watch(), []
+    app = make(watch, dict(fakes.DEVICES))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        assert isinstance(app.screen, picker.Picker)
+        timers: list[object] = []
+        app.screen.set_timer = lambda *a: timers.append(a)  # type: ignore[method-assign, assignment, return-value]
+        for _ in range(20):
+            watch.callback("change", "sda")
+        await settle(pilot)
+        assert len(timers) == 1 and not scans
+
+
+async def test_without_events_the_devices_are_read_now_and_then() -> None:
+    watch, devices = Watch(works=False), dict(fakes.DEVICES)
+    before, picker.RESCAN_S = picker.RESCAN_S, 0.01
+    app = make(watch, devices)
+    try:
+        async with app.run_test(size=(80, 24)) as pilot:
+            await settle(pilot)
+            devices["sdb"] = USB
+            for _ in range(200):
+                await pilot.pause(0.01)
+                if "sdb" in names(app):
+                    break
+            assert "sdb" in names(app)
+    finally:
+        picker.RESCAN_S = before
