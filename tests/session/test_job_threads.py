@@ -12,11 +12,16 @@ from iopstui.sources.job_threads import OWN_THREADS, JobThreads
 
 FORKS = """
 import os, sys
+pids = []
 for _ in range(3):
-    if os.fork() == 0:
-        print(os.getpid(), flush=True); sys.stdin.read(); os._exit(0)
+    pids.append(os.fork())
+    if pids[-1] == 0:
+        sys.stdin.read()
+        os._exit(0)
+print(*pids, flush=True)
 sys.stdin.read()
-for _ in range(3): os.wait()
+for _ in range(3):
+    os.wait()
 """
 THREADS = """
 import sys, threading
@@ -29,13 +34,14 @@ threading.Event().wait(60)
 
 
 @contextmanager
-def played(source: str, lines: int) -> Iterator[tuple[int, list[str]]]:
+def played(source: str) -> Iterator[tuple[int, str]]:
+    """The process and the line it says when it is ready."""
     process = subprocess.Popen(
         [sys.executable, "-c", source], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     try:
         assert process.stdout is not None and process.stdin is not None
-        yield process.pid, [process.stdout.readline().strip() for _ in range(lines)]
+        yield process.pid, process.stdout.readline()
         process.stdin.close()
     finally:
         process.kill()
@@ -45,10 +51,10 @@ def played(source: str, lines: int) -> Iterator[tuple[int, list[str]]]:
 
 
 def test_each_job_process_with_its_cpus() -> None:
-    with played(FORKS, 3) as (pid, pids):
+    with played(FORKS) as (pid, said):
         jobs = JobThreads(pid)
         first = jobs.sample()
-        assert [j.pid for j in first] == sorted(map(int, pids))
+        assert [j.pid for j in first] == sorted(map(int, said.split()))
         assert [j.index for j in first] == [0, 1, 2]
         usable = tuple(sorted(os.sched_getaffinity(0)))
         assert all(j.allowed == usable and j.cpu >= 0 and j.busy_s >= 0 for j in first)
@@ -56,14 +62,14 @@ def test_each_job_process_with_its_cpus() -> None:
 
 
 def test_threads_of_one_process_without_fio_s_own() -> None:
-    with played(THREADS, 1) as (pid, _):
+    with played(THREADS) as (pid, _):
         found = JobThreads(pid).sample()
         assert len(found) == 5 - OWN_THREADS
         assert pid not in [job.pid for job in found]
 
 
 def test_a_fio_that_is_gone_has_no_jobs() -> None:
-    with played(FORKS, 3) as (pid, _):
+    with played(FORKS) as (pid, _):
         jobs = JobThreads(pid)
         assert len(jobs.sample()) == 3
     assert jobs.sample() == ()
