@@ -239,6 +239,16 @@ def _add_recordings(commands: argparse._SubParsersAction[argparse.ArgumentParser
                         )  # fmt: skip
 
 
+    report = _add(commands, "report", "a page, or data, of a recording, or of two side by side",
+                  cmd_report)  # fmt: skip
+    report.add_argument("file", nargs="+", metavar="FILE", help="one recording, or two")
+    report.add_argument("-o", "--output", metavar="OUT",
+                        help="x.html, x.md, x.csv or x.json (default: Markdown on standard output)",
+                        )  # fmt: skip
+    report.add_argument("--format", choices=("html", "md", "csv", "json"),
+                        help="where OUT's name does not say it")  # fmt: skip
+
+
 def _speed(text: str) -> float:
     try:
         speed = float(text)
@@ -387,6 +397,13 @@ def cmd_sweep(arguments: argparse.Namespace) -> int:
     from iopstui.output.sweep import run_sweep
 
     return run_sweep(arguments, _overrides(arguments), choose_targets)
+
+
+def cmd_report(arguments: argparse.Namespace) -> int:
+    """A report of one recording or two."""
+    from iopstui.output.report import report
+
+    return report(arguments.file, arguments.output, arguments.format)
 
 
 def cmd_devices(arguments: argparse.Namespace) -> int:

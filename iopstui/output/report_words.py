@@ -1,0 +1,266 @@
+"""What all kinds of reports say in the same words: figures, settings, how to repeat it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+from iopstui.model.device import BlockDevice
+from iopstui.model.rates import MIB
+from iopstui.model.samples import DIRECTIONS
+from iopstui.model.target import DIRECTORY
+from iopstui.output import units
+from iopstui.output.report_data import Run, Story
+from iopstui.output.summary import reconciliation
+from iopstui.text import printable
+
+Row = tuple[str, ...]
+
+RUN_HEAD: Row = ("run", "what", "", "I/Os", "IOPS", "MiB/s", "mean", "p50", "p99", "p99.9", "max")
+DEVICE_HEAD: Row = (
+    "run", "I/Os", "IO/s", "read MiB/s", "write MiB/s", "aqu-sz", "util %", "all I/Os: p50", "p99",
+    "p99.9", "p99.99",
+)  # fmt: skip
+
+
+def block(text: str) -> str:
+    """Text of several lines (a job file) without anything but printable characters."""
+    lines = text.replace("\r\n", "\n").expandtabs(4).split("\n")
+    return "\n".join("".join(c if c.isprintable() else "?" for c in line) for line in lines).strip()
+
+
+def heading(story: Story) -> str:
+    """What was measured, in a line."""
+    target = printable(story.header.target.path)
+    jobs = dict.fromkeys(printable(run.name) for run in story.runs)
+    return f"{', '.join(jobs) or 'no job'} on {target}"
+
+
+def facts(story: Story) -> Iterator[tuple[str, str]]:
+    """Where and when: (name, value) pairs."""
+    header = story.header
+    when = datetime.fromtimestamp(header.started_ms / 1000, tz=timezone.utc)
+    versions = dict.fromkeys(
+        run.started.fio_version for run in story.runs if run.started and run.started.fio_version
+    )
+    yield "recorded", f"{when:%Y-%m-%d %H:%M:%S} UTC, {units.clock(story.duration)} (m:ss)"
+    yield "host", f"{printable(header.host)}, Linux {printable(header.kernel)}, {header.machine}"
+    yield "target", printable(header.target.path) + _filesystem(story)
+    yield "fio", ", ".join(map(printable, versions)) or units.MISSING
+    yield "iopstui", f"{printable(header.iopstui)}, a sample every {header.interval_s:g} s"
+
+
+def _filesystem(story: Story) -> str:
+    target = story.header.target
+    if target.device is None:
+        return f" ({printable(target.no_device)})" if target.no_device else ""
+    if target.kind == DIRECTORY or target.fstype:
+        return f" ({printable(target.fstype or '')} on {printable(target.device)})"
+    return f" ({printable(target.device)})"
+
+
+def device_facts(device: BlockDevice) -> Iterator[tuple[str, str]]:
+    """A device's settings as they were at the beginning: (name, value) pairs."""
+    yield "kind", printable(f"{device.kind} {device.model or ''}")
+    yield "size", units.size(device.size)
+    if device.layer:
+        yield "layer", printable(device.layer)
+    queue = device.queue
+    for name in (
+        "scheduler", "rq_affinity", "nr_requests", "nomerges", "write_cache", "rotational",
+        "logical_block_size", "physical_block_size", "max_sectors_kb", "read_ahead_kb",
+        "wbt_lat_usec", "iostats",
+    ):  # fmt: skip
+        value = getattr(queue, name, None)
+        if value is not None:
+            yield name, printable(str(value))
+    for hctx in device.hctxs[:16]:
+        cpus = ",".join(map(str, hctx.cpus[:32])) + (" ..." if len(hctx.cpus) > 32 else "")
+        tags = f", {hctx.nr_tags} tags" if hctx.nr_tags is not None else ""
+        yield f"hctx {hctx.index}", f"CPU {cpus}{tags}"
+    if len(device.hctxs) > 16:
+        yield "hctx ...", f"{len(device.hctxs)} in all"
+    if device.irqs:
+        irqs = [f"{vector.irq} ({printable(vector.name)})" for vector in device.irqs[:8]]
+        yield "interrupts", ", ".join(irqs) + (" ..." if len(device.irqs) > 8 else "")
+
+
+def run_rows(run: Run) -> Iterator[Row]:
+    """fio's final figures of a run, exactly as fio states them."""
+    summary: dict[str, Any] = dict(run.finished.summary) if run.finished else {}
+    rows = summary.get("rows", ())
+    each = rows if len(rows) <= 16 else ()
+    for row in each:
+        name = printable(str(row["name"])) or "(no name)"
+        for direction, figures in row["directions"].items():
+            yield (
+                str(run.step), name, direction, str(figures["completed"]),
+                f"{figures['iops']:.1f}", _mib(figures["bw_bytes"]),
+                units.latency(figures["clat_mean_ns"]),
+                *(units.latency(figures["percentiles"].get(p)) for p in ("p50", "p99", "p99.9")),
+                units.latency(figures["lat_max_ns"]),
+            )  # fmt: skip
+    if len(rows) > 1:
+        yield from _sum_rows(run, summary)
+
+
+def _sum_rows(run: Run, summary: dict[str, Any]) -> Iterator[Row]:
+    groups = summary.get("sums", ())
+    for group in groups:
+        name = "sum" if len(groups) == 1 else f"sum, group {group['group']}"
+        for direction in DIRECTIONS:
+            figures = group["directions"].get(direction)
+            if figures is not None:
+                yield (
+                    str(run.step), name, direction, str(figures["completed"]),
+                    f"{figures['iops']:.1f}", _mib(figures["bw_bytes"]), "", "", "", "", "",
+                )  # fmt: skip
+
+
+def _mib(count: float) -> str:
+    return f"{count / MIB:.2f}"
+
+
+def device_row(run: Run) -> Row:
+    """The device's means over a run, and all of the run's latencies in one histogram."""
+    device, found = run.device, run.latencies()
+    return (
+        str(run.step), str(device.ios) if device.seconds else units.MISSING,
+        units.number(device.mean(float(device.ios))), units.mib(device.mean(device.read_bytes)),
+        units.mib(device.mean(device.write_bytes)), units.number(device.mean(device.queue)),
+        units.percent(device.mean(device.busy)),
+        *(units.latency(found[name]) for name in ("p50", "p99", "p99.9", "p99.99")),
+    )  # fmt: skip
+
+
+def reconciled(run: Run) -> str:
+    """Whether the frames add up to fio's count; why not where they can't."""
+    if run.finished is None:
+        return "The recording ends before the run does: there are no final figures of fio."
+    if not run.finished.summary:
+        return "fio delivered no figures."
+    if run.part:
+        return "The recording begins within the run: fio's final figures cover more than it."
+    words = reconciliation(run.finished.summary, run.total)
+    return words[0].upper() + words[1:]
+
+
+def ending(run: Run) -> str:
+    """How the run ended, if not as it should."""
+    finished = run.finished
+    if finished is None:
+        return ""
+    if finished.error:
+        return f"failed: {printable(finished.error)}"
+    return "interrupted: the figures cover the time until then" if finished.interrupted else ""
+
+
+def repeat(story: Story, run: Run) -> str:
+    """The command that does it again with iopstui; "" where the job is not known."""
+    asked, header = run.asked, story.header
+    if asked is None:
+        return ""
+    target = header.target
+    words = ["iopstui", "run"]
+    if target.kind == DIRECTORY or target.path in asked.files:
+        words.append(target.path)
+    words += ["--job", asked.job]
+    for name, value in asked.overrides.items():
+        words += ["--set", f"{name}={value}"]
+    words += ["--size", asked.size] if asked.size else []
+    words += ["--bind", "queues"] if asked.bind else []
+    for knob in header.knobs:
+        after = f"@{knob.after_s:g}" if knob.after_s is not None else ""
+        words += ["--knob", f"{knob.name}={knob.value}{after}"]
+    words += ["--interval", f"{header.interval_s:g}"] if header.interval_s != 1 else []
+    return printable(shlex.join(words))
+
+
+def command(run: Run) -> str:
+    """fio's own command line, exactly as it was run."""
+    return printable(shlex.join(run.started.command)) if run.started else ""
+
+
+def verdicts(run: Run) -> Iterator[str]:
+    """What was promised and what came of it, and whether the run was steady."""
+    for judged in run.judged:
+        word = {True: "PASS", False: "FAIL", None: "not measured"}[judged.passed]
+        share = f", {100 * judged.share:.0f} % of the seconds met it" if judged.share else ""
+        measured = units.MISSING if judged.measured is None else f"{judged.measured:g}"
+        yield (
+            f"{word}: {printable(judged.expectation)}: measured {measured} "
+            f"{printable(judged.unit)}{share}"
+        ).strip()
+    if run.steady is not None:
+        yield printable(run.steady.text)
+
+
+def findings(story: Story) -> Iterator[str]:
+    """What the evidence showed, with the second it was first said."""
+    for found in story.findings:
+        advice = f" → {found.finding.advice}" if found.finding.advice else ""
+        yield printable(f"{units.clock(found.t)}  {found.finding.text}{advice}")
+
+
+def happened(story: Story) -> Iterator[str]:
+    """Marks, changed settings and warnings, in order of time."""
+    lines = [(m.t, f"mark: {m.text}") for m in story.marks]
+    lines += [(c.t, f"{c.name} of {c.device}: {c.before} → {c.now}") for c in story.changes]
+    lines += [(n.t, f"{n.level}: {n.text}") for n in story.notices]
+    for t, text in sorted(lines):
+        yield printable(f"{units.clock(t)}  {text}")
+    if story.ends:
+        yield printable(story.ends)
+
+
+COMPARISON_HEAD: Row = ("", "A", "B", "B against A")
+NO_PROOF = (
+    "A difference between two single recordings is no proof: it may be chance or drift. "
+    "`iopstui compare` repeats both settings in turn and says how sure the difference is."
+)
+
+
+def comparison(stories: Sequence[Story]) -> list[Row]:
+    """The figures of two recordings' longest runs beside each other, and what B has more."""
+    longest = [max(story.runs, key=_length, default=None) for story in stories]
+    rows: list[Row] = [("recording", *(printable(story.path.name) for story in stories), "")]
+    rows.append(("job", *(printable(run.title) if run else units.MISSING for run in longest), ""))
+    rows.append(("over", *(f"{_length(run):.1f} s" if run else "" for run in longest), ""))
+    values = [_compared(run) if run else {} for run in longest]
+    for name, unit in _COMPARED.items():
+        pair = [value.get(name) for value in values]
+        rows.append((name, *(unit(value) for value in pair), _difference(*pair)))
+    return rows
+
+
+def _length(run: Run) -> float:
+    return run.end - run.begin if run.begin is not None else 0.0
+
+
+def _compared(run: Run) -> dict[str, float | None]:
+    """Over all of a run's frames: the same seconds for everything."""
+    seconds, latencies = _length(run), run.latencies()
+    device = run.device
+    return {
+        "fio IOPS": run.total.ios / seconds if seconds else None,
+        "fio MiB/s": run.total.bytes / seconds if seconds else None,
+        **{name: latencies[name] for name in ("p50", "p99", "p99.9", "max")},
+        "device IO/s": device.mean(float(device.ios)),
+        "aqu-sz": device.mean(device.queue),
+        "util %": device.mean(device.busy),
+    }
+
+
+_COMPARED: dict[str, Callable[[float | None], str]] = {
+    "fio IOPS": units.number, "fio MiB/s": units.mib, "p50": units.latency, "p99": units.latency,
+    "p99.9": units.latency, "max": units.latency, "device IO/s": units.number,
+    "aqu-sz": units.number, "util %": units.percent,
+}  # fmt: skip
+
+
+def _difference(a: float | None = None, b: float | None = None) -> str:
+    if a is None or b is None or not a:
+        return units.MISSING
+    return f"{100 * (b - a) / a:+.1f} %"

@@ -1,0 +1,345 @@
+"""Reports: right figures, and nothing recorded can act in a page, a terminal or a document."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import recordings as made
+from fio_recordings import NAMES, statuses
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iopstui.errors import JobFailed, UsageError
+from iopstui.model.diagnosis import Finding
+from iopstui.model.summary import fio_summary
+from iopstui.output import report_data
+from iopstui.output.replay import recording_path
+from iopstui.output.report import FORMATS, kind_of, rendered, report
+from iopstui.output.report_data import gather, points
+from iopstui.output.report_md import markdown
+from iopstui.output.report_svg import HEIGHT, WIDTH, Curve, Scale, chart, heat, linear, logarithmic
+from iopstui.session import events
+from iopstui.session import recording_format as form
+from iopstui.session.recorder import Recorder, Tape
+
+LOADS = {"src", "href", "srcset", "data", "action", "poster", "background", "formaction", "style"}
+HOSTILE = (
+    '"><script>alert(1)</script><img src=x onerror=alert(1)>&amp;</style>`|\x1b[2J\x00\udcff\u202e'
+)
+
+
+def page(path: Path, *more: Path) -> ET.Element:
+    """The page, parsed as strictly as XML is; fails if anything in it could load something."""
+    text = rendered([path, *more], "html")
+    text.encode("utf-8")
+    root = ET.fromstring(text.removeprefix("<!DOCTYPE html>\n"))
+    for element in root.iter():
+        assert element.tag not in ("script", "link", "iframe", "object", "embed", "img", "image")
+        assert not LOADS & set(element.attrib), element.attrib
+        assert not [name for name in element.attrib if name.startswith("on")]
+        assert not any("://" in value for value in element.attrib.values())
+    style = "".join(element.text or "" for element in root.iter("style"))
+    assert "url(" not in style and "@import" not in style
+    policy = [e.get("content", "") for e in root.iter("meta") if e.get("http-equiv")]
+    assert policy == ["default-src 'none'; style-src 'unsafe-inline'"]
+    return root
+
+
+def words(element: ET.Element) -> str:
+    return " ".join(" ".join(element.itertext()).split())
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "run.iops"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_kind_of_every_run_can_be_made(name: str, path: Path) -> None:
+    made.write(path, name)
+    body = words(page(path))
+    final = fio_summary(statuses(name)[-1])
+    for row in final["rows"]:
+        for figures in row["directions"].values():
+            assert f"{figures['iops']:.1f}" in body
+            assert str(figures["completed"]) in body
+    assert "exactly fio's count" in body or "fio counted" in body
+    text = rendered([path], "md")
+    data = json.loads(rendered([path], "json"))
+    assert data["recordings"][0]["runs"][0]["summary"] == final
+    assert data["recordings"][0]["runs"][0]["reconciled"] in body
+    assert data["recordings"][0]["runs"][0]["reconciled"].replace("_", " ") in text.replace(
+        "_", " "
+    )
+
+
+def test_fio_s_figures_frames_and_how_to_repeat_it_are_there(path: Path) -> None:
+    made.write(path)
+    root = page(path)
+    body = words(root)
+    for there in (
+        "randread-4k on /srv/data", "mark <1>", "rq_affinity of vda: 1 → 2", "try 2",
+        "all I/O completes on CPU 1", "iopstui run /srv/data --job randread-4k --set iodepth=8",
+        "fio j", "[a] name=?", "hctx 0 CPU 0,1, 256 tags", "vda",
+    ):  # fmt: skip
+        assert there in body, there
+    assert "SECRET" not in body
+    titles = [e.get("aria-label", "") for e in root.iter("svg")]
+    assert [t.split(",")[0].split(":")[0] for t in titles] == [
+        "IOPS", "latency of all I/Os", "latency", "CPU", "requests under way at the device (aqu-sz)"
+    ]  # fmt: skip
+
+
+def test_what_was_judged_is_said(path: Path) -> None:
+    one = made.tape(path)
+    taken = made.raws(made.RUN)
+    before, after = made.others(made.RUN)
+    judged = events.Judged(
+        1.9, 1, "iops>=5000", "iops", "1/s", ">=", 5000.0, 4500.0, 4321.5, False, 0.4
+    )
+    steady = events.SteadyState(1.9, 1, None, 0.0, 0.0, 1.0, "too short to tell if it was steady")
+    made.tell(one, [taken[0], *before, *taken[1:], judged, steady, *after])
+    one.close(events.Ended(2.5, 0))
+    for kind in ("html", "md"):
+        text = rendered([path], kind).replace("\\", "").replace("&gt;", ">")
+        assert "FAIL: iops>=5000: measured 4321.5 1/s, 40 % of the seconds met it" in text
+        assert "too short to tell" in text
+
+
+def hostile(path: Path) -> None:
+    target = replace(made.TARGET, path="/srv/" + HOSTILE)
+    device = replace(made.VDA, model=HOSTILE, layer=HOSTILE, irqs=())
+    one = Tape(target, lambda: {"vda": device}, 1.0, True, (), Recorder(path))
+    taken = made.raws(made.RUN)
+    status = taken[-1].fio
+    assert status is not None
+    named = replace(status, jobs=tuple(replace(job, name=HOSTILE) for job in status.jobs))
+    made.tell(one, [
+        taken[0],
+        form.JobRun(1, HOSTILE, {HOSTILE: HOSTILE}, HOSTILE, False, HOSTILE + "\n```\n````x",
+                    (target.path,)),
+        events.StepStarted(0.0, 1, HOSTILE, HOSTILE, (HOSTILE,), True, "run", HOSTILE),
+        *taken[1:],
+        events.Mark(1.0, HOSTILE), events.TunableChanged(1.0, HOSTILE, HOSTILE, HOSTILE, HOSTILE),
+        events.Found(1.5, Finding(HOSTILE, HOSTILE, HOSTILE)),
+        events.Notice(1.6, "error", HOSTILE),
+        events.StepFinished(2.0, 1, 1, HOSTILE, False, fio_summary(named), (HOSTILE,), HOSTILE),
+    ])  # fmt: skip
+    one.close(events.Ended(2.5, 0))
+
+
+def test_hostile_words_stay_words(path: Path) -> None:
+    hostile(path)
+    root = page(path)
+    assert "alert(1)" in words(root)
+    for kind in FORMATS:
+        text = rendered([path], kind)
+        visible = text.replace("\n", "").replace("\t", "")
+        assert all(c.isprintable() for c in visible), kind
+        text.encode("utf-8")
+    outside = re.sub(r"(?ms)^(`{3,})\n.*?^\1$", "", rendered([path], "md"))
+    assert not re.search(r"(?<!\\)<", outside), "no HTML in Markdown outside of its code"
+    assert not re.search(r"(?<!\\)`", outside)
+    for line in outside.split("\n"):
+        if line.startswith("| "):
+            cells = re.split(r"(?<!\\)\|", line)
+            assert len(cells) in (4, 5, 13), "no cell is broken in two"
+
+
+def test_one_that_was_cut_off_says_so_first(path: Path) -> None:
+    made.write(path, taken=made.raws(made.RUN)[:4])
+    path.write_bytes(path.read_bytes()[:-900])
+    for kind in ("html", "md"):
+        text = rendered([path], kind)
+        assert "damaged or cut off" in text or "no end" in text
+        assert "The recording ends before the run does" in text
+
+
+def test_one_begun_within_a_run_does_not_blame_the_frames(path: Path) -> None:
+    taken = made.raws(made.RUN)
+    before, after = made.others(made.RUN)
+    one = made.tape(None)
+    made.tell(one, [taken[0], *before, *taken[1:3]])
+    one.start(Recorder(path))
+    made.tell(one, [*taken[3:], *after])
+    one.close(events.Ended(9.0, 0))
+    body = words(page(path))
+    assert "begins within the run" in body and "fio counted" not in body
+
+
+def test_without_a_run_it_is_what_others_did(path: Path) -> None:
+    one = made.tape(path)
+    made.tell(one, [replace(r, fio=None, step=0) for r in made.raws(made.RUN)])
+    one.close(events.Ended(9.0, 0))
+    assert "No job ran" in words(page(path))
+    assert "No job ran" in rendered([path], "md")
+
+
+def test_a_job_without_latencies_has_no_latency_chart_with_zeros(path: Path) -> None:
+    name = "3.42-b-randrw-gtod"
+    made.write(path, name)
+    root = page(path)
+    titles = [e.get("aria-label", "") for e in root.iter("svg")]
+    assert not any(title.startswith("latency, every") for title in titles)
+    latency = next(e for e in root.iter("svg") if "logarithmic" in e.get("aria-label", ""))
+    assert not [p for p in latency.iter("path") if p.get("class", "").startswith("line")]
+
+
+def test_two_side_by_side_on_the_same_scales(path: Path, tmp_path: Path) -> None:
+    made.write(path, "3.33-p-mixed")
+    other = tmp_path / "other.iops"
+    made.write(other, "3.42-j-rateiops")
+    root = page(path, other)
+    sections = list(root.iter("section"))
+    assert len(sections) == 2
+    axes = []
+    for section in sections:
+        svg = next(section.iter("svg"))
+        axes.append([t.text for t in svg.iter("text") if t.get("text-anchor") == "end"])
+    assert axes[0] == axes[1]
+    table = words(next(root.iter("table")))
+    assert "run.iops other.iops" in table and "fio IOPS" in table and "%" in table
+    assert "is no proof" in words(root) and "is no proof" in rendered([path, other], "md")
+    with pytest.raises(UsageError, match="not two"):
+        rendered([path, other], "csv")
+
+
+def test_csv_has_a_row_a_frame_and_json_no_nan(path: Path) -> None:
+    taken = made.write(path)
+    rows = list(csv.DictReader(io.StringIO(rendered([path], "csv"))))
+    assert len(rows) == len(taken)
+    total = sum(int(row["fio.total.ios"] or 0) for row in rows if "fio.total.ios" in row)
+    assert total >= 0 and rows[-1]["kernel.disks.vda.r/s"]
+    text = rendered([path], "json")
+    assert "NaN" not in text and "Infinity" not in text
+    series = json.loads(text)["recordings"][0]["series"]
+    assert {len(values) for values in series.values()} == {len(taken)}
+
+
+def test_a_long_recording_makes_no_larger_page(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report_data, "MOST_POINTS", 50)
+    made.write(path, taken=made.long_run(260, made.RUN))
+    story = gather(path)
+    mean, top = points(story, "device"), points(story, "device", top=True)
+    assert len(mean) == len(top) == math.ceil(260 / 6)
+    assert all(a[1] is None or a[1] <= (b[1] or 0) for a, b in zip(mean, top, strict=True))
+    assert mean[10][1] == pytest.approx(1051.0), "1000 reads, 50 writes, 1 discard a second"
+    page(path)
+
+
+def test_what_can_t_be_is_refused(path: Path, tmp_path: Path) -> None:
+    one = made.tape(path)
+    taken = made.raws(made.RUN)
+    bad = {"rows": [{"name": 5, "directions": "x"}], "sums": 7, "total": []}
+    made.tell(one, [*taken, events.StepFinished(2.0, 1, 0, "", False, bad)])  # type: ignore[arg-type]
+    one.close(events.Ended(2.5, 0))
+    for kind in ("html", "md"):
+        with pytest.raises(UsageError, match="figures in it that can't be"):
+            rendered([path], kind)
+    (tmp_path / "empty").write_bytes(b"")
+    for kind in FORMATS:
+        with pytest.raises(UsageError, match="is empty"):
+            rendered([tmp_path / "empty"], kind)
+
+
+# -- where it goes
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("x.html", "html"), ("x.HTM", "html"), ("a/b.md", "md"), ("x.csv", "csv"), ("x.json", "json"),
+     (None, "md"), ("-", "md")],
+)  # fmt: skip
+def test_the_name_says_the_kind(name: str | None, kind: str) -> None:
+    assert kind_of(name) == kind
+
+
+@pytest.mark.parametrize("name", ["x", "run.iops", "x.pdf"])
+def test_no_recording_is_overwritten_by_its_report(name: str) -> None:
+    with pytest.raises(UsageError, match="does not say"):
+        kind_of(name)
+
+
+def test_it_is_written_whole_or_not_at_all(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made.write(path)
+    out = tmp_path / "x.html"
+    out.write_text("old")
+    assert report([str(path)], str(out)) == 0
+    assert out.read_text().startswith("<!DOCTYPE html>")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["run.iops", "x.html"]
+    assert capsys.readouterr().out == ""
+    assert report([str(path)], None) == 0
+    assert capsys.readouterr().out.startswith("# iopstui")
+    with pytest.raises(JobFailed, match="can't be written"):
+        report([str(path)], str(tmp_path / "none" / "x.html"))
+    with pytest.raises(UsageError, match="one recording or two"):
+        report([str(path)] * 3, None)
+
+
+def test_the_demo_has_a_report() -> None:
+    body = words(page(recording_path("demo")))
+    assert "rq_affinity of vda: 1 → 2" in body and body.count("exactly fio's count") == 2
+    assert markdown([gather(recording_path("demo"))]).count("exactly fio's count") == 2
+
+
+# -- charts
+
+
+@given(st.lists(st.floats(0, 1e12), min_size=1))
+def test_a_linear_scale_holds_all_and_has_round_ticks(values: list[float]) -> None:
+    scale = linear(values)
+    assert scale.low == 0 and scale.high >= max(values) * 0.999999
+    ticks = scale.ticks()
+    assert 2 <= len(ticks) <= 6 and all(0 <= scale.y(tick) <= HEIGHT for tick in ticks)
+
+
+@given(st.lists(st.floats(1, 1e12), min_size=1))
+def test_a_logarithmic_scale_holds_all(values: list[float]) -> None:
+    scale = logarithmic(values)
+    assert scale.low <= min(values) * 1.00001 and scale.high >= max(values) * 0.99999
+    heights = [scale.y(value) for value in sorted(values)]
+    assert heights == sorted(heights, reverse=True)
+    assert scale.ticks()
+
+
+@given(st.lists(st.tuples(st.floats(0, 100), st.none() | st.floats(0, 1e9)), max_size=20))
+def test_a_line_is_broken_where_nothing_was_measured(
+    values: list[tuple[float, float | None]],
+) -> None:
+    values.sort(key=lambda value: value[0])
+    text = chart("t", [Curve("a", "fio", values)], Scale(0, 1e9), str, 100.0)
+    root = ET.fromstring(text)
+    lines = [p.get("d", "") for p in root.iter("path") if p.get("class", "").startswith("line")]
+    there = [value is not None for _, value in values]
+    stretches = sum(now and not before for before, now in zip([False, *there], there, strict=False))
+    assert "".join(lines).count("M") == stretches
+    for x, y in re.findall(r"[ML](-?[\d.]+) (-?[\d.]+)", "".join(lines)):
+        assert -2 <= float(x) <= WIDTH and 0 <= float(y) <= HEIGHT
+
+
+def test_a_heat_map_shows_the_one_slow_io_among_thousands() -> None:
+    text = heat("t", {(3, 48): 100_000, (3, 56): 1}, (48, 56), 120, 8, str, 10.0)
+    classes = {p.get("class") for p in ET.fromstring(text).iter("path")}
+    assert {"h0", "h5"} <= classes
+    assert heat("t", {}, (0, 0), 120, 8, str, 10.0) == ""
+
+
+def test_marks_do_not_write_over_each_other() -> None:
+    marks = [(float(t), "a long word or two") for t in range(10)]
+    text = chart("t", [], Scale(0, 1), str, 100.0, marks)
+    flags = [e for e in ET.fromstring(text).iter("text") if e.get("class") == "flag"]
+    starts = [float(e.get("x", "0")) for e in flags]
+    size: Callable[[ET.Element], float] = lambda e: 5.5 * len(e.text or "")  # noqa: E731
+    assert 1 <= len(flags) < 10
+    assert all(a + size(e) <= b for a, b, e in zip(starts, starts[1:], flags, strict=False))
