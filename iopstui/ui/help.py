@@ -25,6 +25,7 @@ HELP: tuple[Section, ...] = (
             (":", "any option of the fio job, such as rwmixread=70, ioengine=io_uring or"
              " rate_iops=1000; a running job is started anew with it"),
             ("B", "bind every fio job to a CPU of another hardware queue, or not"),
+            ("o", "the queue map: which hardware queue and interrupt serve which CPUs"),
             ("h", "latency as a heat map, or as percentile lines"),
             ("p", "percentiles over the heat map: ━ p50, ─ p99, ┄ p99.9"),
             ("f", "findings: what the evidence shows, in sentences with their numbers"),

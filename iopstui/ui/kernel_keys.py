@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from textual.app import App
@@ -14,6 +14,7 @@ from iopstui.model.device import BlockDevice
 from iopstui.model.jobfile import checked_override
 from iopstui.session.knob_view import queued_disks
 from iopstui.ui.messages import Controller
+from iopstui.ui.rows import Row
 from iopstui.ui.screens.dashboard import Dashboard
 from iopstui.ui.state import LiveState
 from iopstui.ui.style import Charset
@@ -36,6 +37,7 @@ class KernelKeys(App[int]):
         Binding("s", "scheduler", "scheduler"),
         Binding("k", "settings", "settings"),
         Binding("colon", "option", "fio option"),
+        Binding("o", "queue_map", "queue map"),
         Binding("h", "heat_map", "heat map"),
         Binding("p", "percentiles", "percentiles over it"),
         Binding("B", "bind_queues", "bind to queues"),
@@ -68,6 +70,8 @@ class KernelKeys(App[int]):
              self.action_option),
             ("Jobs: not bound to queues" if bound else "Jobs: bind to hardware queues",
              "key B: every fio job on a CPU of another hardware queue", self.action_bind_queues),
+            ("Queue map", "key o: hardware queues, their CPUs and interrupts",
+             self.action_queue_map),
             ("Latency: heat map or lines", "key h: each second's histogram as a column",
              self.action_heat_map),
             ("Heat map: percentiles over it", "key p", self.action_percentiles),
@@ -82,6 +86,25 @@ class KernelKeys(App[int]):
         state, charset = self.state, self.charset
         title = "findings, the newest first"
         self.push_screen(LiveRows(title, lambda width: listed(state, width, charset), charset))
+
+    def action_queue_map(self) -> None:
+        """o"""
+        if self.dashboard is not None:
+            from iopstui.ui.screens.live_rows import LiveRows
+
+            title = "queue map: hctx, CPUs, interrupts"
+            self.push_screen(LiveRows(title, self._queue_rows, self.charset))
+
+    def _queue_rows(self, width: int) -> Sequence[Row]:
+        from iopstui.ui.widgets import queue_view
+
+        controller, dashboard = self.controller, self.dashboard
+        if controller is None or dashboard is None:
+            return []
+        return queue_view.rows(
+            self.state, controller.target, controller.devices, dashboard.topology(), width,
+            self.charset,
+        )  # fmt: skip
 
     def action_heat_map(self) -> None:
         """h"""
@@ -200,9 +223,9 @@ def checked_option(text: str) -> tuple[str, str]:
 
 KERNEL_ACTIONS = {
     "findings", "rq_affinity", "scheduler", "settings", "option", "bind_queues", "heat_map",
-    "percentiles",
+    "percentiles", "queue_map",
 }  # fmt: skip
 KERNEL_HINTS = (
     KeyHint("a", "rq_affinity"), KeyHint("k", "settings"), KeyHint("f", "findings"),
-    KeyHint("h", "heat map"), KeyHint(":", "option"),
+    KeyHint("h", "heat map"), KeyHint("o", "queues"), KeyHint(":", "option"),
 )  # fmt: skip
