@@ -30,7 +30,7 @@ def rows(state: LiveState, width: int, height: int, charset: Charset) -> list[Ro
 
 
 def _nothing(state: LiveState) -> str:
-    if state.running:
+    if state.running and not state.layout:
         return "finding: nothing that stands out in these seconds"
     return ""
 
