@@ -131,7 +131,7 @@ _NOISE = re.compile(
     r"^(parse |file |fio: set debug|fio: job .* dropped|\s|Correct format|$)|valid values|^ *:"
 )
 _BLAME = re.compile(
-    r"fail|bad option|unable|not found|error|outside|invalid|unknown|too|must", re.I
+    r"fail|bad option|unable|not found|error|outside|invalid|unknown|too|must|not loadable", re.I
 )
 
 
