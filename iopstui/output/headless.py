@@ -23,7 +23,7 @@ from iopstui.errors import (
 from iopstui.model.device import BlockDevice
 from iopstui.model.expectation import parse_tolerance
 from iopstui.model.target import Target
-from iopstui.output.sinks import EventSink, make_sink
+from iopstui.output.sinks import EventSink, Noted, make_sink
 from iopstui.output.verdict import VerdictSink
 from iopstui.session.events import Ended, Event, StepFinished
 from iopstui.session.leftovers import clean_up
@@ -69,7 +69,7 @@ def run_headless(
     )
     data = make_sink(arguments.format, sys.stdout, sys.stderr, target, socket.gethostname())
     words = sys.stdout if arguments.format == "table" else sys.stderr
-    sink = VerdictSink(data, words, expected)
+    sink = VerdictSink(Noted(data, session.note), words, expected)
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     session.start(events.put)
     _stop_on_signals(session)

@@ -213,6 +213,10 @@ class LiveSession:
         recorder = Recorder(path)
         self._command(lambda: self._start_recording(recorder))
 
+    def note(self, event: events.Event) -> None:
+        """Put into the recording what was concluded from the session's events (a verdict)."""
+        self._tape.event(event)
+
     def stop_recording(self) -> None:
         """End the recording; a Notice says what was recorded."""
         self._command(self._recorded)

@@ -163,7 +163,8 @@ def job_run(step: int, request: JobRequest, text: str, files: Sequence[str]) -> 
 
 class Tape:
     """The recorder's place in a session: always told what happens, recording or not, so that it
-    can begin in the middle of a run. Used in the session's thread alone.
+    can begin in the middle of a run. Used in the session's thread alone; ``event`` with what
+    follows from other events may come from any.
     """
 
     def __init__(

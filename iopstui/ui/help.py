@@ -15,6 +15,7 @@ HELP: tuple[Section, ...] = (
             ("b", "block size: choose one; a running job is started anew with it"),
             ("m", "put a mark on the charts, now"),
             ("space", "freeze the picture; measuring goes on. Again: go on"),
+            ("R", "record to a file in the current directory, or end that: see iopstui replay"),
             ("-  +", "charts: a longer or a shorter stretch of time"),
             ("1 2 3 4, tab", "the panes, where the terminal is too small for all of them"),
             ("d", "choose another device (not while a job runs)"),
@@ -32,6 +33,16 @@ HELP: tuple[Section, ...] = (
             ("e", "everything that was said in this session, and fio's command line"),
             ("ctrl+p", "all of this in a list that can be searched"),
             ("q, ctrl+c", "quit; a running job is stopped, scratch files are removed"),
+        ),
+    ),
+    (
+        "Keys of a replay (iopstui replay FILE)",
+        (
+            ("space", "pause, go on; at the end: play it again"),
+            ("left right", "10 seconds back, on"),
+            ("home end", "to the beginning, to the end"),
+            ("<  >", "slower, faster"),
+            (".", "the next sample alone"),
         ),
     ),
     (

@@ -46,6 +46,19 @@ def test_replayed_it_says_bit_for_bit_what_the_live_run_said(here: Path) -> None
     assert "rw=randrw" in runs[0].text and runs[0].size == "16m"
 
 
+def test_a_verdict_is_kept_with_what_it_judges(here: Path) -> None:
+    live = iopstui(
+        *JOB, "--set", "runtime=2", "--expect", "iops>=1", "--expect", "iops>=9000M",
+        "--record", "x.iops", cwd=here,
+    )  # fmt: skip
+    assert live.returncode == 4, live.stderr
+    again = iopstui("replay", "x.iops", "--format", "jsonl", cwd=here)
+    assert again.stdout.startswith(live.stdout) and '"event":"judged"' in live.stdout
+    page = iopstui("report", "x.iops", cwd=here)
+    assert page.returncode == 0, page.stderr
+    assert "PASS: iops" in page.stdout and "FAIL: iops" in page.stdout
+
+
 @pytest.mark.parametrize("kind", ["table", "csv"])
 def test_as_table_and_csv_too(kind: str, here: Path) -> None:
     options = ("run", "--job", "randread-4k", "--size", "16m", "--set", "runtime=2")
