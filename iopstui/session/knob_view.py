@@ -33,9 +33,13 @@ class KnobState:
 
 
 def queued_disks(target: Target, devices: Mapping[str, BlockDevice]) -> list[BlockDevice]:
-    """The disks whose queues serve the target (a partition shares its disk's)."""
+    """The disks whose queues serve the target, and whose knobs are turned: the first ones with a
+    queue on the way down (a partition shares its disk's). Who sets a loop device does not mean
+    the machine's disk under its file."""
     found = [devices[name] for name in target.tree if name in devices]
-    return [device for device in found if device.hctxs and device.disk is None]
+    queued = [device for device in found if device.hctxs and device.disk is None]
+    loops = [device for device in queued if device.kind == "loop"]
+    return loops or queued
 
 
 def knob_states(

@@ -46,7 +46,7 @@ from iopstui.session.fio_run import (
     Said,
     hangs,
 )
-from iopstui.session.knob_view import KnobState, knob_states
+from iopstui.session.knob_view import KnobState, knob_states, queued_disks
 from iopstui.session.own_cost import OwnCost
 from iopstui.session.place import OwnPlace
 from iopstui.session.prepare import JobRequest, Prepared, prepare
@@ -418,7 +418,7 @@ class LiveSession:
             self._sampler.follow_interrupts(MANY + 2)
 
     def _knob_disks(self, name: str) -> list[BlockDevice]:
-        disks, irq = self._queued_disks(), irq_of(name)
+        disks, irq = queued_disks(self.target, self.devices), irq_of(name)
         if not disks:
             what = self.target.device or self.target.path
             raise UsageError(
@@ -426,12 +426,6 @@ class LiveSession:
             )
         # the first disk's refusal tells which interrupts there are
         return [d for d in disks if irq in {v.irq for v in d.irqs}] or disks[:1] if irq else disks
-
-    def _queued_disks(self) -> list[BlockDevice]:
-        """The disks whose queues serve the target: those with hardware queues, partitions not
-        (they share their disk's)."""
-        found = [_device(self.devices, name) for name in self.target.tree]
-        return [device for device in found if device.hctxs and device.disk is None]
 
     def _engage(self, prepared: Prepared) -> None:
         if prepared.guard is not None:
