@@ -1,12 +1,13 @@
 # make run: everything from a fresh clone to the live screen. make test: all checks.
 .POSIX:
-.PHONY: help run test lint format lock clean
+.PHONY: help run test lint format lock clean report-look
 
 help:
 	@echo 'make run     set up what is missing, then watch a safe job on a scratch file here'
 	@echo 'make test    set up what is missing, then run all checks and tests'
 	@echo 'make lint    the checks without the tests'
 	@echo 'make format  put the code into the one style'
+	@echo 'make report-look  pictures of a report, made by a real browser, in build/'
 	@echo 'make lock    choose the Python packages anew (requirements*.txt)'
 	@echo 'make clean   remove what was built (not what apt installed)'
 
@@ -31,6 +32,10 @@ format:
 
 lock:
 	@.ci/lock
+
+report-look:
+	@.ci/setup run
+	@.ci/report-look
 
 clean:
 	rm -rf .venv dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis \
