@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.style import Style
 
-from iopstui.ui.style import DIM, Charset
+from iopstui.ui.style import Charset
 
 _BARS = {"utf8": "▁▂▃▄▅▆▇█", "console": "░▒▓█", "ascii": "-=+*%#"}
 _SHADES = {"utf8": "·░▒▓█", "console": "·░▒▓█", "ascii": ".:+%#"}
@@ -17,6 +17,8 @@ HEAT: tuple[Style, ...] = (
     Style(color="red", bold=True),
 )
 """One for each shade; the character says the same."""
+HOT = Style(color="yellow", bold=True)
+UNKNOWN = ("?", None)
 
 
 def bars(charset: Charset) -> str:
@@ -29,12 +31,11 @@ def shades(charset: Charset) -> str:
     return _SHADES[charset.name]
 
 
-def cell(level: int | None, charset: Charset) -> tuple[str, Style | None]:
-    """One cell of a grid: ``level`` 0 is nothing, ``None`` not measured."""
-    if level is None:
-        return "?", DIM
-    if level == 0:
-        return charset.text("·"), DIM
+def cells(charset: Charset) -> list[tuple[str, Style | None]]:
+    """A grid's cell by level: 0 is nothing, the last is full. Few styles: each change of one
+    is sent to the terminal. Only the upper quarter stands out."""
     steps = bars(charset)
-    heat = HEAT[min(len(HEAT) - 1, (level - 1) * len(HEAT) // len(steps))]
-    return steps[level - 1], heat
+    found: list[tuple[str, Style | None]] = [(charset.text("·"), None)]
+    for level, char in enumerate(steps, 1):
+        found.append((char, HOT if level > 0.75 * len(steps) else None))
+    return found

@@ -86,10 +86,8 @@ def _measure(
     found: list[Row] = []
     for index, domains in enumerate(lines):
         line = Line(width, charset).add((row.measure.name if not index else "").ljust(LABEL), BOLD)
-        for place, domain in enumerate(domains):
-            line.add(" " if place else "")
-            for text, style in _cells(row, domain, charset):
-                line.add(text, style)
+        for text, style in _cells(row, domains, charset):
+            line.add(text, style)
         if beside and not index:
             line.add("  ").add(_words(row, line.left))
         found.append(line.done())
@@ -108,14 +106,20 @@ def _words(row: GridRow, room: int) -> str:
     return words
 
 
-def _cells(row: GridRow, domain: Domain, charset: Charset) -> list[tuple[str, Style | None]]:
-    """The cells of one group; neighbours of one style are one piece."""
-    steps = len(density.bars(charset))
+def _cells(
+    row: GridRow, domains: Sequence[Domain], charset: Charset
+) -> list[tuple[str, Style | None]]:
+    """The cells of one line; neighbours of one style are one piece."""
+    looks = density.cells(charset)
     pieces: list[tuple[str, Style | None]] = []
-    for cpu in domain.cpus:
-        char, style = density.cell(row.level(cpu, steps), charset)
-        if pieces and pieces[-1][1] is style:
-            pieces[-1] = (pieces[-1][0] + char, style)
-        else:
-            pieces.append((char, style))
-    return pieces
+    run, run_style = "", None
+    for place, domain in enumerate(domains):
+        run += " " if place else ""
+        for cpu in domain.cpus:
+            level = row.level(cpu, len(looks) - 1)
+            char, style = density.UNKNOWN if level is None else looks[level]
+            if style is not run_style:
+                pieces.append((run, run_style))
+                run, run_style = "", style
+            run += char
+    return [*pieces, (run, run_style)]
