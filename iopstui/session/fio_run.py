@@ -227,8 +227,8 @@ class FioRun:
         news += [one for item in self._framer.close() for one in self._item(item)]
         for line in self._process.messages():
             news += self._note(line.strip())
-        phase, self.phase = self.phase, OVER
         error = self.failure or ("" if self.stopping else self._error(code))
+        phase, self.phase = self.phase, OVER
         self._process.close()
         self._process = None
         news.append(PhaseOver(phase, code, error))
@@ -240,9 +240,12 @@ class FioRun:
         """Why the run failed, in one sentence; "" if it did not."""
         errors = {job.error for job in self.last.jobs if job.error} if self.last else set()
         killed = next((line for line in self.log if "got signal=" in line), None)
-        if code == 0 and not errors and killed is None:
+        silent = self.last is None and self.phase == RUN
+        if code == 0 and not errors and killed is None and not silent:
             return ""
         because = complaint([line for line in self.log if not _CHATTER.search(line)])
+        if code == 0 and silent and not errors:
+            return "fio ended without a single result" + (f": {because}" if because else "")
         if errors:
             names = ", ".join(
                 f"{os.strerror(number)} (errno {number})" for number in sorted(errors)

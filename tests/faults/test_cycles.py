@@ -1,0 +1,54 @@
+"""Started and stopped again and again: nothing piles up."""
+
+from __future__ import annotations
+
+import os
+import queue
+from pathlib import Path
+
+import psutil
+from machine import loop
+
+from iopstui.session.events import Event, StepFinished, StepStarted
+from iopstui.session.live import LiveSession
+from iopstui.sources.roots import Roots
+from iopstui.sources.sysfs import read_devices
+from iopstui.sources.target import resolve_target
+
+CYCLES = 200
+
+
+def _until(events: queue.SimpleQueue[Event], kind: type) -> Event:
+    while True:
+        event = events.get(timeout=30)
+        if isinstance(event, kind):
+            return event
+
+
+def test_two_hundred_runs_leave_nothing(here: Path) -> None:
+    (here / "job.fio").write_text("[a]\nrw=randread\nioengine=null\nsize=1m\ntime_based\n"
+                                  "runtime=60\n")  # fmt: skip
+    roots = Roots()
+    with loop(here / "disk.img") as node:
+        devices = read_devices(roots)
+        target = resolve_target(node, here, roots, devices)
+        session = LiveSession(target, devices, job_target=target, interval_s=0.25)
+        events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        session.start(events.put)
+        me = psutil.Process()
+        settled: tuple[int, int] | None = None
+        for cycle in range(CYCLES):
+            session.run_job(str(here / "job.fio"), {"name": "a"} if cycle % 2 else {})
+            if cycle % 10 == 0:
+                session.set_tunable("rq_affinity", "2" if cycle % 20 else "0")
+            _until(events, StepStarted)
+            session.stop_job() if cycle % 3 else session.kill_job()
+            finished = _until(events, StepFinished)
+            assert isinstance(finished, StepFinished) and not finished.error, finished
+            if cycle == 20:
+                settled = me.num_fds(), len(me.children(recursive=True))
+        assert settled is not None
+        assert me.num_fds() <= settled[0] + 1
+        session.close()
+        assert me.children(recursive=True) == []
+        assert list(Path(os.environ["XDG_RUNTIME_DIR"]).iterdir()) == []

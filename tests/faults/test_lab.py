@@ -1,0 +1,31 @@
+"""The same cases in a virtual machine, where devices can fail and be pulled.
+
+IOPSTUI_LAB is a command that runs its arguments there as root, e.g. "ssh root@lab"; the checkout
+and Python must be at the same paths. Without it these cases are skipped.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+LAB = shlex.split(os.environ.get("IOPSTUI_LAB", ""))
+
+
+@pytest.mark.skipif(not LAB, reason="IOPSTUI_LAB names no command")
+@pytest.mark.parametrize("cases", ["test_devices_that_fail.py", "test_refusals.py"])
+def test_in_the_lab(cases: str) -> None:
+    more = ["-k", "lvm or md_ or crypt or swap"] if cases == "test_refusals.py" else []
+    pytest_words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *more,
+                    "--basetemp=/tmp/iopstui-faults", str(HERE / cases)]  # fmt: skip
+    environment = ["env", "IOPSTUI_FAULTS=1", "XDG_STATE_HOME=/tmp/iopstui-state"]
+    done = subprocess.run([*LAB, "sh", "-c", 'cd "$0" && exec "$@"', str(HERE.parents[1]),
+                           *environment, *pytest_words], capture_output=True, text=True)  # fmt: skip
+    print(done.stdout)
+    assert done.returncode == 0, done.stdout + done.stderr
