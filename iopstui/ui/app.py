@@ -192,6 +192,7 @@ class IopstuiApp(KernelKeys, RecordKeys):
         self._refresh_hints()
         controller.start(self._sink)
         if self._run_at_once:
+            self.state.asked = True
             controller.run_job(self.job, self.overrides)
 
     def _close_controller(self) -> None:
@@ -349,6 +350,7 @@ class IopstuiApp(KernelKeys, RecordKeys):
         if self.controller is None:
             return
         self._job = job
+        self.state.asked = True
         self.controller.run_job(job, self.overrides)
         self._refresh_hints()
         changed = " ".join(f"{key}={value}" for key, value in self.overrides.items())
@@ -405,7 +407,7 @@ class IopstuiApp(KernelKeys, RecordKeys):
         self._turned(f"{knob.word} {value}")
 
     def _turned(self, words: str) -> None:
-        if not self.state.running:
+        if not self.state.running and not self.state.asked:
             self._say("info", f"{words} from the next run on (r runs {self.job})")
             return
         self._pending_knob = words

@@ -74,6 +74,8 @@ class LiveState:
     findings: list[FoundEntry] = field(default_factory=list)
     t: float = 0.0
     ended: bool = False
+    asked: bool = False
+    """A run was asked for and has neither begun nor failed yet."""
     _noticed: float = -1.0
 
     @property
@@ -190,6 +192,7 @@ class LiveState:
 
     def _started(self, event: StepStarted) -> None:
         new_run = self.step is None or self.step.step != event.step
+        self.asked = False
         self.step, self.finished, self.progress = event, None, None
         self.fio = None
         # a knob that was turned has left its own mark, and that says more
@@ -210,7 +213,7 @@ class LiveState:
         self._say(event.t, "error", words)
 
     def _finished(self, event: StepFinished) -> None:
-        self.finished, self.progress = event, None
+        self.finished, self.progress, self.asked = event, None, False
         if self.step is None or self.step.step != event.step:
             self.step = None
         if event.error:

@@ -152,6 +152,23 @@ async def test_what_is_no_option_stays_in_the_field() -> None:
         assert [call for call in fake.calls if call[0] == "run"] == [("run", "mixed-4k", {})]
 
 
+async def test_an_option_turned_while_the_run_only_begins_counts_for_it() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        fake = await running(app, pilot)
+        fake.finish()
+        await settle(pilot)
+        # a slow machine: the run was asked for, but its first event is not here yet
+        tell, fake.sink = fake.sink, lambda event: None
+        await pilot.press("r")
+        await pilot.press("right_square_bracket")
+        fake.sink = tell
+        await settle(pilot)
+        assert shows(app, "iodepth 64: the job is started anew")
+        app.apply_knob()
+        assert fake.calls[-1] == ("run", "mixed-4k", {"iodepth": "64"})
+
+
 async def test_binding_is_toggled_and_restarts_the_job() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
