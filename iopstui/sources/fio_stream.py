@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +52,9 @@ class Broken:
 Item = Document | LogLine | Broken
 
 
+_BRACE = re.compile(rb"\n([{}])\r*\n")
+
+
 class Framer:
     """Cuts fio's output into documents and messages, however the bytes arrive.
 
@@ -61,52 +64,62 @@ class Framer:
 
     def __init__(self) -> None:
         self._rest = b""
-        self._lines: list[bytes] | None = None
-        self._size = 0
+        self._inside = False
+        self._seen = 0
 
     def feed(self, data: bytes) -> Iterator[Item]:
         """All documents and messages that ``data`` completes."""
-        lines = (self._rest + data).split(b"\n")
-        self._rest = lines.pop()
-        for line in lines:
-            yield from self._line(line)
-        if len(self._rest) > MAX_DOCUMENT_BYTES:
-            yield Broken(len(self._rest))
-            self._rest = b""
+        self._rest += data
+        while True:
+            found = self._document() if self._inside else self._outside()
+            if found is None:
+                return
+            yield from found
 
     def close(self) -> Iterator[Item]:
         """What is left at the end of the stream: a last line without newline, a torn document."""
+        yield from self.feed(b"" if self._rest.endswith(b"\n") else b"\n")
         rest, self._rest = self._rest, b""
-        if rest:
-            yield from self._line(rest)
-        if self._lines is not None:
-            yield Broken(self._size)
-            self._lines = None
+        if self._inside:
+            self._inside = False
+            yield Broken(len(rest))
 
-    def _line(self, line: bytes) -> Iterator[Item]:
-        bare = line.rstrip(b"\r")
-        if bare == b"{":
-            if self._lines is not None:
-                yield Broken(self._size)
-            self._lines, self._size = [line], len(line)
-        elif self._lines is None:
-            text = bare.decode("utf-8", "replace").strip()
-            if text:
-                yield LogLine(text)
-        else:
-            yield from self._inside(line, bare)
+    def _outside(self) -> Iterable[Item] | None:
+        """The next line; ``None`` until it is whole."""
+        end = self._rest.find(b"\n")
+        if end < 0:
+            return self._given_up()
+        line = self._rest[:end]
+        if line.rstrip(b"\r") == b"{":
+            # the brace stays, so that a document is what stands between two line ends
+            self._inside, self._seen = True, end
+            return ()
+        self._rest = self._rest[end + 1 :]
+        text = line.decode("utf-8", "replace").strip()
+        return (LogLine(text),) if text else ()
 
-    def _inside(self, line: bytes, bare: bytes) -> Iterator[Item]:
-        assert self._lines is not None
-        self._lines.append(line)
-        self._size += len(line) + 1
-        if bare == b"}":
-            text = b"\n".join(self._lines).decode("utf-8", "replace")
-            self._lines = None
-            yield from decode(text, self._size)
-        elif self._size > MAX_DOCUMENT_BYTES:
-            self._lines = None
-            yield Broken(self._size)
+    def _document(self) -> Iterable[Item] | None:
+        """The document whose brace begins ``_rest``; ``None`` until it is whole. Its thousands
+        of lines are not looked at one by one: that would cost as much as parsing it.
+        """
+        match = _BRACE.search(self._rest, self._seen)
+        if match is None:
+            # a brace and the end of its line may still come in pieces
+            self._seen = max(self._seen, len(self._rest) - 4)
+            return self._given_up()
+        document, self._inside = self._rest[: match.end(1)], False
+        if match[1] == b"{":
+            self._rest = self._rest[match.start(1) :]
+            return (Broken(match.start()),)
+        self._rest = self._rest[match.end() :]
+        return decode(document.decode("utf-8", "replace"), len(document))
+
+    def _given_up(self) -> Iterable[Item] | None:
+        size = len(self._rest)
+        if size <= MAX_DOCUMENT_BYTES:
+            return None
+        self._rest, self._inside = b"", False
+        return (Broken(size),)
 
 
 def decode(text: str, size: int) -> Iterator[Item]:
