@@ -1,10 +1,13 @@
 # make run: everything from a fresh clone to the live screen. make test: all checks.
 .POSIX:
-.PHONY: help run test lint format lock clean report-look
+.PHONY: help run test bench lint format lock clean report-look
 
 help:
 	@echo 'make run     set up what is missing, then watch a safe job on a scratch file here'
 	@echo 'make test    set up what is missing, then run all checks and tests'
+	@echo 'make bench   what iopstui itself costs, as a table (up to 10 minutes)'
+	@echo 'make faults  real fio on failing devices and hostile jobs (root; devices of its own)'
+	@echo 'make fuzz    feed the parsers with garbage for a minute (needs atheris)'
 	@echo 'make lint    the checks without the tests'
 	@echo 'make format  put the code into the one style'
 	@echo 'make report-look  pictures of a report, made by a real browser, in build/'
@@ -17,6 +20,20 @@ run:
 
 test: lint
 	@.venv/bin/python -m pytest
+
+bench:
+	@.ci/setup run
+	@.venv/bin/python tests/bench
+
+# IOPSTUI_LAB="COMMAND" runs what needs failing hardware in a virtual machine (tests/faults/test_lab.py)
+faults:
+	@.ci/setup test
+	IOPSTUI_FAULTS=1 .venv/bin/python -m pytest tests/faults
+
+# needs atheris, which is not in the lock: .venv/bin/pip install atheris
+fuzz:
+	@.ci/setup test
+	.venv/bin/python tests/fuzz/fuzz_parsers.py -max_total_time=60
 
 lint:
 	@.ci/setup test

@@ -1,0 +1,90 @@
+"""(b) CPU time and bytes of the live screen in a real pseudo-terminal, beside its peers."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import program
+from program import BIG, SMALL
+from terminal import Terminal, children, command_line, cpu_s, memory_mib
+
+WARM_S = 6.0
+SETTINGS = ["--set", "runtime=600"]
+PEERS = {
+    "btop (2 s)": ["btop"],
+    "htop (1 s)": ["htop", "-d", "10"],
+    "s-tui (2 s)": ["s-tui"],
+    "glances (1 s)": ["glances", "-t", "1"],
+    "iostat -x 1": ["iostat", "-x", "1"],
+}
+
+
+def measure(place: Path, seconds: float) -> list[dict[str, Any]]:
+    """One row a program: percent of one CPU, bytes per second, resident memory."""
+    found = _together(
+        [("iopstui 160x45, no job, 1 Hz", program.live(place, ["."], BIG), True),
+         ("iopstui 80x24, no job, 1 Hz", program.live(place, ["."], SMALL), True),
+         *[(name, _peer(place, argv), False) for name, argv in PEERS.items()
+           if shutil.which(argv[0])]],
+        seconds,
+    )  # fmt: skip
+    job = [".", "--job", "mixed-4k", *SETTINGS]
+    for name, size, more in (
+        ("iopstui 160x45, job, 1 Hz", BIG, []),
+        ("iopstui 160x45, job, 2 Hz", BIG, ["--interval", "0.5"]),
+        ("iopstui 160x45, job, sampled at 2 Hz, painted at 0.5 Hz", BIG,
+         ["--interval", "0.5", "--refresh", "2"]),
+        ("iopstui 80x24, job, 1 Hz", SMALL, []),
+    ):  # fmt: skip
+        terminal = program.live(place, [*job, *more], size)
+        with contextlib.suppress(TimeoutError):
+            program.measuring(terminal.pid)
+        found += _together([(name, terminal, True)], seconds)
+    return found
+
+
+def _peer(place: Path, argv: Sequence[str]) -> Terminal:
+    return Terminal(argv, *BIG, cwd=place, env={"HOME": str(place)})
+
+
+def _together(
+    programs: Sequence[tuple[str, Terminal, bool]], seconds: float
+) -> list[dict[str, Any]]:
+    """Measured over the same seconds."""
+    try:
+        time.sleep(WARM_S)
+        before = [_now(terminal) for _, terminal, _ in programs]
+        time.sleep(seconds)
+        rows = []
+        for (name, terminal, own), (at, cpu, written) in zip(programs, before, strict=True):
+            now, used, total = _now(terminal)
+            rows.append({
+                "program": name,
+                "cpu_percent": 100 * (used - cpu) / (now - at),
+                "bytes_per_s": (total - written) / (now - at),
+                "rss_mib": memory_mib(terminal.pid)[0],
+                "own": own,
+            })  # fmt: skip
+        return rows
+    finally:
+        for _, terminal, _ in programs:
+            terminal.end()
+
+
+def _now(terminal: Terminal) -> tuple[float, float, int]:
+    pids = [terminal.pid, *_helpers(terminal.pid)]
+    return time.monotonic(), sum(cpu_s(pid) for pid in pids), terminal.total
+
+
+def _helpers(pid: int) -> Iterator[int]:
+    """The guard of fio is part of iopstui, fio is not."""
+    for child in children(pid):
+        words = command_line(child)
+        if words and words[0] == sys.executable:
+            yield child

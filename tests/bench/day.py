@@ -1,0 +1,152 @@
+"""(f) Memory over a simulated day: the real application, without a terminal, fed faster than
+time goes. Run as a program of its own: prints JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from iopstui.model.device import BlockDevice  # noqa: E402
+from iopstui.model.frame import Frame, FrameBuilder  # noqa: E402
+from iopstui.model.samples import (  # noqa: E402
+    CpuTimes,
+    DiskCounters,
+    FioStatus,
+    KernelSample,
+    RawSample,
+)
+from iopstui.model.target import DEVICE, Target  # noqa: E402
+from iopstui.model.topology import Topology  # noqa: E402
+from iopstui.session import events  # noqa: E402
+from iopstui.session.findings import Findings  # noqa: E402
+from iopstui.session.own_cost import OwnCost  # noqa: E402
+from iopstui.sources.fio_stream import Document, Framer, parse_status  # noqa: E402
+from iopstui.ui.app import IopstuiApp  # noqa: E402
+
+CPUS = 8
+FIXTURE = ROOT / "tests" / "fixtures" / "fio" / "3.42-a-randread-grp.json.gz"
+
+
+def rss_mib() -> float:
+    """Resident now."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmRSS"):
+            return int(line.split()[1]) / 1024
+    return 0.0
+
+
+class Controller:
+    """A session that does nothing."""
+
+    def __init__(self) -> None:
+        self.target = Target(DEVICE, "/dev/nvme0n1", "nvme0n1", ("nvme0n1",))
+        self.devices = {"nvme0n1": BlockDevice("nvme0n1", "/dev/nvme0n1", 259, 0, "nvme", None)}
+        self.running = True
+        self.bind = False
+        self.recording = None
+        self.left_behind = ""
+        self.job: str | None = "day"
+        self.overrides: dict[str, str] = {}
+        self.sink: Callable[[events.Event], None] = lambda event: None
+
+    def start(self, sink: Callable[[events.Event], None]) -> None:
+        self.sink = sink
+
+    def topology(self) -> Topology:
+        return Topology(online=tuple(range(CPUS)))
+
+    def knobs(self) -> tuple[()]:
+        return ()
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else a controller can do is not done here."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lambda *arguments, **options: None
+
+
+def status(first: FioStatus, n: int) -> FioStatus:
+    """fio's document in second ``n``: every count has grown, in a shape that changes."""
+    job = first.jobs[0]
+    directions = {
+        name: replace(
+            one, issued=one.issued * n, completed=one.completed and one.completed * n,
+            io_bytes=one.io_bytes * n, runtime_ms=1000 * n,
+            bins=one.bins and {v: c * n + n % 7 for v, c in one.bins.items()},
+        )
+        for name, one in job.directions.items()
+    }  # fmt: skip
+    row = replace(job, directions=directions, job_runtime_ms=1000 * n, elapsed_s=n)
+    return replace(first, timestamp_ms=first.timestamp_ms + 1000 * n, jobs=(row,))
+
+
+def sample(n: int, wall_ms: float) -> KernelSample:
+    """The kernel's counters in second ``n``."""
+    disk = DiskCounters("nvme0n1", 259, 0, *(n * k + n % k for k in range(2, 19)))
+    times = CpuTimes(30 * n, 0, 20 * n, 40 * n, 2 * n, 0, 8 * n, 0)
+    counts = {cpu: n * (cpu + 1000) for cpu in range(CPUS)}
+    return KernelSample(
+        n * 10**9, wall_ms, 10**5, {"nvme0n1": disk}, {cpu: times for cpu in range(CPUS)},
+        counts, {30: counts}, counts, n * 10**9,
+    )  # fmt: skip
+
+
+def frames(count: int) -> Any:
+    """A day's frames."""
+    framer = Framer()
+    first = next(
+        found
+        for item in framer.feed(gzip.decompress(FIXTURE.read_bytes()))
+        if isinstance(item, Document) and (found := parse_status(item.data))
+    )
+    builder = FrameBuilder()
+    for n in range(1, count + 1):
+        fio = status(first, n)
+        yield builder.feed(RawSample(
+            n, n * 10**9, fio.timestamp_ms, sample(n, fio.timestamp_ms + 1), fio, False, 1,
+            own_busy_s=0.015 * n,
+        ))  # fmt: skip
+
+
+async def day(seconds: int, paint_every: int) -> Mapping[str, Any]:
+    """RSS in MiB at ten moments, and the bytes of what Python holds."""
+    controller = Controller()
+    app = IopstuiApp(
+        lambda path: controller, "/dev/nvme0n1", None, {}, dict, [], pick=False,
+        run_at_once=False,
+    )  # fmt: skip
+    findings, cost, device = Findings(), OwnCost(), controller.devices["nvme0n1"]
+    rss = []
+    async with app.run_test(size=(160, 45)) as pilot:
+        await pilot.pause(0.5)
+        findings.begin("[day]\nrw=randread\n")
+        controller.sink(events.StepStarted(0.0, 1, "day", "randread 4k", ("fio",), True))
+        frame: Frame
+        for n, frame in enumerate(frames(seconds), 1):
+            controller.sink(events.FrameReady(frame.t, frame))
+            for finding in findings.feed(frame, device):
+                controller.sink(events.Found(frame.t, finding))
+            for words in cost.feed(frame):
+                controller.sink(events.Notice(frame.t, "warning", words))
+            if n % 3600 == 0:
+                controller.sink(events.Mark(frame.t, f"hour {n // 3600}"))
+            if n % paint_every == 0:
+                await pilot.pause()
+            if n % max(1, seconds // 12) == 0:
+                rss.append(round(rss_mib(), 1))
+    return {"seconds": seconds, "rss_mib": rss, "threads": threading.active_count()}
+
+
+if __name__ == "__main__":
+    print(json.dumps(asyncio.run(day(int(sys.argv[1]), int(sys.argv[2])))))

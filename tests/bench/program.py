@@ -1,0 +1,116 @@
+"""Starting iopstui and fio as a user does, and reading what fio measured."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from terminal import Terminal, children, command_line
+
+ROOT = Path(__file__).resolve().parents[2]
+CPUS = len(os.sched_getaffinity(0))
+BIG, SMALL = (160, 45), (80, 24)
+
+
+def fio() -> str:
+    """The fio that iopstui would take."""
+    found = os.environ.get("IOPSTUI_FIO") or shutil.which("fio")
+    if not found:
+        raise SystemExit("bench: fio is not installed")
+    return found
+
+
+def environment(place: Path) -> dict[str, str]:
+    """No state of the user's is read or written; compiled modules are kept, as installed ones."""
+    clean = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    return {
+        **clean,
+        "PYTHONPATH": str(ROOT),
+        "PYTHONPYCACHEPREFIX": str(place / "pycache"),
+        "XDG_STATE_HOME": str(place / "state"),
+    }
+
+
+def iopstui(*arguments: str) -> list[str]:
+    """The command."""
+    return [sys.executable, "-m", "iopstui", *arguments]
+
+
+def live(place: Path, arguments: Sequence[str], size: tuple[int, int] = BIG,
+         bytes_per_s: float | None = None) -> Terminal:  # fmt: skip
+    """The live screen in a pseudo-terminal of its own."""
+    return Terminal(
+        iopstui("live", *arguments), *size, cwd=place, env=environment(place),
+        bytes_per_s=bytes_per_s,
+    )  # fmt: skip
+
+
+def run(place: Path, *arguments: str, **options: Any) -> str:
+    """Runs iopstui without a terminal to its end; its standard output."""
+    done: subprocess.CompletedProcess[str] = subprocess.run(
+        iopstui(*arguments), cwd=place, env=environment(place), capture_output=True, text=True,
+        stdin=subprocess.DEVNULL, **options,
+    )  # fmt: skip
+    if done.returncode:
+        raise RuntimeError(f"iopstui {' '.join(arguments)}: {done.returncode}\n{done.stderr}")
+    return done.stdout
+
+
+def frames(jsonl: str) -> list[dict[str, Any]]:
+    """The frames of JSON lines."""
+    return [e for line in jsonl.splitlines() if (e := json.loads(line)).get("event") == "frame"]
+
+
+def job_file(place: Path, name: str, options: Mapping[str, object]) -> Path:
+    """A job file of one section."""
+    path = place / f"{name}.fio"
+    lines = [key if value is True else f"{key}={value}" for key, value in options.items()]
+    path.write_text("\n".join([f"[{name}]", *lines]) + "\n")
+    return path
+
+
+def measuring(pid: int, within: float = 20.0) -> list[str]:
+    """The command line of the fio that measures, below ``pid``, once it is there."""
+    deadline = time.monotonic() + within
+    while time.monotonic() < deadline:
+        for child in children(pid):
+            words = command_line(child)
+            if (
+                words
+                and "fio" in words[0]
+                and words[1:2] != ["-I"]
+                and any(word.startswith("--status-interval") for word in words)
+            ):
+                return words
+        time.sleep(0.02)
+    raise TimeoutError("fio did not start")
+
+
+def last_document(data: bytes) -> dict[str, Any]:
+    """fio's last whole status document in a file of several."""
+    text = data.lstrip(b"\0").decode("utf-8", "replace")
+    position = text.rfind("\n{\n")
+    start = position + 1 if position >= 0 else text.index("{")
+    document: dict[str, Any] = json.JSONDecoder().raw_decode(text[start:])[0]
+    return document
+
+
+def rates(document: Mapping[str, Any]) -> dict[str, float]:
+    """All jobs' mean IOPS, and their I/Os per second of CPU time that they used themselves,
+    which does not care who else uses the CPUs.
+    """
+    jobs = document["jobs"]
+    ways = ("read", "write", "trim")
+    done = sum(job[way]["total_ios"] for job in jobs for way in ways)
+    busy = sum((j["usr_cpu"] + j["sys_cpu"]) * j["job_runtime"] for j in jobs) / 1e5
+    return {
+        "iops": float(sum(job[way]["iops"] for job in jobs for way in ways)),
+        "per_cpu_s": done / busy if busy else 0.0,
+    }

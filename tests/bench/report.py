@@ -1,0 +1,150 @@
+"""The bench's result as a table of Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+UNCLEAR = "unclear"
+VERDICTS = {None: "", True: " ✓", False: " **missed**", UNCLEAR: " (too busy to tell)"}
+Row = tuple[str, str, str, bool | str | None]
+
+
+def table(result: Mapping[str, Any]) -> str:
+    """All rows, and what they were measured on."""
+    lines = ["| what | measured | bound |", "|---|---|---|"]
+    for what, measured, bound, met in _rows(result):
+        verdict = VERDICTS[met]
+        lines.append(f"| {what} | {measured} | {bound}{verdict} |")
+    facts = result["machine"]
+    kind = "virtual machine" if facts["virtual"] else "machine"
+    lines += [
+        "",
+        f"{facts['cpu']}, {facts['cpus']} CPUs ({kind}), Linux {facts['kernel']}, "
+        f"Python {facts['python']}, {facts['fio']}; {result['seconds']:.0f} s, load average "
+        f"{result['load']['before']:.1f} before. Medians; [95 % interval].",
+    ]
+    return "\n".join(lines)
+
+
+def met(result: Mapping[str, Any]) -> bool:
+    """False if a bound was missed."""
+    return all(ok is not False for _, _, _, ok in _rows(result))
+
+
+def _rows(result: Mapping[str, Any]) -> Iterator[Row]:
+    for letter, rows in (
+        ("a", _beside), ("b", _cost), ("c", _first), ("d", _kernel), ("e", _documents),
+        ("f", _day), ("g", _skew), ("h", _slow),
+    ):  # fmt: skip
+        if letter in result:
+            yield from rows(result[letter])
+
+
+def _ratio(values: Any) -> str:
+    middle, low, high = values
+    return f"{middle:.3f} [{low:.3f}, {high:.3f}]"
+
+
+def _at_least(values: Any, bound: float) -> bool | str:
+    """Unclear if the interval is wide enough for both answers."""
+    middle, _, high = values
+    return True if middle >= bound else UNCLEAR if high >= bound else False
+
+
+def _beside(found: Mapping[str, Any]) -> Iterator[Row]:
+    for name, words in (
+        ("null", "ioengine=null, every CPU busy"), ("direct", "4k random O_DIRECT reads, QD 32"),
+    ):  # fmt: skip
+        one = found[name]
+        n = len(one["runs"])
+        yield (
+            f"IOPS of fio beside `live`: the same command alone ({words}; {n} pairs)",
+            f"{_ratio(one['beside_to_same_command'])} of {one['iops_alone'] / 1e3:,.0f}k",
+            "≥ 0.99", _at_least(one["beside_to_same_command"], 0.99),
+        )  # fmt: skip
+        if name == "null":
+            yield (
+                "the same: I/Os per second of CPU time that fio got", _ratio(one["per_cpu_s"]),
+                "≥ 0.99", _at_least(one["per_cpu_s"], 0.99),
+            )  # fmt: skip
+        yield (
+            "the same: plain fio, without status reports", _ratio(one["beside_to_plain_fio"]),
+            "", None,
+        )  # fmt: skip
+
+
+def _cost(found: list[Mapping[str, Any]]) -> Iterator[Row]:
+    for one in found:
+        judged = one["program"] == "iopstui 160x45, job, 1 Hz"
+        fine = one["cpu_percent"] <= 2.0 and one["bytes_per_s"] <= 8000
+        yield (
+            f"CPU, bytes to the terminal, memory: {one['program']}",
+            f"{one['cpu_percent']:.2f} % of a CPU, {one['bytes_per_s'] / 1000:.1f} kB/s, "
+            f"{one['rss_mib']:.0f} MiB",
+            "≤ 2 %, ≤ 8 kB/s" if judged else "", fine if judged else None,
+        )  # fmt: skip
+
+
+def _first(found: Mapping[str, Any]) -> Iterator[Row]:
+    seconds, low, high = found["seconds"]
+    yield (
+        "first frame with the kernel's rates",
+        f"{seconds:.2f} s [{low:.2f}, {high:.2f}], {found['cpu_s'][0]:.2f} s of CPU",
+        "≤ 0.5 s of CPU", found["cpu_s"][0] <= 0.5,
+    )  # fmt: skip
+    yield (
+        "first frame of the device picker",
+        f"{found['picker_seconds'][0]:.2f} s, {found['picker_cpu_s'][0]:.2f} s of CPU", "", None,
+    )  # fmt: skip
+
+
+def _kernel(found: list[Mapping[str, Any]]) -> Iterator[Row]:
+    for one in found:
+        bound = one["cpus"] == 256
+        yield (
+            f"one kernel sample + one frame, {one['cpus']} CPUs, 64 queues, 2,000 IRQs, 200 disks "
+            "(files in memory)",
+            f"{one['sample_mean_ms']:.1f} ms (median {one['sample_ms']:.1f}; "
+            f"{one['with_interrupt_table_ms']:.0f} with /proc/interrupts, 1 in "
+            f"{one['table_every']}) + {one['frame_ms']:.1f} ms",
+            "≤ 5 ms a sample" if bound else "", one["sample_mean_ms"] <= 5.0 if bound else None,
+        )  # fmt: skip
+
+
+def _documents(found: list[Mapping[str, Any]]) -> Iterator[Row]:
+    for one in found:
+        yield (
+            f"a fio document of {one['jobs']} job(s), {one['kilobytes']:.0f} kB",
+            f"{one['parse_ms']:.1f} ms to read, {one['frame_ms']:.1f} ms to a frame", "", None,
+        )  # fmt: skip
+
+
+def _day(found: Mapping[str, Any]) -> Iterator[Row]:
+    rss = found["rss_mib"]
+    half = rss[len(rss) // 2]
+    yield (
+        f"memory after {found['seconds'] / 3600:.0f} simulated hours (after half of them)",
+        f"{rss[-1]:.0f} MiB ({half:.0f} MiB)", "≤ 80 MiB, flat",
+        rss[-1] <= 80 and rss[-1] - half <= 3,
+    )  # fmt: skip
+
+
+def _skew(found: Mapping[str, Any]) -> Iterator[Row]:
+    for name, one in found.items():
+        yield (
+            f"fio's figures to the kernel's reading ({name})",
+            f"{one['median_ms']:.1f} ms, at most {one['max_ms']:.1f} ms", "", None,
+        )  # fmt: skip
+
+
+def _slow(found: list[Mapping[str, Any]]) -> Iterator[Row]:
+    for one in found:
+        per_day = one["recording_bytes"] / max(1, one["frames"]) * 86400 / 1e6
+        fine = one["longest_gap_s"] <= 1.25 and one["left_by_itself"]
+        yield (
+            f"sampling while the terminal takes its bytes: {one['terminal']}",
+            f"{one['frames']} frames, at most {one['longest_gap_s']:.2f} s apart; "
+            f"q leaves in {one['quit_s']:.1f} s; a recording of {per_day:.0f} MB a day",
+            "≤ 1.25 s apart", fine,
+        )  # fmt: skip

@@ -1,0 +1,152 @@
+"""(d) One kernel sample and one frame on wide machines, (e) fio documents of many jobs."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import program
+from statistic import interval
+
+from iopstui.model.frame import FrameBuilder
+from iopstui.model.samples import KernelSample, RawSample
+from iopstui.session.events import FrameReady
+from iopstui.sources.fio_stream import Document, Framer, parse_status
+from iopstui.sources.kernel import KernelSampler
+from iopstui.sources.roots import Roots
+from iopstui.ui.state import LiveState
+
+QUEUES, IRQS, DISKS = 64, 2000, 200
+FIXTURE = program.ROOT / "tests" / "fixtures" / "fio" / "3.42-c-numjobs4-nogroup.json.gz"
+
+
+@contextmanager
+def tree(cpus: int) -> Iterator[Roots]:
+    """/proc and /sys of a machine with so many CPUs, in memory."""
+    base = Path(tempfile.mkdtemp(prefix="bench-", dir="/dev/shm"))
+    try:
+        roots = Roots.under(base)
+        roots.proc.mkdir(parents=True)
+        header = " " * 12 + " ".join(f"CPU{cpu:<7}" for cpu in range(cpus)) + "\n"
+        row = " ".join(f"{12345678 + 7 * cpu:>10}" for cpu in range(cpus))
+        (roots.proc / "diskstats").write_text(_diskstats())
+        (roots.proc / "stat").write_text(_stat(cpus))
+        names = ("HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED",
+                 "HRTIMER", "RCU")  # fmt: skip
+        (roots.proc / "softirqs").write_text(
+            header + "".join(f"{name:>12}: {row}\n" for name in names)
+        )
+        with (roots.proc / "interrupts").open("w") as file:
+            file.write(header)
+            for irq in range(IRQS):
+                file.write(f"{irq:>5}: {row}  IR-PCI-MSIX-0000:01:00.0 {irq}-edge nvme0q{irq}\n")
+            for name in ("NMI", "LOC", "RES", "CAL", "TLB"):
+                file.write(f"{name:>5}: {row}   some interrupts\n")
+        for irq in range(QUEUES):
+            directory = roots.sys / "kernel" / "irq" / str(irq)
+            directory.mkdir(parents=True)
+            (directory / "per_cpu_count").write_text(
+                ",".join(str(cpu * irq) for cpu in range(cpus)) + "\n"
+            )
+        yield roots
+    finally:
+        shutil.rmtree(base)
+
+
+def _diskstats() -> str:
+    columns = " ".join(str(1234567 + n) for n in range(17))
+    return "".join(f" 259 {n:>7} nvme{n}n1 {columns}\n" for n in range(DISKS))
+
+
+def _stat(cpus: int) -> str:
+    times = "1234567 2345 345678 98765432 4567 0 56789 123 0 0"
+    lines = [f"cpu  {times}", *(f"cpu{cpu} {times}" for cpu in range(cpus))]
+    return "\n".join([*lines, "intr 987654321 " + "0 " * IRQS, "ctxt 123456789", ""])
+
+
+def kernel(cpus: int) -> dict[str, Any]:
+    """Milliseconds of CPU: samples with and without the interrupt table, and their mean over a
+    minute at 1 Hz; a frame made and taken in by the screen's state.
+    """
+    with tree(cpus) as roots:
+        sampler = KernelSampler(roots, ["nvme0n1"], list(range(QUEUES)))
+        table: list[float] = []
+        plain: list[float] = []
+        last: KernelSample | None = None
+        for _ in range(90):
+            sample, took = _timed(sampler.sample)
+            (plain if sample.ipi is None else table).append(took)
+            last = sample
+        sampler.close()
+    assert last is not None
+    every = [*table, *plain]
+    return {
+        "cpus": cpus,
+        "sample_ms": interval(every)[0],
+        "sample_mean_ms": sum(every) / len(every),
+        "with_interrupt_table_ms": median(table) if table else None,
+        "table_every": round(len(every) / max(1, len(table))),
+        "frame_ms": _frame_ms(last),
+    }
+
+
+def _frame_ms(sample: KernelSample) -> float:
+    builder, state = FrameBuilder(), LiveState("nvme0n1")
+    times = []
+    for number in range(30):
+        at = sample.monotonic_ns + number * 10**9
+        moved = replace(sample, monotonic_ns=at, ipi_ns=at, ipi=next(iter(sample.irqs.values())))
+        raw = RawSample(number, at, number * 1e3, moved, None, False, 0)
+        frame, took = _timed(partial(builder.feed, raw))
+        _, more = _timed(partial(state.apply, FrameReady(frame.t, frame)))
+        times.append(took + more)
+    return median(times)
+
+
+def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
+    before = time.thread_time_ns()
+    result = work()
+    return result, (time.thread_time_ns() - before) / 1e6
+
+
+def documents(jobs: int) -> dict[str, Any]:
+    """CPU milliseconds from fio's bytes to a frame, for a document with so many job rows."""
+    framer = Framer()
+    recorded = [i.data for i in framer.feed(gzip.decompress(FIXTURE.read_bytes()))
+                if isinstance(i, Document)]  # fmt: skip
+    texts = [_widened(document, jobs) for document in recorded[:6]]
+    parse, build = [], []
+    builder = FrameBuilder()
+    for number, text in enumerate(texts * 2):
+        items, took = _timed(partial(_items, framer, text))
+        status, more = _timed(partial(parse_status, items[0].data))
+        parse.append(took + more)
+        at = number * 10**9
+        status = replace(status, timestamp_ms=1_700_000_000_000 + number * 1000)
+        raw = RawSample(number, at, status.timestamp_ms, None, status, False, 1)
+        build.append(_timed(partial(builder.feed, raw))[1])
+    return {
+        "jobs": jobs, "kilobytes": len(texts[0]) / 1000,
+        "parse_ms": median(parse), "frame_ms": median(build),
+    }  # fmt: skip
+
+
+def _items(framer: Framer, text: bytes) -> list[Any]:
+    return list(framer.feed(text))
+
+
+def _widened(document: Mapping[str, Any], jobs: int) -> bytes:
+    wide = dict(document)
+    rows = document["jobs"]
+    wide["jobs"] = [{**rows[n % len(rows)], "jobname": f"job{n}"} for n in range(jobs)]
+    return json.dumps(wide, indent=2).encode() + b"\n"
