@@ -96,6 +96,7 @@ def parser() -> argparse.ArgumentParser:
     _add_run(commands)
     _add_recordings(commands)
     _add_sweep(commands)
+    _add_compare(commands)
     _add_lists(commands)
     return top
 
@@ -145,8 +146,31 @@ def _add_sweep(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
                        "numjobs=1..4 (counts), bs=4k,64k, rq_affinity=1,2; the first axis varies "
                        "fastest")  # fmt: skip
     _add_experiment(sweep)
+    _add_resume(sweep)
     _add_expect(sweep)
     _add_run_options(sweep)
+
+
+def _add_compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    compare = _add(commands, "compare", "run a job with two or more settings in turn, and say "
+                   "what differs", cmd_compare, EPILOG)  # fmt: skip
+    compare.add_argument("--job", required=True, metavar="JOB", help="see `iopstui jobs`")
+    compare.add_argument("--variant", action="append", default=[], metavar="NAME=VALUE",
+                         help="any fio option or knob, bind=queues or job=JOB, several joined by "
+                         "commas, or as-is; two at least, the first is what the others are held "
+                         "against")  # fmt: skip
+    compare.add_argument("--repeats", type=_repeats, default=5, metavar="N",
+                         help="runs of each variant (default: 5)")  # fmt: skip
+    _add_experiment(compare)
+    _add_run_options(compare)
+
+
+def _repeats(text: str) -> int:
+    if not text.isdecimal() or not 2 <= int(text) <= 1000:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a number from 2 to 1000 (one run of each says nothing of chance)"
+        )
+    return int(text)
 
 
 def _add_experiment(command: argparse.ArgumentParser) -> None:
@@ -159,6 +183,9 @@ def _add_experiment(command: argparse.ArgumentParser) -> None:
     command.add_argument("--dry-run", action="store_true",
                          help="print the plan, its length and what it will write")  # fmt: skip
     command.add_argument("--yes", action="store_true", help="begin a very long one without asking")
+
+
+def _add_resume(command: argparse.ArgumentParser) -> None:
     command.add_argument("--state", metavar="FILE",
                          help="keep the progress here; after an interruption the same command "
                          "goes on (default: in the state directory)")  # fmt: skip
@@ -237,7 +264,6 @@ def _add_recordings(commands: argparse._SubParsersAction[argparse.ArgumentParser
     replay.add_argument("--format", choices=("table", "jsonl", "csv"),
                         help="write everything to standard output at once, without a screen",
                         )  # fmt: skip
-
 
     report = _add(commands, "report", "a page, or data, of a recording, or of two side by side",
                   cmd_report)  # fmt: skip
@@ -404,6 +430,13 @@ def cmd_report(arguments: argparse.Namespace) -> int:
     from iopstui.output.report import report
 
     return report(arguments.file, arguments.output, arguments.format)
+
+
+def cmd_compare(arguments: argparse.Namespace) -> int:
+    """A job with several settings in turn."""
+    from iopstui.output.compare import run_compare
+
+    return run_compare(arguments, _overrides(arguments), choose_targets)
 
 
 def cmd_devices(arguments: argparse.Namespace) -> int:

@@ -20,7 +20,9 @@ from iopstui.model.tunable import TUNABLES, irq_of
 OPTION, KNOB, SIZE, BIND, JOB = "option", "knob", "size", "bind", "job"
 MOST_VALUES = 10_000
 MOST_POINTS = 100_000
+MOST_VARIANTS = 12
 ASK_FROM = 200
+AS_IS = "as-is"
 
 # the experiment itself says how long it measures, and the target where
 _NOT_AN_AXIS = {
@@ -56,35 +58,33 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One side of a comparison: settings that hold together."""
+    """One side of a comparison: settings that hold together (none: the job as it is). ``kept``
+    are what the other sides change and this one must find as it was."""
 
     settings: tuple[Setting, ...]
+    kept: tuple[Setting, ...] = ()
 
     @property
     def label(self) -> str:
         """ "rq_affinity=2 iodepth=16"."""
-        return " ".join(map(str, self.settings))
+        return " ".join(map(str, self.settings)) or AS_IS
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """One fio run of an experiment: the ``index``-th from 0, of ``variant`` in ``repeat``
-    (comparisons; otherwise 0)."""
+    (comparisons; otherwise 0). ``label`` says what distinguishes it."""
 
     index: int
     job: str
     settings: tuple[Setting, ...]
+    label: str
     variant: int = 0
     repeat: int = 0
 
     def of(self, kind: str) -> dict[str, str]:
         """The settings of one kind, by name."""
         return {one.name: one.value for one in self.settings if one.kind == kind}
-
-    @property
-    def label(self) -> str:
-        """What distinguishes it, in words."""
-        return " ".join(map(str, self.settings)) or self.job
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ def expand(plan: Plan) -> Iterator[Step]:
             settings = tuple(reversed(chosen))
             if len(plan.jobs) > 1:
                 settings = (Setting(JOB, "job", job), *settings)
-            yield Step(index, job, settings)
+            yield Step(index, job, settings, " ".join(map(str, settings)))
             index += 1
 
 
@@ -148,10 +148,16 @@ def _compared(plan: Plan) -> Iterator[Step]:
     for repeat in range(plan.repeats):
         order = range(len(plan.variants))
         for number in order if repeat % 2 == 0 else reversed(order):
-            settings = plan.variants[number].settings
+            variant = plan.variants[number]
+            settings = (*variant.settings, *variant.kept)
             job = next((one.value for one in settings if one.kind == JOB), plan.jobs[0])
-            yield Step(index, job, settings, number, repeat)
+            yield Step(index, job, settings, f"{letter(number)}: {variant.label}", number, repeat)
             index += 1
+
+
+def letter(number: int) -> str:
+    """Variants are A, B, C ..."""
+    return chr(ord("A") + number)
 
 
 def kind_of(name: str) -> str:
@@ -229,6 +235,8 @@ def check_axes(axes: Sequence[Axis], options: Mapping[str, str]) -> None:
 
 def parse_variant(text: str) -> Variant:
     """--variant NAME=VALUE[,NAME=VALUE]... UsageError for anything that is none."""
+    if text.strip() == AS_IS:
+        return Variant(())
     settings = []
     # a comma followed by NAME= begins the next setting; others belong to the value (cpus)
     for part in re.split(r",(?=[^,=\s]+=)", text):
@@ -245,6 +253,8 @@ def parse_variant(text: str) -> Variant:
     names = [one for setting in settings for one in names_of(setting.name)]
     if len(set(names)) < len(names):
         raise UsageError(f"--variant {text!r} sets the same thing twice.")
+    if {"bind", "cpus_allowed"} <= set(names):
+        raise UsageError(f"--variant {text!r}: bind=queues chooses the CPUs itself.")
     return Variant(tuple(settings))
 
 
@@ -255,10 +265,22 @@ def check_variants(variants: Sequence[Variant], options: Mapping[str, str]) -> N
             "A comparison needs two variants.",
             "For example: --variant rq_affinity=1 --variant rq_affinity=2",
         )
+    if len(variants) > MOST_VARIANTS:
+        raise UsageError(f"{len(variants)} variants; at most {MOST_VARIANTS} are compared.")
     for variant in variants:
         for setting in variant.settings:
             if names_of(setting.name) & set(options):
                 raise UsageError(f"{setting.name} differs between variants and is set with --set.")
+
+
+def kept_apart(variants: Sequence[Variant], now: Mapping[str, str]) -> tuple[Variant, ...]:
+    """The variants with the knobs that only others turn kept at their value ``now``."""
+    found = []
+    for variant in variants:
+        own = {setting.name for setting in variant.settings}
+        kept = tuple(Setting(KNOB, name, v) for name, v in now.items() if name not in own)
+        found.append(Variant(variant.settings, kept))
+    return tuple(found)
 
 
 def _values(text: str, values: str) -> Iterator[str]:

@@ -72,11 +72,22 @@ def set_up(arguments: argparse.Namespace, plan: Plan, choose: Choose) -> Setup:
             "Give it without @, or make it an axis or a variant.",
         )
     knobs = tuple((knob.name, knob.value) for knob in arguments.knob)
+    _check_conflicts(plan, {name for name, _ in knobs}, arguments.bind is not None)
     conditions = Conditions(
         arguments.size, tuple(arguments.destroy_data), arguments.bind == "queues", knobs
     )
     rehearsed = rehearse(plan, target, job_target, conditions, devices, fio, Roots())
     return Setup(plan, target, job_target, devices, conditions, rehearsed)
+
+
+def _check_conflicts(plan: Plan, knobs: set[str], bind: bool) -> None:
+    """UsageError for what is fixed for all runs and varied between them at once."""
+    varied = {axis.name for axis in plan.axes}
+    varied |= {one.name for variant in plan.variants for one in variant.settings}
+    for name in sorted(varied & knobs):
+        raise UsageError(f"{name} is varied and fixed with --knob at once.")
+    if bind and {"bind", "cpus_allowed"} & varied:
+        raise UsageError("The CPUs of the jobs are varied and fixed with --bind at once.")
 
 
 def _one_target(

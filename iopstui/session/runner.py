@@ -190,13 +190,15 @@ class Runner:
             "time_based": "1",
         }
         bind = step.of(BIND).get("bind")
+        # the scheduler sets others of them anew, so it comes first
+        knobs = sorted(step.of(KNOB).items(), key=lambda knob: knob[0] != "scheduler")
         return JobRequest(
             step.job,
             overrides,
             step.of(SIZE).get("size", self._conditions.size),
             self._conditions.destroy_data,
             self._conditions.bind if bind is None else bind == "queues",
-            (*self._conditions.knobs, *step.of(KNOB).items()),
+            (*self._conditions.knobs, *knobs),
             self._scratch_of(step.job),
             self._share,
         )

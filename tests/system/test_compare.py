@@ -1,0 +1,92 @@
+"""`iopstui compare` with real fio."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+from program import events, fio_of, gone, iopstui, start
+
+SHORT = ("compare", "--job", "randread-4k", "--settle", "0", "--measure", "1", "--size", "16m")
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    directory = tmp_path / "work"
+    directory.mkdir()
+    return directory
+
+
+def test_a_real_difference_is_found(here: Path) -> None:
+    done = iopstui(
+        *SHORT, "--variant", "iodepth=1", "--variant", "iodepth=16", "--repeats", "4",
+        "--format", "jsonl", cwd=here,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows = events(done.stdout)
+    order = [row["variant"] for row in rows if row["event"] == "point_finished"]
+    assert order == [0, 1, 1, 0, 0, 1, 1, 0], "ABBA"
+    found = {row["figure"]: row for row in rows if row["event"] == "difference"}
+    # sixteen reads at once wait longer than one, on any disk
+    assert found["mean latency"]["shown"] and found["mean latency"]["better"] is False
+    assert {"IOPS", "p50", "p99", "p99.9", "CPU per I/O"} <= set(found)
+    assert "against" in rows[-1]["words"][0]
+    assert list(here.iterdir()) == []
+
+
+def test_the_same_twice_ends_in_a_sentence(here: Path) -> None:
+    done = iopstui(*SHORT, "--variant", "iodepth=4", "--variant", "iodepth=4", "--repeats", "2",
+                   cwd=here)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "B (iodepth=4) against A (iodepth=4): " in done.stdout
+    assert "figures of whole runs" in " ".join(done.stdout.split())
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_an_interrupted_comparison_reports_what_it_has(here: Path) -> None:
+    process = start(*SHORT, "--variant", "iodepth=1", "--variant", "iodepth=2", "--measure", "3",
+                    cwd=here)  # fmt: skip
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    while not line.startswith("   1 A"):
+        line = process.stdout.readline()
+        assert line, "it ended before its first run"
+    fio = fio_of(process.pid)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 130, err
+    assert "not enough: 0 complete repeat of 5" in out
+    assert gone(fio, 2.0) == [] and list(here.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "arguments"),
+    [
+        (("two variants",), ("--variant", "iodepth=1")),
+        (("two variants",), ()),
+        (("NAME=VALUE",), ("--variant", "iodepth", "--variant", "iodepth=2")),
+        (("twice",), ("--variant", "bs=4k,blocksize=8k", "--variant", "bs=4k")),
+        (("--set",), ("--set", "iodepth=4", "--variant", "iodepth=1", "--variant", "iodepth=2")),
+        (("--bind",), ("--bind", "queues", "--variant", "bind=none", "--variant", "iodepth=2")),
+        (("--knob",), ("--knob", "nomerges=2", "--variant", "nomerges=0", "--variant", "as-is")),
+        (("Bad option",), ("--variant", "bogus=1", "--variant", "bogus=2")),
+        (("rq_affinity takes",), ("--variant", "rq_affinity=7", "--variant", "rq_affinity=1")),
+        (("from 2 to 1000",), ("--variant", "iodepth=1", "--variant", "iodepth=2",
+                               "--repeats", "1")),
+    ],
+)  # fmt: skip
+def test_bad_input(words: tuple[str, ...], arguments: tuple[str, ...], here: Path) -> None:
+    done = iopstui("compare", "--job", "randread-4k", *arguments, cwd=here)
+    assert done.returncode == 2, done.stderr
+    for word in words:
+        assert word in done.stderr
+    assert "Traceback" not in done.stderr and list(here.iterdir()) == []
+
+
+def test_a_dry_run(here: Path) -> None:
+    done = iopstui("compare", "--job", "mixed-4k", "--variant", "ioengine=libaio", "--variant",
+                   "ioengine=psync", "--repeats", "3", "--dry-run", cwd=here)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "6 runs" in done.stdout and "A: ioengine=libaio" in done.stdout
+    assert list(here.iterdir()) == []

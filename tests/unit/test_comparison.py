@@ -1,0 +1,178 @@
+"""Comparisons of settings on synthetic runs whose answer is known."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iopstui.model.comparison import compare, cpu_shifts, pairs
+from iopstui.model.plan import KNOB, Plan, Setting, expand, kept_apart, parse_variant
+from iopstui.model.point import SOFTIRQS, Little, Point
+from iopstui.output.compare import CompareCsv, CompareJson, CompareTable, Results
+from iopstui.session.events import PointFinished
+
+Runs = list[dict[int, Point]]
+
+
+def point(rng: random.Random, iops: float, share: float = 0.5, noise: float = 0.03) -> Point:
+    def about(value: float) -> float:
+        return value * rng.lognormvariate(0, noise)
+
+    first = min(1.0, max(0.0, share + rng.gauss(0, noise)))
+    return Point(
+        8.0, int(8 * iops), about(iops), about(iops * 4096), latency_ns=about(16 / iops * 1e9),
+        latency_of="lat", p50_ns=about(1e5), p99_ns=about(3e5), p999_ns=about(1e6),
+        aqu_sz=16.0, util=90.0, cpu_us=about(20.0),
+        busy={0: about(100 * share), 1: about(100 * (1 - share) + 5)},
+        completions={0: first, 1: 1 - first}, completions_of=SOFTIRQS,
+    )  # fmt: skip
+
+
+def runs(rng: random.Random, repeats: int, *iops: float, shares: tuple[float, ...] = ()) -> Runs:
+    chosen = shares or (0.5,) * len(iops)
+    return [
+        {n: point(rng, rate, share) for n in range(repeats)}
+        for rate, share in zip(iops, chosen, strict=True)
+    ]
+
+
+def plan(repeats: int, *texts: str) -> Plan:
+    return Plan(("j",), {}, variants=tuple(map(parse_variant, texts)), repeats=repeats)
+
+
+def words(found: Runs, repeats: int = 5) -> str:
+    texts = [f"iodepth={n + 1}" for n in range(len(found))]
+    return "\n".join(Results(plan(repeats, *texts), found).verdicts())
+
+
+def alarms(make: Callable[[random.Random], Runs], trials: int = 700) -> float:
+    rng = random.Random(5)
+    return sum(any(t.shown for g in compare(make(rng)) for t in g) for _ in range(trials)) / trials
+
+
+def test_without_a_difference_at_most_one_comparison_in_twenty_finds_one() -> None:
+    # independent figures are the hardest case; the standard error is 0.8 %
+    assert alarms(lambda rng: runs(rng, 5, 1e5, 1e5)) < 0.075
+
+
+def test_more_variants_give_no_more_false_alarms() -> None:
+    assert alarms(lambda rng: runs(rng, 5, 1e5, 1e5, 1e5, 1e5), 400) < 0.085
+
+
+def test_a_real_difference_is_found_with_its_size() -> None:
+    rng = random.Random(1)
+    (tested,) = compare(runs(rng, 5, 1e5, 1.5e5))
+    iops = next(one for one in tested if one.metric.name == "IOPS")
+    assert iops.shown and iops.better is True
+    assert iops.difference is not None
+    assert iops.difference.low < 0.5 < iops.difference.high
+    latency = next(one for one in tested if one.metric.name == "mean latency")
+    assert latency.shown and latency.better is True, "lower"
+    text = words(runs(random.Random(1), 5, 1e5, 1.5e5))
+    assert text.startswith("B (iodepth=2) against A (iodepth=1): better: IOPS +")
+    assert "no difference shown in p50" in text
+
+
+def test_no_difference_is_said_with_what_could_still_be() -> None:
+    text = words(runs(random.Random(2), 5, 1e5, 1e5))
+    assert "no difference that 5 runs of each can show" in text
+    assert "lies between -" in text
+
+
+def test_where_completions_went_and_who_pays() -> None:
+    found = runs(random.Random(3), 6, 1e5, 1e5, shares=(0.9, 0.2))
+    shifts = cpu_shifts(*found)
+    assert {s.cpu: s.shown for s in shifts} == {0: True, 1: True}
+    text = words(found)
+    assert "CPU 1 pays with B" in text and "CPU 0 is relieved with B" in text
+    assert "completions move from A to B: CPU 0 89 → 21 %, CPU 1 11 → 79 %" in text
+
+
+def test_chance_moves_no_completions() -> None:
+    assert "completions move" not in words(runs(random.Random(4), 5, 1e5, 1e5))
+
+
+def test_an_interrupted_comparison_says_that_it_is_not_enough() -> None:
+    found = runs(random.Random(1), 3, 1e5, 1.5e5)
+    del found[1][2]
+    text = words(found)
+    assert "interrupted after 2 of 5 repeats" in text and "not enough" in text
+    del found[1][1]
+    assert words(found).startswith("not enough: 1 complete repeat of 5")
+    assert words([{0: found[0][0]}, {}]).startswith("not enough: 0 complete")
+
+
+def test_only_runs_of_the_same_repeat_are_pairs() -> None:
+    found = runs(random.Random(1), 4, 1.0, 2.0)
+    del found[0][1]
+    del found[1][2]
+    assert pairs(*found) == [(found[0][n], found[1][n]) for n in (0, 3)]
+
+
+def test_a_figure_that_a_run_lacks_is_left_out() -> None:
+    found = runs(random.Random(1), 3, 1e5, 1e5)
+    blind = found[1][2]
+    found[1][2] = Point(blind.seconds, blind.ios, blind.iops, blind.bw)
+    (tested,) = compare(found)
+    assert [one.metric.name for one in tested] == ["IOPS"]
+
+
+def finished(chosen: Plan, found: Runs) -> list[PointFinished]:
+    return [
+        PointFinished(1.0, s.index, chosen.points, s.label, s.job,
+                      tuple((one.name, one.value) for one in s.settings), s.variant, s.repeat,
+                      found[s.variant][s.repeat], Little(16, 16.0, True))
+        for s in expand(chosen)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("rates", [(1e5, 1.2e5), (1e5, 40e5), (1e5, 1e5, 2e3)])
+def test_the_table_keeps_to_80_columns(rates: tuple[float, ...]) -> None:
+    found = runs(random.Random(9), 5, *rates)
+    chosen = plan(5, *(f"iodepth={n + 1}" for n in range(len(rates))))
+    out = io.StringIO()
+    table = CompareTable(chosen, out)
+    for event in finished(chosen, found):
+        table.run(event)
+    table.end(Results(chosen, found))
+    lines = out.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80, max(lines, key=len)
+    assert "busiest CPU's completions" in out.getvalue()
+
+
+def test_json_and_csv() -> None:
+    found, chosen = runs(random.Random(9), 2, 1e5, 2e5), plan(2, "iodepth=1", "iodepth=2")
+    out, rows = io.StringIO(), io.StringIO()
+    sink, table = CompareJson(chosen, out, "h", None), CompareCsv(chosen, rows)
+    for event in finished(chosen, found):
+        sink.run(event)
+        table.run(event)
+    sink.end(Results(chosen, found))
+    lines = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert [line["event"] for line in lines[:3]] == ["session", "compare", "point_finished"]
+    assert sum(line["event"] == "difference" for line in lines) == 7
+    assert lines[-1]["complete"] == 2
+    assert [row.split(",")[1] for row in rows.getvalue().splitlines()[1:]] == ["A", "B", "B", "A"]
+
+
+def test_a_knob_that_one_variant_turns_the_others_find_as_it_was() -> None:
+    variants = (parse_variant("rq_affinity=2"), parse_variant("iodepth=4"), parse_variant("as-is"))
+    first, *others = kept_apart(variants, {"rq_affinity": "1"})
+    assert first.kept == ()
+    assert [one.kept for one in others] == [(Setting(KNOB, "rq_affinity", "1"),)] * 2
+    assert [one.label for one in others] == ["iodepth=4", "as-is"], "not part of its name"
+    steps = list(expand(Plan(("j",), {}, variants=(first, *others), repeats=2)))
+    assert steps[1].of(KNOB) == {"rq_affinity": "1"}
+
+
+@given(st.integers(0, 2**32), st.integers(2, 6))
+def test_any_runs_give_verdicts(seed: int, repeats: int) -> None:
+    rng = random.Random(seed)
+    found = runs(rng, repeats, rng.uniform(1, 1e6), rng.uniform(1, 1e6))
+    assert words(found, repeats).count("against") >= 1
