@@ -37,6 +37,12 @@ def test_the_line_has_sentence_advice_and_key() -> None:
     assert "→ try rq_affinity 2" in text(found, height=1)
 
 
+def test_a_long_sentence_goes_on_in_the_second_row() -> None:
+    words = " ".join(f"word{number}" for number in range(24))
+    shown = text(state(STARTED, Found(9.0, Finding("x", words, "do this"))), width=120)
+    assert words + " → do this" in " ".join(shown.replace("f: all", "").split())
+
+
 def test_of_one_second_the_most_telling_comes_first_and_the_others_are_counted() -> None:
     found = state(STARTED, Found(9.0, ONE_CPU), Found(9.0, DEPTH))
     assert "CPU 1 runs" in text(found) and "f: 1 more" in text(found)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
+
 from iopstui.model.evidence import Finding
 from iopstui.text import printable
 from iopstui.ui import format as f
@@ -22,11 +24,25 @@ def rows(state: LiveState, width: int, height: int, charset: Charset) -> list[Ro
     if height < 2:
         first.add(_sentence(finding))
         return [(*first.done(), (_more(more), DIM))]
-    first.add(printable(finding.text))
+    room, words = first.left, printable(finding.text)
+    if cell_len(words) > room:
+        return [*_over_two(first, finding, _more(more), width, charset)]
+    first.add(words)
     second = Line(width, charset).add(" ")
     for text, style in _advice(finding):
         second.add(text, style)
     return pad([(*first.done(), (_more(more), DIM)), second.done()], height, width)
+
+
+def _over_two(
+    first: Line, finding: Finding, more: str, width: int, charset: Charset
+) -> tuple[Row, Row]:
+    """A sentence longer than its row goes on in the one of the advice."""
+    words = _sentence(finding)
+    cut = words[: first.left].rpartition(" ")[0] or words[: first.left]
+    first.add(cut)
+    second = Line(width, charset).add(" " * 10).add(words[len(cut) :].strip())
+    return (*first.done(), (more, DIM)), second.done()
 
 
 def _nothing(state: LiveState) -> str:
