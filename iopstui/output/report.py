@@ -26,6 +26,7 @@ from iopstui.session.replay import replayed
 from iopstui.text import printable
 
 SCHEMA = 1
+LONG = 10_000
 FORMATS = ("html", "md", "csv", "json")
 
 
@@ -34,6 +35,7 @@ def report(names: Sequence[str], out: str | None, kind: str | None = None) -> in
     if len(names) > 2:
         raise UsageError(f"A report holds one recording or two, not {len(names)}.")
     kind = kind or kind_of(out)
+    _announce(names)
     content = rendered([recording_path(name) for name in names], kind)
     if out is None or out == "-":
         encoding = sys.stdout.encoding or "utf-8"
@@ -42,6 +44,15 @@ def report(names: Sequence[str], out: str | None, kind: str | None = None) -> in
     write_whole(Path(out), content)
     print(f"iopstui: {printable(out)} written", file=sys.stderr)
     return EXIT_OK
+
+
+def _announce(names: Sequence[str]) -> None:
+    """A day of samples takes a minute or more to read."""
+    for name in names:
+        with Recording(recording_path(name)) as recording:
+            samples = recording.index().samples
+        if samples > LONG:
+            print(f"iopstui: reading {samples} samples of {printable(name)}", file=sys.stderr)
 
 
 def kind_of(out: str | None) -> str:
@@ -146,7 +157,7 @@ def write_whole(path: Path, content: str) -> None:
     """The file is the new one or still the old one, never half of either."""
     directory = path.parent
     try:
-        fd, name = tempfile.mkstemp(prefix=".iopstui-", dir=directory)
+        fd, name = tempfile.mkstemp(prefix=".report-", dir=directory)
         try:
             with os.fdopen(fd, "w", encoding="utf-8") as file:
                 file.write(content)

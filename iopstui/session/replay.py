@@ -18,7 +18,7 @@ from iopstui.session import recording_format as form
 from iopstui.session.knob_view import KnobState
 from iopstui.session.recording import Index, Other, Record, Recording, Sample
 
-LOOKBACK = 1800
+LOOKBACK = 900
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 SLOWEST, FASTEST = 0.1, 1000.0
 ONE_RECORDING = "this is a recording: nothing runs here, so {} does nothing"
