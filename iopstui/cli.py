@@ -127,8 +127,12 @@ def _add_live(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     run = _add(commands, "run", "run a job without a screen: table, JSON lines or CSV",
                cmd_run, EPILOG)  # fmt: skip
-    run.add_argument("--job", required=True, metavar="JOB",
-                     help="a shipped job (see `iopstui jobs`) or any fio job file")  # fmt: skip
+    what = run.add_mutually_exclusive_group(required=True)
+    what.add_argument("--job", metavar="JOB",
+                      help="a shipped job (see `iopstui jobs`) or any fio job file")  # fmt: skip
+    what.add_argument("--diskspd", metavar="COMMAND",
+                      help="a DISKSPD command line in quotes, translated to a fio job and run",
+                      )  # fmt: skip
     run.add_argument("--format", choices=("table", "jsonl", "csv"), default="table",
                      help="of the data on standard output (default: table)")  # fmt: skip
     _add_expect(run)
@@ -401,6 +405,10 @@ def _require_terminal(
 
 def cmd_run(arguments: argparse.Namespace) -> int:
     """A job without a screen."""
+    if arguments.diskspd is not None:
+        from iopstui.output.diskspd import run_diskspd
+
+        return run_diskspd(arguments, _overrides(arguments), choose_targets)
     from iopstui.output.headless import run_headless
 
     return run_headless(arguments, _overrides(arguments), choose_targets)

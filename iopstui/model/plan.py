@@ -305,7 +305,7 @@ def _range(text: str, before: Sequence[str], end: str) -> Iterator[str]:
     """The values that "before[-1]..end" stands for, both included."""
     numbers = [_number(text, one) for one in before]
     last = _number(text, end)
-    sized = any(one[-1].isalpha() for one in (*before, end))
+    with_units = any(one[-1].isalpha() for one in (*before, end))
     candidates = [_counted(numbers, last), _multiplied(numbers, last)]
     if len(numbers) == 1:
         unit = _FACTOR[before[-1].lstrip("0123456789").lower()]
@@ -323,7 +323,7 @@ def _range(text: str, before: Sequence[str], end: str) -> Iterator[str]:
         )
     if len(found[0]) > MOST_VALUES:
         raise UsageError(f"--axis {text!r} has {len(found[0])} values; at most {MOST_VALUES}.")
-    yield from (_sized(value) if sized else str(value) for value in found[0])
+    yield from (sized(value) if with_units else str(value) for value in found[0])
 
 
 def _counted(numbers: Sequence[int], last: int) -> Sequence[int] | None:
@@ -356,7 +356,7 @@ def _number(text: str, value: str) -> int:
     return int(match[1]) * _FACTOR[match[2].lower()]
 
 
-def _sized(value: int) -> str:
+def sized(value: int) -> str:
     """8192 -> "8k", in the largest unit that leaves a whole number."""
     for unit in ("t", "g", "m", "k"):
         if value and value % _FACTOR[unit] == 0:
