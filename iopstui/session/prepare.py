@@ -130,6 +130,12 @@ def prepare(
     label = path.stem if path.suffix == ".fio" else path.name
     text = read_job(path)
     overrides = _implied(request.overrides)
+    placed = {"filename", "directory"} & overrides.keys()
+    if where is not None and placed:
+        raise UsageError(
+            f"--set {placed.pop()}= says where the job works, and so does the target.",
+            "Name the place as TARGET alone: iopstui run TARGET --job ...",
+        )
     binding = bound(text, overrides, where, devices) if request.bind else None
     if binding is not None:
         overrides |= {"cpus_allowed": binding.option, "cpus_allowed_policy": "split"}

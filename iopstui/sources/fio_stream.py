@@ -265,7 +265,7 @@ def size_bytes(text: str, options: Mapping[str, str] | None = None) -> int | Non
 
     As fio does by default (kb_base=1024), k and kB mean 1024 bytes, and so does KiB.
     """
-    match = re.fullmatch(r"(\d+)([kmgtp]?)(i?b)?", text.strip().lower())
+    match = re.fullmatch(r"(\d{1,19})([kmgtp]?)(i?b)?", text.strip().lower(), re.ASCII)
     if match is None:
         return None
     base = 1000 if (options or {}).get("kb_base") == "1000" and match[3] != "ib" else 1024

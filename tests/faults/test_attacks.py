@@ -17,8 +17,8 @@ JOBS = {
     "relative": "rw=write\nfilename={relative}",
     "through a directory": "rw=write\ndirectory=/dev\nfilename={name}",
     "included": "rw=read\nsize=4k\ninclude {here}/more.inc",
-    "a command before": "rw=read\nfilename={node}\nexec_prerun=dd if=/dev/urandom of={node} count=9",
-    "a command after": "rw=read\nfilename={node}\nexec_postrun=dd if=/dev/urandom of={node} count=9",
+    "a command before": "rw=read\nfilename={node}\nexec_prerun=dd if=/dev/urandom of={node}",
+    "a command after": "rw=read\nfilename={node}\nexec_postrun=dd if=/dev/urandom of={node}",
     "a replayed log": "rw=read\nread_iolog={here}/log",
     "a log onto it": "rw=read\nfilename={node}\nwrite_iolog={node}",
     "buffers in it": "rw=read\nfilename={here}/new\nmem=mmapshared:{node}",
@@ -50,7 +50,8 @@ def test_a_job_file_cannot_write_what_was_not_allowed(how: str, here: Path) -> N
         before = digest(node), digest(str(files / "keep"))
         done = iopstui("run", "--job", str(job), cwd=here, VICTIM=node)
         assert (digest(node), digest(str(files / "keep"))) == before
-        assert done.returncode in (2, 3), done.stderr
+        # an included name stays inside the scratch directory, and the job may run there
+        assert done.returncode in ((0,) if how == "included" else (2, 3)), done.stderr
 
 
 OPTIONS = [

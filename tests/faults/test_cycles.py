@@ -42,7 +42,7 @@ def test_two_hundred_runs_leave_nothing(here: Path) -> None:
             if cycle % 10 == 0:
                 session.set_tunable("rq_affinity", "2" if cycle % 20 else "0")
             _until(events, StepStarted)
-            session.stop_job() if cycle % 3 else session.kill_job()
+            session.kill_job() if cycle % 4 else session.stop_job()
             finished = _until(events, StepFinished)
             assert isinstance(finished, StepFinished) and not finished.error, finished
             if cycle == 20:

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import contextlib
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from machine import loop, mapped, needs, sectors, sh
-from program import events, fio_of, gone, start
+from program import events, gone, start
+from program import fio_of as _fio_of
 
 READ = ("--job", "randread-4k", "--set", "runtime=60", "--set", "iodepth=4")
+
+
+def fio_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    """As program.fio_of, with a virtual machine's patience; what goes wrong is said."""
+    try:
+        return _fio_of(process.pid, within=60.0)
+    except (AssertionError, psutil.Error):
+        process.kill()
+        raise AssertionError(process.communicate()) from None
 
 
 @contextlib.contextmanager
@@ -42,7 +54,7 @@ def test_medium_errors_end_the_run_with_the_kernel_s_words(here: Path) -> None:
 def test_a_scsi_disk_that_is_pulled(here: Path) -> None:
     with scsi_debug() as node:
         process = start("run", node, *READ, cwd=here)
-        fio = fio_of(process.pid)
+        fio = fio_of(process)
         time.sleep(2.0)
         Path("/sys/block", Path(node).name, "device/delete").write_text("1")
         _, err = process.communicate(timeout=30)
@@ -56,7 +68,7 @@ def test_a_pci_disk_that_is_pulled(job: str, here: Path) -> None:
     node = _spare_virtio_disk()
     process = start("run", node, "--job", job, "--set", "runtime=60", "--destroy-data", node,
                     cwd=here)  # fmt: skip
-    fio = fio_of(process.pid)
+    fio = fio_of(process)
     time.sleep(2.0)
     pci = Path("/sys/block", Path(node).name).resolve().parents[2]
     (pci / "remove").write_text("1")
@@ -118,7 +130,7 @@ def test_a_suspended_device_stalls_nothing_but_fio(here: Path) -> None:
         table = f"0 {sectors(below)} linear {below} 0"
         with mapped("iopstui-stuck", table) as node:
             process = start("run", node, *READ, "--format", "jsonl", cwd=here)
-            fio = fio_of(process.pid)
+            fio = fio_of(process)
             time.sleep(2.0)
             sh("dmsetup", "suspend", "--nolockfs", "iopstui-stuck")
             time.sleep(4.0)

@@ -25,7 +25,8 @@ def test_in_the_lab(cases: str) -> None:
     pytest_words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *more,
                     "--basetemp=/tmp/iopstui-faults", str(HERE / cases)]  # fmt: skip
     environment = ["env", "IOPSTUI_FAULTS=1", "XDG_STATE_HOME=/tmp/iopstui-state"]
-    done = subprocess.run([*LAB, "sh", "-c", 'cd "$0" && exec "$@"', str(HERE.parents[1]),
-                           *environment, *pytest_words], capture_output=True, text=True)  # fmt: skip
+    there = ["sh", "-c", 'cd "$0" && exec "$@"', str(HERE.parents[1])]
+    done = subprocess.run([*LAB, *there, *environment, *pytest_words], capture_output=True,
+                          text=True)  # fmt: skip
     print(done.stdout)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,117 @@
+"""Every parser of what comes from outside, as one function of bytes each.
+
+A case fails if an exception leaves it (the documented UsageError aside).
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from iopstui.errors import IopstuiError
+from iopstui.model import job_rules, jobfile
+from iopstui.model.fio_interval import FioIntervals
+from iopstui.sources import fio_inspect, mounts, procfs, signatures, sysattr
+from iopstui.sources.blkmq import parse_scheduler
+from iopstui.sources.cgroup import parse_throttled_us
+from iopstui.sources.fio_stream import Document, Framer, parse_status, size_bytes
+from iopstui.sources.irqmap import parse_names
+from iopstui.sources.jobs import parse_header
+from iopstui.sources.sysfs import parse_drivers
+from iopstui.text import printable
+
+FIXTURES = Path(__file__).parent.parent / "fixtures"
+
+
+def text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def fio_stream(data: bytes) -> None:
+    """Documents, statuses, and the intervals between them; fed in two pieces."""
+    framer = Framer()
+    half = len(data) // 2
+    items = [*framer.feed(data[:half]), *framer.feed(data[half:]), *framer.close()]
+    intervals = FioIntervals()
+    for number, item in enumerate(items):
+        status = parse_status(item.data) if isinstance(item, Document) else None
+        if status is not None:
+            intervals.feed(status, number * 10**9, 1.0, number == len(items) - 1)
+
+
+def job_file(data: bytes) -> None:
+    """A job file is only ever edited: what is written wins, and fio decides what it means."""
+    said = text(data)
+    again = jobfile.changed(said, {"bs": "8k", "iodepth": "3"})
+    for section in jobfile.effective(again):
+        assert section.options.get("bs") == "8k", section
+    jobfile.sections(said)
+    parse_header(said)
+
+
+def job_names(data: bytes) -> None:
+    shown = printable(text(data))
+    assert shown.isprintable() and "\n" not in shown
+
+
+def job_debug(data: bytes) -> None:
+    """What fio --debug=file,parse says."""
+    said = text(data)
+    fio_inspect.named_paths(said)
+    options = fio_inspect._options(said)
+    fio_inspect.complaint(said.splitlines())
+    job_rules.objections(options, True, True)
+    job_rules.removes_files(options)
+
+
+def override(data: bytes) -> None:
+    try:
+        name, value = jobfile.checked_override(text(data))
+    except IopstuiError:
+        return
+    assert name and "\n" not in name + value
+
+
+def sizes(data: bytes) -> None:
+    size = size_bytes(text(data))
+    assert size is None or size >= 0
+
+
+PARSERS: dict[str, Callable[[bytes], object]] = {
+    "fio stream": fio_stream,
+    "job file": job_file,
+    "job names": job_names,
+    "job debug": job_debug,
+    "override": override,
+    "size": sizes,
+    "diskstats": procfs.parse_diskstats,
+    "stat": procfs.parse_stat_cpus,
+    "softirqs": procfs.parse_softirqs_block,
+    "interrupts": lambda data: procfs.parse_interrupts(data, [1, 24]),
+    "per_cpu_count": lambda data: procfs.parse_per_cpu_count(data, [0, 1]),
+    "throttled": parse_throttled_us,
+    "mountinfo": lambda data: mounts.parse_mountinfo(text(data)),
+    "swaps": lambda data: mounts.parse_swaps(text(data)),
+    "cpu list": lambda data: sysattr.parse_cpu_list(text(data)),
+    "scheduler": lambda data: parse_scheduler(text(data)),
+    "irq names": lambda data: parse_names(text(data)),
+    "drivers": lambda data: parse_drivers(text(data)),
+    "blkid": lambda data: signatures.parse_blkid(text(data)),
+    "magics": lambda data: list(signatures.known_magics(data, data[-512:], len(data))),
+}
+
+
+def seeds() -> list[bytes]:
+    """Real input to begin from: recordings, this machine's /proc, the shipped jobs."""
+    found = []
+    for path in sorted(FIXTURES.rglob("*.gz"))[:12]:
+        found.append(gzip.decompress(path.read_bytes())[:20_000])
+    for name in ("diskstats", "stat", "softirqs", "interrupts", "swaps", "self/mountinfo"):
+        if os.path.exists(f"/proc/{name}"):
+            found.append(Path("/proc", name).read_bytes()[:20_000])
+    for path in sorted((FIXTURES.parents[1] / "jobs").glob("*.fio")):
+        found.append(path.read_bytes())
+    found += [b"0-3,8-11", b"none [mq-deadline] kyber", b"4k-64k", b"iodepth=4", b"TYPE=ext4\n"]
+    return found
