@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
-import iopstui
 from iopstui.errors import EXIT_OK, UsageError
 from iopstui.output.sinks import make_sink
-from iopstui.session.recording import Recording
+from iopstui.session.recording import Recording, recording_path
 from iopstui.session.replay import Fold, replayed
 from iopstui.text import printable
-
-DEMO = "demo"
-
-
-def recording_path(name: str) -> Path:
-    """The file meant by a command line; "demo" is the recording that comes with iopstui."""
-    if name == DEMO:
-        return Path(iopstui.__file__).resolve().parent / "data" / "demo.iops"
-    return Path(name)
 
 
 def replay_headless(name: str, kind: str) -> int:

@@ -16,12 +16,11 @@ from iopstui import __version__
 from iopstui.errors import EXIT_OK, JobFailed, UsageError
 from iopstui.output.csv_out import CsvSink
 from iopstui.output.jsonl import clean
-from iopstui.output.replay import recording_path
 from iopstui.output.report_data import SERIES, Run, Story, gather, points
 from iopstui.output.report_html import html_page
 from iopstui.output.report_md import markdown
 from iopstui.output.report_words import command, reconciled, repeat
-from iopstui.session.recording import Recording
+from iopstui.session.recording import Recording, recording_path
 from iopstui.session.replay import replayed
 from iopstui.text import printable
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import iopstui
 from iopstui.errors import Missing, UsageError
 from iopstui.model.samples import RawSample
 from iopstui.session import recording_format as form
@@ -70,6 +71,13 @@ class _Chunk:
     t: float
     at: int
     payload: bytes
+
+
+def recording_path(name: str) -> Path:
+    """The file meant by a command line; "demo" is the recording that comes with iopstui."""
+    if name == DEMO:
+        return Path(iopstui.__file__).resolve().parent / "data" / "demo.iops"
+    return Path(name)
 
 
 class Recording:

@@ -10,8 +10,8 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from iopstui.model.device import BlockDevice
-from iopstui.output.replay import recording_path
 from iopstui.session.events import Event, FrameReady, Notice
+from iopstui.session.recording import recording_path
 from iopstui.session.replay import ReplaySession
 from iopstui.ui import format as f
 from iopstui.ui.app import IopstuiApp

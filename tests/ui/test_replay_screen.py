@@ -13,7 +13,7 @@ from test_app import make, screen_text, settle, shows
 from textual.pilot import Pilot
 
 from iopstui.errors import UsageError
-from iopstui.output.replay import recording_path
+from iopstui.session.recording import recording_path
 from iopstui.session.replay import ReplaySession
 from iopstui.ui.replay import ReplayApp
 from iopstui.ui.style import ASCII, UTF8, Charset

@@ -22,7 +22,6 @@ from iopstui.errors import JobFailed, UsageError
 from iopstui.model.diagnosis import Finding
 from iopstui.model.summary import fio_summary
 from iopstui.output import report_data
-from iopstui.output.replay import recording_path
 from iopstui.output.report import FORMATS, kind_of, rendered, report
 from iopstui.output.report_data import gather, points
 from iopstui.output.report_md import markdown
@@ -30,6 +29,7 @@ from iopstui.output.report_svg import HEIGHT, WIDTH, Curve, Scale, chart, heat, 
 from iopstui.session import events
 from iopstui.session import recording_format as form
 from iopstui.session.recorder import Recorder, Tape
+from iopstui.session.recording import recording_path
 
 LOADS = {"src", "href", "srcset", "data", "action", "poster", "background", "formaction", "style"}
 HOSTILE = (
