@@ -1,0 +1,112 @@
+"""Notes of what must be undone."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iopstui.session import journal, tunables
+from iopstui.sources.roots import Roots
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return tmp_path / "iopstui"
+
+
+def left_by_a_dead_one(state: Path, name: str, content: dict[str, Any]) -> Path:
+    owner = {"pid": os.getpid(), "start": 1, "boot": journal.boot_id()}
+    path = state / name
+    path.write_text(json.dumps({"owner": owner, **content}))
+    return path
+
+
+def test_notes_are_for_this_user_alone(state: Path) -> None:
+    note = journal.write_note("kind", {"a": 1})
+    assert state.stat().st_mode & 0o777 == 0o700
+    assert note.path.stat().st_mode & 0o777 == 0o600
+    assert list(journal.abandoned("kind")) == []
+    note.update({"a": 2})
+    assert json.loads(note.path.read_text())["a"] == 2
+    note.remove()
+    note.remove()
+    assert list(state.iterdir()) == []
+
+
+def test_a_directory_open_to_others_is_closed(state: Path) -> None:
+    state.mkdir(parents=True)
+    state.chmod(0o777)
+    journal.write_note("kind", {}).remove()
+    assert state.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_link_is_no_state_directory(state: Path, tmp_path: Path) -> None:
+    (tmp_path / "else").mkdir()
+    state.symlink_to(tmp_path / "else")
+    with pytest.raises(PermissionError, match="symbolic link"):
+        journal.write_note("kind", {})
+    assert list((tmp_path / "else").iterdir()) == []
+    assert list(journal.abandoned("kind")) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="giving a directory away needs root")
+def test_another_user_s_directory_is_not_used(state: Path) -> None:
+    state.mkdir(parents=True)
+    os.chown(state, 65534, 65534)
+    with pytest.raises(PermissionError, match="another user"):
+        journal.state_directory()
+
+
+def test_a_relative_state_home_is_ignored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", "here")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert journal.state_directory() == tmp_path / ".local/state/iopstui"
+
+
+def test_what_a_dead_one_left_is_found(state: Path) -> None:
+    journal.write_note("kind", {})
+    path = left_by_a_dead_one(state, "kind-1.json", {"a": 1})
+    (state / "kind-2.json").symlink_to(path)
+    (state / "kind-3.json").write_bytes(b"\xff{")
+    os.mkfifo(state / "kind-4.json")
+    assert [note.path for note in journal.abandoned("kind")] == [path]
+
+
+@given(st.binary(max_size=200))
+def test_no_note_makes_it_fall_over(data: bytes) -> None:
+    state = journal.state_directory()
+    (state / "odd-1.json").write_bytes(data)
+    list(journal.abandoned("odd"))
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"name": "rq_affinity", "path": "{tmp}/queue/rq_affinity"},
+        {"name": "rq_affinity", "path": "{sys}/block/x/../../../queue/rq_affinity"},
+        {"name": "rq_affinity", "path": "{sys}/block/x/queue/scheduler"},
+        {"name": "irq/1", "path": "{tmp}/queue/rq_affinity"},
+        {"name": "evil", "path": "{tmp}/queue/evil"},
+        {"name": 7, "path": ["x"]},
+    ],
+)
+def test_a_forged_note_changes_nothing(entry: dict[str, Any], state: Path, tmp_path: Path) -> None:
+    victim = tmp_path / "queue/rq_affinity"
+    victim.parent.mkdir()
+    for file in (victim, tmp_path / "queue/evil", tmp_path / "queue/scheduler"):
+        file.write_text("mine")
+    (tmp_path / "sys/block/x/queue").mkdir(parents=True)
+    roots = Roots(sys=tmp_path / "sys", proc=tmp_path / "proc")
+    state.mkdir(exist_ok=True)
+    path = str(entry["path"]).format(tmp=tmp_path, sys=tmp_path / "sys")
+    full = {"device": "x", "value": "0", "diskseq": None, **entry, "path": path}
+    left_by_a_dead_one(state, "settings-1.json", {"settings": [full]})
+    tunables.restore_abandoned(roots)
+    assert {file.read_text() for file in (tmp_path / "queue").iterdir()} == {"mine"}
