@@ -1,0 +1,17 @@
+"""Every promise in README names a test that exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+
+def test_the_promises_have_their_tests(root: Path) -> None:
+    section = (root / "README.md").read_text().split("\n## Promises\n")[1].split("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) >= 10
+    for row in rows:
+        named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", row)
+        assert named, row
+        for file, name in named:
+            assert f"def {name}(" in (root / file).read_text(), row
