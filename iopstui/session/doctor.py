@@ -12,6 +12,7 @@ from pathlib import Path
 from iopstui.errors import Missing
 from iopstui.session.leftovers import clean_up
 from iopstui.session.scratch import supports_direct
+from iopstui.sources.fio_guard import landlock_abi
 from iopstui.sources.fio_inspect import find_fio
 from iopstui.sources.roots import Roots
 from iopstui.sources.sysfs import read_devices
@@ -36,7 +37,7 @@ def examine(roots: Roots | None = None) -> list[Check]:
     where = roots or Roots()
     checks: tuple[Callable[[Roots], Check | None], ...] = (
         _fio, _kernel, _diskstats, _interrupts, _softirqs, _block_devices, _raw_reading,
-        _settings, _direct, _udev, _terminal, _left_over,
+        _settings, _fence, _direct, _udev, _terminal, _left_over,
     )  # fmt: skip
     return [result for check in checks if (result := check(where)) is not None]
 
@@ -130,6 +131,15 @@ def _terminal(roots: Roots) -> Check:
                      "Set TERM, e.g. TERM=xterm-256color; or use: iopstui run")  # fmt: skip
     size = shutil.get_terminal_size()
     return Check("terminal", OK, f"TERM={term}, {size.columns}×{size.lines}")
+
+
+def _fence(roots: Roots) -> Check:
+    abi = landlock_abi()
+    if abi:
+        return Check("write fence", OK, f"Landlock {abi}: fio can write only where it may")
+    return Check("write fence", LACKS, "no Landlock: the kernel does not keep fio from writing "
+                 "elsewhere; iopstui's own checks do",
+                 "Linux 5.13 or newer with lsm=landlock,...")  # fmt: skip
 
 
 def _left_over(roots: Roots) -> Check:
