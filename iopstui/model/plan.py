@@ -194,7 +194,7 @@ def check_name(name: str, label: str) -> None:
     """UsageError for what an experiment does not vary."""
     for one in names_of(name):
         if one in _NOT_AN_AXIS:
-            raise UsageError(f"{label}: {name} can't be varied, {_NOT_AN_AXIS[one]}.")
+            raise UsageError(f"{label}: {name} can't be chosen here, {_NOT_AN_AXIS[one]}.")
 
 
 def check_value(name: str, value: str, label: str) -> None:

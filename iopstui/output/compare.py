@@ -53,7 +53,7 @@ def run_compare(arguments: argparse.Namespace, overrides: Mapping[str, str], cho
         return EXIT_OK
     comparison = _Comparison(arguments.format, setup)
     runner = Runner(
-        setup.session(arguments.interval), plan, setup.job_target, setup.conditions,
+        setup.session(arguments), plan, setup.job_target, setup.conditions,
         comparison.handle,
     )  # fmt: skip
     stop_on_signals(runner)

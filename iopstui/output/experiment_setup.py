@@ -11,14 +11,16 @@ from pathlib import Path
 from iopstui.errors import UsageError
 from iopstui.model import target as kinds
 from iopstui.model.device import BlockDevice
-from iopstui.model.plan import Plan, expand
+from iopstui.model.plan import Plan, check_name, expand
 from iopstui.model.target import Target
 from iopstui.output.experiment import length_text, say
 from iopstui.output.units import clock, size
 from iopstui.session.leftovers import clean_up
 from iopstui.session.live import LiveSession
+from iopstui.session.place import OwnPlace
 from iopstui.session.prepare import read_job
 from iopstui.session.progress_file import ProgressFile, default_path
+from iopstui.session.recorder import Recorder
 from iopstui.session.rehearsal import Rehearsed, rehearse
 from iopstui.session.runner import Conditions
 from iopstui.sources.fio_inspect import find_fio
@@ -41,16 +43,18 @@ class Setup:
     conditions: Conditions
     rehearsed: Rehearsed
 
-    def session(self, interval_s: float) -> LiveSession:
-        """The session that runs it; not started."""
+    def session(self, arguments: argparse.Namespace) -> LiveSession:
+        """The session that runs it; not started. UsageError for a --record that can't be."""
         return LiveSession(
             self.target,
             self.devices,
             job_target=self.job_target,
-            interval_s=interval_s,
+            interval_s=arguments.interval,
             size=self.conditions.size,
             destroy_data=self.conditions.destroy_data,
+            place=OwnPlace(arguments.cpu, arguments.nice),
             idle_frames=False,
+            recorder=Recorder(Path(arguments.record)) if arguments.record else None,
         )
 
     def key(self, expectations: Sequence[str]) -> str:
@@ -82,6 +86,8 @@ def set_up(arguments: argparse.Namespace, plan: Plan, choose: Choose) -> Setup:
 
 def _check_conflicts(plan: Plan, knobs: set[str], bind: bool) -> None:
     """UsageError for what is fixed for all runs and varied between them at once."""
+    for name in plan.options:
+        check_name(name, f"--set {name}")
     varied = {axis.name for axis in plan.axes}
     varied |= {one.name for variant in plan.variants for one in variant.settings}
     for name in sorted(varied & knobs):

@@ -17,7 +17,7 @@ from iopstui.output import units
 from iopstui.output.experiment import Teller, ask, say, stop_on_signals
 from iopstui.output.experiment_setup import Choose, Setup, dry_run, progress_of, set_up
 from iopstui.output.jsonl import dumps, event_object, session_object
-from iopstui.output.verdict import judged_event, outcome_text, wrapped
+from iopstui.output.verdict import judged_event, outcome_text, value_text, wrapped
 from iopstui.session.events import Event, PointFinished
 from iopstui.session.promises import expectations_of, job_sections
 from iopstui.session.runner import Runner
@@ -48,7 +48,7 @@ def run_sweep(arguments: argparse.Namespace, overrides: Mapping[str, str], choos
         return EXIT_OK
     sweep = _Sweep(arguments, setup)
     runner = Runner(
-        setup.session(arguments.interval), plan, setup.job_target, setup.conditions,
+        setup.session(arguments), plan, setup.job_target, setup.conditions,
         sweep.handle, progress, expected,
     )  # fmt: skip
     stop_on_signals(runner)
@@ -116,7 +116,7 @@ class _Sweep:
             return
         curves = curves_of(self._plan, self.points)
         lines = conclusions(self.points, curves)
-        self._out.end(lines, curves)
+        self._out.end(lines, curves, pass_table(self._plan, self.points))
         if not self._table:
             for line in lines:
                 print(units.fit(line, sys.stderr.encoding), file=sys.stderr)
@@ -142,10 +142,12 @@ class SweepTable:
         for outcome in event.outcomes:
             self._print(wrapped(outcome_text(outcome), 6, 12))
 
-    def end(self, lines: Sequence[str], curves: Sequence[Curve]) -> None:
+    def end(self, lines: Sequence[str], curves: Sequence[Curve], table: Sequence[str] = ()) -> None:
         """What the whole sweep says."""
         if lines:
             self._print("\n" + "\n".join(wrapped(line, 0, 2) for line in lines))
+        for line in table:
+            self._print(line)
 
     def _print(self, text: str) -> None:
         self._out.write(units.fit(text, self._out.encoding) + "\n")
@@ -208,7 +210,7 @@ class SweepJson:
             self._write({"event": judged.pop("event"), "host": self._host,
                          "index": event.index, **judged})  # fmt: skip
 
-    def end(self, lines: Sequence[str], curves: Sequence[Curve]) -> None:
+    def end(self, lines: Sequence[str], curves: Sequence[Curve], table: Sequence[str] = ()) -> None:
         """What the whole sweep says."""
         for curve in curves:
             self._write({
@@ -246,7 +248,7 @@ class SweepCsv:
         self._writer.writerow("" if c is None else c for c in [*cells, event.little.asked])
         self._out.flush()
 
-    def end(self, lines: Sequence[str], curves: Sequence[Curve]) -> None:
+    def end(self, lines: Sequence[str], curves: Sequence[Curve], table: Sequence[str] = ()) -> None:
         """Nothing: a CSV file holds rows only."""
 
 
@@ -325,6 +327,38 @@ def little_lines(points: Sequence[PointFinished]) -> Iterator[str]:
         numbers = ", ".join(f"#{event.index + 1}" for event in events[:8])
         more = f" and {len(events) - 8} more" if len(events) > 8 else ""
         yield f"  {numbers}{more}: {why}"
+
+
+def pass_table(plan: Plan, points: Sequence[PointFinished]) -> list[str]:
+    """The verdicts of several jobs at a glance: a row a job, a column for each setting."""
+    labels = list(dict.fromkeys(_without_job(event) for event in points))
+    judged = [event for event in points if event.outcomes]
+    if len(plan.jobs) < 2 or not judged or len(labels) > 4:
+        return []
+    width = max(len(printable(job)) for job in plan.jobs)
+    columns = [max(len(label), 4) for label in labels]
+    lines = []
+    for number, first in enumerate(judged[0].outcomes):
+        one = first.expectation
+        lines += ["", f"{printable(one.name)} {one.op} {value_text(one.required, one.unit)}"]
+        cells = "  ".join(f"{label:>{w}}" for label, w in zip(labels, columns, strict=True))
+        lines.append(f"{'':{width}}  {cells}".rstrip())
+        for job in plan.jobs:
+            words = {_without_job(e): _word(e, number) for e in judged if e.job == job}
+            cells = "  ".join(
+                f"{words.get(label, '')}".rjust(w) for label, w in zip(labels, columns, strict=True)
+            )
+            lines.append(f"{printable(job):{width}}  {cells}".rstrip())
+    return lines
+
+
+def _without_job(event: PointFinished) -> str:
+    return printable(" ".join(f"{n}={v}" for n, v in event.settings if n != "job"))
+
+
+def _word(event: PointFinished, number: int) -> str:
+    passed = event.outcomes[number].passed
+    return units.MISSING if passed is None else "PASS" if passed else "FAIL"
 
 
 def conclusions(points: Sequence[PointFinished], curves: Sequence[Curve]) -> list[str]:

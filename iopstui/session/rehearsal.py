@@ -19,10 +19,11 @@ from iopstui.model.plan import BIND, KNOB, SIZE, Plan, Setting, Step, expand
 from iopstui.model.target import Target
 from iopstui.session.knob_view import queued_disks
 from iopstui.session.prepare import JobRequest, bound, describe, prepare, scratch_total
+from iopstui.session.prepare import expand as expand_variables
 from iopstui.session.runner import Conditions, common_share, text_of
 from iopstui.session.scratch import room_for
 from iopstui.session.tunables import read_tunable, why_not
-from iopstui.sources.fio_inspect import Fio, inspect
+from iopstui.sources.fio_inspect import Fio, check_engine, inspect
 from iopstui.sources.fio_process import private_directory
 from iopstui.sources.roots import Roots
 
@@ -62,6 +63,8 @@ def rehearse(
             _check_stages(step.job, text)
             file = private / "job.fio"
             file.write_bytes(text.encode("utf-8", "surrogateescape"))
+            for engine in {one.options.get("ioengine", "") for one in jobfile.effective(text)}:
+                check_engine(fio, expand_variables(engine))
             facts = inspect(fio, file, f"{step.job} with {step.label}", Path.cwd())
             writes = writes or facts.writes
             titles.setdefault(step.job, describe(text))

@@ -122,6 +122,19 @@ def _options(debug: str) -> tuple[tuple[str, str], ...]:
                  for name, value in found)  # fmt: skip
 
 
+def check_engine(fio: Fio, name: str) -> None:
+    """UsageError for an ioengine that this fio does not have (--parse-only does not load it).
+
+    ``external:PATH`` and the default "" are left to fio itself.
+    """
+    if not name or ":" in name:
+        return
+    # its exit code is 1 also for an engine that has no options
+    if "not found" in _ask([fio.path, f"--enghelp={name}"]).stdout:
+        raise UsageError(f"fio has no ioengine {printable(name)!r} here.",
+                         "Those it has: fio --enghelp")  # fmt: skip
+
+
 def _jobs(debug: str) -> tuple[str, ...]:
     sections = re.findall(r"^parse +\d+ +Parsing section \[(.*)\]$", debug, re.M)
     return tuple(name for name in sections if name != "global")

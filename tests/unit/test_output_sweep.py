@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 
+from iopstui.model.expectation import Outcome, parse_expectation
 from iopstui.model.plan import Plan, expand, parse_axis
 from iopstui.model.point import Point, little
 from iopstui.output.experiment import ask, length_text
@@ -16,6 +18,7 @@ from iopstui.output.sweep import (
     conclusions,
     curve_text,
     curves_of,
+    pass_table,
 )
 from iopstui.session.events import PointFinished
 
@@ -103,6 +106,23 @@ def test_json_lines_and_csv_carry_every_point() -> None:
         table.point(event)
     read = list(csv.DictReader(io.StringIO(out.getvalue())))
     assert len(read) == 14 and read[0]["iodepth"] == "1" and float(read[0]["iops"]) == 10_000
+
+
+def test_verdicts_of_several_jobs_at_a_glance() -> None:
+    plan = Plan(("vng-randread", "vng-randwrite"), {}, (parse_axis("iodepth=1,8"),))
+    promise = parse_expectation("iops>=50k")
+    events = [
+        replace(event, outcomes=(Outcome(promise, event.point.iops, 1.0),))
+        for event in finished(plan)
+    ]
+    assert pass_table(plan, events)[1:] == [
+        "iops >= 50000",
+        "               iodepth=1  iodepth=8",
+        "vng-randread        FAIL       PASS",
+        "vng-randwrite       FAIL       PASS",
+    ]
+    assert pass_table(PLAN, events[:2]) == [], "one job: the rows say it"
+    assert pass_table(plan, finished(plan)) == [], "nothing was expected"
 
 
 def test_how_long_it_takes() -> None:
