@@ -49,7 +49,7 @@ def _beside(place: Path, quick: bool) -> Any:
 def _cost(place: Path, quick: bool) -> Any:
     import cost
 
-    return cost.measure(place, 5.0 if quick else 20.0)
+    return cost.measure(place, 5.0 if quick else 15.0)
 
 
 def _first_frame(place: Path, quick: bool) -> Any:
@@ -73,7 +73,7 @@ def _documents(place: Path, quick: bool) -> Any:
 def _day(place: Path, quick: bool) -> Any:
     seconds = 8640 if quick else 86400
     done = subprocess.run(
-        [sys.executable, str(Path(__file__).parent / "day.py"), str(seconds), "200"],
+        [sys.executable, str(Path(__file__).parent / "day.py"), str(seconds), "400"],
         capture_output=True, text=True, env=program.environment(place), check=True,
     )  # fmt: skip
     return json.loads(done.stdout)
@@ -82,7 +82,7 @@ def _day(place: Path, quick: bool) -> Any:
 def _skew(place: Path, quick: bool) -> Any:
     import pace
 
-    return pace.skew(place, 4 if quick else 10)
+    return pace.skew(place, 4 if quick else 8)
 
 
 def _slow(place: Path, quick: bool) -> Any:

@@ -16,6 +16,7 @@ from terminal import Terminal, children, command_line, cpu_s, memory_mib
 
 WARM_S = 6.0
 SETTINGS = ["--set", "runtime=600"]
+HEAT_MAP = "iopstui 160x45, job, 1 Hz, heat map instead of latency lines"
 PEERS = {
     "btop (2 s)": ["btop"],
     "htop (1 s)": ["htop", "-d", "10"],
@@ -40,11 +41,14 @@ def measure(place: Path, seconds: float) -> list[dict[str, Any]]:
         ("iopstui 160x45, job, 2 Hz", BIG, ["--interval", "0.5"]),
         ("iopstui 160x45, job, sampled at 2 Hz, painted at 0.5 Hz", BIG,
          ["--interval", "0.5", "--refresh", "2"]),
+        (HEAT_MAP, BIG, []),
         ("iopstui 80x24, job, 1 Hz", SMALL, []),
     ):  # fmt: skip
         terminal = program.live(place, [*job, *more], size)
         with contextlib.suppress(TimeoutError):
             program.measuring(terminal.pid)
+        if name == HEAT_MAP:
+            terminal.type(b"h")
         found += _together([(name, terminal, True)], seconds)
     return found
 
