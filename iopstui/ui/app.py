@@ -23,7 +23,7 @@ from iopstui.session.crash import crash_sentence
 from iopstui.session.events import Event, FrameReady
 from iopstui.text import printable
 from iopstui.ui import knobs
-from iopstui.ui.driver import PatientDriver
+from iopstui.ui.driver import PatientDriver, Terminal
 from iopstui.ui.kernel_keys import KERNEL_ACTIONS, KERNEL_HINTS, KernelKeys
 from iopstui.ui.layout import TABS
 from iopstui.ui.messages import (
@@ -127,6 +127,7 @@ class IopstuiApp(KernelKeys, RecordKeys):
         self._arrived = time.monotonic()
         self._pace = Pace(refresh_s)
         self._paint_timer = False
+        self.terminal: Terminal | None = None
         self._leaving = False
 
     # -- start and end
@@ -138,7 +139,8 @@ class IopstuiApp(KernelKeys, RecordKeys):
             ScrollBar.renderer = PlainScrollBar
         self._catch_signals()
         if isinstance(self._driver, PatientDriver):
-            self._driver.on_taken = self._terminal_ready
+            self.terminal = self._driver
+            self._driver.on_taken = self.terminal_ready
         self.set_timer(0.2, _settle)
         if self._pick:
             self._open_picker()
@@ -246,7 +248,7 @@ class IopstuiApp(KernelKeys, RecordKeys):
             self._wake_sent = True
             self.post_message(EventsWaiting())
 
-    def _terminal_ready(self) -> None:
+    def terminal_ready(self) -> None:
         """From any thread: the terminal has shown the paint before."""
         if self._pace.owed:
             self._wake_up()
@@ -268,9 +270,8 @@ class IopstuiApp(KernelKeys, RecordKeys):
 
     def _paint_if_due(self) -> None:
         """Painting may be put off, or left out; taking in what is measured never is."""
-        dashboard, driver, now = self.dashboard, self._driver, time.monotonic()
-        patient = driver if isinstance(driver, PatientDriver) else None
-        if dashboard is None or (patient is not None and patient.behind):
+        dashboard, terminal, now = self.dashboard, self.terminal, time.monotonic()
+        if dashboard is None or (terminal is not None and terminal.behind):
             self._pace.held_up()
             return
         wait = self._pace.wait(now)
@@ -280,15 +281,15 @@ class IopstuiApp(KernelKeys, RecordKeys):
                 self.set_timer(wait, self._paint_later)
             return
         self._pace.painted(now)
-        lag = patient.lag_s if patient is not None else 0.0
+        lag = terminal.lag_s if terminal is not None else 0.0
         frame = self.state.frame
         dashboard.own = OwnCost(
             frame.own_cpu if frame is not None else None, now - self._arrived + lag,
             self._pace.dropped,
         )  # fmt: skip
         dashboard.paint()
-        if patient is not None:
-            self.call_after_refresh(patient.painted)
+        if terminal is not None:
+            self.call_after_refresh(terminal.painted)
 
     def _paint_later(self) -> None:
         self._paint_timer = False

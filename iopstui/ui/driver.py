@@ -15,7 +15,7 @@ import termios
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
@@ -123,6 +123,24 @@ def _own_descriptor(fd: int) -> tuple[int, int]:
     return os.dup(fd), SMALL_PIECE
 
 
+class Terminal(Protocol):
+    """What the screen asks its terminal."""
+
+    @property
+    def behind(self) -> bool:
+        """True while it has not shown yet what was painted last."""
+        ...
+
+    @property
+    def lag_s(self) -> float:
+        """How long it took to show the paint before, 0 if it does not tell."""
+        ...
+
+    def painted(self) -> None:
+        """Something was painted."""
+        ...
+
+
 class PatientDriver(LinuxDriver):
     """Textual's driver with an ``Output`` that never makes the screen wait.
 
@@ -133,7 +151,7 @@ class PatientDriver(LinuxDriver):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.lag_s = 0.0
+        self._lag_s = 0.0
         self._answers = False
         self._asked: float | None = None
         self._output: Output | None = None
@@ -147,6 +165,11 @@ class PatientDriver(LinuxDriver):
     def _unanswered(self) -> bool:
         asked = self._asked
         return asked is not None and time.monotonic() - asked < ANSWER_WITHIN_S
+
+    @property
+    def lag_s(self) -> float:
+        """How long the terminal took to show the paint before, 0 if it does not tell."""
+        return self._lag_s
 
     def painted(self) -> None:
         """A paint has been written: ask the terminal to say when it has shown it."""
@@ -180,7 +203,7 @@ class PatientDriver(LinuxDriver):
         if isinstance(message, TerminalSupportsSynchronizedOutput):
             asked, self._asked = self._asked, None
             if asked is not None:
-                self.lag_s = time.monotonic() - asked
+                self._lag_s = time.monotonic() - asked
                 self.on_taken()
                 return
             self._answers = True

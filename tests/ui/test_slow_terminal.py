@@ -1,0 +1,69 @@
+"""A terminal that does not take what is painted: what is measured is taken in all the same."""
+
+from __future__ import annotations
+
+import ui_fakes as fakes
+from test_app import WIDE, make, shows
+
+
+class SlowTerminal:
+    """Behind until it is told to catch up."""
+
+    def __init__(self) -> None:
+        self.behind = False
+        self.lag_s = 0.0
+        self.paints = 0
+
+    def painted(self) -> None:
+        self.paints += 1
+
+
+async def test_frames_are_kept_and_only_paints_are_dropped() -> None:
+    fake, terminal = fakes.FakeController(), SlowTerminal()
+    app = make(fake)
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.pause()
+        app.terminal = terminal
+        fake.tick()
+        await pilot.pause()
+        assert terminal.paints == 1
+        terminal.behind = True
+        for _ in range(5):
+            fake.tick()
+            await pilot.pause()
+        assert app.state.frame is not None
+        assert app.state.frame.t == 6
+        assert len(app.state.history) == 6
+        assert terminal.paints == 1
+        assert not shows(app, "paints dropped")
+        terminal.behind, terminal.lag_s = False, 5.0
+        app.terminal_ready()
+        await pilot.pause()
+        assert terminal.paints == 2
+        assert shows(app, "data 5 s old, 4 paints dropped")
+
+
+async def test_an_idle_terminal_that_has_caught_up_is_not_painted_again() -> None:
+    fake, terminal = fakes.FakeController(), SlowTerminal()
+    app = make(fake)
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.pause()
+        app.terminal = terminal
+        fake.tick()
+        await pilot.pause()
+        for _ in range(3):
+            app.terminal_ready()
+            await pilot.pause()
+        assert terminal.paints == 1
+
+
+async def test_leaving_works_while_the_terminal_is_behind() -> None:
+    fake, terminal = fakes.FakeController(), SlowTerminal()
+    app = make(fake)
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.pause()
+        app.terminal, terminal.behind = terminal, True
+        fake.tick(20)
+        await pilot.press("q")
+        await pilot.pause()
+    assert ("close",) in fake.calls
