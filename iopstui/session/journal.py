@@ -128,6 +128,16 @@ def _write(directory: int, name: str, content: Mapping[str, Any]) -> None:
 
 def abandoned(kind: str) -> Iterator[Note]:
     """Notes of this kind whose process no longer runs. Ones that can't be read are passed over."""
+    return (note for note, owner in _notes(kind) if owner is None)
+
+
+def living(kind: str) -> Iterator[tuple[Note, int]]:
+    """Notes of this kind of other processes that run, each with its process number."""
+    return ((note, pid) for note, pid in _notes(kind) if pid is not None and pid != os.getpid())
+
+
+def _notes(kind: str) -> Iterator[tuple[Note, int | None]]:
+    """All notes of this kind with the process that wrote them, None if it is gone."""
     found = []
     try:
         with _opened() as directory:
@@ -135,15 +145,14 @@ def abandoned(kind: str) -> Iterator[Note]:
                 if name.startswith(_UNFINISHED):
                     _forget(directory, name)
                 elif name.startswith(f"{kind}-") and name.endswith(".json"):
-                    note = _left(directory, name)
+                    note = _read(directory, name)
                     found += [note] if note is not None else []
     except OSError:
         return
     yield from found
 
 
-def _left(directory: int, name: str) -> Note | None:
-    """The note if its process is gone."""
+def _read(directory: int, name: str) -> tuple[Note, int | None] | None:
     try:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         with open(os.open(name, flags, dir_fd=directory), "rb") as file:
@@ -152,10 +161,11 @@ def _left(directory: int, name: str) -> Note | None:
                 return None
             content = json.loads(file.read(MAX_NOTE))
         owner = content.pop("owner")
-        alive = owner["boot"] == boot_id() and start_time(int(owner["pid"])) == owner["start"]
+        pid = int(owner["pid"])
+        alive = owner["boot"] == boot_id() and start_time(pid) == owner["start"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    return None if alive else Note(_state_path() / name, content)
+    return Note(_state_path() / name, content), pid if alive else None
 
 
 def _forget(directory: int, name: str) -> None:

@@ -117,6 +117,7 @@ class Tunables:
     def _remember(self, device: BlockDevice, name: str, before: str, path: Path) -> None:
         if str(path) in self._changed:
             return
+        _check_alone(device, name, path)
         entries = {str(path): _entry(device, name, before, path)}
         # where the scheduler changes, the kernel sets these two anew
         for other in RESET_BY_SCHEDULER if name == "scheduler" else ():
@@ -147,6 +148,19 @@ class Tunables:
                 self._note.remove()
                 self._note = None
         return failed
+
+
+def _check_alone(device: BlockDevice, name: str, path: Path) -> None:
+    """Of two that change one setting, the later would take the other's value for the original."""
+    for note, pid in journal.living("settings"):
+        noted = note.content.get("settings")
+        entries = noted if isinstance(noted, list) else []
+        if any(isinstance(e, Mapping) and e.get("path") == str(path) for e in entries):
+            raise UsageError(
+                f"{name} of {device.name} is being changed by another iopstui (process {pid}), "
+                "which will put it back when it ends.",
+                "End that one first.",
+            )
 
 
 def restore_abandoned(roots: Roots) -> tuple[list[str], list[str]]:

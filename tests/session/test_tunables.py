@@ -349,3 +349,19 @@ def test_a_note_is_believed_only_about_settings(
     left_by_a_crash()
     restore_abandoned(tree.roots)
     assert touched == []
+
+
+def test_two_sessions_do_not_turn_one_knob(
+    tree: Tree, disk: BlockDevice, kernel: list[Kernel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = Tunables(tree.roots)
+    first.set(disk, "rq_affinity", "2")
+    # the other iopstui is this very process by another number
+    monkeypatch.setattr(journal.os, "getpid", lambda: 1)
+    second = Tunables(tree.roots)
+    with pytest.raises(UsageError, match="another iopstui"):
+        second.set(disk, "rq_affinity", "0")
+    assert not second.changed
+    second.set(disk, "nomerges", "2")
+    assert second.restore() == [] and first.restore() == []
+    assert read_tunable(disk, "rq_affinity", tree.roots) == "1"

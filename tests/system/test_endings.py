@@ -94,8 +94,8 @@ def test_a_closed_standard_output_ends_the_run(here: Path) -> None:
     )  # fmt: skip
     os.close(write)
     with os.fdopen(read) as stdout:
+        fio = fio_of(process.pid)
         stdout.readline()
-    fio = fio_of(process.pid)
     _, err = process.communicate(timeout=15)
     assert process.returncode == 130
     assert gone(fio, 2.0) == []
