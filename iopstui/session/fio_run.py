@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from iopstui.model.device_watch import DeviceWatch
 from iopstui.model.samples import FioStatus, JobThread, RawSample
@@ -14,8 +15,10 @@ from iopstui.session.prepare import Prepared, write_job
 from iopstui.sources.fio_inspect import Fio, complaint
 from iopstui.sources.fio_process import OUTPUT, FioProcess
 from iopstui.sources.fio_stream import Broken, Document, Framer, LogLine, parse_status
-from iopstui.sources.job_threads import JobThreads
 from iopstui.text import printable
+
+if TYPE_CHECKING:
+    from iopstui.sources.job_threads import JobThreads
 
 LAYOUT, RUN, OVER = "layout", "run", "over"
 HOLD_S = 0.3
@@ -117,6 +120,10 @@ class FioRun:
 
     def start_phase(self) -> None:
         """Start fio for the current phase. Raises IopstuiError if that is not possible."""
+        # now, not while the screen opens: psutil takes 12 ms, and no job is measured yet
+        from iopstui.sources import job_threads
+
+        self._follow_jobs = job_threads.JobThreads
         private = self._private()
         layout = self.phase == LAYOUT
         job = write_job(self.prepared, private, layout)
@@ -161,7 +168,7 @@ class FioRun:
         if self.phase != RUN or self.pid is None:
             return ()
         if self._threads is None or self._threads.fio_pid != self.pid:
-            self._threads = JobThreads(self.pid)
+            self._threads = self._follow_jobs(self.pid)
         return self._threads.sample()
 
     def stop(self, hard: bool = False) -> None:
