@@ -310,13 +310,7 @@ def _seconds(text: str, low: float, high: float) -> float:
 
 
 def _refresh(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds <= 60:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0 to 60")
-    return seconds
+    return _seconds(text, 0, 60)
 
 
 def _nice(text: str) -> int:
@@ -336,13 +330,7 @@ def _cpus(text: str) -> tuple[int, ...]:
 
 
 def _interval(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0.25 <= seconds <= 60:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0.25 to 60")
-    return seconds
+    return _seconds(text, 0.25, 60)
 
 
 def _knob(text: str) -> KnobRequest:
