@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from iopstui.model.evidence import Finding
 from iopstui.model.expectation import Outcome
 from iopstui.model.frame import Frame
+from iopstui.model.plan import Plan
 from iopstui.model.point import Little, Point
 
 
@@ -123,6 +124,14 @@ class SteadyState:
 
 
 @dataclass(frozen=True, slots=True)
+class ExperimentStarted:
+    """A sweep (``plan.axes``) or a comparison (``plan.variants``) begins; its points follow."""
+
+    t: float
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
 class PointStarted:
     """The ``index``-th of ``total`` runs of an experiment (from 0) begins; ``label`` says what is
     set in it, ``left_s`` how long the experiment will still take.
@@ -154,6 +163,20 @@ class PointFinished:
     little: Little
     outcomes: tuple[Outcome, ...] = ()
     earlier: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentFinished:
+    """It is over: ``done`` of ``total`` points are measured. ``interrupted`` if it was stopped;
+    ``error`` says in one sentence why a point failed, or is empty, and ``hint`` what mends it.
+    """
+
+    t: float
+    done: int
+    total: int
+    interrupted: bool = False
+    error: str = ""
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +214,10 @@ Event = (
     | Found
     | Judged
     | SteadyState
+    | ExperimentStarted
     | PointStarted
     | PointFinished
+    | ExperimentFinished
     | StepFinished
     | Ended
 )

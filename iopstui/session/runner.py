@@ -24,6 +24,8 @@ from iopstui.model.target import Target
 from iopstui.session.events import (
     Ended,
     Event,
+    ExperimentFinished,
+    ExperimentStarted,
     FrameReady,
     PointFinished,
     PointStarted,
@@ -96,20 +98,38 @@ class Runner:
         """Run all steps. Raises the error of the first that fails; what was measured is in
         ``points`` also then. After it the session is closed and no scratch file is left."""
         self._session.start(self._events.put)
+        error = IopstuiError("")
         try:
-            self._share = common_share(self.plan, self._job_target)
-            for step in self.steps:
-                if self.interrupted:
-                    return
-                earlier = self.progress.points.get(step.index) if self.progress else None
-                if earlier is not None:
-                    self._done(step, earlier, self._earlier_outcomes(step), earlier=True)
-                else:
-                    self._one(step)
+            self._tell(ExperimentStarted(self._t, self.plan))
+            self._all()
+        except IopstuiError as failed:
+            error = failed
+            raise
         finally:
+            self._tell(
+                ExperimentFinished(
+                    self._t, len(self.points), len(self.steps), self.interrupted,
+                    error.message, error.hint,
+                )
+            )  # fmt: skip
             self._session.close()
             self._close_scratch()
             self._drain()
+
+    def _all(self) -> None:
+        self._share = common_share(self.plan, self._job_target)
+        for step in self.steps:
+            if self.interrupted:
+                return
+            earlier = self.progress.points.get(step.index) if self.progress else None
+            if earlier is not None:
+                self._done(step, earlier, self._earlier_outcomes(step), earlier=True)
+            else:
+                self._one(step)
+
+    def _tell(self, event: Event) -> None:
+        """An event of the experiment's own."""
+        self._sink(event)
 
     def _drain(self) -> None:
         """What the session said while it closed (settings put back)."""
@@ -118,7 +138,7 @@ class Runner:
 
     def _one(self, step: Step) -> None:
         began = time.monotonic()
-        self._sink(PointStarted(self._t, step.index, len(self.steps), step.label, self.left_s()))
+        self._tell(PointStarted(self._t, step.index, len(self.steps), step.label, self.left_s()))
         meter = PointMeter(self.plan.settle, self._session.target.device)
         self._session.run_request(self.request(step))
         judge, settling = Judge(self._expectations), Settling(self.plan.settle)
@@ -165,7 +185,7 @@ class Runner:
         shape = shape_of(text_of(self.plan, step))
         law = little(point, shape.in_flight, shape.paced, shape.engine in SYNCHRONOUS)
         settings = tuple((one.name, one.value) for one in step.settings)
-        self._sink(
+        self._tell(
             PointFinished(
                 self._t, step.index, len(self.steps), step.label, step.job, settings,
                 step.variant, step.repeat, point, law, tuple(outcomes), earlier,
