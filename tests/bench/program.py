@@ -29,9 +29,9 @@ def fio() -> str:
 
 def environment(place: Path) -> dict[str, str]:
     """No state of the user's is read or written; compiled modules are kept, as installed ones."""
-    clean = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     return {
-        **clean,
+        **os.environ,
+        "PYTHONDONTWRITEBYTECODE": "",
         "PYTHONPATH": str(ROOT),
         "PYTHONPYCACHEPREFIX": str(place / "pycache"),
         "XDG_STATE_HOME": str(place / "state"),
