@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, TextIO
 
+from iopstui import units
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK
 from iopstui.model.comparison import CpuShift, Tested, compare, cpu_shifts, pairs
 from iopstui.model.plan import Plan, check_variants, kept_apart, letter, parse_variant
 from iopstui.model.point import Point
 from iopstui.model.target import Target
-from iopstui.output import units
 from iopstui.output.experiment import Teller, ask, stop_on_signals
 from iopstui.output.experiment_setup import Choose, Setup, dry_run, set_up
 from iopstui.output.jsonl import dumps, event_object, session_object

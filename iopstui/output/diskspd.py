@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from iopstui.errors import UsageError
 from iopstui.model.diskspd import Translation, translate
 from iopstui.output.headless import Choose, run_headless
-from iopstui.output.units import fit, size
 from iopstui.session.scratch import DEFAULT_BYTES
 from iopstui.sources.fio_process import private_directory
 from iopstui.text import printable
+from iopstui.units import fit, size
 
 
 def run_diskspd(arguments: argparse.Namespace, overrides: Mapping[str, str], choose: Choose) -> int:

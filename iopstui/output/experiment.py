@@ -11,7 +11,6 @@ from typing import TextIO
 from iopstui.errors import UsageError
 from iopstui.model.plan import ASK_FROM, Plan
 from iopstui.output.narration import Narrator
-from iopstui.output.units import clock, fit, number
 from iopstui.session.events import (
     Event,
     FrameReady,
@@ -22,6 +21,7 @@ from iopstui.session.events import (
 )
 from iopstui.session.runner import OVERHEAD_S, Runner
 from iopstui.text import printable
+from iopstui.units import clock, fit, number
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

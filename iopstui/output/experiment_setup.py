@@ -14,7 +14,6 @@ from iopstui.model.device import BlockDevice
 from iopstui.model.plan import Plan, check_name, expand
 from iopstui.model.target import Target
 from iopstui.output.experiment import length_text, say
-from iopstui.output.units import clock, size
 from iopstui.session.leftovers import clean_up
 from iopstui.session.live import LiveSession
 from iopstui.session.place import OwnPlace
@@ -28,6 +27,7 @@ from iopstui.sources.jobs import find_job
 from iopstui.sources.roots import Roots
 from iopstui.sources.sysfs import read_devices
 from iopstui.text import printable
+from iopstui.units import clock, size
 
 Choose = Callable[[str | None, str | None, Mapping[str, BlockDevice]], tuple[Target, Target | None]]
 

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
 
-from iopstui import __version__
+from iopstui import __version__, units
 from iopstui.output import report_words as words
-from iopstui.output import units
 from iopstui.output.report_data import (
     HEAT_COLUMNS,
     HEAT_ROWS_PER_DECADE,

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from iopstui import __version__
+from iopstui import __version__, units
 from iopstui.output import report_words as words
-from iopstui.output import units
 from iopstui.output.report_data import Run, Story
 from iopstui.text import printable
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from iopstui.output.units import clock
 from iopstui.text import printable
+from iopstui.units import clock
 
 WIDTH, HEIGHT = 760, 250
 LEFT, RIGHT, TOP, BOTTOM = 62, 66, 40, 26

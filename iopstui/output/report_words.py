@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
+from iopstui import units
 from iopstui.model.device import BlockDevice
 from iopstui.model.rates import MIB
 from iopstui.model.samples import DIRECTIONS
 from iopstui.model.target import DIRECTORY
-from iopstui.output import units
 from iopstui.output.report_data import Run, Story
 from iopstui.output.summary import reconciliation
 from iopstui.text import printable

@@ -12,8 +12,8 @@ from iopstui.output.jsonl import JsonlSink
 from iopstui.output.narration import Narrator
 from iopstui.output.summary import summary_text
 from iopstui.output.table import TableSink
-from iopstui.output.units import fit
 from iopstui.session.events import Event, FrameReady, Judged, SteadyState, StepFinished
+from iopstui.units import fit
 
 
 class EventSink(Protocol):

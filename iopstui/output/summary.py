@@ -8,8 +8,8 @@ from typing import Any
 
 from iopstui.model.rates import MIB
 from iopstui.model.summary import FramesTotal, expected
-from iopstui.output.units import MISSING, cut, latency, size
 from iopstui.text import printable
+from iopstui.units import MISSING, cut, latency, size
 
 NAME_WIDTH = 14
 MOST_ROWS = 16

@@ -9,11 +9,11 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
+from iopstui import units
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_VERDICT, UsageError
 from iopstui.model.expectation import Expectation, parse_tolerance
 from iopstui.model.plan import Axis, Plan, check_axes, parse_axis
 from iopstui.model.statistics import Knee, knee
-from iopstui.output import units
 from iopstui.output.experiment import Teller, ask, say, stop_on_signals
 from iopstui.output.experiment_setup import Choose, Setup, dry_run, progress_of, set_up
 from iopstui.output.jsonl import dumps, event_object, session_object

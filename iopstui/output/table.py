@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TextIO
 
+from iopstui import units
 from iopstui.model import frame as flags
 from iopstui.model.fio_interval import DirectionInterval
 from iopstui.model.frame import Frame
 from iopstui.model.samples import DIRECTIONS, MIXED, READ, WRITE
 from iopstui.model.summary import FramesTotal
-from iopstui.output import units
 from iopstui.output.narration import Narrator
 from iopstui.output.summary import summary_text
 from iopstui.session.events import Event, FrameReady, Notice, StepFinished, StepStarted

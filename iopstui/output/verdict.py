@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
+from iopstui import units
 from iopstui.fields import TOTAL
 from iopstui.model.expectation import Expectation, Judge, Outcome
 from iopstui.model.frame import RAMP, RESET, Frame
@@ -20,7 +21,6 @@ from iopstui.model.statistics import (
     Steadiness,
     steadiness,
 )
-from iopstui.output import units
 from iopstui.output.sinks import EventSink
 from iopstui.session.events import (
     Event,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.output import units
+from iopstui import units
 
 positive = st.floats(0, 1e14)
 
