@@ -6,16 +6,24 @@ import argparse
 import csv
 import socket
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, TextIO
 
 from iopstui import units
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK
-from iopstui.model.comparison import CpuShift, Tested, compare, cpu_shifts, pairs
+from iopstui.model.comparison import CpuShift, Tested
 from iopstui.model.plan import Plan, check_variants, kept_apart, letter, parse_variant
 from iopstui.model.point import Point
 from iopstui.model.target import Target
+from iopstui.model.verdict_words import (
+    CPUS_SHOWN,
+    METHOD,
+    Results,
+    cpu_text,
+    difference_text,
+    value_text,
+)
 from iopstui.output.experiment import Teller, ask, stop_on_signals
 from iopstui.output.experiment_setup import Choose, Setup, dry_run, set_up
 from iopstui.output.jsonl import dumps, event_object, session_object
@@ -24,14 +32,7 @@ from iopstui.session.events import Event, PointFinished
 from iopstui.session.runner import Runner
 from iopstui.text import printable
 
-CPUS_SHOWN = 8
-MOVED = 0.05
 NAME_WIDTH = 26
-METHOD = (
-    "compared are figures of whole runs, in pairs of the same repeat (the seconds of one run "
-    "depend on each other); intervals: 95 %, paired t; * = shown at 5 % after correction for "
-    "the number of figures (Holm)"
-)
 
 
 def run_compare(arguments: argparse.Namespace, overrides: Mapping[str, str], choose: Choose) -> int:
@@ -99,94 +100,6 @@ class _Comparison:
                 print(units.fit(line, sys.stderr.encoding), file=sys.stderr)
 
 
-class Results:
-    """What the runs so far show."""
-
-    def __init__(self, plan: Plan, runs: Sequence[Mapping[int, Point]]) -> None:
-        self.plan = plan
-        self.runs = runs
-        self.complete = min(len(pairs(runs[0], other)) for other in runs[1:])
-        self.tested = compare(runs)
-        self.shifts = [cpu_shifts(runs[0], other) for other in runs[1:]]
-
-    def verdicts(self) -> Iterator[str]:
-        """One sentence for each variant after the first, and what they are worth."""
-        if self.complete < 2:
-            yield (
-                f"not enough: {self.complete} complete repeat of {self.plan.repeats}; nothing can "
-                "be told from chance with fewer than 2"
-            )
-            return
-        for number, (tested, shifts) in enumerate(zip(self.tested, self.shifts, strict=True), 1):
-            yield verdict(self.plan, number, tested, self.complete)
-            yield from moved(shifts, letter(0), letter(number))
-        if self.complete < self.plan.repeats:
-            yield (
-                f"interrupted after {self.complete} of {self.plan.repeats} repeats: that is not "
-                "enough of what was planned; take it as a hint and run it again"
-            )
-
-
-def verdict(plan: Plan, number: int, tested: Sequence[Tested], runs: int) -> str:
-    """What one variant does against the first, in one sentence."""
-    name = f"{letter(number)} ({plan.variants[number].label}) against "
-    name += f"{letter(0)} ({plan.variants[0].label}): "
-    shown = [one for one in tested if one.shown]
-    if not shown:
-        return printable(f"{name}no difference that {runs} runs of each can show{_within(tested)}")
-    parts = [f"{one.metric.name} {difference_text(one)}" for one in shown]
-    better = [one.better for one in shown if one.better is not None]
-    judgement = ""
-    if better:
-        judgement = "better: " if all(better) else "worse: " if not any(better) else "mixed: "
-    rest = [one.metric.name for one in tested if not one.shown]
-    tail = f"; no difference shown in {', '.join(rest)}" if rest else ""
-    return printable(f"{name}{judgement}{', '.join(parts)}{tail}")
-
-
-def _within(tested: Sequence[Tested]) -> str:
-    """How large a difference in IOPS may still be."""
-    iops = next((one.difference for one in tested if one.metric.name == "IOPS"), None)
-    if iops is None:
-        return ""
-    return (
-        f"; in IOPS it lies between {100 * iops.low:+.1f} and {100 * iops.high:+.1f} % "
-        "(95 % confidence)"
-    )
-
-
-def difference_text(one: Tested) -> str:
-    """ "+12.3 % (+8.0 to +16.8)"; shares in percentage points."""
-    found = one.difference
-    if found is None:
-        return units.MISSING
-    unit = "%" if found.relative else "points"
-    values = [100 * value for value in (found.mean, found.low, found.high)]
-    return f"{_signed(values[0])} {unit} ({_signed(values[1])} to {_signed(values[2])})"
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.1f}" if abs(value) < 99.95 else f"{value:+.0f}"
-
-
-def moved(shifts: Sequence[CpuShift], first: str, second: str) -> Iterator[str]:
-    """Which CPU pays, and where completions went, in words; only what is shown and matters."""
-    paying = [shift for shift in shifts if shift.shown and abs(shift.load[1] - shift.load[0]) >= 1]
-    for shift in paying[:2]:
-        more = "pays" if shift.load[1] > shift.load[0] else "is relieved"
-        yield (
-            f"CPU {shift.cpu} {more} with {second}: its load goes from {shift.load[0]:.0f} to "
-            f"{shift.load[1]:.0f} %"
-        )
-    went = [s for s in shifts if s.moved and abs(s.completions[1] - s.completions[0]) >= MOVED]
-    if went:
-        parts = [
-            f"CPU {s.cpu} {100 * s.completions[0]:.0f} → {100 * s.completions[1]:.0f} %"
-            for s in sorted(went, key=lambda s: s.cpu)[:CPUS_SHOWN]
-        ]
-        yield f"completions move from {first} to {second}: {', '.join(parts)}"
-
-
 class CompareTable:
     """A row a run, then a row a figure."""
 
@@ -204,7 +117,7 @@ class CompareTable:
         point = event.point
         cells = [units.number(point.iops), units.mib(point.bw), units.latency(point.latency_ns)]
         cells += [units.latency(ns) for ns in (point.p50_ns, point.p99_ns, point.p999_ns)]
-        cells.append(_cpu(point.cpu_us))
+        cells.append(cpu_text(point.cpu_us))
         most = sorted(point.completions.items(), key=lambda one: -one[1])[:1]
         spread = "".join(f"CPU{cpu} {100 * share:.0f}%" for cpu, share in most)
         row = " ".join(cell.rjust(7) for cell in cells)
@@ -226,7 +139,7 @@ class CompareTable:
         first, second = letter(0), letter(number)
         self._print(f"\n{'':{NAME_WIDTH}}{first:>8}{second:>9}  {second} against {first}")
         for one in tested:
-            means = [_value(one.metric.unit, mean) for mean in (one.first, one.second)]
+            means = [value_text(one.metric.unit, mean) for mean in (one.first, one.second)]
             text = f"{one.metric.name:<{NAME_WIDTH}}{means[0]:>8} {means[1]:>8}  "
             self._print(text + difference_text(one) + (" *" if one.shown else ""))
 
@@ -248,18 +161,6 @@ class CompareTable:
     def _print(self, text: str) -> None:
         self._out.write(units.fit(text, self._out.encoding) + "\n")
         self._out.flush()
-
-
-def _value(unit: str, value: float) -> str:
-    if unit == "ns":
-        return units.latency(value)
-    if unit == "us":
-        return _cpu(value)
-    return f"{100 * value:.0f} %" if unit == "share" else units.number(value)
-
-
-def _cpu(cpu_us: float | None) -> str:
-    return units.latency(None if cpu_us is None else cpu_us * 1000)
 
 
 class CompareJson:

@@ -11,9 +11,9 @@ from typing import Any, TextIO
 
 from iopstui import units
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_VERDICT, UsageError
+from iopstui.model.curve import Curve, conclusions, curves_of
 from iopstui.model.expectation import Expectation, parse_tolerance
-from iopstui.model.plan import Axis, Plan, check_axes, parse_axis
-from iopstui.model.statistics import Knee, knee
+from iopstui.model.plan import Plan, check_axes, parse_axis
 from iopstui.output.experiment import Teller, ask, say, stop_on_signals
 from iopstui.output.experiment_setup import Choose, Setup, dry_run, progress_of, set_up
 from iopstui.output.jsonl import dumps, event_object, session_object
@@ -24,6 +24,7 @@ from iopstui.session.runner import Runner
 from iopstui.text import printable
 
 NAME_MOST = 14
+Curves = Sequence[Curve[PointFinished]]
 
 
 def run_sweep(arguments: argparse.Namespace, overrides: Mapping[str, str], choose: Choose) -> int:
@@ -142,7 +143,12 @@ class SweepTable:
         for outcome in event.outcomes:
             self._print(wrapped(outcome_text(outcome), 6, 12))
 
-    def end(self, lines: Sequence[str], curves: Sequence[Curve], table: Sequence[str] = ()) -> None:
+    def end(
+        self,
+        lines: Sequence[str],
+        curves: Sequence[Curve[PointFinished]],
+        table: Sequence[str] = (),
+    ) -> None:
         """What the whole sweep says."""
         if lines:
             self._print("\n" + "\n".join(wrapped(line, 0, 2) for line in lines))
@@ -210,7 +216,12 @@ class SweepJson:
             self._write({"event": judged.pop("event"), "host": self._host,
                          "index": event.index, **judged})  # fmt: skip
 
-    def end(self, lines: Sequence[str], curves: Sequence[Curve], table: Sequence[str] = ()) -> None:
+    def end(
+        self,
+        lines: Sequence[str],
+        curves: Sequence[Curve[PointFinished]],
+        table: Sequence[str] = (),
+    ) -> None:
         """What the whole sweep says."""
         for curve in curves:
             self._write({
@@ -248,85 +259,13 @@ class SweepCsv:
         self._writer.writerow("" if c is None else c for c in [*cells, event.little.asked])
         self._out.flush()
 
-    def end(self, lines: Sequence[str], curves: Sequence[Curve], table: Sequence[str] = ()) -> None:
-        """Nothing: a CSV file holds rows only."""
-
-
-class Curve:
-    """Points that differ in one axis alone, in its order; ``fixed`` is what they share."""
-
-    def __init__(
-        self, axis: Axis, fixed: Sequence[tuple[str, str]], points: Sequence[PointFinished]
+    def end(
+        self,
+        lines: Sequence[str],
+        curves: Sequence[Curve[PointFinished]],
+        table: Sequence[str] = (),
     ) -> None:
-        self.axis = axis
-        self.fixed = tuple(fixed)
-        self.points = tuple(points)
-
-    @property
-    def knee(self) -> Knee | None:
-        """Where it bends."""
-        if any(event.point.latency_ns is None for event in self.points):
-            return None
-        return knee([(e.point.iops, e.point.latency_ns or 0.0) for e in self.points])
-
-
-def curves_of(plan: Plan, points: Sequence[PointFinished]) -> list[Curve]:
-    """One curve along the axis of load (iodepth, else numjobs) for every other combination."""
-    axis = next((a for name in ("iodepth", "numjobs") for a in plan.axes if a.name == name), None)
-    if axis is None:
-        return []
-    groups: dict[tuple[tuple[str, str], ...], list[PointFinished]] = {}
-    for event in points:
-        fixed = tuple(one for one in event.settings if one[0] != axis.name)
-        groups.setdefault(fixed, []).append(event)
-    order = sorted(axis.values, key=int)
-    return [
-        Curve(axis, fixed, sorted(group, key=lambda e: order.index(dict(e.settings)[axis.name])))
-        for fixed, group in groups.items()
-    ]
-
-
-def curve_text(curve: Curve) -> str:
-    """The knee in words, "" if there is none to speak of."""
-    found = curve.knee
-    if found is None:
-        return ""
-    fixed = " ".join(f"{name}={printable(value)}" for name, value in curve.fixed)
-    at = curve.points[found.index]
-    name = f"{curve.axis.name}={dict(at.settings)[curve.axis.name]}"
-    text = f"knee{' with ' + fixed if fixed else ''}: "
-    figures = f"{units.number(at.point.iops)} IOPS at {units.latency(at.point.latency_ns)}"
-    if found.edge == "last":
-        return text + (
-            f"not reached; up to {name} ({figures}) throughput grows faster than latency: go deeper"
-        )
-    last = curve.points[-1].point
-    more = f"up to {dict(curve.points[-1].settings)[curve.axis.name]} IOPS change by "
-    more += f"{100 * (last.iops / at.point.iops - 1):+.0f} % and latency grows "
-    more += f"{(last.latency_ns or 0) / (at.point.latency_ns or 1):.1f}-fold"
-    if found.edge == "first":
-        return text + f"at or below {name} ({figures}), the first point; {more}"
-    return text + f"{name} ({figures}), the most throughput for its latency; {more}"
-
-
-def little_lines(points: Sequence[PointFinished]) -> Iterator[str]:
-    """Whether N = X * R held, and why not where it did not."""
-    known = [event for event in points if event.little.holds is not None]
-    if not known:
-        return
-    bad = [event for event in known if not event.little.holds]
-    yield (
-        f"Little's law, N = X*R (I/Os under way = IOPS x mean latency): {len(known) - len(bad)} of "
-        f"{len(known)} points are within 10 % of the depth x jobs asked for"
-        + ("" if not bad else " (the others are marked with !)")
-    )
-    reasons: dict[str, list[PointFinished]] = {}
-    for event in bad:
-        reasons.setdefault(event.little.why, []).append(event)
-    for why, events in reasons.items():
-        numbers = ", ".join(f"#{event.index + 1}" for event in events[:8])
-        more = f" and {len(events) - 8} more" if len(events) > 8 else ""
-        yield f"  {numbers}{more}: {why}"
+        """Nothing: a CSV file holds rows only."""
 
 
 def pass_table(plan: Plan, points: Sequence[PointFinished]) -> list[str]:
@@ -359,20 +298,3 @@ def _without_job(event: PointFinished) -> str:
 def _word(event: PointFinished, number: int) -> str:
     passed = event.outcomes[number].passed
     return units.MISSING if passed is None else "PASS" if passed else "FAIL"
-
-
-def conclusions(points: Sequence[PointFinished], curves: Sequence[Curve]) -> list[str]:
-    """What the whole sweep says, in sentences."""
-    lines = [text for text in map(curve_text, curves) if text]
-    lines += little_lines(points)
-    unsteady = [f"#{event.index + 1}" for event in points if event.point.steady is False]
-    if unsteady:
-        lines.append(
-            f"not in steady state (SNIA's rule, within the measured seconds): "
-            f"{', '.join(unsteady[:12])}{' ...' if len(unsteady) > 12 else ''}; measure longer"
-        )
-    judged = [event.outcomes for event in points if event.outcomes]
-    if judged:
-        passed = sum(all(one.passed for one in outcomes) for outcomes in judged)
-        lines.append(f"expectations: {passed} of {len(judged)} points met all of theirs")
-    return lines

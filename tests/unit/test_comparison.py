@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from iopstui.model.comparison import compare, cpu_shifts, pairs
 from iopstui.model.plan import KNOB, Plan, Setting, expand, kept_apart, parse_variant
 from iopstui.model.point import SOFTIRQS, Little, Point
-from iopstui.output.compare import CompareCsv, CompareJson, CompareTable, Results
+from iopstui.model.verdict_words import Results
+from iopstui.output.compare import CompareCsv, CompareJson, CompareTable
 from iopstui.session.events import PointFinished
 
 Runs = list[dict[int, Point]]

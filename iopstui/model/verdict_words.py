@@ -1,0 +1,121 @@
+"""What the runs of a comparison show, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from iopstui import units
+from iopstui.model.comparison import CpuShift, Tested, compare, cpu_shifts, pairs
+from iopstui.model.plan import Plan, letter
+from iopstui.model.point import Point
+from iopstui.text import printable
+
+CPUS_SHOWN = 8
+MOVED = 0.05
+METHOD = (
+    "compared are figures of whole runs, in pairs of the same repeat (the seconds of one run "
+    "depend on each other); intervals: 95 %, paired t; * = shown at 5 % after correction for "
+    "the number of figures (Holm)"
+)
+
+
+class Results:
+    """What the runs so far show."""
+
+    def __init__(self, plan: Plan, runs: Sequence[Mapping[int, Point]]) -> None:
+        self.plan = plan
+        self.runs = runs
+        self.complete = min(len(pairs(runs[0], other)) for other in runs[1:])
+        self.tested = compare(runs)
+        self.shifts = [cpu_shifts(runs[0], other) for other in runs[1:]]
+
+    def verdicts(self) -> Iterator[str]:
+        """One sentence for each variant after the first, and what they are worth."""
+        if self.complete < 2:
+            yield (
+                f"not enough: {self.complete} complete repeat of {self.plan.repeats}; nothing can "
+                "be told from chance with fewer than 2"
+            )
+            return
+        for number, (tested, shifts) in enumerate(zip(self.tested, self.shifts, strict=True), 1):
+            yield verdict(self.plan, number, tested, self.complete)
+            yield from moved(shifts, letter(0), letter(number))
+        if self.complete < self.plan.repeats:
+            yield (
+                f"interrupted after {self.complete} of {self.plan.repeats} repeats: that is not "
+                "enough of what was planned; take it as a hint and run it again"
+            )
+
+
+def verdict(plan: Plan, number: int, tested: Sequence[Tested], runs: int) -> str:
+    """What one variant does against the first, in one sentence."""
+    name = f"{letter(number)} ({plan.variants[number].label}) against "
+    name += f"{letter(0)} ({plan.variants[0].label}): "
+    shown = [one for one in tested if one.shown]
+    if not shown:
+        return printable(f"{name}no difference that {runs} runs of each can show{_within(tested)}")
+    parts = [f"{one.metric.name} {difference_text(one)}" for one in shown]
+    better = [one.better for one in shown if one.better is not None]
+    judgement = ""
+    if better:
+        judgement = "better: " if all(better) else "worse: " if not any(better) else "mixed: "
+    rest = [one.metric.name for one in tested if not one.shown]
+    tail = f"; no difference shown in {', '.join(rest)}" if rest else ""
+    return printable(f"{name}{judgement}{', '.join(parts)}{tail}")
+
+
+def _within(tested: Sequence[Tested]) -> str:
+    """How large a difference in IOPS may still be."""
+    iops = next((one.difference for one in tested if one.metric.name == "IOPS"), None)
+    if iops is None:
+        return ""
+    return (
+        f"; in IOPS it lies between {100 * iops.low:+.1f} and {100 * iops.high:+.1f} % "
+        "(95 % confidence)"
+    )
+
+
+def difference_text(one: Tested) -> str:
+    """ "+12.3 % (+8.0 to +16.8)"; shares in percentage points."""
+    found = one.difference
+    if found is None:
+        return units.MISSING
+    unit = "%" if found.relative else "points"
+    values = [100 * value for value in (found.mean, found.low, found.high)]
+    return f"{_signed(values[0])} {unit} ({_signed(values[1])} to {_signed(values[2])})"
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.1f}" if abs(value) < 99.95 else f"{value:+.0f}"
+
+
+def moved(shifts: Sequence[CpuShift], first: str, second: str) -> Iterator[str]:
+    """Which CPU pays, and where completions went, in words; only what is shown and matters."""
+    paying = [shift for shift in shifts if shift.shown and abs(shift.load[1] - shift.load[0]) >= 1]
+    for shift in paying[:2]:
+        more = "pays" if shift.load[1] > shift.load[0] else "is relieved"
+        yield (
+            f"CPU {shift.cpu} {more} with {second}: its load goes from {shift.load[0]:.0f} to "
+            f"{shift.load[1]:.0f} %"
+        )
+    went = [s for s in shifts if s.moved and abs(s.completions[1] - s.completions[0]) >= MOVED]
+    if went:
+        parts = [
+            f"CPU {s.cpu} {100 * s.completions[0]:.0f} → {100 * s.completions[1]:.0f} %"
+            for s in sorted(went, key=lambda s: s.cpu)[:CPUS_SHOWN]
+        ]
+        yield f"completions move from {first} to {second}: {', '.join(parts)}"
+
+
+def value_text(unit: str, value: float) -> str:
+    """A figure of a comparison (``Metric.unit``)."""
+    if unit == "ns":
+        return units.latency(value)
+    if unit == "us":
+        return cpu_text(value)
+    return f"{100 * value:.0f} %" if unit == "share" else units.number(value)
+
+
+def cpu_text(cpu_us: float | None) -> str:
+    """CPU time of one I/O."""
+    return units.latency(None if cpu_us is None else cpu_us * 1000)
