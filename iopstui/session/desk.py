@@ -1,0 +1,74 @@
+"""What all parts of a live session share: where it is, what time it is, and where it is told."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+
+from iopstui.model.device import BlockDevice
+from iopstui.model.target import Target
+from iopstui.session import events
+from iopstui.session.clock import Clock
+from iopstui.session.recorder import Tape
+from iopstui.sources.roots import Roots
+from iopstui.text import printable
+
+Sink = Callable[[events.Event], None]
+
+
+class Desk:
+    """``target`` and all ``devices`` of the machine, the clock, and the way out for events:
+    first to the recording, then to the sink. Events are kept until a sink is named.
+    """
+
+    def __init__(
+        self, target: Target, devices: Mapping[str, BlockDevice], roots: Roots, clock: Clock
+    ) -> None:
+        self.target = target
+        self.devices = devices
+        self.roots = roots
+        self.clock = clock
+        self.tape: Tape
+        self.origin_ns = clock.monotonic_ns()
+        self._early: list[events.Event] = []
+        self._sink: Sink = self._early.append
+        self._telling = threading.Lock()
+
+    def listen(self, sink: Sink) -> None:
+        """Tell ``sink`` everything, what was kept for it first. From any thread."""
+        with self._telling:
+            for event in self._early:
+                sink(event)
+            self._early, self._sink = [], sink
+
+    def now(self) -> float:
+        """Seconds since the session's first sample."""
+        return (self.clock.monotonic_ns() - self.origin_ns) / 1e9
+
+    def emit(self, event: events.Event) -> None:
+        """Record it and tell it."""
+        self.tape.event(event)
+        self.tell(event)
+
+    def tell(self, event: events.Event) -> None:
+        """Tell it, past the recording."""
+        with self._telling:
+            self._sink(event)
+
+    def notice(self, level: str, text: str) -> None:
+        """``level`` is "info", "warning" or "error"."""
+        self.emit(events.Notice(self.now(), level, printable(text)))
+
+    def warn(self, text: str) -> None:
+        """The same for a warning; "" is none."""
+        if text:
+            self.notice("warning", text)
+
+    def device(self, name: str) -> BlockDevice:
+        """A device by its kernel name; one of which nothing is known if there is none."""
+        found = self.devices.get(name)
+        return found or BlockDevice(name, f"/dev/{name}", 0, 0, "disk", None)
+
+    def disks(self) -> list[BlockDevice]:
+        """The target's device and those below it."""
+        return [self.device(name) for name in self.target.tree]

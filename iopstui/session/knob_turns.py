@@ -1,0 +1,101 @@
+"""Turns the knobs of the disks under a session's target, tells it, and puts them back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iopstui.errors import IopstuiError, UsageError
+from iopstui.model.device import BlockDevice
+from iopstui.model.tunable import KnobRequest, irq_of, why_rq_affinity_cannot_matter
+from iopstui.session import events
+from iopstui.session.desk import Desk
+from iopstui.session.knob_view import queued_disks
+from iopstui.session.sampling import Sampling
+from iopstui.session.tunables import Tunables, read_tunable
+from iopstui.sources.sysfs import read_devices
+from iopstui.sources.topology import online_cpus
+
+
+class KnobTurns:
+    """``requests`` are those of the command line. Used in the session's thread alone."""
+
+    def __init__(self, desk: Desk, sampling: Sampling, requests: Sequence[KnobRequest]) -> None:
+        self._desk = desk
+        self._sampling = sampling
+        self._tunables = Tunables(desk.roots)
+        self._requests = list(requests)
+
+    def first(self) -> None:
+        """The settings asked for on the command line, before the first run."""
+        now = [knob for knob in self._requests if knob.after_s is None]
+        self._requests = [knob for knob in self._requests if knob.after_s is not None]
+        for knob in now:
+            self.turn(knob.name, knob.value)
+
+    def of_run(self, knobs: Sequence[tuple[str, str]]) -> None:
+        """A run's own settings, as far as they are not in force already."""
+        for name, value in knobs:
+            disks = self._disks(name)
+            if any(read_tunable(disk, name, self._desk.roots) != value for disk in disks):
+                self.turn(name, value)
+
+    def due(self, began_ns: int | None) -> None:
+        """Those asked for so many seconds after a run began."""
+        if began_ns is None or not self._requests:
+            return
+        seconds = (self._desk.clock.monotonic_ns() - began_ns) / 1e9
+        due = [knob for knob in self._requests if (knob.after_s or 0.0) <= seconds]
+        self._requests = [knob for knob in self._requests if knob not in due]
+        for knob in sorted(due, key=lambda knob: knob.after_s or 0.0):
+            self.turn_or_tell(knob.name, knob.value)
+
+    def turn_or_tell(self, name: str, value: str) -> None:
+        """Turn it; a refusal becomes a Notice."""
+        try:
+            self.turn(name, value)
+        except IopstuiError as error:
+            self._desk.notice("error", f"{error.message} {error.hint}".strip())
+
+    def turn(self, name: str, value: str) -> None:
+        """Turn it on every disk that has it. Raises UsageError, Refused or Missing."""
+        desk, disks = self._desk, self._disks(name)
+        changes, marks = [], set[str]()
+        for device in disks:
+            cannot = why_rq_affinity_cannot_matter(device, online_cpus(desk.roots))
+            if name == "rq_affinity" and cannot is not None:
+                desk.warn(f"rq_affinity moves nothing on {device.name}: {cannot}")
+            change = self._tunables.set(device, name, value)
+            desk.devices = read_devices(desk.roots)
+            now = desk.now()
+            desk.emit(events.TunableChanged(now, device.name, name, change.before, change.now))
+            mark = f"{name} {change.before} → {change.now}"
+            if mark not in marks:
+                desk.emit(events.Mark(now, mark))
+            marks.add(mark)
+            if change.adjusted:
+                desk.notice("info", f"the kernel made {change.now} of {name}={value}")
+            changes.append(change)
+        first = changes[0]
+        if any(change.before != change.now for change in changes):
+            names = ", ".join(device.name for device in disks)
+            self._sampling.knob_turned(names, name, first.before, first.now)
+
+    def _disks(self, name: str) -> list[BlockDevice]:
+        target = self._desk.target
+        disks, irq = queued_disks(target, self._desk.devices), irq_of(name)
+        if not disks:
+            raise UsageError(
+                f"{name} can't be changed: {target.device or target.path} has no device with a "
+                "request queue under it."
+            )
+        # the first disk's refusal tells which interrupts there are
+        return [d for d in disks if irq in {v.irq for v in d.irqs}] or disks[:1] if irq else disks
+
+    def put_back(self) -> None:
+        """Everything as it was before; what can't be is told."""
+        if self._tunables.changed:
+            failed = self._tunables.restore()
+            for problem in failed:
+                self._desk.notice("error", problem)
+            if not failed:
+                self._desk.notice("info", "the changed settings are as they were before")

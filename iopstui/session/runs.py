@@ -1,0 +1,322 @@
+"""The runs of a session: prepares a job, starts fio, follows its documents, tells its end."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, IopstuiError
+from iopstui.model.binding import Binding
+from iopstui.model.summary import fio_summary
+from iopstui.model.target import Target
+from iopstui.session import events
+from iopstui.session.desk import Desk
+from iopstui.session.fio_run import (
+    HOLD_S,
+    LAYOUT,
+    OVER,
+    RUN,
+    FioRun,
+    NewDocument,
+    PhaseOver,
+    Said,
+    hangs,
+)
+from iopstui.session.knob_turns import KnobTurns
+from iopstui.session.place import OwnPlace
+from iopstui.session.prepare import JobRequest, Prepared, prepare
+from iopstui.session.recorder import job_run
+from iopstui.session.sampling import Reading, Sampling
+from iopstui.sources.fio_inspect import find_fio
+from iopstui.sources.fio_process import private_directory
+from iopstui.sources.sysfs import read_devices
+from iopstui.text import printable
+
+POLL_S = 0.1
+START_POLL_S = 0.01
+FIRST_IO_WITHIN_S = 0.5
+
+
+class Runs:
+    """One run at a time; a request while one runs stops it first. Never blocks, but for what
+    preparing a job takes. Used in the session's thread alone.
+
+    ``job_target`` is the target handed to jobs; ``None`` if they name their own files.
+    ``exit_code`` is the last run's; ``left_behind`` says what hangs in the kernel.
+    """
+
+    def __init__(
+        self,
+        desk: Desk,
+        sampling: Sampling,
+        knobs: KnobTurns,
+        place: OwnPlace,
+        job_target: Target | None,
+        interval_s: float,
+        fio_path: str | None,
+    ) -> None:
+        self.run: FioRun | None = None
+        self.began_ns: int | None = None
+        self.exit_code = EXIT_OK
+        self.left_behind = ""
+        self._desk = desk
+        self._sampling = sampling
+        self._knobs = knobs
+        self._place = place
+        self._job_target = job_target
+        self._interval_s = interval_s
+        self._fio_path = fio_path
+        self._next: JobRequest | None = None
+        # held back while its document may be fio's last one: until fio ends, goes on, or HOLD_S
+        # has passed
+        self._held: Reading | None = None
+        self._awaiting_jobs = False
+        self._quiet_since_ns = 0
+        self._privates: list[str] = []
+
+    def request(self, request: JobRequest) -> None:
+        """Run this; a running job is stopped first."""
+        if self.run is None:
+            self._begin(request)
+        else:
+            self._next = request
+            self.run.stop()
+
+    def stop(self, hard: bool = False) -> None:
+        """Stop the running job; ``hard``: without its last document."""
+        self._next = None
+        if self.run is not None:
+            self.run.stop(hard)
+
+    def close(self) -> None:
+        """Whatever is left of a run is ended, and no private directory is left."""
+        if self.run is not None:
+            self.run.close()
+        self._remove_privates()
+
+    def fds(self) -> tuple[int, ...]:
+        """What to wait on for news."""
+        return self.run.fds if self.run is not None else ()
+
+    def patience_s(self) -> float | None:
+        """The longest time to wait for them; ``None`` without a run."""
+        if self.run is None:
+            return None
+        patience = START_POLL_S if self._awaiting_jobs else POLL_S
+        if self._held is not None:
+            held_s = (self._desk.clock.monotonic_ns() - self._held.arrived_ns) / 1e9
+            patience = min(patience, HOLD_S - held_s)
+        return patience
+
+    # -- beginning
+
+    def _begin(self, request: JobRequest) -> None:
+        desk, sampling = self._desk, self._sampling
+        sampling.step += 1
+        try:
+            fio = find_fio(self._fio_path)
+            self._knobs.first()
+            self._knobs.of_run(request.knobs)
+            prepared = prepare(
+                request, self._job_target, fio, self._private(), desk.devices, desk.roots
+            )
+        except IopstuiError as error:
+            self._not_started(error)
+            return
+        finally:
+            self._remove_privates()
+        desk.tape.job(job_run(sampling.step, request, prepared.text, prepared.files))
+        self._take(
+            FioRun(
+                fio,
+                prepared,
+                private_directory,
+                self._interval_s,
+                lambda: self._engage(prepared),
+                desk.target.device,
+            )
+        )
+        self._start_phase()
+
+    def _take(self, run: FioRun | None) -> None:
+        self.run = self._sampling.run = run
+
+    def _engage(self, prepared: Prepared) -> None:
+        if prepared.guard is not None:
+            prepared.guard.engage(read_devices(self._desk.roots))
+
+    def _private(self) -> Path:
+        path = private_directory()
+        self._privates.append(str(path))
+        return path
+
+    def _remove_privates(self) -> None:
+        while self._privates:
+            shutil.rmtree(self._privates.pop(), ignore_errors=True)
+
+    def _not_started(self, error: IopstuiError) -> None:
+        self.exit_code = error.exit_code
+        self._desk.emit(
+            events.StepFinished(
+                self._desk.now(), self._sampling.step, error.exit_code, error.message, False,
+                hint=error.hint,
+            )
+        )  # fmt: skip
+
+    def _start_phase(self) -> None:
+        run, desk, findings = self.run, self._desk, self._sampling.findings
+        assert run is not None
+        self._awaiting_jobs = run.phase == RUN
+        self._quiet_since_ns = 0
+        self._sampling.await_first_io()
+        where = self._place.for_job(run.prepared.text, desk.disks())
+        try:
+            with self._place.unpinned():
+                run.start_phase()
+        except IopstuiError as error:
+            run.close()
+            self._take(None)
+            self._not_started(error)
+            return
+        if run.phase == RUN:
+            self.began_ns = desk.clock.monotonic_ns()
+            findings.begin(run.prepared.text)
+            if run.prepared.binding is not None:
+                self._tell_binding(run.prepared.binding)
+        else:
+            findings.lay_out()
+        desk.emit(
+            events.StepStarted(
+                desk.now(),
+                self._sampling.step,
+                printable(run.prepared.name),
+                printable(run.prepared.title),
+                tuple(run.command),
+                run.prepared.read_only,
+                run.phase,
+                run.fio.banner,
+            )
+        )
+        if where:
+            desk.notice("info", where)
+
+    def _tell_binding(self, binding: Binding) -> None:
+        pairs = [f"job {job} → CPU {cpu} (hctx {hctx})" for job, cpu, hctx in binding.rows[:16]]
+        more = [f"... {len(binding.rows)} jobs"] if len(binding.rows) > len(pairs) else []
+        self._desk.notice("info", "bound to queues: " + ", ".join(pairs + more))
+        for note in binding.notes:
+            self._desk.warn(note)
+
+    # -- following
+
+    def follow(self) -> None:
+        """Take in what fio has said since the last call."""
+        run = self.run
+        if run is None:
+            return
+        if self._awaiting_jobs and run.jobs_alive():
+            self._await_first_io()
+        documents: list[NewDocument] = []
+        for news in run.poll():
+            if isinstance(news, NewDocument):
+                self._awaiting_jobs = False
+                documents.append(news)
+            elif isinstance(news, Said):
+                self._desk.notice("info", news.text)
+            elif isinstance(news, PhaseOver):
+                self._documents(documents)
+                documents = []
+                self._phase_over(news)
+        self._documents(documents)
+        held = self._held
+        if held and self._desk.clock.monotonic_ns() - held.arrived_ns > HOLD_S * 1e9:
+            self._release(final=False)
+        if run.hanging and run.stopping and self.run is run:
+            self.leave_behind()
+
+    def _await_first_io(self) -> None:
+        """Begin the kernel's first interval where fio's begins: with the first I/O, which comes
+        about 0.1 s after fio has forked its jobs."""
+        now = self._desk.clock.monotonic_ns()
+        moved = self._sampling.device_moved()
+        if self._quiet_since_ns == 0:
+            self._quiet_since_ns = now
+        if moved or now - self._quiet_since_ns > FIRST_IO_WITHIN_S * 1e9:
+            self._awaiting_jobs = False
+            self._sampling.tick()
+            self._sampling.wait_for_document(now)
+
+    def _documents(self, documents: Sequence[NewDocument]) -> None:
+        """Documents found at once: the kernel is read for the last of them alone."""
+        for position, news in enumerate(documents):
+            self._release(final=False)
+            last = position == len(documents) - 1
+            held = self._sampling.read(news.status, kernel=last)
+            self._held = held
+            self._sampling.wait_for_document(held.arrived_ns)
+            if not news.maybe_final:
+                self._release(final=False)
+
+    def _release(self, final: bool) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            self._sampling.sample(held, final)
+
+    def progress(self) -> None:
+        """Tell how far a file that is laid out has come, if one is."""
+        run = self.run
+        if run is None or run.phase != LAYOUT:
+            return
+        scratch = run.prepared.scratch
+        done = scratch.used_bytes() if scratch else 0
+        self._desk.emit(
+            events.Progress(
+                self._desk.now(), self._sampling.step, "laying out the scratch file", done,
+                run.prepared.layout_bytes,
+            )
+        )  # fmt: skip
+
+    # -- ending
+
+    def _phase_over(self, over: PhaseOver) -> None:
+        run = self.run
+        assert run is not None
+        self._release(final=True)
+        if over.phase == LAYOUT and run.phase == RUN:
+            self._start_phase()
+            return
+        interrupted = run.stopping
+        error = over.error or run.failure
+        code = EXIT_JOB_FAILED if error else EXIT_INTERRUPTED if interrupted else EXIT_OK
+        self._finished(run, code, error, interrupted and not run.failure)
+        following, self._next = self._next, None
+        if following is not None:
+            self._begin(following)
+
+    @property
+    def ending(self) -> bool:
+        """True while there is a run that is not over yet."""
+        return self.run is not None and self.run.phase != OVER
+
+    def leave_behind(self) -> None:
+        """A process that hangs in the kernel ends with the device's answer, not before; its
+        guard waits for that, nobody else."""
+        run = self.run
+        assert run is not None
+        run.hanging = run.hanging or ((run.pid,) if run.pid else ())
+        self.left_behind = hangs(run.hanging)
+        self._finished(run, EXIT_JOB_FAILED, self.left_behind, False)
+
+    def _finished(self, run: FioRun, code: int, error: str, interrupted: bool) -> None:
+        self.exit_code = code
+        run.close()
+        self._take(None)
+        self.began_ns = None
+        summary = fio_summary(run.last) if run.last is not None else {}
+        self._desk.emit(
+            events.StepFinished(
+                self._desk.now(), self._sampling.step, code, error, interrupted, summary,
+                tuple(run.log),
+            )
+        )  # fmt: skip

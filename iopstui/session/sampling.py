@@ -1,0 +1,142 @@
+"""The ticks of a session: reads the kernel, makes frames, tells what they show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iopstui.model.frame import FrameBuilder
+from iopstui.model.moved import MANY
+from iopstui.model.samples import FioStatus, JobThread, KernelSample, RawSample
+from iopstui.session import events
+from iopstui.session.desk import Desk
+from iopstui.session.findings import Findings
+from iopstui.session.fio_run import LAYOUT, FioRun
+from iopstui.session.own_cost import OwnCost
+from iopstui.sources.kernel import KernelSampler
+
+LATE_AFTER = 1.5
+FIRST_S = 0.2
+
+
+@dataclass(slots=True)
+class Reading:
+    """What was read at one tick."""
+
+    status: FioStatus | None
+    kernel: KernelSample | None
+    arrived_ns: int
+    wall_ms: float
+    jobs: tuple[JobThread, ...]
+
+
+class Sampling:
+    """``deadline_ns`` is when the monotonic clock ticks if no document of fio comes before.
+
+    ``run`` is the running job and ``step`` its number. Used in the session's thread alone.
+    """
+
+    def __init__(self, desk: Desk, interval_s: float, idle_frames: bool) -> None:
+        self.deadline_ns = 0
+        self.run: FioRun | None = None
+        self.step = 0
+        self.findings = Findings()
+        self._desk = desk
+        self._interval_s = interval_s
+        self._idle_frames = idle_frames
+        self._builder = FrameBuilder()
+        self._own_cost = OwnCost()
+        self._seq = 0
+        self._quiet: tuple[int, int] | None = None
+
+    def open(self) -> None:
+        """Open the kernel's files."""
+        irqs = [vector.irq for disk in self._desk.disks() for vector in disk.irqs]
+        self._sampler = KernelSampler(self._desk.roots, self._desk.target.tree, irqs)
+
+    def close(self) -> None:
+        """Close them."""
+        self._sampler.close()
+
+    def first(self) -> None:
+        """The session's first tick: the first rates are soon there, all others are over whole
+        intervals."""
+        self.tick()
+        self.deadline_ns -= int(max(0.0, self._interval_s - FIRST_S) * 1e9)
+
+    def tick_if_due(self) -> bool:
+        """Tick if no document did; True if so."""
+        if self._desk.clock.monotonic_ns() < self.deadline_ns:
+            return False
+        self.tick()
+        return True
+
+    def tick(self) -> None:
+        """A tick of the monotonic clock. Missed ones are skipped, never made up for."""
+        reading = self.read(None, kernel=True)
+        self.sample(reading, final=False)
+        self.deadline_ns = reading.arrived_ns + int(self._interval_s * 1e9)
+
+    def wait_for_document(self, since_ns: int) -> None:
+        """The next tick is fio's; the clock's only if that one is late."""
+        self.deadline_ns = since_ns + int(LATE_AFTER * self._interval_s * 1e9)
+
+    def read(self, status: FioStatus | None, kernel: bool) -> Reading:
+        """Read the counters of this moment, the kernel's first: closest to fio's."""
+        clock = self._desk.clock
+        now, wall = clock.monotonic_ns(), clock.wall_ms()
+        sample = self._sampler.sample() if kernel else None
+        jobs = self.run.jobs() if self.run is not None and kernel else ()
+        return Reading(status, sample, now, wall, jobs)
+
+    def sample(self, reading: Reading, final: bool) -> None:
+        """Record what was read, and make a frame of it. ``final``: fio's last document."""
+        desk, run, fio = self._desk, self.run, reading.status
+        measuring = run is not None and run.phase != LAYOUT
+        raw = RawSample(
+            seq=self._seq,
+            arrived_ns=reading.arrived_ns,
+            wall_ms=reading.wall_ms,
+            kernel=reading.kernel,
+            fio=fio,
+            final=final,
+            step=self.step if fio is not None or measuring else 0,
+            interval_s=self._interval_s,
+            jobs=reading.jobs,
+            own_busy_s=desk.clock.own_busy_s(),
+        )
+        if self._seq == 0:
+            desk.origin_ns = reading.arrived_ns  # frames count from here, too
+        self._seq += 1
+        if run is not None:
+            run.watch(raw)
+        desk.tape.sample(raw)
+        for problem in desk.tape.problems():
+            desk.notice("error", problem)
+        frame = self._builder.feed(raw)
+        if self._idle_frames or fio is not None or (measuring and frame.fio_age_s is not None):
+            desk.emit(events.FrameReady(frame.t, frame))
+        for warning in self._own_cost.feed(frame):
+            desk.warn(warning)
+        device = desk.devices.get(desk.target.device or "")
+        for finding in self.findings.feed(frame, device):
+            desk.emit(events.Found(frame.t, finding))
+
+    def knob_turned(self, names: str, name: str, before: str, now: str) -> None:
+        """A knob of the disks ``names`` was turned: look closely at what that moves."""
+        self.findings.changed(self._desk.now(), names, name, before, now)
+        self._sampler.follow_interrupts(MANY + 2)
+
+    def await_first_io(self) -> None:
+        """From now on ``device_moved`` tells whether the device does anything."""
+        self._quiet = None
+
+    def device_moved(self) -> bool:
+        """Whether the target's device has completed an I/O since the last look."""
+        tree = self._desk.target.tree
+        if not tree:
+            return True
+        disk = self._sampler.sample().disks.get(tree[0])
+        done = (disk.reads, disk.writes) if disk else (0, 0)
+        moved = self._quiet is not None and done != self._quiet
+        self._quiet = done
+        return moved
