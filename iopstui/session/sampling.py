@@ -135,7 +135,7 @@ class Sampling:
         tree = self._desk.target.tree
         if not tree:
             return True
-        disk = self._sampler.sample().disks.get(tree[0])
+        disk = self._sampler.disks().get(tree[0])
         done = (disk.reads, disk.writes) if disk else (0, 0)
         moved = self._quiet is not None and done != self._quiet
         self._quiet = done

@@ -7,53 +7,40 @@ hide any of it) is left out of the sample and named in ``KernelSampler.unavailab
 from __future__ import annotations
 
 import contextlib
-import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from iopstui.model.samples import CpuTimes, DiskCounters, KernelSample
 from iopstui.sources import procfs
 from iopstui.sources.cgroup import cpu_stat_files, parse_throttled_us
+from iopstui.sources.function_calls import FunctionCallReader, FunctionCalls
+from iopstui.sources.reread import Reread, opened
 from iopstui.sources.roots import Roots
 
-CHUNK = 64 << 10
+# reading /proc/interrupts within a sample: at most so long, and on so many CPUs without a try
 CHEAP_NS = 2_000_000
+FEW_CPUS = 32
+# reading it beside the samples: about so long for each of them
 BUDGET_NS = 1_000_000
 LONGEST_STRIDE = 30
 
 Parsed = TypeVar("Parsed")
 
 
-class Reread:
-    """One file that is kept open and read from its beginning each time."""
+class _PerCpuCount(Reread):
+    """One interrupt's count on each CPU. Raises OSError once its device is gone."""
 
     def __init__(self, path: Path) -> None:
-        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        super().__init__(path)
+        self._last: procfs.PerCpuCount | None = None
 
-    def read(self) -> bytes:
-        """The whole file now. Large proc files come in pieces: it is read to its end."""
-        pieces = []
-        offset = 0
-        while piece := os.pread(self._fd, CHUNK, offset):
-            pieces.append(piece)
-            offset += len(piece)
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-    def close(self) -> None:
-        """Close it; may be called twice."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
-
-
-def _opened(paths: Iterable[Path]) -> list[Reread]:
-    files = []
-    for path in paths:
-        with contextlib.suppress(OSError):
-            files.append(Reread(path))
-    return files
+    def counts(self, possible: Sequence[int]) -> dict[int, int] | None:
+        """As they are now; the last one's own dictionary if nothing has changed."""
+        data = self.read_attribute()
+        self._last = procfs.next_per_cpu_count(data, possible, self._last)
+        return None if self._last is None else self._last.counts
 
 
 class KernelSampler:
@@ -75,13 +62,15 @@ class KernelSampler:
         self._clock = clock
         self._files: dict[str, Reread] = {}
         self._disks: tuple[str, ...] = ()
-        self._irqs: dict[int, Reread] = {}
+        self._irqs: dict[int, _PerCpuCount] = {}
         self._irqs_in_table: tuple[int, ...] = ()
         self._possible: list[int] = []
-        self._stride = 1
-        self._countdown = 0
+        self._calls: FunctionCallReader | None = None
+        self._samples = 0
+        self._read_in = 0
+        self._cost_ns: int | None = None
         self._follow = 0
-        self._cpu_stats = _opened(cpu_stat_files(roots))
+        self._cpu_stats = opened(cpu_stat_files(roots))
         self.retarget(disks, irqs)
 
     def retarget(self, disks: Sequence[str], irqs: Sequence[int]) -> None:
@@ -94,7 +83,7 @@ class KernelSampler:
         softirqs = self._read("softirqs", procfs.parse_cpu_header)
         self._possible = softirqs or []
         self._retarget_irqs(irqs)
-        self._stride, self._countdown = 1, 0
+        self._begin_calls()
 
     def _retarget_irqs(self, irqs: Sequence[int]) -> None:
         for file in self._irqs.values():
@@ -103,12 +92,22 @@ class KernelSampler:
         in_table = []
         for irq in dict.fromkeys(irqs):
             try:
-                self._irqs[irq] = Reread(
+                self._irqs[irq] = _PerCpuCount(
                     self._roots.sys / "kernel" / "irq" / str(irq) / "per_cpu_count"
                 )
             except OSError:
                 in_table.append(irq)
         self._irqs_in_table = tuple(in_table)
+
+    def _begin_calls(self) -> None:
+        if self._calls is None and "interrupts" in self._files:
+            self._calls = FunctionCallReader(self._files["interrupts"], self._clock)
+        # two readings make the first rate
+        self._cost_ns, self._follow = None, max(2, self._follow)
+
+    def disks(self) -> dict[str, DiskCounters]:
+        """Only what /proc/diskstats says now."""
+        return self._read("diskstats", self._parse_disks) or {}
 
     def sample(self) -> KernelSample:
         """Read everything now. Never fails: see ``unavailable``.
@@ -118,7 +117,7 @@ class KernelSampler:
         same number of them.
         """
         start = self._clock()
-        disks = self._read("diskstats", self._parse_disks)
+        disks = self.disks()
         read = self._clock()
         wall_ms = time.time_ns() / 1e6
         middle = (start + read) // 2
@@ -130,7 +129,7 @@ class KernelSampler:
             monotonic_ns=middle,
             wall_ms=wall_ms - (read - middle) / 1e6,
             took_ns=self._clock() - start,
-            disks=disks or {},
+            disks=disks,
             cpus=cpus or {},
             softirq_block=softirqs or {},
             irqs={**irqs, **table},
@@ -140,15 +139,17 @@ class KernelSampler:
         )
 
     def follow_interrupts(self, samples: int) -> None:
-        """Read /proc/interrupts in each of the next samples, whatever that costs: a knob was
+        """Read /proc/interrupts with each of the next samples, whatever that costs: a knob was
         turned, and the function calls it brings are seen there alone."""
         self._follow = samples
 
     def close(self) -> None:
-        """Close all files; no sample can be taken afterwards."""
+        """Close all files, end all threads; no sample can be taken afterwards."""
+        if self._calls is not None:
+            self._calls.close()
         for file in (*self._files.values(), *self._irqs.values(), *self._cpu_stats):
             file.close()
-        self._files, self._irqs, self._cpu_stats = {}, {}, []
+        self._files, self._irqs, self._cpu_stats, self._calls = {}, {}, [], None
 
     def _throttled(self) -> int | None:
         """The most that any cgroup of ours was throttled: a limit above stops us as well."""
@@ -188,7 +189,7 @@ class KernelSampler:
         found = {}
         for irq, file in list(self._irqs.items()):
             try:
-                counts = procfs.parse_per_cpu_count(file.read(), self._possible)
+                counts = file.counts(self._possible)
             except OSError as error:
                 # the device is gone, and its interrupt with it
                 self.unavailable[f"irq {irq}"] = error.strerror or type(error).__name__
@@ -201,25 +202,51 @@ class KernelSampler:
     def _interrupts(
         self,
     ) -> tuple[Mapping[int, Mapping[int, int]], Mapping[int, int] | None, int | None]:
-        """/proc/interrupts: in every sample where it is cheap, else in every Nth, so that it
-        costs about ``BUDGET_NS`` a sample on average.
-
-        If it is the only source of the device's interrupts, it is read in every sample.
-        """
-        if self._countdown > 0 and not self._irqs_in_table and not self._follow:
-            self._countdown -= 1
-            return {}, None, None
-        self._follow = max(0, self._follow - 1)
+        """From /proc/interrupts: the device's interrupts that are nowhere else, which costs what
+        it costs, and the function calls with the time they were read."""
+        self._samples += 1
+        if not self._irqs_in_table:
+            calls = self._function_calls()
+            if calls is None or calls.counts is None:
+                return {}, None, None
+            return {}, calls.counts, calls.at_ns
         start = self._clock()
         found = self._read("interrupts", self._parse_table)
         end = self._clock()
-        cost = end - start
-        self._stride = 1 if cost <= CHEAP_NS else min(LONGEST_STRIDE, -(-cost // BUDGET_NS))
-        self._countdown = self._stride - 1
-        if found is None:
-            return {}, None, None
-        irqs, ipi = found
+        irqs, ipi = found or ({}, None)
         return irqs, ipi, None if ipi is None else (start + end) // 2
+
+    def _function_calls(self) -> FunctionCalls | None:
+        """Read within the sample where that is cheap. Else beside it, for a later one, and only
+        in every Nth, so that it costs about ``BUDGET_NS`` a sample on average."""
+        if self._calls is None:
+            return None
+        try:
+            done = self._calls.take()
+            if done is not None:
+                self._cost_ns = done.took_ns
+            if not self._calls.busy and self._due():
+                self._read_in, self._follow = self._samples, max(0, self._follow - 1)
+                if self._cheap():
+                    done = self._calls.read()
+                    self._cost_ns = done.took_ns
+                else:
+                    self._calls.ask()
+        except OSError as error:
+            self._calls = None
+            self._give_up("interrupts", error)
+            return None
+        return done
+
+    def _due(self) -> bool:
+        cost = self._cost_ns or 0
+        stride = 1 if cost <= CHEAP_NS else min(LONGEST_STRIDE, -(-cost // BUDGET_NS))
+        return self._follow > 0 or self._samples >= self._read_in + stride
+
+    def _cheap(self) -> bool:
+        if self._cost_ns is None:
+            return len(self._possible) <= FEW_CPUS
+        return self._cost_ns <= CHEAP_NS
 
     def _parse_table(self, data: bytes) -> tuple[dict[int, dict[int, int]], dict[int, int] | None]:
         return procfs.parse_interrupts(data, self._irqs_in_table)

@@ -7,11 +7,17 @@ column for every possible CPU, /proc/interrupts and /proc/stat only for those th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import compress
+from operator import ne
 
 from iopstui.model.samples import CpuTimes, DiskCounters
 
 FUNCTION_CALLS = b"function call interrupts"
+# a label and the ten columns that Linux has since 2.6.33
+STAT_COLUMNS = 11
 
 
 def parse_diskstats(data: bytes, wanted: Collection[str] | None = None) -> dict[str, DiskCounters]:
@@ -20,16 +26,27 @@ def parse_diskstats(data: bytes, wanted: Collection[str] | None = None) -> dict[
     ``wanted`` limits it to these names (``None``: all). Rows of 20 columns (Linux 5.5), 18
     (4.18), 14 and the four-counter partition rows of old kernels are understood.
     """
-    keep = None if wanted is None else {_bytes(name) for name in wanted}
+    lines = data.split(b"\n") if wanted is None else _lines_naming(data, wanted)
     found: dict[str, DiskCounters] = {}
-    for line in data.split(b"\n"):
+    for line in lines:
         columns = line.split()
-        if len(columns) < 7 or (keep is not None and columns[2] not in keep):
-            continue
-        row = _disk_row(columns)
-        if row is not None:
+        row = _disk_row(columns) if len(columns) >= 7 else None
+        if row is not None and (wanted is None or row.name in wanted):
             found[row.name] = row
     return found
+
+
+def _lines_naming(data: bytes, wanted: Collection[str]) -> list[bytes]:
+    """The lines that have one of these words in them, in the file's order: a machine may have
+    hundreds of disks."""
+    starts = set[int]()
+    for name in wanted:
+        word = b" %b " % _bytes(name)
+        at = data.find(word)
+        while at >= 0:
+            starts.add(data.rfind(b"\n", 0, at + 1) + 1)
+            at = data.find(word, at + 1)
+    return [data[start : _line_end(data, start)] for start in sorted(starts)]
 
 
 def _disk_row(columns: list[bytes]) -> DiskCounters | None:
@@ -53,35 +70,70 @@ def _disk_row(columns: list[bytes]) -> DiskCounters | None:
 
 def parse_stat_cpus(data: bytes) -> dict[int, CpuTimes]:
     """The cpuN lines of /proc/stat (man 5 proc) by CPU number, in clock ticks."""
-    cpus: dict[int, CpuTimes] = {}
-    start = 0
     # the cpu lines come first; the intr line behind them can be very long
-    while data.startswith(b"cpu", start):
-        end = data.find(b"\n", start)
-        label, *columns = data[start : end if end >= 0 else len(data)].split()
+    end = data.find(b"\nintr")
+    lines = data if end < 0 else data[:end]
+    cpus = _uniform_stat(lines)
+    return _any_stat(lines) if cpus is None else cpus
+
+
+def _uniform_stat(lines: bytes) -> dict[int, CpuTimes] | None:
+    """All lines at once, column by column; ``None`` unless they are as today's kernels print
+    them."""
+    words = lines.split()
+    labels = words[::STAT_COLUMNS]
+    if len(words) != STAT_COLUMNS * len(labels) or labels[:1] != [b"cpu"]:
+        return None
+    if not all(label.startswith(b"cpu") for label in labels):
+        return None
+    numbers = _integers([label[3:] for label in labels[1:]])
+    columns = [_integers(words[STAT_COLUMNS + n :: STAT_COLUMNS]) for n in range(1, 9)]
+    whole = [column for column in columns if column is not None]
+    if numbers is None or len(whole) < len(columns):
+        return None
+    return dict(zip(numbers, map(CpuTimes, *whole), strict=True))
+
+
+def _any_stat(lines: bytes) -> dict[int, CpuTimes]:
+    cpus: dict[int, CpuTimes] = {}
+    for line in lines.split(b"\n"):
+        label, *columns = line.split() or [b""]
+        if not label.startswith(b"cpu"):
+            break
         numbers = _integers(columns)
         if label[3:].isdigit() and numbers is not None and len(numbers) >= 4:
             # iowait ... steal came with Linux 2.6; a kernel without them accounts none
             cpus[int(label[3:])] = CpuTimes(*(numbers + [0] * 4)[:8])
-        if end < 0:
-            break
-        start = end + 1
     return cpus
 
 
 def parse_softirqs_block(data: bytes) -> dict[int, int]:
     """The BLOCK line of /proc/softirqs by CPU number (possible CPUs, offline ones included)."""
-    cpus = parse_cpu_header(data)
-    for label, start, end in _labelled_lines(data):
-        if label == b"BLOCK":
-            return _counts(data[start:end], cpus) or {}
-    return {}
+    start = data.find(b" BLOCK:") + 7
+    if start < 7:
+        return {}
+    return _counts(data[start : _line_end(data, start)], _columns(data)) or {}
 
 
 def parse_cpu_header(data: bytes) -> list[int]:
     """The CPU numbers that the columns of /proc/softirqs or /proc/interrupts stand for."""
-    header = data.split(b"\n", 1)[0].split()
-    return [int(word[3:]) for word in header if word.startswith(b"CPU") and word[3:].isdigit()]
+    return list(_columns(data))
+
+
+def _columns(data: bytes) -> tuple[int, ...]:
+    return _header_cpus(data[: _line_end(data, 0)])
+
+
+@lru_cache(maxsize=8)
+def _header_cpus(header: bytes) -> tuple[int, ...]:
+    # the same in each sample until a CPU comes or goes
+    words = header.split()
+    return tuple(int(w[3:]) for w in words if w.startswith(b"CPU") and w[3:].isdigit())
+
+
+def _line_end(data: bytes, start: int) -> int:
+    end = data.find(b"\n", start)
+    return end if end >= 0 else len(data)
 
 
 def parse_interrupts(
@@ -94,7 +146,7 @@ def parse_interrupts(
     interrupts"), summed. ``None`` if there are none. Only the lines that are wanted are split:
     the whole file is several megabytes on a wide machine.
     """
-    cpus = parse_cpu_header(data)
+    cpus = _columns(data)
     numbers = {b"%d" % irq: irq for irq in wanted_irqs}
     labels = {_bytes(name) for name in names}
     irqs: dict[int, dict[int, int]] = {}
@@ -113,6 +165,19 @@ def parse_interrupts(
     return irqs, _summed(lines) if lines else None
 
 
+def parse_function_calls(header: bytes, tail: bytes) -> dict[int, int] | None:
+    """Only the function calls, from the first line of /proc/interrupts and as much of its end as
+    holds the lines below the numbered ones: those are all that is looked at."""
+    end = len(tail.rstrip(b"\n"))
+    while end > 0:
+        start = tail.rfind(b"\n", 0, end) + 1
+        label, colon, _ = tail[start : min(end, start + 32)].partition(b":")
+        if not colon or label.strip().isdigit():
+            break
+        end = start - 1
+    return parse_interrupts(b"%b\n%b" % (header, tail[max(0, end) :]), ())[1]
+
+
 def _function_calls(data: bytes, label: bytes, end: int) -> bool:
     if label.isdigit():
         return False
@@ -120,17 +185,48 @@ def _function_calls(data: bytes, label: bytes, end: int) -> bool:
     return tail.endswith(FUNCTION_CALLS)
 
 
-def parse_per_cpu_count(data: bytes, possible: list[int]) -> dict[int, int] | None:
+@dataclass(frozen=True, slots=True)
+class PerCpuCount:
+    """What per_cpu_count said: its words, and the same as numbers by CPU."""
+
+    words: Sequence[bytes]
+    counts: dict[int, int]
+
+
+def parse_per_cpu_count(data: bytes, possible: Sequence[int]) -> dict[int, int] | None:
     """/sys/kernel/irq/N/per_cpu_count (Documentation/ABI/testing/sysfs-kernel-irq): "3,0,17".
 
     ``possible`` are the possible CPUs' numbers, in order (the header of /proc/softirqs); an
     empty list takes them to be 0, 1, 2 ... ``None`` if the text and the CPUs do not match.
     """
-    numbers = _integers(data.strip().split(b","))
-    cpus = possible or list(range(len(numbers or ())))
-    if numbers is None or len(numbers) != len(cpus):
+    found = next_per_cpu_count(data, possible, None)
+    return None if found is None else found.counts
+
+
+def next_per_cpu_count(
+    data: bytes, possible: Sequence[int], before: PerCpuCount | None
+) -> PerCpuCount | None:
+    """The same as ``parse_per_cpu_count``, cheaper: only columns that are not as ``before`` (of
+    the same interrupt and the same CPUs) are read anew. An interrupt comes to few CPUs.
+    """
+    words = data.strip().split(b",")
+    cpus = possible or range(len(words))
+    if len(words) != len(cpus):
         return None
-    return dict(zip(cpus, numbers, strict=True))
+    if before is None or len(before.words) != len(words):
+        numbers = _integers(words)
+        counts = None if numbers is None else dict(zip(cpus, numbers, strict=True))
+        return None if counts is None else PerCpuCount(words, counts)
+    changed = list(compress(range(len(words)), map(ne, words, before.words)))
+    if not changed:
+        return before
+    numbers = _integers([words[column] for column in changed])
+    if numbers is None:
+        return None
+    counts = before.counts.copy()
+    for column, number in zip(changed, numbers, strict=True):
+        counts[cpus[column]] = number
+    return PerCpuCount(words, counts)
 
 
 def _labelled_lines(data: bytes) -> Iterator[tuple[bytes, int, int]]:
@@ -145,7 +241,7 @@ def _labelled_lines(data: bytes) -> Iterator[tuple[bytes, int, int]]:
             yield data[start:colon].strip(), colon + 1, stop
 
 
-def _counts(text: bytes, cpus: list[int]) -> dict[int, int] | None:
+def _counts(text: bytes, cpus: Sequence[int]) -> dict[int, int] | None:
     """``None`` unless there is a number for each CPU (a CPU may come or go while it is read)."""
     columns = text.split(None, len(cpus))[: len(cpus)]
     numbers = _integers(columns)

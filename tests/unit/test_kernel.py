@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from iopstui.sources import kernel
-from iopstui.sources.kernel import KernelSampler, Reread
+from iopstui.model.samples import KernelSample
+from iopstui.sources import kernel, reread
+from iopstui.sources.kernel import KernelSampler
+from iopstui.sources.reread import Reread
 from iopstui.sources.roots import Roots
 
 PROC = Path(__file__).parent.parent / "fixtures" / "proc"
@@ -90,14 +93,129 @@ def test_interrupts_come_from_the_table_where_there_is_nothing_else(roots: Roots
     sampler.close()
 
 
-def test_a_costly_table_is_read_in_some_samples_only(roots: Roots) -> None:
-    # four looks at the clock in a sample that reads it, three in one that does not
-    reads = (0, 0, 0, 4_500_000, 0)
-    sampler = KernelSampler(roots, ["vda"], [35], Clock(*reads, *(0, 0, 0) * 4, *reads))
-    samples = [sampler.sample() for _ in range(6)]
-    assert [sample.ipi is not None for sample in samples] == [True, *[False] * 4, True]
-    assert [sample.ipi_ns is not None for sample in samples] == [True, *[False] * 4, True]
+class SlowTable:
+    """A clock by which reading /proc/interrupts takes ``cost_ns``, wherever it is read: two looks
+    at the clock that have no other between them. All else takes no time."""
+
+    def __init__(self, cost_ns: int) -> None:
+        self.cost_ns = cost_ns
+        self.lock = threading.Lock()
+        self.now = 1_000_000_000
+        self.looks = 0
+
+    def __call__(self) -> int:
+        with self.lock:
+            if threading.current_thread().name == "interrupts":
+                self.looks += 1
+                self.now += self.cost_ns if self.looks % 2 == 0 else 0
+            return self.now
+
+
+def wide(roots: Roots, monkeypatch: pytest.MonkeyPatch, cost_ns: int = 4_500_000) -> KernelSampler:
+    """A machine of too many CPUs to read the table within the first sample."""
+    monkeypatch.setattr(kernel, "FEW_CPUS", 3)
+    return KernelSampler(roots, ["vda"], [35], SlowTable(cost_ns))
+
+
+def settled(sampler: KernelSampler) -> KernelSample:
+    """A sample; what it has begun to read is there for the next one."""
+    sample = sampler.sample()
+    thread = sampler._calls and sampler._calls._thread
+    if thread:
+        thread.join()
+    return sample
+
+
+def test_a_costly_table_is_read_beside_some_samples_only(
+    roots: Roots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sampler = wide(roots, monkeypatch)
+    samples = [settled(sampler) for _ in range(12)]
+    # asked for in 0; the second reading at once, so that there is a rate; then every fifth
+    assert [n for n, sample in enumerate(samples) if sample.ipi is not None] == [1, 2, 7]
+    assert all((sample.ipi is None) == (sample.ipi_ns is None) for sample in samples)
     assert all(35 in sample.irqs for sample in samples)
+    assert samples[1].ipi == {0: 3182, 1: 2096, 2: 2931}
+    assert samples[1].ipi_ns == 1_000_000_000 + 2_250_000
+    assert sampler.unavailable == {}
+    sampler.close()
+
+
+def test_a_turned_knob_has_the_table_read_beside_each_sample(
+    roots: Roots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sampler = wide(roots, monkeypatch, 400_000_000)
+    for _ in range(4):
+        settled(sampler)
+    sampler.follow_interrupts(3)
+    samples = [settled(sampler) for _ in range(6)]
+    assert [sample.ipi is not None for sample in samples] == [False, *[True] * 3, False, False]
+    sampler.close()
+
+
+def test_a_sample_does_not_wait_for_the_table(
+    roots: Roots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sampler = wide(roots, monkeypatch)
+    go_on = threading.Event()
+    real = Reread.pieces
+
+    def pieces(file: Reread) -> Iterator[bytes]:
+        if threading.current_thread().name == "interrupts":
+            assert go_on.wait(20)
+        return real(file)
+
+    monkeypatch.setattr(Reread, "pieces", pieces)
+    assert [sampler.sample().ipi for _ in range(5)] == [None] * 5
+    assert threads() == 1
+    go_on.set()
+    settled(sampler)
+    assert settled(sampler).ipi is not None
+    sampler.close()
+    assert threads() == 0
+
+
+def threads() -> int:
+    return sum(thread.name == "interrupts" for thread in threading.enumerate())
+
+
+def test_a_table_that_turns_out_cheap_is_read_within_the_samples(
+    roots: Roots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sampler = wide(roots, monkeypatch, 1_000_000)
+    settled(sampler)
+    assert all(sampler.sample().ipi is not None for _ in range(5))
+    sampler.close()
+
+
+def test_a_table_that_can_not_be_read_any_more(
+    roots: Roots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sampler = wide(roots, monkeypatch)
+    real = Reread.pieces
+
+    def pieces(file: Reread) -> Iterator[bytes]:
+        if threading.current_thread().name == "interrupts":
+            raise PermissionError(13, "Permission denied")
+        return real(file)
+
+    monkeypatch.setattr(Reread, "pieces", pieces)
+    assert [settled(sampler).ipi for _ in range(3)] == [None] * 3
+    assert sampler.unavailable == {"interrupts": "Permission denied"}
+    sampler.close()
+
+
+@pytest.mark.usefixtures("no_leak")
+def test_closing_waits_for_a_reading(roots: Roots, monkeypatch: pytest.MonkeyPatch) -> None:
+    sampler = wide(roots, monkeypatch)
+    sampler.sample()
+    sampler.close()
+    assert threads() == 0
+
+
+def test_only_the_disks(roots: Roots) -> None:
+    sampler = KernelSampler(roots, ["vda"], [35])
+    assert sampler.disks() == sampler.sample().disks
     sampler.close()
 
 
@@ -143,7 +261,7 @@ def test_nothing_at_all_is_an_empty_sample(tmp_path: Path) -> None:
 def test_an_interrupt_that_goes_away(roots: Roots, monkeypatch: pytest.MonkeyPatch) -> None:
     """As the kernel does when a device is unplugged: the kept file gives ENODEV."""
     sampler = KernelSampler(roots, ["vda"], [35, 37])
-    real = Reread.read
+    real = Reread.read_attribute
     gone = sampler._irqs[35]
 
     def read(file: Reread) -> bytes:
@@ -151,7 +269,7 @@ def test_an_interrupt_that_goes_away(roots: Roots, monkeypatch: pytest.MonkeyPat
             raise OSError(19, "No such device")
         return real(file)
 
-    monkeypatch.setattr(Reread, "read", read)
+    monkeypatch.setattr(Reread, "read_attribute", read)
     assert list(sampler.sample().irqs) == [37]
     assert sampler.unavailable == {"irq 35": "No such device"}
     assert list(sampler.sample().irqs) == [37]
@@ -176,7 +294,7 @@ def test_retargeting_watches_others_and_tries_again(roots: Roots) -> None:
 
 def test_a_large_file_is_read_to_its_end(roots: Roots, monkeypatch: pytest.MonkeyPatch) -> None:
     """/proc gives a page at a time, whatever is asked for."""
-    monkeypatch.setattr(kernel, "CHUNK", 100)
+    monkeypatch.setattr(reread, "CHUNK", 100)
     sampler = KernelSampler(roots, ["vda", "nvme0n1", "loop7"], [])
     sample = sampler.sample()
     assert list(sample.disks) == ["vda", "nvme0n1", "loop7"]

@@ -8,8 +8,11 @@ from hypothesis import strategies as st
 
 from iopstui.model.samples import CpuTimes, DiskCounters
 from iopstui.sources.procfs import (
+    PerCpuCount,
+    next_per_cpu_count,
     parse_cpu_header,
     parse_diskstats,
+    parse_function_calls,
     parse_interrupts,
     parse_per_cpu_count,
     parse_softirqs_block,
@@ -234,3 +237,63 @@ def test_any_table_is_read_as_written(cpus: list[int], counts: dict[int, int]) -
 )
 def test_per_cpu_count(data: bytes, possible: list[int], counts: dict[int, int] | None) -> None:
     assert parse_per_cpu_count(data, possible) == counts
+
+
+@given(st.lists(st.lists(st.integers(0, 1 << 33), min_size=5, max_size=5), min_size=1))
+def test_counts_that_are_read_one_after_the_other(rows: list[list[int]]) -> None:
+    cpus = [0, 1, 2, 5, 7]
+    last: PerCpuCount | None = None
+    for row in rows:
+        last = next_per_cpu_count((",".join(map(str, row)) + "\n").encode(), cpus, last)
+        assert last is not None and last.counts == dict(zip(cpus, row, strict=True))
+
+
+def test_counts_before_are_not_touched() -> None:
+    first = next_per_cpu_count(b"1,2\n", [0, 1], None)
+    second = next_per_cpu_count(b"1,3\n", [0, 1], first)
+    assert first is not None and second is not None
+    assert (first.counts, second.counts) == ({0: 1, 1: 2}, {0: 1, 1: 3})
+    assert next_per_cpu_count(b"1,3\n", [0, 1], second) is second
+
+
+@pytest.mark.parametrize("data", [b"", b"1\n", b"1,x\n", b"1,-2\n", b"1,2,3\n", b"1,1_0\n"])
+def test_counts_that_are_none_any_more(data: bytes) -> None:
+    before = next_per_cpu_count(b"1,2\n", [0, 1], None)
+    assert next_per_cpu_count(data, [0, 1], before) is None
+
+
+@pytest.mark.parametrize("machine", [TWO, OFFLINE])
+def test_function_calls_from_the_end_alone(machine: str) -> None:
+    data = proc(machine, "interrupts")
+    header, _, rest = data.partition(b"\n")
+    whole = parse_interrupts(data, [])[1]
+    assert whole is not None
+    assert parse_function_calls(header, data) == whole
+    # torn in the middle of a numbered line
+    assert parse_function_calls(header, rest[20:]) == whole
+    assert parse_function_calls(header, b"") is None
+
+
+def test_function_calls_of_arm_from_the_end_alone() -> None:
+    header = ARM64.partition(b"\n")[0]
+    assert parse_function_calls(header, ARM64) == {0: 41, 1: 42}
+
+
+def test_a_device_of_any_name_is_no_function_call() -> None:
+    data = b"      CPU0\n 5:  1  MSI  function call interrupts\nERR:  0\n"
+    assert parse_function_calls(data.partition(b"\n")[0], data) is None
+
+
+@given(st.binary(max_size=60), st.binary(max_size=300))
+def test_no_bytes_make_function_calls_fail(header: bytes, tail: bytes) -> None:
+    parse_function_calls(header, tail)
+
+
+def test_cpu_times_are_the_same_line_by_line_and_at_once() -> None:
+    data = proc(TWO, "stat")
+    lines = data.split(b"\n")
+    uneven = b"\n".join([*lines[:2], lines[2] + b" 0", *lines[3:]])
+    assert parse_stat_cpus(uneven) == parse_stat_cpus(data)
+    assert parse_stat_cpus(b"cpu  1 2 3 4 5 6 7 8 9 x\ncpu0 1 2 3 4 5 6 7 8 9 0\n") == {
+        0: CpuTimes(1, 2, 3, 4, 5, 6, 7, 8)
+    }

@@ -1,0 +1,47 @@
+"""Files of the kernel that are kept open and read from their beginning again and again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+CHUNK = 64 << 10
+
+
+class Reread:
+    """One such file."""
+
+    def __init__(self, path: Path) -> None:
+        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def pieces(self) -> Iterator[bytes]:
+        """All of it now. Large proc files come in pieces: it is read to its end."""
+        offset = 0
+        while piece := os.pread(self._fd, CHUNK, offset):
+            yield piece
+            offset += len(piece)
+
+    def read(self) -> bytes:
+        """The whole file now."""
+        return b"".join(self.pieces())
+
+    def read_attribute(self) -> bytes:
+        """The same for a file of sysfs: a page at most, which comes at once."""
+        return os.pread(self._fd, CHUNK, 0)
+
+    def close(self) -> None:
+        """Close it; may be called twice."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def opened(paths: Iterable[Path]) -> list[Reread]:
+    """Those of them that can be read."""
+    files = []
+    for path in paths:
+        with contextlib.suppress(OSError):
+            files.append(Reread(path))
+    return files
