@@ -39,6 +39,14 @@ class KnobTurns:
             if any(read_tunable(disk, name, self._desk.roots) != value for disk in disks):
                 self.turn(name, value)
 
+    def again(self, settings: Sequence[tuple[str, str]]) -> None:
+        """The same after an experiment; a refusal becomes a Notice."""
+        for one in settings:
+            try:
+                self.of_run([one])
+            except IopstuiError as error:
+                self._desk.notice("error", f"{error.message} {error.hint}".strip())
+
     def due(self, began_ns: int | None) -> None:
         """Those asked for so many seconds after a run began."""
         if began_ns is None or not self._requests:

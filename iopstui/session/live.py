@@ -142,6 +142,15 @@ class LiveSession:
         ``close``. A refusal arrives as a Notice."""
         self._command(lambda: self._knobs.turn_or_tell(name, value))
 
+    def put_back(self, settings: Sequence[tuple[str, str]]) -> None:
+        """Set these (name, value) again, as far as they are different by now."""
+        self._command(lambda: self._knobs.again(settings))
+
+    @property
+    def runs(self) -> int:
+        """How many runs were begun so far."""
+        return self._sampling.step
+
     def knobs(self) -> list[KnobState]:
         """What can be set on the disks under the target, as it is now (reads some files)."""
         return knob_states(self.target, self.devices, self._desk.roots)

@@ -1,7 +1,9 @@
 """Runs the steps of a plan one after another in one session, each with a fio of its own.
 
-``Runner.run`` blocks its caller; every event of the session and of the experiment goes to the
-sink, in order, in the caller's thread.
+``Runner.run`` blocks its caller. The session is the runner's own: every event of it and of the
+experiment goes to the sink, in order, in the caller's thread. Or it is ``borrowed`` from a screen
+that shows it: whoever gets its events hands them on with ``feed``, and the sink gets those of the
+experiment alone.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from iopstui.model.expectation import Expectation, Judge, Outcome
 from iopstui.model.plan import BIND, KNOB, OPTION, SIZE, Plan, Step, expand
 from iopstui.model.point import Point, PointMeter, Settling, little
 from iopstui.model.target import Target
+from iopstui.model.tunable import RESET_BY_SCHEDULER, RESTORE_ORDER
 from iopstui.session.events import (
     Ended,
     Event,
@@ -32,11 +35,13 @@ from iopstui.session.events import (
     StepFinished,
 )
 from iopstui.session.job_shape import shape_of
+from iopstui.session.job_text import read_job
 from iopstui.session.keeper import KeptScratch
 from iopstui.session.live import LiveSession
-from iopstui.session.prepare import JobRequest, files_of, read_job
+from iopstui.session.prepare import JobRequest
 from iopstui.session.progress_file import ProgressFile
 from iopstui.session.scratch import DEFAULT_BYTES, Scratch, room_for
+from iopstui.session.scratch_sizes import files_of
 from iopstui.sources.jobs import find_job
 
 OVERHEAD_S = 1.5
@@ -56,7 +61,7 @@ class Conditions:
 
 class Runner:
     """Drives one plan. ``points`` are the figures so far by step index; what ``progress``
-    holds from before is not measured again."""
+    holds from before is not measured again. ``t`` is the session's time, where it is borrowed."""
 
     def __init__(
         self,
@@ -67,6 +72,8 @@ class Runner:
         sink: Sink,
         progress: ProgressFile | None = None,
         expectations: Sequence[Expectation] = (),
+        borrowed: bool = False,
+        t: float = 0.0,
     ) -> None:
         self.plan = plan
         self.steps = tuple(expand(plan))
@@ -82,7 +89,12 @@ class Runner:
         self._scratch: dict[str, KeptScratch] = {}
         self._share: int | None = None
         self._overheads: list[float] = []
-        self._t = 0.0
+        self._borrowed = borrowed
+        self._t = t
+
+    def feed(self, event: Event) -> None:
+        """An event of the borrowed session, in its order; from any thread."""
+        self._events.put(event)
 
     def stop(self) -> None:
         """End after the running fio has written its last document; from any thread."""
@@ -96,8 +108,11 @@ class Runner:
 
     def run(self) -> None:
         """Run all steps. Raises the error of the first that fails; what was measured is in
-        ``points`` also then. After it the session is closed and no scratch file is left."""
-        self._session.start(self._events.put)
+        ``points`` also then. After it no scratch file is left, and the session is closed or, if
+        it was borrowed, has its settings as they were before."""
+        if not self._borrowed:
+            self._session.start(self._events.put)
+        before = self._settings() if self._borrowed else ()
         error = IopstuiError("")
         try:
             self._tell(ExperimentStarted(self._t, self.plan))
@@ -112,9 +127,25 @@ class Runner:
                     error.message, error.hint,
                 )
             )  # fmt: skip
-            self._session.close()
-            self._close_scratch()
-            self._drain()
+            if self._borrowed:
+                self._session.put_back(before)
+                self._close_scratch()
+            else:
+                self._session.close()
+                self._close_scratch()
+                self._drain()
+
+    def _settings(self) -> tuple[tuple[str, str], ...]:
+        """What the plan changes of the device, as it is now, in the order to put it back."""
+        names = {axis.name for axis in self.plan.axes if axis.kind == KNOB}
+        for variant in self.plan.variants:
+            names |= {one.name for one in variant.settings if one.kind == KNOB}
+        if "scheduler" in names:
+            names |= set(RESET_BY_SCHEDULER)
+        known = {knob.name: knob.now for knob in self._session.knobs() if knob.name in names}
+        order = [name for name in RESTORE_ORDER if name in known]
+        order += [name for name in known if name not in order]
+        return tuple((name, known[name]) for name in order)
 
     def _all(self) -> None:
         self._share = common_share(self.plan, self._job_target)
@@ -128,7 +159,8 @@ class Runner:
                 self._one(step)
 
     def _tell(self, event: Event) -> None:
-        """An event of the experiment's own."""
+        """An event of the experiment's own: recorded too."""
+        self._session.note(event)
         self._sink(event)
 
     def _drain(self) -> None:
@@ -140,9 +172,14 @@ class Runner:
         began = time.monotonic()
         self._tell(PointStarted(self._t, step.index, len(self.steps), step.label, self.left_s()))
         meter = PointMeter(self.plan.settle, self._session.target.device)
+        before = self._session.runs
         self._session.run_request(self.request(step))
+        if self.interrupted:
+            self._session.stop_job()
         judge, settling = Judge(self._expectations), Settling(self.plan.settle)
-        finished = self._follow(meter, judge, settling)
+        finished = self._follow(before, meter, judge, settling)
+        if finished is None and self.interrupted:
+            return
         if finished is None:
             raise JobFailed("The session ended before the job did; see the message above.")
         if finished.error:
@@ -164,16 +201,20 @@ class Runner:
         kept = self.progress.judged.get(step.index, []) if self.progress else []
         return [Outcome(one, *known) for one, known in zip(self._expectations, kept, strict=False)]
 
-    def _follow(self, meter: PointMeter, judge: Judge, settling: Settling) -> StepFinished | None:
+    def _follow(
+        self, before: int, meter: PointMeter, judge: Judge, settling: Settling
+    ) -> StepFinished | None:
+        """Takes in the run after number ``before``; ``None`` if the session ended in it."""
         while True:
             event = self._events.get()
             self._t = max(self._t, event.t)
-            self._sink(event)
-            if isinstance(event, FrameReady):
+            if not self._borrowed:
+                self._sink(event)
+            if isinstance(event, FrameReady) and event.frame.step > before:
                 meter.add(event.frame)
                 if settling.over(event.frame):
                     judge.add(event.frame)
-            elif isinstance(event, StepFinished):
+            elif isinstance(event, StepFinished) and event.step > before:
                 return event
             elif isinstance(event, Ended):
                 return None
