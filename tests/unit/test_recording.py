@@ -214,6 +214,16 @@ def test_a_damaged_byte_costs_what_follows_and_no_more(place: float, flipped: in
     assert samples == WHOLE_SAMPLES[: len(samples)]
 
 
+def test_a_damaged_kind_of_chunk_is_noticed() -> None:
+    position = next(end for end, kind in chunk_ends(WHOLE_FILE) if kind == form.HEADER)
+    data = bytearray(WHOLE_FILE)
+    assert data[position : position + 1] == form.EVENT
+    data[position] ^= 1
+    file = SCRATCH / "kind.iops"
+    file.write_bytes(data)
+    assert made.read(file)[2], "not passed over as something a newer iopstui knows"
+
+
 @given(st.binary(max_size=300))
 def test_any_bytes_are_refused_or_read(data: bytes) -> None:
     file = SCRATCH / "any.iops"
