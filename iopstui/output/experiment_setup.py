@@ -14,10 +14,10 @@ from iopstui.model.device import BlockDevice
 from iopstui.model.plan import Plan, check_name, expand
 from iopstui.model.target import Target
 from iopstui.output.experiment import length_text, say
+from iopstui.session.job_text import read_job
 from iopstui.session.leftovers import clean_up
 from iopstui.session.live import LiveSession
 from iopstui.session.place import OwnPlace
-from iopstui.session.prepare import read_job
 from iopstui.session.progress_file import ProgressFile, default_path
 from iopstui.session.recorder import Recorder
 from iopstui.session.rehearsal import Rehearsed, rehearse

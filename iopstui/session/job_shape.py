@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from iopstui.model import jobfile
 from iopstui.model.evidence import SYNCHRONOUS, JobShape
-from iopstui.session.prepare import expand
+from iopstui.session.job_text import expand
 from iopstui.sources.fio_stream import flag
 
 _PACES = ("rate", "rate_iops", "thinktime", "flow")

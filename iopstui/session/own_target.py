@@ -9,7 +9,7 @@ from pathlib import Path
 from iopstui.model import jobfile
 from iopstui.model.device import BlockDevice
 from iopstui.model.target import Target
-from iopstui.session.prepare import absolute_files, names_its_files, read_job
+from iopstui.session.job_text import absolute_files, names_its_files, read_job
 from iopstui.sources.fio_inspect import find_fio, inspect
 from iopstui.sources.fio_process import private_directory
 from iopstui.sources.jobs import find_job, is_shipped

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,18 +11,26 @@ from iopstui.errors import UsageError
 from iopstui.model import jobfile, target
 from iopstui.model.binding import Binding, bind_to_queues
 from iopstui.model.device import BlockDevice
-from iopstui.model.jobfile import Section
 from iopstui.model.target import Target
 from iopstui.session import scratch
+from iopstui.session.job_text import (
+    absolute_files,
+    check_directories,
+    describe,
+    direct,
+    escaped,
+    expand,
+    number,
+    read_job,
+)
+from iopstui.session.scratch_sizes import distinct, scratch_sizes, shared_name
 from iopstui.session.write_guard import Guarded, WriteGuard
 from iopstui.sources.affinity import allowed
 from iopstui.sources.fio_inspect import Fio, JobFacts, inspect
-from iopstui.sources.fio_stream import flag, size_bytes
+from iopstui.sources.fio_stream import size_bytes
 from iopstui.sources.jobs import find_job
 from iopstui.sources.roots import Roots
 
-MAX_JOB_FILE = 1 << 20
-SMALLEST = 4 << 20
 ROWS_BEFORE_GROUPING = 16
 
 
@@ -87,30 +93,29 @@ class Prepared:
             self.scratch.close()
 
 
-def read_job(path: Path) -> str:
-    """The text of a job file; UsageError if it is none. Undecodable bytes are kept."""
-    try:
-        info = path.stat()
-        if not stat.S_ISREG(info.st_mode):
-            raise UsageError(f"{path} is not a file, so it can't be a fio job.")
-        if info.st_size > MAX_JOB_FILE:
-            raise UsageError(f"{path} is too large for a fio job file ({info.st_size} bytes).")
-        data = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"Can't read the job file {path}: {error.strerror}.") from error
-    if not data.strip():
-        raise UsageError(f"The job file {path} is empty, so there is nothing to run.",
-                         "Choose one of `iopstui jobs`, or write at least one [name] section.",
-                         )  # fmt: skip
-    if b"\0" in data:
-        raise UsageError(f"{path} is not a fio job file: it holds binary data.")
-    return data.decode("utf-8", "surrogateescape")
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One request, looked at: the job file ``path`` with its ``text``, and the options that are
+    changed in it. ``where`` is ``None`` if the job names its own files."""
 
+    request: JobRequest
+    where: Target | None
+    path: Path
+    text: str
+    overrides: Mapping[str, str]
+    fio: Fio
+    private: Path
+    roots: Roots
 
-def names_its_files(text: str) -> bool:
-    """True if a job says itself where it works (a path or a directory), so that no target is
-    needed. A shipped job's relative ``filename=`` only says that its threads share a file."""
-    return any("filename" in s.options or "directory" in s.options for s in jobfile.effective(text))
+    @property
+    def label(self) -> str:
+        """How the job is called on the screen."""
+        return self.path.stem if self.path.suffix == ".fio" else self.path.name
+
+    def inspected(self, text: str, name: str = "job.fio", cwd: Path | None = None) -> JobFacts:
+        """What fio itself makes of a job; UsageError if it is none."""
+        return inspect(self.fio, _written(self.private, name, text), f"the job file {self.path}",
+                       cwd)  # fmt: skip
 
 
 def prepare(
@@ -127,7 +132,6 @@ def prepare(
     nothing was created and nothing is left.
     """
     path = find_job(request.job)
-    label = path.stem if path.suffix == ".fio" else path.name
     text = read_job(path)
     overrides = _implied(request.overrides)
     placed = {"filename", "directory"} & overrides.keys()
@@ -139,7 +143,13 @@ def prepare(
     binding = bound(text, overrides, where, devices) if request.bind else None
     if binding is not None:
         overrides |= {"cpus_allowed": binding.option, "cpus_allowed_policy": "split"}
-    prepared = _prepared(request, where, fio, private, devices, roots, path, label, text, overrides)
+    asked = _Asked(request, where, path, text, overrides, fio, private, roots)
+    # fio's own verdict first: nothing below has to cope with what is no job at all
+    asked.inspected(jobfile.changed(text, overrides), "given.fio")
+    if where is not None and where.kind == target.DIRECTORY:
+        prepared = _in_directory(asked, Path(where.path), devices)
+    else:
+        prepared = _in_place(asked, devices)
     prepared.binding = binding
     return prepared
 
@@ -154,7 +164,7 @@ def bound(
     tree = where.tree if where is not None else ()
     queues = next((devices[name].hctxs for name in tree if devices[name].hctxs), ())
     jobs = jobfile.effective(jobfile.changed(text, overrides))
-    count = sum(_number(job.options.get("numjobs")) for job in jobs)
+    count = sum(number(job.options.get("numjobs")) for job in jobs)
     binding = bind_to_queues(queues, count, allowed())
     if binding is None:
         what = where.device if where is not None and where.device else "this target"
@@ -165,45 +175,35 @@ def bound(
     return binding
 
 
-def _prepared(
-    request: JobRequest,
-    where: Target | None,
-    fio: Fio,
-    private: Path,
-    devices: Mapping[str, BlockDevice],
-    roots: Roots,
-    path: Path,
-    label: str,
-    text: str,
-    overrides: Mapping[str, str],
-) -> Prepared:
-    given = _written(private, "given.fio", jobfile.changed(text, overrides))
-    # fio's own verdict first: nothing below has to cope with what is no job at all
-    inspect(fio, given, f"the job file {path}")
-    if where is not None and where.kind == target.DIRECTORY:
-        made = request.scratch or scratch.make_scratch(Path(where.path))
-        try:
-            prepared = _on_scratch(request, overrides, text, label, path, made, fio, private)
-            guarded = Guarded(prepared.facts, prepared.files, made.path, scratch=made.path)
-            prepared.guard = WriteGuard(guarded, (), roots)
-            prepared.guard.check(devices)
-            return prepared
-        except BaseException:
-            if request.scratch is None:
-                made.close()
-            raise
-    if where is None:
-        wanted = {**overrides, **({"size": request.size} if request.size else {})}
-        text = jobfile.changed(text, _grouped(text, wanted))
-    else:
-        text = _on_path(text, overrides, request, where)
+def _in_directory(asked: _Asked, directory: Path, devices: Mapping[str, BlockDevice]) -> Prepared:
+    """On scratch files in a directory: nothing else is touched."""
+    lent = asked.request.scratch
+    made = lent or scratch.make_scratch(directory)
+    try:
+        prepared = _on_scratch(asked, made)
+        prepared.lent = lent is not None
+        guarded = Guarded(prepared.facts, prepared.files, made.path, scratch=made.path)
+        prepared.guard = WriteGuard(guarded, (), asked.roots)
+        prepared.guard.check(devices)
+        return prepared
+    except BaseException:
+        if lent is None:
+            made.close()
+        raise
+
+
+def _in_place(asked: _Asked, devices: Mapping[str, BlockDevice]) -> Prepared:
+    """On the device or file that the target is, or on those that the job names."""
+    text = _on_own_files(asked) if asked.where is None else _on_path(asked, asked.where)
     cwd = Path.cwd()
-    _check_directories(text, cwd)
-    facts = inspect(fio, _written(private, "job.fio", text), f"the job file {path}", cwd)
-    prepared = Prepared(label, describe(text), text, facts, absolute_files(facts, text, cwd), cwd)
-    prepared.guard = WriteGuard(Guarded(facts, prepared.files, cwd), request.destroy_data, roots)
+    check_directories(text, cwd)
+    facts = asked.inspected(text, cwd=cwd)
+    files = absolute_files(facts, text, cwd)
+    prepared = Prepared(asked.label, describe(text), text, facts, files, cwd)
+    guarded = Guarded(facts, files, cwd)
+    prepared.guard = WriteGuard(guarded, asked.request.destroy_data, asked.roots)
     prepared.guard.check(devices)
-    if where is None:
+    if asked.where is None:
         _create_missing(prepared)
     return prepared
 
@@ -220,21 +220,27 @@ def _grouped(text: str, overrides: Mapping[str, str]) -> dict[str, str]:
     """One row for all clones of a job: a document for 64 rows would cost fio 40 ms a second."""
     wanted = dict(overrides)
     jobs = jobfile.effective(jobfile.changed(text, overrides))
-    rows = sum(_number(job.options.get("numjobs")) for job in jobs)
+    rows = sum(number(job.options.get("numjobs")) for job in jobs)
     if (len(jobs) == 1 and rows > 1) or rows > ROWS_BEFORE_GROUPING:
         wanted.setdefault("group_reporting", "1")
     return wanted
 
 
-def _on_path(text: str, overrides: Mapping[str, str], request: JobRequest, where: Target) -> str:
+def _on_own_files(asked: _Asked) -> str:
+    size = asked.request.size
+    wanted = {**asked.overrides, **({"size": size} if size else {})}
+    return jobfile.changed(asked.text, _grouped(asked.text, wanted))
+
+
+def _on_path(asked: _Asked, where: Target) -> str:
     """The job with every section on one device or file."""
-    wanted = {**overrides, "filename": escaped(where.path)}
-    if request.size:
-        wanted["size"] = request.size
+    wanted = {**asked.overrides, "filename": escaped(where.path)}
+    if asked.request.size:
+        wanted["size"] = asked.request.size
     elif where.kind == target.FILE:
         # a job larger than the file would make fio extend it
-        wanted["size"] = str(_capped(text, Path(where.path).stat().st_size))
-    return jobfile.changed(text, _grouped(text, wanted), removed=("directory",))
+        wanted["size"] = str(_capped(asked.text, Path(where.path).stat().st_size))
+    return jobfile.changed(asked.text, _grouped(asked.text, wanted), removed=("directory",))
 
 
 def _capped(text: str, size: int) -> int:
@@ -242,19 +248,10 @@ def _capped(text: str, size: int) -> int:
     return min([size, *(one for one in declared if one)])
 
 
-def _on_scratch(
-    request: JobRequest,
-    overrides: Mapping[str, str],
-    text: str,
-    label: str,
-    path: Path,
-    made: scratch.Scratch,
-    fio: Fio,
-    private: Path,
-) -> Prepared:
-    changed = jobfile.changed(text, overrides)
-    jobs = jobfile.effective(changed)
-    names = [_shared_name(job) for job in jobs]
+def _on_scratch(asked: _Asked, made: scratch.Scratch) -> Prepared:
+    request = asked.request
+    jobs = jobfile.effective(jobfile.changed(asked.text, asked.overrides))
+    names = [shared_name(job) for job in jobs]
     room = scratch.room_for(made.path.parent) + made.used_bytes()
     sizes = scratch_sizes(jobs, names, request.size, room, request.share)
     per_section: dict[int, dict[str, str]] = {}
@@ -263,21 +260,20 @@ def _on_scratch(
         if name:
             options["filename"] = name
         per_section[index] = options
-    text = jobfile.changed(text, _grouped(text, overrides), per_section)
-    facts = inspect(fio, _written(private, "job.fio", text), f"the job file {path}", made.path)
-    if any(_direct(job) for job in jobs) and not scratch.supports_direct(made.path):
+    text = jobfile.changed(asked.text, _grouped(asked.text, asked.overrides), per_section)
+    facts = asked.inspected(text, cwd=made.path)
+    if any(direct(job) for job in jobs) and not scratch.supports_direct(made.path):
         raise UsageError(
             f"The file system of {made.path.parent} can't do O_DIRECT, which the job asks for.",
             "Name a directory on a disk, or measure the page cache with --set direct=0",
         )
     layout: str | None = jobfile.changed(text, {"overwrite": "1", "fallocate": "none"})
-    total = sum(_distinct(jobs, names, sizes).values())
+    total = sum(distinct(jobs, names, sizes).values())
     files = absolute_files(facts, text, made.path)
     if _laid_out(files, total):
         layout = None
-    prepared = Prepared(label, describe(text), text, facts, files, made.path, layout, total, made)
-    prepared.lent = request.scratch is not None
-    return prepared
+    title = describe(text)
+    return Prepared(asked.label, title, text, facts, files, made.path, layout, total, made)
 
 
 def _laid_out(files: Sequence[str], total: int) -> bool:
@@ -286,124 +282,6 @@ def _laid_out(files: Sequence[str], total: int) -> bool:
         return sum(os.stat(name).st_blocks * 512 for name in files) >= total
     except OSError:
         return False
-
-
-def _shared_name(job: Section) -> str:
-    """The name of the file that a job's threads share, "" if each has files of its own."""
-    parts = [Path(part).name for part in expand(job.options.get("filename", "")).split(":")]
-    return ":".join(part for part in parts if part)
-
-
-def _direct(job: Section) -> bool:
-    if "buffered" in job.options:
-        return not flag(job.options, "buffered")
-    return flag(job.options, "direct")
-
-
-def _distinct(
-    jobs: Sequence[Section], names: Sequence[str], sizes: Sequence[int]
-) -> dict[str, int]:
-    """Bytes by file: shared files count once, a clone's own files once each."""
-    total: dict[str, int] = {}
-    for index, (job, name, size) in enumerate(zip(jobs, names, sizes, strict=True)):
-        if name:
-            total[name] = max(total.get(name, 0), size)
-        else:
-            total[f"/{index}"] = size * _number(job.options.get("numjobs"))
-    return total
-
-
-def scratch_sizes(
-    jobs: Sequence[Section],
-    names: Sequence[str],
-    wanted: str | None,
-    room: int,
-    most: int | None = None,
-) -> list[int]:
-    """The size in bytes for each section's files, so that all together fit into ``room``.
-
-    Asked for (``wanted``): exactly that for every section, or UsageError. Otherwise what the
-    job says, at most an equal share of 512 MiB (and ``most``), less where the disk is nearly
-    full.
-    """
-    counts = _distinct(jobs, names, [1] * len(jobs))
-    files = sum(counts.values())
-    if wanted is not None:
-        size = size_bytes(wanted)
-        if not size:
-            raise UsageError(f"--size {wanted!r} is not a size.", "For example: --size 512m")
-        if size * files > room:
-            raise UsageError(
-                f"{files} scratch file(s) of {wanted} need {_mib(size * files)} MiB, but only "
-                f"{_mib(room)} MiB may be used here (5 % of the file system stay free).",
-                "Give a smaller --size or another directory.",
-            )
-        return [size] * len(jobs)
-    share = min(scratch.DEFAULT_BYTES, room) // max(files, 1)
-    largest = max((largest_block(job) for job in jobs), default=4096)
-    if share < max(SMALLEST // files, largest):
-        raise UsageError(
-            f"Only {_mib(room)} MiB may be used on this file system (5 % of it stay free), "
-            "too little for a scratch file.",
-            "Name a directory on another disk: iopstui run DIRECTORY ...",
-        )
-    return [_share(job, min(share, most or share), largest) for job in jobs]
-
-
-def files_of(text: str) -> int:
-    """How many scratch files a job makes."""
-    jobs = jobfile.effective(text)
-    return sum(_distinct(jobs, [_shared_name(job) for job in jobs], [1] * len(jobs)).values())
-
-
-def scratch_total(text: str, wanted: str | None, room: int, most: int | None) -> int:
-    """Bytes of all scratch files of a job; UsageError as ``scratch_sizes``."""
-    jobs = jobfile.effective(text)
-    names = [_shared_name(job) for job in jobs]
-    return sum(_distinct(jobs, names, scratch_sizes(jobs, names, wanted, room, most)).values())
-
-
-def _share(job: Section, share: int, largest: int) -> int:
-    declared = size_bytes(expand(job.options.get("size", ""))) or share
-    size = min(declared, share)
-    return max(size - size % max(4096, largest), largest)
-
-
-def largest_block(job: Section) -> int:
-    """The largest I/O of a job in bytes, as far as the text says."""
-    sizes = [4096]
-    for name in ("bs", "blocksize", "bsrange", "blocksize_range"):
-        for part in expand(job.options.get(name, "")).replace("-", ",").split(","):
-            sizes.append(size_bytes(part) or 0)
-    for part in expand(job.options.get("bssplit", "")).replace(",", ":").split(":"):
-        sizes.append(size_bytes(part.partition("/")[0]) or 0)
-    return max(sizes)
-
-
-def _mib(size: int) -> int:
-    return size >> 20
-
-
-def _number(text: str | None) -> int:
-    with contextlib.suppress(ValueError):
-        return max(1, int(expand(text or "1")))
-    return 1
-
-
-def expand(text: str) -> str:
-    """``${VAR}`` as fio expands it, from the environment (unset: empty)."""
-    out, rest = "", text
-    while True:
-        before, opening, tail = rest.partition("${")
-        name, closing, after = tail.partition("}")
-        if not opening or not closing:
-            return out + rest
-        out, rest = out + before + os.environ.get(name, ""), after
-
-
-def escaped(path: str) -> str:
-    """A path as a value of filename= or directory=, where ``:`` separates (fio(1))."""
-    return path.replace("\\", "\\\\").replace(":", "\\:")
 
 
 def _written(private: Path, name: str, text: str) -> Path:
@@ -420,45 +298,6 @@ def write_job(prepared: Prepared, private: Path, layout: bool) -> Path:
     return _written(private, "job.fio", prepared.text)
 
 
-def _job_directories(job: Section, cwd: Path) -> list[Path]:
-    return [cwd / part for part in expand(job.options.get("directory", "")).split(":") if part]
-
-
-def _directories(text: str, cwd: Path) -> list[Path]:
-    return [one for job in jobfile.effective(text) for one in _job_directories(job, cwd)]
-
-
-def _check_directories(text: str, cwd: Path) -> None:
-    for directory in _directories(text, cwd):
-        if not directory.is_dir():
-            raise UsageError(
-                f"The job works in the directory {directory}, which does not exist.",
-                "Make it, or name another place: iopstui run TARGET --job ...",
-            )
-
-
-def absolute_files(facts: JobFacts, text: str, cwd: Path) -> tuple[str, ...]:
-    """Every file the job opens as an absolute path: those it names, as fio joins them, and
-    those fio names itself where a section has no ``filename=``."""
-    found = dict.fromkeys(os.path.join(cwd, path) for path in facts.paths)
-    for job in jobfile.effective(text):
-        if "filename" not in job.options:
-            for base in _job_directories(job, cwd) or [cwd]:
-                found |= dict.fromkeys(str(base / own) for own in _generated(job))
-    return tuple(found)
-
-
-def _generated(job: Section) -> list[str]:
-    """The names fio gives the files of a job without filename= (fio(1), filename_format)."""
-    pattern = expand(job.options.get("filename_format", "")) or "$jobname.$jobnum.$filenum"
-    name = job.name.replace("/", ".")
-    return [
-        pattern.replace("$jobname", name).replace("$jobnum", str(n)).replace("$filenum", str(f))
-        for n in range(_number(job.options.get("numjobs")))
-        for f in range(_number(job.options.get("nrfiles")))
-    ]
-
-
 def _create_missing(prepared: Prepared) -> None:
     """A reading job of the user's own whose files don't exist yet: fio must create them first,
     because it is run with --readonly afterwards."""
@@ -466,16 +305,3 @@ def _create_missing(prepared: Prepared) -> None:
     if prepared.read_only and missing and prepared.guard is not None:
         prepared.layout_text = prepared.text
         prepared.guard.created(missing)
-
-
-def describe(text: str) -> str:
-    """One line for the header: "randread 4k  QD 32 × 2 jobs", or the sections' names."""
-    jobs = jobfile.effective(text)
-    if len(jobs) != 1:
-        return f"{len(jobs)} jobs: " + ", ".join(job.name for job in jobs)
-    options = {name: expand(value) for name, value in jobs[0].options.items()}
-    rw = options.get("rw", options.get("readwrite", "read"))
-    block = options.get("bs") or options.get("bsrange") or options.get("bssplit") or "4k"
-    count = _number(options.get("numjobs"))
-    plural = "job" if count == 1 else "jobs"
-    return f"{rw} {block}  QD {options.get('iodepth', '1')} × {count} {plural}"

@@ -9,7 +9,7 @@ from iopstui.model import jobfile
 from iopstui.model.expectation import Expectation, parse_expectation, why_not_measurable
 from iopstui.model.jobfile import Section
 from iopstui.model.target import Target
-from iopstui.session.prepare import expand, read_job
+from iopstui.session.job_text import expand, read_job
 from iopstui.sources.jobs import find_job
 
 

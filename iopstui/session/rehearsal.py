@@ -17,11 +17,13 @@ from iopstui.model import target as kinds
 from iopstui.model.device import BlockDevice
 from iopstui.model.plan import BIND, KNOB, SIZE, Plan, Setting, Step, expand
 from iopstui.model.target import Target
+from iopstui.session.job_text import describe
+from iopstui.session.job_text import expand as expand_variables
 from iopstui.session.knob_view import queued_disks
-from iopstui.session.prepare import JobRequest, bound, describe, prepare, scratch_total
-from iopstui.session.prepare import expand as expand_variables
+from iopstui.session.prepare import JobRequest, bound, prepare
 from iopstui.session.runner import Conditions, common_share, text_of
 from iopstui.session.scratch import room_for
+from iopstui.session.scratch_sizes import scratch_total
 from iopstui.session.tunables import read_tunable, why_not
 from iopstui.sources.fio_inspect import Fio, check_engine, inspect
 from iopstui.sources.fio_process import private_directory
