@@ -7,13 +7,13 @@ import csv
 import socket
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any, TextIO
 
 from iopstui import units
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK
 from iopstui.model.comparison import CpuShift, Tested
-from iopstui.model.plan import Plan, check_variants, kept_apart, letter, parse_variant
+from iopstui.model.plan import Plan, check_variants, letter, parse_variant
 from iopstui.model.point import Point
 from iopstui.model.target import Target
 from iopstui.model.verdict_words import (
@@ -25,10 +25,11 @@ from iopstui.model.verdict_words import (
     value_text,
 )
 from iopstui.output.experiment import Teller, ask, stop_on_signals
-from iopstui.output.experiment_setup import Choose, Setup, dry_run, set_up
+from iopstui.output.experiment_setup import Choose, session_of, set_up
 from iopstui.output.jsonl import dumps, event_object, session_object
 from iopstui.output.verdict import wrapped
 from iopstui.session.events import Event, PointFinished
+from iopstui.session.experiment import Setup, dry_run
 from iopstui.session.runner import Runner
 from iopstui.text import printable
 
@@ -46,15 +47,14 @@ def run_compare(arguments: argparse.Namespace, overrides: Mapping[str, str], cho
     if not arguments.dry_run:
         ask(plan, arguments.yes)
     setup = set_up(arguments, plan, choose)
-    plan = replace(plan, variants=kept_apart(variants, setup.rehearsed.knobs))
-    setup = replace(setup, plan=plan)
+    plan = setup.plan
     if arguments.dry_run:
         for line in dry_run(setup, None):
             print(units.fit(line, sys.stdout.encoding))
         return EXIT_OK
     comparison = _Comparison(arguments.format, setup)
     runner = Runner(
-        setup.session(arguments), plan, setup.job_target, setup.conditions,
+        session_of(setup, arguments), plan, setup.job_target, setup.conditions,
         comparison.handle,
     )  # fmt: skip
     stop_on_signals(runner)

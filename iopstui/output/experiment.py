@@ -19,7 +19,8 @@ from iopstui.session.events import (
     PointStarted,
     Progress,
 )
-from iopstui.session.runner import OVERHEAD_S, Runner
+from iopstui.session.experiment import length_text
+from iopstui.session.runner import Runner
 from iopstui.text import printable
 from iopstui.units import clock, fit, number
 
@@ -100,15 +101,6 @@ def stop_on_signals(runner: Runner) -> None:
 
     for number_ in STOP_SIGNALS:
         signal.signal(number_, stop)
-
-
-def length_text(plan: Plan) -> str:
-    """ "21 points, about 4:05"."""
-    seconds = plan.seconds + plan.points * OVERHEAD_S
-    points = f"{plan.points} runs" if plan.variants else f"{plan.points} points"
-    if seconds < 3600:
-        return f"{points}, about {clock(seconds)} minutes"
-    return f"{points}, about {seconds / 3600:.1f} hours"
 
 
 def ask(plan: Plan, yes: bool) -> None:

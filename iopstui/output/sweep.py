@@ -15,11 +15,12 @@ from iopstui.model.curve import Curve, conclusions, curves_of
 from iopstui.model.expectation import Expectation, parse_tolerance
 from iopstui.model.plan import Plan, check_axes, parse_axis
 from iopstui.output.experiment import Teller, ask, say, stop_on_signals
-from iopstui.output.experiment_setup import Choose, Setup, dry_run, progress_of, set_up
+from iopstui.output.experiment_setup import Choose, progress_of, session_of, set_up
 from iopstui.output.jsonl import dumps, event_object, session_object
 from iopstui.output.verdict import judged_event, outcome_text, value_text, wrapped
 from iopstui.session.events import Event, PointFinished
-from iopstui.session.promises import expectations_of, job_sections
+from iopstui.session.experiment import Setup, dry_run
+from iopstui.session.promises import expectations_of, sections_of
 from iopstui.session.runner import Runner
 from iopstui.text import printable
 
@@ -49,7 +50,7 @@ def run_sweep(arguments: argparse.Namespace, overrides: Mapping[str, str], choos
         return EXIT_OK
     sweep = _Sweep(arguments, setup)
     runner = Runner(
-        setup.session(arguments), plan, setup.job_target, setup.conditions,
+        session_of(setup, arguments), plan, setup.job_target, setup.conditions,
         sweep.handle, progress, expected,
     )  # fmt: skip
     stop_on_signals(runner)

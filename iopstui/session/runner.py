@@ -92,6 +92,11 @@ class Runner:
         self._borrowed = borrowed
         self._t = t
 
+    @property
+    def t(self) -> float:
+        """The session's time of the newest event."""
+        return self._t
+
     def feed(self, event: Event) -> None:
         """An event of the borrowed session, in its order; from any thread."""
         self._events.put(event)

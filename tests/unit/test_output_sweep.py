@@ -11,9 +11,10 @@ from iopstui.model.curve import conclusions, curve_text, curves_of
 from iopstui.model.expectation import Outcome, parse_expectation
 from iopstui.model.plan import Plan, expand, parse_axis
 from iopstui.model.point import Point, little
-from iopstui.output.experiment import ask, length_text
+from iopstui.output.experiment import ask
 from iopstui.output.sweep import SweepCsv, SweepJson, SweepTable, pass_table
 from iopstui.session.events import PointFinished
+from iopstui.session.experiment import length_text
 
 PLAN = Plan(("randread-4k",), {}, (parse_axis("iodepth=1,2,4..64"), parse_axis("numjobs=1,4")))
 
