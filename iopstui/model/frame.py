@@ -7,7 +7,7 @@ distance is kept as ``skew_ms``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from iopstui.model import rates
@@ -58,6 +58,8 @@ class Frame:
     last one is then. ``skew_ms`` is kernel sampling time minus fio's timestamp. ``flags`` are
     the quality flags of this module. ``jobs`` are fio's jobs with the CPUs they are on;
     ``throttled`` percent of the interval in which a cgroup's CPU limit stopped us.
+    ``ipi_age_s`` is how long before ``t`` the function calls of ``cpus`` were counted: reading
+    them may take long.
     """
 
     seq: int
@@ -75,6 +77,7 @@ class Frame:
     own_cpu: float | None = None
     jobs: tuple[JobFrame, ...] = ()
     throttled: float | None = None
+    ipi_age_s: float | None = None
 
 
 class FrameBuilder:
@@ -122,6 +125,7 @@ class FrameBuilder:
             own_cpu=self._own_cpu(raw),
             jobs=self._job_frames(raw),
             throttled=_throttled(raw.kernel, previous, seconds),
+            ipi_age_s=_ipi_age(raw),
         )
 
     def _own_cpu(self, raw: RawSample) -> float | None:
@@ -225,9 +229,18 @@ def _kernel_rates(
 def _ipi_rates(current: KernelSample, before: KernelSample | None) -> dict[int, float]:
     if before is None:
         return {}
-    since = before.monotonic_ns if before.ipi_ns is None else before.ipi_ns
-    until = current.monotonic_ns if current.ipi_ns is None else current.ipi_ns
-    return rates.per_second(current.ipi, before.ipi, (until - since) / 1e9)
+    seconds = (_ipi_ns(current) - _ipi_ns(before)) / 1e9
+    return rates.per_second(current.ipi, before.ipi, seconds)
+
+
+def _ipi_age(raw: RawSample) -> float | None:
+    if raw.kernel is None or raw.kernel.ipi is None:
+        return None
+    return max(0.0, (raw.arrived_ns - _ipi_ns(raw.kernel)) / 1e9)
+
+
+def _ipi_ns(sample: KernelSample) -> int:
+    return sample.monotonic_ns if sample.ipi_ns is None else sample.ipi_ns
 
 
 def _cpu_frames(
@@ -238,14 +251,26 @@ def _cpu_frames(
     ipi: Mapping[int, float],
 ) -> dict[int, CpuFrame]:
     block = rates.per_second(current.softirq_block, previous.softirq_block, seconds)
+    own = _by_cpu(irqs.values())
     frames = {}
     for cpu, times in current.cpus.items():
         before = previous.cpus.get(cpu)
-        own = [counts[cpu] for counts in irqs.values() if cpu in counts]
         frames[cpu] = CpuFrame(
             load=rates.cpu_load(times, before) if before else None,
             block_s=block.get(cpu),
-            irq_s=sum(own) if own else None,
+            irq_s=own.get(cpu),
             ipi_s=ipi.get(cpu),
         )
     return frames
+
+
+def _by_cpu(irqs: Iterable[Mapping[int, float]]) -> dict[int, float]:
+    """All vectors' interrupts on each CPU that any of them counts. Most come to a few CPUs."""
+    total: dict[int, float] = {}
+    for counts in irqs:
+        if not total.keys() >= counts.keys():
+            total = {**dict.fromkeys(counts, 0.0), **total}
+        for cpu, rate in counts.items():
+            if rate:
+                total[cpu] += rate
+    return total

@@ -108,9 +108,14 @@ def _completions(before: Sequence[Frame], after: Sequence[Frame]) -> str:
 
 
 def _function_calls(frames: Sequence[Frame], change: KnobChange, since: float) -> str:
-    """Wide machines read these in some seconds only, and then over the time since the last
-    reading: what reaches over the change is left out. "" where nothing remains."""
-    read = [(f.t, sum(c.ipi_s or 0.0 for c in f.cpus.values())) for f in frames if _has_ipi(f)]
+    """Wide machines read these in some seconds only, before the frame that has them, and then
+    over the time since the last reading: what reaches over the change is left out. "" where
+    nothing remains."""
+    read = [
+        (f.t - (f.ipi_age_s or 0.0), sum(c.ipi_s or 0.0 for c in f.cpus.values()))
+        for f in frames
+        if _has_ipi(f)
+    ]
     spans = [(a[0], b[0], b[1]) for a, b in pairwise(read)]
     then = _mean_over([s for s in spans if s[0] >= since and s[1] <= change.t])
     now = _mean_over([s for s in spans if s[0] > change.t])

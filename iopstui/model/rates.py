@@ -170,9 +170,12 @@ def per_second(
     """Rates of a per-CPU counter, for the CPUs that both sides have and that did not reset."""
     if current is None or previous is None or seconds <= 0:
         return {}
-    rates: dict[int, float] = {}
-    for cpu, count in current.items():
-        grown = delta(count, previous.get(cpu))
-        if grown is not None:
-            rates[cpu] = grown / seconds
-    return rates
+    if current is previous:
+        return dict.fromkeys(current, 0.0)
+    # hundreds of queues times hundreds of CPUs: no call for each
+    before = previous.get
+    return {
+        cpu: (count - then) / seconds
+        for cpu, count in current.items()
+        if (then := before(cpu)) is not None and count >= then
+    }

@@ -19,9 +19,9 @@ from iopstui.sources.function_calls import FunctionCallReader, FunctionCalls
 from iopstui.sources.reread import Reread, opened
 from iopstui.sources.roots import Roots
 
-# reading /proc/interrupts within a sample: at most so long, and on so many CPUs without a try
-CHEAP_NS = 2_000_000
+# reading /proc/interrupts within a sample: on so many CPUs at most, and not longer than this
 FEW_CPUS = 32
+CHEAP_NS = 2_000_000
 # reading it beside the samples: about so long for each of them
 BUDGET_NS = 1_000_000
 LONGEST_STRIDE = 30
@@ -68,7 +68,7 @@ class KernelSampler:
         self._calls: FunctionCallReader | None = None
         self._samples = 0
         self._read_in = 0
-        self._cost_ns: int | None = None
+        self._cost_ns = 0
         self._follow = 0
         self._cpu_stats = opened(cpu_stat_files(roots))
         self.retarget(disks, irqs)
@@ -103,7 +103,7 @@ class KernelSampler:
         if self._calls is None and "interrupts" in self._files:
             self._calls = FunctionCallReader(self._files["interrupts"], self._clock)
         # two readings make the first rate
-        self._cost_ns, self._follow = None, max(2, self._follow)
+        self._cost_ns, self._follow = 0, max(2, self._follow)
 
     def disks(self) -> dict[str, DiskCounters]:
         """Only what /proc/diskstats says now."""
@@ -239,14 +239,12 @@ class KernelSampler:
         return done
 
     def _due(self) -> bool:
-        cost = self._cost_ns or 0
+        cost = self._cost_ns
         stride = 1 if cost <= CHEAP_NS else min(LONGEST_STRIDE, -(-cost // BUDGET_NS))
         return self._follow > 0 or self._samples >= self._read_in + stride
 
     def _cheap(self) -> bool:
-        if self._cost_ns is None:
-            return len(self._possible) <= FEW_CPUS
-        return self._cost_ns <= CHEAP_NS
+        return len(self._possible) <= FEW_CPUS and self._cost_ns <= CHEAP_NS
 
     def _parse_table(self, data: bytes) -> tuple[dict[int, dict[int, int]], dict[int, int] | None]:
         return procfs.parse_interrupts(data, self._irqs_in_table)

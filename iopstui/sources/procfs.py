@@ -187,8 +187,9 @@ def _function_calls(data: bytes, label: bytes, end: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PerCpuCount:
-    """What per_cpu_count said: its words, and the same as numbers by CPU."""
+    """What per_cpu_count said: its text, its words, and the same as numbers by CPU."""
 
+    text: bytes
     words: Sequence[bytes]
     counts: dict[int, int]
 
@@ -209,6 +210,8 @@ def next_per_cpu_count(
     """The same as ``parse_per_cpu_count``, cheaper: only columns that are not as ``before`` (of
     the same interrupt and the same CPUs) are read anew. An interrupt comes to few CPUs.
     """
+    if before is not None and data == before.text:
+        return before
     words = data.strip().split(b",")
     cpus = possible or range(len(words))
     if len(words) != len(cpus):
@@ -216,17 +219,15 @@ def next_per_cpu_count(
     if before is None or len(before.words) != len(words):
         numbers = _integers(words)
         counts = None if numbers is None else dict(zip(cpus, numbers, strict=True))
-        return None if counts is None else PerCpuCount(words, counts)
+        return None if counts is None else PerCpuCount(data, words, counts)
     changed = list(compress(range(len(words)), map(ne, words, before.words)))
-    if not changed:
-        return before
-    numbers = _integers([words[column] for column in changed])
+    numbers = _integers([words[column] for column in changed]) if changed else []
     if numbers is None:
         return None
     counts = before.counts.copy()
     for column, number in zip(changed, numbers, strict=True):
         counts[cpus[column]] = number
-    return PerCpuCount(words, counts)
+    return PerCpuCount(data, words, counts)
 
 
 def _labelled_lines(data: bytes) -> Iterator[tuple[bytes, int, int]]:

@@ -113,6 +113,22 @@ def test_ipi_rates_span_the_last_two_readings_of_their_file() -> None:
     )
     assert [frame.cpus[1].ipi_s for frame in built[1:3]] == [None, None]
     assert built[3].cpus[1].ipi_s == pytest.approx(300 / 2.5)
+    assert [frame.ipi_age_s for frame in built[1:3]] == [None, None]
+
+
+def test_the_age_of_function_calls_that_were_read_before_the_sample() -> None:
+    built = build(*(tick(at, kernel=kernel(at, ipi_ns=int((at - 0.5) * SECOND))) for at in (1, 3)))
+    assert built[1].ipi_age_s == 0.5
+    assert built[1].cpus[1].ipi_s == 100
+
+
+def test_all_vectors_of_a_cpu_are_summed() -> None:
+    def vectors(n: int) -> dict[int, dict[int, int]]:
+        return {30: {0: 5 * n}, 31: {0: 7, 1: 10 * n}, 32: {0: n, 1: 0, 2: 0}}
+
+    first, second = (kernel(at, irqs=vectors(100 * at)) for at in (1, 2))
+    cpus = build(tick(1, kernel=first), tick(2, kernel=second))[1].cpus
+    assert {cpu: one.irq_s for cpu, one in cpus.items()} == {0: 600, 1: 1000}
 
 
 def test_ipi_rates_of_samples_without_their_own_clock() -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from evidence_frames import device, disk, fio, frame
 from hypothesis import given
@@ -79,6 +81,19 @@ def test_function_calls_read_over_the_change_are_left_out() -> None:
         old = frames[place]
         frames[place] = frame(old.t, old.fio, block={0: 4e3}, ipi={0: rate})
     assert "function-call interrupts 100 → 500/s" in text(frames[:4], frames[4:])
+
+
+def test_function_calls_that_were_counted_before_their_frame() -> None:
+    """On a wide machine they come with the next sample: the last second before the change may
+    stand in a frame after it."""
+    frames = some([9_000] * 3, block={0: 4e3}) + some([9_000] * 4, 20.0, block={0: 4e3})
+    for place, rate, age in ((0, 7.0, 0.9), (2, 100.0, 0.9), (3, 9_999.0, 11.0),
+                             (4, 300.0, 0.9), (6, 500.0, 0.9)):  # fmt: skip
+        old = frames[place]
+        new = frame(old.t, old.fio, block={0: 4e3}, ipi={0: rate})
+        frames[place] = replace(new, ipi_age_s=age)
+    # 9,999 was counted before the change, 300 over it
+    assert "function-call interrupts 7.77k → 500/s" in text(frames[:3], frames[3:])
 
 
 def test_an_interrupt_that_was_sent_elsewhere() -> None:

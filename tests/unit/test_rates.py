@@ -211,3 +211,9 @@ def test_per_second_without_a_side(
     current: dict[int, int] | None, previous: dict[int, int] | None, seconds: float
 ) -> None:
     assert per_second(current, previous, seconds) == {}
+
+
+def test_counts_that_are_the_very_same() -> None:
+    counts = {0: 5, 3: 0}
+    assert per_second(counts, counts, 2.0) == per_second(counts, dict(counts), 2.0)
+    assert per_second(counts, counts, 0.0) == {}
