@@ -23,7 +23,7 @@ from iopstui.errors import (
 from iopstui.model.device import BlockDevice
 from iopstui.model.expectation import parse_tolerance
 from iopstui.model.target import Target
-from iopstui.output.sinks import EventSink, Noted, make_sink
+from iopstui.output.sinks import EventSink, make_sink
 from iopstui.output.verdict import VerdictSink
 from iopstui.session.events import Ended, Event, StepFinished
 from iopstui.session.leftovers import clean_up
@@ -66,10 +66,11 @@ def run_headless(
         place=OwnPlace(arguments.cpu, arguments.nice),
         idle_frames=False,
         recorder=Recorder(Path(arguments.record)) if arguments.record else None,
+        expectations=expected,
     )
     data = make_sink(arguments.format, sys.stdout, sys.stderr, target, socket.gethostname())
     words = sys.stdout if arguments.format == "table" else sys.stderr
-    sink = VerdictSink(Noted(data, session.note), words, expected)
+    sink = VerdictSink(data, words)
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     session.start(events.put)
     _stop_on_signals(session)
@@ -88,14 +89,13 @@ def run_headless(
 
 def _judged(sink: VerdictSink) -> int:
     """The exit code of a whole run: were its expectations met?"""
-    for outcome in sink.outcomes:
-        if outcome.measured is None:
+    for judged in sink.judged:
+        if judged.measured is None:
             raise UsageError(
-                f"--expect {outcome.expectation.text!r} can't be judged: "
-                "the run has no such figure.",
+                f"--expect {judged.expectation!r} can't be judged: the run has no such figure.",
                 "See what it measures with --format jsonl.",
             )
-    return EXIT_VERDICT if sink.passed is False else EXIT_OK
+    return EXIT_OK if all(judged.passed for judged in sink.judged) else EXIT_VERDICT
 
 
 def _until_finished(events: queue.SimpleQueue[Event], sink: EventSink) -> StepFinished | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Protocol, TextIO
 
 from iopstui.model.summary import FramesTotal
@@ -12,7 +11,7 @@ from iopstui.output.jsonl import JsonlSink
 from iopstui.output.narration import Narrator
 from iopstui.output.summary import summary_text
 from iopstui.output.table import TableSink
-from iopstui.session.events import Event, FrameReady, Judged, SteadyState, StepFinished
+from iopstui.session.events import Event, FrameReady, StepFinished
 from iopstui.units import fit
 
 
@@ -51,24 +50,6 @@ class Narrated:
         """Nothing more will come."""
         self._data.close()
         self._narrator.close()
-
-
-class Noted:
-    """Passes everything on; what others concluded from the session's events is noted as well."""
-
-    def __init__(self, data: EventSink, note: Callable[[Event], None]) -> None:
-        self._data = data
-        self._note = note
-
-    def handle(self, event: Event) -> None:
-        """Take one event."""
-        if isinstance(event, Judged | SteadyState):
-            self._note(event)
-        self._data.handle(event)
-
-    def close(self) -> None:
-        """Nothing more will come."""
-        self._data.close()
 
 
 def make_sink(kind: str, out: TextIO, err: TextIO, target: Target, host: str) -> EventSink:

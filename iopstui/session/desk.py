@@ -10,6 +10,7 @@ from iopstui.model.target import Target
 from iopstui.session import events
 from iopstui.session.clock import Clock
 from iopstui.session.recorder import Tape
+from iopstui.session.verdicts import Verdicts
 from iopstui.sources.roots import Roots
 from iopstui.text import printable
 
@@ -29,6 +30,7 @@ class Desk:
         self.roots = roots
         self.clock = clock
         self.tape: Tape
+        self.verdicts = Verdicts(())
         self.origin_ns = clock.monotonic_ns()
         self._early: list[events.Event] = []
         self._sink: Sink = self._early.append
@@ -46,9 +48,10 @@ class Desk:
         return (self.clock.monotonic_ns() - self.origin_ns) / 1e9
 
     def emit(self, event: events.Event) -> None:
-        """Record it and tell it."""
-        self.tape.event(event)
-        self.tell(event)
+        """Record it and tell it, and the verdict that follows from it."""
+        for one in (event, *self.verdicts.feed(event)):
+            self.tape.event(one)
+            self.tell(one)
 
     def tell(self, event: events.Event) -> None:
         """Tell it, past the recording."""

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from iopstui.errors import EXIT_JOB_FAILED
 from iopstui.model.device import BlockDevice
+from iopstui.model.expectation import Expectation
 from iopstui.model.target import Target
 from iopstui.model.topology import Topology
 from iopstui.model.tunable import KnobRequest
@@ -29,6 +30,7 @@ from iopstui.session.prepare import JobRequest
 from iopstui.session.recorder import Recorder, Tape
 from iopstui.session.runs import Runs
 from iopstui.session.sampling import Sampling
+from iopstui.session.verdicts import Verdicts
 from iopstui.sources.roots import Roots
 from iopstui.sources.topology import read_topology
 from iopstui.text import printable
@@ -61,6 +63,7 @@ class LiveSession:
         clock: Clock | None = None,
         recorder: Recorder | None = None,
         place: OwnPlace | None = None,
+        expectations: Sequence[Expectation] = (),
     ) -> None:
         self.job: str | None = None
         self.overrides: dict[str, str] = {}
@@ -76,7 +79,11 @@ class LiveSession:
         self._thread: threading.Thread | None = None
         self._closing = False
         desk = self._desk = Desk(target, devices, roots or Roots(), clock or Clock())
-        desk.tape = Tape(target, lambda: desk.devices, interval_s, idle_frames, knobs, recorder)
+        desk.verdicts = Verdicts(expectations)
+        desk.tape = Tape(
+            target, lambda: desk.devices, interval_s, idle_frames, knobs, recorder,
+            self.topology, own_files=job_target is None,
+        )  # fmt: skip
         self._sampling = Sampling(desk, interval_s, idle_frames)
         self._knobs = KnobTurns(desk, self._sampling, knobs)
         self._runs = Runs(

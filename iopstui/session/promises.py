@@ -8,8 +8,10 @@ from iopstui.errors import UsageError
 from iopstui.model import jobfile
 from iopstui.model.expectation import Expectation, parse_expectation, why_not_measurable
 from iopstui.model.jobfile import Section
+from iopstui.model.plan import OPTION, Plan
 from iopstui.model.target import Target
 from iopstui.session.job_text import expand, read_job
+from iopstui.session.rehearsal import distinct
 from iopstui.sources.jobs import find_job
 
 
@@ -20,6 +22,11 @@ def job_sections(job: str, overrides: Mapping[str, str]) -> tuple[Section, ...]:
         Section(one.name, {name: expand(value) for name, value in one.options.items()})
         for one in jobfile.effective(text)
     )
+
+
+def sections_of(plan: Plan) -> list[tuple[Section, ...]]:
+    """The sections of every kind of run that a plan has: each value of each axis at least once."""
+    return [job_sections(step.job, {**plan.options, **step.of(OPTION)}) for step in distinct(plan)]
 
 
 def expectations_of(

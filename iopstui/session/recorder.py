@@ -21,9 +21,11 @@ from typing import Any
 
 from iopstui import __version__
 from iopstui.errors import UsageError
+from iopstui.model.binding import Binding
 from iopstui.model.device import BlockDevice
 from iopstui.model.samples import RawSample
 from iopstui.model.target import Target
+from iopstui.model.topology import Topology
 from iopstui.model.tunable import KnobRequest
 from iopstui.session import events
 from iopstui.session import recording_format as form
@@ -154,17 +156,29 @@ def _create(path: Path) -> int:
         ) from error
 
 
-def job_run(step: int, request: JobRequest, text: str, files: Sequence[str]) -> form.JobRun:
+def job_run(
+    step: int,
+    request: JobRequest,
+    text: str,
+    files: Sequence[str],
+    binding: Binding | None = None,
+) -> form.JobRun:
     """What a recording says of the job that was asked for; ``text`` is what fio is given."""
     return form.JobRun(
-        step, request.job, dict(request.overrides), request.size, request.bind, text, tuple(files)
-    )
+        step, request.job, dict(request.overrides), request.size, request.bind, text, tuple(files),
+        tuple(request.knobs), binding,
+    )  # fmt: skip
+
+
+_EXPERIMENT = (events.ExperimentStarted, events.PointStarted, events.PointFinished)
 
 
 class Tape:
     """The recorder's place in a session: always told what happens, recording or not, so that it
-    can begin in the middle of a run. Used in the session's thread alone; ``event`` with what
-    follows from other events may come from any.
+    can begin in the middle of a run or an experiment. From any thread.
+
+    ``topology`` is asked once for each recording, in the recorder's thread; ``own_files`` says
+    whether the jobs name their files themselves.
     """
 
     def __init__(
@@ -175,12 +189,17 @@ class Tape:
         idle_frames: bool,
         knobs: Sequence[KnobRequest] = (),
         recorder: Recorder | None = None,
+        topology: Callable[[], Topology] = Topology,
+        own_files: bool | None = None,
     ) -> None:
         self._target = target
         self._devices = devices
         self._interval_s = interval_s
         self._idle_frames = idle_frames
         self._knobs = tuple(knobs)
+        self._topology = topology
+        self._own_files = own_files
+        self._lock = threading.RLock()
         self._recorder: Recorder | None = None
         self._waiting = recorder
         self._first_ns: int | None = None
@@ -188,6 +207,8 @@ class Tape:
         self._shift_s = 0.0
         self._lead: dict[str, RawSample] = {}
         self._run: dict[type, Any] = {}
+        self._early: list[events.Event] = []
+        self._experiment: list[events.Event] = []
         self._last_t = 0.0
         self._has_run = False
 
@@ -199,19 +220,25 @@ class Tape:
 
     def start(self, recorder: Recorder) -> None:
         """Record from now on, beginning with what the next sample has to be subtracted from."""
-        self.stop()
-        lead = sorted({raw.seq: raw for raw in self._lead.values()}.values(), key=lambda r: r.seq)
-        if not lead:
-            self._waiting = recorder
-            return
-        self._begin(recorder, lead[0])
-        for raw in lead:
-            self._put_sample(raw, shown=False)
-        for value in self._run.values():
-            self._put_other(value)
+        with self._lock:
+            self.stop()
+            seen = {raw.seq: raw for raw in self._lead.values()}
+            lead = sorted(seen.values(), key=lambda raw: raw.seq)
+            if not lead:
+                self._waiting = recorder
+                return
+            self._begin(recorder, lead[0])
+            for raw in lead:
+                self._put_sample(raw, shown=False)
+            for value in (*self._experiment, *self._run.values()):
+                self._put_other(value)
 
     def stop(self) -> str:
         """End the recording; what became of it, in words ("" if there was none)."""
+        with self._lock:
+            return self._stop()
+
+    def _stop(self) -> str:
         waiting, self._waiting = self._waiting, None
         if waiting is not None:
             waiting.discard()
@@ -228,31 +255,51 @@ class Tape:
 
     def sample(self, raw: RawSample) -> None:
         """A sample was taken; call it before its frame is made known."""
-        if self._first_ns is None:
-            self._first_ns = raw.arrived_ns
-        self._remember(raw)
-        waiting, self._waiting = self._waiting, None
-        if waiting is not None:
-            self._begin(waiting, raw)
-        self._put_sample(raw, shown=True)
+        with self._lock:
+            if self._first_ns is None:
+                self._first_ns = raw.arrived_ns
+            self._remember(raw)
+            waiting, self._waiting = self._waiting, None
+            if waiting is not None:
+                self._begin(waiting, raw)
+                for event in self._early:
+                    self._put_other(event)
+            self._early = []
+            self._put_sample(raw, shown=True)
 
     def event(self, event: events.Event) -> None:
         """Something happened. Frames are left out: they follow from the samples."""
         if isinstance(event, events.FrameReady):
             return
-        if isinstance(event, events.StepStarted):
-            self._run[type(event)] = event
-            self._has_run = True
-        elif isinstance(event, events.StepFinished):
-            self._run = {}
-        self._put_other(event)
-        if isinstance(event, events.TunableChanged):
-            self._put_other(self._facts())
+        with self._lock:
+            if isinstance(event, events.StepStarted):
+                self._run[type(event)] = event
+                self._has_run = True
+            elif isinstance(event, events.StepFinished):
+                self._run = {}
+            self._follow_experiment(event)
+            if self._waiting is not None:
+                self._early.append(event)
+            self._put_other(event)
+            if isinstance(event, events.TunableChanged):
+                self._put_other(self._facts())
+
+    def _follow_experiment(self, event: events.Event) -> None:
+        """Keeps what a recording that begins later has to say of it: all points so far."""
+        if isinstance(event, events.ExperimentStarted):
+            self._experiment = []
+        if isinstance(event, _EXPERIMENT):
+            if self._experiment and isinstance(self._experiment[-1], events.PointStarted):
+                self._experiment.pop()
+            self._experiment.append(event)
+        elif isinstance(event, events.ExperimentFinished):
+            self._experiment = []
 
     def job(self, job: form.JobRun) -> None:
         """The job that is about to start."""
-        self._run = {form.JobRun: job}
-        self._put_other(job)
+        with self._lock:
+            self._run = {form.JobRun: job}
+            self._put_other(job)
 
     def problems(self) -> Iterator[str]:
         """Why the recording has stopped by itself: told once."""
@@ -264,9 +311,10 @@ class Tape:
 
     def close(self, ended: events.Ended) -> str:
         """The session is over. In words why the recording is not whole, else ""."""
-        recorder = self._recorder
-        self.event(ended)
-        words = self.stop()
+        with self._lock:
+            recorder = self._recorder
+            self.event(ended)
+            words = self.stop()
         if recorder is not None and not self._idle_frames and not self._has_run:
             # the job never began: its name must be free for the next try
             recorder.discard()
@@ -300,12 +348,15 @@ class Tape:
             interval_s=self._interval_s,
             idle_frames=self._idle_frames,
             knobs=self._knobs,
+            own_files=self._own_files,
         )
-        recorder.put(
-            form.HEADER, 0.0,
-            lambda: {"layouts": layouts(form.KINDS), "header": encoder(form.Header)(header)},
-        )  # fmt: skip
+        recorder.put(form.HEADER, 0.0, lambda: self._head(header))
         self._put_other(self._facts())
+
+    def _head(self, header: form.Header) -> dict[str, Any]:
+        """In the recorder's thread: of many CPUs the topology takes a while."""
+        whole = dataclasses.replace(header, topology=self._topology())
+        return {"layouts": layouts(form.KINDS), "header": encoder(form.Header)(whole)}
 
     def _facts(self) -> form.Devices:
         found = self._devices()

@@ -24,12 +24,14 @@ import json
 import struct
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, get_args
 
+from iopstui.model.binding import Binding
 from iopstui.model.device import BlockDevice
 from iopstui.model.samples import RawSample
 from iopstui.model.target import Target
+from iopstui.model.topology import Topology
 from iopstui.model.tunable import KnobRequest
 from iopstui.session import events
 
@@ -44,8 +46,9 @@ LARGEST = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class JobRun:
-    """The job of a step: as it was asked for (``job`` with ``overrides``, ``size``, ``bind``),
-    and as fio got it (``text``, whose ``files`` it opens; surrogates stand for odd bytes).
+    """The job of a step: as it was asked for (``job`` with ``overrides``, ``size``, ``bind``, and
+    ``knobs`` of this run alone), and as fio got it (``text``, whose ``files`` it opens; surrogates
+    stand for odd bytes). ``binding`` says which of its jobs ran on which CPU, if that was chosen.
     """
 
     step: int
@@ -55,6 +58,8 @@ class JobRun:
     bind: bool
     text: str
     files: tuple[str, ...] = ()
+    knobs: tuple[tuple[str, str], ...] = ()
+    binding: Binding | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +80,9 @@ class Stopped:
 @dataclass(frozen=True, slots=True)
 class Header:
     """Whose numbers follow. ``started_ms`` is the wall clock (ms since the epoch) at time 0;
-    ``kernel`` the kernel's release; ``idle_frames`` as in LiveSession.
+    ``kernel`` the kernel's release; ``idle_frames`` as in LiveSession; ``topology`` the machine's
+    CPUs; ``own_files`` whether the jobs named their files themselves (``None``: an older recording,
+    which does not say).
     """
 
     iopstui: str
@@ -87,6 +94,8 @@ class Header:
     interval_s: float = 1.0
     idle_frames: bool = True
     knobs: tuple[KnobRequest, ...] = ()
+    topology: Topology = field(default_factory=Topology)
+    own_files: bool | None = None
 
 
 OTHERS: dict[str, type] = {

@@ -60,7 +60,7 @@ def rehearse(
     writes, largest = False, 0
     share = common_share(plan, job_target)
     try:
-        for step in _distinct(plan):
+        for step in distinct(plan):
             text = text_of(plan, step)
             _check_stages(step.job, text)
             file = private / "job.fio"
@@ -84,7 +84,7 @@ def rehearse(
     return Rehearsed(titles, writes, dict(_knobs(plan, target, devices, roots)), largest)
 
 
-def _distinct(plan: Plan) -> Iterator[Step]:
+def distinct(plan: Plan) -> Iterator[Step]:
     """Steps in which each value occurs at least once (of very long axes: the first ones)."""
     seen: set[tuple[str, Setting | None]] = set()
     asked = 0

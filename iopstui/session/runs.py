@@ -126,7 +126,9 @@ class Runs:
             return
         finally:
             self._remove_privates()
-        desk.tape.job(job_run(sampling.step, request, prepared.text, prepared.files))
+        desk.tape.job(
+            job_run(sampling.step, request, prepared.text, prepared.files, prepared.binding)
+        )
         self._take(
             FioRun(
                 fio,

@@ -12,16 +12,23 @@ from iopstui.model.latency_history import LatencyHistory
 from iopstui.session.events import (
     Ended,
     Event,
+    ExperimentFinished,
     Found,
     FrameReady,
+    Judged,
     Mark,
     Notice,
+    PointFinished,
+    PointStarted,
     Progress,
+    SteadyState,
     StepFinished,
     StepStarted,
     TunableChanged,
 )
+from iopstui.session.verdicts import FAIL, PASS, together
 from iopstui.text import printable
+from iopstui.ui import format as f
 
 FIO_IOPS, DEVICE_IOPS = "fio", "device"
 LATENCIES = ("p50", "p99", "p99.9")
@@ -39,7 +46,8 @@ FINDING_STAYS_S = 40.0
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """One line of the session's log. ``level`` is "info", "warning", "error" or "mark"."""
+    """One line of the session's log. ``level`` is "info", "warning", "error", "mark", "PASS" or
+    "FAIL"."""
 
     t: float
     level: str
@@ -72,6 +80,11 @@ class LiveState:
     ipi: dict[int, float] = field(default_factory=dict)
     log: deque[LogEntry] = field(default_factory=lambda: deque(maxlen=LOG_LENGTH))
     findings: list[FoundEntry] = field(default_factory=list)
+    judged: list[Judged] = field(default_factory=list)
+    """What came of the last run's expectations; empty while one runs."""
+    steady: SteadyState | None = None
+    point: PointStarted | None = None
+    """The point of an experiment that is measured."""
     t: float = 0.0
     ended: bool = False
     asked: bool = False
@@ -106,6 +119,10 @@ class LiveState:
             self._noticed = event.t
         elif isinstance(event, Found):
             self._found(event)
+        elif isinstance(event, Judged | SteadyState):
+            self._verdict(event)
+        elif isinstance(event, PointStarted | PointFinished | ExperimentFinished):
+            self._experiment(event)
         elif isinstance(event, TunableChanged):
             words = f"{event.device}: {event.name} was {event.before}, is {event.now}"
             self.log.append(LogEntry(event.t, "info", printable(words)))
@@ -127,7 +144,7 @@ class LiveState:
         notice = self.notice
         if notice is None:
             return None
-        stays = ERROR_STAYS_S if notice.level in ("error", "warning") else INFO_STAYS_S
+        stays = INFO_STAYS_S if notice.level in ("info", "mark") else ERROR_STAYS_S
         return notice if self.t - notice.t <= stays else None
 
     def current_findings(self) -> list[FoundEntry]:
@@ -156,15 +173,46 @@ class LiveState:
         self.findings.append(FoundEntry(event.t, first, step, event.finding))
         del self.findings[:-FINDINGS_KEPT]
 
+    def _verdict(self, event: Judged | SteadyState) -> None:
+        if isinstance(event, SteadyState):
+            self.steady = event
+            self.log.append(LogEntry(event.t, "info", printable(event.text)))
+            return
+        self.judged.append(event)
+        level, words = together([event])
+        self.log.append(LogEntry(event.t, level, printable(words)))
+        level, words = together(self.judged)
+        self._show(LogEntry(event.t, level, printable(words)))
+
+    def _experiment(self, event: PointStarted | PointFinished | ExperimentFinished) -> None:
+        if isinstance(event, PointStarted):
+            self.point = event
+            words = f"point {event.index + 1} of {event.total}: {event.label}"
+            self._say(event.t, "info", f"{words}, {f.clock(event.left_s)} left")
+        elif isinstance(event, PointFinished):
+            point = event.point
+            words = f"point {event.index + 1} of {event.total}: {event.label}: "
+            words += f"{f.count(point.iops)} IOPS, {f.latency(point.latency_ns, ' ')}"
+            failed = any(one.passed is False for one in event.outcomes)
+            level = FAIL if failed else PASS if event.outcomes else "info"
+            self._say(event.t, level, words if level == "info" else f"{level}  {words}")
+        else:
+            self.point = None
+            how = "interrupted" if event.interrupted else "failed" if event.error else "done"
+            self._say(event.t, "info", f"{how}: {event.done} of {event.total} points are measured")
+
     def _say(self, t: float, level: str, text: str) -> None:
         entry = LogEntry(t, level, printable(text))
         self.log.append(entry)
-        shown = self.notice
+        self._show(entry)
+
+    def _show(self, entry: LogEntry) -> None:
+        t, level, shown = entry.t, entry.level, self.notice
         # fio explains an error in several lines: the error itself must stay in sight
         if (
             shown is not None
             and shown.level == "error"
-            and level == "info"
+            and level in ("info", PASS)
             and t - shown.t < ERROR_STAYS_S / 4
         ):
             return
@@ -195,9 +243,10 @@ class LiveState:
         self.asked = False
         self.step, self.finished, self.progress = event, None, None
         self.fio = None
+        self.judged, self.steady = [], None
         # a knob that was turned has left its own mark, and that says more
         if event.phase == "run" and not any(self.history.marks(event.t - MARKS_APART_S, event.t)):
-            self.history.mark(event.t, printable(event.job))
+            self.history.mark(event.t, printable(self.point.label if self.point else event.job))
         # what was said of this very start (bound to queues ...) is no old news
         fresh = self._noticed >= event.t - FRESH_S
         if new_run and not fresh:

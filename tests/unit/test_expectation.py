@@ -15,6 +15,7 @@ from iopstui.errors import UsageError
 from iopstui.fields import ANY, FIELDS
 from iopstui.model.expectation import (
     Judge,
+    Outcome,
     parse_expectation,
     parse_tolerance,
     why_not_measurable,
@@ -24,8 +25,19 @@ from iopstui.model.jobfile import effective
 from iopstui.model.summary import fio_summary
 from iopstui.output.csv_out import value_at
 from iopstui.output.jsonl import JsonlSink, frame_object
-from iopstui.output.verdict import VerdictSink, final_rates, share_text, wrapped
+from iopstui.output.verdict import VerdictSink, wrapped
 from iopstui.session.events import Judged, SteadyState
+from iopstui.session.verdicts import (
+    FAIL,
+    PASS,
+    UNKNOWN,
+    Verdicts,
+    final_rates,
+    judged_event,
+    outcome_text,
+    share_text,
+    together,
+)
 
 TREE = ("vda", "dm-0")
 
@@ -234,7 +246,7 @@ def test_what_a_job_can_measure(job: str, text: str) -> None:
     assert why_not_measurable(parse_expectation(text, TREE), sections(job)) is None
 
 
-def judged(name: str, *texts: str) -> tuple[VerdictSink, list[object], str]:
+def judged(name: str, *texts: str) -> tuple[Verdicts, list[object], str]:
     seen: list[object] = []
 
     class Sink:
@@ -245,29 +257,31 @@ def judged(name: str, *texts: str) -> tuple[VerdictSink, list[object], str]:
             pass
 
     words = io.StringIO()
-    sink = VerdictSink(Sink(), words, [parse_expectation(text, TREE) for text in texts])
+    verdicts = Verdicts([parse_expectation(text, TREE) for text in texts])
+    sink = VerdictSink(Sink(), words)
     for event in session(name):
-        sink.handle(event)
-    return sink, seen, words.getvalue()
+        for one in (event, *verdicts.feed(event)):
+            sink.handle(one)
+    return verdicts, seen, words.getvalue()
 
 
-def test_verdicts_in_events_and_words() -> None:
+def test_resultin_events_and_words() -> None:
     name = "3.42-a-randread-grp"
     iops = statuses(name)[-1].jobs[0].directions["read"].iops
-    sink, seen, words = judged(name, f"iops>={iops - 0.001:.3f}", "clat.p50<=1ns", "r/s>=1")
+    result, seen, words = judged(name, f"iops>={iops - 0.001:.3f}", "clat.p50<=1ns", "r/s>=1")
     verdicts = [event for event in seen if isinstance(event, Judged)]
     assert [event.passed for event in verdicts] == [True, False, True]
     assert verdicts[0].measured == pytest.approx(iops), "fio's own figure, not nearly it"
     assert verdicts[1].share == 0 and 0 < (verdicts[0].share or 0) < 1
-    assert sink.passed is False
+    assert result.passed is False
     assert words.count("PASS") == 2 and words.count("FAIL") == 1
     assert sum(isinstance(event, SteadyState) for event in seen) == 1
     assert max(map(len, words.splitlines())) <= 80
 
 
 def test_a_figure_that_was_not_measured_is_no_verdict() -> None:
-    sink, _, words = judged("3.42-b-randrw-gtod", "clat.p99<=1s")
-    assert sink.passed is None
+    verdicts, _, words = judged("3.42-b-randrw-gtod", "clat.p99<=1s")
+    assert verdicts.passed is None
     assert "NOT MEASURED" in words
 
 
@@ -279,9 +293,10 @@ def test_a_stonewalled_job_has_no_final_rate() -> None:
 
 def test_json_lines_carry_the_verdict() -> None:
     out = io.StringIO()
-    sink = VerdictSink(JsonlSink(out, "h"), io.StringIO(), [parse_expectation("iops>=1")])
+    sink, verdicts = JsonlSink(out, "h"), Verdicts([parse_expectation("iops>=1")])
     for event in session("3.42-a-randread-grp"):
-        sink.handle(event)
+        for one in (event, *verdicts.feed(event)):
+            sink.handle(one)
     assert '"event":"judged"' in out.getvalue() and '"event":"steady_state"' in out.getvalue()
 
 
@@ -300,6 +315,38 @@ def test_shares_are_rounded_honestly() -> None:
 def test_wrapping_keeps_the_words(words: list[str]) -> None:
     text = " ".join(" ".join(words).split())
     assert " ".join(wrapped(text, 2, 4).split()) == text
+
+
+def test_several_verdicts_in_a_line_the_gravest_first() -> None:
+    def one(text: str, measured: float | None, tolerance: float = 0.0) -> Judged:
+        return judged_event(
+            9.0, 1, Outcome(parse_expectation(text, TREE, tolerance), measured, 0.5)
+        )
+
+    met, missed = one("iops>=5000", 5432.0), one("clat.p99<=2ms", 3e6, 0.1)
+    assert together([met]) == (
+        PASS,
+        "PASS  iops >= 5000: measured 5432; met in 50 % of the seconds",
+    )
+    assert together([met, missed]) == (
+        FAIL,
+        "FAIL  1 of 2: clat.p99 <= 2.00 ms (2.20 ms with 10 % tolerance): measured 3.00 ms; "
+        "met in 50 % of the seconds",
+    )
+    assert together([met, one("iops>=1", None)]) == (UNKNOWN, "NOT MEASURED  1 of 2: iops >= 1")
+    assert together([met, met])[1].startswith("PASS  2 of 2: iops >= 5000")
+
+
+@given(st.sampled_from(["iops>=5000", "clat.p99<=2ms", "read.bw>=100MB/s", "r_await<=1ms"]),
+       st.none() | st.floats(0, 1e10), st.integers(0, 99))  # fmt: skip
+def test_words_of_an_event_are_those_of_its_outcome(
+    text: str, measured: float | None, percent: int
+) -> None:
+    outcome = Outcome(parse_expectation(text, TREE, percent / 100), measured, None)
+    words = outcome_text(outcome)
+    assert words.startswith(UNKNOWN if measured is None else PASS if outcome.passed else FAIL)
+    assert (f"with {percent} % tolerance" in words) == (percent > 0)
+    assert text.partition("=")[0][:-1] in words
 
 
 def test_judge_counts_seconds_not_frames() -> None:

@@ -11,13 +11,17 @@ from textual.containers import VerticalScroll
 from textual.screen import Screen
 from textual.widgets import Static
 
+from iopstui.session.verdicts import FAIL, PASS
 from iopstui.ui import format as f
 from iopstui.ui.help import HELP
 from iopstui.ui.state import LiveState
 from iopstui.ui.style import Charset
 
 FOOT = " up/down, PgUp/PgDn scroll   Esc goes back"
-STYLES = {"error": "bold red", "warning": "bold yellow", "mark": "magenta"}
+STYLES = {
+    "error": "bold red", "warning": "bold yellow", "mark": "magenta", PASS: "bold green",
+    FAIL: "bold red",
+}  # fmt: skip
 
 
 class TextScreen(Screen[None]):

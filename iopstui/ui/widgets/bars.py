@@ -10,6 +10,7 @@ from iopstui.model.device import BlockDevice
 from iopstui.model.rates import DiskRates
 from iopstui.model.target import Target
 from iopstui.model.tunable import why_rq_affinity_cannot_matter
+from iopstui.session.verdicts import FAIL, PASS
 from iopstui.text import printable
 from iopstui.ui import format as f
 from iopstui.ui.layout import TABS
@@ -21,6 +22,7 @@ from iopstui.ui.style import (
     DEVICE,
     DIM,
     ERROR,
+    FINDING,
     FIO,
     KEY,
     MARK,
@@ -31,7 +33,9 @@ from iopstui.ui.style import (
 from iopstui.ui.widgets import fio_panel
 
 BAR = 20
-LEVELS = {"error": ERROR, "warning": WARNING, "mark": MARK, "info": None}
+LEVELS = {
+    "error": ERROR, "warning": WARNING, "mark": MARK, "info": None, PASS: FINDING, FAIL: ERROR,
+}  # fmt: skip
 
 
 def device_line(

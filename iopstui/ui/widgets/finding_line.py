@@ -7,15 +7,21 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from iopstui.model.evidence import Finding
+from iopstui.session.verdicts import FAIL, PASS, UNKNOWN, steady_short, together
 from iopstui.text import printable
 from iopstui.ui import format as f
 from iopstui.ui.rows import Line, Piece, Row, message, pad, wrap
 from iopstui.ui.state import FoundEntry, LiveState
-from iopstui.ui.style import BOLD, DIM, FINDING, KEY, Charset
+from iopstui.ui.style import BOLD, DIM, ERROR, FINDING, KEY, WARNING, Charset
+
+VERDICTS = {PASS: FINDING, FAIL: ERROR, UNKNOWN: WARNING}
 
 
 def rows(state: LiveState, width: int, height: int, charset: Charset) -> list[Row]:
-    """``height`` rows, whether there is a finding or not: nothing moves when one comes."""
+    """``height`` rows, whether there is a finding or not: nothing moves when one comes. After a
+    run that was judged they tell the verdict."""
+    if state.judged and not state.running:
+        return pad(_verdict(state, width, height, charset), height, width)
     found = state.current_findings()
     if not found:
         return pad([message(width, charset, _nothing(state))], height, width)
@@ -45,6 +51,30 @@ def _over_two(
     return (*first.done(), (more, DIM)), second.done()
 
 
+def _verdict(state: LiveState, width: int, height: int, charset: Charset) -> list[Row]:
+    level, words = together(state.judged)
+    first = Line(width - len(_more(0)), charset).add(" verdict: ", FINDING)
+    first.add(level, VERDICTS[level]).add(printable(words.removeprefix(level)))
+    second = Line(width, charset).add(" " * 10)
+    if state.steady is not None:
+        second.add(steady_short(state.steady))
+    return [(*first.done(), (_more(0), DIM)), second.done()][:height]
+
+
+def _verdicts(state: LiveState, width: int, charset: Charset) -> list[Row]:
+    """All of the last run's, with whether it was steady."""
+    if not state.judged:
+        return []
+    title = f" verdicts on run {state.judged[0].step}"
+    found: list[Row] = [Line(width, charset).add(title, BOLD).done()]
+    for judged in state.judged:
+        level, words = together([judged])
+        found += wrap(width, charset, printable(words), VERDICTS[level])
+    if state.steady is not None:
+        found += wrap(width, charset, printable(state.steady.text), None)
+    return [*found, message(width, charset, "")]
+
+
 def _nothing(state: LiveState) -> str:
     if state.running and not state.layout:
         return "finding: nothing that stands out in these seconds"
@@ -70,15 +100,17 @@ def _advice(finding: Finding) -> list[Piece]:
 
 
 def listed(state: LiveState, width: int, charset: Charset) -> list[Row]:
-    """All findings of the session that are kept, the newest first."""
+    """The last run's verdicts, then all findings of the session that are kept, the newest
+    first."""
+    verdicts = _verdicts(state, width, charset)
     if not state.findings:
         words = (
             "Nothing was found yet. While a job runs, each second is held against a set of rules;"
             " what they show is said here, with its numbers."
         )
-        return wrap(width, charset, words)
+        return verdicts + wrap(width, charset, words)
     now = {id(entry) for entry in state.current_findings()}
-    found: list[Row] = []
+    found = verdicts
     for entry in sorted(state.findings, key=lambda one: -one.t):
         found += _entry(entry, id(entry) in now, width, charset)
     return found
