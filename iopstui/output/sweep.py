@@ -17,11 +17,12 @@ from iopstui.model.plan import Plan, check_axes, parse_axis
 from iopstui.output.experiment import Teller, ask, say, stop_on_signals
 from iopstui.output.experiment_setup import Choose, progress_of, session_of, set_up
 from iopstui.output.jsonl import dumps, event_object, session_object
-from iopstui.output.verdict import judged_event, outcome_text, value_text, wrapped
+from iopstui.output.verdict import wrapped
 from iopstui.session.events import Event, PointFinished
 from iopstui.session.experiment import Setup, dry_run
 from iopstui.session.promises import expectations_of, sections_of
 from iopstui.session.runner import Runner
+from iopstui.session.verdicts import judged_event, outcome_text, value_text
 from iopstui.text import printable
 
 NAME_MOST = 14
@@ -81,10 +82,10 @@ def _ending(runner: Runner, sweep: _Sweep) -> int:
 def _expected(arguments: argparse.Namespace, setup: Setup) -> tuple[Expectation, ...]:
     if not arguments.expect:
         return ()
-    jobs = [job_sections(job, setup.plan.options) for job in setup.plan.jobs]
     return expectations_of(
-        arguments.expect, parse_tolerance(arguments.tolerance), setup.target, jobs
-    )
+        arguments.expect, parse_tolerance(arguments.tolerance), setup.target,
+        sections_of(setup.plan),
+    )  # fmt: skip
 
 
 class _Sweep:

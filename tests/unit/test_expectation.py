@@ -265,7 +265,7 @@ def judged(name: str, *texts: str) -> tuple[Verdicts, list[object], str]:
     return verdicts, seen, words.getvalue()
 
 
-def test_resultin_events_and_words() -> None:
+def test_verdicts_in_events_and_words() -> None:
     name = "3.42-a-randread-grp"
     iops = statuses(name)[-1].jobs[0].directions["read"].iops
     result, seen, words = judged(name, f"iops>={iops - 0.001:.3f}", "clat.p50<=1ns", "r/s>=1")
