@@ -97,6 +97,7 @@ def parser() -> argparse.ArgumentParser:
     _add_recordings(commands)
     _add_sweep(commands)
     _add_compare(commands)
+    _add_lesson(commands)
     _add_lists(commands)
     return top
 
@@ -167,6 +168,25 @@ def _add_compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
                          help="runs of each variant (default: 5)")  # fmt: skip
     _add_experiment(compare)
     _add_run_options(compare)
+
+
+def _add_lesson(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    lesson = _add(commands, "lesson", "guided experiments: predict, run, see, explain; without "
+                  "NAME a list of them", cmd_lesson, EPILOG)  # fmt: skip
+    lesson.add_argument("name", nargs="?", metavar="NAME",
+                        help="a lesson's number or name, or a lesson file of your own")  # fmt: skip
+    lesson.add_argument("target", nargs="?", metavar="TARGET", help="see below")
+    lesson.add_argument("--plain", action="store_true",
+                        help="as text on standard output, without the screen")  # fmt: skip
+    lesson.add_argument("--answers", metavar="LETTERS",
+                        help="answers to its questions in order, - for none: a,c,-; implies "
+                        "--plain")  # fmt: skip
+    lesson.add_argument("--check", action="store_true",
+                        help="examine the lesson file and show its steps")  # fmt: skip
+    lesson.add_argument("--size", metavar="SIZE",
+                        help="size of each scratch file: 1g (default: 256m)")  # fmt: skip
+    lesson.add_argument("--destroy-data", action="append", default=[], metavar="PATH",
+                        help="for a lesson that writes; the shipped ones only read")  # fmt: skip
 
 
 def _repeats(text: str) -> int:
@@ -433,6 +453,21 @@ def cmd_compare(arguments: argparse.Namespace) -> int:
     from iopstui.output.compare import run_compare
 
     return run_compare(arguments, _overrides(arguments), choose_targets)
+
+
+def cmd_lesson(arguments: argparse.Namespace) -> int:
+    """The lessons, or one of them."""
+    from iopstui.output.lesson import check_lesson, list_lessons, play_plain
+    from iopstui.sources.lessons import find_lesson, shipped_lessons
+
+    if arguments.name is None:
+        _print("\n".join(list_lessons(shipped_lessons(), choose_targets, None)))
+        return EXIT_OK
+    lesson = find_lesson(arguments.name)
+    if arguments.check:
+        _print("\n".join(check_lesson(lesson, choose_targets, arguments.target)))
+        return EXIT_OK
+    return play_plain(arguments, lesson, choose_targets)
 
 
 def cmd_devices(arguments: argparse.Namespace) -> int:

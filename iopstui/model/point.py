@@ -9,10 +9,12 @@ from typing import Any
 from iopstui.model import histogram
 from iopstui.model.figures import Meter
 from iopstui.model.frame import FINAL, PARTIAL, RAMP, Frame
+from iopstui.model.rates import MIB
 from iopstui.model.statistics import steadiness
 
 LITTLE_TOLERANCE = 0.10
 SOFTIRQS, INTERRUPTS = "BLOCK softirqs", "interrupts"
+_DISK = ("r/s", "w/s", "rMB/s", "wMB/s", "rrqm/s", "wrqm/s", "aqu-sz", "util")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,11 @@ class Point:
     "await" where fio took none: the kernel's); percentiles are of ``bins_of``. ``device_iops``,
     ``aqu_sz`` and ``util`` are the target device's. ``cpu_us`` is CPU time of the whole machine
     for each I/O. ``busy`` maps a CPU to its load in percent, ``completions`` to its share (0..1)
-    of ``completions_of``. ``steady`` is SNIA's verdict on these seconds. Unknown is ``None``.
+    of ``completions_of``. ``steady`` is SNIA's verdict on these seconds. ``iops_low`` and
+    ``iops_high`` are its worst and best whole interval; ``slower`` the share (0..1) of I/Os
+    slower than their mean. ``device_bw`` (bytes/s), ``merges`` (requests/s), ``request_bytes``
+    (mean size) and ``await_ns`` are the device's. ``fio_cpu`` is percent of one CPU, ``ctx_s``
+    fio's context switches per second. Unknown is ``None``.
     """
 
     seconds: float
@@ -46,6 +52,18 @@ class Point:
     completions: Mapping[int, float] = field(default_factory=dict)
     completions_of: str = ""
     steady: bool | None = None
+    iops_low: float | None = None
+    iops_high: float | None = None
+    slat_ns: float | None = None
+    clat_ns: float | None = None
+    max_ns: float | None = None
+    slower: float | None = None
+    device_bw: float | None = None
+    merges: float | None = None
+    request_bytes: float | None = None
+    await_ns: float | None = None
+    fio_cpu: float | None = None
+    ctx_s: float | None = None
 
     @property
     def in_flight(self) -> float | None:
@@ -98,6 +116,7 @@ class PointMeter:
         self._device = device
         self._ios = 0
         self._intervals: list[tuple[float, float]] = []
+        self._whole: list[float] = []
         self._bins: dict[int, int] = {}
         self._bins_of = "clat"
         self._wait_ms, self._requests = 0.0, 0
@@ -106,9 +125,10 @@ class PointMeter:
         paths = [
             ("fio", "total", "iops"), ("fio", "total", "bw"), ("fio", "total", "lat", "mean"),
             ("fio", "total", "clat", "mean"), ("fio", "read", "iops"), ("fio", "write", "iops"),
+            ("fio", "total", "slat", "mean"), ("fio", "usr_cpu"), ("fio", "sys_cpu"),
+            ("fio", "ctx/s"),
         ]  # fmt: skip
-        paths += [("kernel", "disks", device, name) for name in ("r/s", "w/s", "aqu-sz", "util")
-                  if device is not None]  # fmt: skip
+        paths += [("kernel", "disks", device, name) for name in _DISK if device is not None]
         self._meters = {path[1:] if path[0] == "fio" else path[-1:]: Meter(path) for path in paths}
         self._cpus: dict[int, list[Meter]] = {}
 
@@ -118,6 +138,8 @@ class PointMeter:
             return
         self._ios += frame.fio.total.ios
         self._intervals.append((frame.fio.seconds, float(frame.fio.total.ios)))
+        if PARTIAL not in frame.flags:
+            self._whole.append(frame.fio.total.ios / frame.fio.seconds)
         self._bins = histogram.merge((self._bins, frame.fio.total.bins))
         self._bins_of = frame.fio.total.bins_of
         for meter in self._meters.values():
@@ -151,8 +173,7 @@ class PointMeter:
             return None
         latency, of = self._latency()
         found = histogram.percentiles(self._bins, (50.0, 99.0, 99.9))
-        requests = [self._value("r/s"), self._value("w/s")]
-        known = [value for value in requests if value is not None]
+        requests, mib = self._sum("r/s", "w/s"), self._sum("rMB/s", "wMB/s")
         completions, completions_of = self._completions()
         busy = {number: self._busy(meters) for number, meters in sorted(self._cpus.items())}
         return Point(
@@ -168,7 +189,7 @@ class PointMeter:
             p99_ns=found.get(99.0),
             p999_ns=found.get(99.9),
             bins_of=self._bins_of,
-            device_iops=sum(known) if known else None,
+            device_iops=requests,
             aqu_sz=self._value("aqu-sz"),
             util=self._value("util"),
             cpu_us=1e4 * sum(busy.values()) / iops if busy and iops else None,
@@ -176,7 +197,30 @@ class PointMeter:
             completions=completions,
             completions_of=completions_of,
             steady=steadiness(self._intervals).steady,
+            iops_low=min(self._whole, default=None),
+            iops_high=max(self._whole, default=None),
+            slat_ns=self._value("total", "slat", "mean"),
+            clat_ns=self._value("total", "clat", "mean"),
+            max_ns=histogram.maximum(self._bins),
+            slower=self._slower(),
+            device_bw=None if mib is None else mib * MIB,
+            merges=self._sum("rrqm/s", "wrqm/s"),
+            request_bytes=mib * MIB / requests if mib is not None and requests else None,
+            await_ns=self._wait_ms * 1e6 / self._requests if self._requests else None,
+            fio_cpu=self._sum("usr_cpu", "sys_cpu"),
+            ctx_s=self._value("ctx/s"),
         )
+
+    def _sum(self, *names: str) -> float | None:
+        known = [value for name in names if (value := self._value(name)) is not None]
+        return sum(known) if known else None
+
+    def _slower(self) -> float | None:
+        """The share of I/Os in buckets above the mean of the same latency."""
+        mean, total = self._value("total", self._bins_of, "mean"), sum(self._bins.values())
+        if mean is None or not total:
+            return None
+        return sum(count for key, count in self._bins.items() if key > mean) / total
 
     def _value(self, *path: str) -> float | None:
         meter = self._meters.get(path)

@@ -86,6 +86,17 @@ def _sums(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     return {name: sums[name] for name in DIRECTIONS if name in sums}
 
 
+def without_bins(document: Mapping[str, Any]) -> dict[str, Any]:
+    """fio's JSON report without its histograms, which are most of it."""
+    return {name: _lean(value) for name, value in document.items()}
+
+
+def _lean(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _lean(part) for name, part in value.items() if name != "bins"}
+    return [_lean(part) for part in value] if isinstance(value, list) else value
+
+
 class FramesTotal:
     """Adds up the frames of one fio run, row by row, to be held against fio's final count.
 

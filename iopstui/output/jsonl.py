@@ -84,6 +84,7 @@ def event_object(event: Event) -> Object:
         return frame_object(event.frame)
     kind = re.sub(r"(?<!^)([A-Z])", r"_\1", type(event).__name__).lower()
     values = {field.name: getattr(event, field.name) for field in dataclasses.fields(event)}
+    values.pop("document", None)  # fio's own JSON: ask fio for it
     cleaned: Object = clean({"event": kind, **values})
     return cleaned
 

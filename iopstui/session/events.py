@@ -182,8 +182,9 @@ class ExperimentFinished:
 @dataclass(frozen=True, slots=True)
 class StepFinished:
     """A fio run ended. ``summary`` holds fio's own final figures (output/summary.py makes a
-    table of it); ``error`` says in one sentence why it failed, or is empty, and ``hint`` what
-    mends it.
+    table of it); ``document`` is the JSON report itself without its histograms (JSON lines leave it
+    out); ``error`` says in one sentence why it failed, or is empty, and
+    ``hint`` what mends it.
     """
 
     t: float
@@ -194,6 +195,7 @@ class StepFinished:
     summary: Mapping[str, object] = field(default_factory=dict)
     fio_log: tuple[str, ...] = ()
     hint: str = ""
+    document: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

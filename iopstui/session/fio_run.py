@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -106,6 +106,7 @@ class FioRun:
         self.hanging: tuple[int, ...] = ()
         self.log: list[str] = []
         self.last: FioStatus | None = None
+        self.document: Mapping[str, object] = {}
         self.command: list[str] = []
         self.broken = 0
         self.fio = fio
@@ -217,7 +218,7 @@ class FioRun:
         status = parse_status(item.data)
         if status is None or self.phase == LAYOUT:
             return ()
-        self.last = status
+        self.last, self.document = status, item.data
         assert self._process is not None
         return (NewDocument(status, self._process.jobs_alive() is not True),)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, IopstuiError
 from iopstui.model.binding import Binding
-from iopstui.model.summary import fio_summary
+from iopstui.model.summary import fio_summary, without_bins
 from iopstui.model.target import Target
 from iopstui.session import events
 from iopstui.session.desk import Desk
@@ -319,6 +319,6 @@ class Runs:
         self._desk.emit(
             events.StepFinished(
                 self._desk.now(), self._sampling.step, code, error, interrupted, summary,
-                tuple(run.log),
+                tuple(run.log), document=without_bins(run.document),
             )
         )  # fmt: skip

@@ -1,0 +1,255 @@
+"""Formulas over measured figures: the small language in which a lesson asks what came out.
+
+Numbers, names ("deep.iops"), + - * /, comparisons, and/or/not, abs, min, max, known; nothing
+else, so a lesson file can do no harm. A figure that was not measured makes the result unknown
+(``None``), never an error; ``and`` and ``or`` still decide where the rest is enough.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+LONGEST = 500
+Value = float | str | bool
+Lookup = Callable[[str], "Value | None"]
+
+# figures are in ns, bytes and plain counts: these make literals readable
+CONSTANTS: Mapping[str, Value] = {
+    "true": True, "false": False,
+    "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9,
+    "k": 1e3, "kib": 1024.0, "mib": 1024.0**2, "gib": 1024.0**3,
+}  # fmt: skip
+_MATH: Mapping[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+_ORDER: Mapping[type[ast.cmpop], Callable[[float, float], bool]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+_MANY: Mapping[str, Callable[..., float]] = {"min": min, "max": max}
+FUNCTIONS = ("abs", "known", *_MANY)
+
+
+class FormulaError(ValueError):
+    """What is wrong with a formula, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """``text`` as written; ``names`` are all figures that it asks for."""
+
+    text: str
+    names: frozenset[str]
+    _tree: ast.expr = field(repr=False, compare=False)
+
+    @property
+    def name(self) -> str | None:
+        """The figure's name, if the formula is nothing but one."""
+        return _dotted(self._tree)
+
+    def value(self, lookup: Lookup) -> Value | None:
+        """The result with the figures that ``lookup`` knows; ``None``: it can't be told."""
+        return _value(self._tree, lookup)
+
+    def truth(self, lookup: Lookup) -> bool | None:
+        """The same as yes, no or unknown; a number is neither."""
+        found = self.value(lookup)
+        return found if isinstance(found, bool) else None
+
+
+def parse_formula(text: str) -> Formula:
+    """FormulaError for anything that is no formula."""
+    bare = " ".join(text.split())
+    if not bare:
+        raise FormulaError("the formula is empty")
+    if len(bare) > LONGEST:
+        raise FormulaError(f"the formula is longer than {LONGEST} characters")
+    try:
+        tree = ast.parse(bare, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise FormulaError(f"{bare!r} is not a formula: {_reason(error)}") from None
+    try:
+        names = frozenset(_names(tree, bare))
+    except RecursionError:
+        raise FormulaError(f"{bare[:40]!r}... is nested too deeply") from None
+    return Formula(bare, names, tree)
+
+
+def _reason(error: Exception) -> str:
+    told = error.msg if isinstance(error, SyntaxError) else str(error)
+    if "Maybe you meant '=='" in told or "cannot assign" in told:
+        return "equal is written =="
+    return told or "it can't be read"
+
+
+def _names(node: ast.expr, text: str) -> Iterator[str]:
+    """All figures asked for; FormulaError for what the language does not have."""
+    if isinstance(node, ast.Constant):
+        _check_constant(node, text)
+    elif isinstance(node, (ast.Name, ast.Attribute)):
+        name = _dotted(node)
+        if name is None:
+            raise FormulaError(f"{text!r}: only names can have a dot behind them")
+        if name in FUNCTIONS:
+            raise FormulaError(f"{text!r}: {name} needs its arguments in ( )")
+        if name not in CONSTANTS:
+            yield name
+    else:
+        for part in _parts(node, text):
+            yield from _names(part, text)
+
+
+def _parts(node: ast.expr, text: str) -> list[ast.expr]:
+    if isinstance(node, ast.BinOp) and type(node.op) in _MATH:
+        return [node.left, node.right]
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd, ast.Not)):
+        return [node.operand]
+    if isinstance(node, ast.BoolOp):
+        return node.values
+    if isinstance(node, ast.Compare):
+        for op in node.ops:
+            if type(op) not in _ORDER and not isinstance(op, (ast.Eq, ast.NotEq)):
+                raise FormulaError(f"{text!r}: compare with < <= > >= == !=")
+        return [node.left, *node.comparators]
+    if isinstance(node, ast.Call):
+        return _arguments(node, text)
+    raise FormulaError(
+        f"{text!r}: a formula has numbers, names, + - * /, comparisons, and, or, not, "
+        f"{', '.join(FUNCTIONS)}"
+    )
+
+
+def _arguments(node: ast.Call, text: str) -> list[ast.expr]:
+    name = node.func.id if isinstance(node.func, ast.Name) else ""
+    if name not in FUNCTIONS:
+        raise FormulaError(f"{text!r}: the functions are {', '.join(FUNCTIONS)}")
+    if node.keywords or any(isinstance(one, ast.Starred) for one in node.args):
+        raise FormulaError(f"{text!r}: {name} takes plain values")
+    if name in _MANY:
+        if len(node.args) < 2:
+            raise FormulaError(f"{text!r}: {name} takes two values or more")
+    elif len(node.args) != 1:
+        raise FormulaError(f"{text!r}: {name} takes one value")
+    return node.args
+
+
+def _check_constant(node: ast.Constant, text: str) -> None:
+    if isinstance(node.value, (bool, str)):
+        return
+    if isinstance(node.value, (int, float)):
+        try:
+            if math.isfinite(float(node.value)):
+                return
+        except OverflowError:
+            pass
+        raise FormulaError(f"{text[:40]!r}: a number is too large")
+    raise FormulaError(f"{text!r}: {node.value!r} is neither a number nor a text")
+
+
+def _dotted(node: ast.expr) -> str | None:
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        before = _dotted(node.value)
+        return None if before is None else f"{before}.{node.attr}"
+    return None
+
+
+def _value(node: ast.expr, lookup: Lookup) -> Value | None:
+    if isinstance(node, ast.Constant):
+        return _known(node.value)  # type: ignore[arg-type]
+    name = _dotted(node)
+    if name is not None:
+        return CONSTANTS[name] if name in CONSTANTS else _known(lookup(name))
+    if isinstance(node, ast.BinOp):
+        return _calculated(node, lookup)
+    if isinstance(node, ast.UnaryOp):
+        return _signed(node, lookup)
+    if isinstance(node, ast.BoolOp):
+        return _joined(node, lookup)
+    if isinstance(node, ast.Compare):
+        return _compared(node, lookup)
+    assert isinstance(node, ast.Call)
+    return _called(node, lookup)
+
+
+def _known(value: Value | None) -> Value | None:
+    """Numbers are floats, and only real ones."""
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    return float(value) if math.isfinite(value) else None
+
+
+def _number(value: Value | None) -> float | None:
+    return None if value is None or isinstance(value, (bool, str)) else value
+
+
+def _calculated(node: ast.BinOp, lookup: Lookup) -> float | None:
+    left, right = _number(_value(node.left, lookup)), _number(_value(node.right, lookup))
+    if left is None or right is None:
+        return None
+    try:
+        found = _MATH[type(node.op)](left, right)
+    except (ZeroDivisionError, OverflowError):
+        return None
+    return found if math.isfinite(found) else None
+
+
+def _signed(node: ast.UnaryOp, lookup: Lookup) -> Value | None:
+    value = _value(node.operand, lookup)
+    if isinstance(node.op, ast.Not):
+        return not value if isinstance(value, bool) else None
+    number = _number(value)
+    return -number if number is not None and isinstance(node.op, ast.USub) else number
+
+
+def _joined(node: ast.BoolOp, lookup: Lookup) -> bool | None:
+    """Three-valued: one False decides an ``and``, one True an ``or``."""
+    decisive = isinstance(node.op, ast.Or)
+    values = [_value(part, lookup) for part in node.values]
+    if any(value is decisive for value in values):
+        return decisive
+    return not decisive if all(isinstance(value, bool) for value in values) else None
+
+
+def _compared(node: ast.Compare, lookup: Lookup) -> bool | None:
+    values = [_value(part, lookup) for part in (node.left, *node.comparators)]
+    found = [_pair(op, values[n], values[n + 1]) for n, op in enumerate(node.ops)]
+    if any(one is False for one in found):
+        return False
+    return None if any(one is None for one in found) else True
+
+
+def _pair(op: ast.cmpop, left: Value | None, right: Value | None) -> bool | None:
+    if left is None or right is None:
+        return None
+    if isinstance(op, (ast.Eq, ast.NotEq)):
+        same = left == right and _kind(left) is _kind(right)
+        return same if isinstance(op, ast.Eq) else not same
+    one, other = _number(left), _number(right)
+    return None if one is None or other is None else _ORDER[type(op)](one, other)
+
+
+def _kind(value: Value) -> type:
+    return type(value)
+
+
+def _called(node: ast.Call, lookup: Lookup) -> Value | None:
+    assert isinstance(node.func, ast.Name)
+    values = [_value(part, lookup) for part in node.args]
+    if node.func.id == "known":
+        return values[0] is not None
+    numbers = [_number(value) for value in values]
+    present = [number for number in numbers if number is not None]
+    if len(present) < len(numbers):
+        return None
+    return abs(present[0]) if node.func.id == "abs" else _MANY[node.func.id](*present)

@@ -1,0 +1,351 @@
+"""`iopstui lesson` as text: pages on standard output, questions on standard input."""
+
+from __future__ import annotations
+
+import argparse
+import queue
+import signal
+import sys
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import FrameType
+from typing import TextIO
+
+from iopstui.errors import (
+    EXIT_INTERRUPTED,
+    EXIT_JOB_FAILED,
+    EXIT_OK,
+    IopstuiError,
+    UsageError,
+)
+from iopstui.model.device import BlockDevice
+from iopstui.model.lesson import ASK, RUN_STEP, Ask, Lesson
+from iopstui.model.target import Target
+from iopstui.output.narration import Narrator
+from iopstui.session.events import Ended, Event, FrameReady, Notice, Progress, TunableChanged
+from iopstui.session.leftovers import clean_up
+from iopstui.session.lesson import LessonRun
+from iopstui.session.lesson_facts import surroundings
+from iopstui.session.lesson_page import READY, SKIPPED, Block, Page, Table
+from iopstui.session.live import LiveSession
+from iopstui.session.place import OwnPlace
+from iopstui.sources.fio_inspect import find_fio
+from iopstui.sources.roots import Roots
+from iopstui.sources.sysfs import read_devices
+from iopstui.text import printable
+from iopstui.units import fit, latency, number
+
+Choose = Callable[[str | None, str | None, Mapping[str, BlockDevice]], tuple[Target, Target | None]]
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+WIDTH = 80
+NARROWEST = 40
+
+
+def parse_answers(text: str | None, lesson: Lesson) -> dict[str, str]:
+    """--answers a,-,b by the names of the lesson's questions. UsageError if they don't fit."""
+    asks = [step for step in lesson.steps if isinstance(step, Ask)]
+    given = [part.strip().lower() for part in text.split(",")] if text else []
+    if len(given) > len(asks):
+        raise UsageError(
+            f"--answers has {len(given)} answers, the lesson {len(asks)} questions.",
+            f"See them with: iopstui lesson --check {lesson.name}",
+        )
+    found = {}
+    for ask, letter in zip(asks, given, strict=False):
+        letters = [choice.letter for choice in ask.choices]
+        if letter in ("", "-"):
+            continue
+        if letter not in letters:
+            raise UsageError(
+                f"--answers: {letter!r} is no answer to {ask.title!r}, which has "
+                f"{', '.join(letters)}.", "One letter for each question, - for none.",
+            )  # fmt: skip
+        found[ask.name] = letter
+    return found
+
+
+def play_plain(arguments: argparse.Namespace, lesson: Lesson, choose: Choose) -> int:
+    """Play a lesson from its first page to its last; the exit code."""
+    answers = parse_answers(arguments.answers, lesson)
+    find_fio()
+    for line in (line for lines in clean_up(Roots()) for line in lines):
+        print(f"iopstui: left by a crash: {line}", file=sys.stderr)
+    devices = read_devices(Roots())
+    target, _ = choose(arguments.target, None, devices)
+    around = surroundings(target, devices, Roots())
+    run = LessonRun(lesson, target, around, arguments.size, arguments.destroy_data)
+    session = LiveSession(
+        target, devices, job_target=target, size=arguments.size,
+        destroy_data=arguments.destroy_data, place=OwnPlace(None, 0), idle_frames=False,
+    )  # fmt: skip
+    player = _Player(run, session, answers, asks=sys.stdin.isatty() and not arguments.answers)
+    return player.play()
+
+
+class _Player:
+    """One lesson on standard output."""
+
+    def __init__(
+        self, run: LessonRun, session: LiveSession, answers: Mapping[str, str], asks: bool
+    ) -> None:
+        self._run = run
+        self._session = session
+        self._answers = answers
+        self._asks = asks
+        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._narrator = Narrator(sys.stderr)
+        self._stopped = 0
+
+    def play(self) -> int:
+        """The exit code."""
+        for number_ in STOP_SIGNALS:
+            signal.signal(number_, self._stop)
+        self._session.start(self._events.put)
+        try:
+            self._say(_head(self._run.lesson))
+            while not self._run.over and not self._stopped:
+                self._page()
+        except KeyboardInterrupt:
+            self._stopped = 1
+        finally:
+            self._session.close()
+            self._run.close()
+            while not self._events.empty():  # which settings were put back, or could not be
+                self._tell(self._events.get())
+        if self._stopped:
+            self._say(["", f"Left on page {self._place()}."])
+            return EXIT_INTERRUPTED
+        self._say(_end(self._run))
+        made = [n for n in self._run.failed if self._run.failed[n]]
+        return EXIT_JOB_FAILED if made else EXIT_OK
+
+    def _place(self) -> str:
+        page = self._run.page()
+        return f"{page.number} of {page.total}" if page else "the last"
+
+    def _stop(self, number_: int, frame: FrameType | None) -> None:
+        if not self._run.running:
+            raise KeyboardInterrupt
+        if self._stopped:
+            self._session.kill_job()
+        else:
+            self._session.stop_job()
+        self._stopped += 1
+
+    def _page(self) -> None:
+        page = self._run.page()
+        assert page is not None
+        self._say(page_lines(page))
+        if page.kind == ASK and page.state != SKIPPED:
+            self._ask(page)
+        elif page.kind == RUN_STEP and page.state == READY:
+            self._pause("Enter runs it ")
+            self._measure()
+        else:
+            self._pause("Enter goes on ")
+        if not self._stopped:
+            self._run.advance()
+
+    def _ask(self, page: Page) -> None:
+        letters = [letter for letter, _ in page.choices]
+        given = self._answers.get(page.name)
+        if self._asks:
+            given = self._prompt(letters)
+        if given is not None:
+            self._run.answer(given)
+            if not self._asks:
+                self._say([f"  Answer given: {given})"])
+        elif not self._asks:
+            self._say(["  (No answer given; the measurement will say which was right.)"])
+
+    def _prompt(self, letters: Sequence[str]) -> str | None:
+        while True:
+            line = self._read(f"Your answer ({', '.join(letters)}; Enter for none): ").strip()
+            if not line:
+                return None
+            if line.lower().rstrip(")") in letters:
+                return line.lower().rstrip(")")
+            self._say([f"  {printable(line)} is none of {', '.join(letters)}."])
+
+    def _pause(self, text: str) -> None:
+        if self._asks:
+            self._read(f"[{text.strip()}] ")
+
+    def _read(self, text: str) -> str:
+        sys.stdout.write(fit(text, sys.stdout.encoding))
+        sys.stdout.flush()
+        line = sys.stdin.readline()
+        if not line:  # the terminal's end of file: nobody will answer any more
+            self._asks = False
+            self._say([""])
+        return line
+
+    def _measure(self) -> None:
+        """Run what the page shows."""
+        try:
+            request = self._run.request()
+        except IopstuiError as error:
+            self._run.give_up(f"{error.message} {error.hint}".strip())
+        else:
+            self._session.run_request(request)
+            self._follow()
+        page = self._run.page()
+        if page is None:
+            return
+        point = self._run.points.get(page.name)
+        if point is not None:
+            self._say([f"  measured: {number(point.iops)} IOPS, mean latency "
+                       f"{latency(point.latency_ns)}, {point.seconds:.1f} s"])  # fmt: skip
+        elif not self._stopped:
+            self._say(_flowed(f"This run failed: {self._run.failed[page.name]}", "  "))
+
+    def _follow(self) -> None:
+        alive = sys.stderr.isatty()
+        drawn = 0
+        while True:
+            event = self._events.get()
+            if drawn:
+                sys.stderr.write("\r" + " " * drawn + "\r")
+                drawn = 0
+            self._tell(event)
+            if self._run.feed(event):
+                return
+            if isinstance(event, Ended):
+                self._run.give_up("the session ended before the job did")
+                return
+            if alive and isinstance(event, FrameReady) and event.frame.fio is not None:
+                now = number(event.frame.fio.total.iops)
+                text = fit(f"  {self._run.elapsed_s:.0f} s, {now} IOPS", sys.stderr.encoding)
+                sys.stderr.write(text)
+                drawn = len(text)
+            sys.stderr.flush()
+
+    def _tell(self, event: Event) -> None:
+        wanted = isinstance(event, (Progress, TunableChanged))
+        if wanted or (isinstance(event, Notice) and event.level != "info"):
+            self._narrator.handle(event)
+
+    def _say(self, lines: Sequence[str]) -> None:
+        _write(lines, sys.stdout)
+
+
+def _write(lines: Sequence[str], out: TextIO) -> None:
+    for line in lines:
+        out.write(fit(line.rstrip(), out.encoding) + "\n")
+    out.flush()
+
+
+def _head(lesson: Lesson) -> list[str]:
+    return [
+        *_flowed(printable(lesson.title), ""),
+        *_flowed(f"Teaches: {printable(lesson.teaches)}", ""),
+        *_flowed(f"Sources: {printable(lesson.source)}", ""),
+        f"{len(lesson.runs)} runs, {lesson.seconds:.0f} s of fio in all",
+    ]
+
+
+def _end(run: LessonRun) -> list[str]:
+    asks = [step.name for step in run.lesson.steps if isinstance(step, Ask)]
+    verdicts = [v for v in map(run.verdict, asks) if v is not None]
+    given = [v for v in verdicts if v.chosen]
+    lines = ["", "=" * 8 + " the end"]
+    if given:
+        good = sum(1 for v in given if v.correct)
+        lines.append(f"{good} of {len(given)} answers were borne out by the measurement.")
+    return lines
+
+
+def page_lines(page: Page) -> list[str]:
+    """A page as lines of text."""
+    lines = ["", f"======== {page.number} of {page.total}: {printable(page.title)}", ""]
+    if page.state == SKIPPED:
+        lines += ["  Not shown here:"]
+    for block in page.blocks:
+        lines += [*_block_lines(block), ""]
+    for letter, text in page.choices:
+        lines += _flowed(f"{letter}) {text}", "  ", "     ")
+    for pane, sentence in page.look if page.state == READY else ():
+        lines += _flowed(f"on the live screen, {pane}: {sentence}", "  ", "    ")
+    while lines and not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def _block_lines(block: Block) -> list[str]:
+    if isinstance(block, Table):
+        return ["  " + line for line in table_lines(block)]
+    if block.kept:
+        return ["    " + _safe(line) for line in block.text.splitlines()]
+    return _flowed(block.text, "  ")
+
+
+def table_lines(table: Table) -> list[str]:
+    """A table with its columns aligned; the first column is as wide as it has to be."""
+    rows = [table.head, *table.rows]
+    widths = [max(len(row[n]) for row in rows) for n in range(len(table.head))]
+    return [
+        f"{row[0]:<{widths[0]}}  "
+        + "  ".join(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
+        for row in rows
+    ]
+
+
+def _safe(line: str) -> str:
+    """Blanks kept, everything that could act on a terminal not."""
+    return "".join(char if char.isprintable() else "?" for char in line)
+
+
+def _flowed(text: str, indent: str, more: str | None = None) -> list[str]:
+    return textwrap.wrap(
+        printable(text), WIDTH, initial_indent=indent,
+        subsequent_indent=indent if more is None else more, break_on_hyphens=False,
+        break_long_words=False,
+    ) or [indent]  # fmt: skip
+
+
+# -- the list, and one lesson looked at
+
+
+def list_lessons(lessons: Sequence[Lesson], choose: Choose, text: str | None) -> Iterator[str]:
+    """Every lesson with what it teaches, and what of it this target can show."""
+    devices = read_devices(Roots())
+    target, _ = choose(text, None, devices)
+    around = surroundings(target, devices, Roots())
+    for lesson in lessons:
+        yield f"{lesson.name}  {printable(lesson.title)}"
+        yield from _flowed(lesson.teaches, "    ")
+        cannot = LessonRun(lesson, target, around).cannot()
+        runs = len(lesson.runs)
+        length = f"about {lesson.minutes:g} minutes, {lesson.seconds:.0f} s of it measuring"
+        if not cannot:
+            yield from _flowed(f"{length}; all of it can be shown here", "    ")
+        else:
+            what = "no run" if len(cannot) == runs else f"{runs - len(cannot)} of {runs} runs"
+            why = "; ".join(dict.fromkeys(cannot.values()))
+            yield from _flowed(f"{length}; {what} can be made here: {why}", "    ")
+    yield ""
+    yield f"(here: {printable(target.path)} on {target.device or 'no block device'})"
+    yield "Play one: iopstui lesson NAME [TARGET]    NAME: its number, name or a file of yours"
+
+
+def check_lesson(lesson: Lesson, choose: Choose, text: str | None) -> Iterator[str]:
+    """The steps of a lesson that is whole, without running anything."""
+    devices = read_devices(Roots())
+    target, _ = choose(text, None, devices)
+    run = LessonRun(lesson, target, surroundings(target, devices, Roots()))
+    yield from _head(lesson)
+    cannot = run.cannot()
+    for number_, step in enumerate(lesson.steps, 1):
+        yield f"{number_:>3} {step.kind:<8}{step.name:<16} {printable(step.title)}"
+        for label, formula in (("when", step.when), ("needs", step.needs)):
+            if formula is not None:
+                yield from _flowed(f"{label} {formula.text}", " " * 12)
+        if isinstance(step, Ask):
+            for choice in step.choices:
+                yield from _flowed(f"{choice.letter}) is right if {choice.right.text}", " " * 12)
+        if step.name in cannot and step.kind == RUN_STEP:
+            yield from _flowed(f"not on {target.path}: {cannot[step.name]}", " " * 12)
+    for one in lesson.runs:
+        if one.name not in cannot:
+            run.job_text(one)  # a job that is not there is told now
+    yield f"{lesson.path}: no mistakes found"
