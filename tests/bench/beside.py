@@ -12,6 +12,7 @@ from typing import Any
 
 import program
 from statistic import interval
+from terminal import own_cpu_s
 
 Run = Mapping[str, Mapping[str, float]]
 
@@ -68,6 +69,7 @@ def _summary(runs: list[Run]) -> dict[str, Any]:
         "beside_to_plain_fio": ratio("beside", "alone"),
         "same_command_to_plain_fio": ratio("reporting", "alone"),
         "per_cpu_s": ratio("beside", "reporting", "per_cpu_s"),
+        "cpu_left": interval([one["beside"]["left"] for one in runs]),
         "runs": [dict(one) for one in runs],
     }
 
@@ -97,14 +99,22 @@ def _fio(place: Path, command: list[str]) -> dict[str, float]:
 
 
 def beside(place: Path, job: Path, target: list[str]) -> dict[str, float]:
-    """fio started by the live screen, whose figures it writes into a file we keep open."""
+    """fio started by the live screen, whose figures it writes into a file we keep open; and the
+    share of the machine's CPU time that iopstui left over in the meantime.
+    """
     terminal = program.live(place, [*target, "--job", str(job)])
     try:
         words = program.measuring(terminal.pid)
         output = next(w for w in words if w.startswith("--output=")).partition("=")[2]
+        began, used = time.monotonic(), own_cpu_s(terminal.pid)
         with open(output, "rb") as file:
+            while program.alive(terminal.pid):
+                # the guard ends with fio: what it used must be known before
+                cpu, now = own_cpu_s(terminal.pid), time.monotonic()
+                time.sleep(0.1)
             terminal.wait_for(lambda seen: "the job is done" in seen or "rror:" in seen, 120)
             time.sleep(0.2)
-            return program.rates(program.last_document(file.read()))
+            found = program.rates(program.last_document(file.read()))
+        return {**found, "left": 1 - (cpu - used) / (now - began) / program.CPUS}
     finally:
         terminal.end()

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import program
 from program import BIG, SMALL
-from terminal import Terminal, children, command_line, cpu_s, memory_mib
+from terminal import Terminal, memory_mib, own_cpu_s
 
 WARM_S = 6.0
 SETTINGS = ["--set", "runtime=600"]
@@ -82,13 +81,4 @@ def _together(
 
 
 def _now(terminal: Terminal) -> tuple[float, float, int]:
-    pids = [terminal.pid, *_helpers(terminal.pid)]
-    return time.monotonic(), sum(cpu_s(pid) for pid in pids), terminal.total
-
-
-def _helpers(pid: int) -> Iterator[int]:
-    """The guard of fio is part of iopstui, fio is not."""
-    for child in children(pid):
-        words = command_line(child)
-        if words and words[0] == sys.executable:
-            yield child
+    return time.monotonic(), own_cpu_s(terminal.pid), terminal.total

@@ -93,6 +93,11 @@ def measuring(pid: int, within: float = 20.0) -> list[str]:
     raise TimeoutError("fio did not start")
 
 
+def alive(pid: int) -> bool:
+    """Whether there is still a fio below ``pid``."""
+    return any("fio" in Path(words[0]).name for c in children(pid) if (words := command_line(c)))
+
+
 def last_document(data: bytes) -> dict[str, Any]:
     """fio's last whole status document in a file of several."""
     text = data.lstrip(b"\0").decode("utf-8", "replace")

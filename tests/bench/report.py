@@ -63,6 +63,10 @@ def _beside(found: Mapping[str, Any]) -> Iterator[Row]:
             f"{_ratio(one['beside_to_same_command'])} of {one['iops_alone'] / 1e3:,.0f}k",
             "≥ 0.99", _at_least(one["beside_to_same_command"], 0.99),
         )  # fmt: skip
+        yield (
+            "the same: share of all CPU time in these seconds that iopstui and its guard left over",
+            _ratio(one["cpu_left"]), "≥ 0.99", _at_least(one["cpu_left"], 0.99),
+        )  # fmt: skip
         if name == "null":
             yield (
                 "the same: I/Os per second of CPU time that fio got", _ratio(one["per_cpu_s"]),
