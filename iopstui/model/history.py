@@ -47,8 +47,8 @@ class _Level:
             column.append(value)
         for column, value in zip(self.maxima, top, strict=True):
             column.append(value)
-        # Cutting the front off an array copies it, so it is done once per capacity.
-        if len(self.starts) >= 2 * self._capacity:
+        # Cutting the front off an array copies it, so it is not done for each sample.
+        if len(self.starts) >= self._capacity + self._capacity // 8:
             for column in (self.starts, self.ends, *self.means, *self.maxima):
                 del column[: -self._capacity]
 
