@@ -6,15 +6,21 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.errors import Missing, UsageError
+from iopstui.sources.processes import busy_s, waits_for_cpu
 from iopstui.text import printable
 
 OLDEST = (3, 1)
-TIMEOUT_S = 20.0
+# a fio that does nothing any more is given up; one that works is waited for: a busy or emulated
+# machine may take a minute
+IDLE_S = 20.0
+LONGEST_S = 300.0
+LOOK_S = 1.0
 INSTALL_HINT = (
     "Install it: apt install fio | dnf install fio | zypper install fio | pacman -S fio | "
     "apk add fio"
@@ -157,24 +163,39 @@ def complaint(lines: Sequence[str]) -> str:
     return printable(best.removeprefix("fio: ").rstrip("."))[:300]
 
 
-def _ask(
-    command: Sequence[str], cwd: Path | None = None, env: Mapping[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
+def _ask(command: Sequence[str], cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     try:
-        done = subprocess.run(
+        with subprocess.Popen(
             command,
-            capture_output=True,
             stdin=subprocess.DEVNULL,
-            timeout=TIMEOUT_S,
-            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             cwd=cwd,
-            env=env,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise Missing(f"{command[0]} did not answer within {TIMEOUT_S:.0f} s.") from error
+        ) as process:
+            try:
+                streams = _answer(process, command[0])
+            finally:
+                process.kill()
     except OSError as error:
         raise Missing(f"Can't run {command[0]}: {error.strerror}.", INSTALL_HINT) from error
     # decoded like a file name: what is checked must be the very file that fio opens, and a
     # carriage return in a name is no new line
-    out, said = (os.fsdecode(stream) for stream in (done.stdout, done.stderr))
-    return subprocess.CompletedProcess(done.args, done.returncode, out, said)
+    out, said = (os.fsdecode(stream) for stream in streams)
+    return subprocess.CompletedProcess(command, process.returncode, out, said)
+
+
+def _answer(process: subprocess.Popen[bytes], name: str) -> tuple[bytes, bytes]:
+    """All it writes until it ends. Missing if it has done nothing for ``IDLE_S``."""
+    began = worked = time.monotonic()
+    busy = 0.0
+    while True:
+        try:
+            return process.communicate(timeout=LOOK_S)
+        except subprocess.TimeoutExpired:
+            now, had = time.monotonic(), busy_s(process.pid) or 0.0
+            if had > busy or waits_for_cpu(process.pid):
+                busy, worked = had, now
+            if now - worked > IDLE_S:
+                raise Missing(f"{name} does nothing: no answer within {IDLE_S:.0f} s.") from None
+            if now - began > LONGEST_S:
+                raise Missing(f"{name} did not answer within {LONGEST_S:.0f} s.") from None

@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
+import os
+
 
 def start_time(pid: int) -> int | None:
     """When a process began, in clock ticks since boot (starttime); None if it is gone."""
+    fields = _stat(pid)
+    return int(fields[19]) if fields else None
+
+
+def busy_s(pid: int) -> float | None:
+    """User and system time that a process has had so far, in seconds; None if it is gone."""
+    fields = _stat(pid)
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if fields else None
+
+
+def waits_for_cpu(pid: int) -> bool:
+    """Whether it runs or would, if there were a CPU for it."""
+    return _stat(pid)[:1] == [b"R"]
+
+
+def _stat(pid: int) -> list[bytes]:
+    """The fields of /proc/PID/stat from the third on (proc(5)); empty if it is gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            return int(file.read().rpartition(b")")[2].split()[19])
-    except (OSError, ValueError, IndexError):
-        return None
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return []
+    return fields if len(fields) > 19 else []

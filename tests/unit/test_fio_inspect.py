@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from iopstui.errors import Missing
+from iopstui.sources import fio_inspect, processes
+from iopstui.sources.fio_inspect import find_fio
+
+
+@pytest.fixture
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fio_inspect, "IDLE_S", 0.4)
+    monkeypatch.setattr(fio_inspect, "LOOK_S", 0.05)
+
+
+def program(path: Path, *lines: str) -> str:
+    path.write_text("\n".join([f"#!{sys.executable} -S", "import time", *lines]) + "\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.usefixtures("hurried")
+def test_a_fio_that_works_is_waited_for(tmp_path: Path) -> None:
+    """As on a machine with too much to do."""
+    slow = program(tmp_path / "fio", "while time.process_time() < 1.2: pass", "print('fio-3.39')")
+    assert find_fio(slow).version == (3, 39)
+
+
+@pytest.mark.usefixtures("hurried")
+def test_a_fio_that_does_nothing_is_not(tmp_path: Path) -> None:
+    stuck = program(tmp_path / "fio", "time.sleep(60)")
+    with pytest.raises(Missing, match="does nothing"):
+        find_fio(stuck)
+
+
+@pytest.mark.usefixtures("hurried")
+def test_a_fio_that_works_for_ever_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fio_inspect, "LONGEST_S", 0.3)
+    with pytest.raises(Missing, match="did not answer within"):
+        find_fio(program(tmp_path / "fio", "while True: pass"))
+
+
+def test_what_a_process_has_used() -> None:
+    busy = processes.busy_s(os.getpid())
+    assert busy is not None and busy > 0
+    assert processes.waits_for_cpu(os.getpid())
+    assert processes.start_time(os.getpid())
+
+
+def test_a_process_that_is_gone() -> None:
+    none = 2**22 + 1  # above the highest PID there can be
+    assert processes.busy_s(none) is None
+    assert not processes.waits_for_cpu(none)
+    assert processes.start_time(none) is None
