@@ -105,5 +105,7 @@ class KnobTurns:
             failed = self._tunables.restore()
             for problem in failed:
                 self._desk.notice("error", problem)
-            if not failed:
+            if self._tunables.gone:
+                self._desk.notice("info", "the device is gone, and its changed settings with it")
+            elif not failed:
                 self._desk.notice("info", "the changed settings are as they were before")

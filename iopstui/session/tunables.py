@@ -85,6 +85,7 @@ class Tunables:
     def __init__(self, roots: Roots) -> None:
         self._roots = roots
         self._note: Note | None = None
+        self.gone = False
         # by file: several disks may share one interrupt
         self._changed: dict[str, dict[str, object]] = {}
 
@@ -140,8 +141,10 @@ class Tunables:
             ) from error
 
     def restore(self) -> list[str]:
-        """Put everything back; the sentences that tell what could not be."""
-        _, failed = _restore(list(self._changed.values()), self._roots)
+        """Put everything back; the sentences that tell what could not be. ``gone``: the disks
+        are not there any more, so there was nothing to put back."""
+        done, failed = _restore(list(self._changed.values()), self._roots)
+        self.gone = not done and not failed
         if not failed:
             self._changed.clear()
             if self._note is not None:

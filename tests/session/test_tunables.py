@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -280,6 +281,17 @@ def test_what_can_t_be_put_back_is_told_with_the_command_and_kept(
     assert settings.changed and notes()
     kernel.pop()
     assert settings.restore() == [] and not notes()
+    assert not settings.gone
+
+
+def test_of_a_disk_that_is_gone_nothing_is_put_back(
+    tree: Tree, disk: BlockDevice, kernel: list[Kernel]
+) -> None:
+    settings = Tunables(tree.roots)
+    settings.set(disk, "rq_affinity", "2")
+    shutil.rmtree(queue(tree, "rq_affinity").parent)
+    assert settings.restore() == [] and settings.gone
+    assert not notes()
 
 
 def left_by_a_crash(**changes: str) -> None:
