@@ -69,28 +69,47 @@ class _Comparison:
     """The sinks of one comparison."""
 
     def __init__(self, kind: str, setup: Setup) -> None:
-        self._plan = setup.plan
-        self._kind = kind
-        self._teller = Teller(sys.stderr, self._plan.settle + self._plan.measure)
-        self._runs: list[dict[int, Point]] = [{} for _ in self._plan.variants]
-        self._out: CompareTable | CompareJson | CompareCsv
-        if kind == "jsonl":
-            self._out = CompareJson(self._plan, sys.stdout, socket.gethostname(), setup.target)
-        elif kind == "csv":
-            self._out = CompareCsv(self._plan, sys.stdout)
-        else:
-            self._out = CompareTable(self._plan, sys.stdout)
+        plan = setup.plan
+        self._teller = Teller(sys.stderr, plan.settle + plan.measure)
+        self._out = CompareOut(plan, kind, socket.gethostname(), setup.target)
 
     def handle(self, event: Event) -> None:
         """Take one event."""
         self._teller.handle(event)
+        self._out.handle(event)
+
+    def end(self) -> None:
+        """Say what differs."""
+        self._teller.clear()
+        self._out.end()
+
+
+class CompareOut:
+    """A comparison's data on standard output, measured now or recorded. ``begun``: the first of
+    the JSON lines, which says whose they are, is written already."""
+
+    def __init__(
+        self, plan: Plan, kind: str, host: str, target: Target, begun: bool = False
+    ) -> None:
+        self._plan = plan
+        self._kind = kind
+        self._runs: list[dict[int, Point]] = [{} for _ in plan.variants]
+        self._out: CompareTable | CompareJson | CompareCsv
+        if kind == "jsonl":
+            self._out = CompareJson(plan, sys.stdout, host, target, begun)
+        elif kind == "csv":
+            self._out = CompareCsv(plan, sys.stdout)
+        else:
+            self._out = CompareTable(plan, sys.stdout)
+
+    def handle(self, event: Event) -> None:
+        """Take one event."""
         if isinstance(event, PointFinished):
             self._runs[event.variant][event.repeat] = event.point
             self._out.run(event)
 
     def end(self) -> None:
         """Say what differs."""
-        self._teller.clear()
         if not any(self._runs):
             return
         results = Results(self._plan, self._runs)
@@ -166,9 +185,12 @@ class CompareTable:
 class CompareJson:
     """JSON lines: the session, the comparison, a line a run, a line a figure, the verdicts."""
 
-    def __init__(self, plan: Plan, out: TextIO, host: str, target: Target | None) -> None:
+    def __init__(
+        self, plan: Plan, out: TextIO, host: str, target: Target | None, begun: bool = False
+    ) -> None:
         self._plan, self._out, self._host = plan, out, host
-        self._write(session_object(host, target))
+        if not begun:
+            self._write(session_object(host, target))
         self._write({
             "event": "compare", "host": host, "job": plan.jobs[0], "repeats": plan.repeats,
             "variants": [variant.label for variant in plan.variants],

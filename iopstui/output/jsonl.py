@@ -40,16 +40,17 @@ class JsonlSink:
 
     def handle(self, event: Event) -> None:
         """Write one event (and the session line before the first)."""
-        self._head()
+        self.begin()
         row = event_object(event)
         self._write({"event": row.pop("event"), "host": self._host, **row})
 
     def close(self) -> None:
         """Nothing more will come. The session line is written even if nothing ever came."""
-        self._head()
+        self.begin()
         self._stream.flush()
 
-    def _head(self) -> None:
+    def begin(self) -> None:
+        """Write the session line, if it is not written yet."""
         if self._first is not None:
             first, self._first = self._first, None
             self._write(first)

@@ -5,7 +5,21 @@ from __future__ import annotations
 import sys
 
 from iopstui.errors import EXIT_OK, UsageError
-from iopstui.output.sinks import make_sink
+from iopstui.model.plan import Plan
+from iopstui.output.compare import CompareOut
+from iopstui.output.jsonl import JsonlSink
+from iopstui.output.narration import Narrator
+from iopstui.output.sinks import EventSink, make_sink
+from iopstui.output.sweep import SweepOut
+from iopstui.session import recording_format as form
+from iopstui.session.events import (
+    Event,
+    ExperimentFinished,
+    ExperimentStarted,
+    Notice,
+    PointFinished,
+    TunableChanged,
+)
 from iopstui.session.recording import Recording, recording_path
 from iopstui.session.replay import Fold, replayed
 from iopstui.text import printable
@@ -16,7 +30,11 @@ def replay_headless(name: str, kind: str) -> int:
     with Recording(recording_path(name)) as recording:
         fold = Fold(recording.header)
         header = recording.header
-        sink = make_sink(kind, sys.stdout, sys.stderr, header.target, header.host)
+        sink: EventSink
+        if any(isinstance(o.value, ExperimentStarted) for _, o in recording.index().others):
+            sink = ExperimentSink(kind, header)
+        else:
+            sink = make_sink(kind, sys.stdout, sys.stderr, header.target, header.host)
         shown = 0
         try:
             for event in replayed(recording, fold):
@@ -27,3 +45,47 @@ def replay_headless(name: str, kind: str) -> int:
     if not shown:
         raise UsageError(f"The recording {printable(name)} holds no sample: nothing to replay.")
     return EXIT_OK
+
+
+class ExperimentSink:
+    """A sweep or a comparison as it was told when it was measured. JSON lines have the seconds
+    and everything else of its runs, too."""
+
+    def __init__(self, kind: str, header: form.Header) -> None:
+        self._kind, self._header = kind, header
+        self._lines = JsonlSink(sys.stdout, header.host, header.target) if kind == "jsonl" else None
+        self._words = Narrator(sys.stderr)
+        self._out: SweepOut | CompareOut | None = None
+
+    def handle(self, event: Event) -> None:
+        """Take one event."""
+        if isinstance(event, Notice | TunableChanged):
+            self._words.handle(event)
+        if isinstance(event, ExperimentStarted):
+            self._end()
+            if self._lines is not None:
+                self._lines.begin()
+            self._out = self._begun(event.plan)
+        elif isinstance(event, ExperimentFinished):
+            self._end()
+        elif isinstance(event, PointFinished):
+            if self._out is not None:
+                self._out.handle(event)
+        elif self._lines is not None:
+            self._lines.handle(event)
+
+    def _begun(self, plan: Plan) -> SweepOut | CompareOut:
+        kind = CompareOut if plan.variants else SweepOut
+        return kind(plan, self._kind, self._header.host, self._header.target, begun=True)
+
+    def _end(self) -> None:
+        if self._out is not None:
+            self._out.end()
+            self._out = None
+
+    def close(self) -> None:
+        """Nothing more will come; of an experiment that has no end, what there is."""
+        self._end()
+        if self._lines is not None:
+            self._lines.close()
+        self._words.close()

@@ -14,6 +14,7 @@ from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_VERDICT, UsageError
 from iopstui.model.curve import Curve, conclusions, curves_of
 from iopstui.model.expectation import Expectation, parse_tolerance
 from iopstui.model.plan import Plan, check_axes, parse_axis
+from iopstui.model.target import Target
 from iopstui.output.experiment import Teller, ask, say, stop_on_signals
 from iopstui.output.experiment_setup import Choose, progress_of, session_of, set_up
 from iopstui.output.jsonl import dumps, event_object, session_object
@@ -93,28 +94,51 @@ class _Sweep:
 
     def __init__(self, arguments: argparse.Namespace, setup: Setup) -> None:
         plan = setup.plan
-        self._plan = plan
         self._teller = Teller(sys.stderr, plan.settle + plan.measure)
+        self._out = SweepOut(plan, arguments.format, socket.gethostname(), setup.target)
+
+    @property
+    def points(self) -> list[PointFinished]:
+        """All points so far."""
+        return self._out.points
+
+    def handle(self, event: Event) -> None:
+        """Take one event."""
+        self._teller.handle(event)
+        self._out.handle(event)
+
+    def end(self) -> None:
+        """Say what all points together say."""
+        self._teller.clear()
+        self._out.end()
+
+
+class SweepOut:
+    """A sweep's data on standard output, measured now or recorded. ``begun``: the first of the
+    JSON lines, which says whose they are, is written already."""
+
+    def __init__(
+        self, plan: Plan, kind: str, host: str, target: Target, begun: bool = False
+    ) -> None:
+        self._plan = plan
         self.points: list[PointFinished] = []
-        self._table = arguments.format == "table"
+        self._table = kind == "table"
         self._out: SweepTable | SweepJson | SweepCsv
-        if arguments.format == "jsonl":
-            self._out = SweepJson(plan, sys.stdout, socket.gethostname(), setup.target)
-        elif arguments.format == "csv":
+        if kind == "jsonl":
+            self._out = SweepJson(plan, sys.stdout, host, target, begun)
+        elif kind == "csv":
             self._out = SweepCsv(plan, sys.stdout)
         else:
             self._out = SweepTable(plan, sys.stdout)
 
     def handle(self, event: Event) -> None:
         """Take one event."""
-        self._teller.handle(event)
         if isinstance(event, PointFinished):
             self.points.append(event)
             self._out.point(event)
 
     def end(self) -> None:
         """Say what all points together say."""
-        self._teller.clear()
         if not self.points:
             return
         curves = curves_of(self._plan, self.points)
@@ -197,9 +221,12 @@ def row(plan: Plan, event: PointFinished) -> list[str]:
 class SweepJson:
     """JSON lines: the session, the sweep, a line a point, its verdicts, a line a curve."""
 
-    def __init__(self, plan: Plan, out: TextIO, host: str, target: Any) -> None:
+    def __init__(
+        self, plan: Plan, out: TextIO, host: str, target: Target | None, begun: bool = False
+    ) -> None:
         self._out, self._host = out, host
-        self._write(session_object(host, target))
+        if not begun:
+            self._write(session_object(host, target))
         axes = {axis.name: list(axis.values) for axis in plan.axes}
         self._write({"event": "sweep", "host": host, "jobs": list(plan.jobs), "axes": axes,
                      "settle": plan.settle, "measure": plan.measure,
