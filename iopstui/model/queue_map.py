@@ -7,7 +7,7 @@ for a device, not for a queue, so I/Os per interrupt are the device's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from iopstui.model.device import BlockDevice, Hctx, IrqVector
@@ -123,17 +123,20 @@ def completed_s(disk: DiskRates | None) -> float | None:
 
 
 def _rows(device: BlockDevice, frame: Frame | None, topology: Topology) -> Iterable[QueueRow]:
-    shown: set[int] = set()
-    for hctx in sorted(device.hctxs, key=lambda h: h.index):
-        own = [v for v in device.irqs if v.shared or v.hctx == hctx.index]
-        shown.update(vector.irq for vector in own)
-        if not own:
-            yield _row(device, hctx, None, frame, topology)
-        for vector in own:
-            yield _row(device, hctx, vector, frame, topology)
+    online = frozenset(topology.online)
+    shared = [vector for vector in device.irqs if vector.shared]
+    own: dict[int | None, list[IrqVector | None]] = {h.index: [*shared] for h in device.hctxs}
+    rest: list[IrqVector] = []
     for vector in device.irqs:
-        if vector.irq not in shown:
-            yield _row(device, None, vector, frame, topology)
+        if vector.hctx in own and not vector.shared:
+            own[vector.hctx].append(vector)
+        elif not vector.shared or not device.hctxs:
+            rest.append(vector)
+    for hctx in sorted(device.hctxs, key=lambda h: h.index):
+        for one in own[hctx.index] or [None]:
+            yield _row(device, hctx, one, frame, topology, online)
+    for vector in rest:
+        yield _row(device, None, vector, frame, topology, online)
 
 
 def _row(
@@ -142,10 +145,11 @@ def _row(
     vector: IrqVector | None,
     frame: Frame | None,
     topology: Topology,
+    online: Collection[int],
 ) -> QueueRow:
     listed = hctx.cpus if hctx else ()
     # without a known set of online CPUs nothing is called offline
-    cpus = tuple(cpu for cpu in listed if not topology.online or cpu in topology.online)
+    cpus = tuple(cpu for cpu in listed if not online or cpu in online)
     counts = frame.irqs.get(vector.irq) if frame is not None and vector is not None else None
     jobs = _jobs_on(frame, cpus)
     return QueueRow(
@@ -171,8 +175,8 @@ def _served_on(counts: Mapping[int, float] | None) -> tuple[int, ...]:
     total = sum(counts.values()) if counts else 0.0
     if not counts or not total:
         return ()
-    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return tuple(cpu for cpu, rate in ranked if rate >= 0.01 * total)
+    some = [(-rate, cpu) for cpu, rate in counts.items() if rate >= 0.01 * total]
+    return tuple(cpu for _, cpu in sorted(some))
 
 
 def _node(

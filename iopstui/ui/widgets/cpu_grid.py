@@ -23,7 +23,7 @@ def rows(
 ) -> list[Row]:
     """As many measures as there is room for; every CPU has its cell in each."""
     ranked = sorted(MEASURES, key=lambda m: ORDER.index(m.name) if m.name in ORDER else 99)
-    domains = cpu_grid(cpus, topology, ranked[:1]).domains
+    domains = cpu_grid(cpus, topology, ()).domains
     columns, words_beside = _columns(len(cpus) + len(domains) - 1, width)
     lines = folded(domains, columns)
     nodes = len({domain.node for domain in domains}) > 1
