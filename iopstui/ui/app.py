@@ -20,10 +20,11 @@ from textual.scrollbar import ScrollBar, ScrollBarRender
 from iopstui.errors import EXIT_JOB_FAILED, EXIT_OK, IopstuiError
 from iopstui.model.device import BlockDevice
 from iopstui.session.crash import crash_sentence
-from iopstui.session.events import Event, FrameReady
+from iopstui.session.events import Event, ExperimentStarted, FrameReady
 from iopstui.text import printable
 from iopstui.ui import knobs
 from iopstui.ui.driver import PatientDriver, Terminal
+from iopstui.ui.experiment_keys import EXPERIMENT_ACTIONS, ExperimentKeys, MakeLaboratory
 from iopstui.ui.kernel_keys import KERNEL_ACTIONS, KERNEL_HINTS, KernelKeys
 from iopstui.ui.layout import TABS
 from iopstui.ui.messages import (
@@ -55,7 +56,7 @@ class PlainScrollBar(ScrollBarRender):
     HORIZONTAL_BARS: ClassVar[list[str]] = [" "] * 8
 
 
-class IopstuiApp(KernelKeys, RecordKeys):
+class IopstuiApp(ExperimentKeys, KernelKeys, RecordKeys):
     """The whole screen. Leaves with an exit code (iopstui.errors).
 
     ``make_controller`` is given the chosen device's path, or ``None`` for a scratch file in the
@@ -104,6 +105,7 @@ class IopstuiApp(KernelKeys, RecordKeys):
         charset: Charset | None = None,
         refresh_s: float = 0.0,
         watch: MakeWatch | None = None,
+        laboratory: MakeLaboratory | None = None,
     ) -> None:
         super().__init__(driver_class=PatientDriver)
         self.charset = charset or charset_for()
@@ -119,6 +121,7 @@ class IopstuiApp(KernelKeys, RecordKeys):
         self._run_at_once = job is not None if run_at_once is None else run_at_once
         self._discover = discover
         self._watch = watch
+        self.laboratory = laboratory
         self._queue: deque[Event] = deque()
         self._wake_sent = False
         self._pending_knob: str | None = None
@@ -187,7 +190,7 @@ class IopstuiApp(KernelKeys, RecordKeys):
                 self.exit(error.exit_code, message=printable(words))
             return
         self._pick = True
-        self.controller = controller
+        self.controller, self.experiment = controller, None
         self.state = LiveState(controller.target.device)
         self.dashboard = Dashboard(controller, self.state, self.charset)
         self.push_screen(self.dashboard)
@@ -225,7 +228,9 @@ class IopstuiApp(KernelKeys, RecordKeys):
         if controller is not None:
             if controller.running:
                 self._say("info", "stopping fio, then leaving")
+            self.end_experiment()
             await asyncio.to_thread(controller.close)
+            await asyncio.to_thread(self.experiment_ended)
         self.exit(self._exit_code())
 
     def _exit_code(self) -> int:
@@ -237,9 +242,16 @@ class IopstuiApp(KernelKeys, RecordKeys):
 
     def _sink(self, event: Event) -> None:
         """Called in the session's thread: queue the event, wake the screen once."""
+        if self.experiment is not None:
+            self.experiment.feed(event)
         self._queue.append(event)
         if isinstance(event, FrameReady):
             self._arrived = time.monotonic()
+        self._wake_up()
+
+    def _tell(self, event: Event) -> None:
+        """Called in the experiment's thread."""
+        self._queue.append(event)
         self._wake_up()
 
     def _wake_up(self) -> None:
@@ -256,16 +268,19 @@ class IopstuiApp(KernelKeys, RecordKeys):
     def on_events_waiting(self, message: EventsWaiting) -> None:
         """Takes in everything that is queued, then paints once."""
         self._wake_sent = False
-        changed = False
+        changed = begun = False
         while self._queue:
             event = self._queue.popleft()
             self.state.apply(event)
+            begun = begun or isinstance(event, ExperimentStarted)
             if isinstance(event, FrameReady):
                 self._pace.frame()
             else:
                 changed = True
         if changed:
             self._refresh_hints()
+        if begun:
+            self.experiment_begun()
         self._paint_if_due()
 
     def _paint_if_due(self) -> None:
@@ -333,12 +348,15 @@ class IopstuiApp(KernelKeys, RecordKeys):
                 *KERNEL_HINTS, KeyHint("m", "mark"), freeze, KeyHint("- +", "time"),
                 KeyHint("e", "messages"), KeyHint("ctrl+p", "all"),
             )  # fmt: skip
-        dashboard.hints = self.with_record(dashboard.hints)
+        dashboard.hints = self.with_record(self.with_experiment(dashboard.hints))
 
     def action_run_or_stop(self) -> None:
         """r"""
         controller = self.controller
         if controller is None:
+            return
+        if self.experimenting:
+            self.action_stop_experiment()
             return
         if self.state.running or controller.running:
             controller.stop_job()
@@ -359,7 +377,7 @@ class IopstuiApp(KernelKeys, RecordKeys):
 
     def action_choose_job(self) -> None:
         """j"""
-        if self.dashboard is None:
+        if self.dashboard is None or self.experiment_holds():
             return
         if not self.jobs:
             self._say("warning", "there are no shipped jobs here; start with --job FILE")
@@ -377,7 +395,7 @@ class IopstuiApp(KernelKeys, RecordKeys):
     def action_knob(self, option: str, up: bool) -> None:
         """[ ] { }"""
         knob = knobs.IODEPTH if option == "iodepth" else knobs.NUMJOBS
-        if self.controller is None:
+        if self.controller is None or self.experiment_holds():
             return
         title = self.state.step.title if self.state.step else ""
         value = knobs.turned(knob, knobs.current(knob, self.overrides, title), up)
@@ -389,7 +407,7 @@ class IopstuiApp(KernelKeys, RecordKeys):
 
     def action_block_size(self) -> None:
         """b"""
-        if self.controller is None or self.dashboard is None:
+        if self.controller is None or self.dashboard is None or self.experiment_holds():
             return
         from iopstui.ui.screens.choice import Choice
 
@@ -425,6 +443,10 @@ class IopstuiApp(KernelKeys, RecordKeys):
         self.controller.mark(words)
         self.controller.run_job(self.job, self.overrides)
 
+    def forget_pending(self) -> None:
+        """A knob that was turned just now no longer starts the job anew."""
+        self._pending_knob = None
+
     def action_mark(self) -> None:
         """m"""
         if self.controller is not None:
@@ -457,7 +479,7 @@ class IopstuiApp(KernelKeys, RecordKeys):
 
     def action_choose_device(self) -> None:
         """d"""
-        if self.dashboard is None:
+        if self.dashboard is None or self.experiment_holds():
             return
         if self.state.running:
             self._say("info", "a job is running: stop it first (r), then choose a device (d)")
@@ -480,7 +502,8 @@ class IopstuiApp(KernelKeys, RecordKeys):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys of the dashboard do nothing while another screen is open."""
         over = self.dashboard is None or not self.dashboard.is_current
-        return not (over and action in _DASHBOARD_ACTIONS)
+        allowed = getattr(self.screen, "allows", ()) if over and self._screen_stack else ()
+        return not (over and action in _DASHBOARD_ACTIONS) or action in allowed
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """Everything that keys do, for the command palette."""
@@ -505,6 +528,7 @@ class IopstuiApp(KernelKeys, RecordKeys):
             ("Freeze or go on", "key space", self.action_freeze),
             ("Charts: longer time", "key -", lambda: self.action_zoom(True)),
             ("Charts: shorter time", "key +", lambda: self.action_zoom(False)),
+            *self.experiment_commands(),
             *self.kernel_commands(),
             ("Record", "key R: keep all that is measured in a file", self.action_record),
             ("Messages", "key e: everything that was said in this session", self.action_log),
@@ -515,7 +539,7 @@ class IopstuiApp(KernelKeys, RecordKeys):
 
 _DASHBOARD_ACTIONS = {
     "run_or_stop", "choose_job", "knob", "block_size", "mark", "freeze", "tab", "next_tab",
-    "zoom", "choose_device", "log", "help", *KERNEL_ACTIONS, *RECORD_ACTIONS,
+    "zoom", "choose_device", "log", "help", *KERNEL_ACTIONS, *RECORD_ACTIONS, *EXPERIMENT_ACTIONS,
 }  # fmt: skip
 
 
@@ -544,8 +568,10 @@ def run_app(
         # without mouse reports, the terminal's own selecting and copying keeps working
         code = app.run(mouse=False)
     finally:
+        app.end_experiment()
         if app.controller is not None:
             app.controller.close()
+        app.experiment_ended()
     if code is not None:
         return code
     return app.return_code or EXIT_OK

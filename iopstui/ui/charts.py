@@ -206,6 +206,33 @@ def _connect(signal: Any, xs: Sequence[int]) -> None:
             signal.line(index, False)
 
 
+def draw_polylines(
+    lines: Sequence[Sequence[tuple[float, float]]], columns: int, rows: int, marker: str
+) -> list[list[str]]:
+    """plotext's characters for lines through points (x, y), both from 0 to 1 of the plot: one
+    list of ``rows`` strings for each, drawn in bands as in ``draw_lines``."""
+    if not any(lines):
+        return [[" " * columns] * rows for _ in lines]
+    load()
+    figure = _plotext.figure
+    figure.clear.data()
+    figure.plot_size(columns, rows * len(lines))
+    for band, points in enumerate(lines):
+        if points:
+            base = len(lines) - 1 - band
+            inside = [(min(max(x, EDGE), 1 - EDGE), min(max(y, EDGE), 1 - EDGE)) for x, y in points]
+            signal = figure.signal(
+                [x for x, _ in inside], [base + y for _, y in inside], marker=marker
+            )
+            signal.lines()
+            figure.draw(signal)
+    figure.ruler("x").lim(0, 1)
+    figure.ruler("y").lim(0, len(lines))
+    text: str = figure.build().string(colorless=True)
+    drawn = [line.ljust(columns)[:columns] for line in text.split("\n")]
+    return [drawn[band * rows : (band + 1) * rows] for band in range(len(lines))]
+
+
 Cell = tuple[str, "Style | None"]
 
 
@@ -234,7 +261,7 @@ def draw_tile(
     lines = [one for one in series if one.kind != AREA]
     drawn = draw_lines(lines, first, columns, rows, scale, charset.dots)
     for one, text in zip(lines, drawn, strict=True):
-        _overlay(cells, text, one.style)
+        overlay(cells, text, one.style)
     return [runs(line) for line in cells]
 
 
@@ -257,7 +284,8 @@ def _fill(
             cells[row][column] = (charset.area, one.style)
 
 
-def _overlay(cells: list[list[Cell]], drawn: Sequence[str], style: Style | None) -> None:
+def overlay(cells: list[list[Cell]], drawn: Sequence[str], style: Style | None) -> None:
+    """Draws characters over what is there; braille dots join."""
     for line, text in zip(cells, drawn, strict=False):
         for column, char in enumerate(text):
             if char in (" ", "⠀"):

@@ -54,6 +54,10 @@ class KernelKeys(App[int]):
         """A message of the screen's own."""
 
     @abstractmethod
+    def experiment_holds(self) -> bool:
+        """True, and said, while an experiment must not be disturbed."""
+
+    @abstractmethod
     def _turned(self, words: str) -> None:
         """The next run differs from the running one by ``words``: it is started anew."""
 
@@ -140,7 +144,7 @@ class KernelKeys(App[int]):
     def action_rq_affinity(self) -> None:
         """a"""
         disk = self._queued_disk("rq_affinity")
-        if disk is None or self.controller is None:
+        if disk is None or self.controller is None or self.experiment_holds():
             return
         now = disk.queue.rq_affinity if disk.queue is not None else None
         following = str(((now if now is not None else 0) + 1) % len(AFFINITIES))
@@ -149,7 +153,7 @@ class KernelKeys(App[int]):
     def action_scheduler(self) -> None:
         """s"""
         disk = self._queued_disk("scheduler")
-        if disk is None:
+        if disk is None or self.experiment_holds():
             return
         queue = disk.queue
         if queue is None or len(queue.schedulers) < 2:
@@ -172,15 +176,17 @@ class KernelKeys(App[int]):
             return
         from iopstui.ui.screens.settings import Settings
 
-        self.push_screen(
-            Settings(controller.knobs, controller.set_tunable, self.state, self.charset)
-        )
+        self.push_screen(Settings(controller.knobs, self._turn_setting, self.state, self.charset))
+
+    def _turn_setting(self, name: str, value: str) -> None:
+        if self.controller is not None and not self.experiment_holds():
+            self.controller.set_tunable(name, value)
 
     # -- settings of the job
 
     def action_option(self) -> None:
         """:"""
-        if self.controller is None:
+        if self.controller is None or self.experiment_holds():
             return
         from iopstui.ui.screens.prompt import Prompt
 
@@ -203,7 +209,7 @@ class KernelKeys(App[int]):
     def action_bind_queues(self) -> None:
         """B"""
         controller = self.controller
-        if controller is None:
+        if controller is None or self.experiment_holds():
             return
         if not controller.bind and self._queued_disk("binding to hardware queues") is None:
             return

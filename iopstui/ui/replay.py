@@ -87,10 +87,13 @@ class ReplayApp(IopstuiApp):
         if session.at >= session.end:
             space = "again"
         where = f"{f.clock(session.at)} / {f.clock(session.end)}"
+        known = self.state.experiment
+        show = (KeyHint("w", f"show the {known.kind}"),) if known is not None else ()
         dashboard.hints = (
-            KeyHint(f"REPLAY {where}", state), KeyHint("space", space), KeyHint("← →", "10 s"),
-            KeyHint("home end", "go there"), KeyHint("< >", "speed"), KeyHint(".", "next"),
-            KeyHint("- +", "time"), KeyHint("e", "messages"), KeyHint("ctrl+p", "all"),
+            KeyHint(f"REPLAY {where}", state), KeyHint("space", space), *show,
+            KeyHint("← →", "10 s"), KeyHint("home end", "go there"), KeyHint("< >", "speed"),
+            KeyHint(".", "next"), KeyHint("- +", "time"), KeyHint("e", "messages"),
+            KeyHint("ctrl+p", "all"),
         )  # fmt: skip
 
     def _exit_code(self) -> int:
@@ -152,6 +155,20 @@ class ReplayApp(IopstuiApp):
 
     def action_record(self) -> None:
         """R"""
+        self._only_a_recording()
+
+    def open_experiment(self, kind: str) -> None:
+        """w, c"""
+        if self.state.experiment is not None:
+            self.show_experiment()
+        else:
+            self._only_a_recording()
+
+    def experiment_begun(self) -> None:
+        """It is shown when it is asked for."""
+
+    def no_experiments(self) -> None:
+        """Why none can be begun here."""
         self._only_a_recording()
 
     def _only_a_recording(self) -> None:

@@ -156,6 +156,11 @@ class Table(Generic[T]):
         self.titles = {column.title for column in kept}
 
     @property
+    def columns(self) -> Sequence[tuple[Column[T], int]]:
+        """Those that are shown, with their widths."""
+        return self._columns
+
+    @property
     def used(self) -> int:
         """Cells that label and columns take."""
         return self._label + sum(width for _, width in self._columns)

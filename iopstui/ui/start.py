@@ -21,6 +21,7 @@ from iopstui.sources.sysfs import read_devices
 from iopstui.sources.udev import HotplugMonitor
 
 if TYPE_CHECKING:
+    from iopstui.ui.experiment_keys import Laboratory
     from iopstui.ui.messages import Controller
 
 Choose = Callable[
@@ -36,6 +37,7 @@ def run_screen(arguments: argparse.Namespace, overrides: Mapping[str, str], choo
     pick = arguments.target is None and arguments.job is None
     early: list[LiveSession] = []
     made: list[LiveSession] = []
+    works_on: dict[object, Target | None] = {}
     record: list[str] = [arguments.record] if arguments.record else []
 
     def discover() -> Mapping[str, BlockDevice]:
@@ -58,10 +60,20 @@ def run_screen(arguments: argparse.Namespace, overrides: Mapping[str, str], choo
             recorder=Recorder(Path(record.pop())) if record else None,
         )
         made.append(one)
+        works_on[one] = job_target
         return one
 
     def make_controller(path: str | None) -> Controller:
         return early.pop() if early else session(path)
+
+    def laboratory(controller: Controller) -> Laboratory:
+        from iopstui.session.laboratory import Laboratory
+        from iopstui.session.runner import Conditions
+
+        assert isinstance(controller, LiveSession)
+        knobs = tuple((k.name, k.value) for k in arguments.knob if k.after_s is None)
+        conditions = Conditions(arguments.size, tuple(arguments.destroy_data), knobs=knobs)
+        return Laboratory(controller, works_on[controller], conditions)
 
     if not pick:
         early.append(session(arguments.target))
@@ -80,6 +92,7 @@ def run_screen(arguments: argparse.Namespace, overrides: Mapping[str, str], choo
             pick=pick,
             refresh_s=arguments.refresh,
             watch=HotplugMonitor,
+            laboratory=laboratory,
         )
     finally:
         for one in early:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from iopstui.model.evidence import Finding
 from iopstui.model.frame import LATE, Frame
@@ -13,6 +14,7 @@ from iopstui.session.events import (
     Ended,
     Event,
     ExperimentFinished,
+    ExperimentStarted,
     Found,
     FrameReady,
     Judged,
@@ -29,6 +31,9 @@ from iopstui.session.events import (
 from iopstui.session.verdicts import FAIL, PASS, together
 from iopstui.text import printable
 from iopstui.ui import format as f
+
+if TYPE_CHECKING:
+    from iopstui.ui.experiment_state import ExperimentState
 
 FIO_IOPS, DEVICE_IOPS = "fio", "device"
 LATENCIES = ("p50", "p99", "p99.9")
@@ -85,6 +90,8 @@ class LiveState:
     steady: SteadyState | None = None
     point: PointStarted | None = None
     """The point of an experiment that is measured."""
+    experiment: ExperimentState | None = None
+    """The one that runs or ran last."""
     t: float = 0.0
     ended: bool = False
     asked: bool = False
@@ -109,6 +116,8 @@ class LiveState:
     def apply(self, event: Event) -> None:
         """Takes in one event."""
         self.t = max(self.t, event.t)
+        if self.experiment is not None:
+            self.experiment.apply(event)
         if isinstance(event, FrameReady):
             self._frame(event.frame)
         elif isinstance(event, Mark):
@@ -121,6 +130,10 @@ class LiveState:
             self._found(event)
         elif isinstance(event, Judged | SteadyState):
             self._verdict(event)
+        elif isinstance(event, ExperimentStarted):
+            from iopstui.ui.experiment_state import ExperimentState
+
+            self.experiment = ExperimentState(event.plan, event.t)
         elif isinstance(event, PointStarted | PointFinished | ExperimentFinished):
             self._experiment(event)
         elif isinstance(event, TunableChanged):
@@ -267,6 +280,8 @@ class LiveState:
             self.step = None
         if event.error:
             self._say(event.t, "error", f"{event.error} {event.hint}".strip())
+        elif self.experiment is not None and self.experiment.active:
+            pass  # it goes on
         elif event.interrupted:
             self._say(event.t, "info", "stopped; the figures shown are the last second's")
         else:

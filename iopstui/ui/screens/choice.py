@@ -30,7 +30,8 @@ class Choice(ModalScreen["str | None"]):
     def compose(self) -> ComposeResult:
         """A title, the values, the keys."""
         with Vertical(id="choice", classes=self._charset.name):
-            yield Static(Text(f"{self._title} (now {self._now})", style="bold"))
+            now = f" (now {self._now})" if self._now else ""
+            yield Static(Text(f"{self._title}{now}", style="bold"))
             yield OptionList(*(Option(Text(value)) for value in self._values))
             yield Static(Text("Enter takes it   Esc goes back", style="dim"))
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Protocol, runtime_checkable
 
 from textual import events
 from textual.app import ComposeResult
@@ -18,8 +19,6 @@ from iopstui.ui.layout import HIDDEN, TABS, Box
 from iopstui.ui.messages import Controller
 from iopstui.ui.pace import OwnCost
 from iopstui.ui.rows import Piece, Row, pad, wrap
-from iopstui.ui.screens.live_rows import LiveRows
-from iopstui.ui.screens.settings import Settings
 from iopstui.ui.state import DEVICE_IOPS, FIO_IOPS, LiveState
 from iopstui.ui.style import DEVICE, DIM, FIO, P50, P99, P999, WARNING, Charset
 from iopstui.ui.widgets import bars, cpu_panel, finding_line, fio_panel, kernel_panel
@@ -62,6 +61,19 @@ def _specs(charset: Charset) -> tuple[ChartSpec, ChartSpec]:
     return rates, latency
 
 
+@runtime_checkable
+class Painted(Protocol):
+    """A screen over the dashboard that shows what is measured, too."""
+
+    def paint(self) -> None:
+        """Shows the newest state."""
+        ...
+
+
+def _no_strip(width: int, height: int, tabbed: bool) -> Sequence[Row]:
+    return ()
+
+
 class Dashboard(Screen[None]):
     """Draws a ``LiveState``. It is painted when ``paint`` is called, and only what changed."""
 
@@ -69,6 +81,8 @@ class Dashboard(Screen[None]):
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         Binding("tab", "app.next_tab(1)", "next pane"),
         Binding("shift+tab", "app.next_tab(-1)", "previous pane"),
+        Binding("enter", "app.lesson_on", "go on with the lesson", show=False),
+        Binding("escape", "app.lesson_escape", "stop or leave the lesson", show=False),
     ]
 
     def __init__(self, controller: Controller, state: LiveState, charset: Charset) -> None:
@@ -81,6 +95,8 @@ class Dashboard(Screen[None]):
         self.own = OwnCost()
         self.next_job = ""
         self.hints: Sequence[bars.KeyHint] = ()
+        # rows above the message, for (width, height, tabbed)
+        self.strip: Callable[[int, int, bool], Sequence[Row]] = _no_strip
         self.window = TimeWindow(0.0, ZOOMS[0] / charset.dots)
         self._zoom = 0
         self._cpus_placed = -1
@@ -92,7 +108,8 @@ class Dashboard(Screen[None]):
         self.charts = [Chart(rates, charset), Chart(latency, charset), self.heat]
         self.heat_shown = self.percentiles_shown = False
         names = (
-            "header", "summary", "tabs", "fio", "kernel", "cpus", "message", "finding", "footer",
+            "header", "summary", "tabs", "fio", "kernel", "cpus", "strip", "message", "finding",
+            "footer",
         )  # fmt: skip
         self.panels = {name: Lines(name) for name in names}
         self.small = Lines("small")
@@ -123,7 +140,11 @@ class Dashboard(Screen[None]):
         cpus = len(self.state.frame.cpus) if self.state.frame else 0
         self._cpus_placed = cpus
         disks = max(1, len(self.controller.target.tree))
-        plan = self._plan = layout.plan(width, height, disks, cpus, self.tab)
+        # whether there are tabs, the strip has to know, and as many as its rows decide about that
+        strip = len(self.strip(width, height, True))
+        plan = self._plan = layout.plan(width, height, disks, cpus, self.tab, strip)
+        if not plan.tabbed and strip != (rows := len(self.strip(width, height, False))):
+            plan = self._plan = layout.plan(width, height, disks, cpus, self.tab, rows)
         for name, panel in self.panels.items():
             box = getattr(plan, name)
             panel.place(box)
@@ -183,14 +204,18 @@ class Dashboard(Screen[None]):
     def paint(self, even_if_frozen: bool = False) -> None:
         """Shows the newest state. While frozen only header and message live."""
         over = self.app.screen
-        if isinstance(over, LiveRows | Settings):
+        if over is not self and isinstance(over, Painted):
             over.paint()
         if self._plan is None or not self.is_current:
             return
         cpus = len(self.state.frame.cpus) if self.state.frame else 0
-        if cpus != self._cpus_placed:
+        box = self._plan.strip
+        strip = self.strip(self.app.size.width, self.app.size.height, self._plan.tabbed)
+        if cpus != self._cpus_placed or len(strip) != box.height:
             self.relayout()
             return
+        if strip:
+            self.panels["strip"].show(strip)
         self._paint_lines(self._plan)
         if self.frozen_at is None or even_if_frozen:
             self._paint_panels(self._plan)

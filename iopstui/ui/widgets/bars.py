@@ -98,6 +98,8 @@ def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
     line = Line(width, charset).add(" ")
     step = state.step
     if step is None:
+        if state.experiment is not None and state.experiment.active:
+            return line.add(state.experiment.progress(), BOLD).done()
         line.add("no job running", DIM).add("  r ", KEY).add(f"runs {printable(job)}")
         return line.right((f.clock(state.t) + " ", DIM)).done()
     name, title = printable(step.job), printable(step.title)
@@ -108,6 +110,10 @@ def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
         line.add(f"{name}  ", BOLD)
     line.add(title, BOLD)
     line.add("  read only" if step.read_only else "  WRITES", DIM if step.read_only else WARNING)
+    experiment = state.experiment
+    if experiment is not None and experiment.active:
+        long, short = experiment.progress(), experiment.progress(short=True)
+        return line.right((f" {long if len(long) + 2 <= line.left else short} ", BOLD)).done()
     return line.right(*_progress(state, charset)).done()
 
 

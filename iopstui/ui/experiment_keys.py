@@ -1,0 +1,273 @@
+"""Keys w and c: a sweep, a comparison, beside the dashboard."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from textual.app import App
+from textual.binding import Binding, BindingType
+
+from iopstui.session.events import Event
+from iopstui.ui.messages import Controller, ShippedJob
+from iopstui.ui.pace import OwnCost
+from iopstui.ui.screens.dashboard import Dashboard
+from iopstui.ui.state import LiveState
+from iopstui.ui.style import Charset
+from iopstui.ui.widgets.bars import KeyHint
+
+if TYPE_CHECKING:
+    from iopstui.model.plan import Plan
+    from iopstui.session.laboratory import Ready
+    from iopstui.ui.screens.experiment_form import Chosen
+
+EXPERIMENT_ACTIONS = {"sweep", "compare"}
+EXPERIMENT_HINTS = (KeyHint("w", "sweep"), KeyHint("c", "compare"))
+QUIET = {"m", "space", "- +", "e", "ctrl+p", "R", "f", "h", "o"}
+"""Keys that don't disturb one."""
+WAITS_S = 5.0
+SHOW = "show the last one"
+
+
+class Under(Protocol):
+    """An experiment under way (session/laboratory.py, Running)."""
+
+    @property
+    def active(self) -> bool:
+        """False once it is over."""
+        ...
+
+    def feed(self, event: Event) -> None:
+        """An event of the session."""
+        ...
+
+    def stop(self) -> None:
+        """End it in order; again: at once."""
+        ...
+
+    def wait(self, seconds: float) -> None:
+        """Until it is over."""
+        ...
+
+
+class Laboratory(Protocol):
+    """Experiments in one session (session/laboratory.py)."""
+
+    def look(self, plan: Plan) -> Ready:
+        """What would come of a plan; raises IopstuiError."""
+        ...
+
+    def begin(
+        self, ready: Ready, tell: Callable[[Event], None], t: float, anew: bool = False
+    ) -> Under:
+        """Run it beside the screen."""
+        ...
+
+    def variants(self) -> tuple[str, str]:
+        """Two settings worth comparing."""
+        ...
+
+
+MakeLaboratory = Callable[[Controller], Laboratory]
+
+
+class ExperimentKeys(App[int]):
+    """What these keys do. The rest of the application is ui/app.py."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("w", "sweep", "sweep"),
+        Binding("c", "compare", "compare"),
+        Binding("x", "stop_experiment", "stop the experiment"),
+    ]
+
+    charset: Charset
+    state: LiveState
+    controller: Controller | None
+    dashboard: Dashboard | None
+    overrides: dict[str, str]
+    jobs: Sequence[ShippedJob]
+    laboratory: MakeLaboratory | None = None
+    experiment: Under | None = None
+
+    @property
+    @abstractmethod
+    def job(self) -> str:
+        """The job that r runs."""
+
+    @abstractmethod
+    def _say(self, level: str, text: str) -> None:
+        """A message of the screen's own."""
+
+    @abstractmethod
+    def _tell(self, event: Event) -> None:
+        """From the experiment's thread: an event of it."""
+
+    @abstractmethod
+    def _refresh_hints(self) -> None:
+        """The footer's keys."""
+
+    @abstractmethod
+    def forget_pending(self) -> None:
+        """A knob that was turned just now no longer starts the job anew."""
+
+    # -- keys
+
+    def action_sweep(self) -> None:
+        """w"""
+        self.open_experiment("sweep")
+
+    def action_compare(self) -> None:
+        """c"""
+        self.open_experiment("compare")
+
+    def open_experiment(self, kind: str) -> None:
+        """The one that runs; else the form, after a question where there is a result to show."""
+        known = self.state.experiment
+        if known is not None and known.active:
+            self.show_experiment()
+        elif known is not None:
+            from iopstui.ui.screens.choice import Choice
+
+            new = f"new {kind}"
+            values = (f"{SHOW} ({known.kind})", new)
+            choice = Choice(kind, values, "", self.charset)
+            self.push_screen(choice, lambda value: self._chosen_view(kind, value))
+        else:
+            self.new_experiment(kind)
+
+    def _chosen_view(self, kind: str, value: str | None) -> None:
+        if value is None:
+            return
+        if value.startswith(SHOW):
+            self.show_experiment()
+        else:
+            self.new_experiment(kind)
+
+    def show_experiment(self) -> None:
+        """The screen of the experiment that runs or ran last."""
+        from iopstui.ui.screens.experiment import ExperimentScreen
+
+        if self.state.experiment is None or self.controller is None:
+            return
+        dashboard = self.dashboard
+        screen = ExperimentScreen(
+            self.state.experiment,
+            lambda: self.state,
+            lambda: dashboard.own if dashboard is not None else OwnCost(),
+            self.controller.target,
+            self.charset,
+        )
+        self.push_screen(screen)
+
+    def action_new_experiment(self) -> None:
+        """n on its screen"""
+        known = self.state.experiment
+        if known is None or known.active:
+            return
+        if self.laboratory is None:
+            self.no_experiments()
+            return
+        self.pop_screen()
+        self.new_experiment(known.kind)
+
+    def no_experiments(self) -> None:
+        """Why none can be begun here."""
+        self._say("info", "no experiment can be run in this session")
+
+    def new_experiment(self, kind: str) -> None:
+        """Opens the form."""
+        controller = self.controller
+        if controller is None:
+            return
+        if self.laboratory is None:
+            self.no_experiments()
+            return
+        if self.experiment is not None and self.experiment.active:
+            self._say("info", "the last experiment is putting things back; once more, please")
+            return
+        from iopstui.ui.experiment_plan import DEFAULT_AXIS, options_text
+        from iopstui.ui.screens.experiment_form import ExperimentForm, fields
+
+        laboratory = self.laboratory(controller)
+        varied = (DEFAULT_AXIS,) if kind == "sweep" else laboratory.variants()
+        options = options_text(self.overrides, " ".join(varied))
+        runs = controller.running or self.state.running
+        form = ExperimentForm(
+            kind, fields(kind, self.job, options, varied), laboratory.look,
+            [job.name for job in self.jobs], self.charset,
+            "the job that runs now is stopped first" if runs else "",
+        )  # fmt: skip
+        self.push_screen(form, lambda chosen: self._form_filled(laboratory, chosen))
+
+    def _form_filled(self, laboratory: Laboratory, chosen: Chosen | None) -> None:
+        if chosen is None or self.controller is None:
+            return
+        self.forget_pending()
+        self.experiment = laboratory.begin(chosen.ready, self._tell, self.state.t, chosen.anew)
+
+    def experiment_begun(self) -> None:
+        """The first event of an experiment has come: its screen opens over the dashboard."""
+        if self.dashboard is not None and self.dashboard.is_current:
+            self.show_experiment()
+
+    def action_stop_experiment(self) -> None:
+        """x"""
+        running = self.experiment
+        if running is None or not running.active:
+            return
+        running.stop()
+        known = self.state.experiment
+        if known is not None and known.active:
+            self._say("info", f"stopping the {known.kind}; what was measured is kept")
+
+    # -- what other keys must know
+
+    @property
+    def experimenting(self) -> bool:
+        """True from the form's Enter until everything is as before."""
+        return self.experiment is not None and self.experiment.active
+
+    def experiment_holds(self) -> bool:
+        """True, and said, while an experiment must not be disturbed."""
+        if self.experimenting:
+            self._say("info", "an experiment runs and must not be disturbed: x stops it")
+        return self.experimenting
+
+    def with_experiment(self, hints: Sequence[KeyHint]) -> Sequence[KeyHint]:
+        """The footer's keys: those of the experiment in front while one runs."""
+        known = self.state.experiment
+        if known is not None and known.active:
+            rest = [hint for hint in hints if hint.key in QUIET]
+            return (KeyHint("w", f"show the {known.kind}"), KeyHint("x", "stop it"), *rest)
+        # with a job under way its own keys come first
+        keys = [hint.key for hint in hints]
+        at = keys.index("j") if self.state.running else 2
+        return (*hints[:at], *EXPERIMENT_HINTS, *hints[at:])
+
+    def end_experiment(self) -> None:
+        """Stop it, before the session is closed; never waits."""
+        if self.experimenting and self.experiment is not None:
+            self.experiment.stop()
+
+    def experiment_ended(self) -> None:
+        """Waits, after the session was closed, until its files are removed."""
+        if self.experiment is not None:
+            self.experiment.wait(WAITS_S)
+
+    def experiment_commands(self) -> Iterable[tuple[str, str, Callable[[], Any]]]:
+        """For the command palette."""
+        if self.experimenting:
+            yield "Show the experiment", "key w", self.show_experiment
+            yield (
+                "Stop the experiment",
+                "key x: what was measured is kept",
+                (self.action_stop_experiment),
+            )
+            return
+        yield "Sweep", "key w: a run at every point of one or two axes", self.action_sweep
+        yield (
+            "Compare",
+            "key c: two or three settings in turn, and what differs",
+            (self.action_compare),
+        )
