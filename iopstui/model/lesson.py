@@ -29,7 +29,7 @@ class Step:
     paragraphs: tuple[Paragraph, ...] = ()
     when: Formula | None = None
     needs: Formula | None = None
-    why: Template | None = None
+    why: tuple[Paragraph, ...] = ()
 
     @property
     def kind(self) -> str:

@@ -62,10 +62,9 @@ def _names(step: Step) -> Iterator[tuple[str, Iterable[str]]]:
     for key, formula in (("when", step.when), ("needs", step.needs)):
         if formula is not None:
             yield key, formula.names
-    if step.why is not None:
-        yield "why", step.why.names
-    for paragraph in step.paragraphs:
-        yield "text", paragraph.names
+    for key, paragraphs in (("why", step.why), ("text", step.paragraphs)):
+        for paragraph in paragraphs:
+            yield key, paragraph.names
     if isinstance(step, Ask):
         for choice in step.choices:
             yield choice.letter, choice.text.names

@@ -142,7 +142,7 @@ def _common(section: Section, name: str) -> dict[str, object]:
         "paragraphs": section.paragraphs("text"),
         "when": section.formula("when"),
         "needs": needs,
-        "why": section.template("why") if "why" in section.keys else None,
+        "why": section.paragraphs("why"),
     }
 
 

@@ -111,7 +111,7 @@ class _Player:
             self._session.close()
             self._run.close()
             while not self._events.empty():  # which settings were put back, or could not be
-                self._tell(self._events.get())
+                self._narrator.handle(self._events.get())
         if self._stopped:
             self._say(["", f"Left on page {self._place()}."])
             return EXIT_INTERRUPTED

@@ -163,8 +163,8 @@ class LessonRun:
         return isinstance(step, (Ask, Run)) or bool(self._blocks(step))
 
     def _why(self, step: Step) -> str:
-        why = step.why.fill(self.lookup, unit_of) if step.why is not None else None
-        return why or "this can't be shown here"
+        texts, _ = told(step.why, self.lookup, unit_of)
+        return " ".join(text.text for text in texts) or "this can't be shown here"
 
     def _decidable(self, ask: Ask) -> bool:
         """False if a run that decides it was not made, or will not be."""
@@ -172,20 +172,23 @@ class LessonRun:
         for run in self.lesson.runs:
             if run.name not in wanted or run.name in self.points:
                 continue
-            if run.name in self.failed or run.header in self.skipped or self._never(run):
+            if run.name in self.failed or self._never(run):
                 return False
         return True
 
     def _never(self, run: Run) -> bool:
-        """Whether the facts alone say that a run will not be made."""
+        """Whether what is known already says that a run will not be made."""
         for formula in (run.when, run.needs):
-            if formula is None:
-                continue
-            facts_alone = all(name in FACTS for name in self.lesson.needed(formula.names))
-            held = formula.truth(self.lookup)
-            if held is False or (held is None and facts_alone):
+            names = self.lesson.needed(formula.names) if formula is not None else ()
+            others = {_run_of(name) for name in names if name not in FACTS} - {run.name}
+            open_ = any(
+                other.name not in self.failed and not self._never(other)
+                for other in self.lesson.runs
+                if other.name in others and other.name not in self.points
+            )
+            if formula is not None and not open_ and formula.truth(self.lookup) is not True:
                 return True
-        return False
+        return run.header in self.skipped
 
     def cannot(self) -> dict[str, str]:
         """The runs that can't be made here, and why."""
@@ -397,6 +400,10 @@ class LessonRun:
             turned |= set(RESET_BY_SCHEDULER)
         known = self._around.knobs
         return tuple((name, known[name]) for name in sorted(turned, key=_rank) if name in known)
+
+    def look_again(self, around: Surroundings) -> None:
+        """Go on after a break in which the target's settings may have been changed."""
+        self._around = around
 
     def close(self) -> None:
         """Remove the scratch files. The session that ran the jobs must be idle or closed."""

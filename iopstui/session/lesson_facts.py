@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -57,10 +58,16 @@ def _memory() -> float | None:
 
 
 def _direct(target: Target) -> bool | None:
-    """Whether O_DIRECT works there; of a single file only the job itself will tell."""
+    """Whether O_DIRECT works there; ``None`` if that can't be tried."""
     if target.kind == kinds.DEVICE:
         return True
-    return supports_direct(Path(target.path)) if target.kind == kinds.DIRECTORY else None
+    if target.kind == kinds.DIRECTORY:
+        return supports_direct(Path(target.path))
+    try:
+        os.close(os.open(target.path, os.O_RDONLY | os.O_DIRECT))
+    except OSError as error:
+        return False if error.errno == errno.EINVAL else None
+    return True
 
 
 def _device(
