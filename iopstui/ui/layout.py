@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 MIN_WIDTH, MIN_HEIGHT = 60, 15
 FULL_WIDTH, FULL_HEIGHT = 118, 32
@@ -40,6 +40,7 @@ class Plan:
     finding: Box
     footer: Box
     tabbed: bool
+    strip: Box = HIDDEN
 
 
 def too_small(width: int, height: int) -> bool:
@@ -47,8 +48,18 @@ def too_small(width: int, height: int) -> bool:
     return width < MIN_WIDTH or height < MIN_HEIGHT
 
 
-def plan(width: int, height: int, disks: int, cpus: int, tab: int) -> Plan:
-    """The regions for a terminal of this size; ``tab`` counts where there are tabs."""
+def plan(width: int, height: int, disks: int, cpus: int, tab: int, strip: int = 0) -> Plan:
+    """The regions for a terminal of this size; ``tab`` counts where there are tabs. ``strip``
+    rows are kept free above the message."""
+    if strip:
+        found = plan(width, height - strip, disks, cpus, tab)
+        bottom = {
+            name: replace(box, y=box.y + strip)
+            for name, box in (
+                ("message", found.message), ("finding", found.finding), ("footer", found.footer),
+            )
+        }  # fmt: skip
+        return replace(found, strip=Box(0, found.message.y, width, strip), **bottom)
     if width < FULL_WIDTH or height < FULL_HEIGHT:
         return _tabbed(width, height, disks, tab)
     return _full(width, height, disks, cpus)

@@ -95,7 +95,7 @@ class Dashboard(Screen[None]):
         self.own = OwnCost()
         self.next_job = ""
         self.hints: Sequence[bars.KeyHint] = ()
-        # rows above the message, for (width, height, tabbed)
+        # rows above the message for (width, height, tabbed): as many with tabs as without
         self.strip: Callable[[int, int, bool], Sequence[Row]] = _no_strip
         self.window = TimeWindow(0.0, ZOOMS[0] / charset.dots)
         self._zoom = 0
@@ -140,11 +140,8 @@ class Dashboard(Screen[None]):
         cpus = len(self.state.frame.cpus) if self.state.frame else 0
         self._cpus_placed = cpus
         disks = max(1, len(self.controller.target.tree))
-        # whether there are tabs, the strip has to know, and as many as its rows decide about that
-        strip = len(self.strip(width, height, True))
+        strip = len(self.strip(width, height, False))
         plan = self._plan = layout.plan(width, height, disks, cpus, self.tab, strip)
-        if not plan.tabbed and strip != (rows := len(self.strip(width, height, False))):
-            plan = self._plan = layout.plan(width, height, disks, cpus, self.tab, rows)
         for name, panel in self.panels.items():
             box = getattr(plan, name)
             panel.place(box)
