@@ -169,6 +169,7 @@ class PointFinished:
 class ExperimentFinished:
     """It is over: ``done`` of ``total`` points are measured. ``interrupted`` if it was stopped;
     ``error`` says in one sentence why a point failed, or is empty, and ``hint`` what mends it.
+    ``kept`` is the file from which it can go on, "" if there is none.
     """
 
     t: float
@@ -177,6 +178,7 @@ class ExperimentFinished:
     interrupted: bool = False
     error: str = ""
     hint: str = ""
+    kept: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,12 +126,7 @@ class Runner:
             error = failed
             raise
         finally:
-            self._tell(
-                ExperimentFinished(
-                    self._t, len(self.points), len(self.steps), self.interrupted,
-                    error.message, error.hint,
-                )
-            )  # fmt: skip
+            self._tell(self._finished(error))
             if self._borrowed:
                 self._session.put_back(before)
                 self._close_scratch()
@@ -139,6 +134,13 @@ class Runner:
                 self._session.close()
                 self._close_scratch()
                 self._drain()
+
+    def _finished(self, error: IopstuiError) -> ExperimentFinished:
+        done, total = len(self.points), len(self.steps)
+        kept = str(self.progress.path) if self.progress is not None and 0 < done < total else ""
+        return ExperimentFinished(
+            self._t, done, total, self.interrupted, error.message, error.hint, kept
+        )
 
     def _settings(self) -> tuple[tuple[str, str], ...]:
         """What the plan changes of the device, as it is now, in the order to put it back."""

@@ -185,8 +185,10 @@ class ExperimentState:
             return [*self._so_far(), *lines]
         if self.finished.error:
             lines.insert(0, f"{self.finished.error} {self.finished.hint}".strip())
-        if self.finished.error or self.finished.interrupted:
-            lines.insert(0, f"{self._ending()}: not all that was planned; what was measured stays")
+        if len(self.points) < self.total:
+            kept = printable(self.finished.kept)
+            more = f"; kept in {kept}, where the same sweep goes on" if kept else ""
+            lines.insert(0, f"{self._ending()}, not all that was planned{more}")
         return lines
 
     def _so_far(self) -> list[str]:

@@ -188,7 +188,9 @@ class ExperimentScreen(Screen[None]):
         failed = state.finished is not None and bool(state.finished.error)
         line.add(f" {state.progress()}", ERROR if failed else BOLD)
         if state.started is not None:
-            line.add(f"   {printable(state.started.label)}: ", None).add(state.now(), WARNING)
+            label, now = f"{printable(state.started.label)}: ", state.now()
+            if not line.try_add(("   " + label, None), (now, WARNING)):
+                line.add("   ").add(now, WARNING)
         return line.done()
 
     def _tabs(self, width: int) -> Row:

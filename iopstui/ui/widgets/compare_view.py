@@ -24,8 +24,8 @@ from iopstui.ui.widgets.experiment_rows import (
     window,
     words_pane,
 )
+from iopstui.ui.widgets.xy_chart import Flag, XAxis, XYChart, XYLine, XYSpec, linear_axis
 from iopstui.ui.widgets.xy_chart import Point as XY
-from iopstui.ui.widgets.xy_chart import XYChart, XYLine, XYSpec, linear_axis
 
 NAME_WIDTH = 25
 LABEL = 7
@@ -106,14 +106,20 @@ def seconds_spec(state: ExperimentState) -> XYSpec:
     ]
     if plan.settle:
         names.append(("│ measured from here", MARK))
-    most = max((x for line in lines for x, _ in line.points), default=0.0)
+    ends = [
+        (n, line.points[-1]) for n, line in enumerate(lines[len(plan.variants) :]) if line.points
+    ]
+    most = max([plan.settle + plan.measure, *(x for line in lines for x, _ in line.points)])
+    ticks = linear_axis(most, lambda s: f"{s:g} s").ticks
     return XYSpec(
-        "IOPS of each second of the runs, and the mean of them as a line",
-        linear_axis(max(plan.settle + plan.measure, most), lambda s: f"{s:g} s"),
+        "IOPS of each second of the runs, and their mean as a line",
+        # room for the names at the lines' ends
+        XAxis(0.0, 1.1 * most, tuple(tick for tick in ticks if tick[0] <= 1.1 * most)),
         charts.linear_scale([y for line in lines for _, y in line.points], None, True),
         f.axis_count,
         tuple(lines),
         tuple(names),
+        tuple(Flag(point, letter(number)) for number, point in ends),
         upright=(plan.settle,) if plan.settle else (),
     )
 
