@@ -71,7 +71,8 @@ class _Comparison:
     def __init__(self, kind: str, setup: Setup) -> None:
         plan = setup.plan
         self._teller = Teller(sys.stderr, plan.settle + plan.measure)
-        self._out = CompareOut(plan, kind, socket.gethostname(), setup.target)
+        self._out = CompareOut(plan, kind, socket.gethostname(), setup.target,
+                             sys.stdout, sys.stderr)  # fmt: skip
 
     def handle(self, event: Event) -> None:
         """Take one event."""
@@ -85,22 +86,30 @@ class _Comparison:
 
 
 class CompareOut:
-    """A comparison's data on standard output, measured now or recorded. ``begun``: the first of
-    the JSON lines, which says whose they are, is written already."""
+    """A comparison's data on ``out`` and words on ``err``, measured now or recorded. ``begun``: the
+    first of the JSON lines, which says whose they are, is written already."""
 
     def __init__(
-        self, plan: Plan, kind: str, host: str, target: Target, begun: bool = False
+        self,
+        plan: Plan,
+        kind: str,
+        host: str,
+        target: Target,
+        out: TextIO,
+        err: TextIO,
+        begun: bool = False,
     ) -> None:
+        self._err = err
         self._plan = plan
         self._kind = kind
         self._runs: list[dict[int, Point]] = [{} for _ in plan.variants]
         self._out: CompareTable | CompareJson | CompareCsv
         if kind == "jsonl":
-            self._out = CompareJson(plan, sys.stdout, host, target, begun)
+            self._out = CompareJson(plan, out, host, target, begun)
         elif kind == "csv":
-            self._out = CompareCsv(plan, sys.stdout)
+            self._out = CompareCsv(plan, out)
         else:
-            self._out = CompareTable(plan, sys.stdout)
+            self._out = CompareTable(plan, out)
 
     def handle(self, event: Event) -> None:
         """Take one event."""
@@ -116,7 +125,7 @@ class CompareOut:
         self._out.end(results)
         if self._kind != "table":
             for line in results.verdicts():
-                print(units.fit(line, sys.stderr.encoding), file=sys.stderr)
+                print(units.fit(line, self._err.encoding), file=self._err)
 
 
 class CompareTable:
@@ -240,7 +249,7 @@ class CompareCsv:
 
     def run(self, event: PointFinished) -> None:
         """One run."""
-        label = self._plan.variants[event.variant].label
+        label = printable(self._plan.variants[event.variant].label)
         values = [getattr(event.point, name) for name in _CSV]
         cells = [event.index, letter(event.variant), label, event.repeat, *values]
         self._writer.writerow("" if cell is None else cell for cell in cells)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import TextIO
 
 from iopstui.errors import EXIT_OK, UsageError
 from iopstui.model.plan import Plan
@@ -31,8 +32,8 @@ def replay_headless(name: str, kind: str) -> int:
         fold = Fold(recording.header)
         header = recording.header
         sink: EventSink
-        if any(isinstance(o.value, ExperimentStarted) for _, o in recording.index().others):
-            sink = ExperimentSink(kind, header)
+        if has_experiment(recording):
+            sink = ExperimentSink(kind, header, sys.stdout, sys.stderr)
         else:
             sink = make_sink(kind, sys.stdout, sys.stderr, header.target, header.host)
         shown = 0
@@ -47,15 +48,21 @@ def replay_headless(name: str, kind: str) -> int:
     return EXIT_OK
 
 
+def has_experiment(recording: Recording) -> bool:
+    """Whether a sweep or a comparison is in it."""
+    return any(isinstance(o.value, ExperimentStarted) for _, o in recording.index().others)
+
+
 class ExperimentSink:
     """A sweep or a comparison as it was told when it was measured. JSON lines have the seconds
     and everything else of its runs, too."""
 
-    def __init__(self, kind: str, header: form.Header) -> None:
+    def __init__(self, kind: str, header: form.Header, out: TextIO, err: TextIO) -> None:
         self._kind, self._header = kind, header
-        self._lines = JsonlSink(sys.stdout, header.host, header.target) if kind == "jsonl" else None
-        self._words = Narrator(sys.stderr)
-        self._out: SweepOut | CompareOut | None = None
+        self._out, self._err = out, err
+        self._lines = JsonlSink(out, header.host, header.target) if kind == "jsonl" else None
+        self._words = Narrator(err)
+        self._face: SweepOut | CompareOut | None = None
 
     def handle(self, event: Event) -> None:
         """Take one event."""
@@ -65,23 +72,26 @@ class ExperimentSink:
             self._end()
             if self._lines is not None:
                 self._lines.begin()
-            self._out = self._begun(event.plan)
+            self._face = self._begun(event.plan)
         elif isinstance(event, ExperimentFinished):
             self._end()
         elif isinstance(event, PointFinished):
-            if self._out is not None:
-                self._out.handle(event)
+            if self._face is not None:
+                self._face.handle(event)
         elif self._lines is not None:
             self._lines.handle(event)
 
     def _begun(self, plan: Plan) -> SweepOut | CompareOut:
-        kind = CompareOut if plan.variants else SweepOut
-        return kind(plan, self._kind, self._header.host, self._header.target, begun=True)
+        face = CompareOut if plan.variants else SweepOut
+        header = self._header
+        return face(
+            plan, self._kind, header.host, header.target, self._out, self._err, begun=True
+        )  # fmt: skip
 
     def _end(self) -> None:
-        if self._out is not None:
-            self._out.end()
-            self._out = None
+        if self._face is not None:
+            self._face.end()
+            self._face = None
 
     def close(self) -> None:
         """Nothing more will come; of an experiment that has no end, what there is."""

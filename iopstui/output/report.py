@@ -16,10 +16,13 @@ from iopstui import __version__
 from iopstui.errors import EXIT_OK, JobFailed, UsageError
 from iopstui.output.csv_out import CsvSink
 from iopstui.output.jsonl import clean
+from iopstui.output.replay import ExperimentSink, has_experiment
 from iopstui.output.report_data import SERIES, Run, Story, gather, points
+from iopstui.output.report_experiment import as_data
 from iopstui.output.report_html import html_page
 from iopstui.output.report_md import markdown
-from iopstui.output.report_words import command, reconciled, repeat
+from iopstui.output.report_words import command, reconciled, repeat, repeat_experiment
+from iopstui.output.sinks import EventSink
 from iopstui.session.recording import Recording, recording_path
 from iopstui.session.replay import replayed
 from iopstui.text import printable
@@ -70,17 +73,19 @@ def kind_of(out: str | None) -> str:
 
 def rendered(paths: Sequence[Path], kind: str) -> str:
     """The report's text. Raises UsageError if a file is no recording, or one that can't be."""
-    if kind == "csv":
-        if len(paths) > 1:
-            raise UsageError("CSV holds one recording's seconds, not two recordings'.",
-                             "Make one for each, or choose html, md or json.")  # fmt: skip
-        return csv_text(paths[0])
+    if kind == "csv" and len(paths) > 1:
+        raise UsageError("CSV holds one recording's rows, not two recordings'.",
+                         "Make one for each, or choose html, md or json.")  # fmt: skip
     try:
+        if kind == "csv":
+            return csv_text(paths[0])
         stories = [gather(path) for path in paths]
         if kind == "html":
             return html_page(stories)
         return markdown(stories) if kind == "md" else json_text(stories)
-    except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
+    except (
+        TypeError, ValueError, LookupError, AttributeError, ArithmeticError
+    ) as error:  # fmt: skip
         # only a recording that something else has written can do this
         names = ", ".join(printable(str(path)) for path in paths)
         raise UsageError(
@@ -89,10 +94,13 @@ def rendered(paths: Sequence[Path], kind: str) -> str:
 
 
 def csv_text(path: Path) -> str:
-    """A row for every frame; columns as in `iopstui run --format csv`."""
+    """A row for every frame; columns as in `iopstui run --format csv`. Of experiments a row for
+    every point."""
     stream = io.StringIO()
     with Recording(path) as recording:
-        sink = CsvSink(stream, recording.header.target.device)
+        sink: EventSink = CsvSink(stream, recording.header.target.device)
+        if has_experiment(recording):
+            sink = ExperimentSink("csv", recording.header, stream, io.StringIO())
         for event in replayed(recording):
             sink.handle(event)
         sink.close()
@@ -115,6 +123,9 @@ def _story(story: Story) -> dict[str, Any]:
         "samples": story.samples,
         "incomplete": story.ends or None,
         "devices": [asdict(device) for device in story.devices],
+        "experiments": [
+            {**as_data(one), "repeat": repeat_experiment(story, one)} for one in story.experiments
+        ],
         "runs": [_run(story, run) for run in story.runs],
         "findings": [{"t": found.t, **asdict(found.finding)} for found in story.findings],
         "marks": [asdict(mark) for mark in story.marks],
@@ -131,6 +142,7 @@ def _run(story: Story, run: Run) -> dict[str, Any]:
     finished = run.finished
     return {
         "step": run.step,
+        "point": run.point or None,
         "job": run.name,
         "title": run.title,
         "begin": run.begin,
@@ -145,10 +157,11 @@ def _run(story: Story, run: Run) -> dict[str, Any]:
         "bins": run.bins,
         "verdicts": [asdict(judged) for judged in run.judged],
         "steady": asdict(run.steady) if run.steady else None,
-        "repeat": repeat(story, run) or None,
+        "repeat": None if run.point else repeat(story, run) or None,
         "command": command(run) or None,
         "job_file": run.asked.text if run.asked else None,
         "overrides": run.asked.overrides if run.asked else None,
+        "binding": asdict(run.asked.binding) if run.asked and run.asked.binding else None,
     }
 
 

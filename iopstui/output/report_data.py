@@ -16,6 +16,7 @@ from iopstui.model.device import BlockDevice
 from iopstui.model.frame import Frame
 from iopstui.model.samples import DIRECTIONS, MIXED
 from iopstui.model.summary import FramesTotal
+from iopstui.output.report_experiment import Experiment
 from iopstui.session import events
 from iopstui.session import recording_format as form
 from iopstui.session.recording import Recording
@@ -28,6 +29,7 @@ HEAT_COLUMNS = 120
 HEAT_ROWS_PER_DECADE = 8
 MOST_SAID = 200
 MOST_POINTS = 500
+GAP = 0.5
 _SHOWN = (50.0, 99.0, 99.9, 99.99)
 
 
@@ -64,7 +66,8 @@ class Run:
     """One fio run: what was asked for, what fio says of it in the end, and what the frames hold.
 
     ``bins`` are all latencies of a direction in one histogram. ``part``: the recording began or
-    ended within the run, so the frames can't add up to fio's count.
+    ended within the run, so the frames can't add up to fio's count. ``point`` is the label of the
+    experiment's point that it is, "" outside of one.
     """
 
     step: int
@@ -79,6 +82,7 @@ class Run:
     begin: float | None = None
     end: float = 0.0
     judged: list[events.Judged] = field(default_factory=list)
+    point: str = ""
     steady: events.SteadyState | None = None
 
     @property
@@ -164,6 +168,7 @@ class Story:
         default_factory=lambda: {name: array("d") for name in SERIES}
     )
     runs: list[Run] = field(default_factory=list)
+    experiments: list[Experiment] = field(default_factory=list)
     marks: list[events.Mark] = field(default_factory=list)
     changes: list[events.TunableChanged] = field(default_factory=list)
     findings: list[events.Found] = field(default_factory=list)
@@ -218,7 +223,12 @@ def _take(story: Story, fold: Fold, event: events.Event) -> None:
     if isinstance(event, events.FrameReady):
         _frame(story, event.frame)
     elif isinstance(event, events.StepStarted):
-        _run(story, event.step).started = event
+        _started(story, event)
+    elif isinstance(event, events.ExperimentStarted):
+        story.experiments.append(Experiment(event.plan, event.t))
+    elif isinstance(event, _EXPERIMENT):
+        if story.experiments:
+            story.experiments[-1].take(event)
     elif isinstance(event, events.StepFinished):
         _run(story, event.step).finished = event
     elif isinstance(event, events.Judged):
@@ -227,6 +237,16 @@ def _take(story: Story, fold: Fold, event: events.Event) -> None:
         _run(story, event.step).steady = event
     else:
         _said(story, event)
+
+
+_EXPERIMENT = events.PointStarted | events.PointFinished | events.ExperimentFinished
+
+
+def _started(story: Story, event: events.StepStarted) -> None:
+    run = _run(story, event.step)
+    run.started = event
+    if story.experiments:
+        run.point = story.experiments[-1].began(event.step)
 
 
 def _said(story: Story, event: events.Event) -> None:
@@ -277,11 +297,22 @@ def _frame(story: Story, frame: Frame) -> None:
         "busiest": max(busy, default=None),
         "job_cpu": sum(job) if job else None,
     }
+    _gap(story, frame.t - seconds)
     for key in SERIES:
         value = values[key]
         story.series[key].append(nan if value is None else value)
     if fio is not None:
         story.heat.add(frame.t, fio.seconds or 0.0, fio.total.bins)
+
+
+def _gap(story: Story, begin: float) -> None:
+    """Where nothing was measured before ``begin``, between two runs of an experiment, lines
+    break."""
+    times = story.series["t"]
+    if times and begin - times[-1] > GAP * story.header.interval_s:
+        for key in SERIES:
+            story.series[key].append(nan)
+        times[-1] = begin
 
 
 def points(story: Story, name: str, top: bool = False) -> list[tuple[float, float | None]]:

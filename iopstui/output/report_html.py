@@ -19,6 +19,8 @@ from iopstui.output.report_data import (
     Story,
     points,
 )
+from iopstui.output.report_experiment_html import experiment_html
+from iopstui.output.report_parts import pairs, table, titled
 from iopstui.output.report_svg import Curve, Scale, chart, heat, linear, logarithmic
 from iopstui.text import printable
 
@@ -26,6 +28,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 LATENCIES = (("p99.9", "p999"), ("p99", "p99"), ("p50", "p50"))
 IOPS, BUSY = ("fio", "device"), ("busiest", "busy", "job_cpu")
 MOST_SECONDS = 120
+MOST_OPEN = 3
 
 
 def html_page(stories: Sequence[Story]) -> str:
@@ -86,21 +89,33 @@ def _side(story: Story, scales: _Scales) -> list[str]:
         "<section>",
         f"<h1>{escape(words.heading(story))}</h1>",
         *_warnings(story),
-        _pairs(words.facts(story)),
-        "<h2>Runs</h2>",
-        *_runs(story),
-        *_list("Findings", words.findings(story)),
-        *_list("Verdicts", (line for run in story.runs for line in words.verdicts(run))),
+        pairs(words.facts(story)),
+        *(part for one in story.experiments for part in experiment_html(story, one)),
+        *_folded("Runs", _runs(story), len(story.runs)),
+        *titled("Findings", words.findings(story)),
+        *titled("Verdicts", (line for run in story.runs for line in words.verdicts(run))),
         "<h2>Charts</h2>",
         '<div class="charts">', *_charts(story, scales), "</div>",
-        *_list("What happened", words.happened(story)),
+        *titled("What happened", words.happened(story)),
         "<h2>Settings</h2>",
         *_settings(story),
         "<h2>How to repeat it</h2>",
-        *(part for run in story.runs for part in _repeat(story, run)),
+        *(f"<pre>{escape(words.repeat_experiment(story, one))}</pre>"
+          for one in story.experiments),
+        *_folded("", [part for run in story.runs for part in _repeat(story, run)],
+                 len(story.runs)),
         *_seconds(story),
         "</section>",
     ]  # fmt: skip
+
+
+def _folded(title: str, parts: list[str], count: int) -> list[str]:
+    """What an experiment has so much of that it would hide the rest is there when it is asked
+    for."""
+    heading = [f"<h2>{title}</h2>"] if title else []
+    if count <= MOST_OPEN:
+        return [*heading, *parts]
+    return [*heading, f"<details><summary>each of the {count} runs</summary>", *parts, "</details>"]
 
 
 def _warnings(story: Story) -> list[str]:
@@ -148,17 +163,18 @@ def _runs(story: Story) -> list[str]:
         if run.begin is not None:
             when = f", {units.clock(run.begin)} to {units.clock(run.end)}"
         parts.append(
-            f"<h3>Run {run.step}: {escape(printable(run.name))}"
+            f"<h3>Run {run.step}: {escape(words.name_of(run))}"
             f' <span class="dim">{escape(printable(run.title))}{when}</span></h3>'
         )
         ending = words.ending(run)
         parts += [f'<p class="warn">{escape(ending)}</p>'] if ending else []
         rows = list(words.run_rows(run))
         if rows:
-            parts += ["<p>fio's own final figures:</p>", _table(words.RUN_HEAD, rows, left=3)]
+            parts += ["<p>fio's own final figures:</p>", table(words.RUN_HEAD, rows, left=3)]
         parts.append(f"<p>{escape(words.reconciled(run))}</p>")
+        parts += [f"<p>{escape(words.bound(run))}</p>"] if words.bound(run) else []
     parts.append("<p>The device over each run, and the run's latencies from all its frames:</p>")
-    parts.append(_table(words.DEVICE_HEAD, [words.device_row(run) for run in story.runs], left=1))
+    parts.append(table(words.DEVICE_HEAD, [words.device_row(run) for run in story.runs], left=1))
     return parts
 
 
@@ -166,13 +182,13 @@ def _settings(story: Story) -> list[str]:
     parts = []
     for device in story.devices:
         parts.append(f"<h3>{escape(printable(device.name))}</h3>")
-        parts.append(_pairs(words.device_facts(device)))
+        parts.append(pairs(words.device_facts(device)))
     return parts or ["<p>No block device could be seen under the target.</p>"]
 
 
 def _repeat(story: Story, run: Run) -> list[str]:
     parts = [f"<h3>Run {run.step}</h3>"]
-    again = words.repeat(story, run)
+    again = "" if run.point else words.repeat(story, run)
     if again:
         parts.append(f"<pre>{escape(again)}</pre>")
     if run.started is not None:
@@ -190,22 +206,22 @@ def _repeat(story: Story, run: Run) -> list[str]:
 def _seconds(story: Story) -> list[str]:
     """The numbers behind the charts, for those who can't see them or want to copy them."""
     names = ("fio", "device", "p50", "p99", "p99.9", "aqu-sz", "busy")
-    table = {name: points(story, name) for name in names}
-    count = len(table["fio"])
+    series = {name: points(story, name) for name in names}
+    count = len(series["fio"])
     each = max(1, -(-count // MOST_SECONDS))
     rows = []
     for place in range(0, count, each):
-        values = [table[name][place][1] for name in names]
+        values = [series[name][place][1] for name in names]
         cells = [
             units.latency(value) if name.startswith("p") else units.number(value)
             for name, value in zip(names, values, strict=True)
         ]
-        rows.append((units.clock(table["fio"][place][0]), *cells))
+        rows.append((units.clock(series["fio"][place][0]), *cells))
     head = ("time", "fio IOPS", "device IO/s", "p50", "p99", "p99.9", "aqu-sz", "CPU busy %")
     which = "every sample" if each == 1 else f"every {each}th point of the charts"
     return [
         f"<details><summary>the numbers behind the charts ({which})</summary>",
-        _table(head, rows, left=1),
+        table(head, rows, left=1),
         "</details>",
     ]
 
@@ -215,41 +231,6 @@ def _comparison(stories: Sequence[Story]) -> list[str]:
     rows = words.comparison(stories)
     return [
         "<h1>Two recordings</h1>",
-        _table(words.COMPARISON_HEAD, rows, left=1),
+        table(words.COMPARISON_HEAD, rows, left=1),
         f"<p>{escape(words.NO_PROOF)}</p>",
     ]
-
-
-def _list(title: str, lines: Iterable[str]) -> list[str]:
-    found = [f"<li>{escape(line)}</li>" for line in lines]
-    return [f"<h2>{title}</h2>", "<ul>", *found, "</ul>"] if found else []
-
-
-def _pairs(pairs: Iterable[tuple[str, str]]) -> str:
-    rows = "".join(
-        f'<tr><th class="left" scope="row">{escape(name)}</th>'
-        f'<td class="words">{escape(value)}</td></tr>'
-        for name, value in pairs
-    )
-    return f'<div class="wide"><table><tbody>{rows}</tbody></table></div>'
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> str:
-    """``left`` columns are words, the others numbers."""
-
-    def cells(row: Sequence[str], tag: str, scope: str) -> str:
-        return "".join(
-            f"<{tag}{scope}{_left(column < left)}>{escape(text)}</{tag}>"
-            for column, text in enumerate(row)
-        )
-
-    lines = "".join(f"<tr>{cells(row, 'td', '')}</tr>" for row in rows)
-    scope = ' scope="col"'
-    return (
-        f'<div class="wide"><table><thead><tr>{cells(head, "th", scope)}</tr></thead>'
-        f"<tbody>{lines}</tbody></table></div>"
-    )
-
-
-def _left(words: bool) -> str:
-    return ' class="left"' if words else ""

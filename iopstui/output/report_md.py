@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from iopstui import __version__, units
+from iopstui.output import report_experiment as experiment
 from iopstui.output import report_words as words
 from iopstui.output.report_data import Run, Story
+from iopstui.output.report_experiment import Experiment
 from iopstui.text import printable
 
 # an underscore inside a word is none of emphasis
@@ -52,7 +54,10 @@ def _story(story: Story) -> Iterator[str]:
     if story.ends:
         yield from (f"**{text(story.ends)}.**", "")
     yield from table(("", ""), words.facts(story))
-    yield from ("", "## Runs", "")
+    yield ""
+    for one in story.experiments:
+        yield from _experiment(one)
+    yield from ("## Runs", "")
     if not story.runs:
         yield from ("No job ran: this is what others did to the device.", "")
     for run in story.runs:
@@ -69,15 +74,38 @@ def _story(story: Story) -> Iterator[str]:
         yield from table((device.name, ""), words.device_facts(device))
         yield ""
     yield from ("## How to repeat it", "")
+    for one in story.experiments:
+        yield from (*fenced(words.repeat_experiment(story, one)), "")
     for run in story.runs:
         yield from _repeat(story, run)
+
+
+def _experiment(one: Experiment) -> Iterator[str]:
+    yield from (f"## {text(one.title)}", "")
+    ending = experiment.ending(one)
+    if ending:
+        yield from (f"**{text(ending)}**", "")
+    yield from (*(f"- {text(line)}" for line in experiment.said(one)), "")
+    yield f"Each point: {one.plan.settle:g} s to settle, then {one.plan.measure:g} s measured."
+    yield from ("", *table(*experiment.points_table(one)), "")
+    if one.plan.variants:
+        for head, rows in (*experiment.differences(one), *experiment.cpu_tables(one)):
+            yield from (*table(head, rows), "")
+        yield from (text(experiment.method(one)), "")
+        return
+    grid = experiment.verdict_grid(one)
+    if grid:
+        yield from (*fenced(grid), "")
+    verdicts = experiment.judged(one)
+    if verdicts:
+        yield from (*(f"- {text(line)}" for line in verdicts), "")
 
 
 def _run(run: Run) -> Iterator[str]:
     when = ""
     if run.begin is not None:
         when = f", {units.clock(run.begin)} to {units.clock(run.end)}"
-    yield from (f"### Run {run.step}: {text(run.name)} ({text(run.title)}{when})", "")
+    yield from (f"### Run {run.step}: {text(words.name_of(run))} ({text(run.title)}{when})", "")
     ending = words.ending(run)
     if ending:
         yield from (f"**{text(ending)}**", "")
@@ -87,6 +115,8 @@ def _run(run: Run) -> Iterator[str]:
         yield from table(words.RUN_HEAD, rows)
         yield ""
     yield from (text(words.reconciled(run)), "")
+    if words.bound(run):
+        yield from (text(words.bound(run)), "")
 
 
 def _list(title: str, lines: Iterable[str]) -> Iterator[str]:
@@ -97,7 +127,7 @@ def _list(title: str, lines: Iterable[str]) -> Iterator[str]:
 
 def _repeat(story: Story, run: Run) -> Iterator[str]:
     yield from (f"Run {run.step}:", "")
-    again = words.repeat(story, run)
+    again = "" if run.point else words.repeat(story, run)
     if again:
         yield from (*fenced(again), "")
     if run.started is not None:

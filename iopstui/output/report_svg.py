@@ -158,7 +158,7 @@ def _frame(title: str, scale: Scale, unit: Unit, duration: float) -> list[str]:
         parts.append(f'<path class="grid" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>')
         parts.append(
             f'<text class="axis" x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">'
-            f"{escape(_short(unit(value)))}</text>"
+            f"{escape(short(unit(value)))}</text>"
         )
     for second in _times(duration):
         x = _x(second, duration)
@@ -169,7 +169,7 @@ def _frame(title: str, scale: Scale, unit: Unit, duration: float) -> list[str]:
     return parts
 
 
-def _short(label: str) -> str:
+def short(label: str) -> str:
     """ "10.0 ms" as "10 ms"."""
     return re.sub(r"\.0+(?!\d)", "", label)
 

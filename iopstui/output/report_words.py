@@ -12,11 +12,17 @@ from iopstui.model.device import BlockDevice
 from iopstui.model.rates import MIB
 from iopstui.model.samples import DIRECTIONS
 from iopstui.model.target import DIRECTORY
+from iopstui.model.topology import Topology
+from iopstui.output import report_experiment
 from iopstui.output.report_data import Run, Story
+from iopstui.output.report_experiment import Experiment
 from iopstui.output.summary import reconciliation
+from iopstui.session import recording_format as form
+from iopstui.session.verdicts import judged_text
 from iopstui.text import printable
 
 Row = tuple[str, ...]
+MOST_BOUND = 32
 
 RUN_HEAD: Row = ("run", "what", "", "I/Os", "IOPS", "MiB/s", "mean", "p50", "p99", "p99.9", "max")
 DEVICE_HEAD: Row = (
@@ -48,8 +54,22 @@ def facts(story: Story) -> Iterator[tuple[str, str]]:
     yield "recorded", f"{when:%Y-%m-%d %H:%M:%S} UTC, {units.clock(story.duration)} (m:ss)"
     yield "host", f"{printable(header.host)}, Linux {printable(header.kernel)}, {header.machine}"
     yield "target", printable(header.target.path) + _filesystem(story)
+    if header.topology.online:
+        yield "CPUs", _cpus(header.topology)
     yield "fio", ", ".join(map(printable, versions)) or units.MISSING
     yield "iopstui", f"{printable(header.iopstui)}, a sample every {header.interval_s:g} s"
+
+
+def _cpus(topology: Topology) -> str:
+    """How many, and how they belong together."""
+    words = [str(len(topology.online))]
+    domains = len(set(topology.caches.values()))
+    if domains:
+        words.append(f"{domains} last-level cache{'s' if domains > 1 else ''}")
+    if topology.numa:
+        words.append(f"{len(set(topology.nodes.values()))} NUMA nodes")
+    words += [f"{len(topology.isolated)} isolated"] if topology.isolated else []
+    return ", ".join(words)
 
 
 def _filesystem(story: Story) -> str:
@@ -162,11 +182,8 @@ def repeat(story: Story, run: Run) -> str:
     asked, header = run.asked, story.header
     if asked is None:
         return ""
-    target = header.target
-    words = ["iopstui", "run"]
-    if target.kind == DIRECTORY or target.path in asked.files:
-        words.append(target.path)
-    words += ["--job", asked.job]
+    target = target_of(story, asked)
+    words = ["iopstui", "run", *([target] if target else []), "--job", job_of(asked)]
     for name, value in asked.overrides.items():
         words += ["--set", f"{name}={value}"]
     words += ["--size", asked.size] if asked.size else []
@@ -174,8 +191,62 @@ def repeat(story: Story, run: Run) -> str:
     for knob in header.knobs:
         after = f"@{knob.after_s:g}" if knob.after_s is not None else ""
         words += ["--knob", f"{knob.name}={knob.value}{after}"]
+    fixed = {knob.name for knob in header.knobs}
+    for name, value in asked.knobs:
+        words += ["--knob", f"{name}={value}"] if name not in fixed else []
     words += ["--interval", f"{header.interval_s:g}"] if header.interval_s != 1 else []
     return printable(shlex.join(words))
+
+
+def target_of(story: Story, asked: form.JobRun) -> str | None:
+    """TARGET of a command that repeats it; ``None`` if the job named its files itself."""
+    header = story.header
+    named = header.own_files
+    if named is None:
+        # an older recording does not say: a file that fio opened was given, or named
+        named = header.target.kind != DIRECTORY and header.target.path not in asked.files
+    return None if named else header.target.path
+
+
+def job_of(asked: form.JobRun) -> str:
+    """JOB likewise. A DISKSPD command's file is gone: what fio was given takes its place."""
+    return "job.fio" if asked.job.endswith("/diskspd.fio") else asked.job
+
+
+def bound(run: Run) -> str:
+    """Which CPU each fio job was bound to; "" if none was."""
+    binding = run.asked.binding if run.asked else None
+    if binding is None:
+        return ""
+    pairs = [
+        f"job {job} on CPU {cpu} (hctx {hctx})" for job, cpu, hctx in binding.rows[:MOST_BOUND]
+    ]
+    more = f" ... {len(binding.rows)} jobs" if len(binding.rows) > len(pairs) else ""
+    notes = "".join(f"; {note}" for note in binding.notes)
+    return printable(f"Bound to hardware queues: {', '.join(pairs)}{more}{notes}.")
+
+
+def name_of(run: Run) -> str:
+    """The job, and which point of an experiment it is."""
+    return printable(f"{run.name}, {run.point}" if run.point else run.name)
+
+
+def repeat_experiment(story: Story, one: Experiment) -> str:
+    """The command that does all of an experiment again."""
+    asked = next((run.asked for run in story.runs if run.asked and run.step in one.steps), None)
+    return report_experiment.repeat(
+        one,
+        target_of(story, asked) if asked else story.header.target.path,
+        asked.size if asked and not _varies(one, "size") else None,
+        bool(asked and asked.bind) and not _varies(one, "bind"),
+        story.header.knobs,
+        story.header.interval_s,
+    )
+
+
+def _varies(one: Experiment, name: str) -> bool:
+    varied = {axis.name for axis in one.plan.axes}
+    return name in varied | {s.name for v in one.plan.variants for s in v.settings}
 
 
 def command(run: Run) -> str:
@@ -186,13 +257,7 @@ def command(run: Run) -> str:
 def verdicts(run: Run) -> Iterator[str]:
     """What was promised and what came of it, and whether the run was steady."""
     for judged in run.judged:
-        word = {True: "PASS", False: "FAIL", None: "not measured"}[judged.passed]
-        share = f", {100 * judged.share:.0f} % of the seconds met it" if judged.share else ""
-        measured = units.MISSING if judged.measured is None else f"{judged.measured:g}"
-        yield (
-            f"{word}: {printable(judged.expectation)}: measured {measured} "
-            f"{printable(judged.unit)}{share}"
-        ).strip()
+        yield judged_text(judged)
     if run.steady is not None:
         yield printable(run.steady.text)
 

@@ -95,7 +95,8 @@ class _Sweep:
     def __init__(self, arguments: argparse.Namespace, setup: Setup) -> None:
         plan = setup.plan
         self._teller = Teller(sys.stderr, plan.settle + plan.measure)
-        self._out = SweepOut(plan, arguments.format, socket.gethostname(), setup.target)
+        self._out = SweepOut(plan, arguments.format, socket.gethostname(), setup.target,
+                             sys.stdout, sys.stderr)  # fmt: skip
 
     @property
     def points(self) -> list[PointFinished]:
@@ -114,22 +115,30 @@ class _Sweep:
 
 
 class SweepOut:
-    """A sweep's data on standard output, measured now or recorded. ``begun``: the first of the
-    JSON lines, which says whose they are, is written already."""
+    """A sweep's data on ``out`` and words on ``err``, measured now or recorded. ``begun``: the
+    first of the JSON lines, which says whose they are, is written already."""
 
     def __init__(
-        self, plan: Plan, kind: str, host: str, target: Target, begun: bool = False
+        self,
+        plan: Plan,
+        kind: str,
+        host: str,
+        target: Target,
+        out: TextIO,
+        err: TextIO,
+        begun: bool = False,
     ) -> None:
+        self._err = err
         self._plan = plan
         self.points: list[PointFinished] = []
         self._table = kind == "table"
         self._out: SweepTable | SweepJson | SweepCsv
         if kind == "jsonl":
-            self._out = SweepJson(plan, sys.stdout, host, target, begun)
+            self._out = SweepJson(plan, out, host, target, begun)
         elif kind == "csv":
-            self._out = SweepCsv(plan, sys.stdout)
+            self._out = SweepCsv(plan, out)
         else:
-            self._out = SweepTable(plan, sys.stdout)
+            self._out = SweepTable(plan, out)
 
     def handle(self, event: Event) -> None:
         """Take one event."""
@@ -146,7 +155,7 @@ class SweepOut:
         self._out.end(lines, curves, pass_table(self._plan, self.points))
         if not self._table:
             for line in lines:
-                print(units.fit(line, sys.stderr.encoding), file=sys.stderr)
+                print(units.fit(line, self._err.encoding), file=self._err)
 
 
 class SweepTable:
@@ -278,13 +287,14 @@ class SweepCsv:
         self._out = out
         self._axes = [axis.name for axis in plan.axes]
         self._writer = csv.writer(out, lineterminator="\n")
-        self._writer.writerow(["index", "job", *self._axes, *_CSV, "asked"])
+        self._writer.writerow(["index", "job", *map(printable, self._axes), *_CSV, "asked"])
 
     def point(self, event: PointFinished) -> None:
         """One point."""
         settings = dict(event.settings)
         values = [getattr(event.point, name) for name in _CSV]
-        cells = [event.index, event.job, *(settings[name] for name in self._axes), *values]
+        named = [printable(one) for one in (event.job, *(settings[name] for name in self._axes))]
+        cells = [event.index, *named, *values]
         self._writer.writerow("" if c is None else c for c in [*cells, event.little.asked])
         self._out.flush()
 

@@ -277,6 +277,12 @@ class Tape:
                 self._has_run = True
             elif isinstance(event, events.StepFinished):
                 self._run = {}
+                # nothing is subtracted from a run that is over
+                self._lead = {
+                    what: dataclasses.replace(raw, fio=None)
+                    for what, raw in self._lead.items()
+                    if not what.startswith("fio")
+                }
             self._follow_experiment(event)
             if self._waiting is not None:
                 self._early.append(event)

@@ -181,8 +181,8 @@ class ReplaySession:
         return []
 
     def topology(self) -> Topology:
-        """A recording does not tell which CPUs belong together."""
-        return Topology()
+        """The recorded machine's CPUs; nothing of them in an older recording."""
+        return self.header.topology
 
     def close(self) -> None:
         """End the thread, close the file. Idempotent."""
@@ -354,4 +354,8 @@ class ReplaySession:
         return self._index.key_times[self._index.keys.index(place)] if self._index.keys else 0.0
 
 
-_CONTEXT = (events.StepStarted, events.StepFinished, events.Mark, form.JobRun, form.Devices)
+_CONTEXT = (
+    events.StepStarted, events.StepFinished, events.Mark, events.Found, events.Judged,
+    events.SteadyState, events.ExperimentStarted, events.PointStarted, events.PointFinished,
+    events.ExperimentFinished, form.JobRun, form.Devices,
+)  # fmt: skip

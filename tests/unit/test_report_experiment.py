@@ -1,0 +1,320 @@
+"""Sweeps and comparisons in recordings, and what is made of them: replay and report."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import random
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import recordings as made
+import test_comparison
+import test_output_sweep
+from hypothesis import given
+from hypothesis import strategies as st
+from test_report import HOSTILE, page, words
+
+from iopstui.model.binding import Binding
+from iopstui.model.expectation import Outcome, parse_expectation
+from iopstui.model.plan import Axis, Plan, Setting, Variant, parse_axis
+from iopstui.model.topology import Topology
+from iopstui.output.report import rendered
+from iopstui.output.report_data import gather
+from iopstui.output.report_svg import Scale
+from iopstui.output.report_xy import HEIGHT, STYLES, WIDTH, XYCurve, places, xy_chart
+from iopstui.session import events
+from iopstui.session.recorder import Recorder, Tape
+from iopstui.session.recording import Recording
+from iopstui.session.replay import ReplaySession, replayed
+
+SWEEP = Plan(("randread-4k",), {"bs": "8k"}, (parse_axis("iodepth=1,4,16"),), measure=3.0)
+EXPECTED = parse_expectation("iops>=50000", (), 0.1)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "run.iops"
+
+
+def sweep(plan: Plan = SWEEP) -> list[events.PointFinished]:
+    found = test_output_sweep.finished(plan)
+    return [replace(e, outcomes=(Outcome(EXPECTED, e.point.iops, 1.0),)) for e in found]
+
+
+def comparison(repeats: int = 3) -> tuple[Plan, list[events.PointFinished]]:
+    plan = replace(test_comparison.plan(repeats, "iodepth=1", "iodepth=16"), measure=3.0)
+    found = test_comparison.runs(random.Random(3), repeats, 1e4, 6e4)
+    return plan, test_comparison.finished(plan, found)
+
+
+def write(
+    path: Path | None, plan: Plan, points: list[events.PointFinished], whole: bool = True
+) -> Tape:
+    """An experiment whose first point's run is recorded with all of its samples."""
+    taken = made.raws(made.RUN)
+    before, after = made.others(made.RUN)
+    one = made.tape(path, idle_frames=False)
+    one.event(events.ExperimentStarted(0.0, plan))
+    one.event(events.PointStarted(0.0, 0, plan.points, points[0].label, 9.0))
+    made.tell(one, [taken[0], *before, *taken[1:], *after[2:]])
+    for point in points:
+        one.event(replace(point, t=2.0))
+    if whole:
+        one.event(events.ExperimentFinished(2.2, len(points), plan.points))
+        one.close(events.Ended(2.5, 0))
+    return one
+
+
+def told(path: Path) -> list[events.Event]:
+    with Recording(path) as recording:
+        return list(replayed(recording))
+
+
+# -- recorded and replayed
+
+
+def test_an_experiment_comes_back_with_everything_it_said(path: Path) -> None:
+    points = sweep()
+    write(path, SWEEP, points)
+    found = told(path)
+    kinds = [type(e) for e in found]
+    assert found[0] == events.ExperimentStarted(0.0, SWEEP), "told before there was a sample"
+    assert kinds[1] is events.PointStarted
+    again = [e for e in found if isinstance(e, events.PointFinished)]
+    assert again == [replace(point, t=2.0) for point in points]
+    plan, runs = comparison()
+    write(path.with_name("c.iops"), plan, runs)
+    found = told(path.with_name("c.iops"))
+    assert found[0] == events.ExperimentStarted(0.0, plan)
+    assert [e for e in found if isinstance(e, events.PointFinished)] == [
+        replace(run, t=2.0) for run in runs
+    ]
+
+
+def test_one_begun_in_the_middle_has_the_points_before(path: Path) -> None:
+    points = sweep()
+    one = write(None, SWEEP, points[:2], whole=False)
+    one.event(events.PointStarted(2.0, 2, 3, points[2].label, 3.0))
+    one.start(Recorder(path))
+    one.event(replace(points[2], t=3.0))
+    one.event(events.ExperimentFinished(3.0, 3, 3))
+    one.close(events.Ended(3.0, 0))
+    found = [e for e in told(path) if not isinstance(e, events.FrameReady | events.Notice)]
+    assert isinstance(found[0], events.ExperimentStarted)
+    assert [e.index for e in found if isinstance(e, events.PointFinished)] == [0, 1, 2]
+    assert sum(isinstance(e, events.PointStarted) for e in found) == 1, "of those done, none"
+    assert not any(isinstance(e, events.Notice) for e in told(path)), "the run before was over"
+    # after its end it is no part of a later recording
+    one = write(None, SWEEP, points, whole=False)
+    one.event(events.ExperimentFinished(3.0, 3, 3))
+    one.start(Recorder(path.with_name("later.iops")))
+    one.close(events.Ended(3.0, 0))
+    assert not any(
+        isinstance(e, events.ExperimentStarted) for e in told(path.with_name("later.iops"))
+    )
+
+
+def test_the_machine_and_the_binding_are_kept(path: Path) -> None:
+    topology = Topology((0, 1), (0, 1, 2), (), {0: 0, 1: 1}, {0: 0, 1: 0}, True)
+    binding = Binding((0, 1), ((0, 0, 0), (1, 1, 0)), ("jobs share a queue",))
+    one = Tape(
+        made.TARGET, lambda: {"vda": made.VDA}, 1.0, True, (), Recorder(path), lambda: topology,
+        own_files=False,
+    )  # fmt: skip
+    before, after = made.others(made.RUN)
+    job = replace(before[0], binding=binding, knobs=(("rq_affinity", "2"),))  # type: ignore[type-var]
+    made.tell(one, [*made.raws(made.RUN)[:1], job, *before[1:], *made.raws(made.RUN)[1:], *after])
+    one.close(events.Ended(2.5, 0))
+    session = ReplaySession(path)
+    try:
+        assert session.topology() == topology and session.header.own_files is False
+    finally:
+        session.close()
+    body = words(page(path))
+    assert "CPUs 2, 1 last-level cache, 2 NUMA nodes" in body
+    assert "Bound to hardware queues: job 0 on CPU 0 (hctx 0), job 1 on CPU 1" in body
+    assert "jobs share a queue" in body and "--knob rq_affinity=2" in body
+
+
+@pytest.mark.parametrize(
+    ("own", "files", "named"),
+    [(True, ("/srv/data/x",), False), (False, (), True), (None, ("/srv/data",), True)],
+)
+def test_a_job_that_named_its_files_is_repeated_without_a_target(
+    own: bool | None, files: tuple[str, ...], named: bool, path: Path
+) -> None:
+    one = Tape(
+        replace(made.TARGET, kind="file"), lambda: {"vda": made.VDA}, 1.0, True, (),
+        Recorder(path), own_files=own,
+    )  # fmt: skip
+    before, after = made.others(made.RUN)
+    job = replace(before[0], files=files)  # type: ignore[type-var]
+    made.tell(one, [*made.raws(made.RUN)[:1], job, *before[1:], *made.raws(made.RUN)[1:], *after])
+    one.close(events.Ended(2.5, 0))
+    body = words(page(path))
+    assert ("iopstui run /srv/data --job" in body) == named
+    assert named or "iopstui run --job randread-4k" in body
+
+
+def test_what_an_older_recording_lacks_has_a_default(path: Path) -> None:
+    from iopstui.session.recording import recording_path
+
+    with Recording(recording_path("demo")) as demo:
+        fields = {name for names in demo._decode._layouts.values() for name in names}
+        assert demo.header.target.device and len(list(demo.records())) > 40
+    # the demo is older than these: if it was made anew, this proves nothing any more
+    assert "own_files" not in fields and "topology" not in fields
+    session = ReplaySession(recording_path("demo"))
+    assert session.topology() == Topology() and session.header.own_files is None
+    session.close()
+
+
+# -- reports
+
+
+def test_a_sweep_s_page_has_points_curves_and_how_to_repeat_it(path: Path) -> None:
+    write(path, SWEEP, sweep())
+    root = page(path)
+    body = words(root)
+    for there in (
+        "Sweep over iodepth", "Little's law", "3 of 3 points", "expectations:", "N=X*R",
+        "iopstui sweep /srv/data --job randread-4k --axis iodepth=1,4,16 --settle 2 --measure 3 "
+        "--set bs=8k --expect 'iops>=50000' --tolerance 10%",
+        "#1 iodepth=1: FAIL", "#2 iodepth=4: FAIL", "#3 iodepth=16: PASS",
+        "Run 1: randread-4k, iodepth=1",
+    ):  # fmt: skip
+        assert there in body, there
+    titles = [e.get("aria-label", "") for e in root.iter("svg")]
+    assert titles[0] == "IOPS against iodepth" and titles[1].startswith("latency against IOPS")
+    knees = [e for e in root.iter("circle") if e.get("class") == "knee"]
+    assert len(knees) == 2
+    text = rendered([path], "md")
+    assert "## Sweep over iodepth" in text and text.count("| PASS |") == 1
+    assert "iopstui run" not in body, "the points are repeated by the sweep"
+    rows = list(csv.DictReader(io.StringIO(rendered([path], "csv"))))
+    assert [row["iodepth"] for row in rows] == ["1", "4", "16"]
+    data = json.loads(rendered([path], "json"))["recordings"][0]["experiments"][0]
+    assert [p["settings"]["iodepth"] for p in data["points"]] == ["1", "4", "16"]
+    assert data["axes"] == {"iodepth": ["1", "4", "16"]} and data["curves"][0]["knee"] is not None
+    assert [p["outcomes"][0]["passed"] for p in data["points"]] == [False, False, True]
+
+
+def test_a_comparison_s_page_has_the_differences_and_both_over_each_other(path: Path) -> None:
+    plan, runs = comparison()
+    write(path, plan, runs)
+    root = page(path)
+    body = words(root)
+    for there in (
+        "Comparison of A: iodepth=1, B: iodepth=16", "B (iodepth=16) against A", "IOPS",
+        "busiest CPU's completions", "paired t",
+        "iopstui compare /srv/data --job", "--variant iodepth=1 --variant iodepth=16 --repeats 3",
+    ):  # fmt: skip
+        assert there in body, there
+    titles = [e.get("aria-label", "") for e in root.iter("svg")]
+    assert titles[:2] == ["IOPS of every run over its seconds",
+                          "latency percentiles of every run, logarithmic"]  # fmt: skip
+    second = list(root.iter("svg"))[1]
+    lines = [p.get("class") for p in second.iter("path") if "line" in p.get("class", "")]
+    assert lines.count("line fio") == lines.count("line device") == 4, "three runs and the legend"
+    data = json.loads(rendered([path], "json"))["recordings"][0]["experiments"][0]
+    assert len(data["differences"]) == 7 and data["incomplete"] is None
+    assert "shown" in rendered([path], "md") and len(rendered([path], "csv").splitlines()) == 7
+
+
+def test_an_interrupted_one_says_what_is_missing(path: Path) -> None:
+    plan, runs = comparison()
+    one = write(path, plan, runs[:1], whole=False)
+    one.event(events.ExperimentFinished(2.2, 1, 6, interrupted=True))
+    one.close(events.Ended(2.5, 0))
+    for kind in ("html", "md"):
+        text = rendered([path], kind)
+        assert "interrupted: 1 of 6 points are measured" in text and "not enough" in text
+    other = path.with_name("killed.iops")
+    write(other, SWEEP, sweep()[:2], whole=False).stop()
+    assert "the recording ends within it: 2 of 3 points are there" in rendered([other], "md")
+    none = path.with_name("none.iops")
+    one = made.tape(none)
+    one.event(events.ExperimentStarted(0.0, plan))
+    made.tell(one, made.raws(made.RUN))
+    one.event(events.ExperimentFinished(2.2, 0, 6, error="No room.", hint="Make some."))
+    one.close(events.Ended(2.5, 0))
+    for kind in ("html", "md", "json", "csv"):
+        text = rendered([none], kind)
+        assert kind == "csv" or "failed after 0 of 6 points: No room." in text
+
+
+def test_an_axis_of_names_has_one_chart_and_hostile_ones_stay_words(path: Path) -> None:
+    axis = Axis("option", HOSTILE, (HOSTILE, "b"))
+    plan = Plan((HOSTILE,), {HOSTILE: HOSTILE}, (axis,))
+    points = [
+        replace(point, index=n, job=HOSTILE, label=HOSTILE, settings=((HOSTILE, value),))
+        for n, (point, value) in enumerate(zip(sweep(), axis.values, strict=False))
+    ]
+    write(path, plan, points)
+    root = page(path)
+    titles = [e.get("aria-label", "") for e in root.iter("svg")]
+    assert titles[0].startswith("IOPS against") and not titles[1].startswith("latency against")
+    variants = (Variant((Setting("option", HOSTILE, HOSTILE),)), Variant(()))
+    compared = Plan((HOSTILE,), {}, variants=variants, repeats=2)
+    found = [replace(e, label=HOSTILE) for e in comparison(2)[1]]
+    write(path.with_name("c.iops"), compared, found)
+    page(path.with_name("c.iops"))
+    for one in (path, path.with_name("c.iops")):
+        for kind in ("html", "md", "csv", "json"):
+            text = rendered([one], kind)
+            assert all(c.isprintable() for c in text.replace("\n", "")), kind
+        outside = re.sub(r"(?ms)^(`{3,})\n.*?^\1$", "", rendered([one], "md"))
+        assert not re.search(r"(?<!\\)<", outside)
+
+
+def test_more_curves_than_colours_are_said_to_be_left_out(path: Path) -> None:
+    plan = Plan(("j",), {}, (parse_axis("iodepth=1,2"), parse_axis("numjobs=1..9")))
+    write(path, plan, sweep(plan))
+    titles = [e.get("aria-label", "") for e in page(path).iter("svg")]
+    assert titles[0] == f"IOPS against iodepth (the first {len(STYLES)} of 9 curves)"
+
+
+def test_between_two_runs_the_lines_break(path: Path) -> None:
+    taken = made.raws(made.RUN)
+    far = [
+        replace(raw, seq=raw.seq + 50, arrived_ns=raw.arrived_ns + 60 * 10**9, step=2)
+        for raw in taken
+    ]
+    one = made.tape(path, idle_frames=False)
+    made.tell(one, [taken[0], *made.others(made.RUN)[0], *taken[1:], *far])
+    one.close(events.Ended(99.0, 0))
+    series = gather(path).series
+    gaps = [t for t, value in zip(series["t"], series["fio"], strict=True) if value != value]
+    assert any(taken[-1].arrived_ns < taken[0].arrived_ns + t * 1e9 for t in gaps)
+
+
+def test_a_figure_that_can_t_be_is_refused(path: Path) -> None:
+    points = [replace(point, variant=7) for point in comparison()[1]]
+    write(path, comparison()[0], points)
+    for kind in ("html", "md", "json"):
+        from iopstui.errors import UsageError
+
+        with pytest.raises(UsageError, match="figures in it that can't be"):
+            rendered([path], kind)
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.floats(0, 1e9)), max_size=12),
+       st.lists(st.text(max_size=30), min_size=10, max_size=10))  # fmt: skip
+def test_a_chart_stays_within_its_frame(
+    values: list[tuple[float, float]], names: list[str]
+) -> None:
+    curve = XYCurve(
+        "a", "fio", values, [name for name in names for _ in "ab"], 0 if values else None
+    )
+    text = xy_chart("t", places(names), Scale(0, 1e9), str, [curve, replace(curve, label="b")])
+    assert bool(text) == bool(values)
+    if not text:
+        return
+    for element in ET.fromstring(text).iter():
+        for name, most in (("x", WIDTH), ("cx", WIDTH), ("y", HEIGHT), ("cy", HEIGHT)):
+            assert 0 <= float(element.get(name, "0")) <= most
