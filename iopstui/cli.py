@@ -396,6 +396,12 @@ def cmd_live(arguments: argparse.Namespace) -> int:
     return run_screen(arguments, _overrides(arguments), choose_targets)
 
 
+def _has_screen() -> bool:
+    """Whether the live screen can be shown."""
+    tty = sys.stdin.isatty() and sys.stdout.isatty()
+    return tty and os.environ.get("TERM", "") not in ("", "dumb")
+
+
 def _require_terminal(
     instead: str = "iopstui run [TARGET] --job JOB --format table|jsonl|csv",
 ) -> None:
@@ -456,7 +462,7 @@ def cmd_compare(arguments: argparse.Namespace) -> int:
 
 
 def cmd_lesson(arguments: argparse.Namespace) -> int:
-    """The lessons, or one of them."""
+    """The lessons, or one of them: on the screen where there is one."""
     from iopstui.output.lesson import check_lesson, list_lessons, play_plain
     from iopstui.sources.lessons import find_lesson, shipped_lessons
 
@@ -467,7 +473,13 @@ def cmd_lesson(arguments: argparse.Namespace) -> int:
     if arguments.check:
         _print("\n".join(check_lesson(lesson, choose_targets, arguments.target)))
         return EXIT_OK
-    return play_plain(arguments, lesson, choose_targets)
+    if arguments.plain or arguments.answers or not _has_screen():
+        return play_plain(arguments, lesson, choose_targets)
+    from iopstui.sources.fio_inspect import find_fio
+    from iopstui.ui.start import run_screen
+
+    find_fio()
+    return run_screen(arguments, {}, choose_targets, lesson)
 
 
 def cmd_devices(arguments: argparse.Namespace) -> int:

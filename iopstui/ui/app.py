@@ -19,6 +19,7 @@ from textual.scrollbar import ScrollBar, ScrollBarRender
 
 from iopstui.errors import EXIT_JOB_FAILED, EXIT_OK, IopstuiError
 from iopstui.model.device import BlockDevice
+from iopstui.model.lesson import Lesson
 from iopstui.session.crash import crash_sentence
 from iopstui.session.events import Event, ExperimentStarted, FrameReady
 from iopstui.text import printable
@@ -27,6 +28,7 @@ from iopstui.ui.driver import PatientDriver, Terminal
 from iopstui.ui.experiment_keys import EXPERIMENT_ACTIONS, ExperimentKeys, MakeLaboratory
 from iopstui.ui.kernel_keys import KERNEL_ACTIONS, KERNEL_HINTS, KernelKeys
 from iopstui.ui.layout import TABS
+from iopstui.ui.lesson_keys import LESSON_ACTIONS, LessonKeys, MakeLessons
 from iopstui.ui.messages import (
     Controller,
     Discover,
@@ -56,7 +58,7 @@ class PlainScrollBar(ScrollBarRender):
     HORIZONTAL_BARS: ClassVar[list[str]] = [" "] * 8
 
 
-class IopstuiApp(ExperimentKeys, KernelKeys, RecordKeys):
+class IopstuiApp(ExperimentKeys, LessonKeys, KernelKeys, RecordKeys):
     """The whole screen. Leaves with an exit code (iopstui.errors).
 
     ``make_controller`` is given the chosen device's path, or ``None`` for a scratch file in the
@@ -106,6 +108,8 @@ class IopstuiApp(ExperimentKeys, KernelKeys, RecordKeys):
         refresh_s: float = 0.0,
         watch: MakeWatch | None = None,
         laboratory: MakeLaboratory | None = None,
+        lessons: MakeLessons | None = None,
+        lesson: Lesson | None = None,
     ) -> None:
         super().__init__(driver_class=PatientDriver)
         self.charset = charset or charset_for()
@@ -122,6 +126,9 @@ class IopstuiApp(ExperimentKeys, KernelKeys, RecordKeys):
         self._discover = discover
         self._watch = watch
         self.laboratory = laboratory
+        self.lessons = lessons
+        self.first_lesson = lesson
+        self.played = {}
         self._queue: deque[Event] = deque()
         self._wake_sent = False
         self._pending_knob: str | None = None
@@ -193,17 +200,22 @@ class IopstuiApp(ExperimentKeys, KernelKeys, RecordKeys):
         self.controller, self.experiment = controller, None
         self.state = LiveState(controller.target.device)
         self.dashboard = Dashboard(controller, self.state, self.charset)
+        self.dashboard.strip = self.lesson_rows
         self.push_screen(self.dashboard)
         self._refresh_hints()
         controller.start(self._sink)
         if self._run_at_once:
             self.state.asked = True
             controller.run_job(self.job, self.overrides)
+        if self.first_lesson is not None:
+            lesson, self.first_lesson = self.first_lesson, None
+            self.begin_lesson(lesson)
 
     def _close_controller(self) -> None:
         controller, self.controller = self.controller, None
         if controller is not None:
             controller.close()
+        self.forget_lesson()
         self._queue.clear()
         if self.dashboard is not None:
             dashboard, self.dashboard = self.dashboard, None
@@ -231,6 +243,7 @@ class IopstuiApp(ExperimentKeys, KernelKeys, RecordKeys):
             self.end_experiment()
             await asyncio.to_thread(controller.close)
             await asyncio.to_thread(self.experiment_ended)
+            await self.lesson_ended()
         self.exit(self._exit_code())
 
     def _exit_code(self) -> int:
@@ -272,6 +285,7 @@ class IopstuiApp(ExperimentKeys, KernelKeys, RecordKeys):
         while self._queue:
             event = self._queue.popleft()
             self.state.apply(event)
+            self.lesson_event(event)
             begun = begun or isinstance(event, ExperimentStarted)
             if isinstance(event, FrameReady):
                 self._pace.frame()
@@ -348,7 +362,7 @@ class IopstuiApp(ExperimentKeys, KernelKeys, RecordKeys):
                 *KERNEL_HINTS, KeyHint("m", "mark"), freeze, KeyHint("- +", "time"),
                 KeyHint("e", "messages"), KeyHint("ctrl+p", "all"),
             )  # fmt: skip
-        dashboard.hints = self.with_record(self.with_experiment(dashboard.hints))
+        dashboard.hints = self.with_lesson(self.with_record(self.with_experiment(dashboard.hints)))
 
     def action_run_or_stop(self) -> None:
         """r"""
@@ -511,7 +525,7 @@ class IopstuiApp(ExperimentKeys, KernelKeys, RecordKeys):
             yield SystemCommand("Quit", "leave iopstui", self.action_quit)
             return
         run = "Stop the job" if self.state.running else f"Run {printable(self.job)}"
-        for title, text, action in self._commands(run):
+        for title, text, action in self.lesson_allows(self._commands(run)):
             yield SystemCommand(title, text, action)
 
     def _commands(self, run: str) -> list[tuple[str, str, Callable[[], Any]]]:
@@ -529,6 +543,7 @@ class IopstuiApp(ExperimentKeys, KernelKeys, RecordKeys):
             ("Charts: longer time", "key -", lambda: self.action_zoom(True)),
             ("Charts: shorter time", "key +", lambda: self.action_zoom(False)),
             *self.experiment_commands(),
+            *self.lesson_commands(),
             *self.kernel_commands(),
             ("Record", "key R: keep all that is measured in a file", self.action_record),
             ("Messages", "key e: everything that was said in this session", self.action_log),
@@ -540,6 +555,7 @@ class IopstuiApp(ExperimentKeys, KernelKeys, RecordKeys):
 _DASHBOARD_ACTIONS = {
     "run_or_stop", "choose_job", "knob", "block_size", "mark", "freeze", "tab", "next_tab",
     "zoom", "choose_device", "log", "help", *KERNEL_ACTIONS, *RECORD_ACTIONS, *EXPERIMENT_ACTIONS,
+    *LESSON_ACTIONS,
 }  # fmt: skip
 
 
@@ -572,6 +588,7 @@ def run_app(
         if app.controller is not None:
             app.controller.close()
         app.experiment_ended()
+        app.end_lesson()
     if code is not None:
         return code
     return app.return_code or EXIT_OK

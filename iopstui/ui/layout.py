@@ -53,16 +53,20 @@ def plan(width: int, height: int, disks: int, cpus: int, tab: int, strip: int = 
     rows are kept free above the message."""
     if strip:
         found = plan(width, height - strip, disks, cpus, tab)
-        bottom = {
-            name: replace(box, y=box.y + strip)
-            for name, box in (
-                ("message", found.message), ("finding", found.finding), ("footer", found.footer),
-            )
-        }  # fmt: skip
-        return replace(found, strip=Box(0, found.message.y, width, strip), **bottom)
+        return replace(
+            found,
+            strip=Box(0, found.message.y, width, strip),
+            message=_lower(found.message, strip),
+            finding=_lower(found.finding, strip),
+            footer=_lower(found.footer, strip),
+        )
     if width < FULL_WIDTH or height < FULL_HEIGHT:
         return _tabbed(width, height, disks, tab)
     return _full(width, height, disks, cpus)
+
+
+def _lower(box: Box, by: int) -> Box:
+    return replace(box, y=box.y + by)
 
 
 def _tabbed(width: int, height: int, disks: int, tab: int) -> Plan:

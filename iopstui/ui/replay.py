@@ -153,6 +153,10 @@ class ReplayApp(IopstuiApp):
         """d"""
         self._only_a_recording()
 
+    def action_lessons(self) -> None:
+        """l"""
+        self._only_a_recording()
+
     def action_record(self) -> None:
         """R"""
         self._only_a_recording()

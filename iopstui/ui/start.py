@@ -21,7 +21,9 @@ from iopstui.sources.sysfs import read_devices
 from iopstui.sources.udev import HotplugMonitor
 
 if TYPE_CHECKING:
+    from iopstui.model.lesson import Lesson
     from iopstui.ui.experiment_keys import Laboratory
+    from iopstui.ui.lesson_keys import Lessons
     from iopstui.ui.messages import Controller
 
 Choose = Callable[
@@ -29,12 +31,18 @@ Choose = Callable[
 ]
 
 
-def run_screen(arguments: argparse.Namespace, overrides: Mapping[str, str], choose: Choose) -> int:
-    """Opens the screen; the exit code. Without a target and a job the picker comes first."""
+def run_screen(
+    arguments: argparse.Namespace,
+    overrides: Mapping[str, str],
+    choose: Choose,
+    lesson: Lesson | None = None,
+) -> int:
+    """Opens the screen; the exit code. Without a target, a job and a ``lesson`` to begin with the
+    picker comes first."""
     # what is imported now stays: looking for garbage in it is a tenth of the start (see app.py)
     gc.disable()
     clean_up(Roots())
-    pick = arguments.target is None and arguments.job is None
+    pick = arguments.target is None and arguments.job is None and lesson is None
     early: list[LiveSession] = []
     made: list[LiveSession] = []
     works_on: dict[object, Target | None] = {}
@@ -75,6 +83,14 @@ def run_screen(arguments: argparse.Namespace, overrides: Mapping[str, str], choo
         conditions = Conditions(arguments.size, tuple(arguments.destroy_data), knobs=knobs)
         return Laboratory(controller, works_on[controller], conditions)
 
+    def lessons(controller: Controller) -> Lessons:
+        from iopstui.session import lessons as here
+
+        return here.Lessons(
+            works_on[controller], lambda: controller.devices, arguments.size,
+            arguments.destroy_data,
+        )  # fmt: skip
+
     if not pick:
         early.append(session(arguments.target))
         early[0].start()
@@ -93,6 +109,8 @@ def run_screen(arguments: argparse.Namespace, overrides: Mapping[str, str], choo
             refresh_s=arguments.refresh,
             watch=HotplugMonitor,
             laboratory=laboratory,
+            lessons=lessons,
+            lesson=lesson,
         )
     finally:
         for one in early:
