@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -76,7 +77,7 @@ def parse_formula(text: str) -> Formula:
     try:
         tree = ast.parse(bare, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise FormulaError(f"{bare!r} is not a formula: {_reason(error)}") from None
+        raise FormulaError(f"{bare!r} is not a formula: {_reason(bare, error)}") from None
     try:
         names = frozenset(_names(tree, bare))
     except RecursionError:
@@ -84,10 +85,10 @@ def parse_formula(text: str) -> Formula:
     return Formula(bare, names, tree)
 
 
-def _reason(error: Exception) -> str:
-    told = error.msg if isinstance(error, SyntaxError) else str(error)
-    if "Maybe you meant '=='" in told or "cannot assign" in told:
+def _reason(text: str, error: Exception) -> str:
+    if re.search(r"(?<![<>=!])=(?!=)", text):
         return "equal is written =="
+    told = error.msg if isinstance(error, SyntaxError) else str(error)
     return told or "it can't be read"
 
 

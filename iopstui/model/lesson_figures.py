@@ -58,14 +58,14 @@ RUN: Mapping[str, Figure] = {
     "device_bw": Figure("b/s", "bytes it moved per second", lambda p: p.device_bw),
     "request": Figure("b", "mean size of a request at the device", lambda p: p.request_bytes),
     "merges": Figure("n", "requests merged into others per second", lambda p: p.merges),
-    "wait": Figure("t", "mean time of a request in kernel and device (await)", lambda p: p.await_ns),
+    "wait": Figure("t", "mean time of a request in kernel and device", lambda p: p.await_ns),
     "aqu_sz": Figure("1", "requests under way, as the kernel counts", lambda p: p.aqu_sz),
     "util": Figure("pct", "time in which the device had a request", lambda p: p.util),
     "cpu": Figure("t", "CPU time of the whole machine for each I/O",
                   lambda p: None if p.cpu_us is None else 1000 * p.cpu_us),
     "fio_cpu": Figure("pct", "CPU time of fio itself, percent of one CPU", lambda p: p.fio_cpu),
     "switches": Figure("n", "context switches of fio per second", lambda p: p.ctx_s),
-    "most": Figure("%", "share of completions on the CPU that did most",
+    "most": Figure("%", "completions on the CPU that did most",
                    lambda p: p.most_completions),
     "most_on": Figure("0", "number of that CPU", _most_on),
     "completed_as": Figure("", "what tells where they ran: softirqs or interrupts",
@@ -75,7 +75,7 @@ RUN: Mapping[str, Figure] = {
     "iodepth": Figure("0", "iodepth of each job"),
     "jobs": Figure("0", "fio jobs at once"),
     "engine": Figure("", "its ioengine"),
-    "on_own": Figure("%", "share of completions on the CPUs that cpus_allowed names"),
+    "on_own": Figure("%", "completions on the job's own CPUs (cpus_allowed)"),
 }  # fmt: skip
 
 FACTS: Mapping[str, Figure] = {

@@ -321,7 +321,7 @@ def list_lessons(lessons: Sequence[Lesson], choose: Choose, text: str | None) ->
             yield from _flowed(f"{length}; all of it can be shown here", "    ")
         else:
             what = "no run" if len(cannot) == runs else f"{runs - len(cannot)} of {runs} runs"
-            why = "; ".join(dict.fromkeys(cannot.values()))
+            why = " ".join(dict.fromkeys(one for one in cannot.values() if one))
             yield from _flowed(f"{length}; {what} can be made here: {why}", "    ")
     yield ""
     yield f"(here: {printable(target.path)} on {target.device or 'no block device'})"
@@ -343,8 +343,8 @@ def check_lesson(lesson: Lesson, choose: Choose, text: str | None) -> Iterator[s
         if isinstance(step, Ask):
             for choice in step.choices:
                 yield from _flowed(f"{choice.letter}) is right if {choice.right.text}", " " * 12)
-        if step.name in cannot and step.kind == RUN_STEP:
-            yield from _flowed(f"not on {target.path}: {cannot[step.name]}", " " * 12)
+        if step.kind == RUN_STEP and step.name in cannot:
+            yield from _flowed(f"not on {target.path}. {cannot[step.name]}", " " * 12)
     for one in lesson.runs:
         if one.name not in cannot:
             run.job_text(one)  # a job that is not there is told now

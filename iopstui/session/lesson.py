@@ -83,6 +83,7 @@ class LessonRun:
         self._started = False
         self._scratch: KeptScratch | None = None
         self._private: Path | None = None
+        self._asked: set[str] = set()
         self._index = -1
         self._move()
 
@@ -147,20 +148,28 @@ class LessonRun:
     def verdict(self, name: str) -> Verdict | None:
         """What the measurements so far say to a question; ``None`` if it was not asked."""
         for step in self.lesson.steps:
-            if isinstance(step, Ask) and step.name == name and self._decidable(step):
-                return judge(step, self.answers.get(name), self.lookup)
+            if isinstance(step, Ask) and step.name == name and name in self._asked:
+                figures = self.lesson.needed(step.figures)
+                return judge(step, self.answers.get(name), self.lookup, figures)
         return None
 
     def _shown(self, step: Step) -> bool:
         """Whether there is anything to show of it."""
         if step.when is not None and step.when.truth(self.lookup) is not True:
             return False
-        if isinstance(step, Ask) and not self._decidable(step):
-            return False
         if step.needs is not None and step.needs.truth(self.lookup) is not True:
             self.skipped[step.header] = self._why(step)
             return True
-        return isinstance(step, (Ask, Run)) or bool(self._blocks(step))
+        if isinstance(step, Ask):
+            shown = self._decidable(step) and self._askable(step)
+            self._asked |= {step.name} if shown else set()
+            return shown
+        return isinstance(step, Run) or bool(self._blocks(step))
+
+    def _askable(self, ask: Ask) -> bool:
+        """False if the question or an answer speaks of what is not known."""
+        answers = [choice.text.fill(self.lookup, unit_of) for choice in ask.choices]
+        return bool(self._texts(ask.paragraphs)) and None not in answers
 
     def _why(self, step: Step) -> str:
         texts, _ = told(step.why, self.lookup, unit_of)
@@ -191,8 +200,12 @@ class LessonRun:
         return run.header in self.skipped
 
     def cannot(self) -> dict[str, str]:
-        """The runs that can't be made here, and why."""
-        return {run.name: self._why(run) for run in self.lesson.runs if self._never(run)}
+        """The runs that can't be made here, and why ("": because another one can't)."""
+        return {
+            run.name: self._why(run) if run.needs is not None else ""
+            for run in self.lesson.runs
+            if self._never(run)
+        }
 
     # -- pages
 
@@ -251,7 +264,7 @@ class LessonRun:
         # of a run that was not made its own page has said so
         runs = self.points.keys() | {""}
         note = missing_text(name for name in missing if _run_of(name) in runs or name in FACTS)
-        return [*texts, note] if note is not None else texts
+        return [*texts, note] if note is not None and texts else texts
 
     def _about(self, run: Run) -> list[Text]:
         """What will be run, or what came of it."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iopstui.model.formula import Lookup
 from iopstui.model.lesson import Ask, Choice, See
-from iopstui.model.lesson_figures import FIO, RUN, unit_of
+from iopstui.model.lesson_figures import FACTS, FIO, RUN, unit_of
 from iopstui.model.lesson_text import Text, shown
 from iopstui.units import MISSING
 
@@ -56,22 +56,23 @@ class Verdict:
     text: str
 
 
-def judge(ask: Ask, chosen: str | None, lookup: Lookup) -> Verdict:
-    """Hold an answer against what was measured."""
+def judge(ask: Ask, chosen: str | None, lookup: Lookup, figures: Iterable[str]) -> Verdict:
+    """Hold an answer against what was measured; ``figures`` are those that decide it."""
     held = {choice.letter: choice.right.truth(lookup) for choice in ask.choices}
     right = tuple(letter for letter, value in held.items() if value)
     by_letter = {choice.letter: choice for choice in ask.choices}
     correct = held.get(chosen) if chosen else None
     said = f"You said {_said(by_letter[chosen], lookup)}. " if chosen else ""
     borne_out = " and ".join(_said(by_letter[letter], lookup) for letter in right)
+    measured = any(name not in FACTS for name in figures)
     if chosen and correct:
         others = [_said(by_letter[letter], lookup) for letter in right if letter != chosen]
-        more = f" So is {' and '.join(others)}." if others else ""
-        text = f"{said}That is what was measured.{more}"
+        text = said + ("The measurement bears it out." if measured else "That is so.")
+        text += f" And so is {' and '.join(others)}." if others else ""
     elif right:
-        text = f"{said}Measured: {borne_out}."
+        text = f"{said}{'Measured' if measured else 'It is'}: {borne_out}."
     elif any(value is None for value in held.values()):
-        text = f"{said}It can't be told here: a figure that decides it was not measured."
+        text = f"{said}It can't be told here: a figure that decides it is not known."
     else:
         text = f"{said}Not decided by this measurement: none of the answers is borne out."
     return Verdict(ask.name, chosen, right, correct, text)

@@ -1,0 +1,224 @@
+"""Lesson files: the shipped ones hold together, mistakes in others are named."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iopstui.errors import Missing, UsageError
+from iopstui.model.lesson import PARTS, Ask, Explain, Report
+from iopstui.model.lesson_figures import FACTS, RUN
+from iopstui.model.lesson_file import parse_lesson
+from iopstui.model.tunable import TUNABLES
+from iopstui.sources import lessons
+from iopstui.sources.jobs import find_job, load_job
+from iopstui.sources.lessons import find_lesson, load_lesson, shipped_lessons
+
+SHIPPED = shipped_lessons()
+each_lesson = pytest.mark.parametrize("lesson", SHIPPED, ids=lambda lesson: lesson.name)
+
+GOOD = """
+[lesson]
+title = T
+teaches = x
+source = y
+job = randread-4k
+
+[let]
+gain = deep.iops / one.iops
+
+[ask: more]
+text = more?
+a = yes
+right a = gain > 1
+b = no
+right b = gain <= 1
+
+[run: one]
+set = iodepth=1
+
+[run: deep]
+set = iodepth=4
+knob = nomerges=0
+look = iops: up
+needs = known(one.iops) and device.queues > 0
+why = no
+
+[see: both]
+runs = one, deep
+figures = iops, latency
+
+[explain: more]
+answers = more
+text = {gain :x}
+"""
+
+
+def parsed(text: str) -> object:
+    return parse_lesson(text, "own", "own.ini")
+
+
+def test_a_whole_lesson() -> None:
+    lesson = parse_lesson(GOOD, "own", "own.ini")
+    assert [step.header for step in lesson.steps] == [
+        "ask: more", "run: one", "run: deep", "see: both", "explain: more",
+    ]  # fmt: skip
+    assert lesson.runs[1].seconds == 5 and lesson.seconds == 12
+    assert lesson.needed({"gain"}) == {"deep.iops", "one.iops"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("[lesson]", "[lession]", "no lesson"),
+        ("title = T\n", "", "[lesson]: 'title' is missing"),
+        ("job = randread-4k\n", "", "[run: one]: a run needs a job"),
+        ("[see: both]", "[seee: both]", "[seee: both]: this is no step"),
+        ("[see: both]", "[see: Both ways]", "can't be a name"),
+        ("[run: one]", "[run: device]", "can't be called device"),
+        ("[run: one]", "[run: deep]", "two sections [run: deep]"),
+        ("set = iodepth=1", "sett = iodepth=1", "[run: one]: 'sett' is nothing"),
+        ("set = iodepth=1", "set = iodepth", "is not OPTION=VALUE"),
+        ("set = iodepth=1", "set = runtime=9", "runtime can't be chosen"),
+        ("set = iodepth=1", "set = iodepth={one.iops}", "comes later"),
+        ("knob = nomerges=0", "knob = nomerges=7", "nomerges takes 0, 1, 2"),
+        ("knob = nomerges=0", "knob = nomerge=0", "is no setting"),
+        ("look = iops: up", "look = iopz: up", "is not PANE: SENTENCE"),
+        ("look = iops: up", "settle = soon", "is not a number"),
+        ("look = iops: up", "seconds = 0", "is not a number"),
+        ("why = no\n", "", "needs without why"),
+        ("runs = one, deep", "runs = one, deeep", "no run 'deeep' before it"),
+        ("figures = iops, latency", "figures = iops, latencies", "no run has a figure"),
+        ("figures = iops, latency", "text = x", "'figures' is missing"),
+        ("right b = gain <= 1\n", "", "when answer b is right"),
+        ("b = no\nright b = gain <= 1\n", "", "a question needs the answers"),
+        ("b = no\nright b", "c = no\nright c", "a question needs the answers"),
+        ("right a = gain > 1", "right a = gain >", "not a formula"),
+        ("right a = gain > 1", "right a = gain = 1", "equal is written =="),
+        ("right a = gain > 1", "right a = gian > 1", "'gian' is no figure"),
+        ("right a = gain > 1", "right a = deeep.iops > 1", "there is no [run: deeep]"),
+        ("right a = gain > 1", "right a = deep.iopps > 1", "no run has a figure 'iopps'"),
+        ("right a = gain > 1", "right a = device.nam == 'x'", "there is no device.nam"),
+        ("gain = deep", "ms = deep", "'ms' can't be a name"),
+        ("gain = deep.iops / one.iops", "gain = gain + 1", "'gain' is no figure"),
+        ("answers = more", "answers = less", "no [ask: less] comes before"),
+        ("answers = more\n", "", "[ask: more]: nothing answers this question"),
+        ("text = {gain :x}", "text = {gain :y}", "form 'y' is none of"),
+        ("text = {gain :x}", "text = {gain", "brace"),
+        ("text = {gain :x}", "text = {", "brace"),
+        ("text = more?", "text = one was {one.iops}", "comes later"),
+        ("text = more?\n", "", "'text' is missing"),
+        ("\n[lesson]", "\nstray = 1\n[lesson]", "line 2: a line before the first section"),
+        ("teaches = x", "teaches x", "neither a section nor"),
+        ("teaches = x", "teaches = x\nteaches = y", "has 'teaches' twice"),
+    ],
+)
+def test_a_mistake_is_named_with_its_file_and_section(old: str, new: str, words: str) -> None:
+    assert old in GOOD
+    with pytest.raises(UsageError) as caught:
+        parsed(GOOD.replace(old, new, 1))
+    assert "own.ini" in caught.value.message
+    assert words in f"{caught.value.message} {caught.value.hint}"
+
+
+def test_an_answer_before_the_run_that_decides_it() -> None:
+    steps = GOOD.split("\n[")
+    early = "\n[".join([*steps[:4], steps[-1], *steps[4:-1]])
+    with pytest.raises(UsageError, match="comes later"):
+        parsed(early.replace("text = {gain :x}", "text = so"))
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_a_lesson_or_a_usage_error(text: str) -> None:
+    with pytest.raises(UsageError):
+        parsed(text)
+
+
+@given(st.data())
+def test_a_damaged_lesson_is_one_or_a_usage_error(data: st.DataObject) -> None:
+    at = data.draw(st.integers(0, len(GOOD)))
+    cut = data.draw(st.integers(0, 30))
+    junk = data.draw(st.text(max_size=5))
+    try:
+        parsed(GOOD[:at] + junk + GOOD[at + cut :])
+    except UsageError as error:
+        assert "own.ini" in error.message
+
+
+# -- the shipped ones
+
+
+def test_there_are_the_seven() -> None:
+    assert [one.name.partition("-")[0] for one in SHIPPED] == [f"0{n}" for n in range(1, 8)]
+
+
+@each_lesson
+def test_a_shipped_lesson_is_one_that_can_be_finished(lesson: lessons.Lesson) -> None:
+    assert lesson.source and 1 <= lesson.minutes <= 10
+    assert 10 <= lesson.seconds <= 60, "one to three minutes with the reading"
+    assert any(isinstance(step, Ask) for step in lesson.steps)
+    answered = {n for step in lesson.steps if isinstance(step, Explain) for n in step.answers}
+    assert answered == {step.name for step in lesson.steps if isinstance(step, Ask)}
+    for run in lesson.runs:
+        assert run.look, "every run says where to look"
+        assert not load_job(find_job(run.job)).writes, "the shipped ones only read"
+        assert {name for name, _ in run.knobs} <= TUNABLES.keys()
+        if run.knobs:
+            guards = [f for f in (run.when, run.needs) if f is not None]
+            known = {n for f in guards for n in lesson.needed(f.names)}
+            assert known, "a knob may not be there to turn"
+
+
+def test_the_last_one_explains_every_line() -> None:
+    (report,) = [step for step in SHIPPED[6].steps if isinstance(step, Report)]
+    assert [part for part, _ in report.parts] == list(PARTS)
+
+
+def test_every_figure_is_explained() -> None:
+    assert all(one.meaning for one in (*RUN.values(), *FACTS.values()))
+
+
+# -- finding one
+
+
+@pytest.mark.parametrize("name", ["1", "01", "littles-law", "01-littles-law", "little"])
+def test_a_number_a_name_or_a_beginning(name: str) -> None:
+    assert find_lesson(name).name == "01-littles-law"
+
+
+@pytest.mark.parametrize("name", ["", "8", "99999999999999999999", "\0", "zz", "./none.ini"])
+def test_what_is_no_lesson(name: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        find_lesson(name)
+    assert "iopstui lesson" in caught.value.hint
+
+
+def test_a_file_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("own.ini").write_text("\ufeff" + GOOD)
+    assert find_lesson("own.ini").name == find_lesson("./own.ini").name == "own"
+    Path("bad").write_bytes(b"\xff\xfe[lesson]")
+    with pytest.raises(UsageError, match="no UTF-8"):
+        load_lesson(Path("bad"))
+    with pytest.raises(UsageError, match="not a file"):
+        load_lesson(tmp_path)
+    Path("large").write_bytes(b" " * ((1 << 20) + 1))
+    with pytest.raises(UsageError, match="too large"):
+        load_lesson(Path("large"))
+    if os.geteuid():
+        Path("secret").touch(0o000)
+        with pytest.raises(UsageError, match="Can't read"):
+            load_lesson(Path("secret"))
+
+
+def test_an_installation_without_lessons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "iopstui").mkdir()
+    monkeypatch.setattr("iopstui.__file__", str(tmp_path / "iopstui" / "__init__.py"))
+    with pytest.raises(Missing):
+        shipped_lessons()
+    (tmp_path / "iopstui" / "lessons").mkdir()
+    assert shipped_lessons() == ()
