@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from iopstui import units
 from iopstui.model.comparison import CpuShift, Tested, compare, cpu_shifts, pairs
+from iopstui.model.evidence import cpu_words
 from iopstui.model.plan import Plan, letter
 from iopstui.model.point import Point
 from iopstui.text import printable
 
 CPUS_SHOWN = 8
+NAMED = 2
 MOVED = 0.05
 METHOD = (
     "compared are figures of whole runs, in pairs of the same repeat (the seconds of one run "
@@ -54,7 +56,7 @@ def verdict(plan: Plan, number: int, tested: Sequence[Tested], runs: int) -> str
     shown = [one for one in tested if one.shown]
     if not shown:
         return printable(f"{name}no difference that {runs} runs of each can show{_within(tested)}")
-    parts = [f"{one.metric.name} {difference_text(one)}" for one in shown]
+    parts = [f"{one.metric.name} {_change(one)}" for one in shown]
     better = [one.better for one in shown if one.better is not None]
     judgement = ""
     if better:
@@ -62,6 +64,13 @@ def verdict(plan: Plan, number: int, tested: Sequence[Tested], runs: int) -> str
     rest = [one.metric.name for one in tested if not one.shown]
     tail = f"; no difference shown in {', '.join(rest)}" if rest else ""
     return printable(f"{name}{judgement}{', '.join(parts)}{tail}")
+
+
+def _change(one: Tested) -> str:
+    """A share in words of its own first: points alone say little."""
+    if one.difference is None or one.difference.relative:
+        return difference_text(one)
+    return f"{100 * one.first:.0f} → {100 * one.second:.0f} %, {difference_text(one)}"
 
 
 def _within(tested: Sequence[Tested]) -> str:
@@ -91,13 +100,20 @@ def _signed(value: float) -> str:
 
 def moved(shifts: Sequence[CpuShift], first: str, second: str) -> Iterator[str]:
     """Which CPU pays, and where completions went, in words; only what is shown and matters."""
-    paying = [shift for shift in shifts if shift.shown and abs(shift.load[1] - shift.load[0]) >= 1]
-    for shift in paying[:2]:
-        more = "pays" if shift.load[1] > shift.load[0] else "is relieved"
-        yield (
-            f"CPU {shift.cpu} {more} with {second}: its load goes from {shift.load[0]:.0f} to "
-            f"{shift.load[1]:.0f} %"
-        )
+    differing = [s for s in shifts if s.shown and abs(s.load[1] - s.load[0]) >= 1]
+    for words, others, more in (
+        ("pays", "pay too", True),
+        ("is relieved", "are relieved too", False),
+    ):
+        those = [shift for shift in differing if (shift.load[1] > shift.load[0]) is more]
+        for shift in those[:NAMED]:
+            yield (
+                f"CPU {shift.cpu} {words} with {second}: its load goes from {shift.load[0]:.0f} "
+                f"to {shift.load[1]:.0f} %"
+            )
+        if len(those) > NAMED:
+            rest = cpu_words(sorted(shift.cpu for shift in those[NAMED:]))
+            yield f"{len(those) - NAMED} more ({rest}) {others} with {second}, by less"
     went = [s for s in shifts if s.moved and abs(s.completions[1] - s.completions[0]) >= MOVED]
     if went:
         parts = [

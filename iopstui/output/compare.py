@@ -178,7 +178,7 @@ class CompareTable:
         chosen = sorted(shifts[:CPUS_SHOWN], key=lambda shift: shift.cpu)
         more = f" (of {len(shifts)}, the most changed)" if len(shifts) > len(chosen) else ""
         self._print(
-            f"\nCPU{more:<28} load {first:>4}{second:>6}   completions {first:>4}{second:>6}"
+            f"\nCPU{more:<28} load % {first:>2}{second:>6}   completions % {first:>2}{second:>6}"
         )
         for shift in chosen:
             mark = " *" if shift.shown else ""

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.model.comparison import compare, cpu_shifts, pairs
+from iopstui.model.comparison import CpuShift, compare, cpu_shifts, pairs
 from iopstui.model.plan import KNOB, Plan, Setting, expand, kept_apart, parse_variant
 from iopstui.model.point import SOFTIRQS, Little, Point
-from iopstui.model.verdict_words import Results
+from iopstui.model.verdict_words import Results, moved
 from iopstui.output.compare import CompareCsv, CompareJson, CompareTable
 from iopstui.session.events import PointFinished
 
@@ -93,6 +93,25 @@ def test_where_completions_went_and_who_pays() -> None:
     text = words(found)
     assert "CPU 1 pays with B" in text and "CPU 0 is relieved with B" in text
     assert "completions move from A to B: CPU 0 89 → 21 %, CPU 1 11 → 79 %" in text
+
+
+def test_payers_are_named_before_the_relieved_and_the_rest_counted() -> None:
+    loads = {0: (50, 90), 1: (50, 80), 2: (50, 70), 3: (50, 60), 4: (90, 10), 5: (50, 50.5)}
+    shifts = [
+        CpuShift(cpu, (float(a), float(b)), (0.0, 0.0), True, False)
+        for cpu, (a, b) in loads.items()
+    ]
+    assert list(moved(shifts, "A", "B")) == [
+        "CPU 0 pays with B: its load goes from 50 to 90 %",
+        "CPU 1 pays with B: its load goes from 50 to 80 %",
+        "2 more (CPU 2, 3) pay too with B, by less",
+        "CPU 4 is relieved with B: its load goes from 90 to 10 %",
+    ]
+
+
+def test_a_share_is_told_before_and_after() -> None:
+    text = words(runs(random.Random(3), 6, 1e5, 1e5, shares=(0.9, 0.2)))
+    assert "busiest CPU's completions 89 → 79 %, -" in text
 
 
 def test_chance_moves_no_completions() -> None:
