@@ -181,7 +181,8 @@ class RawSample:
     ``arrived_ns`` is CLOCK_MONOTONIC when the tick was noticed. ``kernel`` is ``None`` when
     several documents were found at once (a stopped iopstui): only the last gets a reading.
     ``final`` marks fio's last document. ``step`` numbers the fio runs of a session: counters
-    are never subtracted across two of them; 0 = no run. ``own_busy_s`` is iopstui's own CPU time.
+    are never subtracted across two of them; 0 = no run. ``own_busy_s`` is iopstui's own CPU time,
+    that of the process which guards fio included.
     """
 
     seq: int

@@ -160,6 +160,10 @@ class FioRun:
         """fio's main process, once the guard has said so."""
         return self._process.pid if self._process else None
 
+    def guard_busy_s(self) -> float | None:
+        """CPU time that fio's guard, a process of iopstui's, has had; ``None`` without one."""
+        return self._process.guard_busy_s() if self._process else None
+
     def jobs_alive(self) -> bool:
         """True once fio's jobs have been started and not all have ended."""
         return self._process is not None and self._process.jobs_alive() is True

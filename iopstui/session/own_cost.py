@@ -59,6 +59,23 @@ class OwnCost:
         return True
 
 
+class GuardTime:
+    """The CPU time of iopstui's helpers, the guards of one fio after the other, as one count
+    that only grows: seconds."""
+
+    def __init__(self) -> None:
+        self._over = 0.0
+        self._now = 0.0
+
+    def total(self, busy_s: float | None) -> float:
+        """With the time that today's guard has had so far (``None``: there is none)."""
+        if busy_s is None or busy_s < self._now:
+            self._over += self._now
+            self._now = 0.0
+        self._now = busy_s or 0.0
+        return self._over + self._now
+
+
 def _typical(values: deque[float]) -> float:
     """Their median; 0 before there are enough to tell."""
     return median(values) if len(values) == FRAMES else 0.0

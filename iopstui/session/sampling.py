@@ -11,7 +11,7 @@ from iopstui.session import events
 from iopstui.session.desk import Desk
 from iopstui.session.findings import Findings
 from iopstui.session.fio_run import LAYOUT, FioRun
-from iopstui.session.own_cost import OwnCost
+from iopstui.session.own_cost import GuardTime, OwnCost
 from iopstui.sources.kernel import KernelSampler
 
 LATE_AFTER = 1.5
@@ -45,6 +45,7 @@ class Sampling:
         self._idle_frames = idle_frames
         self._builder = FrameBuilder()
         self._own_cost = OwnCost()
+        self._guards = GuardTime()
         self._seq = 0
         self._quiet: tuple[int, int] | None = None
 
@@ -92,6 +93,7 @@ class Sampling:
         """Record what was read, and make a frame of it. ``final``: fio's last document."""
         desk, run, fio = self._desk, self.run, reading.status
         measuring = run is not None and run.phase != LAYOUT
+        guard_s = run.guard_busy_s() if run is not None else None
         raw = RawSample(
             seq=self._seq,
             arrived_ns=reading.arrived_ns,
@@ -102,7 +104,7 @@ class Sampling:
             step=self.step if fio is not None or measuring else 0,
             interval_s=self._interval_s,
             jobs=reading.jobs,
-            own_busy_s=desk.clock.own_busy_s(),
+            own_busy_s=desk.clock.own_busy_s() + self._guards.total(guard_s),
         )
         if self._seq == 0:
             desk.origin_ns = reading.arrived_ns  # frames count from here, too

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.errors import Missing, UsageError
-from iopstui.sources.processes import busy_s, waits_for_cpu
+from iopstui.sources.processes import cpu_s, waits_for_cpu
 from iopstui.text import printable
 
 OLDEST = (3, 1)
@@ -192,7 +192,7 @@ def _answer(process: subprocess.Popen[bytes], name: str) -> tuple[bytes, bytes]:
         try:
             return process.communicate(timeout=LOOK_S)
         except subprocess.TimeoutExpired:
-            now, had = time.monotonic(), busy_s(process.pid) or 0.0
+            now, had = time.monotonic(), cpu_s(process.pid) or 0.0
             if had > busy or waits_for_cpu(process.pid):
                 busy, worked = had, now
             if now - worked > IDLE_S:

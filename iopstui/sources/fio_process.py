@@ -23,7 +23,7 @@ from pathlib import Path
 
 from iopstui.errors import JobFailed
 from iopstui.sources import fio_guard
-from iopstui.sources.processes import start_time
+from iopstui.sources.processes import cpu_s, start_time
 
 OUTPUT = "status.json"
 PREFIX = "iopstui-"
@@ -185,6 +185,10 @@ class FioProcess:
                 file.seek(max(0, size - 65536))
                 lines += file.read().decode("utf-8", "replace").splitlines()
         return [line for line in lines if line.strip()][-200:]
+
+    def guard_busy_s(self) -> float | None:
+        """CPU time of the guard so far, fio's not included; ``None`` once it is gone."""
+        return cpu_s(self._guard.pid)
 
     def jobs_alive(self) -> bool | None:
         """Whether fio still has job processes or job threads; ``None`` if that can't be seen."""

@@ -8,7 +8,7 @@ import pytest
 from iopstui.model.fio_interval import FioInterval
 from iopstui.model.frame import Frame, FrameBuilder
 from iopstui.model.samples import RawSample
-from iopstui.session.own_cost import AGAIN_S, FRAMES, OwnCost
+from iopstui.session.own_cost import AGAIN_S, FRAMES, GuardTime, OwnCost
 
 EMPTY = FrameBuilder().feed(RawSample(0, 0, 0.0, None, None, False, 1))
 FIO = FioInterval.__new__(FioInterval)  # only that there is one matters
@@ -61,3 +61,9 @@ def test_frames_without_a_job_and_of_the_run_before_do_not_count() -> None:
     assert said(watch, frames(FRAMES - 1, cpu=9.0)) == []
     assert said(watch, frames(FRAMES - 1, cpu=9.0, step=2, start=20.0)) == []
     assert said(watch, frames(FRAMES * 2, cpu=None, skew=None, step=3, start=40.0)) == []
+
+
+def test_the_guards_time_is_kept_when_they_end() -> None:
+    guards = GuardTime()
+    seen = [guards.total(now) for now in (None, 0.02, 0.03, None, None, 0.01, 0.04, 0.005, 0.02)]
+    assert seen == pytest.approx([0, 0.02, 0.03, 0.03, 0.03, 0.04, 0.07, 0.075, 0.09])

@@ -45,7 +45,7 @@ def test_a_fio_that_works_for_ever_is_not(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_what_a_process_has_used() -> None:
-    busy = processes.busy_s(os.getpid())
+    busy = processes.cpu_s(os.getpid())
     assert busy is not None and busy > 0
     assert processes.waits_for_cpu(os.getpid())
     assert processes.start_time(os.getpid())
@@ -53,6 +53,6 @@ def test_what_a_process_has_used() -> None:
 
 def test_a_process_that_is_gone() -> None:
     none = 2**22 + 1  # above the highest PID there can be
-    assert processes.busy_s(none) is None
+    assert processes.cpu_s(none) is None
     assert not processes.waits_for_cpu(none)
     assert processes.start_time(none) is None
