@@ -70,8 +70,9 @@ class ExperimentForm(Screen["Chosen | None"]):
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         Binding("escape", "leave", "back"),
-        Binding("down", "app.focus_next", show=False),
-        Binding("up", "app.focus_previous", show=False),
+        # first of all: what is typed right behind them must go to the new field already
+        Binding("tab,down", "app.focus_next", show=False, priority=True),
+        Binding("shift+tab,up", "app.focus_previous", show=False, priority=True),
         Binding("ctrl+n", "anew", "begin anew", show=False),
     ]
 
