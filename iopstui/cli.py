@@ -90,7 +90,8 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"iopstui {__version__}")
     top.set_defaults(handler=cmd_live, target=None, job=None, set=[], size=None,
                      destroy_data=[], interval=1.0, bind=None, knob=[],
-                     record=None, refresh=0.0, cpu=None, nice=0)  # fmt: skip
+                     record=None, refresh=0.0, cpu=None, nice=0, expect=[],
+                     tolerance="0%")  # fmt: skip
     commands = top.add_subparsers(title="commands", metavar="COMMAND")
     _add_live(commands)
     _add_run(commands)
@@ -122,6 +123,7 @@ def _add_live(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     live.add_argument("--refresh", type=_refresh, default=0.0, metavar="SECONDS",
                       help="paint at most this often, up to 60; sampling keeps its own "
                       "--interval (default: paint every sample)")  # fmt: skip
+    _add_expect(live)
     _add_run_options(live)
 
 

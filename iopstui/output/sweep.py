@@ -85,7 +85,7 @@ def _expected(arguments: argparse.Namespace, setup: Setup) -> tuple[Expectation,
         return ()
     return expectations_of(
         arguments.expect, parse_tolerance(arguments.tolerance), setup.target,
-        sections_of(setup.plan),
+        sections_of(setup.plan), {axis.name for axis in setup.plan.axes},
     )  # fmt: skip
 
 

@@ -53,6 +53,12 @@ class Desk:
             self.tape.event(one)
             self.tell(one)
 
+    def note(self, event: events.Event) -> None:
+        """Record it alone: who tells it is somebody else."""
+        self.tape.event(event)
+        for _ in self.verdicts.feed(event):
+            pass
+
     def tell(self, event: events.Event) -> None:
         """Tell it, past the recording."""
         with self._telling:

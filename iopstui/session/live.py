@@ -16,7 +16,7 @@ from pathlib import Path
 
 from iopstui.errors import EXIT_JOB_FAILED
 from iopstui.model.device import BlockDevice
-from iopstui.model.expectation import Expectation
+from iopstui.model.expectation import Expectation, Outcome
 from iopstui.model.target import Target
 from iopstui.model.topology import Topology
 from iopstui.model.tunable import KnobRequest
@@ -171,6 +171,16 @@ class LiveSession:
         """Where the session is being recorded to; ``None`` if it is not."""
         return self._desk.tape.path
 
+    @property
+    def recorded(self) -> Path | None:
+        """After ``close``: where it was recorded to at its end; ``None`` if it was not."""
+        return self._desk.tape.kept
+
+    @property
+    def outcomes(self) -> Sequence[Outcome]:
+        """What came of the expectations of the last run."""
+        return self._desk.verdicts.outcomes
+
     def record(self, path: Path) -> None:
         """Record from now on. Raises UsageError (the file exists ...); what happens later is a
         Notice."""
@@ -178,8 +188,13 @@ class LiveSession:
         self._command(lambda: self._start_recording(recorder))
 
     def note(self, event: events.Event) -> None:
-        """Put into the recording what was concluded from the session's events (a verdict)."""
-        self._desk.tape.event(event)
+        """Put into the recording what was concluded from the session's events (a point of an
+        experiment)."""
+        self._desk.note(event)
+
+    def notice(self, level: str, text: str) -> None:
+        """Tell this, now: ``level`` is "info", "warning" or "error"."""
+        self._command(lambda: self._desk.notice(level, text))
 
     def stop_recording(self) -> None:
         """End the recording; a Notice says what was recorded."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from iopstui.errors import UsageError
 from iopstui.model import jobfile
@@ -34,20 +34,25 @@ def expectations_of(
     tolerance: float,
     target: Target,
     jobs: Sequence[Sequence[Section]],
+    varied: Collection[str] = (),
 ) -> tuple[Expectation, ...]:
-    """The --expect of a command. UsageError for one that one of the ``jobs`` can't measure."""
+    """The --expect of a command. UsageError for one that one of the ``jobs`` can't measure;
+    ``varied`` names the axes that made them differ."""
     found = []
     for text in texts:
         one = parse_expectation(text, target.tree, tolerance)
         for sections in jobs:
             why = why_not_measurable(one, sections)
             if why is not None:
-                raise UsageError(f"--expect {text!r} can't be judged: {why}.", _mend(why))
+                raise UsageError(f"--expect {text!r} can't be judged: {why}.", _mend(why, varied))
         found.append(one)
     return tuple(found)
 
 
-def _mend(why: str) -> str:
+def _mend(why: str, varied: Collection[str]) -> str:
+    for name in varied:
+        if f"({name}=" in why:
+            return f"Leave that value out of --axis {name}, or expect something else."
     if "gtod_reduce" in why:
         return "Add --set gtod_reduce=0, or expect something of the kernel's r_await or w_await."
     for option in ("lat_percentiles", "unified_rw_reporting"):

@@ -211,6 +211,8 @@ class Tape:
         self._experiment: list[events.Event] = []
         self._last_t = 0.0
         self._has_run = False
+        self.kept: Path | None = None
+        """After ``close``: where it was recorded to until then."""
 
     @property
     def path(self) -> Path | None:
@@ -318,7 +320,7 @@ class Tape:
     def close(self, ended: events.Ended) -> str:
         """The session is over. In words why the recording is not whole, else ""."""
         with self._lock:
-            recorder = self._recorder
+            recorder, self.kept = self._recorder, self.path
             self.event(ended)
             words = self.stop()
         if recorder is not None and not self._idle_frames and not self._has_run:

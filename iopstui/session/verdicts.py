@@ -20,6 +20,8 @@ from iopstui.model.statistics import (
 )
 from iopstui.session.events import (
     Event,
+    ExperimentFinished,
+    ExperimentStarted,
     FrameReady,
     Judged,
     SteadyState,
@@ -35,7 +37,8 @@ _WORDS = {True: PASS, False: FAIL, None: UNKNOWN}
 
 class Verdicts:
     """Follows a session's events. At the end of each run that gave figures there is a ``Judged``
-    for every expectation, and a ``SteadyState``; without expectations there is neither.
+    for every expectation, and a ``SteadyState``; without expectations there is neither, and the
+    points of an experiment are judged by who runs it.
 
     ``outcomes`` are those of the last run.
     """
@@ -43,6 +46,7 @@ class Verdicts:
     def __init__(self, expectations: Sequence[Expectation]) -> None:
         self._expectations = tuple(expectations)
         self.outcomes: list[Outcome] = []
+        self._elsewhere = False
         self._begin()
 
     def _begin(self) -> None:
@@ -60,12 +64,16 @@ class Verdicts:
 
     def feed(self, event: Event) -> Iterator[Judged | SteadyState]:
         """Take one event; what follows from it."""
-        if isinstance(event, StepStarted):
+        if isinstance(event, ExperimentStarted | ExperimentFinished):
+            self._elsewhere = isinstance(event, ExperimentStarted)
+        elif not self._expectations or self._elsewhere:
+            return
+        elif isinstance(event, StepStarted):
             self._begin()
         elif isinstance(event, FrameReady):
             self._judge.add(event.frame)
             self._series.add(event.frame)
-        elif isinstance(event, StepFinished) and event.summary and self._expectations:
+        elif isinstance(event, StepFinished) and event.summary:
             self.outcomes = self._judge.outcomes(final_rates(event.summary))
             for outcome in self.outcomes:
                 yield judged_event(event.t, event.step, outcome)

@@ -15,7 +15,8 @@ HELP: tuple[Section, ...] = (
             ("b", "block size: choose one; a running job is started anew with it"),
             ("m", "put a mark on the charts, now"),
             ("space", "freeze the picture; measuring goes on. Again: go on"),
-            ("R", "record to a file in the current directory, or end that: see iopstui replay"),
+            ("R", "record to a file in the current directory, or end that: see iopstui replay."
+             " With another device a recording goes on in a file of its own: FILE-2"),
             ("-  +", "charts: a longer or a shorter stretch of time"),
             ("1 2 3 4, tab", "the panes, where the terminal is too small for all of them"),
             ("d", "choose another device (not while a job runs)"),
@@ -29,7 +30,8 @@ HELP: tuple[Section, ...] = (
             ("o", "the queue map: which hardware queue and interrupt serve which CPUs"),
             ("h", "latency as a heat map, or as percentile lines"),
             ("p", "percentiles over the heat map: ━ p50, ─ p99, ┄ p99.9"),
-            ("f", "findings: what the evidence shows, in sentences with their numbers"),
+            ("f", "findings: what the evidence shows, in sentences with their numbers; and what"
+             " came of each --expect"),
             ("e", "everything that was said in this session, and fio's command line"),
             ("ctrl+p", "all of this in a list that can be searched"),
             ("q, ctrl+c", "quit; a running job is stopped, scratch files are removed"),

@@ -9,16 +9,20 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from iopstui.errors import EXIT_OK, EXIT_VERDICT, IopstuiError
 from iopstui.model.device import BlockDevice
+from iopstui.model.expectation import Expectation, parse_tolerance
 from iopstui.model.target import Target
 from iopstui.session.leftovers import clean_up
 from iopstui.session.live import LiveSession
 from iopstui.session.place import OwnPlace
 from iopstui.session.recorder import Recorder
+from iopstui.session.verdicts import outcome_text
 from iopstui.sources.jobs import shipped_jobs
 from iopstui.sources.roots import Roots
 from iopstui.sources.sysfs import read_devices
 from iopstui.sources.udev import HotplugMonitor
+from iopstui.text import printable
 
 if TYPE_CHECKING:
     from iopstui.model.lesson import Lesson
@@ -47,6 +51,14 @@ def run_screen(
     made: list[LiveSession] = []
     works_on: dict[object, Target | None] = {}
     record: list[str] = [arguments.record] if arguments.record else []
+    recorded: dict[Path, Path] = {}
+    tolerance = parse_tolerance(arguments.tolerance)
+
+    def expectations(target: Target) -> tuple[Expectation, ...]:
+        from iopstui.session.promises import expectations_of, job_sections
+
+        jobs = [job_sections(arguments.job, overrides)] if arguments.job else []
+        return expectations_of(arguments.expect, tolerance, target, jobs)
 
     def discover() -> Mapping[str, BlockDevice]:
         return read_devices(Roots())
@@ -64,9 +76,11 @@ def run_screen(
             bind=arguments.bind == "queues",
             knobs=arguments.knob,
             place=OwnPlace(arguments.cpu, arguments.nice),
-            # the first device that is chosen is recorded; another one with key R
             recorder=Recorder(Path(record.pop())) if record else None,
+            expectations=expectations(target) if arguments.expect else (),
         )
+        if made and made[-1].recorded is not None:
+            _go_on(one, made[-1].recorded, recorded)
         made.append(one)
         works_on[one] = job_target
         return one
@@ -98,7 +112,7 @@ def run_screen(
         # only now: Textual takes longer to import than the first interval
         from iopstui.ui.app import run_app
 
-        return run_app(
+        code = run_app(
             make_controller,
             arguments.target,
             arguments.job,
@@ -116,5 +130,23 @@ def run_screen(
         for one in early:
             one.close()
         # the screen is gone, the terminal as it was: only now can it be read
+        for line in (line for one in made for line in map(outcome_text, one.outcomes)):
+            print(f"iopstui: {printable(line)}", file=sys.stderr)
         for text in (one.left_behind for one in made if one.left_behind):
             print(f"iopstui: {text}", file=sys.stderr)
+    missed = any(outcome.passed is False for one in made for outcome in one.outcomes)
+    return EXIT_VERDICT if missed and code == EXIT_OK else code
+
+
+def _go_on(session: LiveSession, before: Path, recorded: dict[Path, Path]) -> None:
+    """A recording goes on with another device in a file of its own: FILE-2, FILE-3 ...
+    ``recorded`` maps those to the first."""
+    first = recorded.get(before, before)
+    number = 2
+    while (path := first.with_name(f"{first.stem}-{number}{first.suffix}")).exists():
+        number += 1
+    recorded[path] = first
+    try:
+        session.record(path)
+    except IopstuiError as error:
+        session.notice("error", f"{error.message} {error.hint}".strip())

@@ -22,11 +22,14 @@ from iopstui.model.expectation import (
 )
 from iopstui.model.figures import Meter, measurable
 from iopstui.model.jobfile import effective
+from iopstui.model.plan import Plan, parse_axis
 from iopstui.model.summary import fio_summary
+from iopstui.model.target import Target
 from iopstui.output.csv_out import value_at
 from iopstui.output.jsonl import JsonlSink, frame_object
 from iopstui.output.verdict import VerdictSink, wrapped
-from iopstui.session.events import Judged, SteadyState
+from iopstui.session.events import ExperimentFinished, ExperimentStarted, Judged, SteadyState
+from iopstui.session.promises import expectations_of, sections_of
 from iopstui.session.verdicts import (
     FAIL,
     PASS,
@@ -303,6 +306,27 @@ def test_json_lines_carry_the_verdict() -> None:
 def test_without_expectations_nothing_is_added() -> None:
     _, seen, words = judged("3.42-a-randread-grp")
     assert len(seen) == len(session("3.42-a-randread-grp")) and words == ""
+
+
+def test_the_points_of_an_experiment_are_not_judged_twice() -> None:
+    verdicts = Verdicts([parse_expectation("iops>=1")])
+    list(verdicts.feed(ExperimentStarted(0.0, Plan(("j",)))))
+    run = session("3.42-a-randread-grp")
+    assert [one for event in run for one in verdicts.feed(event)] == []
+    list(verdicts.feed(ExperimentFinished(9.0, 1, 1)))
+    assert len([one for event in run for one in verdicts.feed(event)]) == 2
+
+
+def test_what_one_value_of_an_axis_can_t_measure_is_found_beforehand() -> None:
+    axes = (parse_axis("iodepth=1,2"), parse_axis("gtod_reduce=0,1"))
+    plan = Plan(("randread-4k",), {}, axes)
+    target = Target("dir", "/x", None, ())
+    assert expectations_of(["iops>=1"], 0.0, target, sections_of(plan))
+    with pytest.raises(UsageError, match="gtod_reduce=1") as caught:
+        expectations_of(["clat.p99<=1ms"], 0.0, target, sections_of(plan), {"gtod_reduce"})
+    assert "--axis gtod_reduce" in caught.value.hint
+    fine = Plan(("randread-4k",), {}, axes[:1])
+    assert expectations_of(["clat.p99<=1ms"], 0.0, target, sections_of(fine))
 
 
 def test_shares_are_rounded_honestly() -> None:

@@ -54,7 +54,7 @@ def _over_two(
 def _verdict(state: LiveState, width: int, height: int, charset: Charset) -> list[Row]:
     level, words = together(state.judged)
     first = Line(width - len(_more(0)), charset).add(" verdict: ", FINDING)
-    first.add(level, VERDICTS[level]).add(printable(words.removeprefix(level)))
+    first.add(level, VERDICTS[level]).add("  " + printable(words.removeprefix(level)))
     second = Line(width, charset).add(" " * 10)
     if state.steady is not None:
         second.add(steady_short(state.steady))

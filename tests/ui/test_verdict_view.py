@@ -1,0 +1,116 @@
+"""What came of expectations, on the screen; and a recording that goes on with another device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import pytest
+from test_app import make, running, screen_text, settle, shows
+
+from iopstui.errors import UsageError
+from iopstui.session.events import Judged, SteadyState, StepFinished, StepStarted
+from iopstui.session.live import LiveSession
+from iopstui.ui.screens.live_rows import LiveRows
+from iopstui.ui.start import _go_on
+from iopstui.ui.state import LiveState
+from iopstui.ui.style import ASCII, UTF8, Charset
+from iopstui.ui.widgets import bars, finding_line
+
+STARTED = StepStarted(1.0, 1, "j", "randread 4k", ("fio",), True)
+DONE = StepFinished(9.0, 1, 0, "", False)
+MET = Judged(9.0, 1, "iops>=5000", "fio.total.iops", "1/s", ">=", 5e3, 5e3, 5432.1, True, 0.98)
+MISSED = Judged(
+    9.0, 1, "clat.p99<=1ms", "fio.total.clat.p99", "ns", "<=", 1e6, 1e6, 3.9e6, False, 0.0
+)
+STEADY = SteadyState(9.0, 1, False, 0.31, 0.02, 1.6, "steady state (SNIA's rule): NO; IOPS ...")
+
+
+def state(*events: object) -> LiveState:
+    found = LiveState("nvme0n1")
+    for event in events:
+        found.apply(event)  # type: ignore[arg-type]
+    return found
+
+
+def line(found: LiveState, width: int, height: int = 2) -> str:
+    rows = finding_line.rows(found, width, height, UTF8)
+    lines = ["".join(piece for piece, _ in row) for row in rows]
+    assert [len(one) for one in lines] == [width] * height
+    return "\n".join(lines)
+
+
+def test_after_a_run_the_verdict_stands_where_findings_do_until_the_next() -> None:
+    found = state(STARTED, DONE, MET, STEADY)
+    shown = line(found, 100)
+    assert "verdict: PASS  iops >= 5000: measured 5432; met in 98 % of the seconds" in shown
+    assert "steady state: NO" in shown and "31.0 %" in shown
+    found.apply(StepStarted(20.0, 2, "j", "randread 4k", ("fio",), True))
+    assert "PASS" not in line(found, 100) and not found.judged
+
+
+def test_of_several_the_one_that_was_missed_is_told() -> None:
+    found = state(STARTED, DONE, MET, MISSED, STEADY)
+    assert "verdict: FAIL  1 of 2: clat.p99 <= 1.00 ms: measured 3.90 ms" in line(found, 80, 1)
+    assert found.notice is not None and found.notice.level == "FAIL"
+    assert "FAIL" in "".join(t for t, _ in bars.message_line(found, None, None, 80, UTF8))
+    assert [entry.level for entry in found.log][-3:] == ["PASS", "FAIL", "info"]
+    listed = "\n".join("".join(t for t, _ in row) for row in finding_line.listed(found, 80, UTF8))
+    assert "verdicts on run 1" in listed and "PASS" in listed and "FAIL" in listed
+    assert "steady state (SNIA's rule): NO" in listed
+
+
+def test_the_verdict_stays_for_a_minute_but_does_not_hide_an_error() -> None:
+    found = state(STARTED, DONE, MISSED)
+    found.t = 9.0 + 59
+    assert found.visible_notice() is not None
+    failed = StepFinished(9.0, 1, 1, "fio failed", False, {"total": {}})
+    assert state(STARTED, failed, MET).notice.text.startswith("fio failed")  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 50)])
+@pytest.mark.parametrize("charset", [UTF8, ASCII])
+async def test_on_the_screen_at_any_size(size: tuple[int, int], charset: Charset) -> None:
+    app = make(charset=charset)
+    async with app.run_test(size=size) as pilot:
+        fake = await running(app, pilot)
+        fake.stop_job()
+        for event in (MET, MISSED, STEADY):
+            fake.sink(event)
+        await settle(pilot)
+        assert shows(app, "verdict: FAIL 1 of 2: clat.p99 <= 1.00 ms: measured 3.90 ms")
+        await pilot.press("f")
+        await settle(pilot)
+        assert isinstance(app.screen, LiveRows)
+        assert shows(app, "PASS iops >= 5000")
+        assert "steady state" in screen_text(app)
+
+
+class Session:
+    def __init__(self, fails: str = "") -> None:
+        self.to: list[Path] = []
+        self.said: list[str] = []
+        self._fails = fails
+
+    def record(self, path: Path) -> None:
+        if self._fails:
+            raise UsageError(self._fails)
+        self.to.append(path)
+        path.touch()
+
+    def notice(self, level: str, text: str) -> None:
+        self.said.append(f"{level}: {text}")
+
+
+def test_a_recording_goes_on_in_a_file_of_its_own_with_each_device(tmp_path: Path) -> None:
+    first, names = tmp_path / "run.1.iops", dict[Path, Path]()
+    (tmp_path / "run.1-3.iops").touch()
+    one = Session()
+    before = first
+    for _ in range(3):
+        _go_on(cast(LiveSession, one), before, names)
+        before = one.to[-1]
+    assert [path.name for path in one.to] == ["run.1-2.iops", "run.1-4.iops", "run.1-5.iops"]
+    other = Session("No room.")
+    _go_on(cast(LiveSession, other), first, {})
+    assert other.said == ["error: No room."] and not other.to
