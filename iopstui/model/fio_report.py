@@ -16,7 +16,7 @@ Parts = list[tuple[str, list[str]]]
 
 _DIRECTIONS = (("read", "R"), ("write", "W"), ("trim", "T"))
 _SHARES_A_LINE = 5
-_PERCENTILES_A_LINE = 4
+_PERCENTILE_COLUMNS = 73
 _SIZES = re.compile(r"(\d+)([kmgtp]?)(?:i?b)?", re.IGNORECASE)
 
 
@@ -164,18 +164,21 @@ def _latency(kind: str, figures: Doc) -> str:
 
 
 def _percentiles(kind: str, found: Doc) -> list[str]:
-    values = {float(p): _int(value) for p, value in found.items()}
+    values = {_float(p): _int(value) for p, value in found.items()}
     low, high = min(values.values()), max(values.values())
     unit, scale = "nsec", 1
     for larger, factor in (("usec", 1000), ("msec", 1_000_000)):
         if low > 2 * factor and high > 100 * factor - 1:
             unit, scale = larger, factor
-    cells = [f"{p:5.2f}th=[{-(-value // scale):5d}]" for p, value in values.items()]
+    scaled = {p: -(-value // scale) for p, value in values.items()}
+    digits = max(2, *(len(f"{p:.6f}".rstrip("0").partition(".")[2]) for p in scaled))
+    width = max(5, *(len(str(value)) for value in scaled.values()))
+    cells = [f"{p:{digits + 3}.{digits}f}th=[{value:{width}d}]" for p, value in scaled.items()]
+    each = max(1, _PERCENTILE_COLUMNS // (digits + 10 + width))
     lines = [f"    {kind} percentiles ({unit}):"]
-    for at in range(0, len(cells), _PERCENTILES_A_LINE):
-        row = cells[at : at + _PERCENTILES_A_LINE]
-        more = "," if at + _PERCENTILES_A_LINE < len(cells) else ""
-        lines.append("     | " + ", ".join(row) + more)
+    for at in range(0, len(cells), each):
+        more = "," if at + each < len(cells) else ""
+        lines.append("     | " + ", ".join(cells[at : at + each]) + more)
     return lines
 
 

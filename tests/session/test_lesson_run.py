@@ -1,0 +1,357 @@
+"""A lesson being played, with events as a session gives them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from session_frames import session
+
+from iopstui.errors import UsageError
+from iopstui.model.formula import Value
+from iopstui.model.lesson_file import parse_lesson
+from iopstui.model.target import Target
+from iopstui.session.events import StepFinished
+from iopstui.session.lesson import LessonRun
+from iopstui.session.lesson_facts import Surroundings
+from iopstui.session.lesson_page import DONE, FAILED, READY, RUNNING, SKIPPED, Table
+from iopstui.sources.lessons import shipped_lessons
+
+TEXT = """
+[lesson]
+title = T
+teaches = x
+source = y
+settle = 0
+fio =
+    [global]
+    rw=randread
+    [a]
+    bs=4k
+    [b]
+    bs=8k
+
+[let]
+gain = deep.iops / one.iops
+
+[tell: start]
+text = On {device.name}.
+
+[ask: more]
+text = More?
+a = yes
+right a = gain > 1.5
+b = no
+right b = gain <= 1.5 and gain > 0.5
+c = fewer
+right c = gain <= 0.5
+
+[run: one]
+set = iodepth=1
+    cpus_allowed={device.far_cpu}
+
+[run: deep]
+set = iodepth=4
+knob = nomerges=2
+    scheduler=none
+needs = can.nomerges
+why = Not turned: {why.nomerges}.
+
+[see: both]
+runs = one, deep
+figures = iops, p99, merges
+
+[explain: more]
+answers = more
+text =
+    when gain > 1.5: Much more.
+
+    otherwise: {one.iops} and {deep.iops}.
+
+    p99 {deep.p99}
+"""
+FACTS: dict[str, Value | None] = {
+    "device.name": "vda", "device.far_cpu": 1.0, "can.nomerges": True, "why.nomerges": None,
+}  # fmt: skip
+KNOBS = {"nomerges": "0", "scheduler": "mq-deadline", "nr_requests": "256", "rq_affinity": "1"}
+FULL, GTOD = "3.42-a-randread-grp", "3.42-b-randrw-gtod"
+
+
+def lesson_run(tmp_path: Path, **facts: Value | None) -> LessonRun:
+    target = Target("file", str(tmp_path / "f"), "vda", ("vda",))
+    known = {**FACTS, **{name.replace("_", ".", 1): value for name, value in facts.items()}}
+    return LessonRun(parse_lesson(TEXT, "own", "own.ini"), target, Surroundings(known, KNOBS))
+
+
+@pytest.fixture
+def play(tmp_path: Path) -> Iterator[LessonRun]:
+    run = lesson_run(tmp_path)
+    yield run
+    run.close()
+
+
+def measure(run: LessonRun, name: str = FULL, **finished: object) -> None:
+    run.request()
+    for event in session(name):
+        if isinstance(event, StepFinished):
+            event = replace(event, **finished)  # type: ignore[arg-type]
+        assert run.feed(event) == isinstance(event, StepFinished)
+        if isinstance(event, StepFinished):
+            return
+
+
+def to(run: LessonRun, header: str) -> None:
+    while run.step is not None and run.step.header != header:
+        run.advance()
+    assert run.step is not None, header
+
+
+def words(run: LessonRun) -> str:
+    page = run.page()
+    assert page is not None
+    return "\n".join(getattr(block, "text", "") for block in page.blocks)
+
+
+def test_predict_run_see_explain(play: LessonRun) -> None:
+    assert words(play) == "On vda."
+    play.advance()
+    page = play.page()
+    assert page is not None and page.choices == (("a", "yes"), ("b", "no"), ("c", "fewer"))
+    play.answer("a")
+    assert play.page().chosen == "a"  # type: ignore[union-attr]
+    play.advance()
+    assert play.page().state == READY  # type: ignore[union-attr]
+    measure(play)
+    assert play.page().state == DONE  # type: ignore[union-attr]
+    play.advance()
+    measure(play)
+    play.advance()
+    (table,) = play.page().blocks  # type: ignore[union-attr]
+    assert isinstance(table, Table) and table.head == ("", "one", "deep")
+    assert [row[0] for row in table.rows] == [
+        "I/Os per second, reads and writes", "99th percentile",
+        "requests merged into others per second",
+    ]  # fmt: skip
+    assert table.rows[0][1] == table.rows[0][2]
+    play.advance()
+    said = words(play)
+    assert said.startswith("You said a) yes. Measured: b) no.")
+    assert "Much more" not in said and "p99 " in said
+    verdict = play.verdict("more")
+    assert verdict is not None and verdict.right == ("b",) and verdict.correct is False
+    play.advance()
+    assert play.over and play.page() is None
+    play.advance()
+    assert play.over
+
+
+@pytest.mark.parametrize(
+    ("answer", "begins"),
+    [
+        ("b", "You said b) no. The measurement bears it out."),
+        ("c", "You said c) fewer. Measured: b) no."),
+        (None, "Measured: b) no."),
+    ],
+)
+def test_right_wrong_and_no_answer(play: LessonRun, answer: str | None, begins: str) -> None:
+    to(play, "ask: more")
+    play.answer(answer)
+    for run in ("run: one", "run: deep"):
+        to(play, run)
+        measure(play)
+    to(play, "explain: more")
+    assert words(play).startswith(begins)
+
+
+def test_an_answer_that_there_is_not(play: LessonRun) -> None:
+    with pytest.raises(ValueError, match="no question"):
+        play.answer("a")
+    to(play, "ask: more")
+    with pytest.raises(ValueError, match="no answer"):
+        play.answer("d")
+
+
+def test_what_was_not_measured_is_not_said_and_that_is(play: LessonRun) -> None:
+    to(play, "run: one")
+    measure(play)
+    to(play, "run: deep")
+    measure(play, GTOD)
+    to(play, "explain: more")
+    # IOPS are known without latencies, p99 is not
+    assert "p99 " not in words(play)
+    assert "not known: deep.p99" in words(play)
+    verdict = play.verdict("more")
+    assert verdict is not None and verdict.right
+
+
+def test_a_question_that_the_measurement_does_not_decide(tmp_path: Path) -> None:
+    text = TEXT.replace("gain <= 1.5 and gain > 0.5", "gain < 0.5")
+    target = Target("file", str(tmp_path / "f"), "vda", ("vda",))
+    run = LessonRun(parse_lesson(text, "own", "own.ini"), target, Surroundings(FACTS, KNOBS))
+    to(run, "ask: more")
+    run.answer("a")
+    for name in ("run: one", "run: deep"):
+        to(run, name)
+        measure(run)
+    to(run, "explain: more")
+    assert words(run).startswith("You said a) yes. Not decided by this measurement")
+    verdict = run.verdict("more")
+    assert verdict is not None and verdict.right == () and verdict.correct is False
+    run.close()
+
+
+def test_without_latencies_there_is_no_latency(play: LessonRun) -> None:
+    to(play, "run: one")
+    measure(play, GTOD)
+    assert play.points["one"].latency_of == "await"
+    for figure in ("latency", "in_flight", "p50", "p99", "slat"):
+        assert play.lookup(f"one.{figure}") is None
+    assert play.lookup("one.wait") == play.points["one"].await_ns is not None
+
+
+def test_a_run_that_fails_in_the_middle(play: LessonRun) -> None:
+    to(play, "ask: more")
+    play.answer("b")
+    to(play, "run: one")
+    measure(play)
+    play.advance()
+    measure(play, error="fio's job failed: No space left", hint="Make room.", exit_code=1)
+    page = play.page()
+    assert page is not None and page.state == FAILED
+    assert "No space left Make room." in words(play)
+    play.advance()
+    (table,) = play.page().blocks  # type: ignore[union-attr]
+    assert isinstance(table, Table) and table.head == ("", "one")
+    play.advance()
+    assert words(play) == "You said b) no. It can't be told here: a figure that decides it is " \
+        "not known."  # fmt: skip
+    play.advance()
+    assert play.over
+
+
+def test_it_can_be_run_again(play: LessonRun) -> None:
+    to(play, "run: one")
+    measure(play, interrupted=True)
+    assert play.failed == {"one": "it was stopped"}
+    measure(play)
+    assert not play.failed and "one" in play.points
+
+
+def test_a_run_left_out_is_not_spoken_of(play: LessonRun) -> None:
+    to(play, "run: one")
+    play.advance()
+    assert play.failed["one"] == "it was not run"
+    play.advance()
+    assert play.step is not None and play.step.header == "explain: more"
+    assert "can't be told" in words(play)
+
+
+def test_what_can_t_be_shown_says_why(tmp_path: Path) -> None:
+    run = lesson_run(tmp_path, can_nomerges=False, why_nomerges="it needs root")
+    assert run.cannot() == {"deep": "Not turned: it needs root."}
+    seen = []
+    while run.step is not None:
+        seen.append(run.step.header)
+        if run.step.header == "run: deep":
+            page = run.page()
+            assert page is not None and page.state == SKIPPED
+            assert words(run) == "Not turned: it needs root."
+            with pytest.raises(UsageError):
+                run.request()
+        run.advance()
+    # the question is not asked, and its explanation not given
+    assert seen == ["tell: start", "run: one", "run: deep"]
+    assert run.verdict("more") is None
+    run.close()
+
+
+def test_the_end_of_an_earlier_run_is_not_this_one_s(play: LessonRun) -> None:
+    to(play, "run: one")
+    play.request()
+    assert not play.feed(StepFinished(1.0, 3, 130, "", True))
+    assert play.running and play.page().state == RUNNING  # type: ignore[union-attr]
+    play.advance()
+    assert play.step is not None and play.step.header == "run: one", "it is being measured"
+    # one that can't start has no beginning
+    assert play.feed(StepFinished(1.0, 4, 5, "fio is missing.", False, hint="Install it."))
+    assert play.failed["one"] == "fio is missing. Install it."
+
+
+def test_what_a_session_is_asked_to_run(play: LessonRun) -> None:
+    to(play, "run: one")
+    first = play.request()
+    text = Path(first.job).read_text()
+    assert text == "[global]\nrw=randread\n[a]\nbs=4k\n[b]\nbs=8k\n"
+    assert first.overrides == {
+        "iodepth": "1", "cpus_allowed": "1", "runtime": "5000ms", "time_based": "1",
+    }  # fmt: skip
+    # what another run turns is as it was found in this one
+    assert first.knobs == (("scheduler", "mq-deadline"), ("nomerges", "0"), ("nr_requests", "256"))
+    play.give_up("x")
+    to(play, "run: deep")
+    second = play.request()
+    assert second.knobs == (("scheduler", "none"), ("nomerges", "2"))
+    assert play.found_knobs() == first.knobs
+    play.give_up("x")
+    play.close()
+    assert not os.path.exists(first.job)
+
+
+def test_a_fact_that_is_not_known_can_t_be_set(tmp_path: Path) -> None:
+    run = lesson_run(tmp_path, device_far_cpu=None)
+    to(run, "run: one")
+    with pytest.raises(UsageError, match=r"cpus_allowed can't be set: device.far_cpu"):
+        run.request()
+    assert "can't be set" in words(run)
+    run.close()
+
+
+@given(st.lists(st.sampled_from(["advance", "answer", "measure", "gtod", "fail", "stop", "page"])))
+def test_any_way_through_it_ends(ways: list[str]) -> None:
+    """Whatever is done on whichever page: no exception, and every page has something on it."""
+    run = lesson_run(Path("/none"))
+    try:
+        for way in [*ways, *["advance"] * 10]:
+            page = run.page()
+            assert page is None or page.blocks or page.choices
+            kind = page.kind if page else ""
+            if way == "answer" and kind == "ask":
+                run.answer("c")
+            elif way in ("measure", "gtod") and kind == "run":
+                measure(run, GTOD if way == "gtod" else FULL)
+            elif way in ("fail", "stop") and kind == "run":
+                measure(run, error="x" if way == "fail" else "", interrupted=way == "stop")
+            elif way == "advance":
+                run.advance()
+        assert run.over
+    finally:
+        run.close()
+
+
+@pytest.mark.parametrize("lesson", shipped_lessons(), ids=lambda one: one.name)
+@pytest.mark.parametrize("known", [True, False])
+def test_every_shipped_lesson_can_be_played_wherever_one_is(
+    lesson: object, known: bool, tmp_path: Path
+) -> None:
+    facts: dict[str, Value | None] = {}
+    if known:
+        facts = {
+            **FACTS, "device.queues": 1.0, "host.cpus": 2.0, "device.irq_cpu": 0.0,
+            "can.rq_affinity": True, "matters.rq_affinity": True, "can.scheduler": True,
+            "device.other_scheduler": "none", "device.scheduler": "mq-deadline",
+            "target.direct": True, "host.memory": 2.0**34,
+        }  # fmt: skip
+    target = Target("file", str(tmp_path / "f"), "vda" if known else None, ("vda",) * known)
+    run = LessonRun(lesson, target, Surroundings(facts, KNOBS if known else {}))  # type: ignore[arg-type]
+    while (page := run.page()) is not None:
+        assert page.blocks or page.choices
+        if page.state == READY:
+            measure(run)
+        run.advance()
+    assert known or run.skipped or run.lesson.name[:2] not in ("03", "04", "06")
+    run.close()
