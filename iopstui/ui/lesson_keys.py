@@ -114,6 +114,11 @@ class LessonKeys(App[int]):
     def forget_pending(self) -> None:
         """A knob that was turned just now no longer starts the job anew."""
 
+    @property
+    @abstractmethod
+    def experimenting(self) -> bool:
+        """True while an experiment runs."""
+
     @abstractmethod
     def experiment_holds(self) -> bool:
         """True, and said, while an experiment must not be disturbed."""
@@ -345,8 +350,7 @@ class LessonKeys(App[int]):
         self._left = playing
         self._undo(playing)
         self._back_to_dashboard()
-        title = printable(playing.run.lesson.title)
-        self._say("info", f"left the lesson on {playing.place}: l goes on with it ({title})")
+        self._say("info", f"left the lesson on {playing.place}: l goes on with it")
 
     def _finish(self) -> None:
         playing = self.playing
@@ -434,7 +438,8 @@ class LessonKeys(App[int]):
         """The footer's keys: those of the lesson in front while one is played."""
         playing = self.playing
         if playing is None:
-            return (*hints[:2], *LESSON_HINTS, *hints[2:])
+            busy = self.state.running or self.experimenting
+            return hints if busy else (*hints[:2], *LESSON_HINTS, *hints[2:])
         if playing.run.running:
             own = [KeyHint("Esc", "stop the run")]
         else:

@@ -21,6 +21,7 @@ from iopstui.ui.rows import fit
 from iopstui.ui.style import Charset
 
 FOOT = " up/down choose   PgUp/PgDn read   Enter begins it   Esc goes back"
+NOTE, TITLE = 6, 76
 FOOT_LEFT = " up/down choose   PgUp/PgDn read   Enter goes on   n begins anew   Esc goes back"
 
 
@@ -95,17 +96,22 @@ class LessonList(Screen["Chosen | None"]):
         chooser.add_options([Option(self._label(offer)) for offer in self._offers])
 
     def _label(self, offer: Offer) -> Text:
+        """Number, title, length, and what is special about it. Titles matter most."""
         lesson = offer.lesson
-        beside = f"{lesson.minutes:>4g} min  {_here(offer):<12}{self._state(lesson.name):<7}"
-        title = fit(f"{lesson.name.partition('-')[0]:>2} {printable(lesson.title)}",
-                    max(16, self.app.size.width - len(beside) - 5))  # fmt: skip
+        number = lesson.name.partition("-")[0].lstrip("0")
+        beside = f" {lesson.minutes:>2g} min {self._note(offer):<{NOTE}}"
+        room = max(16, min(TITLE, self.app.size.width - len(beside) - 2))
+        title = fit(f"{number:<2}{printable(lesson.title)}", room)
         text = Text(self._charset.text(title), style="bold", no_wrap=True)
         return text.append(self._charset.text(beside), style="not bold")
 
-    def _state(self, name: str) -> str:
-        if self._left is not None and name == self._left[0]:
+    def _note(self, offer: Offer) -> str:
+        if self._left is not None and offer.lesson.name == self._left[0]:
             return "left"
-        return "played" if name in self._played else ""
+        if offer.lesson.name in self._played:
+            return "played"
+        made = len(offer.lesson.runs) - len(offer.cannot)
+        return "" if not offer.cannot else "partly" if made else "not"
 
     def _explain(self) -> None:
         offer = self._chosen()
@@ -171,13 +177,6 @@ class LessonList(Screen["Chosen | None"]):
     def action_leave(self) -> None:
         """Esc."""
         self.dismiss(None)
-
-
-def _here(offer: Offer) -> str:
-    """The same in short."""
-    runs = len(offer.lesson.runs)
-    made = runs - len(offer.cannot)
-    return "all of it" if made == runs else "no run here" if not made else f"{made} of {runs} runs"
 
 
 def _possible(offer: Offer) -> str:

@@ -247,8 +247,9 @@ def _looks(playing: Playing, tabbed: bool, width: int, most: int) -> list[list[P
     looks: list[list[Styled]] = []
     for pane, sentence in run.look if run is not None else ():
         name, tab = PANES[pane]
-        key = f"{tab + 1} " if tabbed and tab is not None else ""
-        looks.append([(f"{key}{name}: ", BOLD), (printable(sentence), None)])
+        if tabbed and tab is not None:
+            name = f"{tab + 1} {name.removesuffix(', this second')}"
+        looks.append([(f"{name}: ", BOLD), (printable(sentence), None)])
     if not looks:
         return [[("measuring", DIM)]]
     rows = [row for look in looks for row in _broken(look, width - 2)]
@@ -269,16 +270,17 @@ def _after(playing: Playing, width: int) -> list[list[Piece]]:
     if run is None or playing.run.running:
         return []
     if playing.can_repeat:
-        why = printable(playing.run.failed.get(run.name, "it was not measured"))
-        stopped = playing.stopping
-        said: list[Styled] = [("stopped  " if stopped else "failed  ", ERROR), (why, None)]
+        said: list[Styled] = [("stopped: ", WARNING), ("the run has no figures", None)]
+        if not playing.stopping:
+            why = playing.run.failed.get(run.name, "it was not measured")
+            said = [("failed: ", ERROR), (printable(why), None)]
         keys = _keys(("Enter", "go on without it"), ("r", "run it again"), ("Esc", "leave"))
         return [*_broken(said, width - 2), keys]
     point = playing.run.points.get(run.name)
     if point is None:
         return []
     words = f"{number(point.iops)} IOPS, mean latency {latency(point.latency_ns)}"
-    measured: list[Piece] = [("measured  ", FINDING), (f"{words}, {point.seconds:.1f} s", None)]
+    measured: list[Piece] = [("measured: ", FINDING), (f"{words}, {point.seconds:.1f} s", None)]
     return [measured, _keys(("Enter", "go on with the lesson"), ("Esc", "leave it"))]
 
 

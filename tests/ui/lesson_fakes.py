@@ -1,0 +1,131 @@
+"""A lesson of its own for the screen's tests, and a session that plays it without fio."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import ui_fakes as fakes
+
+from iopstui.errors import UsageError
+from iopstui.model.lesson import Lesson
+from iopstui.model.lesson_file import parse_lesson
+from iopstui.model.target import Target
+from iopstui.session.lesson import LessonRun
+from iopstui.session.lesson_facts import Surroundings
+from iopstui.session.lessons import Offer
+from iopstui.session.prepare import JobRequest
+from iopstui.ui.app import IopstuiApp
+from iopstui.ui.style import UTF8, Charset
+
+TEXT = """
+[lesson]
+title = Two runs, one question
+teaches = What a run with a deeper queue brings.
+source = a test
+minutes = 2
+job = randread-4k
+settle = 1
+seconds = 4
+
+[tell: start]
+title = What this is about
+text =
+    A page of words, the first of the lesson, {device.name} is measured.
+
+    | kept    lines    stay as they are
+
+[ask: guess]
+title = What do you expect?
+text = Which of the two has more IOPS?
+a = the shallow one
+right a = one.iops > deep.iops * 2
+b = the deep one, or both have about the same number of them, which is what a device does that
+    is limited by something else
+right b = deep.iops >= one.iops * 0.5
+
+[run: one]
+title = One at a time
+set = iodepth=1
+look =
+    kernel: aqu-sz stays below 1
+    iops: the line
+
+[run: deep]
+title = Many at a time
+set = iodepth=64
+knob = rq_affinity=2
+look =
+    latency: it grows
+
+[see: both]
+title = Side by side
+runs = one, deep
+figures = asked, iops, latency, p50, p99, in_flight, aqu_sz, most_on
+
+[explain: why]
+title = Why
+answers = guess
+text =
+    when known(one.iops): {one.iops} and {deep.iops} IOPS.
+"""
+
+
+def lesson(text: str = TEXT, name: str = "01-two-runs") -> Lesson:
+    return parse_lesson(text, name, f"/lessons/{name}.ini")
+
+
+@dataclass
+class Session(fakes.FakeController):
+    """Runs what a lesson asks for; the test says when it ends."""
+
+    requests: list[JobRequest] = field(default_factory=list)
+    back: list[tuple[tuple[str, str], ...]] = field(default_factory=list)
+
+    def run_request(self, request: JobRequest) -> None:
+        self.requests.append(request)
+        self.title = f"randread 4k QD {request.overrides['iodepth']} × 1 job"
+        self.run_job(request.job, request.overrides)
+
+    def put_back(self, settings: Sequence[tuple[str, str]]) -> None:
+        self.back.append(tuple(settings))
+
+
+@dataclass
+class Shelf:
+    """The lessons of a session, with facts of their own."""
+
+    target: Target | None = fakes.ON_DISK
+    lessons: Sequence[Lesson] = ()
+    begun: list[LessonRun] = field(default_factory=list)
+    affinity: str = "1"
+
+    def offers(self) -> list[Offer]:
+        if self.target is None:
+            raise UsageError("There is no target.", "Name one.")
+        why = {"deep": "this target has no rq_affinity"}
+        known = self.lessons or [lesson()]
+        return [Offer(one, why if number else {}) for number, one in enumerate(known)]
+
+    def begin(self, one: Lesson) -> LessonRun:
+        assert self.target is not None
+        self.begun.append(LessonRun(one, self.target, self.around()))
+        return self.begun[-1]
+
+    def around(self) -> Surroundings:
+        facts = {"device.name": "nvme0n1", "target.kind": "device"}
+        return Surroundings(facts, {"rq_affinity": self.affinity})
+
+
+def make(
+    shelf: Shelf | None = None,
+    session: Session | None = None,
+    begin: Lesson | None = None,
+    charset: Charset = UTF8,
+) -> tuple[IopstuiApp, Session, Shelf]:
+    here, controller = shelf or Shelf(), session or Session()
+    app = IopstuiApp(
+        lambda path: controller, "/dev/nvme0n1", None, {"bs": "8k"}, lambda: fakes.DEVICES,
+        fakes.JOBS, charset=charset, lessons=lambda found: here, lesson=begin,
+    )  # fmt: skip
+    return app, controller, here

@@ -1,0 +1,368 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lesson_fakes import TEXT, Session, Shelf, lesson, make
+from rich.cells import cell_len
+from test_app import settle, shows
+from textual.pilot import Pilot
+from textual.widgets import OptionList, Static
+
+from iopstui.errors import UsageError
+from iopstui.model.lesson_text import Text
+from iopstui.model.target import DIRECTORY, Target
+from iopstui.session.lesson_page import Page, Table
+from iopstui.session.lessons import Lessons
+from iopstui.ui import layout
+from iopstui.ui.app import IopstuiApp
+from iopstui.ui.screens.dashboard import Dashboard
+from iopstui.ui.screens.lesson import LessonPage
+from iopstui.ui.screens.lessons import LessonList
+from iopstui.ui.style import UTF8
+from iopstui.ui.widgets.lesson_rows import flow, folded, page_rows
+
+SMALL, MIDDLE = (80, 24), (120, 36)
+
+
+async def ready(app: IopstuiApp, pilot: Pilot[int]) -> None:
+    await pilot.pause()
+    await app.workers.wait_for_complete()
+    await pilot.pause()
+
+
+async def press(pilot: Pilot[int], *keys: str) -> None:
+    await pilot.press(*keys)
+    await ready(pilot.app, pilot)  # type: ignore[arg-type]
+
+
+async def measured(session: Session, pilot: Pilot[int], seconds: int = 6) -> None:
+    session.tick(seconds)
+    session.finish()
+    await settle(pilot)
+
+
+async def test_a_lesson_from_the_list_to_its_end() -> None:
+    app, session, _ = make()
+    async with app.run_test(size=SMALL) as pilot:
+        await ready(app, pilot)
+        session.tick(2)
+        await press(pilot, "l")
+        assert isinstance(app.screen, LessonList)
+        assert "Two runs, one question" in str(
+            app.screen.query_one("#lessons-text", Static).render()
+        )
+        await press(pilot, "enter")
+        assert isinstance(app.screen, LessonPage)
+        assert shows(app, "page 1 of 6") and shows(app, "A page of words, the first of the lesson,")
+        await press(pilot, "enter", "b")
+        assert shows(app, "[ ] a) the shallow one") and shows(app, "[x] b) the deep one")
+        await press(pilot, "enter")
+        assert shows(app, "fio options: iodepth=1") and shows(app, "Enter runs it")
+        await press(pilot, "enter")
+        assert isinstance(app.screen, Dashboard) and app.screen.tab == 2
+        assert session.requests[-1].overrides["iodepth"] == "1"
+        assert shows(app, "run 1 of 2: One at a time")
+        assert shows(app, "3 kernel: aqu-sz stays below 1") and shows(app, "1 IOPS: the line")
+        session.tick(3)
+        await settle(pilot)
+        assert shows(app, "3 s of 5 s")
+        await measured(session, pilot, 3)
+        assert shows(app, "measured: ") and shows(app, "Enter: go on with the lesson")
+        assert not shows(app, "press r to run it again")
+        await press(pilot, "enter", "enter")
+        assert session.requests[-1].knobs == (("rq_affinity", "2"),)
+        assert isinstance(app.screen, Dashboard) and app.screen.tab == 1
+        await measured(session, pilot)
+        await press(pilot, "enter")
+        assert shows(app, "I/Os per second, reads and writes") and shows(app, "Side by side")
+        await press(pilot, "enter")
+        assert shows(app, "As measured. You said b)") and not session.back
+        await press(pilot, "enter")
+        assert shows(app, "1 of 1 answers were borne out") and shows(app, "2 of 2 runs")
+        assert session.back == [(("rq_affinity", "1"),)]
+        await press(pilot, "enter")
+        assert isinstance(app.screen, Dashboard) and app.screen.tab == 0
+        assert shows(app, "the lesson is over") and shows(app, "r runs mixed-4k")
+        assert app.overrides == {"bs": "8k"} and app.job == "mixed-4k"
+        await press(pilot, "r")
+        assert session.calls[-1] == ("run", "mixed-4k", {"bs": "8k"})
+        await press(pilot, "r", "l")
+        assert str(app.screen.query_one(OptionList).get_option_at_index(0).prompt).endswith(
+            "played"
+        )
+
+
+async def test_what_was_read_can_be_read_again_and_answers_stay() -> None:
+    app, _, _ = make(begin=lesson())
+    async with app.run_test(size=SMALL) as pilot:
+        await ready(app, pilot)
+        assert shows(app, "page 1 of 6")
+        await press(pilot, "left")
+        assert shows(app, "this is the first page")
+        await press(pilot, "right", "enter")
+        assert shows(app, "no answer yet (a, b); Enter again goes on without one")
+        await press(pilot, "a", "b", "a", "enter")
+        assert shows(app, "page 3 of 6")
+        await press(pilot, "left")
+        assert shows(app, "page 2 of 6, read before") and shows(app, "[x] a)")
+        await press(pilot, "b")
+        assert shows(app, "[x] a)") and shows(app, "[ ] b)")
+        await press(pilot, "left")
+        assert shows(app, "page 1 of 6, read before")
+        await press(pilot, "enter", "enter")
+        assert shows(app, "page 3 of 6") and shows(app, "Enter runs it")
+
+
+async def test_an_unanswered_question_is_gone_past_with_a_second_enter() -> None:
+    app, _, shelf = make(begin=lesson())
+    async with app.run_test(size=SMALL) as pilot:
+        await ready(app, pilot)
+        await press(pilot, "enter", "enter", "enter")
+        assert shows(app, "page 3 of 6") and shelf.begun[0].answers == {}
+
+
+async def test_keys_that_would_disturb_say_so() -> None:
+    app, session, _ = make(begin=lesson())
+    keys = ("r", "j", "]", "{", "b", "a", "s", "k", "w", "c", "d", ":", "B", "l")
+
+    async def held(words: str) -> None:
+        for key in keys:
+            app.state.notice = None
+            calls = list(session.calls)
+            await pilot.press(key)
+            assert isinstance(app.screen, Dashboard) and session.calls == calls, key
+            assert shows(app, words), key
+
+    async with app.run_test(size=MIDDLE) as pilot:
+        await ready(app, pilot)
+        for key in keys:
+            await pilot.press(key)
+            assert shows(app, "a lesson is running: Esc leaves it") and shows(app, "page 1 of 6")
+            await pilot.press("down")
+            assert not shows(app, "a lesson is running")
+        await press(pilot, "enter", "enter", "enter", "enter")
+        session.tick(2)
+        await held("a lesson is running, which that would disturb: Esc stops the run")
+        await measured(session, pilot)
+        await held("Esc leaves it")
+
+
+async def test_looking_around_is_free_during_a_run() -> None:
+    app, session, _ = make(begin=lesson())
+    async with app.run_test(size=MIDDLE) as pilot:
+        await ready(app, pilot)
+        await press(pilot, "enter", "enter", "enter", "enter")
+        session.tick(2)
+        await press(pilot, "m")
+        assert ("mark", "mark 1") in session.calls
+        await press(pilot, "f")
+        session.tick(1)
+        await press(pilot, "enter")
+        assert not isinstance(app.screen, Dashboard) and session.running
+        await press(pilot, "escape")
+        assert isinstance(app.screen, Dashboard) and session.running
+
+
+async def test_a_run_that_is_stopped_can_be_made_again_or_left_out() -> None:
+    app, session, shelf = make(begin=lesson())
+    async with app.run_test(size=MIDDLE) as pilot:
+        await ready(app, pilot)
+        await press(pilot, "enter", "enter", "enter", "enter")
+        session.tick(2)
+        await press(pilot, "escape")
+        assert ("stop",) in session.calls and shows(app, "stopped: the run has no figures")
+        await press(pilot, "r")
+        assert len(session.requests) == 2 and shows(app, "run 1 of 2")
+        session.tick(2)
+        session.finish(error="fio could not open the device [red]x[/red].")
+        await settle(pilot)
+        assert shows(app, "failed: fio could not open the device [red]x[/red].")
+        await press(pilot, "enter")
+        assert shows(app, "Many at a time") and "one" in shelf.begun[0].failed
+        await press(pilot, "left")
+        assert shows(app, "This run failed: fio could not open")
+
+
+async def test_a_lesson_that_was_left_goes_on_where_it_was() -> None:
+    app, session, shelf = make(begin=lesson())
+    async with app.run_test(size=MIDDLE) as pilot:
+        await ready(app, pilot)
+        await press(pilot, "enter", "b", "enter", "enter")
+        await measured(session, pilot)
+        await press(pilot, "enter", "escape")
+        assert isinstance(app.screen, Dashboard)
+        assert shows(app, "left the lesson on page 4 of 6: l goes on with it")
+        assert session.back == [(("rq_affinity", "1"),)]
+        shelf.affinity = "0"
+        await press(pilot, "l", "enter")
+        assert shows(app, "page 4 of 6") and len(shelf.begun) == 1
+        await press(pilot, "enter")
+        await measured(session, pilot)
+        await press(pilot, "escape")
+        # what the user turned meanwhile is what is put back
+        assert session.back[-1] == (("rq_affinity", "0"),)
+        assert shelf.begun[0].answers == {"guess": "b"}
+        await press(pilot, "l", "n")
+        assert shows(app, "page 1 of 6") and len(shelf.begun) == 2
+
+
+@pytest.mark.parametrize("watched", [False, True])
+async def test_quitting_in_the_middle_leaves_no_scratch_file(tmp_path: Path, watched: bool) -> None:
+    where = Target(DIRECTORY, str(tmp_path), "nvme0n1", ("nvme0n1",), "", "ext4", "/")
+    app, session, _ = make(Shelf(where), Session(target=where), lesson())
+    async with app.run_test(size=MIDDLE) as pilot:
+        await ready(app, pilot)
+        await press(pilot, "enter", "enter", "enter", "enter")
+        assert list(tmp_path.iterdir()) and session.requests[0].scratch is not None
+        if not watched:
+            await measured(session, pilot)
+            await press(pilot, "enter")
+        await pilot.press("q")
+        await settle(pilot)
+    assert session.calls[-1] == ("close",) and not list(tmp_path.iterdir())
+
+
+async def test_the_scratch_file_goes_when_the_lesson_is_left(tmp_path: Path) -> None:
+    where = Target(DIRECTORY, str(tmp_path), "nvme0n1", ("nvme0n1",), "", "ext4", "/")
+    app, session, _ = make(Shelf(where), Session(target=where), lesson())
+    async with app.run_test(size=MIDDLE) as pilot:
+        await ready(app, pilot)
+        await press(pilot, "enter", "enter", "enter", "enter")
+        await measured(session, pilot)
+        await press(pilot, "escape")
+        assert app._undoing is not None
+        await app._undoing
+        assert not list(tmp_path.iterdir())
+
+
+async def test_no_lesson_while_a_job_runs_or_without_a_target() -> None:
+    app, session, shelf = make()
+    async with app.run_test(size=MIDDLE) as pilot:
+        await ready(app, pilot)
+        await press(pilot, "r", "l")
+        assert shows(app, "a job is running: stop it first (r), then choose a lesson (l)")
+        session.finish()
+        await settle(pilot)
+        shelf.target = None
+        await press(pilot, "l")
+        assert isinstance(app.screen, Dashboard) and shows(app, "There is no target. Name one.")
+        app.lessons, app.state.notice = None, None
+        await press(pilot, "l")
+        assert shows(app, "no lesson can be played in this session")
+
+
+async def test_a_session_that_ends_ends_the_run() -> None:
+    app, session, _ = make(begin=lesson())
+    async with app.run_test(size=MIDDLE) as pilot:
+        await ready(app, pilot)
+        await press(pilot, "enter", "enter", "enter", "enter")
+        session.close()
+        await settle(pilot)
+        assert shows(app, "failed: the session has ended")
+        await press(pilot, "r")
+        assert len(session.requests) == 1 and shows(app, "the session has ended")
+
+
+async def test_the_palette_offers_what_a_lesson_allows() -> None:
+    app, session, _ = make(begin=lesson())
+
+    def titles() -> set[str]:
+        return {command.title for command in app.get_system_commands(app.screen)}
+
+    async with app.run_test(size=MIDDLE) as pilot:
+        await ready(app, pilot)
+        assert titles() == {"Go on with the lesson", "Leave the lesson", "Messages", "Quit"}
+        await press(pilot, "enter", "enter", "enter", "enter")
+        assert {"Stop the lesson's run", "Mark this moment"} < titles()
+        assert not {"Choose a job", "Block size", "Sweep", "Lessons"} & titles()
+        await measured(session, pilot)
+        await press(pilot, "escape")
+        assert {"Choose a job", "Lessons"} < titles()
+
+
+async def test_a_long_page_is_read_before_enter_goes_on() -> None:
+    long = TEXT.replace("A page of words,", " ".join(f"word{n}" for n in range(400)) + " A page,")
+    app, _, _ = make(begin=lesson(long))
+    async with app.run_test(size=SMALL) as pilot:
+        await ready(app, pilot)
+        assert shows(app, "Enter reads on") and not shows(app, "word399")
+        for _ in range(6):
+            if shows(app, "Enter goes on"):
+                break
+            await press(pilot, "enter")
+            assert shows(app, "page 1 of 6")
+        assert shows(app, "word399")
+        await press(pilot, "enter")
+        assert shows(app, "page 2 of 6")
+
+
+def test_the_lessons_of_a_job_with_own_files_say_what_is_missing() -> None:
+    with pytest.raises(UsageError, match="names its own files"):
+        Lessons(None, lambda: {}).offers()
+
+
+def test_what_cannot_be_shown_is_known_before(tmp_path: Path) -> None:
+    # no device with a request queue: its scheduler can't be turned
+    where = Target(DIRECTORY, str(tmp_path), None, (), "no block device", "tmpfs", "/")
+    needs = TEXT.replace("[run: deep]", "[run: deep]\nneeds = can.scheduler\nwhy = no scheduler")
+    shelf = Lessons(where, lambda: {}, shelf=lambda: [lesson(needs)])
+    assert shelf.offers()[0].cannot == {"deep": "no scheduler"}
+    assert not list(tmp_path.iterdir())
+
+
+# -- rows
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_categories=["C"])), st.integers(8, 90))
+def test_no_text_is_cut_off(text: str, width: int) -> None:
+    lines = flow(" ".join(text.split()), width)
+    assert all(cell_len(line) <= width for line in lines)
+    assert "".join(lines).replace(" ", "") == "".join(text.split())
+
+
+@given(st.text("ab| []=", max_size=200), st.integers(20, 90))
+def test_no_kept_line_is_cut_off(text: str, width: int) -> None:
+    lines = folded(text, width)
+    assert all(cell_len(line) <= width for line in lines)
+    assert "".join("".join(lines).split()) == "".join(text.split())
+
+
+def test_a_table_stays_aligned_where_it_is_narrow() -> None:
+    table = Table(
+        ("", "first", "second"),
+        (
+            ("I/Os it keeps under way, all of its jobs together", "1.0", "207 µs"),
+            ("x", "16", "3 s"),
+        ),
+    )
+    for width in (40, 60, 80, 200):
+        rows = page_rows(Page("see", "s", "S", (table,), 1, 1), (), False, width, UTF8)
+        lines = ["".join(text for text, _ in row).rstrip() for row in rows]
+        ends = {len(line) for line in lines if line.endswith(("second", "207 µs", "3 s"))}
+        assert len(ends) == 1, lines
+        words = " ".join(" ".join(lines).split())
+        assert "all of its jobs" in words or width == 40
+
+
+def test_text_from_elsewhere_reaches_no_terminal_raw() -> None:
+    page = Page("tell", "t", "a\x1b[2Jb", (Text("x\x1b]0;y\x07"), Text(" k\x1b[m", True)), 1, 1)
+    rows = page_rows(page, (), False, 80, UTF8)
+    assert all(text.isprintable() for row in rows for text, _ in row)
+
+
+@pytest.mark.parametrize("size", [(60, 15), (80, 24), (118, 33), (120, 36), (200, 50)])
+@pytest.mark.parametrize("strip", [0, 2, 4])
+def test_the_strip_covers_nothing(size: tuple[int, int], strip: int) -> None:
+    width, height = size
+    plan = layout.plan(width, height, 1, 4, 0, strip)
+    names = ("header", "summary", "tabs", "iops", "latency", "fio", "kernel", "cpus", "strip",
+             "message", "finding", "footer")  # fmt: skip
+    boxes = [box for name in names if (box := getattr(plan, name)).width and box.height > 0]
+    cells = [(x, y) for b in boxes for x in range(b.x, b.x + b.width)
+             for y in range(b.y, b.y + b.height)]  # fmt: skip
+    assert len(cells) == len(set(cells)) and max(y for _, y in cells) == height - 1
+    assert plan.strip.height == strip
+    assert plan.tabbed == (width < layout.FULL_WIDTH or height - strip < layout.FULL_HEIGHT)
