@@ -257,9 +257,11 @@ class LiveState:
         self.step, self.finished, self.progress = event, None, None
         self.fio = None
         self.judged, self.steady = [], None
+        if event.phase == "run" and self.point is not None:
+            self.history.mark(event.t, printable(self.point.label))
         # a knob that was turned has left its own mark, and that says more
-        if event.phase == "run" and not any(self.history.marks(event.t - MARKS_APART_S, event.t)):
-            self.history.mark(event.t, printable(self.point.label if self.point else event.job))
+        elif event.phase == "run" and not any(self.history.marks(event.t - MARKS_APART_S, event.t)):
+            self.history.mark(event.t, printable(event.job))
         # what was said of this very start (bound to queues ...) is no old news
         fresh = self._noticed >= event.t - FRESH_S
         if new_run and not fresh:

@@ -9,7 +9,7 @@ import pytest
 from test_app import make, running, screen_text, settle, shows
 
 from iopstui.errors import UsageError
-from iopstui.session.events import Judged, SteadyState, StepFinished, StepStarted
+from iopstui.session.events import Judged, PointStarted, SteadyState, StepFinished, StepStarted
 from iopstui.session.live import LiveSession
 from iopstui.ui.screens.live_rows import LiveRows
 from iopstui.ui.start import _go_on
@@ -84,6 +84,15 @@ async def test_on_the_screen_at_any_size(size: tuple[int, int], charset: Charset
         assert isinstance(app.screen, LiveRows)
         assert shows(app, "PASS iops >= 5000")
         assert "steady state" in screen_text(app)
+
+
+def test_every_point_of_an_experiment_has_its_mark() -> None:
+    found = LiveState("nvme0n1")
+    for index in range(3):
+        found.apply(PointStarted(3.0 * index, index, 3, f"iodepth={index}", 9.0))
+        found.apply(StepStarted(3.0 * index, index + 1, "j", "randread 4k", ("fio",), True))
+    marks = [mark.text for mark in found.history.marks(0, 99)]
+    assert marks == ["iodepth=0", "iodepth=1", "iodepth=2"]
 
 
 class Session:
