@@ -32,9 +32,22 @@ HELP: tuple[Section, ...] = (
             ("p", "percentiles over the heat map: ━ p50, ─ p99, ┄ p99.9"),
             ("f", "findings: what the evidence shows, in sentences with their numbers; and what"
              " came of each --expect"),
+            ("l", "lessons: guided experiments on this very target, and which of them it can show"),
             ("e", "everything that was said in this session, and fio's command line"),
             ("ctrl+p", "all of this in a list that can be searched"),
             ("q, ctrl+c", "quit; a running job is stopped, scratch files are removed"),
+        ),
+    ),
+    (
+        "Keys of a lesson (l, or iopstui lesson NAME)",
+        (
+            ("enter, right", "reads on, goes on, or starts the run that the page is about; on the"
+             " dashboard, after a run: goes on"),
+            ("a, b, c", "answer a question, before it is measured"),
+            ("left", "reads the pages before again; what was answered there stays"),
+            ("escape", "stops a run; else leaves the lesson, and l goes on with it where it was."
+             " What it changed is put back, its files are removed"),
+            ("r", "after a run that failed or was stopped: again"),
         ),
     ),
     (
