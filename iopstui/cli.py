@@ -185,6 +185,8 @@ def _add_lesson(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
                         "--plain")  # fmt: skip
     lesson.add_argument("--check", action="store_true",
                         help="examine the lesson file and show its steps")  # fmt: skip
+    lesson.add_argument("--figures", action="store_true",
+                        help="list what a lesson file can ask for")  # fmt: skip
     lesson.add_argument("--size", metavar="SIZE",
                         help="size of each scratch file: 1g (default: 256m)")  # fmt: skip
     lesson.add_argument("--destroy-data", action="append", default=[], metavar="PATH",
@@ -465,9 +467,13 @@ def cmd_compare(arguments: argparse.Namespace) -> int:
 
 def cmd_lesson(arguments: argparse.Namespace) -> int:
     """The lessons, or one of them: on the screen where there is one."""
-    from iopstui.output.lesson import check_lesson, list_lessons, play_plain
+    from iopstui.output.lesson import play_plain
+    from iopstui.output.lesson_list import check_lesson, list_figures, list_lessons
     from iopstui.sources.lessons import find_lesson, shipped_lessons
 
+    if arguments.figures:
+        _print("\n".join(list_figures()))
+        return EXIT_OK
     if arguments.name is None:
         _print("\n".join(list_lessons(shipped_lessons(), choose_targets, None)))
         return EXIT_OK

@@ -6,8 +6,7 @@ import argparse
 import queue
 import signal
 import sys
-import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import TextIO
 
@@ -21,12 +20,13 @@ from iopstui.errors import (
 from iopstui.model.device import BlockDevice
 from iopstui.model.lesson import ASK, RUN_STEP, Ask, Lesson
 from iopstui.model.target import Target
+from iopstui.output.lesson_pages import flowed, head_lines, page_lines
 from iopstui.output.narration import Narrator
 from iopstui.session.events import Ended, Event, FrameReady, Notice, Progress, TunableChanged
 from iopstui.session.leftovers import clean_up
 from iopstui.session.lesson import LessonRun
 from iopstui.session.lesson_facts import surroundings
-from iopstui.session.lesson_page import READY, SKIPPED, Block, Page, Table
+from iopstui.session.lesson_page import READY, SKIPPED, Page
 from iopstui.session.live import LiveSession
 from iopstui.session.place import OwnPlace
 from iopstui.sources.fio_inspect import find_fio
@@ -37,8 +37,6 @@ from iopstui.units import fit, latency, number
 
 Choose = Callable[[str | None, str | None, Mapping[str, BlockDevice]], tuple[Target, Target | None]]
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-WIDTH = 80
-NARROWEST = 40
 
 
 def parse_answers(text: str | None, lesson: Lesson) -> dict[str, str]:
@@ -102,7 +100,7 @@ class _Player:
             signal.signal(number_, self._stop)
         self._session.start(self._events.put)
         try:
-            self._say(_head(self._run.lesson))
+            self._say(head_lines(self._run.lesson))
             while not self._run.over and not self._stopped:
                 self._page()
         except KeyboardInterrupt:
@@ -194,10 +192,11 @@ class _Player:
             return
         point = self._run.points.get(page.name)
         if point is not None:
-            self._say([f"  measured: {number(point.iops)} IOPS, mean latency "
+            of = "the device's await" if point.latency_of == "await" else "mean latency"
+            self._say([f"  measured: {number(point.iops)} IOPS, {of} "
                        f"{latency(point.latency_ns)}, {point.seconds:.1f} s"])  # fmt: skip
         elif not self._stopped:
-            self._say(_flowed(f"This run failed: {self._run.failed[page.name]}", "  "))
+            self._say(flowed(f"This run failed: {self._run.failed[page.name]}", "  "))
 
     def _follow(self) -> None:
         alive = sys.stderr.isatty()
@@ -235,15 +234,6 @@ def _write(lines: Sequence[str], out: TextIO) -> None:
     out.flush()
 
 
-def _head(lesson: Lesson) -> list[str]:
-    return [
-        *_flowed(printable(lesson.title), ""),
-        *_flowed(f"Teaches: {printable(lesson.teaches)}", ""),
-        *_flowed(f"Sources: {printable(lesson.source)}", ""),
-        f"{len(lesson.runs)} runs, {lesson.seconds:.0f} s of fio in all",
-    ]
-
-
 def _end(run: LessonRun) -> list[str]:
     asks = [step.name for step in run.lesson.steps if isinstance(step, Ask)]
     verdicts = [v for v in map(run.verdict, asks) if v is not None]
@@ -252,100 +242,7 @@ def _end(run: LessonRun) -> list[str]:
     if given:
         good = sum(1 for v in given if v.correct)
         lines.append(f"{good} of {len(given)} answers were borne out by the measurement.")
+        unknown = sum(1 for v in given if v.correct is None)
+        if unknown:
+            lines.append(f"{unknown} could not be judged here.")
     return lines
-
-
-def page_lines(page: Page) -> list[str]:
-    """A page as lines of text."""
-    lines = ["", f"======== {page.number} of {page.total}: {printable(page.title)}", ""]
-    if page.state == SKIPPED:
-        lines += ["  Not shown here:"]
-    for block in page.blocks:
-        lines += [*_block_lines(block), ""]
-    for letter, text in page.choices:
-        lines += _flowed(f"{letter}) {text}", "  ", "     ")
-    for pane, sentence in page.look if page.state == READY else ():
-        lines += _flowed(f"on the live screen, {pane}: {sentence}", "  ", "    ")
-    while lines and not lines[-1]:
-        lines.pop()
-    return lines
-
-
-def _block_lines(block: Block) -> list[str]:
-    if isinstance(block, Table):
-        return ["  " + line for line in table_lines(block)]
-    if block.kept:
-        return ["    " + _safe(line) for line in block.text.splitlines()]
-    return _flowed(block.text, "  ")
-
-
-def table_lines(table: Table) -> list[str]:
-    """A table with its columns aligned; the first column is as wide as it has to be."""
-    rows = [table.head, *table.rows]
-    widths = [max(len(row[n]) for row in rows) for n in range(len(table.head))]
-    return [
-        f"{row[0]:<{widths[0]}}  "
-        + "  ".join(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
-        for row in rows
-    ]
-
-
-def _safe(line: str) -> str:
-    """Blanks kept, everything that could act on a terminal not."""
-    return "".join(char if char.isprintable() else "?" for char in line)
-
-
-def _flowed(text: str, indent: str, more: str | None = None) -> list[str]:
-    return textwrap.wrap(
-        printable(text), WIDTH, initial_indent=indent,
-        subsequent_indent=indent if more is None else more, break_on_hyphens=False,
-        break_long_words=False,
-    ) or [indent]  # fmt: skip
-
-
-# -- the list, and one lesson looked at
-
-
-def list_lessons(lessons: Sequence[Lesson], choose: Choose, text: str | None) -> Iterator[str]:
-    """Every lesson with what it teaches, and what of it this target can show."""
-    devices = read_devices(Roots())
-    target, _ = choose(text, None, devices)
-    around = surroundings(target, devices, Roots())
-    for lesson in lessons:
-        yield f"{lesson.name}  {printable(lesson.title)}"
-        yield from _flowed(lesson.teaches, "    ")
-        cannot = LessonRun(lesson, target, around).cannot()
-        runs = len(lesson.runs)
-        length = f"about {lesson.minutes:g} minutes, {lesson.seconds:.0f} s of it measuring"
-        if not cannot:
-            yield from _flowed(f"{length}; all of it can be shown here", "    ")
-        else:
-            what = "no run" if len(cannot) == runs else f"{runs - len(cannot)} of {runs} runs"
-            why = " ".join(dict.fromkeys(one for one in cannot.values() if one))
-            yield from _flowed(f"{length}; {what} can be made here: {why}", "    ")
-    yield ""
-    yield f"(here: {printable(target.path)} on {target.device or 'no block device'})"
-    yield "Play one: iopstui lesson NAME [TARGET]    NAME: its number, name or a file of yours"
-
-
-def check_lesson(lesson: Lesson, choose: Choose, text: str | None) -> Iterator[str]:
-    """The steps of a lesson that is whole, without running anything."""
-    devices = read_devices(Roots())
-    target, _ = choose(text, None, devices)
-    run = LessonRun(lesson, target, surroundings(target, devices, Roots()))
-    yield from _head(lesson)
-    cannot = run.cannot()
-    for number_, step in enumerate(lesson.steps, 1):
-        yield f"{number_:>3} {step.kind:<8}{step.name:<16} {printable(step.title)}"
-        for label, formula in (("when", step.when), ("needs", step.needs)):
-            if formula is not None:
-                yield from _flowed(f"{label} {formula.text}", " " * 12)
-        if isinstance(step, Ask):
-            for choice in step.choices:
-                yield from _flowed(f"{choice.letter}) is right if {choice.right.text}", " " * 12)
-        if step.kind == RUN_STEP and step.name in cannot:
-            yield from _flowed(f"not on {target.path}. {cannot[step.name]}", " " * 12)
-    for one in lesson.runs:
-        if one.name not in cannot:
-            run.job_text(one)  # a job that is not there is told now
-    yield f"{lesson.path}: no mistakes found"
