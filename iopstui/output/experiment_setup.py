@@ -17,7 +17,7 @@ from iopstui.session.leftovers import clean_up
 from iopstui.session.live import LiveSession
 from iopstui.session.place import OwnPlace
 from iopstui.session.progress_file import ProgressFile, default_path
-from iopstui.session.recorder import Recorder
+from iopstui.session.recorder import Recorder, next_free
 from iopstui.session.runner import Conditions
 from iopstui.sources.fio_inspect import find_fio
 from iopstui.sources.roots import Roots
@@ -26,8 +26,13 @@ from iopstui.sources.sysfs import read_devices
 Choose = Callable[[str | None, str | None, Mapping[str, BlockDevice]], tuple[Target, Target | None]]
 
 
-def session_of(setup: Setup, arguments: argparse.Namespace) -> LiveSession:
-    """The session that runs it; not started. UsageError for a --record that can't be."""
+def session_of(setup: Setup, arguments: argparse.Namespace, goes_on: bool = False) -> LiveSession:
+    """The session that runs it; not started. UsageError for a --record that can't be. One that
+    ``goes_on`` after an interruption has been recorded to that file before."""
+    record = Path(arguments.record) if arguments.record else None
+    if record is not None and goes_on and record.exists():
+        record = next_free(record)
+        say([f"recording to {record}: {arguments.record} ends with the interruption"])
     return LiveSession(
         setup.target,
         setup.devices,
@@ -37,7 +42,7 @@ def session_of(setup: Setup, arguments: argparse.Namespace) -> LiveSession:
         destroy_data=setup.conditions.destroy_data,
         place=OwnPlace(arguments.cpu, arguments.nice),
         idle_frames=False,
-        recorder=Recorder(Path(arguments.record)) if arguments.record else None,
+        recorder=Recorder(record) if record is not None else None,
     )
 
 

@@ -27,6 +27,8 @@ def experiment_html(story: Story, one: Experiment) -> list[str]:
     charts = _compare_charts(story, one) if one.plan.variants else _sweep_charts(one)
     parts = [f"<h2>{escape(one.title)}</h2>"]
     parts += [f'<p class="warn">{escape(ending)}</p>'] if ending else []
+    if not one.points:
+        return parts
     parts += bullets(words.said(one))
     parts += ['<div class="charts">', *(f"<figure>{c}</figure>" for c in charts if c), "</div>"]
     parts.append(

@@ -85,6 +85,8 @@ def _experiment(one: Experiment) -> Iterator[str]:
     ending = experiment.ending(one)
     if ending:
         yield from (f"**{text(ending)}**", "")
+    if not one.points:
+        return
     yield from (*(f"- {text(line)}" for line in experiment.said(one)), "")
     yield f"Each point: {one.plan.settle:g} s to settle, then {one.plan.measure:g} s measured."
     yield from ("", *table(*experiment.points_table(one)), "")

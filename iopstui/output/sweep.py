@@ -52,8 +52,8 @@ def run_sweep(arguments: argparse.Namespace, overrides: Mapping[str, str], choos
         return EXIT_OK
     sweep = _Sweep(arguments, setup)
     runner = Runner(
-        session_of(setup, arguments), plan, setup.job_target, setup.conditions,
-        sweep.handle, progress, expected,
+        session_of(setup, arguments, goes_on=bool(progress and progress.points)), plan,
+        setup.job_target, setup.conditions, sweep.handle, progress, expected,
     )  # fmt: skip
     stop_on_signals(runner)
     try:

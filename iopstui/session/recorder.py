@@ -140,6 +140,14 @@ class Recorder:
                 os.close(fd)
 
 
+def next_free(path: Path) -> Path:
+    """Where a recording goes on that can't go on in ``path``: FILE-2, FILE-3 ..."""
+    number = 2
+    while os.path.lexists(found := path.with_name(f"{path.stem}-{number}{path.suffix}")):
+        number += 1
+    return found
+
+
 def _create(path: Path) -> int:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
     try:

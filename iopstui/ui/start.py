@@ -16,7 +16,7 @@ from iopstui.model.target import Target
 from iopstui.session.leftovers import clean_up
 from iopstui.session.live import LiveSession
 from iopstui.session.place import OwnPlace
-from iopstui.session.recorder import Recorder
+from iopstui.session.recorder import Recorder, next_free
 from iopstui.session.verdicts import outcome_text
 from iopstui.sources.jobs import shipped_jobs
 from iopstui.sources.roots import Roots
@@ -142,9 +142,7 @@ def _go_on(session: LiveSession, before: Path, recorded: dict[Path, Path]) -> No
     """A recording goes on with another device in a file of its own: FILE-2, FILE-3 ...
     ``recorded`` maps those to the first."""
     first = recorded.get(before, before)
-    number = 2
-    while (path := first.with_name(f"{first.stem}-{number}{first.suffix}")).exists():
-        number += 1
+    path = next_free(first)
     recorded[path] = first
     try:
         session.record(path)

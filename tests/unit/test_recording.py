@@ -377,7 +377,8 @@ def test_reading_takes_no_more_memory_for_a_longer_recording(path: Path) -> None
         tracemalloc.stop()
         assert index.samples == count and index.end == pytest.approx(count - 1)
         assert len(index.keys) == -(-count // form.KEY_EVERY)
-    assert peaks[1] < peaks[0] * 1.2 + 50_000
+    # all samples at once would be many megabytes
+    assert peaks[1] < peaks[0] + 1_000_000
 
 
 SCRATCH: Path

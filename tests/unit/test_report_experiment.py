@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_report import HOSTILE, page, words
 
+from iopstui.errors import UsageError
 from iopstui.model.binding import Binding
 from iopstui.model.expectation import Outcome, parse_expectation
 from iopstui.model.plan import Axis, Plan, Setting, Variant, parse_axis
@@ -28,8 +29,9 @@ from iopstui.output.report_data import gather
 from iopstui.output.report_svg import Scale
 from iopstui.output.report_xy import HEIGHT, STYLES, WIDTH, XYCurve, places, xy_chart
 from iopstui.session import events
+from iopstui.session import recording_format as form
 from iopstui.session.recorder import Recorder, Tape
-from iopstui.session.recording import Recording
+from iopstui.session.recording import Recording, recording_path
 from iopstui.session.replay import ReplaySession, replayed
 
 SWEEP = Plan(("randread-4k",), {"bs": "8k"}, (parse_axis("iodepth=1,4,16"),), measure=3.0)
@@ -162,8 +164,6 @@ def test_a_job_that_named_its_files_is_repeated_without_a_target(
 
 
 def test_what_an_older_recording_lacks_has_a_default(path: Path) -> None:
-    from iopstui.session.recording import recording_path
-
     with Recording(recording_path("demo")) as demo:
         fields = {name for names in demo._decode._layouts.values() for name in names}
         assert demo.header.target.device and len(list(demo.records())) > 40
@@ -248,6 +248,21 @@ def test_an_interrupted_one_says_what_is_missing(path: Path) -> None:
         assert kind == "csv" or "failed after 0 of 6 points: No room." in text
 
 
+def test_cut_off_between_any_two_of_its_pieces_it_can_be_told(path: Path) -> None:
+    plan, runs = comparison(2)
+    write(path, plan, runs)
+    data = path.read_bytes()
+    place = len(form.MAGIC)
+    while place < len(data):
+        place += form.HEAD.size + form.HEAD.unpack_from(data, place)[2]
+        path.write_bytes(data[:place])
+        for kind in ("md", "csv"):
+            try:
+                assert rendered([path], kind)
+            except UsageError as error:
+                assert "no sample" in error.message
+
+
 def test_an_axis_of_names_has_one_chart_and_hostile_ones_stay_words(path: Path) -> None:
     axis = Axis("option", HOSTILE, (HOSTILE, "b"))
     plan = Plan((HOSTILE,), {HOSTILE: HOSTILE}, (axis,))
@@ -297,8 +312,6 @@ def test_a_figure_that_can_t_be_is_refused(path: Path) -> None:
     points = [replace(point, variant=7) for point in comparison()[1]]
     write(path, comparison()[0], points)
     for kind in ("html", "md", "json"):
-        from iopstui.errors import UsageError
-
         with pytest.raises(UsageError, match="figures in it that can't be"):
             rendered([path], kind)
 
