@@ -516,13 +516,18 @@ class IopstuiApp(ExperimentKeys, LessonKeys, KernelKeys, RecordKeys):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys of the dashboard do nothing while another screen is open."""
         over = self.dashboard is None or not self.dashboard.is_current
-        allowed = getattr(self.screen, "allows", ()) if over and self._screen_stack else ()
-        return not (over and action in _DASHBOARD_ACTIONS) or action in allowed
+        if over and action in self.over_experiment and self.experiment_shown:
+            return True
+        return not (over and action in _DASHBOARD_ACTIONS)
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """Everything that keys do, for the command palette."""
         if self.dashboard is None:
             yield SystemCommand("Quit", "leave iopstui", self.action_quit)
+            return
+        if screen is self.experiment_screen:
+            commands = [*self.experiment_screen_commands(), *self._common_commands()]
+            yield from (SystemCommand(*command) for command in commands)
             return
         run = "Stop the job" if self.state.running else f"Run {printable(self.job)}"
         for title, text, action in self.lesson_allows(self._commands(run)):
@@ -545,6 +550,11 @@ class IopstuiApp(ExperimentKeys, LessonKeys, KernelKeys, RecordKeys):
             *self.experiment_commands(),
             *self.lesson_commands(),
             *self.kernel_commands(),
+            *self._common_commands(),
+        ]
+
+    def _common_commands(self) -> list[tuple[str, str, Callable[[], Any]]]:
+        return [
             ("Record", "key R: keep all that is measured in a file", self.action_record),
             ("Messages", "key e: everything that was said in this session", self.action_log),
             ("Help", "key ?: every key, panel and abbreviation", self.action_help),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.screen import Screen
 
 from iopstui.session.events import Event
 from iopstui.ui.messages import Controller, ShippedJob
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from iopstui.ui.screens.experiment_form import Chosen
 
 EXPERIMENT_ACTIONS = {"sweep", "compare"}
+OVER_EXPERIMENT = frozenset({"mark", "log", "help", "record"})
+"""Actions of the dashboard that are possible over an experiment's screen, too."""
 EXPERIMENT_HINTS = (KeyHint("w", "sweep"), KeyHint("c", "compare"))
 QUIET = {"m", "space", "- +", "e", "ctrl+p", "R", "f", "h", "o"}
 """Keys that don't disturb one."""
@@ -89,6 +92,8 @@ class ExperimentKeys(App[int]):
     jobs: Sequence[ShippedJob]
     laboratory: MakeLaboratory | None = None
     experiment: Under | None = None
+    over_experiment = OVER_EXPERIMENT
+    experiment_screen: Screen[None] | None = None
 
     @property
     @abstractmethod
@@ -129,8 +134,8 @@ class ExperimentKeys(App[int]):
         elif known is not None:
             from iopstui.ui.screens.choice import Choice
 
-            new = f"new {kind}"
-            values = (f"{SHOW} ({known.kind})", new)
+            new = "new comparison" if kind == "compare" else "new sweep"
+            values = (f"{SHOW} ({known.noun})", new)
             choice = Choice(kind, values, "", self.charset)
             self.push_screen(choice, lambda value: self._chosen_view(kind, value))
         else:
@@ -155,10 +160,25 @@ class ExperimentKeys(App[int]):
             self.state.experiment,
             lambda: self.state,
             lambda: dashboard.own if dashboard is not None else OwnCost(),
+            self.experiment_hints,
             self.controller.target,
             self.charset,
         )
+        self.experiment_screen = screen
         self.push_screen(screen)
+
+    @property
+    def experiment_shown(self) -> bool:
+        """True while its screen is open, and nothing over it."""
+        shown = self.experiment_screen
+        return shown is not None and bool(self.screen_stack) and self.screen is shown
+
+    def experiment_hints(self) -> Sequence[KeyHint]:
+        """The keys of its screen that matter now."""
+        known = self.state.experiment
+        if known is None or known.active:
+            return (KeyHint("x", "stop, keep what is measured"),)
+        return (KeyHint("n", f"new {known.noun}"),)
 
     def action_new_experiment(self) -> None:
         """n on its screen"""
@@ -219,7 +239,7 @@ class ExperimentKeys(App[int]):
         running.stop()
         known = self.state.experiment
         if known is not None and known.active:
-            self._say("info", f"stopping the {known.kind}; what was measured is kept")
+            self._say("info", f"stopping the {known.noun}; what was measured is kept")
 
     # -- what other keys must know
 
@@ -239,7 +259,7 @@ class ExperimentKeys(App[int]):
         known = self.state.experiment
         if known is not None and known.active:
             rest = [hint for hint in hints if hint.key in QUIET]
-            return (KeyHint("w", f"show the {known.kind}"), KeyHint("x", "stop it"), *rest)
+            return (KeyHint("w", f"show the {known.noun}"), KeyHint("x", "stop it"), *rest)
         # with a job under way its own keys come first
         keys = [hint.key for hint in hints]
         at = keys.index("j") if self.state.running else 2
@@ -271,3 +291,15 @@ class ExperimentKeys(App[int]):
             "key c: two or three settings in turn, and what differs",
             (self.action_compare),
         )
+
+    def experiment_screen_commands(self) -> Iterable[tuple[str, str, Callable[[], Any]]]:
+        """The same on its own screen."""
+        if self.experimenting:
+            yield (
+                "Stop the experiment",
+                "key x: what was measured is kept",
+                (self.action_stop_experiment),
+            )
+        elif self.laboratory is not None:
+            yield "New experiment", "key n: the form again", self.action_new_experiment
+        yield "Back to the dashboard", "key Esc: what runs goes on", self.pop_screen

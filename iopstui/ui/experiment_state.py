@@ -61,6 +61,11 @@ class ExperimentState:
         return COMPARE if self.plan.variants else SWEEP
 
     @property
+    def noun(self) -> str:
+        """What it is called in a sentence."""
+        return "comparison" if self.plan.variants else "sweep"
+
+    @property
     def total(self) -> int:
         """How many runs it takes."""
         return self.plan.points
@@ -139,12 +144,12 @@ class ExperimentState:
         what = "run" if self.plan.variants else "point"
         done = len(self.points)
         if self.finished is not None:
-            return f"{self.kind}: {self._ending()}"
+            return f"{self.noun}: {self._ending()}"
         number = self.started.index + 1 if self.started is not None else min(done + 1, self.total)
         left = "" if self.left_s is None else f", {clock(self.left_s)} left"
         if short:
-            return f"{self.kind} {number}/{self.total}{left}"
-        return f"{self.kind}: {what} {number} of {self.total}{left}"
+            return f"{self.noun} {number}/{self.total}{left}"
+        return f"{self.noun}: {what} {number} of {self.total}{left}"
 
     def _ending(self) -> str:
         assert self.finished is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -15,6 +15,7 @@ from iopstui.session.recording import recording_path
 from iopstui.session.replay import ReplaySession
 from iopstui.ui import format as f
 from iopstui.ui.app import IopstuiApp
+from iopstui.ui.experiment_keys import OVER_EXPERIMENT
 from iopstui.ui.messages import EventsWaiting
 from iopstui.ui.state import LiveState
 from iopstui.ui.style import Charset
@@ -37,6 +38,8 @@ class ReplayApp(IopstuiApp):
         Binding("greater_than_sign", "speed(True)", "faster"),
         Binding("full_stop", "one", "next sample"),
     ]
+
+    over_experiment = OVER_EXPERIMENT | {"freeze"}
 
     def __init__(self, session: ReplaySession, charset: Charset | None = None) -> None:
         super().__init__(
@@ -88,7 +91,7 @@ class ReplayApp(IopstuiApp):
             space = "again"
         where = f"{f.clock(session.at)} / {f.clock(session.end)}"
         known = self.state.experiment
-        show = (KeyHint("w", f"show the {known.kind}"),) if known is not None else ()
+        show = (KeyHint("w", f"show the {known.noun}"),) if known is not None else ()
         dashboard.hints = (
             KeyHint(f"REPLAY {where}", state), KeyHint("space", space), *show,
             KeyHint("← →", "10 s"), KeyHint("home end", "go there"), KeyHint("< >", "speed"),
@@ -167,6 +170,10 @@ class ReplayApp(IopstuiApp):
             self.show_experiment()
         else:
             self._only_a_recording()
+
+    def experiment_hints(self) -> Sequence[KeyHint]:
+        """Where it is, and pause."""
+        return self.dashboard.hints[:2] if self.dashboard is not None else ()
 
     def experiment_begun(self) -> None:
         """It is shown when it is asked for."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from textual import events
 from textual.app import ComposeResult
@@ -34,9 +34,6 @@ NAMES = ("header", "tabs", "pane1", "pane2", "pane3", "pane4", "message", "foote
 class ExperimentScreen(Screen[None]):
     """Draws the experiment of ``live()`` whenever ``paint`` is called; only what changed."""
 
-    allows = frozenset({"mark", "log", "help", "record"})
-    """Actions of the dashboard that are possible here, too."""
-
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         Binding("escape,w,c", "leave", "dashboard"),
         Binding("x", "app.stop_experiment", "stop"),
@@ -57,6 +54,7 @@ class ExperimentScreen(Screen[None]):
         state: ExperimentState,
         live: Callable[[], LiveState],
         own: Callable[[], OwnCost],
+        hints: Callable[[], Sequence[KeyHint]],
         target: Target,
         charset: Charset,
     ) -> None:
@@ -64,6 +62,7 @@ class ExperimentScreen(Screen[None]):
         self.state = state
         self._live = live
         self._own = own
+        self._own_hints = hints
         self._target = target
         self._charset = charset
         self._view = _view_of(state, charset)
@@ -167,7 +166,7 @@ class ExperimentScreen(Screen[None]):
 
     def _title(self, width: int) -> Row:
         state, plan = self.state, self.state.plan
-        line = Line(width, self._charset).add(f" {state.kind} ", BOLD)
+        line = Line(width, self._charset).add(f" {state.noun} ", BOLD)
         jobs = ", ".join(plan.jobs) if not plan.variants else plan.jobs[0]
         line.add(f" {printable(jobs)}", BOLD)
         words = [f"{axis.name} × {len(axis.values)}" for axis in plan.axes]
@@ -190,7 +189,7 @@ class ExperimentScreen(Screen[None]):
         if state.started is not None:
             label, now = f"{printable(state.started.label)}: ", state.now()
             if not line.try_add(("   " + label, None), (now, WARNING)):
-                line.add("   ").add(now, WARNING)
+                line.try_add(("   " + now, WARNING))
         return line.done()
 
     def _tabs(self, width: int) -> Row:
@@ -205,11 +204,7 @@ class ExperimentScreen(Screen[None]):
         return line.to(width, self._charset.rule, DIM).done()
 
     def _hints(self) -> list[KeyHint]:
-        hints = [KeyHint("esc", "dashboard")]
-        if self.state.active:
-            hints.append(KeyHint("x", "stop, keep what is measured"))
-        else:
-            hints.append(KeyHint("n", f"new {self.state.kind}"))
+        hints = [KeyHint("esc", "dashboard"), *self._own_hints()]
         panes = KeyHint("tab", "next pane" if not self._large else "one pane at a time")
         return [*hints, panes, KeyHint("up down", "scroll"), KeyHint("m", "mark"),
                 KeyHint("e", "messages")]  # fmt: skip
@@ -237,12 +232,11 @@ class ExperimentScreen(Screen[None]):
         room = max(1, box.height - (2 if table else 1))
         last = max(0, total - room)
         top = self._tops.get(pane)
-        if top is None and table:
-            done = self.state.started.index if self.state.started else len(self.state.points)
-            top = max(0, min(last, done - room + 2))
-        wanted = max(0, min(last, (top or 0) + by))
-        # at the end the table follows what runs again
-        self._tops[pane] = None if table and wanted == last and by > 0 else wanted
+        done = self.state.started.index if self.state.started else len(self.state.points)
+        following = max(0, min(last, done - room + 2)) if table else 0
+        wanted = max(0, min(last, (following if top is None else top) + by))
+        # back where what runs is at the bottom, the table follows it again
+        self._tops[pane] = None if wanted == following else wanted
         self.paint()
 
     def _scrolled(self) -> tuple[str, Box]:

@@ -100,7 +100,8 @@ class ExperimentForm(Screen["Chosen | None"]):
 
     def compose(self) -> ComposeResult:
         """The fields, each with what may be typed; then what will come of it."""
-        yield Static(Text(f" {self._kind}", style="bold"), id="form-head")
+        title = "a sweep" if self._kind == SWEEP else "a comparison"
+        yield Static(Text(f" {title}", style="bold"), id="form-head")
         for name, label, value, words in self._rows:
             with Horizontal(classes="form-row"):
                 yield Static(Text(f" {label}"), classes="form-label")

@@ -75,7 +75,7 @@ class CompareView:
 
     def places(self, state: ExperimentState, box: Box) -> dict[str, Box]:
         """All panes at once: the chart, runs and figures side by side, the words."""
-        words = max(6, min(9, box.height // 5))
+        words = max(7, min(9, box.height // 5))
         rows = min(max(state.total + 2, 13), max(9, (box.height - words) * 3 // 5))
         right = min(80, box.width - 48)
         left, top = box.width - right - 1, box.height - rows - words
@@ -209,5 +209,5 @@ def _cpus(number: int, shifts: Sequence[CpuShift], width: int, charset: Charset)
     for shift in chosen:
         loads = f"{shift.load[0]:>9.1f}%{shift.load[1]:>6.1f}%{' *' if shift.shown else '  '}"
         done = "".join(f"{100 * share:>5.0f}%" for share in shift.completions)
-        text = f" {shift.cpu:>3}{'':11}{loads}{'':13}{done}{' *' if shift.moved else ''}"
+        text = f" {shift.cpu:>3}{'':11}{loads}{'':12}{done}{' *' if shift.moved else ''}"
         yield Line(width, charset).add(text).done()

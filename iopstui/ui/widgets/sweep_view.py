@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.style import Style
@@ -228,8 +228,12 @@ def latency_spec(state: ExperimentState) -> XYSpec:
         tuple(lines),
         tuple(_names(state, tails=True)),
         tuple(flags),
-        note=_note(state) or ("" if values else "no latency was measured"),
+        note=_note(state) or _tails(values, several),
     )
+
+
+def _tails(values: Sequence[float], several: bool) -> str:
+    return "no latency was measured" if not values else "capitals: p99" if several else ""
 
 
 def _kind(state: ExperimentState) -> str:
@@ -262,5 +266,3 @@ def _names(state: ExperimentState, tails: bool) -> Iterator[Piece]:
         return
     for one in found:
         yield f"{one.mean} {one.name}   ", one.style
-    if tails and found:
-        yield "capitals: p99", DIM

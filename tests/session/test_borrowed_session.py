@@ -1,0 +1,120 @@
+"""An experiment in a session that goes on after it, with real fio."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from iopstui.model.plan import Plan, parse_axis
+from iopstui.model.target import Target
+from iopstui.session.events import (
+    Event,
+    ExperimentFinished,
+    ExperimentStarted,
+    FrameReady,
+    PointFinished,
+    PointStarted,
+    StepStarted,
+)
+from iopstui.session.laboratory import Laboratory
+from iopstui.session.live import LiveSession
+from iopstui.session.runner import Conditions
+from iopstui.sources.roots import Roots
+from iopstui.sources.sysfs import read_devices
+from iopstui.sources.target import resolve_target
+
+PLAN = Plan(("randread-4k",), {}, (parse_axis("iodepth=1,4"),), settle=0.0, measure=0.6)
+
+
+class Screen:
+    """Gets all events, and hands the session's on, as the application does."""
+
+    def __init__(self, here: Path) -> None:
+        devices = read_devices(Roots())
+        self.target: Target = resolve_target(str(here), here, Roots(), devices)
+        self.session = LiveSession(
+            self.target, devices, job_target=self.target, interval_s=0.25, size="16m"
+        )
+        self.laboratory = Laboratory(self.session, self.target, Conditions("16m"))
+        self.own: list[Event] = []
+        self.seen: list[Event] = []
+        self.over = threading.Event()
+        self.in_run = threading.Event()
+        self.running = None
+
+    def sink(self, event: Event) -> None:
+        if self.running is not None:
+            self.running.feed(event)
+        self.seen.append(event)
+        if isinstance(event, FrameReady) and event.frame.fio is not None:
+            self.in_run.set()
+
+    def tell(self, event: Event) -> None:
+        self.own.append(event)
+        if isinstance(event, ExperimentFinished):
+            self.over.set()
+
+    def begin(self, plan: Plan) -> None:
+        self.running = self.laboratory.begin(self.laboratory.look(plan), self.tell, 0.0)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    directory = tmp_path / "work"
+    directory.mkdir()
+    return directory
+
+
+def test_a_job_under_way_gives_way_and_the_session_stays(here: Path) -> None:
+    screen = Screen(here)
+    screen.session.start(screen.sink)
+    try:
+        screen.session.run_job("randread-4k", {"runtime": "60"})
+        assert screen.in_run.wait(20)
+        screen.begin(PLAN)
+        assert screen.over.wait(30)
+        assert screen.running is not None
+        screen.running.wait(10)
+        assert not screen.running.active
+        kinds = [type(event) for event in screen.own]
+        assert kinds == [ExperimentStarted, *(PointStarted, PointFinished) * 2, ExperimentFinished]
+        done = screen.own[-1]
+        assert isinstance(done, ExperimentFinished)
+        assert (done.done, done.error, done.interrupted) == (2, "", False)
+        steps = [event.step for event in screen.seen if isinstance(event, StepStarted)]
+        points = [event for event in screen.own if isinstance(event, PointFinished)]
+        assert len(set(steps)) == 3, "the job that ran before, then two points"
+        assert [event.little.asked for event in points] == [1, 4], "none of them of the old job"
+        assert list(here.iterdir()) == [], "the experiment's scratch files are gone"
+        count = len(screen.seen)
+        while len(screen.seen) < count + 2:
+            time.sleep(0.05)
+            assert screen.session.runs == 3, "the session goes on, with nothing to run"
+    finally:
+        screen.session.close()
+    assert list(here.iterdir()) == []
+
+
+def test_stopped_in_mid_run_it_keeps_what_it_has_for_the_next_time(here: Path) -> None:
+    screen = Screen(here)
+    screen.session.start(screen.sink)
+    try:
+        screen.begin(PLAN)
+        assert screen.running is not None
+        while sum(isinstance(event, PointStarted) for event in screen.own) < 2:
+            assert not screen.over.wait(0.02)
+        screen.running.stop()
+        assert screen.over.wait(20)
+        screen.running.wait(10)
+        done = screen.own[-1]
+        assert isinstance(done, ExperimentFinished) and done.interrupted and done.done == 1
+        assert Path(done.kept).exists()
+        again = screen.laboratory.look(PLAN)
+        assert "1 of 2 points are done" in again.kept
+        assert list(here.iterdir()) == []
+    finally:
+        screen.session.close()

@@ -1,0 +1,143 @@
+"""Experiments without fio: a laboratory whose runs are told by the test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import ui_fakes as fakes
+
+from iopstui.errors import IopstuiError
+from iopstui.model.plan import Plan, expand, parse_axis, parse_variant
+from iopstui.model.point import Point, little
+from iopstui.session.events import (
+    Event,
+    ExperimentFinished,
+    ExperimentStarted,
+    FrameReady,
+    PointFinished,
+    PointStarted,
+)
+from iopstui.session.experiment import Setup, times_text
+from iopstui.session.laboratory import Ready
+from iopstui.session.rehearsal import Rehearsed
+from iopstui.session.runner import Conditions
+from iopstui.ui.app import IopstuiApp
+from iopstui.ui.style import UTF8, Charset
+
+SWEEP = Plan(("randread-4k",), {}, (parse_axis("iodepth=1,2,4..64"),), settle=2, measure=8)
+CURVES = Plan(("randread-4k",), {}, (parse_axis("iodepth=1,4,16"), parse_axis("numjobs=1,2,4")))
+COMPARE = Plan(
+    ("randread-4k",), {}, variants=(parse_variant("iodepth=1"), parse_variant("iodepth=16")),
+    repeats=4, settle=1, measure=4,
+)  # fmt: skip
+
+
+def point(depth: int, jobs: int = 1, at_once: int = 12, more: float = 0.0) -> Point:
+    """100 µs each, ``at_once`` of them together."""
+    n = depth * jobs
+    latency = 100_000 * max(1.0, n / at_once) * (1 + more)
+    iops = n / (latency / 1e9)
+    return Point(
+        8.0, int(8 * iops), iops, iops * 4096, iops, 0.0, latency, "lat", latency, 2 * latency,
+        3 * latency, aqu_sz=float(n), util=99.0, cpu_us=20.0, busy={0: 20.0 + n, 1: 10.0},
+        completions={0: 0.75, 1: 0.25},
+    )  # fmt: skip
+
+
+def finished(plan: Plan, index: int, t: float = 0.0) -> PointFinished:
+    step = list(expand(plan))[index]
+    values = {one.name: one.value for one in step.settings}
+    depth, jobs = int(values.get("iodepth", "1")), int(values.get("numjobs", "1"))
+    # runs of a comparison differ a little
+    one = point(depth, jobs, more=0.003 * (index % 3) if plan.variants else 0.0)
+    return PointFinished(
+        t, index, plan.points, step.label, step.job, tuple(values.items()), step.variant,
+        step.repeat, one, little(one, depth * jobs, paced=False),
+    )  # fmt: skip
+
+
+def started(plan: Plan, index: int, t: float = 0.0) -> PointStarted:
+    left = (plan.points - index) * (plan.settle + plan.measure + 1.5)
+    return PointStarted(t, index, plan.points, list(expand(plan))[index].label, left)
+
+
+def told(plan: Plan, points: int) -> list[Event]:
+    """The experiment's own events up to its ``points``-th point."""
+    events: list[Event] = [ExperimentStarted(0.0, plan)]
+    for index in range(points):
+        events += [started(plan, index), finished(plan, index)]
+    return events
+
+
+def second(t: float, iops: float, step: int = 1) -> FrameReady:
+    """One second of a run."""
+    fio = replace(fakes.interval(int(t), 60), total=fakes.direction(iops, 80_000))
+    one = replace(fakes.frame(int(t), fio, frozenset(), ("nvme0n1",), 2), step=step)
+    return FrameReady(one.t, one)
+
+
+@dataclass
+class FakeUnder:
+    """One experiment; the test tells what happens in it."""
+
+    plan: Plan
+    tell: Callable[[Event], None]
+    active: bool = True
+    stops: int = 0
+    waited: bool = False
+    fed: list[Event] = field(default_factory=list)
+
+    def feed(self, event: Event) -> None:
+        self.fed.append(event)
+
+    def stop(self) -> None:
+        self.stops += 1
+
+    def end(self, done: int, **how: str | bool) -> None:
+        self.active = False
+        self.tell(ExperimentFinished(0.0, done, self.plan.points, **how))  # type: ignore[arg-type]
+
+    def wait(self, seconds: float) -> None:
+        self.waited = True
+
+
+@dataclass
+class FakeLaboratory:
+    """``refusal`` is raised instead of an answer."""
+
+    refusal: IopstuiError | None = None
+    kept: str = ""
+    looked: list[Plan] = field(default_factory=list)
+    begun: list[tuple[Plan, bool]] = field(default_factory=list)
+    under: FakeUnder | None = None
+
+    def look(self, plan: Plan) -> Ready:
+        self.looked.append(plan)
+        if self.refusal is not None:
+            raise self.refusal
+        rehearsed = Rehearsed({"randread-4k": "randread 4k QD 1 × 1 job"}, False, {}, 0)
+        setup = Setup(plan, fakes.ON_DISK, None, fakes.DEVICES, Conditions(), rehearsed)
+        words = (times_text(plan), "writes: nothing; /dev/nvme0n1 is only read")
+        return Ready(setup, None, words, self.kept)
+
+    def begin(
+        self, ready: Ready, tell: Callable[[Event], None], t: float, anew: bool = False
+    ) -> FakeUnder:
+        self.begun.append((ready.setup.plan, anew))
+        self.under = FakeUnder(ready.setup.plan, tell)
+        tell(ExperimentStarted(t, ready.setup.plan))
+        return self.under
+
+    def variants(self) -> tuple[str, str]:
+        return "rq_affinity=1", "rq_affinity=2"
+
+
+def make(
+    laboratory: FakeLaboratory, fake: fakes.FakeController | None = None, charset: Charset = UTF8
+) -> IopstuiApp:
+    controller = fake or fakes.FakeController()
+    return IopstuiApp(
+        lambda path: controller, "/dev/nvme0n1", None, {"iodepth": "4", "bs": "8k"},
+        lambda: fakes.DEVICES, fakes.JOBS, charset=charset, laboratory=lambda one: laboratory,
+    )  # fmt: skip

@@ -1,0 +1,122 @@
+"""A sweep and a comparison as the screen folds them from their events."""
+
+from __future__ import annotations
+
+import pytest
+from experiment_fakes import COMPARE, CURVES, SWEEP, finished, second, started, told
+
+from iopstui.model.plan import Plan, parse_axis
+from iopstui.session.events import Event, ExperimentFinished
+from iopstui.ui.experiment_state import ExperimentState
+from iopstui.ui.state import LiveState
+
+
+def folded(events: list[Event]) -> ExperimentState:
+    state = LiveState(None)
+    for event in events:
+        state.apply(event)
+    assert state.experiment is not None
+    return state.experiment
+
+
+def test_how_far_it_is() -> None:
+    state = folded([*told(SWEEP, 2), started(SWEEP, 2, 30.0)])
+    assert state.progress() == "sweep: point 3 of 7, 0:58 left"
+    assert state.progress(short=True) == "sweep 3/7, 0:58 left"
+    assert state.now() == "fio is starting"
+    state.apply(second(31.0, 1000.0))
+    assert state.now() == "settling, 1 of 2 s" and state.iops == 1000.0
+    for n in range(3):
+        state.apply(second(32.0 + n, 1000.0))
+    assert state.now() == "measuring, 2 of 8 s"
+    assert state.progress() == "sweep: point 3 of 7, 0:54 left", "a second is a second"
+
+
+def test_frames_between_runs_are_of_no_point() -> None:
+    state = folded([*told(SWEEP, 1), started(SWEEP, 1)])
+    state.apply(second(3.0, 5.0, step=0))
+    assert state.elapsed == 0 and state.iops is None
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({}, "sweep: done, 7 points"),
+        ({"interrupted": True}, "sweep: stopped after 2 of 7 points"),
+        ({"error": "fio was killed."}, "sweep: failed after 2 of 7 points"),
+    ],
+)
+def test_how_it_ended(how: dict[str, object], words: str) -> None:
+    done = 7 if not how else 2
+    state = folded(told(SWEEP, done))
+    state.apply(ExperimentFinished(99.0, done, 7, **how, kept="/state/x"))  # type: ignore[arg-type]
+    assert state.progress() == words and not state.active and state.now() == ""
+    said = "\n".join(state.words())
+    assert ("/state/x" in said) == bool(how)
+    assert str(how.get("error", "")) in said
+
+
+def test_the_knee_is_named_when_the_curve_is_whole() -> None:
+    state = folded(told(SWEEP, 7))
+    assert not any("knee" in line for line in state.words())
+    assert any("7 of 7 points" in line for line in state.words())
+    state.apply(ExperimentFinished(99.0, 7, 7))
+    assert any(line.startswith("knee: iodepth=16") for line in state.words()), state.words()
+
+
+def test_a_line_for_every_other_combination() -> None:
+    state = folded(told(CURVES, 9))
+    assert [dict(curve.fixed) for curve in state.curves()] == [
+        {"numjobs": "1"}, {"numjobs": "2"}, {"numjobs": "4"},
+    ]  # fmt: skip
+    assert [len(curve.points) for curve in state.curves()] == [3, 3, 3]
+
+
+def test_an_axis_without_numbers_has_its_own_order() -> None:
+    plan = Plan(("a", "b"), {}, (parse_axis("bs=64k,4k,16k"),))
+    state = ExperimentState(plan, 0.0)
+    assert state.axis.name == "bs" and state.axis.values == ("64k", "4k", "16k")
+    assert ExperimentState(Plan(("a", "b")), 0.0).axis.values == ("a", "b")
+
+
+def test_the_seconds_of_each_run_of_a_comparison() -> None:
+    state = folded(told(COMPARE, 0))
+    for index in range(3):
+        state.apply(started(COMPARE, index, 10.0 * index))
+        for n in range(5):
+            state.apply(second(10.0 * index + n, 100.0 * index + n))
+        state.apply(finished(COMPARE, index, 10.0 * index + 6))
+    assert [trace.variant for trace in state.traces] == [0, 1, 1]
+    assert [y for _, y in state.traces[1].seconds] == [100.0, 101.0, 102.0, 103.0, 104.0]
+    assert state.traces[0].settled_s == pytest.approx(1.0, abs=0.2)
+
+
+def test_a_run_that_is_told_again_replaces_itself() -> None:
+    state = folded([*told(COMPARE, 1), started(COMPARE, 1), second(1.0, 5.0)])
+    state.apply(started(COMPARE, 1))
+    state.apply(second(2.0, 7.0))
+    assert [[y for _, y in trace.seconds] for trace in state.traces] == [[], [7.0]]
+
+
+def test_no_verdict_before_the_end() -> None:
+    state = folded(told(COMPARE, 4))
+    results = state.results()
+    assert results is not None and results.complete == 2
+    assert state.words() == ["2 of 4 repeats are complete: the verdict comes at the end"]
+    state = folded([*told(COMPARE, 8), ExperimentFinished(99.0, 8, 8)])
+    assert any("mixed: IOPS +" in line for line in state.words()), state.words()
+    stopped = folded([*told(COMPARE, 2), ExperimentFinished(99.0, 2, 8, True)])
+    assert "stopped after 2 of 8 runs" in stopped.words()[0]
+    assert any("not enough: 1 complete repeat" in line for line in stopped.words())
+
+
+def test_the_job_is_not_said_to_be_done_in_mid_sweep() -> None:
+    from iopstui.session.events import StepFinished
+
+    state = LiveState(None)
+    for event in told(SWEEP, 1):
+        state.apply(event)
+    state.apply(StepFinished(3.0, 1, 0, "", False))
+    assert not any("press r" in entry.text for entry in state.log)
+    state.apply(StepFinished(4.0, 2, 1, "fio failed.", False))
+    assert state.notice is not None and "fio failed" in state.notice.text

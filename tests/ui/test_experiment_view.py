@@ -1,0 +1,417 @@
+"""Sweep and comparison on the screen: the form, the panes, keys while one runs, stopping."""
+
+from __future__ import annotations
+
+import experiment_fakes as lab
+import pytest
+import ui_fakes as fakes
+from rich.cells import cell_len
+from test_app import screen_text, shows
+from textual.pilot import Pilot
+from textual.widgets import Input, Static
+
+from iopstui.errors import Refused, UsageError
+from iopstui.model.plan import Plan, parse_axis
+from iopstui.session.events import ExperimentFinished
+from iopstui.session.recording import recording_path
+from iopstui.session.replay import ReplaySession
+from iopstui.ui.app import IopstuiApp
+from iopstui.ui.experiment_plan import options_text, plan_of
+from iopstui.ui.replay import ReplayApp
+from iopstui.ui.screens import experiment_form
+from iopstui.ui.screens.choice import Choice
+from iopstui.ui.screens.dashboard import Dashboard
+from iopstui.ui.screens.experiment import ExperimentScreen
+from iopstui.ui.screens.experiment_form import ExperimentForm
+from iopstui.ui.style import ASCII, UTF8, Charset
+
+LARGE, SMALL = (120, 36), (80, 24)
+
+
+async def settled(pilot: Pilot[int]) -> None:
+    await pilot.app.workers.wait_for_complete()
+    await pilot.pause()
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(experiment_form, "LOOK_WAITS_S", 0.01)
+
+
+async def form(pilot: Pilot[int], key: str = "w") -> ExperimentForm:
+    """The open form, looked at once."""
+    await pilot.pause()
+    await pilot.press(key)
+    await pilot.pause()
+    assert isinstance(pilot.app.screen, ExperimentForm)
+    for _ in range(50):
+        await settled(pilot)
+        if experiment_form.SOON not in words(pilot.app.screen):
+            break
+    return pilot.app.screen
+
+
+def words(screen: ExperimentForm) -> str:
+    return " ".join(str(screen.query_one("#form-words", Static).render()).split())
+
+
+def type_in(screen: ExperimentForm, **values: str) -> None:
+    for name, value in values.items():
+        screen.query_one(f"#form-{name}", Input).value = value
+
+
+async def begin(pilot: Pilot[int], plan: Plan, points: int, running: bool = True) -> lab.FakeUnder:
+    """An experiment with so many points done."""
+    app = pilot.app
+    assert isinstance(app, IopstuiApp) and app.laboratory is not None
+    await pilot.pause()
+    laboratory = app.laboratory(app.controller)  # type: ignore[arg-type]
+    under = laboratory.begin(laboratory.look(plan), app._tell, 0.0)
+    assert isinstance(under, lab.FakeUnder)
+    app.experiment = under
+    for event in lab.told(plan, points)[1:]:
+        under.tell(event)
+    if running:
+        under.tell(lab.started(plan, points))
+    await pilot.pause()
+    return under
+
+
+# -- the form
+
+
+async def test_the_form_begins_with_the_job_as_it_was_turned() -> None:
+    laboratory = lab.FakeLaboratory()
+    async with lab.make(laboratory).run_test(size=LARGE) as pilot:
+        screen = await form(pilot)
+        typed = screen.typed()
+        assert typed["job"] == pilot.app.job and typed["options"] == "bs=8k"  # type: ignore[attr-defined]
+        assert typed["axis"] == "iodepth=1,2,4..64", "so iodepth is no option of all runs"
+        assert "7 points, about" in words(screen) and "is only read" in words(screen)
+        type_in(screen, axis="bs=4k,8k", options="iodepth=4", settle="0", measure="1.5")
+        await pilot.press("enter")
+        await settled(pilot)
+        assert isinstance(pilot.app.screen, ExperimentScreen)
+    plan, anew = laboratory.begun[0]
+    assert plan.options == {"iodepth": "4"} and plan.axes[0].values == ("4k", "8k")
+    assert (plan.settle, plan.measure, anew) == (0.0, 1.5, False)
+
+
+async def test_the_form_of_a_comparison() -> None:
+    laboratory = lab.FakeLaboratory()
+    async with lab.make(laboratory).run_test(size=SMALL) as pilot:
+        screen = await form(pilot, "c")
+        assert (screen.typed()["a"], screen.typed()["b"]) == ("rq_affinity=1", "rq_affinity=2")
+        type_in(screen, b="as-is", repeats="3", options="")
+        await pilot.press("enter")
+        await settled(pilot)
+        assert shows(pilot.app, "comparison") and shows(pilot.app, "2 variants × 3 repeats")
+    assert [one.label for one in laboratory.begun[0][0].variants] == ["rq_affinity=1", "as-is"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "typed", "said"),
+    [
+        ("sweep", {"axis": "iodepth="}, "no values"),
+        ("sweep", {"axis": "", "axis2": " "}, "something to vary"),
+        ("sweep", {"axis": "iodepth=banana"}, "not a number"),
+        ("sweep", {"axis": "iodepth=1,2", "axis2": "iodepth=4,8"}, "two axes"),
+        ("sweep", {"axis": "iodepth=1,2", "options": "iodepth=4"}, "axis and set with --set"),
+        ("sweep", {"axis": "runtime=1,2"}, "--settle and --measure"),
+        ("sweep", {"job": ""}, "no job"),
+        ("sweep", {"options": "bs='4k"}, "quote"),
+        ("sweep", {"options": "bs"}, "bs"),
+        ("sweep", {"settle": "soon"}, "'soon' is not a number of seconds from 0 to 3600"),
+        ("sweep", {"measure": "0"}, "from 1 to 86400"),
+        ("sweep", {"measure": "nan"}, "from 1 to 86400"),
+        ("compare", {"b": ""}, "two variants"),
+        ("compare", {"b": "iodepth"}, "NAME=VALUE"),
+        ("compare", {"a": "rq_affinity=7"}, "rq_affinity takes"),
+        ("compare", {"repeats": "1"}, "from 2 to 1000"),
+        ("compare", {"repeats": "many"}, "from 2 to 1000"),
+    ],
+)
+def test_what_is_no_plan(kind: str, typed: dict[str, str], said: str) -> None:
+    whole = {"job": "j", "options": "", "axis": "iodepth=1,2", "axis2": "", "a": "iodepth=1",
+             "b": "iodepth=16", "c": "", "repeats": "5", "settle": "2", "measure": "8"}  # fmt: skip
+    plan_of(kind, whole)
+    with pytest.raises(UsageError) as error:
+        plan_of(kind, whole | typed)
+    assert said in error.value.message
+
+
+def test_options_that_are_varied_or_timed_are_left_out() -> None:
+    turned = {"iodepth": "4", "blocksize": "8k", "runtime": "60", "time_based": "1", "rw": "a b"}
+    assert options_text(turned, "iodepth=1,2") == "blocksize=8k 'rw=a b'"
+    assert options_text(turned, "bs=4k iodepth=2") == "'rw=a b'"
+
+
+async def test_mistakes_are_said_in_the_form_and_begin_nothing() -> None:
+    laboratory = lab.FakeLaboratory()
+    async with lab.make(laboratory).run_test(size=SMALL) as pilot:
+        screen = await form(pilot)
+        type_in(screen, axis="iodepth=1,two")
+        await pilot.press("enter")
+        await settled(pilot)
+        assert "'two' is not a number" in words(screen)
+        laboratory.refusal = Refused("/dev/x is mounted.", "Unmount it: umount /x")
+        type_in(screen, axis="iodepth=1,2")
+        await pilot.press("enter")
+        await settled(pilot)
+        assert words(screen) == "/dev/x is mounted. Unmount it: umount /x"
+        assert pilot.app.screen is screen and laboratory.begun == []
+        laboratory.refusal = None
+        type_in(screen, axis="iodepth=1,4")
+        await pilot.press("enter")
+        await settled(pilot)
+        assert len(laboratory.begun) == 1
+
+
+async def test_very_many_points_are_only_begun_if_they_are_meant() -> None:
+    laboratory = lab.FakeLaboratory()
+    async with lab.make(laboratory).run_test(size=SMALL) as pilot:
+        screen = await form(pilot)
+        type_in(screen, axis="iodepth=1..100", axis2="numjobs=1..3")
+        await pilot.press("enter")
+        await settled(pilot)
+        assert laboratory.begun == [] and "300 points, about" in words(screen)
+        assert "Enter again" in words(screen)
+        await pilot.press("enter")
+        await settled(pilot)
+        assert laboratory.begun[0][0].points == 300
+
+
+async def test_what_an_interrupted_one_has_left_can_be_thrown_away() -> None:
+    laboratory = lab.FakeLaboratory(kept="goes on with an interrupted run: 3 of 7 points are done")
+    async with lab.make(laboratory).run_test(size=SMALL) as pilot:
+        screen = await form(pilot)
+        assert "Enter goes on with an interrupted run" in words(screen)
+        await pilot.press("ctrl+n")
+        await settled(pilot)
+    assert laboratory.begun[0][1] is True
+
+
+# -- while it runs
+
+
+async def test_it_is_shown_over_the_dashboard_and_goes_on_under_it() -> None:
+    laboratory = lab.FakeLaboratory()
+    async with lab.make(laboratory).run_test(size=LARGE) as pilot:
+        under = await begin(pilot, lab.SWEEP, 2)
+        text = screen_text(pilot.app)  # type: ignore[arg-type]
+        assert "sweep: point 3 of 7, 0:58 left" in text and ">  3       4" in text
+        assert "20.0k" in text and "knee" not in text
+        await pilot.press("escape")
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, Dashboard)
+        assert shows(pilot.app, "sweep: point 3 of 7") and shows(pilot.app, "w show the sweep")
+        under.tell(lab.finished(lab.SWEEP, 2))
+        await pilot.press("w")
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, ExperimentScreen) and shows(pilot.app, "40.0k")
+
+
+async def test_events_of_the_session_are_handed_on() -> None:
+    laboratory, fake = lab.FakeLaboratory(), fakes.FakeController()
+    async with lab.make(laboratory, fake).run_test(size=SMALL) as pilot:
+        under = await begin(pilot, lab.SWEEP, 0)
+        fake.tick(3)
+        await pilot.pause()
+        assert len(under.fed) == 3
+
+
+async def test_nothing_disturbs_it_and_r_and_x_stop_it() -> None:
+    laboratory, fake = lab.FakeLaboratory(), fakes.FakeController()
+    async with lab.make(laboratory, fake).run_test(size=LARGE) as pilot:
+        under = await begin(pilot, lab.SWEEP, 1)
+        await pilot.press("escape")
+        await pilot.pause()
+        before = list(fake.calls)
+        for key in ("right_square_bracket", "b", "j", "d", "a", "s", "colon", "B"):
+            await pilot.press(key)
+            await pilot.pause()
+            assert isinstance(pilot.app.screen, Dashboard), key
+        assert fake.calls == before and shows(pilot.app, "must not be disturbed")
+        await pilot.press("r")
+        assert under.stops == 1
+        await pilot.press("w")
+        await pilot.press("x")
+        assert under.stops == 2, "a second time: at once"
+        under.end(1, interrupted=True)
+        await pilot.pause()
+        assert shows(pilot.app, "stopped after 1 of 7 points, not all that was planned")
+
+
+async def test_quitting_stops_it_before_the_session() -> None:
+    laboratory, fake = lab.FakeLaboratory(), fakes.FakeController()
+    app = lab.make(laboratory, fake)
+    async with app.run_test(size=SMALL) as pilot:
+        under = await begin(pilot, lab.SWEEP, 1)
+        await pilot.press("q")
+        await pilot.pause()
+        assert under.stops == 1 and under.waited and ("close",) in fake.calls
+
+
+async def test_a_point_that_failed_is_told_and_the_others_stay() -> None:
+    async with lab.make(lab.FakeLaboratory()).run_test(size=LARGE) as pilot:
+        under = await begin(pilot, lab.SWEEP, 2)
+        under.end(2, error="fio was killed.", hint="Look into dmesg.")
+        await pilot.pause()
+        text = screen_text(pilot.app)  # type: ignore[arg-type]
+        assert "failed after 2 of 7 points" in text and "fio was killed. Look into dmesg." in text
+        assert "20.0k" in text
+
+
+async def test_a_result_stays_until_the_next_one_begins() -> None:
+    laboratory = lab.FakeLaboratory()
+    async with lab.make(laboratory).run_test(size=LARGE) as pilot:
+        under = await begin(pilot, lab.SWEEP, 7, running=False)
+        under.end(7)
+        await pilot.pause()
+        assert shows(pilot.app, "sweep: done, 7 points") and shows(pilot.app, "knee 16")
+        await pilot.press("escape")
+        await pilot.pause()
+        await pilot.press("c")
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, Choice)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert shows(pilot.app, "sweep: done, 7 points")
+        await pilot.press("n")
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, ExperimentForm)
+        await pilot.press("escape")
+        await pilot.pause()
+        await pilot.press("w")
+        await pilot.pause()
+        await pilot.press("down", "enter")
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, ExperimentForm)
+
+
+async def test_without_a_laboratory_it_is_said() -> None:
+    fake = fakes.FakeController()
+    app = IopstuiApp(lambda path: fake, "/dev/nvme0n1", None, {}, lambda: fakes.DEVICES, fakes.JOBS)
+    async with app.run_test(size=LARGE) as pilot:
+        await pilot.pause()
+        await pilot.press("w")
+        await pilot.pause()
+        assert shows(app, "no experiment can be run")
+
+
+async def test_a_recording_shows_its_experiment_and_begins_none() -> None:
+    session = ReplaySession(recording_path("demo"), 1.0)
+    app = ReplayApp(session)
+    try:
+        async with app.run_test(size=LARGE) as pilot:
+            await pilot.pause()
+            await pilot.press("space", "w")
+            await pilot.pause()
+            assert isinstance(app.screen, Dashboard) and shows(app, "this is a recording")
+            for event in lab.told(lab.SWEEP, 3):
+                app.state.apply(event)
+            await pilot.press("c")
+            await pilot.pause()
+            assert isinstance(app.screen, ExperimentScreen)
+            assert shows(app, "REPLAY") and not shows(app, "x stop")
+            app.state.experiment = None
+            app.screen.paint()
+            await pilot.pause()
+            assert isinstance(app.screen, Dashboard), "another place, without an experiment"
+    finally:
+        session.close()
+
+
+# -- what is shown where
+
+
+async def test_one_pane_at_a_time_on_a_small_terminal() -> None:
+    async with lab.make(lab.FakeLaboratory()).run_test(size=SMALL) as pilot:
+        await begin(pilot, lab.SWEEP, 3)
+        assert shows(pilot.app, "[ 1 points ]") and not shows(pilot.app, "IOPS against")
+        await pilot.press("tab")
+        assert shows(pilot.app, "IOPS against iodepth")
+        await pilot.press("3")
+        assert shows(pilot.app, "latency against IOPS") and shows(pilot.app, "o mean ^ p99")
+        await pilot.press("tab")
+        assert shows(pilot.app, "Little's law")
+        await pilot.press("tab")
+        assert shows(pilot.app, "[ 1 points ]")
+
+
+async def test_a_long_table_follows_what_runs_until_it_is_scrolled() -> None:
+    plan = Plan(("randread-4k",), {}, (parse_axis("iodepth=1..40"),))
+    async with lab.make(lab.FakeLaboratory()).run_test(size=SMALL) as pilot:
+        under = await begin(pilot, plan, 25)
+        assert shows(pilot.app, "> 26 26") and not shows(pilot.app, " 1 1 10.0k")
+        await pilot.press("home")
+        assert shows(pilot.app, " 1 1 10.0k") and not shows(pilot.app, "> 26")
+        under.tell(lab.finished(plan, 25))
+        under.tell(lab.started(plan, 26))
+        await pilot.pause()
+        assert shows(pilot.app, " 1 1 10.0k"), "it stays where it was put"
+        await pilot.press("end")
+        assert shows(pilot.app, "40 40")
+
+
+async def test_curves_are_told_apart_by_letters() -> None:
+    async with lab.make(lab.FakeLaboratory()).run_test(size=LARGE) as pilot:
+        under = await begin(pilot, lab.CURVES, 9, running=False)
+        under.end(9)
+        await pilot.pause()
+        assert shows(pilot.app, "a numjobs=1 b numjobs=2 c numjobs=4")
+        assert shows(pilot.app, "capitals: p99") and shows(pilot.app, "c: knee 4")
+
+
+async def test_a_comparison_shows_seconds_runs_figures_and_the_verdict() -> None:
+    async with lab.make(lab.FakeLaboratory()).run_test(size=LARGE) as pilot:
+        under = await begin(pilot, lab.COMPARE, 0, running=False)
+        for index in range(8):
+            under.tell(lab.started(lab.COMPARE, index))
+            for n in range(5):
+                high = 50_000.0 if index in (1, 2, 5, 6) else 9_000.0
+                under.tell(lab.second(10.0 * index + n, high))
+            under.tell(lab.finished(lab.COMPARE, index))
+        await pilot.pause()
+        assert shows(pilot.app, "4 of 4 repeats are complete: the verdict comes at the end")
+        under.end(8)
+        await pilot.pause()
+        text = screen_text(pilot.app)  # type: ignore[arg-type]
+        assert "A: iodepth=1" in text and "│ measured from here" in text
+        chart = text.split("── runs")[0].split("measured from here")[1]
+        assert chart.count("A") >= 5 and chart.count("B") >= 5
+        assert (
+            "B against A (95 %)" in text and "B (iodepth=16) against A (iodepth=1): mixed" in text
+        )
+        assert "CPU 0 pays with B: its load goes from 21 to 36 %" in text
+
+
+@pytest.mark.parametrize("charset", [UTF8, ASCII])
+@pytest.mark.parametrize("plan", [lab.SWEEP, lab.CURVES, lab.COMPARE])
+async def test_every_row_fits(plan: Plan, charset: Charset) -> None:
+    async with lab.make(lab.FakeLaboratory(), charset=charset).run_test(size=SMALL) as pilot:
+        under = await begin(pilot, plan, plan.points - 1)
+        for _ in range(3):
+            under.tell(lab.second(3.0, 20_000.0))
+        for size in ((60, 15), (80, 24), (100, 40), (120, 36), (200, 50)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            for key in "01234":
+                pilot.app.screen.action_pane(int(key))  # type: ignore[attr-defined]
+                lines = screen_text(pilot.app).split("\n")  # type: ignore[arg-type]
+                assert len(lines) == size[1] and {cell_len(line) for line in lines} == {size[0]}
+                assert charset is UTF8 or all(line.isascii() for line in lines)
+                assert not any("…" in line for line in lines[:3]), lines[:3]
+            assert not pilot.app.screen.max_scroll_x
+
+
+async def test_a_terminal_that_is_too_small_says_so() -> None:
+    async with lab.make(lab.FakeLaboratory()).run_test(size=SMALL) as pilot:
+        under = await begin(pilot, lab.SWEEP, 1)
+        await pilot.resize_terminal(40, 10)
+        await pilot.pause()
+        assert shows(pilot.app, "too small")
+        under.tell(ExperimentFinished(9.0, 7, 7))
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        assert shows(pilot.app, "sweep: done")

@@ -1,0 +1,120 @@
+"""Charts over any x: places, axes, words at points; never wider than they may be."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from iopstui.ui import charts
+from iopstui.ui import format as f
+from iopstui.ui.style import ASCII, UTF8, Charset
+from iopstui.ui.widgets.xy_chart import (
+    Flag,
+    XAxis,
+    XYChart,
+    XYLine,
+    XYSpec,
+    chart_rows,
+    linear_axis,
+    values_axis,
+)
+
+TENTHS = XAxis(0.0, 10.0, ((0.0, "0"), (5.0, "5"), (10.0, "10")))
+
+
+def spec(*lines: XYLine, flags: tuple[Flag, ...] = (), upright: tuple[float, ...] = ()) -> XYSpec:
+    names = (("a one   ", None), ("b two", None))
+    return XYSpec("title", TENTHS, charts.Scale(0.0, 100.0), f.axis_count, lines, names,
+                  flags, upright)  # fmt: skip
+
+
+def texts(rows: list[object]) -> list[str]:
+    return ["".join(text for text, _ in row) for row in rows]  # type: ignore[attr-defined]
+
+
+def test_points_stand_where_they_belong() -> None:
+    line = XYLine("a", ((0.0, 0.0), (10.0, 100.0), (5.0, 50.0)), None, joined=False)
+    shown = texts(chart_rows(spec(line), 49, 23, ASCII))
+    plot = [row[8:48] for row in shown[2:22]]
+    assert plot[19][0] == "a" and plot[0][39] == "a" and plot[9][20] == "a"
+    assert shown[0].startswith("-- title") and "a one   b two" in shown[1]
+    assert shown[22].split() == ["0", "5", "10"]
+
+
+def test_lines_join_points_in_their_order_also_backwards() -> None:
+    line = XYLine("o", ((1.0, 10.0), (8.0, 50.0), (6.0, 90.0)), None)
+    shown = texts(chart_rows(spec(line), 49, 23, ASCII))
+    assert sum(row.count("*") for row in shown) > 20
+    assert sum(row.count("o") for row in shown[2:22]) == 3
+
+
+def test_words_at_a_point_stay_inside() -> None:
+    line = XYLine("o", ((10.0, 100.0), (0.0, 0.0)), None, joined=False)
+    flags = (Flag((10.0, 100.0), "knee 64"), Flag((0.0, 0.0), "first"))
+    shown = texts(chart_rows(spec(line, flags=flags), 49, 12, UTF8))
+    assert "knee 64 o" in shown[2] and "o first" in shown[10]
+
+
+def test_an_upright_line_lies_under_the_points() -> None:
+    line = XYLine("o", ((5.0, 50.0),), None)
+    shown = texts(chart_rows(spec(line, upright=(5.0,)), 49, 13, ASCII))
+    assert [row[28] for row in shown[2:12]].count("|") == 9 and shown[6][28] == "o"
+
+
+def test_numbers_far_apart_stand_on_a_logarithmic_axis() -> None:
+    axis, places = values_axis(("1", "2", "4", "256"))
+    assert axis.log and axis.fraction(places["1"]) < 0.1 and axis.fraction(places["256"]) > 0.9
+    assert axis.fraction(16.0) == pytest.approx(0.5)
+    near, _ = values_axis(("1", "2", "3", "4"))
+    assert not near.log
+
+
+def test_other_values_stand_side_by_side() -> None:
+    axis, places = values_axis(("64k", "4k", "none"))
+    assert list(places) == ["64k", "4k", "none"]
+    assert [label for _, label in axis.ticks] == ["64k", "4k", "none"]
+    alone, place = values_axis(("7",))
+    assert alone.fraction(place["7"]) == 0.5
+
+
+def test_a_round_number_ends_the_axis() -> None:
+    axis = linear_axis(66_500, f.axis_count)
+    assert axis.high == 80_000 and axis.ticks[-1][1] == "80k"
+    assert linear_axis(0.0, f.axis_count).high > 0
+
+
+def test_labels_keep_apart() -> None:
+    values = tuple(str(2**n) for n in range(17))
+    axis, places = values_axis(values)
+    line = XYLine("o", tuple((places[v], 50.0) for v in values), None, joined=False)
+    shown = XYSpec("t", axis, charts.Scale(0.0, 100.0), f.axis_count, (line,))
+    labels = texts(chart_rows(shown, 50, 10, UTF8))[-1].split()
+    assert labels[0] == "1" and labels[-1] == "65536" and set(labels) <= set(values)
+
+
+def test_the_same_chart_is_made_once() -> None:
+    chart = XYChart(UTF8)
+    line = XYLine("o", ((1.0, 1.0),), None)
+    first = chart.rows(spec(line), 60, 12)
+    assert chart.rows(spec(line), 60, 12) is first
+    assert chart.rows(spec(line), 61, 12) is not first
+
+
+coordinates = st.tuples(st.floats(-5, 15), st.floats(-50, 500))
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.lists(coordinates, max_size=5), max_size=3), st.integers(1, 90),
+    st.integers(1, 25), st.sampled_from([UTF8, ASCII]),
+)  # fmt: skip
+def test_every_row_has_its_width(
+    lines: list[list[tuple[float, float]]], width: int, height: int, charset: Charset
+) -> None:
+    made = [XYLine("abc"[n], tuple(points), None) for n, points in enumerate(lines)]
+    flags = tuple(Flag(points[0], "a long name of a point") for points in lines if points)
+    rows = texts(chart_rows(spec(*made, flags=flags), width, height, charset))
+    assert len(rows) == height and {cell_len(row) for row in rows} == {width}
+    assert charset is UTF8 or all(row.isascii() for row in rows)
