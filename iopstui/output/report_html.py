@@ -229,6 +229,8 @@ def _seconds(story: Story) -> list[str]:
 def _comparison(stories: Sequence[Story]) -> list[str]:
     """Both recordings' figures in one table."""
     rows = words.comparison(stories)
+    if not rows:
+        return ["<h1>Two recordings</h1>"]
     return [
         "<h1>Two recordings</h1>",
         table(words.COMPARISON_HEAD, rows, left=1),

@@ -21,8 +21,8 @@ def markdown(stories: Sequence[Story]) -> str:
     parts: list[str] = []
     if len(stories) > 1:
         parts += ["# iopstui: two recordings", ""]
-        parts += table(words.COMPARISON_HEAD, words.comparison(stories))
-        parts += ["", words.NO_PROOF, ""]
+        rows = words.comparison(stories)
+        parts += [*table(words.COMPARISON_HEAD, rows), "", words.NO_PROOF, ""] if rows else []
     for story in stories:
         parts += _story(story)
     names = ", ".join(text(story.path.name) for story in stories)

@@ -288,7 +288,10 @@ NO_PROOF = (
 
 
 def comparison(stories: Sequence[Story]) -> list[Row]:
-    """The figures of two recordings' longest runs beside each other, and what B has more."""
+    """The figures of two recordings' longest runs beside each other, and what B has more; nothing
+    where one holds an experiment, of which one run says little."""
+    if any(story.experiments for story in stories):
+        return []
     longest = [max(story.runs, key=_length, default=None) for story in stories]
     rows: list[Row] = [("recording", *(printable(story.path.name) for story in stories), "")]
     rows.append(("job", *(printable(run.title) if run else units.MISSING for run in longest), ""))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from iopstui.errors import IopstuiError, UsageError
@@ -13,9 +13,10 @@ from iopstui.model.device import BlockDevice
 from iopstui.model.frame import FrameBuilder
 from iopstui.model.target import Target
 from iopstui.model.topology import Topology
+from iopstui.model.tunable import TUNABLES
 from iopstui.session import events
 from iopstui.session import recording_format as form
-from iopstui.session.knob_view import KnobState
+from iopstui.session.knob_view import KnobState, queued_disks
 from iopstui.session.recording import Index, Other, Record, Recording, Sample
 
 LOOKBACK = 900
@@ -177,8 +178,8 @@ class ReplaySession:
         self._tell(ONE_RECORDING.format("a setting"))
 
     def knobs(self) -> list[KnobState]:
-        """There is nothing to set."""
-        return []
+        """The settings of the disks as they were at this moment; none can be changed."""
+        return list(_recorded_knobs(queued_disks(self.target, self._fold.devices)))
 
     def topology(self) -> Topology:
         """The recorded machine's CPUs; nothing of them in an older recording."""
@@ -359,3 +360,19 @@ _CONTEXT = (
     events.SteadyState, events.ExperimentStarted, events.PointStarted, events.PointFinished,
     events.ExperimentFinished, form.JobRun, form.Devices,
 )  # fmt: skip
+
+
+def _recorded_knobs(disks: Sequence[BlockDevice]) -> Iterator[KnobState]:
+    for name, tunable in TUNABLES.items():
+        found = [(disk.name, getattr(disk.queue, name, None)) for disk in disks]
+        known = [(disk, _told(value)) for disk, value in found if value is not None]
+        if known:
+            yield KnobState(
+                name, tunable.meaning, known[0][1], (), "nothing here",
+                tuple(known) if len(known) > 1 else (), "this is a recording",
+            )  # fmt: skip
+
+
+def _told(value: object) -> str:
+    """As sysfs has it."""
+    return str(int(value)) if isinstance(value, bool) else str(value)

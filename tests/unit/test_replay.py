@@ -151,6 +151,7 @@ def test_nothing_can_be_run_or_marked_in_a_recording(path: Path, opened) -> None
     said = [e.text for e in watcher.events[-3:] if isinstance(e, events.Notice)]
     assert len(said) == 3 and all("this is a recording" in text for text in said)
     assert session.running is False
+    assert session.knobs() == [], "this device's queue was not recorded"
 
 
 def test_paused_it_waits_steps_and_goes_on(path: Path, opened) -> None:  # type: ignore[no-untyped-def]

@@ -287,6 +287,14 @@ def test_an_axis_of_names_has_one_chart_and_hostile_ones_stay_words(path: Path) 
         assert not re.search(r"(?<!\\)<", outside)
 
 
+def test_of_two_with_experiments_no_single_runs_are_compared(path: Path) -> None:
+    write(path, SWEEP, sweep())
+    other = path.with_name("other.iops")
+    made.write(other)
+    assert "is no proof" not in words(page(path, other))
+    assert "is no proof" not in rendered([path, other], "md")
+
+
 def test_more_curves_than_colours_are_said_to_be_left_out(path: Path) -> None:
     plan = Plan(("j",), {}, (parse_axis("iodepth=1,2"), parse_axis("numjobs=1..9")))
     write(path, plan, sweep(plan))
