@@ -20,6 +20,10 @@ HELP: tuple[Section, ...] = (
             ("-  +", "charts: a longer or a shorter stretch of time"),
             ("1 2 3 4, tab", "the panes, where the terminal is too small for all of them"),
             ("d", "choose another device (not while a job runs)"),
+            ("w", "a sweep: the job at every point of one or two axes, in a form that says"
+             " beforehand how long it takes and what it writes. While it runs: its screen"),
+            ("c", "a comparison: the job with two or three settings in turn, and what differs"),
+            ("x", "stop the sweep or the comparison; what was measured is kept. Twice: at once"),
             ("a", "rq_affinity: 0, 1, 2; where completions run. At once, put back at the end"),
             ("s", "the disk's I/O scheduler: choose one"),
             ("k", "every setting of the disks, with its meaning and value, what it takes, and"
@@ -48,6 +52,24 @@ HELP: tuple[Section, ...] = (
             ("escape", "stops a run; else leaves the lesson, and l goes on with it where it was."
              " What it changed is put back, its files are removed"),
             ("r", "after a run that failed or was stopped: again"),
+        ),
+    ),
+    (
+        "A sweep or a comparison (w, c)",
+        (
+            ("esc, w, c", "to the dashboard, and back with w; it goes on"),
+            ("0, 1 2 3 4, tab", "everything, or one pane on the whole screen"),
+            ("up down", "scroll the table, or the pane that has the screen"),
+            ("n", "a new one, once it is over; the result stays until that begins"),
+            ("settle", "the first seconds of each run, which are not counted"),
+            ("knee", "the point with the most IOPS for its latency: beyond it, more depth buys"
+             " latency rather than IOPS. Shown when all points are measured"),
+            ("N=X*R of", "Little's law: IOPS x mean latency is how many I/Os were under way, of"
+             " as many as the job asks for; ! where they are apart by more than 10 %"),
+            ("a b c, A B C", "the lines' points: small letters the mean, capitals p99"),
+            ("A B in a comparison", "one second of a run of that variant; the line is the mean of"
+             " its runs"),
+            ("*", "a difference that the runs show, corrected for the number of figures"),
         ),
     ),
     (
