@@ -13,7 +13,7 @@ from textual.binding import Binding, BindingType
 
 from iopstui.errors import IopstuiError
 from iopstui.model.lesson import Lesson
-from iopstui.session.events import Ended, Event, StepFinished, StepStarted
+from iopstui.session.events import Ended, Event, Mark, StepFinished, StepStarted
 from iopstui.session.prepare import JobRequest
 from iopstui.text import printable
 from iopstui.ui.messages import Controller
@@ -101,6 +101,8 @@ class LessonKeys(App[int]):
     _undoing: asyncio.Task[None] | None = None
     _view: tuple[int, bool] | None = None
     _step_before: tuple[Any, ...] = ()
+    _last_words: str = ""
+    """What was said when the lesson was left, while settings are put back."""
 
     @abstractmethod
     def _say(self, level: str, text: str) -> None:
@@ -310,6 +312,8 @@ class LessonKeys(App[int]):
     def lesson_event(self, event: Event) -> None:
         """An event of the session, after the state has taken it in."""
         playing = self.playing
+        if playing is None and self._last_words:
+            self._keep_last_words(event)
         if playing is None or not playing.run.running:
             return
         if isinstance(event, StepStarted):
@@ -321,6 +325,13 @@ class LessonKeys(App[int]):
         if ended and not (isinstance(event, StepFinished) and event.error):
             # "press r to run it again" is no advice now
             self.state.notice = None
+
+    def _keep_last_words(self, event: Event) -> None:
+        """The marks of the settings that are put back are no news, where the lesson was left is."""
+        if isinstance(event, StepStarted):
+            self._last_words = ""
+        elif isinstance(event, Mark) and "→" in event.text:
+            self._say("info", self._last_words)
 
     def lesson_rows(self, width: int, height: int, tabbed: bool) -> Sequence[Row]:
         """The strip of the dashboard; none without a run that is watched."""
@@ -350,7 +361,7 @@ class LessonKeys(App[int]):
         self._left = playing
         self._undo(playing)
         self._back_to_dashboard()
-        self._say("info", f"left the lesson on {playing.place}: l goes on with it")
+        self._last_word(f"left the lesson on {playing.place}: l goes on with it")
 
     def _finish(self) -> None:
         playing = self.playing
@@ -360,7 +371,11 @@ class LessonKeys(App[int]):
         words = f"{good} of {judged} answers borne out" if judged else "no question was answered"
         self.played[playing.run.lesson.name] = words
         self._back_to_dashboard()
-        self._say("info", f"the lesson is over, {words}; l shows the other lessons")
+        self._last_word(f"the lesson is over, {words}; l shows the other lessons")
+
+    def _last_word(self, words: str) -> None:
+        self._last_words = words
+        self._say("info", words)
 
     def _back_to_dashboard(self) -> None:
         """Everything is shown as it was before the lesson; its seconds stay in the charts."""
@@ -411,6 +426,7 @@ class LessonKeys(App[int]):
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
         """Keys of the dashboard that would disturb a lesson say so instead."""
+        self._last_words = ""
         name = action if isinstance(action, str) else action[1]
         name = name.partition("(")[0].rpartition(".")[2]
         on_dashboard = self.dashboard is not None and self.dashboard.is_current

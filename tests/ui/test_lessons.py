@@ -79,7 +79,7 @@ async def test_a_lesson_from_the_list_to_its_end() -> None:
         await press(pilot, "enter")
         assert shows(app, "I/Os per second, reads and writes") and shows(app, "Side by side")
         await press(pilot, "enter")
-        assert shows(app, "As measured. You said b)") and not session.back
+        assert shows(app, "Right. You said b)") and not session.back
         await press(pilot, "enter")
         assert shows(app, "1 of 1 answers were borne out") and shows(app, "2 of 2 runs")
         assert session.back == [(("rq_affinity", "1"),)]
@@ -195,6 +195,13 @@ async def test_a_lesson_that_was_left_goes_on_where_it_was() -> None:
         await press(pilot, "enter", "escape")
         assert isinstance(app.screen, Dashboard)
         assert shows(app, "left the lesson on page 4 of 6: l goes on with it")
+        session.mark("rq_affinity 2 → 1")
+        await settle(pilot)
+        assert shows(app, "left the lesson on page 4 of 6: l goes on with it")
+        await press(pilot, "a")
+        session.mark("rq_affinity 1 → 2")
+        await settle(pilot)
+        assert shows(app, "mark: rq_affinity 1 → 2")
         assert session.back == [(("rq_affinity", "1"),)]
         shelf.affinity = "0"
         await press(pilot, "l", "enter")

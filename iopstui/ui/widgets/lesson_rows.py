@@ -87,7 +87,7 @@ def page_rows(
 def _paragraph(build: _Builder, block: Text, verdict: Verdict | None) -> None:
     label: Styled = ("", None)
     if verdict is not None and verdict.correct is not None:
-        label = ("As measured. ", FINDING) if verdict.correct else ("Not as measured. ", WARNING)
+        label = ("Right. ", FINDING) if verdict.correct else ("Not so. ", WARNING)
     build.pieces([label, (printable(block.text), BOLD if verdict is not None else None)])
 
 
