@@ -119,8 +119,10 @@ def test_a_dry_run_says_what_would_be_overwritten_only_if_it_may_be(here: Path) 
         (("--yes", "--dry-run"), ("--axis", "iodepth=1..100", "--axis", "numjobs=1..100")),
         (("not a number of seconds",), ("--axis", "iodepth=1,2", "--measure", "0")),
         (("no writes",), ("--axis", "iodepth=1,2", "--expect", "write.iops>=1")),
-        (("gtod_reduce=1", "--axis gtod_reduce"),
-         ("--axis", "gtod_reduce=0,1", "--axis", "iodepth=1,2", "--expect", "clat.p99<=1s")),
+        (
+            ("gtod_reduce=1", "--axis gtod_reduce"),
+            ("--axis", "gtod_reduce=0,1", "--axis", "iodepth=1,2", "--expect", "clat.p99<=1s"),
+        ),
     ],
 )
 def test_bad_input(words: tuple[str, ...], arguments: tuple[str, ...], here: Path) -> None:
