@@ -208,15 +208,16 @@ def iops_spec(state: ExperimentState) -> XYSpec:
 def latency_spec(state: ExperimentState) -> XYSpec:
     """The hockey stick: latency over IOPS, mean and p99."""
     lines, flags = [], []
-    several = len(drawn(state)) > 1
+    several, load = len(drawn(state)) > 1, state.axis.name in LOADS
     for one in drawn(state):
         events = one.curve.points
         means = [(e.point.iops, e.point.latency_ns or 0.0) for e in events]
         tails = [(e.point.iops, e.point.p99_ns) for e in events if e.point.p99_ns]
         known = [point for point in means if point[1] > 0]
         style = one.style if several else P99
-        lines.append(XYLine(one.tail, tuple(tails), style, joined=not several))
-        lines.append(XYLine(one.mean, tuple(known), one.style))
+        # lines only where they follow the load
+        lines.append(XYLine(one.tail, tuple(tails), style, joined=load and not several))
+        lines.append(XYLine(one.mean, tuple(known), one.style, joined=load))
         flags += list(_knee(state, one, means))
     values = [y for line in lines for _, y in line.points]
     most = max((x for line in lines for x, _ in line.points), default=1.0)
