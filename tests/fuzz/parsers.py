@@ -90,6 +90,7 @@ PARSERS: dict[str, Callable[[bytes], object]] = {
     "stat": procfs.parse_stat_cpus,
     "softirqs": procfs.parse_softirqs_block,
     "interrupts": lambda data: procfs.parse_interrupts(data, [1, 24]),
+    "function calls": lambda data: procfs.parse_function_calls(data[:40], data[40:]),
     "per_cpu_count": lambda data: procfs.parse_per_cpu_count(data, [0, 1]),
     "throttled": parse_throttled_us,
     "mountinfo": lambda data: mounts.parse_mountinfo(text(data)),
