@@ -145,8 +145,8 @@ class IopstuiApp(ExperimentKeys, LessonKeys, KernelKeys, RecordKeys):
     def on_mount(self) -> None:
         """Opens the dashboard, or the picker where nothing was chosen yet."""
         self.theme = "ansi-dark"
-        if self.charset is not UTF8:
-            ScrollBar.renderer = PlainScrollBar
+        # always set: the class outlives this application where several run in one process
+        ScrollBar.renderer = ScrollBarRender if self.charset is UTF8 else PlainScrollBar
         self._catch_signals()
         if isinstance(self._driver, PatientDriver):
             self.terminal = self._driver
