@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -85,18 +88,39 @@ def test_the_last_table_equals_fio_s_final_figures(here: Path) -> None:
     assert "exactly fio's count" in done.stdout
 
 
-@pytest.mark.parametrize("name", sorted(job_paths()))
-def test_every_shipped_job_runs_on_a_scratch_directory(name: str, here: Path) -> None:
-    done = iopstui(
-        "run", ".", "--job", name, "--set", "runtime=1", "--size", "4m", "--format", "jsonl",
-        cwd=here,
-    )  # fmt: skip
+@pytest.fixture(scope="module")
+def runs_of_shipped_jobs(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, tuple[Path, Future[subprocess.CompletedProcess[str]]]]]:
+    """The runs of all jobs that are asked for, three at once: most of their time is waiting."""
+    calls = [getattr(item, "callspec", None) for item in request.session.items]
+    names = {call.params["shipped"] for call in calls if call and "shipped" in call.params}
+    with ThreadPoolExecutor(3) as pool:
+        runs = {}
+        for name in sorted(names):
+            directory = tmp_path_factory.mktemp(name) / "work"
+            directory.mkdir()
+            words = ("run", ".", "--job", name, "--set", "runtime=1", "--size", "4m")
+            runs[name] = (
+                directory,
+                pool.submit(iopstui, *words, "--format", "jsonl", cwd=directory),
+            )
+        yield runs
+
+
+@pytest.mark.parametrize("shipped", sorted(job_paths()))
+def test_every_shipped_job_runs_on_a_scratch_directory(
+    shipped: str,
+    runs_of_shipped_jobs: dict[str, tuple[Path, Future[subprocess.CompletedProcess[str]]]],
+) -> None:
+    directory, run = runs_of_shipped_jobs[shipped]
+    done = run.result()
     assert done.returncode == 0, done.stderr
     lines = events(done.stdout)
     assert any(line["event"] == "frame" and line["fio"] for line in lines)
     finished = next(line for line in lines if line["event"] == "step_finished")
     assert finished["error"] == "" and finished["exit_code"] == 0
-    assert list(here.iterdir()) == []
+    assert list(directory.iterdir()) == []
 
 
 def test_a_job_of_the_user_s_own_runs_unchanged(here: Path) -> None:
