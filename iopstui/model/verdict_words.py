@@ -14,6 +14,7 @@ from iopstui.text import printable
 CPUS_SHOWN = 8
 NAMED = 2
 MOVED = 0.05
+CPU_PER_IO = "CPU per I/O"
 METHOD = (
     "compared are figures of whole runs, in pairs of the same repeat (the seconds of one run "
     "depend on each other); intervals: 95 %, paired t; * = shown at 5 % after correction for "
@@ -42,6 +43,7 @@ class Results:
         for number, (tested, shifts) in enumerate(zip(self.tested, self.shifts, strict=True), 1):
             yield verdict(self.plan, number, tested, self.complete)
             yield from moved(shifts, letter(0), letter(number))
+            yield from _payer_unknown(tested, shifts)
         if self.complete < self.plan.repeats:
             yield (
                 f"interrupted after {self.complete} of {self.plan.repeats} repeats: that is not "
@@ -121,6 +123,20 @@ def moved(shifts: Sequence[CpuShift], first: str, second: str) -> Iterator[str]:
             for s in sorted(went, key=lambda s: s.cpu)[:CPUS_SHOWN]
         ]
         yield f"completions move from {first} to {second}: {', '.join(parts)}"
+
+
+def _payer_unknown(tested: Sequence[Tested], shifts: Sequence[CpuShift]) -> Iterator[str]:
+    """An I/O costs more or less CPU time, but no one CPU can be named for it."""
+    cost = any(one.shown and one.metric.name == CPU_PER_IO for one in tested)
+    if not cost or not shifts or any(shift.shown for shift in shifts):
+        return
+    loads = ", ".join(
+        f"CPU {s.cpu} {s.load[0]:.0f} → {s.load[1]:.0f} %" for s in shifts[:CPUS_SHOWN]
+    )
+    yield (
+        f"which CPU pays for it can't be told: no load differs by more than from run to run "
+        f"({loads}); cpus_allowed in the job keeps it on the same CPUs"
+    )
 
 
 def value_text(unit: str, value: float) -> str:

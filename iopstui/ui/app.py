@@ -23,9 +23,9 @@ from iopstui.model.lesson import Lesson
 from iopstui.session.crash import crash_sentence
 from iopstui.session.events import Event, ExperimentStarted, FrameReady
 from iopstui.text import printable
-from iopstui.ui import knobs
 from iopstui.ui.driver import PatientDriver, Terminal
-from iopstui.ui.experiment_keys import EXPERIMENT_ACTIONS, ExperimentKeys, MakeLaboratory
+from iopstui.ui.experiment_keys import EXPERIMENT_ACTIONS, MakeLaboratory
+from iopstui.ui.job_keys import JOB_ACTIONS, JobKeys
 from iopstui.ui.kernel_keys import KERNEL_ACTIONS, KERNEL_HINTS, KernelKeys
 from iopstui.ui.layout import TABS
 from iopstui.ui.lesson_keys import LESSON_ACTIONS, LessonKeys, MakeLessons
@@ -44,9 +44,6 @@ from iopstui.ui.state import LiveState
 from iopstui.ui.style import UTF8, Charset, charset_for
 from iopstui.ui.widgets.bars import KeyHint
 
-KNOB_WAITS_S = 0.6
-DEFAULT_JOB = "mixed-4k"
-
 # Live screens stand still; Textual reads this when it is imported elsewhere too.
 os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
 
@@ -58,7 +55,7 @@ class PlainScrollBar(ScrollBarRender):
     HORIZONTAL_BARS: ClassVar[list[str]] = [" "] * 8
 
 
-class IopstuiApp(ExperimentKeys, LessonKeys, KernelKeys, RecordKeys):
+class IopstuiApp(JobKeys, LessonKeys, KernelKeys, RecordKeys):
     """The whole screen. Leaves with an exit code (iopstui.errors).
 
     ``make_controller`` is given the chosen device's path, or ``None`` for a scratch file in the
@@ -71,13 +68,6 @@ class IopstuiApp(ExperimentKeys, LessonKeys, KernelKeys, RecordKeys):
     ENABLE_COMMAND_PALETTE = True
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("r", "run_or_stop", "run or stop"),
-        Binding("j", "choose_job", "job"),
-        Binding("left_square_bracket", "knob('iodepth', False)", "iodepth ÷ 2"),
-        Binding("right_square_bracket", "knob('iodepth', True)", "iodepth × 2"),
-        Binding("left_curly_bracket", "knob('numjobs', False)", "numjobs ÷ 2"),
-        Binding("right_curly_bracket", "knob('numjobs', True)", "numjobs × 2"),
-        Binding("b", "block_size", "block size"),
         Binding("m", "mark", "mark"),
         Binding("space", "freeze", "freeze"),
         Binding("1", "tab(0)", "IOPS"),
@@ -131,8 +121,6 @@ class IopstuiApp(ExperimentKeys, LessonKeys, KernelKeys, RecordKeys):
         self.played = {}
         self._queue: deque[Event] = deque()
         self._wake_sent = False
-        self._pending_knob: str | None = None
-        self._knob_timer: Any = None
         self._marks = 0
         self._arrived = time.monotonic()
         self._pace = Pace(refresh_s)
@@ -326,16 +314,6 @@ class IopstuiApp(ExperimentKeys, LessonKeys, KernelKeys, RecordKeys):
 
     # -- keys
 
-    @property
-    def job(self) -> str:
-        """The job that r runs."""
-        if self._job is None:
-            self._job = self.jobs[0].name if self.jobs else DEFAULT_JOB
-            names = [job.name for job in self.jobs]
-            if DEFAULT_JOB in names:
-                self._job = DEFAULT_JOB
-        return self._job
-
     def _say(self, level: str, text: str) -> None:
         """A message of the screen's own, at once."""
         self.state.say(level, text)
@@ -363,103 +341,6 @@ class IopstuiApp(ExperimentKeys, LessonKeys, KernelKeys, RecordKeys):
                 KeyHint("e", "messages"), KeyHint("ctrl+p", "all"),
             )  # fmt: skip
         dashboard.hints = self.with_lesson(self.with_record(self.with_experiment(dashboard.hints)))
-
-    def action_run_or_stop(self) -> None:
-        """r"""
-        controller = self.controller
-        if controller is None:
-            return
-        if self.experimenting:
-            self.action_stop_experiment()
-            return
-        if self.state.running or controller.running:
-            controller.stop_job()
-            self._say("info", "stopping the job")
-            return
-        self.run_job(self.job)
-
-    def run_job(self, job: str) -> None:
-        """Starts ``job`` with the options turned so far; a running one is stopped first."""
-        if self.controller is None:
-            return
-        self._job = job
-        self.state.asked = True
-        self.controller.run_job(job, self.overrides)
-        self._refresh_hints()
-        changed = " ".join(f"{key}={value}" for key, value in self.overrides.items())
-        self._say("info", f"starting {job}" + (f" with {changed}" if changed else ""))
-
-    def action_choose_job(self) -> None:
-        """j"""
-        if self.dashboard is None or self.experiment_holds():
-            return
-        if not self.jobs:
-            self._say("warning", "there are no shipped jobs here; start with --job FILE")
-            return
-        from iopstui.ui.screens.jobs import JobChooser
-
-        self.push_screen(JobChooser(self.jobs, self.job, self.charset), self._job_chosen)
-
-    def _job_chosen(self, name: str | None) -> None:
-        if name is not None:
-            if name != self._job:
-                self.overrides = {}
-            self.run_job(name)
-
-    def action_knob(self, option: str, up: bool) -> None:
-        """[ ] { }"""
-        knob = knobs.IODEPTH if option == "iodepth" else knobs.NUMJOBS
-        if self.controller is None or self.experiment_holds():
-            return
-        title = self.state.step.title if self.state.step else ""
-        value = knobs.turned(knob, knobs.current(knob, self.overrides, title), up)
-        if value is None:
-            end = "largest" if up else "smallest"
-            self._say("info", f"{knob.word} is already the {end} that this key sets")
-            return
-        self._turn(knob, value)
-
-    def action_block_size(self) -> None:
-        """b"""
-        if self.controller is None or self.dashboard is None or self.experiment_holds():
-            return
-        from iopstui.ui.screens.choice import Choice
-
-        title = self.state.step.title if self.state.step else ""
-        now = knobs.current(knobs.BLOCK_SIZE, self.overrides, title)
-        choice = Choice("block size", knobs.BLOCK_SIZES, now, self.charset)
-        self.push_screen(choice, self._block_size_chosen)
-
-    def _block_size_chosen(self, value: str | None) -> None:
-        if value is not None:
-            self._turn(knobs.BLOCK_SIZE, value)
-
-    def _turn(self, knob: knobs.Knob, value: str) -> None:
-        """Takes the new value; a running job is started anew, once the key has come to rest."""
-        self.overrides[knob.option] = value
-        self._turned(f"{knob.word} {value}")
-
-    def _turned(self, words: str) -> None:
-        if not self.state.running and not self.state.asked:
-            self._say("info", f"{words} from the next run on (r runs {self.job})")
-            return
-        self._pending_knob = words
-        self._say("info", f"{words}: the job is started anew with it")
-        if self._knob_timer is not None:
-            self._knob_timer.stop()
-        self._knob_timer = self.set_timer(KNOB_WAITS_S, self.apply_knob)
-
-    def apply_knob(self) -> None:
-        """Restarts the job with the options turned, and leaves a mark on the charts."""
-        words, self._pending_knob = self._pending_knob, None
-        if words is None or self.controller is None:
-            return
-        self.controller.mark(words)
-        self.controller.run_job(self.job, self.overrides)
-
-    def forget_pending(self) -> None:
-        """A knob that was turned just now no longer starts the job anew."""
-        self._pending_knob = None
 
     def action_mark(self) -> None:
         """m"""
@@ -529,20 +410,13 @@ class IopstuiApp(ExperimentKeys, LessonKeys, KernelKeys, RecordKeys):
             commands = [*self.experiment_screen_commands(), *self._common_commands()]
             yield from (SystemCommand(*command) for command in commands)
             return
-        run = "Stop the job" if self.state.running else f"Run {printable(self.job)}"
-        for title, text, action in self.lesson_allows(self._commands(run)):
+        for title, text, action in self.lesson_allows(self._commands()):
             yield SystemCommand(title, text, action)
 
-    def _commands(self, run: str) -> list[tuple[str, str, Callable[[], Any]]]:
+    def _commands(self) -> list[tuple[str, str, Callable[[], Any]]]:
         return [
-            (run, "key r", self.action_run_or_stop),
-            ("Choose a job", "key j", self.action_choose_job),
+            *self.job_commands(),
             ("Choose a device", "key d", self.action_choose_device),
-            ("iodepth: double", "key ]", lambda: self.action_knob("iodepth", True)),
-            ("iodepth: halve", "key [", lambda: self.action_knob("iodepth", False)),
-            ("numjobs: double", "key }", lambda: self.action_knob("numjobs", True)),
-            ("numjobs: halve", "key {", lambda: self.action_knob("numjobs", False)),
-            ("Block size", "key b", self.action_block_size),
             ("Mark this moment", "key m", self.action_mark),
             ("Freeze or go on", "key space", self.action_freeze),
             ("Charts: longer time", "key -", lambda: self.action_zoom(True)),
@@ -563,9 +437,8 @@ class IopstuiApp(ExperimentKeys, LessonKeys, KernelKeys, RecordKeys):
 
 
 _DASHBOARD_ACTIONS = {
-    "run_or_stop", "choose_job", "knob", "block_size", "mark", "freeze", "tab", "next_tab",
-    "zoom", "choose_device", "log", "help", *KERNEL_ACTIONS, *RECORD_ACTIONS, *EXPERIMENT_ACTIONS,
-    *LESSON_ACTIONS,
+    "mark", "freeze", "tab", "next_tab", "zoom", "choose_device", "log", "help", *JOB_ACTIONS,
+    *KERNEL_ACTIONS, *RECORD_ACTIONS, *EXPERIMENT_ACTIONS, *LESSON_ACTIONS,
 }  # fmt: skip
 
 

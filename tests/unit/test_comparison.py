@@ -6,6 +6,7 @@ import io
 import json
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -93,6 +94,26 @@ def test_where_completions_went_and_who_pays() -> None:
     text = words(found)
     assert "CPU 1 pays with B" in text and "CPU 0 is relieved with B" in text
     assert "completions move from A to B: CPU 0 89 → 21 %, CPU 1 11 → 79 %" in text
+
+
+def test_a_cost_that_no_one_cpu_pays_is_said() -> None:
+    # the jobs run on another CPU in every run: the cost is certain, who pays it is not
+    rng = random.Random(4)
+    found = [
+        {
+            n: replace(
+                point(rng, 1e5), cpu_us=rng.gauss(cost, 0.2), busy={0: 90.0 - away, 1: 80.0 + away}
+            )
+            for n, away in enumerate((0, 10, 0, 9, 1, 10))
+        }
+        for cost in (20, 30)
+    ]
+    for n, one in found[1].items():
+        found[1][n] = replace(one, busy={0: 170 - found[0][n].busy[0], 1: 90.0})
+    text = words(found, 6)
+    assert "which CPU pays for it can't be told" in text and "CPU 1 85 → 90 %" in text
+    cheap = [found[0], found[0]]
+    assert "can't be told" not in words(cheap, 6)
 
 
 def test_payers_are_named_before_the_relieved_and_the_rest_counted() -> None:
