@@ -67,9 +67,14 @@ class Recorder:
             self._thread.start()
         self._queue.put((kind, t, value))
 
+    def give_up(self) -> None:
+        """Take nothing more; what is queued is written when the disk takes it, without anybody
+        waiting for that."""
+        self._queue.put(None)
+
     def close(self) -> None:
         """Write what is queued, and close the file. A disk that hangs is not waited for."""
-        self._queue.put(None)
+        self.give_up()
         if self._thread is None:
             self._end()
             return
@@ -319,11 +324,13 @@ class Tape:
 
     def problems(self) -> Iterator[str]:
         """Why the recording has stopped by itself: told once."""
-        recorder = self._recorder
-        if recorder is not None and recorder.problem:
+        with self._lock:
+            recorder = self._recorder
+            if recorder is None or not recorder.problem:
+                return
             self._recorder = None
-            recorder.close()
-            yield f"the recording has stopped: {recorder.problem}; measuring goes on"
+        recorder.give_up()
+        yield f"the recording has stopped: {recorder.problem}; measuring goes on"
 
     def close(self, ended: events.Ended) -> str:
         """The session is over. In words why the recording is not whole, else ""."""

@@ -354,6 +354,26 @@ def test_a_disk_that_hangs_holds_nobody_up(path: Path, monkeypatch: pytest.Monke
     recorder.close()
 
 
+def test_a_recording_that_is_given_up_is_not_waited_for(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on = threading.Event()
+    real = os.write
+    monkeypatch.setattr(
+        recorder_module.os, "write", lambda fd, data: go_on.wait(60) and real(fd, data)
+    )
+    recorder = Recorder(path)
+    one = Tape(made.TARGET, dict, 1.0, True, (), recorder)
+    made.tell(one, made.long_run(MOST_WAITING + 10, made.RUN))
+    waited: list[str] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "join", lambda self, timeout=None: waited.append(self.name))
+        assert list(one.problems())
+    assert waited == [], "the session's thread samples on"
+    go_on.set()
+    assert recorder.finished(10.0), "what was queued is written, then the file is closed"
+
+
 # -- a day
 
 
