@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from iopstui.model.histogram import MAX_RELATIVE_ERROR
 from iopstui.model.point import Point
 from iopstui.model.statistics import CONFIDENCE, Difference, holm, paired
 
 HIGHER, LOWER, NEITHER = "higher", "lower", "neither"
+
+# percentiles are the middles of fio's buckets
+RESOLUTION = 2 * MAX_RELATIVE_ERROR
 
 Runs = Mapping[int, Point]
 
@@ -20,21 +24,22 @@ Runs = Mapping[int, Point]
 @dataclass(frozen=True, slots=True)
 class Metric:
     """A figure of a run: ``better`` says which way; ``relative`` whether differences are shares
-    of it (otherwise plain ones)."""
+    of it (otherwise plain ones); ``resolution`` the steps it comes in, likewise."""
 
     name: str
     read: Callable[[Point], float | None]
     unit: str
     better: str
     relative: bool = True
+    resolution: float = 0.0
 
 
 METRICS = (
     Metric("IOPS", lambda p: p.iops, "1/s", HIGHER),
     Metric("mean latency", lambda p: p.latency_ns, "ns", LOWER),
-    Metric("p50", lambda p: p.p50_ns, "ns", LOWER),
-    Metric("p99", lambda p: p.p99_ns, "ns", LOWER),
-    Metric("p99.9", lambda p: p.p999_ns, "ns", LOWER),
+    Metric("p50", lambda p: p.p50_ns, "ns", LOWER, resolution=RESOLUTION),
+    Metric("p99", lambda p: p.p99_ns, "ns", LOWER, resolution=RESOLUTION),
+    Metric("p99.9", lambda p: p.p999_ns, "ns", LOWER, resolution=RESOLUTION),
     Metric("CPU per I/O", lambda p: p.cpu_us, "us", LOWER),
     Metric("busiest CPU's completions", lambda p: p.most_completions, "share",
            NEITHER, relative=False),
@@ -98,7 +103,7 @@ def _differences(first: Runs, second: Runs) -> list[Tested]:
         if not known or len(known) < len(values):
             continue
         left, right = [a for a, _ in known], [b for _, b in known]
-        difference = paired(left, right, metric.relative)
+        difference = paired(left, right, metric.relative, resolution=metric.resolution)
         mean = sum(left) / len(left), sum(right) / len(right)
         tested.append(Tested(metric, *mean, difference, 1.0))
     return tested

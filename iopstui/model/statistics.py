@@ -133,12 +133,17 @@ def paired(
     second: Sequence[float],
     relative: bool = True,
     confidence: float = CONFIDENCE,
+    resolution: float = 0.0,
 ) -> Difference | None:
     """Compare figures of runs that were made in pairs, one of each setting, close in time.
 
     Student's paired t over the pairs' differences, for ``relative`` over the differences of
     their logarithms: what drifts slowly cancels within a pair. ``None`` with fewer than two
     pairs, or where a relative difference has nothing to relate to.
+
+    ``resolution`` is the width of the steps that the figures come in (relative: as a share of
+    them). A few equal differences of such figures look certain and are not: the rounding alone
+    spreads them by a step / √6.
     """
     count = len(first)
     if count != len(second):
@@ -150,7 +155,8 @@ def paired(
     else:
         steps = [b - a for a, b in zip(first, second, strict=True)]
     mean = sum(steps) / count
-    error = math.sqrt(sum((step - mean) ** 2 for step in steps) / (count - 1) / count)
+    variance = sum((step - mean) ** 2 for step in steps) / (count - 1)
+    error = math.sqrt(max(variance, resolution**2 / 6) / count)
     half = t_quantile(0.5 + confidence / 2, count - 1) * error
     p = t_two_sided(mean / error, count - 1) if error else (0.0 if mean else 1.0)
     low, high = mean - half, mean + half

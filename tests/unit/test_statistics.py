@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from iopstui.model.comparison import RESOLUTION
+from iopstui.model.histogram import bucket_key
 from iopstui.model.statistics import (
     holm,
     knee,
@@ -107,6 +109,22 @@ def drifting(rng: random.Random, runs: int) -> tuple[list[float], list[float]]:
 def test_false_alarms_come_at_the_stated_rate(make: object) -> None:
     # 5 % of 4000: the standard error is 0.34 %
     assert 0.038 < false_alarms(make) < 0.062
+
+
+@pytest.mark.parametrize("runs", [2, 3, 5])
+@pytest.mark.parametrize("spread", [0.001, 0.004, 0.01, 0.05])
+def test_figures_in_coarse_steps_make_no_more_false_alarms(runs: int, spread: float) -> None:
+    # percentiles come in fio's buckets: a few equal differences are no certainty
+    rng = random.Random(7)
+
+    def bucketed() -> list[float]:
+        # the worst place for a median: at the border of two buckets
+        return [float(bucket_key(int(98304 * rng.lognormvariate(0, spread)))) for _ in range(runs)]
+
+    found = [paired(bucketed(), bucketed(), resolution=RESOLUTION) for _ in range(2000)]
+    assert sum(one is not None and one.p < 0.05 for one in found) / 2000 < 0.065
+    certain = paired([1e5] * runs, [2e5] * runs, resolution=RESOLUTION)
+    assert certain is not None and certain.shown
 
 
 def test_a_drift_makes_no_false_alarms_in_abba_order() -> None:
