@@ -175,7 +175,8 @@ class PointMeter:
         found = histogram.percentiles(self._bins, (50.0, 99.0, 99.9))
         requests, mib = self._sum("r/s", "w/s"), self._sum("rMB/s", "wMB/s")
         completions, completions_of = self._completions()
-        busy = {number: self._busy(meters) for number, meters in sorted(self._cpus.items())}
+        loads = {number: self._busy(meters) for number, meters in sorted(self._cpus.items())}
+        busy = {number: load for number, load in loads.items() if load is not None}
         return Point(
             seconds=seconds,
             ios=self._ios,
@@ -235,8 +236,9 @@ class PointMeter:
             return self._wait_ms * 1e6 / self._requests, "await"
         return None, ""
 
-    def _busy(self, meters: list[Meter]) -> float:
-        return sum(meter.value or 0.0 for meter in meters)
+    def _busy(self, meters: list[Meter]) -> float | None:
+        known = [value for meter in meters if (value := meter.value) is not None]
+        return sum(known) if known else None
 
     def _completions(self) -> tuple[dict[int, float], str]:
         """Where completions ran. Without softirqs (the interrupt's CPU did the rest itself) the

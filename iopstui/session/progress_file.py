@@ -55,7 +55,8 @@ class ProgressFile:
                 f"{self.path} holds another experiment (its job, axes, times or target differ).",
                 "Name another file with --state, or remove this one.",
             )
-        self.made = float(head.get("made", self.made))
+        with contextlib.suppress(TypeError, ValueError):
+            self.made = float(head.get("made", self.made))
         self._begun = True
         for line in lines[1:]:
             row = _object(line)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,20 @@ def test_cpus_and_completions() -> None:
     assert point.most_completions == max(point.completions.values())
 
 
+def test_a_cpu_without_figures_has_no_load_of_zero() -> None:
+    meter = PointMeter(0.0, "vda")
+    for frame in whole_frames(NAME):
+        cpus = {n: replace(cpu, load=None) if n == 1 else cpu for n, cpu in frame.cpus.items()}
+        meter.add(replace(frame, cpus=cpus))
+    point = meter.point()
+    assert point is not None and set(point.busy) == {0}
+    blind = PointMeter(0.0, "vda")
+    for frame in whole_frames(NAME):
+        blind.add(replace(frame, cpus={n: replace(c, load=None) for n, c in frame.cpus.items()}))
+    point = blind.point()
+    assert point is not None and point.busy == {} and point.cpu_us is None
+
+
 def test_without_latencies_the_kernel_s_await_stands_in() -> None:
     point = measured("3.42-b-randrw-gtod")
     assert point.latency_of == "await" and point.p99_ns is None
@@ -133,6 +148,12 @@ def test_progress_goes_on_where_it_was(tmp_path: Path) -> None:
     assert again.made == first.made
     again.remove()
     assert not path.exists() and ProgressFile(path, "key").points == {}
+
+
+def test_a_time_that_is_none_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    path.write_text('{"iopstui": "experiment", "version": 1, "key": "key", "made": null}\n')
+    assert ProgressFile(path, "key").points == {}
 
 
 @given(st.integers(0, 2000))
