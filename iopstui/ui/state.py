@@ -244,7 +244,8 @@ class LiveState:
                 values[name] = fio.total.percentiles.get(name)
         disk = frame.disks.get(self.device) if self.device else None
         if disk is not None:
-            values[DEVICE_IOPS] = sum(v for v in (disk.r_s, disk.w_s, disk.d_s) if v is not None)
+            rates = [rate for rate in (disk.r_s, disk.w_s, disk.d_s) if rate is not None]
+            values[DEVICE_IOPS] = sum(rates) if rates else None
         seconds = frame.seconds or (fio.seconds if fio else None)
         if seconds and fio is not None:
             self.latencies.add(frame.t, seconds, fio.total.bins)

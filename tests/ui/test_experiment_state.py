@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from experiment_fakes import COMPARE, CURVES, SWEEP, finished, second, started, told
 
 from iopstui.model.plan import Plan, parse_axis
-from iopstui.session.events import Event, ExperimentFinished
+from iopstui.session.events import Event, ExperimentFinished, FrameReady
 from iopstui.ui.experiment_state import ExperimentState
-from iopstui.ui.state import LiveState
+from iopstui.ui.state import DEVICE_IOPS, LiveState
 
 
 def folded(events: list[Event]) -> ExperimentState:
@@ -120,3 +122,15 @@ def test_the_job_is_not_said_to_be_done_in_mid_sweep() -> None:
     assert not any("press r" in entry.text for entry in state.log)
     state.apply(StepFinished(4.0, 2, 1, "fio failed.", False))
     assert state.notice is not None and "fio failed" in state.notice.text
+
+
+def test_what_the_device_did_not_tell_is_a_gap() -> None:
+    state = LiveState("nvme0n1")
+    for n, lost in ((1, False), (2, True), (3, False)):
+        one = second(float(n), 1000.0).frame
+        if lost:
+            disk = replace(one.disks["nvme0n1"], r_s=None, w_s=None, d_s=None)
+            one = replace(one, disks={"nvme0n1": disk})
+        state.apply(FrameReady(one.t, one))
+    shown = state.history.window(DEVICE_IOPS, 0.0, 1.0, 3)
+    assert shown[1] is None and shown[0] and shown[2]
