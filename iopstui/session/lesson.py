@@ -79,6 +79,7 @@ class LessonRun:
         self._size = size
         self._destroy_data = tuple(destroy_data)
         self._figures: dict[str, Figures] = {}
+        self._own_cpus: frozenset[int] = frozenset()
         self._meter: PointMeter | None = None
         self._started = False
         self._scratch: KeptScratch | None = None
@@ -335,6 +336,8 @@ class LessonRun:
         )
         self.failed.pop(run.name, None)
         self._figures[run.name] = asked_figures(shape_of(text))
+        cpus = {s.options.get("cpus_allowed", "") for s in jobfile.effective(text)}
+        self._own_cpus = frozenset(parse_cpu_list(cpus.pop()) if len(cpus) == 1 else ())
         self._meter, self._started = PointMeter(run.settle, self._target.device), False
         self.elapsed_s = 0.0
         return request
@@ -370,10 +373,7 @@ class LessonRun:
             return
         self.points[run.name] = point
         self.documents[run.name] = event.document
-        text = self.job_text(run)
-        cpus = {s.options.get("cpus_allowed", "") for s in jobfile.effective(text)}
-        own = frozenset(parse_cpu_list(cpus.pop()) if len(cpus) == 1 else ())
-        self._figures[run.name] |= run_figures(point, event.document, own)
+        self._figures[run.name] |= run_figures(point, event.document, self._own_cpus)
 
     def _job_file(self, run: Run) -> str:
         """The path of a job; one that stands in the lesson itself is written to a file first."""
@@ -382,7 +382,7 @@ class LessonRun:
         if self._private is None:
             self._private = private_directory()
         path = self._private / f"{run.name}.fio"
-        path.write_text(run.fio + "\n")
+        path.write_bytes(f"{run.fio}\n".encode())
         return str(path)
 
     def _kept_scratch(self) -> Any:

@@ -355,3 +355,42 @@ def test_every_shipped_lesson_can_be_played_wherever_one_is(
         run.advance()
     assert known or run.skipped or run.lesson.name[:2] not in ("03", "04", "06")
     run.close()
+
+
+def test_a_job_file_that_goes_away_meanwhile_costs_nothing(tmp_path: Path) -> None:
+    job = tmp_path / "own.fio"
+    job.write_text("[a]\nrw=randread\n")
+    text = f"""
+[lesson]
+title = T
+teaches = x
+source = y
+settle = 0
+
+[run: one]
+job = {job}
+"""
+    target = Target("file", str(tmp_path / "f"), "vda", ("vda",))
+    run = LessonRun(parse_lesson(text, "own", "own.ini"), target, Surroundings(FACTS, KNOBS))
+    run.request()
+    job.unlink()
+    for event in session(FULL):
+        run.feed(event)
+    assert run.points["one"].iops > 0
+
+
+def test_a_job_in_a_lesson_is_utf_8_wherever_it_is_played(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = TEXT.replace("    [a]", "    description=größer →\n    [a]")
+    target = Target("file", str(tmp_path / "f"), "vda", ("vda",))
+    run = LessonRun(parse_lesson(text, "own", "own.ini"), target, Surroundings(FACTS, KNOBS))
+    to(run, "run: one")
+    real = Path.write_text
+    monkeypatch.setattr(
+        Path, "write_text", lambda path, text, encoding="ascii": real(path, text, encoding)
+    )
+    job = run.request().job
+    monkeypatch.undo()
+    assert "größer" in Path(job).read_text("utf-8")
+    run.close()
