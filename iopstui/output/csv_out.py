@@ -14,6 +14,7 @@ from iopstui.model.frame import Frame
 from iopstui.model.samples import READ, TRIM, WRITE
 from iopstui.output.jsonl import frame_object
 from iopstui.session.events import Event, FrameReady
+from iopstui.text import printable
 
 _HEAD = ("t", "wall_ms", "step", "seconds", "flags.*")
 _LEFT_OUT = {"ios", "bytes", "n", "bins_of", "bins"}
@@ -46,7 +47,7 @@ class CsvSink:
     def _start(self) -> None:
         if not self._started:
             self._started = True
-            self._writer.writerow(".".join(self._here(path)) for path in self._columns)
+            self._writer.writerow(printable(".".join(self._here(p))) for p in self._columns)
 
     def _here(self, path: tuple[str, ...]) -> tuple[str, ...]:
         """The path of this session's device; the flags are one column."""

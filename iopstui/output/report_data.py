@@ -30,35 +30,39 @@ HEAT_ROWS_PER_DECADE = 8
 MOST_SAID = 200
 MOST_POINTS = 500
 GAP = 0.5
+COMPLETED, READ, WRITTEN, QUEUE, BUSY = "I/Os", "read", "written", "aqu-sz", "util"
 _SHOWN = (50.0, 99.0, 99.9, 99.99)
 
 
 @dataclass
 class Device:
-    """Means of the target's device over a run, weighted by time; ``ios`` what it completed."""
+    """Means of the target's device over a run, weighted by time; ``ios`` what it completed
+    (``None``: it did not tell)."""
 
-    seconds: float = 0.0
-    ios: int = 0
-    read_bytes: float = 0.0
-    write_bytes: float = 0.0
-    queue: float = 0.0
-    busy: float = 0.0
+    ios: int | None = None
+    _totals: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def add(self, frame: Frame, name: str | None) -> None:
         """One more interval."""
         disk = frame.disks.get(name) if name else None
         if disk is None:
             return
-        self.seconds += disk.seconds
-        self.ios += sum(n for n in (disk.reads, disk.writes, disk.discards) if n is not None)
-        self.read_bytes += (disk.r_bytes_s or 0.0) * disk.seconds
-        self.write_bytes += (disk.w_bytes_s or 0.0) * disk.seconds
-        self.queue += (disk.aqu_sz or 0.0) * disk.seconds
-        self.busy += (disk.util or 0.0) * disk.seconds
+        done = [count for count in (disk.reads, disk.writes, disk.discards) if count is not None]
+        if done:
+            self.ios = (self.ios or 0) + sum(done)
+        for what, value in (
+            (COMPLETED, sum(done) / disk.seconds if done else None),
+            (READ, disk.r_bytes_s), (WRITTEN, disk.w_bytes_s), (QUEUE, disk.aqu_sz),
+            (BUSY, disk.util),
+        ):  # fmt: skip
+            if value is not None:
+                total, seconds = self._totals.get(what, (0.0, 0.0))
+                self._totals[what] = total + value * disk.seconds, seconds + disk.seconds
 
-    def mean(self, total: float) -> float | None:
-        """``total`` a second; ``None`` where nothing was measured."""
-        return total / self.seconds if self.seconds else None
+    def mean(self, what: str) -> float | None:
+        """I/Os or bytes a second, aqu-sz or percent; ``None`` where it was not measured."""
+        total, seconds = self._totals.get(what, (0.0, 0.0))
+        return total / seconds if seconds else None
 
 
 @dataclass

@@ -12,7 +12,6 @@ from iopstui.model.curve import Curve, conclusions, curves_along, curves_of, loa
 from iopstui.model.expectation import Expectation
 from iopstui.model.plan import JOB, Axis, Plan, letter
 from iopstui.model.point import Point
-from iopstui.model.tunable import KnobRequest
 from iopstui.model.verdict_words import METHOD, Results, cpu_text, difference_text, value_text
 from iopstui.output.sweep import columns, pass_table, row
 from iopstui.session.events import Event, ExperimentFinished, PointFinished, PointStarted
@@ -212,8 +211,8 @@ def method(one: Experiment) -> str:
 
 
 def repeat(one: Experiment, target: str | None, size: str | None, bind: bool,
-           knobs: Sequence[KnobRequest], interval_s: float) -> str:  # fmt: skip
-    """The command that does it again."""
+           knobs: Sequence[tuple[str, str]], interval_s: float) -> str:  # fmt: skip
+    """The command that does it again; ``knobs`` (name, value) held in all of it."""
     plan = one.plan
     words = ["iopstui", one.kind, *([target] if target else [])]
     for job in plan.jobs:
@@ -228,8 +227,8 @@ def repeat(one: Experiment, target: str | None, size: str | None, bind: bool,
         words += ["--set", f"{name}={value}"]
     words += ["--size", size] if size else []
     words += ["--bind", "queues"] if bind else []
-    for knob in knobs:
-        words += ["--knob", f"{knob.name}={knob.value}"]
+    for name, value in knobs:
+        words += ["--knob", f"{name}={value}"]
     expected = one.expectations
     for expectation in expected:
         words += ["--expect", expectation.text]

@@ -78,7 +78,8 @@ def _rates(curve: Curve[PointFinished], values: Sequence[str], style: str) -> XY
         (float(values.index(dict(event.settings)[curve.axis.name])), event.point.iops)
         for event in curve.points
     ]
-    knee = curve.knee
+    # a knee is one of load: along anything else the points are in no such order
+    knee = curve.knee if curve.axis.name in LOADS else None
     return XYCurve(_label(curve), style, found, flag=knee.index if knee else None)
 
 

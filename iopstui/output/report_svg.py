@@ -240,6 +240,6 @@ def _labels(curves: Sequence[Curve], scale: Scale) -> list[str]:
         free = y + 14
         parts.append(
             f'<text class="name {curve.style}" x="{WIDTH - RIGHT + 5}" y="{y:.1f}">'
-            f"{escape(curve.label)}</text>"
+            f"{escape(printable(curve.label))}</text>"
         )
     return parts

@@ -14,7 +14,7 @@ from iopstui.model.samples import DIRECTIONS
 from iopstui.model.target import DIRECTORY
 from iopstui.model.topology import Topology
 from iopstui.output import report_experiment
-from iopstui.output.report_data import Run, Story
+from iopstui.output.report_data import BUSY, COMPLETED, QUEUE, READ, WRITTEN, Run, Story
 from iopstui.output.report_experiment import Experiment
 from iopstui.output.summary import reconciliation
 from iopstui.session import recording_format as form
@@ -52,7 +52,13 @@ def facts(story: Story) -> Iterator[tuple[str, str]]:
         run.started.fio_version for run in story.runs if run.started and run.started.fio_version
     )
     yield "recorded", f"{when:%Y-%m-%d %H:%M:%S} UTC, {units.clock(story.duration)} (m:ss)"
-    yield "host", f"{printable(header.host)}, Linux {printable(header.kernel)}, {header.machine}"
+    yield (
+        "host",
+        (
+            f"{printable(header.host)}, Linux {printable(header.kernel)}, "
+            f"{printable(header.machine)}"
+        ),
+    )
     yield "target", printable(header.target.path) + _filesystem(story)
     if header.topology.online:
         yield "CPUs", _cpus(header.topology)
@@ -147,10 +153,10 @@ def device_row(run: Run) -> Row:
     """The device's means over a run, and all of the run's latencies in one histogram."""
     device, found = run.device, run.latencies()
     return (
-        str(run.step), str(device.ios) if device.seconds else units.MISSING,
-        units.number(device.mean(float(device.ios))), units.mib(device.mean(device.read_bytes)),
-        units.mib(device.mean(device.write_bytes)), units.number(device.mean(device.queue)),
-        units.percent(device.mean(device.busy)),
+        str(run.step), units.MISSING if device.ios is None else str(device.ios),
+        units.number(device.mean(COMPLETED)), units.mib(device.mean(READ)),
+        units.mib(device.mean(WRITTEN)), units.number(device.mean(QUEUE)),
+        units.percent(device.mean(BUSY)),
         *(units.latency(found[name]) for name in ("p50", "p99", "p99.9", "p99.99")),
     )  # fmt: skip
 
@@ -239,7 +245,7 @@ def repeat_experiment(story: Story, one: Experiment) -> str:
         target_of(story, asked) if asked else story.header.target.path,
         asked.size if asked and not _varies(one, "size") else None,
         bool(asked and asked.bind) and not _varies(one, "bind"),
-        story.header.knobs,
+        [knob for knob in asked.knobs if not _varies(one, knob[0])] if asked else (),
         story.header.interval_s,
     )
 
@@ -315,9 +321,9 @@ def _compared(run: Run) -> dict[str, float | None]:
         "fio IOPS": run.total.ios / seconds if seconds else None,
         "fio MiB/s": run.total.bytes / seconds if seconds else None,
         **{name: latencies[name] for name in ("p50", "p99", "p99.9", "max")},
-        "device IO/s": device.mean(float(device.ios)),
-        "aqu-sz": device.mean(device.queue),
-        "util %": device.mean(device.busy),
+        "device IO/s": device.mean(COMPLETED),
+        "aqu-sz": device.mean(QUEUE),
+        "util %": device.mean(BUSY),
     }
 
 

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from iopstui.errors import JobFailed, UsageError
 from iopstui.model.diagnosis import Finding
 from iopstui.model.summary import fio_summary
-from iopstui.output import report_data
+from iopstui.output import report_data, report_words
 from iopstui.output.report import FORMATS, kind_of, rendered, report
 from iopstui.output.report_data import gather, points
 from iopstui.output.report_md import markdown
@@ -30,6 +30,7 @@ from iopstui.session import events
 from iopstui.session import recording_format as form
 from iopstui.session.recorder import Recorder, Tape
 from iopstui.session.recording import recording_path
+from iopstui.units import MISSING
 
 LOADS = {"src", "href", "srcset", "data", "action", "poster", "background", "formaction", "style"}
 HOSTILE = (
@@ -136,6 +137,41 @@ def hostile(path: Path) -> None:
         events.StepFinished(2.0, 1, 1, HOSTILE, False, fio_summary(named), (HOSTILE,), HOSTILE),
     ])  # fmt: skip
     one.close(events.Ended(2.5, 0))
+
+
+def test_what_the_device_did_not_tell_is_no_zero() -> None:
+    known = made.frames(made.raws(made.RUN))[1]
+    disk = known.disks["vda"]
+    lost = replace(disk, aqu_sz=None, util=None, r_bytes_s=None, reads=None, writes=None,
+                   discards=None)  # fmt: skip
+    blind = replace(known, disks={"vda": lost})
+    run = report_data.Run(1)
+    run.add(blind, "vda")
+    whole = report_words.device_row(run)
+    assert whole[1:4] == (MISSING,) * 3 and whole[5:7] == (MISSING,) * 2, "neither is it 0"
+    run.add(known, "vda")
+    alone = report_data.Run(1)
+    alone.add(known, "vda")
+    assert report_words.device_row(run)[1:7] == report_words.device_row(alone)[1:7]
+
+
+def test_odd_names_of_machine_and_device_leave_the_page_well_formed(path: Path) -> None:
+    taken = made.raws(made.RUN)
+    target = replace(made.TARGET, device="v\x1bda", tree=("v\x1bda",))
+    odd = [
+        replace(
+            raw,
+            kernel=replace(raw.kernel, disks={"v\x1bda": raw.kernel.disks["vda"]}),
+        )
+        for raw in taken
+        if raw.kernel is not None
+    ]
+    one = Tape(target, dict, 1.0, True, (), Recorder(path))
+    made.tell(one, odd)
+    one.close(events.Ended(2.5, 0))
+    page(path)
+    for kind in FORMATS:
+        assert "\x1b" not in rendered([path], kind), kind
 
 
 def test_hostile_words_stay_words(path: Path) -> None:

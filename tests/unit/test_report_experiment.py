@@ -339,3 +339,30 @@ def test_a_chart_stays_within_its_frame(
     for element in ET.fromstring(text).iter():
         for name, most in (("x", WIDTH), ("cx", WIDTH), ("y", HEIGHT), ("cy", HEIGHT)):
             assert 0 <= float(element.get(name, "0")) <= most
+
+
+def test_the_knobs_that_held_everywhere_are_in_the_command(path: Path) -> None:
+    plan = Plan(("randread-4k",), {}, (parse_axis("iodepth=1,4,16"), parse_axis("rq_affinity=1,2")))
+    one = Tape(made.TARGET, dict, 1.0, False, (), Recorder(path))
+    before, after = made.others(made.RUN)
+    job = replace(before[0], knobs=(("nomerges", "2"), ("rq_affinity", "1")))  # type: ignore[type-var]
+    point = replace(sweep()[0], settings=(("iodepth", "1"), ("rq_affinity", "1")))
+    one.event(events.ExperimentStarted(0.0, plan))
+    one.event(events.PointStarted(0.0, 0, plan.points, point.label, 9.0))
+    taken = made.raws(made.RUN)
+    made.tell(one, [taken[0], job, *before[1:], *taken[1:], *after, replace(point, t=2.0)])
+    one.close(events.Ended(2.5, 0))
+    body = words(page(path))
+    assert "--axis rq_affinity=1,2" in body and "--knob nomerges=2" in body
+    assert "--knob rq_affinity" not in body, "that one is varied"
+
+
+def test_what_is_no_load_has_no_knee(path: Path) -> None:
+    axis = parse_axis("bs=4k,8k,16k")
+    plan = Plan(("randread-4k",), {}, (axis,))
+    points = [
+        replace(point, settings=(("bs", value),))
+        for point, value in zip(sweep(), axis.values, strict=True)
+    ]
+    write(path, plan, points)
+    assert not [e for e in page(path).iter("circle") if e.get("class") == "knee"]
