@@ -111,8 +111,9 @@ class Running:
         return self._thread.is_alive()
 
     def feed(self, event: Event) -> None:
-        """An event of the session."""
-        self._runner.feed(event)
+        """An event of the session; after its end nobody takes it any more."""
+        if self.active:
+            self._runner.feed(event)
 
     def stop(self) -> None:
         """End it in order: the running fio still tells its last second. Asked again: at once."""
@@ -129,10 +130,9 @@ class Running:
         runner = self._runner
         try:
             runner.run()
+            if runner.progress is not None and not runner.interrupted:
+                runner.progress.remove()
         except IopstuiError:
             return  # ExperimentFinished has told it
         except Exception as error:  # the last line of defence, as in the session's own thread
             self._tell(Notice(runner.t, "error", f"internal error in the experiment: {error!r}"))
-            return
-        if runner.progress is not None and not runner.interrupted:
-            runner.progress.remove()

@@ -8,6 +8,7 @@ experiment alone.
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import time
 from collections.abc import Callable, Sequence
@@ -45,6 +46,7 @@ from iopstui.session.scratch_sizes import files_of
 from iopstui.sources.jobs import find_job
 
 OVERHEAD_S = 1.5
+POLL_S = 0.1
 
 Sink = Callable[[Event], None]
 
@@ -121,6 +123,8 @@ class Runner:
         error = IopstuiError("")
         try:
             self._tell(ExperimentStarted(self._t, self.plan))
+            if self._borrowed:
+                self._end_job()
             self._all()
         except IopstuiError as failed:
             error = failed
@@ -134,6 +138,14 @@ class Runner:
                 self._session.close()
                 self._close_scratch()
                 self._drain()
+
+    def _end_job(self) -> None:
+        """Stop the job that runs, and wait for its end: who stops the experiment before that would
+        take back the request of its first run, and then no end of it ever came."""
+        self._session.stop_job()
+        while self._session.running and not self.interrupted:
+            with contextlib.suppress(queue.Empty):
+                self._t = max(self._t, self._events.get(timeout=POLL_S).t)
 
     def _finished(self, error: IopstuiError) -> ExperimentFinished:
         done, total = len(self.points), len(self.steps)
@@ -259,14 +271,17 @@ class Runner:
         }
         bind = step.of(BIND).get("bind")
         # the scheduler sets others of them anew, so it comes first
-        knobs = sorted(step.of(KNOB).items(), key=lambda knob: knob[0] != "scheduler")
+        knobs = sorted(
+            (*self._conditions.knobs, *step.of(KNOB).items()),
+            key=lambda knob: knob[0] != "scheduler",
+        )
         return JobRequest(
             step.job,
             overrides,
             step.of(SIZE).get("size", self._conditions.size),
             self._conditions.destroy_data,
             self._conditions.bind if bind is None else bind == "queues",
-            (*self._conditions.knobs, *knobs),
+            tuple(knobs),
             self._scratch_of(step.job),
             self._share,
         )

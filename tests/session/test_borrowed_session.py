@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -15,12 +16,14 @@ from iopstui.session.events import (
     ExperimentFinished,
     ExperimentStarted,
     FrameReady,
+    Notice,
     PointFinished,
     PointStarted,
     StepStarted,
 )
-from iopstui.session.laboratory import Laboratory
+from iopstui.session.laboratory import Laboratory, Running
 from iopstui.session.live import LiveSession
+from iopstui.session.prepare import JobRequest
 from iopstui.session.runner import Conditions
 from iopstui.sources.roots import Roots
 from iopstui.sources.sysfs import read_devices
@@ -97,6 +100,52 @@ def test_a_job_under_way_gives_way_and_the_session_stays(here: Path) -> None:
     finally:
         screen.session.close()
     assert list(here.iterdir()) == []
+
+
+def test_stopped_while_the_job_before_still_ends(here: Path) -> None:
+    screen = Screen(here)
+    screen.session.start(screen.sink)
+    try:
+        screen.session.run_job("randread-4k", {"runtime": "60"})
+        assert screen.in_run.wait(20)
+        begun = threading.Event()
+        ask = screen.session.run_request
+
+        def ask_and_stop(request: JobRequest) -> None:
+            ask(request)
+            assert begun.wait(10) and screen.running is not None
+            screen.running.stop()
+
+        screen.session.run_request = ask_and_stop  # type: ignore[method-assign]
+        screen.begin(PLAN)
+        begun.set()
+        assert screen.over.wait(20), "it does not wait for a run that never comes"
+        done = screen.own[-1]
+        assert isinstance(done, ExperimentFinished) and done.interrupted and done.done == 0
+        assert screen.running is not None
+        screen.running.wait(10)
+    finally:
+        screen.session.close()
+    assert list(here.iterdir()) == []
+
+
+def test_events_after_its_end_are_not_kept() -> None:
+    class Over:
+        progress = None
+        interrupted = False
+        fed: ClassVar[list[Event]] = []
+
+        def run(self) -> None:
+            """At once."""
+
+        def feed(self, event: Event) -> None:
+            self.fed.append(event)
+
+    running = Running(Over(), lambda event: None)  # type: ignore[arg-type]
+    running.start()
+    running.wait(10)
+    running.feed(Notice(0.0, "info", "a session goes on for days"))
+    assert Over.fed == []
 
 
 def test_stopped_in_mid_run_it_keeps_what_it_has_for_the_next_time(here: Path) -> None:
