@@ -102,6 +102,13 @@ class Plan:
     measure: float = 8.0
 
     @property
+    def every_job(self) -> tuple[str, ...]:
+        """The jobs, those of variants too."""
+        settings = (one for variant in self.variants for one in variant.settings)
+        named = (one.value for one in settings if one.kind == JOB)
+        return tuple(dict.fromkeys((*self.jobs, *named)))
+
+    @property
     def points(self) -> int:
         """How many runs it takes."""
         if self.variants:

@@ -25,9 +25,10 @@ from iopstui.model.verdict_words import (
     value_text,
 )
 from iopstui.output.experiment import Teller, ask, stop_on_signals
-from iopstui.output.experiment_setup import Choose, session_of, set_up
+from iopstui.output.experiment_setup import session_of, set_up
 from iopstui.output.jsonl import dumps, event_object, session_object
 from iopstui.output.verdict import wrapped
+from iopstui.session.asked import Choose
 from iopstui.session.events import Event, PointFinished
 from iopstui.session.experiment import Setup, dry_run
 from iopstui.session.runner import Runner

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 
 from iopstui.errors import UsageError
 from iopstui.model.diskspd import Translation, translate
-from iopstui.output.headless import Choose, run_headless
+from iopstui.output.headless import run_headless
+from iopstui.session.asked import Choose
 from iopstui.session.scratch import DEFAULT_BYTES
 from iopstui.sources.fio_process import private_directory
 from iopstui.text import printable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from iopstui.errors import UsageError
@@ -12,18 +12,16 @@ from iopstui.model.device import BlockDevice
 from iopstui.model.plan import Plan
 from iopstui.model.target import Target
 from iopstui.output.experiment import say
+from iopstui.session.asked import Choose, asked_session
 from iopstui.session.experiment import Setup, goes_on_text, rehearsed_setup
 from iopstui.session.leftovers import clean_up
 from iopstui.session.live import LiveSession
-from iopstui.session.place import OwnPlace
 from iopstui.session.progress_file import ProgressFile, default_path
-from iopstui.session.recorder import Recorder, next_free
+from iopstui.session.recorder import next_free
 from iopstui.session.runner import Conditions
 from iopstui.sources.fio_inspect import find_fio
 from iopstui.sources.roots import Roots
 from iopstui.sources.sysfs import read_devices
-
-Choose = Callable[[str | None, str | None, Mapping[str, BlockDevice]], tuple[Target, Target | None]]
 
 
 def session_of(setup: Setup, arguments: argparse.Namespace, goes_on: bool = False) -> LiveSession:
@@ -33,16 +31,8 @@ def session_of(setup: Setup, arguments: argparse.Namespace, goes_on: bool = Fals
     if record is not None and goes_on and record.exists():
         record = next_free(record)
         say([f"recording to {record}: {arguments.record} ends with the interruption"])
-    return LiveSession(
-        setup.target,
-        setup.devices,
-        job_target=setup.job_target,
-        interval_s=arguments.interval,
-        size=setup.conditions.size,
-        destroy_data=setup.conditions.destroy_data,
-        place=OwnPlace(arguments.cpu, arguments.nice),
-        idle_frames=False,
-        recorder=Recorder(record) if record is not None else None,
+    return asked_session(
+        arguments, setup.target, setup.job_target, setup.devices, record, idle_frames=False
     )
 
 
@@ -52,7 +42,7 @@ def set_up(arguments: argparse.Namespace, plan: Plan, choose: Choose) -> Setup:
     done, failed = clean_up(Roots())
     say([f"left by a crash: {line}" for line in (*done, *failed)])
     devices = read_devices(Roots())
-    target, job_target = _one_target(arguments.target, plan.jobs, devices, choose)
+    target, job_target = _one_target(arguments.target, plan.every_job, devices, choose)
     if any(knob.after_s is not None for knob in arguments.knob):
         raise UsageError(
             "A knob turned in mid-run (NAME=VALUE@SECONDS) makes the runs of an experiment uneven.",
@@ -73,7 +63,7 @@ def _one_target(
     chosen = [choose(text, job, devices) for job in jobs]
     if any(one != chosen[0] for one in chosen):
         raise UsageError("The jobs name different files to work on, so they need a common target.",
-                         "Name it: iopstui sweep TARGET ...")  # fmt: skip
+                         "Name it as TARGET: a device, a file or a directory.")  # fmt: skip
     return chosen[0]
 
 

@@ -7,8 +7,7 @@ import queue
 import signal
 import socket
 import sys
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from types import FrameType
 
 from iopstui.errors import (
@@ -20,22 +19,18 @@ from iopstui.errors import (
     Refused,
     UsageError,
 )
-from iopstui.model.device import BlockDevice
 from iopstui.model.expectation import parse_tolerance
-from iopstui.model.target import Target
 from iopstui.output.sinks import EventSink, make_sink
 from iopstui.output.verdict import VerdictSink
+from iopstui.session.asked import Choose, asked_session
 from iopstui.session.events import Ended, Event, StepFinished
 from iopstui.session.leftovers import clean_up
 from iopstui.session.live import LiveSession
-from iopstui.session.place import OwnPlace
 from iopstui.session.promises import expectations_of, job_sections
-from iopstui.session.recorder import Recorder
 from iopstui.sources.fio_inspect import find_fio
 from iopstui.sources.roots import Roots
 from iopstui.sources.sysfs import read_devices
 
-Choose = Callable[[str | None, str | None, Mapping[str, BlockDevice]], tuple[Target, Target | None]]
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -54,19 +49,8 @@ def run_headless(
         target,
         [job_sections(arguments.job, overrides)] if arguments.expect else [],
     )
-    session = LiveSession(
-        target,
-        devices,
-        job_target=job_target,
-        interval_s=arguments.interval,
-        size=arguments.size,
-        destroy_data=arguments.destroy_data,
-        bind=arguments.bind == "queues",
-        knobs=arguments.knob,
-        place=OwnPlace(arguments.cpu, arguments.nice),
-        idle_frames=False,
-        recorder=Recorder(Path(arguments.record)) if arguments.record else None,
-        expectations=expected,
+    session = asked_session(
+        arguments, target, job_target, devices, arguments.record, expected, idle_frames=False
     )
     data = make_sink(arguments.format, sys.stdout, sys.stderr, target, socket.gethostname())
     words = sys.stdout if arguments.format == "table" else sys.stderr

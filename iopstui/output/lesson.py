@@ -6,7 +6,7 @@ import argparse
 import queue
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import TextIO
 
@@ -17,11 +17,10 @@ from iopstui.errors import (
     IopstuiError,
     UsageError,
 )
-from iopstui.model.device import BlockDevice
 from iopstui.model.lesson import ASK, RUN_STEP, Ask, Lesson
-from iopstui.model.target import Target
 from iopstui.output.lesson_pages import flowed, head_lines, page_lines
 from iopstui.output.narration import Narrator
+from iopstui.session.asked import Choose
 from iopstui.session.events import Ended, Event, FrameReady, Notice, Progress, TunableChanged
 from iopstui.session.leftovers import clean_up
 from iopstui.session.lesson import LessonRun
@@ -35,7 +34,6 @@ from iopstui.sources.sysfs import read_devices
 from iopstui.text import printable
 from iopstui.units import fit, latency, number
 
-Choose = Callable[[str | None, str | None, Mapping[str, BlockDevice]], tuple[Target, Target | None]]
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 

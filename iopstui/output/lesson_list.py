@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from iopstui.model.lesson import RUN_STEP, Ask, Lesson
 from iopstui.model.lesson_figures import FACTS, RUN, Figure
 from iopstui.model.lesson_text import FORMS
-from iopstui.output.lesson import Choose
 from iopstui.output.lesson_pages import flowed, head_lines
+from iopstui.session.asked import Choose
 from iopstui.session.lesson import LessonRun
 from iopstui.session.lesson_facts import surroundings
 from iopstui.sources.roots import Roots

@@ -16,9 +16,10 @@ from iopstui.model.expectation import Expectation, parse_tolerance
 from iopstui.model.plan import Plan, check_axes, parse_axis
 from iopstui.model.target import Target
 from iopstui.output.experiment import Teller, ask, say, stop_on_signals
-from iopstui.output.experiment_setup import Choose, progress_of, session_of, set_up
+from iopstui.output.experiment_setup import progress_of, session_of, set_up
 from iopstui.output.jsonl import dumps, event_object, session_object
 from iopstui.output.verdict import wrapped
+from iopstui.session.asked import Choose
 from iopstui.session.events import Event, PointFinished
 from iopstui.session.experiment import Setup, dry_run
 from iopstui.session.promises import expectations_of, sections_of

@@ -20,6 +20,7 @@ from iopstui.session.job_text import (
     direct,
     escaped,
     expand,
+    names_its_files,
     number,
     read_job,
 )
@@ -28,7 +29,7 @@ from iopstui.session.write_guard import Guarded, WriteGuard
 from iopstui.sources.affinity import allowed
 from iopstui.sources.fio_inspect import Fio, JobFacts, inspect
 from iopstui.sources.fio_stream import size_bytes
-from iopstui.sources.jobs import find_job
+from iopstui.sources.jobs import find_job, is_shipped
 from iopstui.sources.roots import Roots
 
 ROWS_BEFORE_GROUPING = 16
@@ -133,6 +134,7 @@ def prepare(
     """
     path = find_job(request.job)
     text = read_job(path)
+    check_place(path, text, where)
     overrides = _implied(request.overrides)
     placed = {"filename", "directory"} & overrides.keys()
     if where is not None and placed:
@@ -152,6 +154,16 @@ def prepare(
         prepared = _in_place(asked, devices)
     prepared.binding = binding
     return prepared
+
+
+def check_place(path: Path, text: str, where: Target | None) -> None:
+    """UsageError for a job that needs a target and has none: fio would make its files in the
+    current directory and leave them there."""
+    if where is None and (is_shipped(path) or not names_its_files(text)):
+        raise UsageError(
+            f"The job {path.name} does not say where it works, and there is no target.",
+            "Name a TARGET on the command line, or choose a job that names its files.",
+        )
 
 
 def bound(
@@ -239,7 +251,8 @@ def _on_path(asked: _Asked, where: Target) -> str:
         wanted["size"] = asked.request.size
     elif where.kind == target.FILE:
         # a job larger than the file would make fio extend it
-        wanted["size"] = str(_capped(asked.text, Path(where.path).stat().st_size))
+        text = jobfile.changed(asked.text, asked.overrides)
+        wanted["size"] = str(_capped(text, Path(where.path).stat().st_size))
     return jobfile.changed(asked.text, _grouped(asked.text, wanted), removed=("directory",))
 
 

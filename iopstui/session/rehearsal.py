@@ -20,13 +20,14 @@ from iopstui.model.target import Target
 from iopstui.session.job_text import describe
 from iopstui.session.job_text import expand as expand_variables
 from iopstui.session.knob_view import queued_disks
-from iopstui.session.prepare import JobRequest, bound, prepare
+from iopstui.session.prepare import JobRequest, bound, check_place, prepare
 from iopstui.session.runner import Conditions, common_share, text_of
 from iopstui.session.scratch import room_for
 from iopstui.session.scratch_sizes import scratch_total
 from iopstui.session.tunables import read_tunable, why_not
 from iopstui.sources.fio_inspect import Fio, check_engine, inspect
 from iopstui.sources.fio_process import private_directory
+from iopstui.sources.jobs import find_job
 from iopstui.sources.roots import Roots
 
 MOST_ASKED = 200
@@ -63,6 +64,7 @@ def rehearse(
         for step in distinct(plan):
             text = text_of(plan, step)
             _check_stages(step.job, text)
+            check_place(find_job(step.job), text, job_target)
             file = private / "job.fio"
             file.write_bytes(text.encode("utf-8", "surrogateescape"))
             for engine in {one.options.get("ioengine", "") for one in jobfile.effective(text)}:

@@ -86,8 +86,15 @@ def _is_ours(path: Path) -> bool:
 
 
 def room_for(directory: Path) -> int:
-    """Bytes that may be used on this file system with 5 % of it left free."""
-    space = os.statvfs(directory)
+    """Bytes that may be used on this file system with 5 % of it left free. UsageError where the
+    directory can't be looked at."""
+    try:
+        space = os.statvfs(directory)
+    except OSError as error:
+        raise UsageError(
+            f"The free space of {directory} can't be told: {error.strerror}.",
+            "Name a directory you can write to, or a block device: iopstui run TARGET ...",
+        ) from error
     spare = space.f_bavail * space.f_frsize - int(KEEP_FREE * space.f_blocks * space.f_frsize)
     return max(0, spare)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,10 +13,10 @@ from iopstui.errors import EXIT_OK, EXIT_VERDICT, IopstuiError
 from iopstui.model.device import BlockDevice
 from iopstui.model.expectation import Expectation, parse_tolerance
 from iopstui.model.target import Target
+from iopstui.session.asked import Choose, asked_session
 from iopstui.session.leftovers import clean_up
 from iopstui.session.live import LiveSession
-from iopstui.session.place import OwnPlace
-from iopstui.session.recorder import Recorder, next_free
+from iopstui.session.recorder import next_free
 from iopstui.session.verdicts import outcome_text
 from iopstui.sources.jobs import shipped_jobs
 from iopstui.sources.roots import Roots
@@ -29,10 +29,6 @@ if TYPE_CHECKING:
     from iopstui.ui.experiment_keys import Laboratory
     from iopstui.ui.lesson_keys import Lessons
     from iopstui.ui.messages import Controller
-
-Choose = Callable[
-    ["str | None", "str | None", Mapping[str, BlockDevice]], "tuple[Target, Target | None]"
-]
 
 
 def run_screen(
@@ -47,104 +43,123 @@ def run_screen(
     gc.disable()
     clean_up(Roots())
     pick = arguments.target is None and arguments.job is None and lesson is None
-    early: list[LiveSession] = []
-    made: list[LiveSession] = []
-    works_on: dict[object, Target | None] = {}
-    record: list[str] = [arguments.record] if arguments.record else []
-    recorded: dict[Path, Path] = {}
-    tolerance = parse_tolerance(arguments.tolerance)
-
-    def expectations(target: Target) -> tuple[Expectation, ...]:
-        from iopstui.session.promises import expectations_of, job_sections
-
-        jobs = [job_sections(arguments.job, overrides)] if arguments.job else []
-        return expectations_of(arguments.expect, tolerance, target, jobs)
-
-    def discover() -> Mapping[str, BlockDevice]:
-        return read_devices(Roots())
-
-    def session(path: str | None) -> LiveSession:
-        devices = discover()
-        target, job_target = choose(path, arguments.job if path is None else None, devices)
-        one = LiveSession(
-            target,
-            devices,
-            job_target=job_target,
-            interval_s=arguments.interval,
-            size=arguments.size,
-            destroy_data=arguments.destroy_data,
-            bind=arguments.bind == "queues",
-            knobs=arguments.knob,
-            place=OwnPlace(arguments.cpu, arguments.nice),
-            recorder=Recorder(Path(record.pop())) if record else None,
-            expectations=expectations(target) if arguments.expect else (),
-        )
-        if made and made[-1].recorded is not None:
-            _go_on(one, made[-1].recorded, recorded)
-        made.append(one)
-        works_on[one] = job_target
-        return one
-
-    def make_controller(path: str | None) -> Controller:
-        return early.pop() if early else session(path)
-
-    def laboratory(controller: Controller) -> Laboratory:
-        from iopstui.session.laboratory import Laboratory
-        from iopstui.session.runner import Conditions
-
-        assert isinstance(controller, LiveSession)
-        knobs = tuple((k.name, k.value) for k in arguments.knob if k.after_s is None)
-        conditions = Conditions(arguments.size, tuple(arguments.destroy_data), knobs=knobs)
-        return Laboratory(controller, works_on[controller], conditions)
-
-    def lessons(controller: Controller) -> Lessons:
-        from iopstui.session import lessons as here
-
-        return here.Lessons(
-            works_on[controller], lambda: controller.devices, arguments.size,
-            arguments.destroy_data,
-        )  # fmt: skip
-
+    sessions = _Sessions(arguments, overrides, choose)
     if not pick:
-        early.append(session(arguments.target))
-        early[0].start()
+        sessions.begin(arguments.target)
     try:
         # only now: Textual takes longer to import than the first interval
         from iopstui.ui.app import run_app
 
         code = run_app(
-            make_controller,
+            sessions.controller,
             arguments.target,
             arguments.job,
             overrides,
-            discover,
+            _discover,
             shipped_jobs(),
             pick=pick,
             refresh_s=arguments.refresh,
             watch=HotplugMonitor,
-            laboratory=laboratory,
-            lessons=lessons,
+            laboratory=sessions.laboratory,
+            lessons=sessions.lessons,
             lesson=lesson,
         )
     finally:
-        for one in early:
+        sessions.end()
+    return EXIT_VERDICT if sessions.missed and code == EXIT_OK else code
+
+
+def _discover() -> Mapping[str, BlockDevice]:
+    return read_devices(Roots())
+
+
+class _Sessions:
+    """Those of one screen, one after another, each for another target."""
+
+    def __init__(
+        self, arguments: argparse.Namespace, overrides: Mapping[str, str], choose: Choose
+    ) -> None:
+        self._arguments = arguments
+        self._overrides = overrides
+        self._choose = choose
+        self._tolerance = parse_tolerance(arguments.tolerance)
+        self._early: list[LiveSession] = []
+        self._made: list[LiveSession] = []
+        self._works_on: dict[object, Target | None] = {}
+        # where a recording went on, and where it began
+        self._recorded: dict[Path, Path] = {}
+
+    def begin(self, path: str | None) -> None:
+        """The first one, before there is a screen."""
+        self._early.append(self._make(path))
+        self._early[0].start()
+
+    def controller(self, path: str | None) -> Controller:
+        """The one for a target; raises IopstuiError."""
+        return self._early.pop() if self._early else self._make(path)
+
+    def _make(self, path: str | None) -> LiveSession:
+        asked, devices = self._arguments, _discover()
+        target, job_target = self._choose(path, asked.job if path is None else None, devices)
+        # before a file is made for the recording: what can't be expected leaves none
+        expected = self._expectations(target)
+        record = asked.record if not self._made else None
+        one = asked_session(asked, target, job_target, devices, record, expected)
+        if self._made and self._made[-1].recorded is not None:
+            self._go_on(one, self._made[-1].recorded)
+        self._made.append(one)
+        self._works_on[one] = job_target
+        return one
+
+    def _expectations(self, target: Target) -> tuple[Expectation, ...]:
+        asked = self._arguments
+        if not asked.expect:
+            return ()
+        from iopstui.session.promises import expectations_of, job_sections
+
+        jobs = [job_sections(asked.job, self._overrides)] if asked.job else []
+        return expectations_of(asked.expect, self._tolerance, target, jobs)
+
+    def _go_on(self, session: LiveSession, before: Path) -> None:
+        """A recording goes on with another device in a file of its own: FILE-2, FILE-3 ..."""
+        first = self._recorded.get(before, before)
+        path = next_free(first)
+        self._recorded[path] = first
+        try:
+            session.record(path)
+        except IopstuiError as error:
+            session.notice("error", f"{error.message} {error.hint}".strip())
+
+    def laboratory(self, controller: Controller) -> Laboratory:
+        """Experiments in a session."""
+        from iopstui.session.laboratory import Laboratory
+        from iopstui.session.runner import Conditions
+
+        assert isinstance(controller, LiveSession)
+        asked = self._arguments
+        knobs = tuple((k.name, k.value) for k in asked.knob if k.after_s is None)
+        conditions = Conditions(asked.size, tuple(asked.destroy_data), knobs=knobs)
+        return Laboratory(controller, self._works_on[controller], conditions)
+
+    def lessons(self, controller: Controller) -> Lessons:
+        """Lessons in a session."""
+        from iopstui.session import lessons as here
+
+        asked = self._arguments
+        return here.Lessons(
+            self._works_on[controller], lambda: controller.devices, asked.size, asked.destroy_data
+        )
+
+    def end(self) -> None:
+        """The screen is gone, the terminal as it was: only now can be read what is left to say."""
+        for one in self._early:
             one.close()
-        # the screen is gone, the terminal as it was: only now can it be read
-        for line in (line for one in made for line in map(outcome_text, one.outcomes)):
+        for line in (line for one in self._made for line in map(outcome_text, one.outcomes)):
             print(f"iopstui: {printable(line)}", file=sys.stderr)
-        for text in (one.left_behind for one in made if one.left_behind):
+        for text in (one.left_behind for one in self._made if one.left_behind):
             print(f"iopstui: {text}", file=sys.stderr)
-    missed = any(outcome.passed is False for one in made for outcome in one.outcomes)
-    return EXIT_VERDICT if missed and code == EXIT_OK else code
 
-
-def _go_on(session: LiveSession, before: Path, recorded: dict[Path, Path]) -> None:
-    """A recording goes on with another device in a file of its own: FILE-2, FILE-3 ...
-    ``recorded`` maps those to the first."""
-    first = recorded.get(before, before)
-    path = next_free(first)
-    recorded[path] = first
-    try:
-        session.record(path)
-    except IopstuiError as error:
-        session.notice("error", f"{error.message} {error.hint}".strip())
+    @property
+    def missed(self) -> bool:
+        """Whether the last run of one of them did not meet an expectation."""
+        return any(outcome.passed is False for one in self._made for outcome in one.outcomes)

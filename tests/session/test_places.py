@@ -1,0 +1,132 @@
+"""Where jobs work: places that go away, jobs that need a target and have none."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from iopstui.cli import main
+from iopstui.errors import UsageError
+from iopstui.model.plan import Plan, parse_axis, parse_variant
+from iopstui.model.target import DIRECTORY, Target
+from iopstui.session.laboratory import Laboratory
+from iopstui.session.live import LiveSession
+from iopstui.session.prepare import JobRequest, prepare
+from iopstui.session.runner import Conditions, Runner, common_share
+from iopstui.sources.fio_inspect import find_fio
+from iopstui.sources.roots import Roots
+from iopstui.sources.sysfs import read_devices
+from iopstui.sources.target import resolve_target
+from iopstui.ui.start import run_screen
+
+OWN = "[global]\nrw=randread\nsize=1m\n[a]\nfilename={}\n"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    directory = tmp_path / "work"
+    directory.mkdir()
+    monkeypatch.chdir(directory)
+    return directory
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """A job that says itself where it works."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/x").write_bytes(bytes(1 << 20))
+    job = tmp_path / "own.fio"
+    job.write_text(OWN.format(tmp_path / "data/x"))
+    return job
+
+
+def test_a_directory_that_is_gone_is_a_sentence(tmp_path: Path) -> None:
+    gone = Target(DIRECTORY, str(tmp_path / "gone"), None, ())
+    plan = Plan(("randread-4k",), {}, (parse_axis("iodepth=1,2"),))
+    with pytest.raises(UsageError, match="gone"):
+        common_share(plan, gone)
+
+
+@pytest.mark.parametrize("job", ["randread-4k", "vng-randrw"])
+def test_a_job_without_a_place_works_nowhere(job: str, here: Path, tmp_path: Path) -> None:
+    private = tmp_path / "private"
+    private.mkdir()
+    with pytest.raises(UsageError, match="does not say where it works"):
+        prepare(JobRequest(job), None, find_fio(), private, read_devices(Roots()), Roots())
+    assert list(here.iterdir()) == []
+
+
+def test_an_experiment_leaves_no_files_of_such_a_job(own: Path, here: Path) -> None:
+    devices = read_devices(Roots())
+    target = resolve_target(str(own.parent / "data/x"), here, Roots(), devices)
+    session = LiveSession(target, devices, job_target=None)
+    laboratory = Laboratory(session, None, Conditions())
+    variants = (parse_variant(f"job={own}"), parse_variant("job=randread-4k"))
+    for plan in (
+        Plan(("randread-4k",), {}, (parse_axis("iodepth=1,2"),)),
+        Plan((str(own),), {}, variants=variants, repeats=2),
+    ):
+        with pytest.raises(UsageError, match="does not say where it works"):
+            laboratory.look(plan)
+    assert list(here.iterdir()) == []
+
+
+def test_variants_that_work_elsewhere_are_not_compared(
+    own: Path, here: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    other = own.with_name("other.fio")
+    (own.parent / "data/y").write_bytes(bytes(1 << 20))
+    other.write_text(OWN.format(own.parent / "data/y"))
+    for job in (other, "randread-4k"):
+        code = main(["compare", "--job", str(own), "--variant", f"job={own}",
+                     "--variant", f"job={job}", "--dry-run"])  # fmt: skip
+        assert code == 2, job
+        assert "target" in capfd.readouterr().err
+    assert main(["compare", "--job", str(own), "--variant", "iodepth=1", "--variant",
+                 f"job={own}", "--dry-run"]) == 0  # fmt: skip
+
+
+def test_a_size_that_was_asked_for_holds_on_a_file_too(own: Path, tmp_path: Path) -> None:
+    devices = read_devices(Roots())
+    file = own.parent / "data/x"
+    target = resolve_target(str(file), tmp_path, Roots(), devices)
+    for asked, given in (("64k", 65536), ("8m", 1 << 20)):
+        request = JobRequest("randread-4k", {"size": asked})
+        ready = prepare(request, target, find_fio(), tmp_path, devices, Roots())
+        ready.close()
+        sizes = {int(line.split("=")[1]) for line in ready.text.splitlines() if line[:5] == "size="}
+        assert sizes == {given}, "never more than the file has"
+
+
+def test_a_setting_that_the_scheduler_resets_comes_behind_it(own: Path) -> None:
+    target = Target(DIRECTORY, str(own.parent), None, ())
+    plan = Plan((str(own),), {}, (parse_axis("scheduler=none,mq-deadline"),))
+    session = LiveSession(target, {}, job_target=None)
+    fixed = Conditions(knobs=(("nr_requests", "64"),))
+    runner = Runner(session, plan, None, fixed, lambda event: None)
+    for step in runner.steps:
+        names = [name for name, _ in runner.request(step).knobs]
+        assert names == ["scheduler", "nr_requests"]
+
+
+@pytest.fixture
+def collected() -> Iterator[None]:
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("collected")
+def test_no_recording_is_left_of_a_screen_that_never_opened(here: Path) -> None:
+    target = Target(DIRECTORY, str(here), None, (), "none here")
+    arguments = argparse.Namespace(
+        target=str(here), job="randread-4k", record=str(here / "r.iops"), tolerance="0%",
+        expect=["no.such.figure>=1"], interval=1.0, size=None, destroy_data=[], bind=None,
+        knob=[], cpu=None, nice=0, refresh=0.0,
+    )  # fmt: skip
+    with pytest.raises(UsageError, match="figure"):
+        run_screen(arguments, {}, lambda *given: (target, target))
+    assert list(here.iterdir()) == [], "its name is free for the next try"
