@@ -203,6 +203,9 @@ class ExperimentKeys(App[int]):
         if self.laboratory is None:
             self.no_experiments()
             return
+        if self.state.ended:
+            self._say("info", "the session has ended, nothing can be run in it: d begins another")
+            return
         if self.experiment is not None and self.experiment.active:
             self._say("info", "the last experiment is putting things back; once more, please")
             return

@@ -289,6 +289,18 @@ async def test_a_result_stays_until_the_next_one_begins() -> None:
         assert isinstance(pilot.app.screen, ExperimentForm)
 
 
+async def test_none_begins_in_a_session_that_has_ended() -> None:
+    fake = fakes.FakeController()
+    async with lab.make(lab.FakeLaboratory(), fake).run_test(size=SMALL) as pilot:
+        await pilot.pause()
+        fake.close()
+        await pilot.pause()
+        await pilot.press("w")
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, Dashboard)
+        assert shows(pilot.app, "the session has ended")
+
+
 async def test_without_a_laboratory_it_is_said() -> None:
     fake = fakes.FakeController()
     app = IopstuiApp(lambda path: fake, "/dev/nvme0n1", None, {}, lambda: fakes.DEVICES, fakes.JOBS)
