@@ -50,3 +50,10 @@ class Missing(IopstuiError):
     """A program or a right that is needed is not there."""
 
     exit_code = EXIT_MISSING
+
+
+def error_of(exit_code: int, message: str, hint: str = "") -> IopstuiError:
+    """The error of a run that has failed with this exit code."""
+    kinds: tuple[type[IopstuiError], ...] = (UsageError, Refused, Missing)
+    kind = next((one for one in kinds if one.exit_code == exit_code), JobFailed)
+    return kind(message, hint)

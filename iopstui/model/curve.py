@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from iopstui.model.expectation import Outcome
-from iopstui.model.plan import Axis, Plan
+from iopstui.model.plan import JOB, Axis, Plan
 from iopstui.model.point import Little, Point
 from iopstui.model.statistics import Knee, knee
 from iopstui.text import printable
@@ -66,6 +66,13 @@ class Curve(Generic[One]):
 def load_axis(plan: Plan) -> Axis | None:
     """The axis of load: iodepth, else numjobs."""
     return next((axis for name in LOADS for axis in plan.axes if axis.name == name), None)
+
+
+def drawn_axis(plan: Plan) -> Axis:
+    """What curves are drawn along: the load, else the first axis, else the jobs."""
+    if not plan.axes:
+        return Axis(JOB, "job", plan.jobs)
+    return load_axis(plan) or plan.axes[0]
 
 
 def curves_of(plan: Plan, points: Sequence[One]) -> list[Curve[One]]:

@@ -24,9 +24,10 @@ from iopstui.model.verdict_words import (
     difference_text,
     value_text,
 )
-from iopstui.output.experiment import Teller, ask, stop_on_signals
+from iopstui.output.experiment import Teller, ask
 from iopstui.output.experiment_setup import session_of, set_up
 from iopstui.output.jsonl import dumps, event_object, session_object
+from iopstui.output.signals import on_stop_signals
 from iopstui.output.verdict import wrapped
 from iopstui.session.asked import Choose
 from iopstui.session.events import Event, PointFinished
@@ -58,7 +59,7 @@ def run_compare(arguments: argparse.Namespace, overrides: Mapping[str, str], cho
         session_of(setup, arguments), plan, setup.job_target, setup.conditions,
         comparison.handle,
     )  # fmt: skip
-    stop_on_signals(runner)
+    on_stop_signals(runner.stop, runner.kill)
     try:
         runner.run()
     finally:
@@ -218,13 +219,8 @@ class CompareJson:
         """What differs."""
         for number, tested in enumerate(results.tested, 1):
             for one in tested:
-                self._write({
-                    "event": "difference", "host": self._host, "variant": number,
-                    "against": 0, "figure": one.metric.name, "unit": one.metric.unit,
-                    "means": [one.first, one.second],
-                    "difference": asdict(one.difference) if one.difference else None,
-                    "p_corrected": one.p, "shown": one.shown, "better": one.better,
-                })  # fmt: skip
+                row = difference_object(number, one)
+                self._write({"event": "difference", "host": self._host, **row})
             self._write({"event": "cpus", "host": self._host, "variant": number, "against": 0,
                          "cpus": [asdict(s) for s in results.shifts[number - 1]]})  # fmt: skip
         self._write({"event": "compare_finished", "host": self._host,
@@ -234,6 +230,16 @@ class CompareJson:
     def _write(self, line: dict[str, Any]) -> None:
         self._out.write(dumps(line) + "\n")
         self._out.flush()
+
+
+def difference_object(number: int, one: Tested) -> dict[str, Any]:
+    """What one figure of variant ``number`` does against the first's, for JSON."""
+    return {
+        "variant": number, "against": 0, "figure": one.metric.name, "unit": one.metric.unit,
+        "means": [one.first, one.second],
+        "difference": asdict(one.difference) if one.difference else None,
+        "p_corrected": one.p, "shown": one.shown, "better": one.better,
+    }  # fmt: skip
 
 
 _CSV = ("seconds", "ios", "iops", "bw", "latency_ns", "latency_of", "p50_ns", "p99_ns",

@@ -1,11 +1,9 @@
-"""What sweep and compare share on the command line: setting up, telling, ending."""
+"""What sweep and compare share on the command line: asking, telling."""
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Sequence
-from types import FrameType
 from typing import TextIO
 
 from iopstui.errors import UsageError
@@ -20,11 +18,8 @@ from iopstui.session.events import (
     Progress,
 )
 from iopstui.session.experiment import length_text
-from iopstui.session.runner import Runner
 from iopstui.text import printable
 from iopstui.units import clock, fit, number
-
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Teller:
@@ -86,21 +81,6 @@ class Teller:
     def _line(self, text: str) -> None:
         self._stream.write(fit(text, self._stream.encoding) + "\n")
         self._stream.flush()
-
-
-def stop_on_signals(runner: Runner) -> None:
-    """The first signal ends the running fio in order, the second at once."""
-    asked: list[int] = []
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        if asked:
-            runner.kill()
-        else:
-            runner.stop()
-        asked.append(number)
-
-    for number_ in STOP_SIGNALS:
-        signal.signal(number_, stop)
 
 
 def ask(plan: Plan, yes: bool) -> None:

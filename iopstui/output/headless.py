@@ -4,34 +4,29 @@ from __future__ import annotations
 
 import argparse
 import queue
-import signal
 import socket
 import sys
 from collections.abc import Mapping
-from types import FrameType
 
 from iopstui.errors import (
     EXIT_INTERRUPTED,
     EXIT_OK,
     EXIT_VERDICT,
     JobFailed,
-    Missing,
-    Refused,
     UsageError,
+    error_of,
 )
 from iopstui.model.expectation import parse_tolerance
+from iopstui.output.signals import on_stop_signals
 from iopstui.output.sinks import EventSink, make_sink
 from iopstui.output.verdict import VerdictSink
 from iopstui.session.asked import Choose, asked_session
 from iopstui.session.events import Ended, Event, StepFinished
 from iopstui.session.leftovers import clean_up
-from iopstui.session.live import LiveSession
 from iopstui.session.promises import expectations_of, job_sections
 from iopstui.sources.fio_inspect import find_fio
 from iopstui.sources.roots import Roots
 from iopstui.sources.sysfs import read_devices
-
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def run_headless(
@@ -57,7 +52,7 @@ def run_headless(
     sink = VerdictSink(data, words)
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     session.start(events.put)
-    _stop_on_signals(session)
+    on_stop_signals(session.stop_job, session.kill_job)
     session.run_job(arguments.job, overrides)
     try:
         finished = _until_finished(events, sink)
@@ -95,24 +90,6 @@ def _until_finished(events: queue.SimpleQueue[Event], sink: EventSink) -> StepFi
 def _verdict(finished: StepFinished | None) -> int:
     if finished is None:
         raise JobFailed("The session ended before the job did; see the message above.")
-    if not finished.error:
-        return EXIT_INTERRUPTED if finished.interrupted else EXIT_OK
-    for kind in (UsageError, Refused, Missing):
-        if finished.exit_code == kind.exit_code:
-            raise kind(finished.error, finished.hint)
-    raise JobFailed(finished.error, finished.hint)
-
-
-def _stop_on_signals(session: LiveSession) -> None:
-    """The first signal lets fio write its last document, the second does not wait for it."""
-    asked: list[int] = []
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        if asked:
-            session.kill_job()
-        else:
-            session.stop_job()
-        asked.append(number)
-
-    for number in STOP_SIGNALS:
-        signal.signal(number, stop)
+    if finished.error:
+        raise error_of(finished.exit_code, finished.error, finished.hint)
+    return EXIT_INTERRUPTED if finished.interrupted else EXIT_OK

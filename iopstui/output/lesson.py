@@ -20,6 +20,7 @@ from iopstui.errors import (
 from iopstui.model.lesson import ASK, RUN_STEP, Ask, Lesson
 from iopstui.output.lesson_pages import flowed, head_lines, page_lines
 from iopstui.output.narration import Narrator
+from iopstui.output.signals import STOP_SIGNALS
 from iopstui.session.asked import Choose
 from iopstui.session.events import Ended, Event, FrameReady, Notice, Progress, TunableChanged
 from iopstui.session.leftovers import clean_up
@@ -33,8 +34,6 @@ from iopstui.sources.roots import Roots
 from iopstui.sources.sysfs import read_devices
 from iopstui.text import printable
 from iopstui.units import fit, latency, number
-
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def parse_answers(text: str | None, lesson: Lesson) -> dict[str, str]:
@@ -91,6 +90,7 @@ class _Player:
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._narrator = Narrator(sys.stderr)
         self._stopped = 0
+        self._leaving = False
 
     def play(self) -> int:
         """The exit code."""
@@ -104,6 +104,7 @@ class _Player:
         except KeyboardInterrupt:
             self._stopped = 1
         finally:
+            self._leaving = True
             self._session.close()
             self._run.close()
             while not self._events.empty():  # which settings were put back, or could not be
@@ -120,6 +121,8 @@ class _Player:
         return f"{page.number} of {page.total}" if page else "the last"
 
     def _stop(self, number_: int, frame: FrameType | None) -> None:
+        if self._leaving:
+            return  # settings are being put back
         if not self._run.running:
             raise KeyboardInterrupt
         if self._stopped:

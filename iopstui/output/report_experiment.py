@@ -8,12 +8,13 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from iopstui import units
-from iopstui.model.curve import Curve, conclusions, curves_along, curves_of, load_axis
+from iopstui.model.curve import Curve, conclusions, curves_along, curves_of, drawn_axis
 from iopstui.model.expectation import Expectation
-from iopstui.model.plan import JOB, Axis, Plan, letter
+from iopstui.model.plan import Axis, Plan, letter
 from iopstui.model.point import Point
 from iopstui.model.verdict_words import METHOD, Results, cpu_text, difference_text, value_text
-from iopstui.output.sweep import columns, pass_table, row
+from iopstui.output.compare import difference_object
+from iopstui.output.sweep import columns, curve_object, pass_table, row
 from iopstui.session.events import Event, ExperimentFinished, PointFinished, PointStarted
 from iopstui.session.verdicts import FAIL, PASS, outcome_text
 from iopstui.text import printable
@@ -70,11 +71,8 @@ class Experiment:
 
     @property
     def axis(self) -> Axis:
-        """What curves are drawn along: the load, else the first axis, else the jobs."""
-        axis = load_axis(self.plan)
-        if axis is None and not self.plan.axes:
-            return Axis(JOB, "job", self.plan.jobs)
-        return axis or self.plan.axes[0]
+        """What curves are drawn along."""
+        return drawn_axis(self.plan)
 
     @property
     def ordered(self) -> list[PointFinished]:
@@ -248,19 +246,17 @@ def as_data(one: Experiment) -> dict[str, Any]:
     }  # fmt: skip
     if not plan.variants:
         data["axes"] = {axis.name: list(axis.values) for axis in plan.axes}
-        data["curves"] = [_curve(curve) for curve in curves_of(plan, one.ordered)]
+        data["curves"] = [curve_object(curve) for curve in curves_of(plan, one.ordered)]
         return data
     data["variants"] = [variant.label for variant in plan.variants]
     data["repeats"] = plan.repeats
     if one.points:
         results = one.results()
         data["differences"] = [
-            {"variant": number, "against": 0, "figure": each.metric.name, "unit": each.metric.unit,
-             "means": [each.first, each.second],
-             "difference": asdict(each.difference) if each.difference else None,
-             "p_corrected": each.p, "shown": each.shown, "better": each.better}
-            for number, tested in enumerate(results.tested, 1) for each in tested
-        ]  # fmt: skip
+            difference_object(number, each)
+            for number, tested in enumerate(results.tested, 1)
+            for each in tested
+        ]
         data["cpus"] = [[asdict(shift) for shift in shifts] for shifts in results.shifts]
     return data
 
@@ -272,14 +268,3 @@ def _point(event: PointFinished) -> Mapping[str, Any]:
     for outcome, known in zip(found["outcomes"], event.outcomes, strict=True):
         outcome["passed"] = known.passed
     return found
-
-
-def _curve(curve: Curve[PointFinished]) -> Mapping[str, Any]:
-    knee = curve.knee
-    return {
-        "axis": curve.axis.name,
-        "fixed": dict(curve.fixed),
-        "points": [event.index for event in curve.points],
-        "knee": curve.points[knee.index].index if knee else None,
-        "edge": knee.edge if knee else None,
-    }

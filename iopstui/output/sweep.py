@@ -15,9 +15,10 @@ from iopstui.model.curve import Curve, conclusions, curves_of
 from iopstui.model.expectation import Expectation, parse_tolerance
 from iopstui.model.plan import Plan, check_axes, parse_axis
 from iopstui.model.target import Target
-from iopstui.output.experiment import Teller, ask, say, stop_on_signals
+from iopstui.output.experiment import Teller, ask, say
 from iopstui.output.experiment_setup import progress_of, session_of, set_up
 from iopstui.output.jsonl import dumps, event_object, session_object
+from iopstui.output.signals import on_stop_signals
 from iopstui.output.verdict import wrapped
 from iopstui.session.asked import Choose
 from iopstui.session.events import Event, PointFinished
@@ -56,7 +57,7 @@ def run_sweep(arguments: argparse.Namespace, overrides: Mapping[str, str], choos
         session_of(setup, arguments, goes_on=bool(progress and progress.points)), plan,
         setup.job_target, setup.conditions, sweep.handle, progress, expected,
     )  # fmt: skip
-    stop_on_signals(runner)
+    on_stop_signals(runner.stop, runner.kill)
     try:
         runner.run()
     finally:
@@ -263,17 +264,24 @@ class SweepJson:
     ) -> None:
         """What the whole sweep says."""
         for curve in curves:
-            self._write({
-                "event": "curve", "host": self._host, "axis": curve.axis.name,
-                "fixed": dict(curve.fixed), "points": [event.index for event in curve.points],
-                "knee": curve.knee and curve.points[curve.knee.index].index,
-                "edge": curve.knee.edge if curve.knee else None,
-            })  # fmt: skip
+            self._write({"event": "curve", "host": self._host, **curve_object(curve)})
         self._write({"event": "sweep_finished", "host": self._host, "words": list(lines)})
 
     def _write(self, line: dict[str, Any]) -> None:
         self._out.write(dumps(line) + "\n")
         self._out.flush()
+
+
+def curve_object(curve: Curve[PointFinished]) -> dict[str, Any]:
+    """A curve and its knee by the points' places in the plan, for JSON."""
+    knee = curve.knee
+    return {
+        "axis": curve.axis.name,
+        "fixed": dict(curve.fixed),
+        "points": [event.index for event in curve.points],
+        "knee": curve.points[knee.index].index if knee else None,
+        "edge": knee.edge if knee else None,
+    }
 
 
 _CSV = ("seconds", "ios", "iops", "bw", "read_iops", "write_iops", "latency_ns", "latency_of",

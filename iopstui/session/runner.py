@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from iopstui.errors import IopstuiError, JobFailed, Missing, Refused, UsageError
+from iopstui.errors import IopstuiError, JobFailed, error_of
 from iopstui.model import jobfile
 from iopstui.model import target as kinds
 from iopstui.model.evidence import SYNCHRONOUS
@@ -202,7 +202,7 @@ class Runner:
         if finished is None:
             raise JobFailed("The session ended before the job did; see the message above.")
         if finished.error:
-            raise as_error(finished)
+            raise error_of(finished.exit_code, finished.error, finished.hint)
         if finished.interrupted or self.interrupted:
             self.interrupted = True
             return
@@ -322,11 +322,3 @@ def common_share(plan: Plan, job_target: Target | None) -> int | None:
     together = len({job for job, _ in most}) if plan.variants else 1
     room = min(DEFAULT_BYTES, room_for(Path(job_target.path)))
     return room // max(most.values()) // together
-
-
-def as_error(finished: StepFinished) -> IopstuiError:
-    """The error of a run that failed."""
-    for kind in (UsageError, Refused, Missing):
-        if finished.exit_code == kind.exit_code:
-            return kind(finished.error, finished.hint)
-    return JobFailed(finished.error, finished.hint)

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from iopstui.model.curve import Curve, conclusions, curves_along, curves_of, load_axis
-from iopstui.model.plan import JOB, Axis, Plan, Step, expand, letter
+from iopstui.model.curve import Curve, conclusions, curves_along, curves_of, drawn_axis
+from iopstui.model.plan import Axis, Plan, Step, expand, letter
 from iopstui.model.point import Point, Settling
 from iopstui.model.verdict_words import METHOD, Results
 from iopstui.session.events import (
@@ -87,10 +87,8 @@ class ExperimentState:
 
     @cached_property
     def axis(self) -> Axis:
-        """What curves are drawn along: the load, else the first axis, else the jobs."""
-        if load_axis(self.plan) is None and not self.plan.axes:
-            return Axis(JOB, "job", self.plan.jobs)
-        return load_axis(self.plan) or self.plan.axes[0]
+        """What curves are drawn along."""
+        return drawn_axis(self.plan)
 
     def apply(self, event: Event) -> None:
         """Take in one event."""

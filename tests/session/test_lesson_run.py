@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from session_frames import session
 
-from iopstui.errors import UsageError
+from iopstui.errors import EXIT_INTERRUPTED, UsageError
 from iopstui.model.formula import Value
 from iopstui.model.lesson_file import parse_lesson
 from iopstui.model.target import Target
+from iopstui.output.lesson import _Player
+from iopstui.output.signals import STOP_SIGNALS
 from iopstui.session.events import StepFinished
 from iopstui.session.lesson import LessonRun
 from iopstui.session.lesson_facts import Surroundings
@@ -394,3 +397,28 @@ def test_a_job_in_a_lesson_is_utf_8_wherever_it_is_played(
     monkeypatch.undo()
     assert "größer" in Path(job).read_text("utf-8")
     run.close()
+
+
+def test_impatience_does_not_keep_settings_from_being_put_back(
+    play: LessonRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    undone: list[str] = []
+
+    class Session:
+        def start(self, sink: object) -> None:
+            """Nothing happens."""
+
+        def close(self) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+            undone.append("settings")
+
+    before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
+    monkeypatch.setattr(play, "close", lambda: undone.append("files"))
+    try:
+        player = _Player(play, Session(), {}, asks=False)  # type: ignore[arg-type]
+        monkeypatch.setattr(player, "_page", lambda: os.kill(os.getpid(), signal.SIGINT))
+        assert player.play() == EXIT_INTERRUPTED
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert undone == ["settings", "files"]
