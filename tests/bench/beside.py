@@ -1,4 +1,4 @@
-"""(a) fio's IOPS beside iopstui against the same job alone, interleaved."""
+"""(a) fio's IOPS beside iopstui against the same job alone, run by run, interleaved."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from typing import Any
 
 import program
 from statistic import interval
-from terminal import own_cpu_s
 
-Run = Mapping[str, Mapping[str, float]]
+Run = Mapping[str, float]
 
 
 def workloads(place: Path, seconds: int) -> dict[str, tuple[Path, list[str]]]:
@@ -60,26 +59,24 @@ def measure(place: Path, triples: int, seconds: int) -> dict[str, Any]:
 
 
 def _summary(runs: list[Run]) -> dict[str, Any]:
-    def ratio(arm: str, to: str, what: str = "iops") -> tuple[float, float, float]:
-        return interval([one[arm][what] / one[to][what] for one in runs])
+    def ratio(arm: str, to: str) -> tuple[float, float, float]:
+        return interval([one[arm] / one[to] for one in runs])
 
     return {
-        "iops_alone": interval([one["alone"]["iops"] for one in runs])[0],
+        "iops_alone": interval([one["alone"] for one in runs])[0],
         "beside_to_same_command": ratio("beside", "reporting"),
         "beside_to_plain_fio": ratio("beside", "alone"),
         "same_command_to_plain_fio": ratio("reporting", "alone"),
-        "per_cpu_s": ratio("beside", "reporting", "per_cpu_s"),
-        "cpu_left": interval([one["beside"]["left"] for one in runs]),
         "runs": [dict(one) for one in runs],
     }
 
 
-def alone(place: Path, job: Path) -> dict[str, float]:
+def alone(place: Path, job: Path) -> float:
     """fio as a user would start it."""
     return _fio(place, [program.fio(), "--output-format=json", "--eta=never", str(job)])
 
 
-def reporting(place: Path, job: Path) -> dict[str, float]:
+def reporting(place: Path, job: Path) -> float:
     """fio with exactly the arguments that iopstui gives it."""
     output = Path("/dev/shm") / f"bench-{os.getpid()}.json"
     command = [
@@ -88,33 +85,27 @@ def reporting(place: Path, job: Path) -> dict[str, float]:
     ]  # fmt: skip
     try:
         subprocess.run(command, cwd=place, check=True, capture_output=True)
-        return program.rates(program.last_document(output.read_bytes()))
+        return program.iops(program.last_document(output.read_bytes()))
     finally:
         output.unlink(missing_ok=True)
 
 
-def _fio(place: Path, command: list[str]) -> dict[str, float]:
+def _fio(place: Path, command: list[str]) -> float:
     done = subprocess.run(command, cwd=place, check=True, capture_output=True)
-    return program.rates(program.last_document(done.stdout))
+    return program.iops(program.last_document(done.stdout))
 
 
-def beside(place: Path, job: Path, target: list[str]) -> dict[str, float]:
-    """fio started by the live screen, whose figures it writes into a file we keep open; and the
-    share of the machine's CPU time that iopstui left over in the meantime.
-    """
+def beside(place: Path, job: Path, target: list[str]) -> float:
+    """fio started by the live screen, whose figures it writes into a file we keep open."""
     terminal = program.live(place, [*target, "--job", str(job)])
     try:
         words = program.measuring(terminal.pid)
         output = next(w for w in words if w.startswith("--output=")).partition("=")[2]
-        began, used = time.monotonic(), own_cpu_s(terminal.pid)
         with open(output, "rb") as file:
             while program.alive(terminal.pid):
-                # the guard ends with fio: what it used must be known before
-                cpu, now = own_cpu_s(terminal.pid), time.monotonic()
                 time.sleep(0.1)
             terminal.wait_for(lambda seen: "the job is done" in seen or "rror:" in seen, 120)
             time.sleep(0.2)
-            found = program.rates(program.last_document(file.read()))
-        return {**found, "left": 1 - (cpu - used) / (now - began) / program.CPUS}
+            return program.iops(program.last_document(file.read()))
     finally:
         terminal.end()
