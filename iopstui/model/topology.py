@@ -48,13 +48,6 @@ class Topology:
             for (node, first), members in ordered
         )
 
-    def share_cache(self, one: int, other: int) -> bool | None:
-        """Whether two CPUs share a last-level cache; ``None`` if the kernel does not tell."""
-        if one == other:
-            return True
-        first, second = self.caches.get(one), self.caches.get(other)
-        return None if first is None or second is None else first == second
-
     @property
     def numa(self) -> bool:
         """True if the machine has several NUMA nodes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from iopstui import units
@@ -23,6 +23,7 @@ from iopstui.text import printable
 
 Row = tuple[str, ...]
 MOST_BOUND = 32
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 RUN_HEAD: Row = ("run", "what", "", "I/Os", "IOPS", "MiB/s", "mean", "p50", "p99", "p99.9", "max")
 DEVICE_HEAD: Row = (
@@ -47,7 +48,8 @@ def heading(story: Story) -> str:
 def facts(story: Story) -> Iterator[tuple[str, str]]:
     """Where and when: (name, value) pairs."""
     header = story.header
-    when = datetime.fromtimestamp(header.started_ms / 1000, tz=timezone.utc)
+    # fromtimestamp() would leave it to the C library what an impossible time is
+    when = EPOCH + timedelta(milliseconds=header.started_ms)
     versions = dict.fromkeys(
         run.started.fio_version for run in story.runs if run.started and run.started.fio_version
     )

@@ -29,7 +29,6 @@ from iopstui.session.verdicts import judged_event, outcome_text, value_text
 from iopstui.text import printable
 
 NAME_MOST = 14
-Curves = Sequence[Curve[PointFinished]]
 
 
 def run_sweep(arguments: argparse.Namespace, overrides: Mapping[str, str], choose: Choose) -> int:

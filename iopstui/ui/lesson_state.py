@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iopstui.model.lesson import RUN_STEP, Explain, Run, Step
 from iopstui.session.lesson import LessonRun
-from iopstui.session.lesson_page import DONE, FAILED, READY, Page, Verdict
+from iopstui.session.lesson_page import FAILED, READY, Page, Verdict
 
 END = "end"
 
@@ -100,11 +100,6 @@ class Playing:
     def can_repeat(self) -> bool:
         """True after a run that failed or was stopped."""
         return self._on_run(FAILED)
-
-    @property
-    def is_done(self) -> bool:
-        """True after a run that was measured."""
-        return self._on_run(DONE)
 
     def _on_run(self, state: str) -> bool:
         page = None if self._back else self.run.page()

@@ -155,6 +155,17 @@ def test_what_the_device_did_not_tell_is_no_zero() -> None:
     assert report_words.device_row(run)[1:7] == report_words.device_row(alone)[1:7]
 
 
+@pytest.mark.parametrize("started", [1e15, 1e20, 1e30, -1e20, math.inf, math.nan])
+def test_a_time_that_can_t_be_is_refused(started: float, path: Path) -> None:
+    taken = [replace(raw, wall_ms=started) for raw in made.raws(made.RUN)]
+    one = made.tape(path)
+    made.tell(one, taken)
+    one.close(events.Ended(2.5, 0))
+    for kind in ("html", "md"):
+        with pytest.raises(UsageError, match="that can't be"):
+            rendered([path], kind)
+
+
 def test_odd_names_of_machine_and_device_leave_the_page_well_formed(path: Path) -> None:
     taken = made.raws(made.RUN)
     target = replace(made.TARGET, device="v\x1bda", tree=("v\x1bda",))

@@ -41,17 +41,13 @@ def test_two_sockets_with_two_cache_domains_each(tree: Tree) -> None:
         Domain(1, 2, (4, 5)),
         Domain(1, 3, (6,)),
     )
-    assert found.share_cache(0, 1) is True
-    assert found.share_cache(1, 2) is False
-    assert found.share_cache(0, 7) is None
-    assert found.share_cache(7, 7) is True
 
 
 def test_a_container_without_caches_and_nodes(tree: Tree) -> None:
     tree.sys(f"{CPU}/online", "0-1\n")
     found = read_topology(tree.roots)
     assert found.domains() == (Domain(None, None, (0, 1)),)
-    assert not found.numa and found.share_cache(0, 1) is None
+    assert not found.numa
 
 
 def test_nothing_at_all(tree: Tree) -> None:
