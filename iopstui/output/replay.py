@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TextIO
 
 from iopstui.errors import EXIT_OK, UsageError
@@ -28,7 +31,7 @@ from iopstui.text import printable
 
 def replay_headless(name: str, kind: str) -> int:
     """Everything that is in the recording, without waiting. Data on stdout, words on stderr."""
-    with Recording(recording_path(name)) as recording:
+    with believed([recording_path(name)]), Recording(recording_path(name)) as recording:
         fold = Fold(recording.header)
         header = recording.header
         sink: EventSink
@@ -46,6 +49,18 @@ def replay_headless(name: str, kind: str) -> int:
     if not shown:
         raise UsageError(f"The recording {printable(name)} holds no sample: nothing to replay.")
     return EXIT_OK
+
+
+@contextmanager
+def believed(paths: Sequence[Path]) -> Iterator[None]:
+    """UsageError where a recording holds figures that can't be: something else has written it."""
+    try:
+        yield
+    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
+        names = ", ".join(printable(str(path)) for path in paths)
+        raise UsageError(
+            f"{names}: there are figures in it that can't be ({printable(repr(error))})."
+        ) from error
 
 
 def has_experiment(recording: Recording) -> bool:

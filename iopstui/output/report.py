@@ -16,7 +16,7 @@ from iopstui import __version__
 from iopstui.errors import EXIT_OK, JobFailed, UsageError
 from iopstui.output.csv_out import CsvSink
 from iopstui.output.jsonl import clean
-from iopstui.output.replay import ExperimentSink, has_experiment
+from iopstui.output.replay import ExperimentSink, believed, has_experiment
 from iopstui.output.report_data import SERIES, Run, Story, gather, points
 from iopstui.output.report_experiment import as_data
 from iopstui.output.report_html import html_page
@@ -76,21 +76,13 @@ def rendered(paths: Sequence[Path], kind: str) -> str:
     if kind == "csv" and len(paths) > 1:
         raise UsageError("CSV holds one recording's rows, not two recordings'.",
                          "Make one for each, or choose html, md or json.")  # fmt: skip
-    try:
+    with believed(paths):
         if kind == "csv":
             return csv_text(paths[0])
         stories = [gather(path) for path in paths]
         if kind == "html":
             return html_page(stories)
         return markdown(stories) if kind == "md" else json_text(stories)
-    except (
-        TypeError, ValueError, LookupError, AttributeError, ArithmeticError
-    ) as error:  # fmt: skip
-        # only a recording that something else has written can do this
-        names = ", ".join(printable(str(path)) for path in paths)
-        raise UsageError(
-            f"{names}: there are figures in it that can't be ({printable(repr(error))})."
-        ) from error
 
 
 def csv_text(path: Path) -> str:

@@ -24,6 +24,7 @@ from iopstui.model.binding import Binding
 from iopstui.model.expectation import Outcome, parse_expectation
 from iopstui.model.plan import Axis, Plan, Setting, Variant, parse_axis
 from iopstui.model.topology import Topology
+from iopstui.output.replay import replay_headless
 from iopstui.output.report import rendered
 from iopstui.output.report_data import gather
 from iopstui.output.report_svg import Scale
@@ -319,9 +320,12 @@ def test_between_two_runs_the_lines_break(path: Path) -> None:
 def test_a_figure_that_can_t_be_is_refused(path: Path) -> None:
     points = [replace(point, variant=7) for point in comparison()[1]]
     write(path, comparison()[0], points)
-    for kind in ("html", "md", "json"):
+    for kind in ("html", "md", "json", "csv"):
         with pytest.raises(UsageError, match="figures in it that can't be"):
             rendered([path], kind)
+    for kind in ("table", "jsonl", "csv"):
+        with pytest.raises(UsageError, match="figures in it that can't be"):
+            replay_headless(str(path), kind)
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.floats(0, 1e9)), max_size=12),
