@@ -11,6 +11,7 @@ from iopstui.model.device import BlockDevice
 from iopstui.model.plan import Plan, check_name, expand, kept_apart
 from iopstui.model.target import Target
 from iopstui.session.job_text import read_job
+from iopstui.session.own_target import own_target
 from iopstui.session.progress_file import ProgressFile
 from iopstui.session.rehearsal import Rehearsed, rehearse
 from iopstui.session.runner import OVERHEAD_S, Conditions
@@ -52,6 +53,8 @@ def rehearsed_setup(
     """Look at everything before anything runs. UsageError, Refused or Missing. Knobs that only
     some variants turn are kept as they are now in the others."""
     _check_conflicts(plan, conditions)
+    if job_target is None:
+        _check_device(plan, target, devices, roots)
     rehearsed = rehearse(plan, target, job_target, conditions, devices, fio, roots)
     if plan.variants:
         plan = replace(plan, variants=kept_apart(plan.variants, rehearsed.knobs))
@@ -68,6 +71,20 @@ def _check_conflicts(plan: Plan, conditions: Conditions) -> None:
         raise UsageError(f"{name} is varied and fixed with --knob at once.")
     if conditions.bind and {"bind", "cpus_allowed"} & varied:
         raise UsageError("The CPUs of the jobs are varied and fixed with --bind at once.")
+
+
+def _check_device(
+    plan: Plan, target: Target, devices: Mapping[str, BlockDevice], roots: Roots
+) -> None:
+    """UsageError for a job whose own files are where the session does not look."""
+    for job in plan.every_job:
+        own = own_target(job, devices, roots)
+        if own is not None and own.device != target.device:
+            raise UsageError(
+                f"The job {job} works on {own.device or own.path}, but what is measured is "
+                f"{target.device or target.path}.",
+                "Name a common TARGET on the command line.",
+            )
 
 
 def length_text(plan: Plan) -> str:

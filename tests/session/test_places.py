@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from iopstui.cli import main
 from iopstui.errors import UsageError
 from iopstui.model.plan import Plan, parse_axis, parse_variant
 from iopstui.model.target import DIRECTORY, Target
+from iopstui.session import experiment
 from iopstui.session.laboratory import Laboratory
 from iopstui.session.live import LiveSession
 from iopstui.session.prepare import JobRequest, prepare
@@ -73,6 +75,20 @@ def test_an_experiment_leaves_no_files_of_such_a_job(own: Path, here: Path) -> N
         with pytest.raises(UsageError, match="does not say where it works"):
             laboratory.look(plan)
     assert list(here.iterdir()) == []
+
+
+def test_a_job_on_another_device_is_not_measured_by_this_one(
+    own: Path, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    devices = read_devices(Roots())
+    target = resolve_target(str(own.parent / "data/x"), here, Roots(), devices)
+    other = replace(target, device="sdx", tree=("sdx",))
+    laboratory = Laboratory(LiveSession(target, devices, job_target=None), None, Conditions())
+    plan = Plan((str(own),), {}, (parse_axis("iodepth=1,2"),))
+    assert laboratory.look(plan).setup.target == target
+    monkeypatch.setattr(experiment, "own_target", lambda *given: other)
+    with pytest.raises(UsageError, match="works on sdx"):
+        laboratory.look(plan)
 
 
 def test_variants_that_work_elsewhere_are_not_compared(
