@@ -102,8 +102,6 @@ def test_variants_that_work_elsewhere_are_not_compared(
                      "--variant", f"job={job}", "--dry-run"])  # fmt: skip
         assert code == 2, job
         assert "target" in capfd.readouterr().err
-    assert main(["compare", "--job", str(own), "--variant", "iodepth=1", "--variant",
-                 f"job={own}", "--dry-run"]) == 0  # fmt: skip
 
 
 def test_a_size_that_was_asked_for_holds_on_a_file_too(own: Path, tmp_path: Path) -> None:
