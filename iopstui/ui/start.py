@@ -106,7 +106,7 @@ class _Sessions:
         record = asked.record if not self._made else None
         one = asked_session(asked, target, job_target, devices, record, expected)
         if self._made and self._made[-1].recorded is not None:
-            self._go_on(one, self._made[-1].recorded)
+            _go_on(one, self._made[-1].recorded, self._recorded)
         self._made.append(one)
         self._works_on[one] = job_target
         return one
@@ -119,16 +119,6 @@ class _Sessions:
 
         jobs = [job_sections(asked.job, self._overrides)] if asked.job else []
         return expectations_of(asked.expect, self._tolerance, target, jobs)
-
-    def _go_on(self, session: LiveSession, before: Path) -> None:
-        """A recording goes on with another device in a file of its own: FILE-2, FILE-3 ..."""
-        first = self._recorded.get(before, before)
-        path = next_free(first)
-        self._recorded[path] = first
-        try:
-            session.record(path)
-        except IopstuiError as error:
-            session.notice("error", f"{error.message} {error.hint}".strip())
 
     def laboratory(self, controller: Controller) -> Laboratory:
         """Experiments in a session."""
@@ -163,3 +153,15 @@ class _Sessions:
     def missed(self) -> bool:
         """Whether the last run of one of them did not meet an expectation."""
         return any(outcome.passed is False for one in self._made for outcome in one.outcomes)
+
+
+def _go_on(session: LiveSession, before: Path, firsts: dict[Path, Path]) -> None:
+    """A recording goes on with another device in a file of its own: FILE-2, FILE-3 ...
+    ``firsts`` keeps where each recording that went on began."""
+    first = firsts.get(before, before)
+    path = next_free(first)
+    firsts[path] = first
+    try:
+        session.record(path)
+    except IopstuiError as error:
+        session.notice("error", f"{error.message} {error.hint}".strip())
