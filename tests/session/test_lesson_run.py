@@ -270,6 +270,7 @@ def test_what_can_t_be_shown_says_why(tmp_path: Path) -> None:
     # the question is not asked, and its explanation not given
     assert seen == ["tell: start", "run: one", "run: deep"]
     assert run.verdict("more") is None
+    assert "deep" not in run.failed, "what can't be shown has not failed"
     run.close()
 
 
