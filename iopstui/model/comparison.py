@@ -15,6 +15,10 @@ from iopstui.model.statistics import CONFIDENCE, Difference, holm, paired
 
 HIGHER, LOWER, NEITHER = "higher", "lower", "neither"
 
+# two repeats may well find a job on one CPU with the one setting, on another with the other, by
+# the scheduler's choice alone
+REPEATS_OF_PLACES = 3
+
 # percentiles are the middles of fio's buckets
 RESOLUTION = 2 * MAX_RELATIVE_ERROR
 
@@ -120,6 +124,11 @@ class CpuShift:
     shown: bool
     moved: bool
 
+    @property
+    def moved_by(self) -> float:
+        """How far its share of the completions differs."""
+        return abs(self.completions[1] - self.completions[0])
+
 
 def cpu_shifts(first: Runs, second: Runs) -> list[CpuShift]:
     """All CPUs that both have, the largest change of load first (corrected for their number)."""
@@ -149,6 +158,8 @@ def _means(sides: tuple[Sequence[float], Sequence[float]]) -> tuple[float, float
 
 def _differing(sides: Mapping[int, tuple[Sequence[float], Sequence[float]]]) -> set[int]:
     """The CPUs whose two sides differ, corrected for the number of CPUs."""
+    if any(len(first) < REPEATS_OF_PLACES for first, _ in sides.values()):
+        return set()
     tests = {cpu: paired(*both, relative=False) for cpu, both in sides.items()}
     known = {cpu: test.p for cpu, test in tests.items() if test is not None}
     adjusted = zip(known, holm(list(known.values())), strict=True)

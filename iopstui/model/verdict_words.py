@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from iopstui import units
 from iopstui.model.comparison import CpuShift, Tested, compare, cpu_shifts, pairs
 from iopstui.model.evidence import cpu_words
-from iopstui.model.plan import Plan, letter
+from iopstui.model.plan import BIND, Plan, letter
 from iopstui.model.point import Point
 from iopstui.text import printable
 
 CPUS_SHOWN = 8
 NAMED = 2
 MOVED = 0.05
+ELSEWHERE = 0.2
 CPU_PER_IO = "CPU per I/O"
 METHOD = (
     "compared are figures of whole runs, in pairs of the same repeat (the seconds of one run "
@@ -41,9 +42,11 @@ class Results:
             )
             return
         for number, (tested, shifts) in enumerate(zip(self.tested, self.shifts, strict=True), 1):
-            yield verdict(self.plan, number, tested, self.complete)
+            yield verdict(self.plan, number, tested, self.complete, bool(gone(shifts)))
             yield from moved(shifts, letter(0), letter(number))
-            yield from _payer_unknown(tested, shifts)
+            payer = list(_payer_unknown(tested, shifts))
+            yield from payer
+            yield from _unsettled(shifts, letter(number), not payer and not _placed(self.plan))
         if self.complete < self.plan.repeats:
             yield (
                 f"interrupted after {self.complete} of {self.plan.repeats} repeats: that is not "
@@ -51,13 +54,19 @@ class Results:
             )
 
 
-def verdict(plan: Plan, number: int, tested: Sequence[Tested], runs: int) -> str:
-    """What one variant does against the first, in one sentence."""
+def verdict(
+    plan: Plan, number: int, tested: Sequence[Tested], runs: int, went: bool = False
+) -> str:
+    """What one variant does against the first, in one sentence. ``went``: completions are shown
+    to run elsewhere, whether or not a figure differs."""
     name = f"{letter(number)} ({plan.variants[number].label}) against "
     name += f"{letter(0)} ({plan.variants[0].label}): "
     shown = [one for one in tested if one.shown]
     if not shown:
-        return printable(f"{name}no difference that {runs} runs of each can show{_within(tested)}")
+        what = "completions run elsewhere, but " if went else ""
+        of = " in IOPS, latency or CPU time" if went else ""
+        words = f"{name}{what}no difference{of} that {runs} runs of each can show"
+        return printable(words + _within(tested))
     parts = [f"{one.metric.name} {_change(one)}" for one in shown]
     better = [one.better for one in shown if one.better is not None]
     judgement = ""
@@ -116,13 +125,40 @@ def moved(shifts: Sequence[CpuShift], first: str, second: str) -> Iterator[str]:
         if len(those) > NAMED:
             rest = cpu_words(sorted(shift.cpu for shift in those[NAMED:]))
             yield f"{len(those) - NAMED} more ({rest}) {others} with {second}, by less"
-    went = [s for s in shifts if s.moved and abs(s.completions[1] - s.completions[0]) >= MOVED]
+    went = gone(shifts)
     if went:
-        parts = [
-            f"CPU {s.cpu} {100 * s.completions[0]:.0f} → {100 * s.completions[1]:.0f} %"
-            for s in sorted(went, key=lambda s: s.cpu)[:CPUS_SHOWN]
-        ]
-        yield f"completions move from {first} to {second}: {', '.join(parts)}"
+        yield f"completions move from {first} to {second}: {_shares(went)}"
+
+
+def gone(shifts: Sequence[CpuShift]) -> list[CpuShift]:
+    """The CPUs whose share of the completions is shown to differ by what matters."""
+    return [shift for shift in shifts if shift.moved and shift.moved_by >= MOVED]
+
+
+def _shares(shifts: Sequence[CpuShift]) -> str:
+    most = sorted(shifts, key=lambda s: (-s.moved_by, s.cpu))[:CPUS_SHOWN]
+    return ", ".join(
+        f"CPU {s.cpu} {100 * s.completions[0]:.0f} → {100 * s.completions[1]:.0f} %"
+        for s in sorted(most, key=lambda s: s.cpu)
+    )
+
+
+def _unsettled(shifts: Sequence[CpuShift], second: str, advise: bool) -> Iterator[str]:
+    """Completions ran elsewhere on average, but so they do from run to run."""
+    those = [shift for shift in shifts if shift.moved_by >= ELSEWHERE]
+    if not those or gone(shifts):
+        return
+    advice = "; cpus_allowed in the job keeps it on the same CPUs" if advise else ""
+    yield (
+        f"with {second} completions ran elsewhere on average ({_shares(those)}), which these "
+        f"runs can't tell from where the jobs happened to run{advice}"
+    )
+
+
+def _placed(plan: Plan) -> bool:
+    """Whether the plan says on which CPUs the jobs run."""
+    settings = (one.name for variant in plan.variants for one in variant.settings)
+    return not {"cpus_allowed", BIND}.isdisjoint((*plan.options, *settings))
 
 
 def _payer_unknown(tested: Sequence[Tested], shifts: Sequence[CpuShift]) -> Iterator[str]:

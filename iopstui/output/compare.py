@@ -186,7 +186,8 @@ class CompareTable:
             mark = " *" if shift.shown else ""
             loads = f"{shift.load[0]:>9.1f}{shift.load[1]:>6.1f}{mark:<3}"
             done = "".join(f"{100 * share:>6.0f}" for share in shift.completions)
-            self._print(f"{shift.cpu:>3}{'':28}{loads}{'':11}{done}")
+            moved = " *" if shift.moved else ""
+            self._print(f"{shift.cpu:>3}{'':28}{loads}{'':11}{done}{moved}")
 
     def _print(self, text: str) -> None:
         self._out.write(units.fit(text, self._out.encoding) + "\n")

@@ -139,6 +139,40 @@ def test_chance_moves_no_completions() -> None:
     assert "completions move" not in words(runs(random.Random(4), 5, 1e5, 1e5))
 
 
+def on(rng: random.Random, *cpus: int) -> dict[int, Point]:
+    """Runs that differ in nothing but the CPU that completes."""
+    return {n: replace(point(rng, 1e5), completions={cpu: 1.0}) for n, cpu in enumerate(cpus)}
+
+
+def test_completions_that_move_alone_are_part_of_the_verdict() -> None:
+    rng = random.Random(6)
+    found = [on(rng, 3, 3, 3), on(rng, 0, 0, 0)]
+    for runs_of in found:
+        for n, one in runs_of.items():
+            shares = {cpu: one.completions.get(cpu, 0.0) for cpu in (0, 3)}
+            runs_of[n] = replace(one, busy={0: 50.0, 3: 50.0}, completions=shares)
+    first, second, *_ = words(found, 3).splitlines()
+    assert "completions run elsewhere, but no difference in IOPS, latency or CPU time" in first
+    assert second == "completions move from A to B: CPU 0 0 → 100 %, CPU 3 100 → 0 %"
+
+
+def test_a_job_that_wanders_is_no_move_of_completions() -> None:
+    rng = random.Random(7)
+    wandered = [on(rng, 1, 1, 1), on(rng, 1, 0, 0)]
+    text = words(wandered, 3)
+    assert "completions move" not in text and "run elsewhere, but" not in text
+    assert "with B completions ran elsewhere on average (CPU 0 0 → 67 %, CPU 1 100 → 33 %)" in text
+    assert "cpus_allowed in the job keeps it on the same CPUs" in text
+    chosen = replace(plan(3, "iodepth=1", "iodepth=2"), options={"cpus_allowed": "0"})
+    assert "cpus_allowed" not in "".join(Results(chosen, wandered).verdicts())
+
+
+def test_two_repeats_tell_nothing_of_single_cpus() -> None:
+    rng = random.Random(8)
+    text = words([on(rng, 1, 1), on(rng, 0, 0)], 2)
+    assert "completions move" not in text and "can't tell" in text
+
+
 def test_an_interrupted_comparison_says_that_it_is_not_enough() -> None:
     found = runs(random.Random(1), 3, 1e5, 1.5e5)
     del found[1][2]
