@@ -37,8 +37,11 @@ def measured_cpus(jobs: Iterable[int], disks: Sequence[BlockDevice]) -> frozense
     found = set(jobs)
     for disk in disks:
         used = {hctx.index for hctx in disk.hctxs if found & set(hctx.cpus)}
+        # beside queues that are known the rest is configuration and administration: silent
+        known = any(vector.hctx is not None for vector in disk.irqs)
         for vector in disk.irqs:
-            if vector.hctx is None or vector.hctx in used:
+            of_all = vector.shared or (vector.hctx is None and not known)
+            if of_all or vector.hctx in used:
                 found.update(vector.effective_cpus)
     return frozenset(found)
 

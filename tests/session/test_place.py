@@ -40,9 +40,18 @@ def test_only_interrupts_of_the_jobs_queues_count() -> None:
         IrqVector(31, "req.0", 0, effective_cpus=(1,)),
         IrqVector(32, "req.1", 1, effective_cpus=(3,)),
     )
-    assert measured_cpus({0}, [both]) == {0, 1, 7}
-    assert measured_cpus({0, 2}, [both]) == {0, 1, 2, 3, 7}
+    assert measured_cpus({0}, [both]) == {0, 1}
+    assert measured_cpus({0, 2}, [both]) == {0, 1, 2, 3}
     assert measured_cpus({5}, []) == {5}
+
+
+def test_an_interrupt_of_all_queues_or_of_one_that_is_not_known_counts() -> None:
+    shared = disk(
+        IrqVector(30, "config", None, effective_cpus=(7,)),
+        IrqVector(31, "requests", 0, shared=True, effective_cpus=(6,)),
+    )
+    assert measured_cpus({2}, [shared]) == {2, 6}
+    assert measured_cpus({2}, [disk(IrqVector(32, "blkif", None, effective_cpus=(5,)))]) == {2, 5}
 
 
 def test_a_cpu_that_is_not_ours_is_refused_by_name() -> None:
