@@ -37,6 +37,8 @@ def report(names: Sequence[str], out: str | None, kind: str | None = None) -> in
     if len(names) > 2:
         raise UsageError(f"A report holds one recording or two, not {len(names)}.")
     kind = kind or kind_of(out)
+    if out is not None and out != "-":
+        _check_place(Path(out), [recording_path(name) for name in names])
     _announce(names)
     content = rendered([recording_path(name) for name in names], kind)
     if out is None or out == "-":
@@ -46,6 +48,18 @@ def report(names: Sequence[str], out: str | None, kind: str | None = None) -> in
     write_whole(Path(out), content)
     print(f"iopstui: {printable(out)} written", file=sys.stderr)
     return EXIT_OK
+
+
+def _check_place(out: Path, recordings: Sequence[Path]) -> None:
+    """UsageError where no report can stand, before a long recording is read."""
+    if out.is_dir():
+        inside = printable(str(out / "report.html"))
+        raise UsageError(f"{printable(str(out))} is a directory.", f"Name a file in it: {inside}")
+    if not out.parent.is_dir():
+        raise UsageError(f"The report's directory {printable(str(out.parent))} does not exist.")
+    if out.exists() and any(one.exists() and out.samefile(one) for one in recordings):
+        raise UsageError(f"{printable(str(out))} is the recording itself, and no report "
+                         "overwrites one.", "Choose another name.")  # fmt: skip
 
 
 def _announce(names: Sequence[str]) -> None:

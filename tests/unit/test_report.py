@@ -18,7 +18,7 @@ from fio_recordings import NAMES, statuses
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.errors import JobFailed, UsageError
+from iopstui.errors import UsageError
 from iopstui.model.diagnosis import Finding
 from iopstui.model.summary import fio_summary
 from iopstui.output import report_data, report_words
@@ -317,6 +317,17 @@ def test_no_recording_is_overwritten_by_its_report(name: str) -> None:
         kind_of(name)
 
 
+def test_no_report_is_written_over_its_own_recording(path: Path, tmp_path: Path) -> None:
+    made.write(path)
+    before = path.read_bytes()
+    other = tmp_path / "x.md"
+    other.symlink_to(path)
+    for out in (path, other):
+        with pytest.raises(UsageError, match="is the recording itself"):
+            report([str(path)], str(out), "md")
+    assert path.read_bytes() == before and other.is_symlink()
+
+
 def test_it_is_written_whole_or_not_at_all(
     path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -329,8 +340,10 @@ def test_it_is_written_whole_or_not_at_all(
     assert capsys.readouterr().out == ""
     assert report([str(path)], None) == 0
     assert capsys.readouterr().out.startswith("# iopstui")
-    with pytest.raises(JobFailed, match="can't be written"):
+    with pytest.raises(UsageError, match="does not exist"):
         report([str(path)], str(tmp_path / "none" / "x.html"))
+    with pytest.raises(UsageError, match="is a directory"):
+        report([str(path)], str(tmp_path), "html")
     with pytest.raises(UsageError, match="one recording or two"):
         report([str(path)] * 3, None)
 
