@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
+# between a figure and its unit
+_TIE = re.compile(r"(?<=\d) (?=(?:%|[nµm]?s|[KMGT]iB|IOPS|points?|times)(?!\w))")
+TIED = "\N{NO-BREAK SPACE}"
+
 
 def printable(text: str) -> str:
     """``text`` as one line without anything a terminal would act on.
@@ -11,3 +17,13 @@ def printable(text: str) -> str:
     """
     spaced = " ".join(text.split())
     return "".join(char if char.isprintable() else "?" for char in spaced)
+
+
+def tied(text: str) -> str:
+    """``text`` with ``TIED`` in place of the spaces where no line should end."""
+    return _TIE.sub(TIED, text)
+
+
+def untied(text: str) -> str:
+    """As it was before ``tied``."""
+    return text.replace(TIED, " ")

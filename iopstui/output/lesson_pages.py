@@ -6,7 +6,7 @@ import textwrap
 
 from iopstui.model.lesson import Lesson
 from iopstui.session.lesson_page import READY, SKIPPED, Block, Page, Table
-from iopstui.text import printable
+from iopstui.text import printable, tied, untied
 
 WIDTH = 80
 
@@ -63,8 +63,9 @@ def _safe(line: str) -> str:
 
 def flowed(text: str, indent: str, more: str | None = None) -> list[str]:
     """Foreign text in lines of at most ``WIDTH`` columns, as far as its words allow."""
-    return textwrap.wrap(
-        printable(text), WIDTH, initial_indent=indent,
+    lines = textwrap.wrap(
+        tied(printable(text)), WIDTH, initial_indent=indent,
         subsequent_indent=indent if more is None else more, break_on_hyphens=False,
         break_long_words=False,
-    ) or [indent]  # fmt: skip
+    )  # fmt: skip
+    return [untied(line) for line in lines] or [indent]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from typing import TextIO
 
@@ -10,6 +9,7 @@ from iopstui import units
 from iopstui.output.sinks import EventSink
 from iopstui.session.events import Event, Judged, SteadyState, StepFinished
 from iopstui.session.verdicts import judged_text
+from iopstui.text import tied, untied
 
 
 class VerdictSink:
@@ -47,9 +47,8 @@ class VerdictSink:
 
 def wrapped(text: str, first: int, rest: int, width: int = 80) -> str:
     """``text`` in lines of at most ``width``, indented by ``first`` and then ``rest``."""
-    # a figure stays with its unit
-    kept = re.sub(r"(?<=\d) (?=\S)", "\N{NO-BREAK SPACE}", text)
-    return textwrap.fill(
-        kept, width, initial_indent=" " * first, subsequent_indent=" " * rest,
+    lines = textwrap.fill(
+        tied(text), width, initial_indent=" " * first, subsequent_indent=" " * rest,
         break_long_words=False, break_on_hyphens=False,
-    ).replace("\N{NO-BREAK SPACE}", " ")  # fmt: skip
+    )  # fmt: skip
+    return untied(lines)

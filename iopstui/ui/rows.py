@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 from rich.cells import cell_len, set_cell_size
 from rich.style import Style
 
+from iopstui.text import tied, untied
 from iopstui.ui.style import BOLD, DIM, PLAIN, Charset
 
 Piece = tuple[str, Style | None]
@@ -109,7 +110,7 @@ def wrap(width: int, charset: Charset, text: str, style: Style | None = DIM) -> 
     """``text`` as rows of words, broken between them."""
     rows: list[Row] = []
     current = ""
-    for word in text.split():
+    for word in map(untied, tied(" ".join(text.split())).split(" ")):
         candidate = f"{current} {word}" if current else word
         if current and cell_len(candidate) > width - 2:
             rows.append(message(width, charset, current, style))

@@ -10,7 +10,7 @@ from rich.style import Style
 from iopstui.model.lesson import ASK
 from iopstui.model.lesson_text import Text
 from iopstui.session.lesson_page import READY, SKIPPED, Page, Table, Verdict
-from iopstui.text import printable
+from iopstui.text import printable, tied, untied
 from iopstui.ui.lesson_state import END, Playing
 from iopstui.ui.rows import Line, Piece, Row, pad, rule
 from iopstui.ui.style import BOLD, DIM, ERROR, FINDING, KEY, SELECTED, WARNING, Charset
@@ -34,7 +34,7 @@ def flow(text: str, width: int) -> list[str]:
     """Words broken between them into lines of at most ``width`` cells; a word that is longer is
     broken itself."""
     lines, current = [], ""
-    for word in text.split(" "):
+    for word in map(untied, tied(text).split(" ")):
         joined = f"{current} {word}" if current else word
         if cell_len(joined) <= width:
             current = joined

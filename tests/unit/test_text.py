@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import pytest
+
+from iopstui.output.lesson_pages import flowed
+from iopstui.output.verdict import wrapped
+from iopstui.text import printable, tied, untied
+from iopstui.ui.rows import wrap
+from iopstui.ui.style import UTF8
+from iopstui.ui.widgets.lesson_rows import flow
+
+
+@pytest.mark.parametrize(
+    ("text", "ties"),
+    [
+        ("0.0 % with 1, 100 % with 2", 2),
+        ("89.5 µs, 2 ms; 64 KiB", 3),
+        ("CPU 3, 4 CPUs, 5 steps, 2 sections", 0),
+        ("14.9k IOPS", 0),
+    ],
+)
+def test_a_figure_and_its_unit_are_tied(text: str, ties: int) -> None:
+    assert tied(text).count("\N{NO-BREAK SPACE}") == ties
+    assert untied(tied(text)) == text
+
+
+def test_no_line_ends_between_a_figure_and_its_unit() -> None:
+    text = "of all the completions 100 % ran there"
+    for width in range(14, 40):
+        rows = ["".join(str(piece[0]) for piece in row).strip() for row in wrap(width, UTF8, text)]
+        for lines in (flow(text, width), wrapped(text, 0, 0, width).splitlines(), rows):
+            assert " ".join(lines) == text
+            assert not any(line.endswith("100") for line in lines), lines
+    for before in range(60, 80):
+        first = flowed("x" * before + " 100 % of all of them there are", "")[0]
+        assert not first.endswith("100")
+
+
+def test_printable_is_one_line_without_commands() -> None:
+    assert printable(" a\tb\n\x1b[31mc\u202e ") == "a b ?[31mc?"
