@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from textual.app import App
@@ -21,7 +22,7 @@ from iopstui.ui.widgets.bars import KeyHint
 if TYPE_CHECKING:
     from iopstui.model.plan import Plan
     from iopstui.session.laboratory import Ready
-    from iopstui.ui.screens.experiment_form import Chosen
+    from iopstui.ui.screens.experiment_form import Chosen, Field
 
 EXPERIMENT_ACTIONS = {"sweep", "compare"}
 OVER_EXPERIMENT = frozenset({"mark", "log", "help", "record"})
@@ -92,6 +93,8 @@ class ExperimentKeys(App[int]):
     jobs: Sequence[ShippedJob]
     laboratory: MakeLaboratory | None = None
     experiment: Under | None = None
+    begun_with: Mapping[str, tuple[Sequence[Field], Mapping[str, str]]] = MappingProxyType({})
+    """Of each kind: the form's fields, and what was typed into them when one was begun last."""
     over_experiment = OVER_EXPERIMENT
     experiment_screen: Screen[None] | None = None
 
@@ -210,22 +213,26 @@ class ExperimentKeys(App[int]):
             self._say("info", "the last experiment is putting things back; once more, please")
             return
         from iopstui.ui.experiment_plan import DEFAULT_AXIS, options_text
-        from iopstui.ui.screens.experiment_form import ExperimentForm, fields
+        from iopstui.ui.screens.experiment_form import ExperimentForm, fields, filled
 
         laboratory = self.laboratory(controller)
         varied = (DEFAULT_AXIS,) if kind == "sweep" else laboratory.variants()
         options = options_text(self.overrides, " ".join(varied))
         runs = controller.running or self.state.running
+        rows = fields(kind, self.job, options, varied)
         form = ExperimentForm(
-            kind, fields(kind, self.job, options, varied), laboratory.look,
+            kind, filled(rows, *self.begun_with.get(kind, ((), {}))), laboratory.look,
             [job.name for job in self.jobs], self.charset,
             "the job that runs now is stopped first" if runs else "",
         )  # fmt: skip
-        self.push_screen(form, lambda chosen: self._form_filled(laboratory, chosen))
+        self.push_screen(form, lambda chosen: self._form_filled(laboratory, chosen, kind, rows))
 
-    def _form_filled(self, laboratory: Laboratory, chosen: Chosen | None) -> None:
+    def _form_filled(
+        self, laboratory: Laboratory, chosen: Chosen | None, kind: str, rows: Sequence[Field]
+    ) -> None:
         if chosen is None or self.controller is None:
             return
+        self.begun_with = {**self.begun_with, kind: (rows, chosen.typed)}
         self.forget_pending()
         self.experiment = laboratory.begin(chosen.ready, self._tell, self.state.t, chosen.anew)
 

@@ -22,7 +22,7 @@ from iopstui.ui.screens import experiment_form
 from iopstui.ui.screens.choice import Choice
 from iopstui.ui.screens.dashboard import Dashboard
 from iopstui.ui.screens.experiment import ExperimentScreen
-from iopstui.ui.screens.experiment_form import ExperimentForm
+from iopstui.ui.screens.experiment_form import ExperimentForm, fields, filled
 from iopstui.ui.style import ASCII, UTF8, Charset
 
 LARGE, SMALL = (120, 36), (80, 24)
@@ -114,7 +114,7 @@ async def test_the_form_of_a_comparison() -> None:
     [
         ("sweep", {"axis": "iodepth="}, "no values"),
         ("sweep", {"axis": "", "axis2": " "}, "something to vary"),
-        ("sweep", {"axis": "iodepth=banana"}, "not a number"),
+        ("sweep", {"axis": "iodepth=banana"}, "takes a whole number"),
         ("sweep", {"axis": "iodepth=1,2", "axis2": "iodepth=4,8"}, "two axes"),
         ("sweep", {"axis": "iodepth=1,2", "options": "iodepth=4"}, "axis and set with --set"),
         ("sweep", {"axis": "runtime=1,2"}, "--settle and --measure"),
@@ -153,7 +153,7 @@ async def test_mistakes_are_said_in_the_form_and_begin_nothing() -> None:
         type_in(screen, axis="iodepth=1,two")
         await pilot.press("enter")
         await settled(pilot)
-        assert "'two' is not a number" in words(screen)
+        assert "takes a whole number from 1 on, not 'two'" in words(screen)
         laboratory.refusal = Refused("/dev/x is mounted.", "Unmount it: umount /x")
         type_in(screen, axis="iodepth=1,2")
         await pilot.press("enter")
@@ -287,6 +287,32 @@ async def test_a_result_stays_until_the_next_one_begins() -> None:
         await pilot.press("down", "enter")
         await pilot.pause()
         assert isinstance(pilot.app.screen, ExperimentForm)
+
+
+async def test_the_form_comes_back_as_it_was_filled_in() -> None:
+    laboratory = lab.FakeLaboratory()
+    async with lab.make(laboratory).run_test(size=LARGE) as pilot:
+        type_in(await form(pilot), axis="iodepth=1,2,4..16", measure="3")
+        await pilot.press("enter")
+        await settled(pilot)
+        assert laboratory.under is not None
+        laboratory.under.end(1)
+        await pilot.pause()
+        await pilot.press("n")
+        await pilot.pause()
+        again = pilot.app.screen
+        assert isinstance(again, ExperimentForm)
+        assert again.typed()["axis"] == "iodepth=1,2,4..16" and again.typed()["measure"] == "3"
+
+
+def test_what_the_dashboard_changed_since_is_not_as_it_was() -> None:
+    rows = fields("sweep", "a", "bs=4k", ("iodepth=1,2",))
+    typed = {name: f"typed {name}" for name, *_ in rows}
+    since = fields("sweep", "b", "bs=4k", ("iodepth=1,2",))
+    found = {name: value for name, _, value, _ in filled(since, rows, typed)}
+    assert found["job"] == "b" and found["options"] == "typed options"
+    assert found["axis"] == "typed axis"
+    assert filled(rows, (), {}) == rows
 
 
 async def test_none_begins_in_a_session_that_has_ended() -> None:

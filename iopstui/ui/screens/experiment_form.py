@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -33,10 +33,12 @@ Field = tuple[str, str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What was begun; ``anew``: without what an interrupted run has left."""
+    """What was begun, and the fields it was typed into; ``anew``: without what an interrupted run
+    has left."""
 
     ready: Ready
     anew: bool = False
+    typed: Mapping[str, str] = field(default_factory=dict)
 
 
 def fields(kind: str, job: str, options: str, varied: Sequence[str]) -> list[Field]:
@@ -61,6 +63,16 @@ def fields(kind: str, job: str, options: str, varied: Sequence[str]) -> list[Fie
         *found,
         ("settle", "settle", SETTLE, "seconds of each run not measured"),
         ("measure", "measure", MEASURE, "seconds measured after them"),
+    ]
+
+
+def filled(rows: Sequence[Field], before: Sequence[Field], typed: Mapping[str, str]) -> list[Field]:
+    """The fields as they were filled in last, so that what was stopped can go on as it was;
+    ``before`` are those that the form had then. What the dashboard has changed since is new."""
+    was = {name: value for name, _, value, _ in before}
+    return [
+        (name, label, typed.get(name, value) if value == was.get(name) else value, words)
+        for name, label, value, words in rows
     ]
 
 
@@ -179,7 +191,7 @@ class ExperimentForm(Screen["Chosen | None"]):
             self._meant, self._begin = plan, False
             self._words([f"{length_text(plan)}. Enter again if that is meant."], warn=True)
             return
-        self.dismiss(Chosen(ready, anew))
+        self.dismiss(Chosen(ready, anew, self.typed()))
 
     def action_anew(self) -> None:
         """Ctrl-N: begin, without what is measured already."""
