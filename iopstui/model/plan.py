@@ -207,7 +207,7 @@ def check_name(name: str, label: str) -> None:
 def check_value(name: str, value: str, label: str) -> None:
     """UsageError for a value that is surely wrong (fio and the kernel judge the rest)."""
     if name in _COUNTS and not (value.isdecimal() and int(value) > 0):
-        raise UsageError(f"{label}: {value!r} is not a number, which {name} needs.")
+        raise UsageError(f"{label}: {name} takes a whole number from 1 on, not {value!r}.")
     if name == "bind" and value not in ("queues", "none"):
         raise UsageError(f"{label}: bind is queues or none, not {value!r}.")
     known = TUNABLES.get(name)

@@ -37,8 +37,8 @@ class Results:
         """One sentence for each variant after the first, and what they are worth."""
         if self.complete < 2:
             yield (
-                f"not enough: {self.complete} complete repeat of {self.plan.repeats}; nothing can "
-                "be told from chance with fewer than 2"
+                f"not enough: {self.complete or 'no'} complete repeat of {self.plan.repeats}; "
+                "nothing can be told from chance with fewer than 2"
             )
             return
         for number, (tested, shifts) in enumerate(zip(self.tested, self.shifts, strict=True), 1):

@@ -18,10 +18,14 @@ from iopstui.session.leftovers import clean_up
 from iopstui.session.live import LiveSession
 from iopstui.session.progress_file import ProgressFile, default_path
 from iopstui.session.recorder import next_free
+from iopstui.session.rehearsal import distinct
 from iopstui.session.runner import Conditions
 from iopstui.sources.fio_inspect import find_fio
 from iopstui.sources.roots import Roots
 from iopstui.sources.sysfs import read_devices
+
+MANY = 20
+"""From so many questions on, fio's answers take seconds."""
 
 
 def session_of(setup: Setup, arguments: argparse.Namespace, goes_on: bool = False) -> LiveSession:
@@ -54,6 +58,9 @@ def set_up(arguments: argparse.Namespace, plan: Plan, choose: Choose) -> Setup:
         arguments.bind == "queues",
         tuple((knob.name, knob.value) for knob in arguments.knob),
     )
+    looked = sum(1 for _ in distinct(plan))
+    if looked >= MANY:
+        say([f"asking fio about {looked} of {plan.points} points first; nothing runs yet"])
     return rehearsed_setup(plan, target, job_target, devices, conditions, fio, Roots())
 
 

@@ -101,12 +101,13 @@ class Experiment:
 def ending(one: Experiment) -> str:
     """Why not all points are there; "" if they are."""
     finished, total = one.finished, one.plan.points
+    what = "runs" if one.plan.variants else "points"
     if finished is None:
-        return f"the recording ends within it: {len(one.points)} of {total} points are there"
+        return f"the recording ends within it: {len(one.points)} of {total} {what} are there"
     if finished.error:
-        return f"failed after {len(one.points)} of {total} points: {printable(finished.error)}"
+        return f"failed after {len(one.points)} of {total} {what}: {printable(finished.error)}"
     if finished.interrupted or len(one.points) < total:
-        return f"interrupted: {len(one.points)} of {total} points are measured"
+        return f"interrupted: {len(one.points)} of {total} {what} are measured"
     return ""
 
 

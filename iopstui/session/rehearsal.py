@@ -30,7 +30,7 @@ from iopstui.sources.fio_process import private_directory
 from iopstui.sources.jobs import find_job
 from iopstui.sources.roots import Roots
 
-MOST_ASKED = 200
+MOST_ASKED = 50
 _STAGES = ("stonewall", "wait_for_previous")
 
 

@@ -212,7 +212,8 @@ class LiveState:
         else:
             self.point = None
             how = "interrupted" if event.interrupted else "failed" if event.error else "done"
-            self._say(event.t, "info", f"{how}: {event.done} of {event.total} points are measured")
+            what = "runs" if self.experiment and self.experiment.plan.variants else "points"
+            self._say(event.t, "info", f"{how}: {event.done} of {event.total} {what} are measured")
 
     def _say(self, t: float, level: str, text: str) -> None:
         entry = LogEntry(t, level, printable(text))

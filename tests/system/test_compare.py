@@ -56,7 +56,7 @@ def test_an_interrupted_comparison_reports_what_it_has(here: Path) -> None:
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=20)
     assert process.returncode == 130, err
-    assert "not enough: 0 complete repeat of 5" in out
+    assert "not enough: no complete repeat of 5" in out
     assert gone(fio, 2.0) == [] and list(here.iterdir()) == []
 
 

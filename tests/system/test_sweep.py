@@ -113,7 +113,7 @@ def test_a_dry_run_says_what_would_be_overwritten_only_if_it_may_be(here: Path) 
     [
         (("something to vary",), ()),
         (("no values",), ("--axis", "iodepth=")),
-        (("not a number",), ("--axis", "iodepth=banana")),
+        (("takes a whole number",), ("--axis", "iodepth=banana")),
         (("Bad option", "bogus"), ("--axis", "bogus=1,2")),
         (("no ioengine 'nosuch'",), ("--axis", "ioengine=libaio,nosuch")),
         (("--measure",), ("--axis", "iodepth=1,2", "--set", "runtime=5")),

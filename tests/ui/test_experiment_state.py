@@ -34,6 +34,14 @@ def test_how_far_it_is() -> None:
     assert state.progress() == "sweep: point 3 of 7, 0:54 left", "a second is a second"
 
 
+@pytest.mark.parametrize(("plan", "what"), [(SWEEP, "7 points"), (COMPARE, "8 runs")])
+def test_the_message_counts_what_was_begun(plan: Plan, what: str) -> None:
+    state = LiveState(None)
+    for event in [*told(plan, 2), ExperimentFinished(99.0, 2, plan.points, interrupted=True)]:
+        state.apply(event)
+    assert state.log[-1].text == f"interrupted: 2 of {what} are measured"
+
+
 def test_frames_between_runs_are_of_no_point() -> None:
     state = folded([*told(SWEEP, 1), started(SWEEP, 1)])
     state.apply(second(3.0, 5.0, step=0))

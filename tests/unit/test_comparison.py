@@ -180,7 +180,7 @@ def test_an_interrupted_comparison_says_that_it_is_not_enough() -> None:
     assert "interrupted after 2 of 5 repeats" in text and "not enough" in text
     del found[1][1]
     assert words(found).startswith("not enough: 1 complete repeat of 5")
-    assert words([{0: found[0][0]}, {}]).startswith("not enough: 0 complete")
+    assert words([{0: found[0][0]}, {}]).startswith("not enough: no complete")
 
 
 def test_only_runs_of_the_same_repeat_are_pairs() -> None:

@@ -62,8 +62,8 @@ def test_lists(text: str, values: str | None) -> None:
         ("iodepth=", "no values"),
         ("iodepth=,", "empty place"),
         ("iodepth=1,,2", "empty place"),
-        ("iodepth=banana", "not a number"),
-        ("iodepth=0", "not a number"),
+        ("iodepth=banana", "takes a whole number from 1 on"),
+        ("iodepth=0", "takes a whole number from 1 on"),
         ("iodepth=1..x", "not a number"),
         ("iodepth=..8", "not a number"),
         ("iodepth=8..1", "arrive"),
@@ -198,7 +198,7 @@ def test_variants(text: str, settings: list[tuple[str, str, str]]) -> None:
         ("bs=4k,blocksize=8k", "twice"),
         ("runtime=5", "settle"),
         ("rq_affinity=9", "takes"),
-        ("iodepth=many", "not a number"),
+        ("iodepth=many", "takes a whole number from 1 on"),
     ],
 )
 def test_what_is_no_variant(text: str, words: str) -> None:

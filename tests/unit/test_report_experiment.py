@@ -234,7 +234,7 @@ def test_an_interrupted_one_says_what_is_missing(path: Path) -> None:
     one.close(events.Ended(2.5, 0))
     for kind in ("html", "md"):
         text = rendered([path], kind)
-        assert "interrupted: 1 of 6 points are measured" in text and "not enough" in text
+        assert "interrupted: 1 of 6 runs are measured" in text and "not enough" in text
     other = path.with_name("killed.iops")
     write(other, SWEEP, sweep()[:2], whole=False).stop()
     assert "the recording ends within it: 2 of 3 points are there" in rendered([other], "md")
@@ -246,7 +246,7 @@ def test_an_interrupted_one_says_what_is_missing(path: Path) -> None:
     one.close(events.Ended(2.5, 0))
     for kind in ("html", "md", "json", "csv"):
         text = rendered([none], kind)
-        assert kind == "csv" or "failed after 0 of 6 points: No room." in text
+        assert kind == "csv" or "failed after 0 of 6 runs: No room." in text
 
 
 def test_cut_off_between_any_two_of_its_pieces_it_can_be_told(path: Path) -> None:
