@@ -11,7 +11,7 @@ from iopstui.ui.format import axis_latency
 from iopstui.ui.layout import Box
 from iopstui.ui.state import LATENCIES
 from iopstui.ui.style import ASCII, CONSOLE, P50, UTF8, Charset
-from iopstui.ui.widgets.chart import ChartSpec, Curve, TimeWindow
+from iopstui.ui.widgets.chart import Chart, ChartSpec, Curve, TimeWindow
 from iopstui.ui.widgets.heat import HeatMap
 
 
@@ -134,3 +134,11 @@ async def test_a_job_without_latencies_says_so_in_the_heat_map_too() -> None:
         await pilot.press("h")
         await settle(pilot)
         assert shows(app, "heat map") and shows(app, "this job measures no latency")
+
+
+def test_a_mark_that_must_be_cut_keeps_its_sign() -> None:
+    one = Chart(ChartSpec("rates", "IOPS", (), False, axis_latency, 0), UTF8)
+    one.place(Box(0, 0, 60, 12))
+    words = [(0, "One at a time"), (15, "Eight at a time"), (26, "Sixty-four at a time, again")]
+    line = "".join(text for text, _ in one._flags(words))
+    assert line.count("▾") == 3 and "▾Sixty-four" in line

@@ -18,6 +18,7 @@ from iopstui.session.events import (
     StepFinished,
     StepStarted,
 )
+from iopstui.ui.pace import OwnCost
 from iopstui.ui.rows import Row
 from iopstui.ui.state import LiveState
 from iopstui.ui.style import ASCII, UTF8, Charset
@@ -177,6 +178,21 @@ def test_job_line_has_progress_and_eta() -> None:
     unknown = replace(fakes.interval(15), eta_s=None, progress=None)
     event = FrameReady(15.0, fakes.frame(15, unknown))
     assert "end unknown" in text(bars.job_line(state(STARTED, event), "x", 120, UTF8))
+    over = state(STARTED, event, StepFinished(16.0, 1, 0, "", False))
+    assert text(bars.job_line(over, "x", 120, UTF8)).endswith("00:15 ")
+
+
+def test_a_narrow_job_line_keeps_the_time() -> None:
+    line = text(bars.job_line(state(STARTED, ready(15)), "x", 80, UTF8))
+    assert line.endswith("00:15 / 01:00 ") and "%" not in line
+
+
+def test_an_error_has_the_whole_line() -> None:
+    words = "The right to read /dev/vda is missing, and the job needs it."
+    for level, cut in (("error", False), ("warning", True)):
+        found = state(Notice(1.0, level, words))
+        line = text(bars.message_line(found, None, OwnCost(2.0), 80, UTF8))
+        assert (words not in line) == cut
 
 
 def test_summary_has_both_sides() -> None:

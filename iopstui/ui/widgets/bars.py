@@ -114,14 +114,18 @@ def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
     if experiment is not None and experiment.active:
         long, short = experiment.progress(), experiment.progress(short=True)
         return line.right((f" {long if len(long) + 2 <= line.left else short} ", BOLD)).done()
-    return line.right(*_progress(state, charset)).done()
+    progress = _progress(state, charset)
+    if sum(len(text) for text, _ in progress) > line.left:
+        progress = _progress(state, charset, narrow=True)
+    return line.right(*progress).done()
 
 
 def _failed(state: LiveState) -> bool:
     return state.finished is not None and bool(state.finished.error)
 
 
-def _progress(state: LiveState, charset: Charset) -> list[Piece]:
+def _progress(state: LiveState, charset: Charset, narrow: bool = False) -> list[Piece]:
+    """How far the run is; ``narrow``: the time alone."""
     if state.layout:
         return [("creating its file ", DIM)]
     fio = state.fio.fio if state.fio else None
@@ -129,7 +133,11 @@ def _progress(state: LiveState, charset: Charset) -> list[Piece]:
         return [(f.clock(state.t) + " ", DIM)]
     elapsed = fio.elapsed_s
     if fio.eta_s is None or fio.progress is None:
+        if narrow or not state.running:
+            return [(f"{f.clock(elapsed)} ", None)]
         return [(f"{f.clock(elapsed)} elapsed, end unknown ", None)]
+    if narrow:
+        return [(f"{f.clock(elapsed)} / {f.clock(elapsed + fio.eta_s)} ", None)]
     full = round(min(1.0, fio.progress) * BAR)
     return [
         (charset.full * full, FIO), (charset.empty * (BAR - full), DIM),
@@ -182,11 +190,14 @@ def message_line(
 ) -> Row:
     """The newest message, and what iopstui itself costs."""
     own = cost.words(width) if cost is not None else ""
+    words, style = _message(state)
+    notice = state.visible_notice()
+    if notice is not None and notice.level == "error" and len(words) + 2 > width - len(own):
+        own = ""
     line = Line(width - len(own), charset).add(" ")
     if frozen_at is not None:
         line.add(f"FROZEN at {f.clock(frozen_at)}", SELECTED)
         line.add("  measuring goes on; space shows it again  ", WARNING)
-    words, style = _message(state)
     line.add(words, style)
     return (*line.done(), (charset.text(own), DIM)) if own else line.done()
 

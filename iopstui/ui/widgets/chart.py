@@ -222,10 +222,9 @@ class Chart:
             room = following - column
             if index + 1 == len(marks) and len(label) > room:
                 # at the right end there is no room: the words stand before the mark
-                label = f"{text}▾"
                 before = start - len(label) + 1
                 if before >= line.used:
-                    line.to(before).add(label, MARK)
+                    line.to(before).add(f"{text}▾", MARK)
                     continue
             line.to(start).add(label[: max(1, room)], MARK)
         return line.done()
