@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.errors import Missing, UsageError
+from iopstui.model.formula import Value
 from iopstui.model.lesson import PARTS, Ask, Explain, Report
 from iopstui.model.lesson_figures import FACTS, RUN
 from iopstui.model.lesson_file import parse_lesson
@@ -186,6 +187,20 @@ def test_the_last_one_explains_every_line() -> None:
 
 def test_every_figure_is_explained() -> None:
     assert all(one.meaning for one in (*RUN.values(), *FACTS.values()))
+
+
+@pytest.mark.parametrize(("seen", "right"), [(0.02, ""), (0.9, "b")])
+def test_the_few_reads_that_miss_a_warm_cache_decide_nothing(seen: float, right: str) -> None:
+    lesson = find_lesson("4")
+    known = {"cold.iops": 1e5, "cold.device_iops": 1e5 * seen, "cold.slat": 4e3, "cold.wait": 7e4,
+             "direct.slat": 5e3}  # fmt: skip
+
+    def lookup(name: str) -> Value | None:
+        let = lesson.lets.get(name)
+        return known.get(name) if let is None else let.value(lookup)
+
+    ask = next(step for step in lesson.steps if step.name == "cold" and isinstance(step, Ask))
+    assert "".join(c.letter for c in ask.choices if c.right.truth(lookup)) == right
 
 
 # -- finding one
