@@ -315,13 +315,28 @@ def _length(run: Run) -> float:
     return run.end - run.begin if run.begin is not None else 0.0
 
 
+def _finally(run: Run, name: str) -> float | None:
+    """fio's own final figure of a whole run, all directions together: what stands elsewhere in
+    the report, too. fio's seconds may be longer than those of the frames."""
+    if run.finished is None or run.part:
+        return None
+    summary: dict[str, Any] = dict(run.finished.summary)
+    total = (summary.get("total") or {}).values()
+    found = [one[name] for one in total if one.get(name) is not None]
+    return sum(found) if found else None
+
+
 def _compared(run: Run) -> dict[str, float | None]:
-    """Over all of a run's frames: the same seconds for everything."""
+    """IOPS and bandwidth are fio's final ones, the rest is of all the run's frames."""
     seconds, latencies = _length(run), run.latencies()
     device = run.device
+    iops, bandwidth = _finally(run, "iops"), _finally(run, "bw_bytes")
+    if iops is None or bandwidth is None:
+        iops = run.total.ios / seconds if seconds else None
+        bandwidth = run.total.bytes / seconds if seconds else None
     return {
-        "fio IOPS": run.total.ios / seconds if seconds else None,
-        "fio MiB/s": run.total.bytes / seconds if seconds else None,
+        "fio IOPS": iops,
+        "fio MiB/s": bandwidth,
         **{name: latencies[name] for name in ("p50", "p99", "p99.9", "max")},
         "device IO/s": device.mean(COMPLETED),
         "aqu-sz": device.mean(QUEUE),

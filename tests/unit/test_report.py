@@ -30,7 +30,7 @@ from iopstui.session import events
 from iopstui.session import recording_format as form
 from iopstui.session.recorder import Recorder, Tape
 from iopstui.session.recording import recording_path
-from iopstui.units import MISSING
+from iopstui.units import MISSING, number
 
 LOADS = {"src", "href", "srcset", "data", "action", "poster", "background", "formaction", "style"}
 HOSTILE = (
@@ -240,6 +240,16 @@ def test_a_job_without_latencies_has_no_latency_chart_with_zeros(path: Path) -> 
     assert not any(title.startswith("latency, every") for title in titles)
     latency = next(e for e in root.iter("svg") if "logarithmic" in e.get("aria-label", ""))
     assert not [p for p in latency.iter("path") if p.get("class", "").startswith("line")]
+
+
+def test_side_by_side_stand_fio_s_own_figures(path: Path) -> None:
+    made.write(path, "3.42-j-rateiops")
+    story = gather(path)
+    rows = {name: values for name, *values in report_words.comparison([story, story])}
+    finished = story.runs[0].finished
+    assert finished is not None and not story.runs[0].part
+    iops = sum(one["iops"] for one in finished.summary["total"].values())
+    assert rows["fio IOPS"] == [number(iops), number(iops), "+0.0 %"]
 
 
 def test_two_side_by_side_on_the_same_scales(path: Path, tmp_path: Path) -> None:
