@@ -70,6 +70,8 @@ def _ending(runner: Runner, sweep: _Sweep) -> int:
         if progress is not None and progress.points:
             say([f"interrupted: {len(progress.points)} of {runner.plan.points} points are kept in "
                  f"{progress.path}; the same command goes on from there"])  # fmt: skip
+        else:
+            say(["interrupted before the first point was measured; nothing is kept"])
         return EXIT_INTERRUPTED
     if progress is not None:
         progress.remove()

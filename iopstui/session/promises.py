@@ -41,10 +41,12 @@ def expectations_of(
     found = []
     for text in texts:
         one = parse_expectation(text, target.tree, tolerance)
-        for sections in jobs:
-            why = why_not_measurable(one, sections)
-            if why is not None:
-                raise UsageError(f"--expect {text!r} can't be judged: {why}.", _mend(why, varied))
+        whys = [why_not_measurable(one, sections) for sections in jobs]
+        wrong = [why for why in whys if why is not None]
+        if wrong:
+            where = " at some of the points" if len(wrong) < len(whys) else ""
+            raise UsageError(f"--expect {text!r} can't be judged{where}: {wrong[0]}.",
+                             _mend(wrong[0], varied))  # fmt: skip
         found.append(one)
     return tuple(found)
 

@@ -325,6 +325,9 @@ def test_what_one_value_of_an_axis_can_t_measure_is_found_beforehand() -> None:
     with pytest.raises(UsageError, match="gtod_reduce=1") as caught:
         expectations_of(["clat.p99<=1ms"], 0.0, target, sections_of(plan), {"gtod_reduce"})
     assert "--axis gtod_reduce" in caught.value.hint
+    both = Plan(("randread-4k",), {}, (parse_axis("rw=randread,randwrite"),))
+    with pytest.raises(UsageError, match="at some of the points: the job does no reads"):
+        expectations_of(["read.iops>=1"], 0.0, target, sections_of(both), {"rw"})
     fine = Plan(("randread-4k",), {}, axes[:1])
     assert expectations_of(["clat.p99<=1ms"], 0.0, target, sections_of(fine))
 
