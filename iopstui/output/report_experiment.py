@@ -24,7 +24,9 @@ Row = tuple[str, ...]
 COMPARE_HEAD: Row = (
     "run", "", "settings", "IOPS", "MiB/s", "mean", "p50", "p99", "p99.9", "CPU/IO", "most on",
 )  # fmt: skip
+CPUS_HEAD: Row = ("#", "settings", "CPU/IO", "completions ran on", "busiest")
 MOST_CPUS = 16
+NAMED_CPUS = 4
 
 
 @dataclass
@@ -200,6 +202,26 @@ def cpu_tables(one: Experiment) -> Iterator[tuple[Row, list[Row]]]:
         ]  # fmt: skip
         if rows:
             yield head, rows
+
+
+def point_cpus(one: Experiment) -> tuple[Row, list[Row]]:
+    """What a sweep's points cost of which CPUs; no rows where none of them knows."""
+    known = [event for event in one.ordered if event.point.completions or event.point.busy]
+    return CPUS_HEAD, [
+        (
+            str(event.index + 1), printable(event.label), cpu_text(event.point.cpu_us),
+            _most({cpu: 100 * share for cpu, share in event.point.completions.items()}),
+            _most(event.point.busy),
+        )
+        for event in known
+    ]  # fmt: skip
+
+
+def _most(percent: Mapping[int, float]) -> str:
+    """ "CPU 3 81 %, CPU 0 19 %": the CPUs with most of it."""
+    most = sorted(percent.items(), key=lambda one: (-one[1], one[0]))
+    named = [f"CPU {cpu} {value:.0f} %" for cpu, value in most[:NAMED_CPUS] if value >= 0.5]
+    return ", ".join(named) or units.MISSING
 
 
 def method(one: Experiment) -> str:

@@ -41,6 +41,8 @@ def experiment_html(story: Story, one: Experiment) -> list[str]:
             parts.append(f"<div>{table(head, rows, left=1)}</div>")
         parts.append(f'<p class="dim">{escape(words.method(one))}</p>')
         return parts
+    head, rows = words.point_cpus(one)
+    parts += [f"<div>{table(head, rows, left=2)}</div>"] if rows else []
     grid = words.verdict_grid(one)
     parts += [f"<pre>{escape(grid)}</pre>"] if grid else []
     verdicts = words.judged(one)

@@ -95,6 +95,9 @@ def _experiment(one: Experiment) -> Iterator[str]:
             yield from (*table(head, rows), "")
         yield from (text(experiment.method(one)), "")
         return
+    head, rows = experiment.point_cpus(one)
+    if rows:
+        yield from (*table(head, rows), "")
     grid = experiment.verdict_grid(one)
     if grid:
         yield from (*fenced(grid), "")

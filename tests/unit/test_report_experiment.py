@@ -197,6 +197,15 @@ def test_a_sweep_s_page_has_points_curves_and_how_to_repeat_it(path: Path) -> No
     text = rendered([path], "md")
     assert "## Sweep over iodepth" in text and text.count("| PASS |") == 1
     assert "iopstui run" not in body, "the points are repeated by the sweep"
+    share = {0: 0.75, 1: 0.25, 2: 0.001}
+    known = [
+        replace(each, point=replace(each.point, completions=share, busy={0: 9.0, 1: 66.0}))
+        for each in sweep()
+    ]
+    write(path.with_name("cpus.iops"), SWEEP, known)
+    cells = "| CPU 0 75 %, CPU 1 25 % | CPU 1 66 %, CPU 0 9 % |"
+    assert rendered([path.with_name("cpus.iops")], "md").count(cells) == 3
+    assert "CPU 0 75 %, CPU 1 25 %" in words(page(path.with_name("cpus.iops")))
     rows = list(csv.DictReader(io.StringIO(rendered([path], "csv"))))
     assert [row["iodepth"] for row in rows] == ["1", "4", "16"]
     data = json.loads(rendered([path], "json"))["recordings"][0]["experiments"][0]
