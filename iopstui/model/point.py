@@ -242,9 +242,11 @@ class PointMeter:
 
     def _completions(self) -> tuple[dict[int, float], str]:
         """Where completions ran. Without softirqs (the interrupt's CPU did the rest itself) the
-        device's own interrupts tell."""
+        device's own interrupts tell. Both come once for many I/Os, so they are held against each
+        other: completions that are passed on raise about a softirq an interrupt, other disks
+        few."""
         block, irq = sum(self._block.values()), sum(self._irq.values())
-        if block >= 0.1 * self._ios or (block and block >= irq):
+        if block and block >= 0.5 * irq:
             return {cpu: n / block for cpu, n in sorted(self._block.items())}, SOFTIRQS
         if irq:
             return {cpu: n / irq for cpu, n in sorted(self._irq.items())}, INTERRUPTS

@@ -75,6 +75,35 @@ def test_cpus_and_completions() -> None:
     assert point.most_completions == max(point.completions.values())
 
 
+@pytest.mark.parametrize(
+    ("softirqs", "interrupts", "of", "cpu"),
+    [
+        # ten I/Os and more an interrupt, passed on to the submitter's CPU 0
+        (750.0, 820.0, SOFTIRQS, 0),
+        # completed where the interrupt came; the softirqs are another disk's
+        (120.0, 820.0, INTERRUPTS, 1),
+        # a loop device has no interrupts
+        (120.0, None, SOFTIRQS, 0),
+    ],
+)
+def test_softirqs_tell_unless_they_are_few_for_the_interrupts(
+    softirqs: float, interrupts: float | None, of: str, cpu: int
+) -> None:
+    meter = PointMeter(0.0, "vda")
+    for frame in whole_frames(NAME):
+        told = {0: (softirqs, interrupts and 0.0), 1: (0.0, interrupts)}
+        cpus = {
+            number: replace(one, block_s=told[number][0], irq_s=told[number][1])
+            for number, one in frame.cpus.items()
+        }
+        meter.add(replace(frame, cpus=cpus))
+    point = meter.point()
+    assert point is not None
+    assert point.ios > 10 * 820 * point.seconds, "so many that softirqs are few for the I/Os"
+    assert point.completions_of == of
+    assert point.completions[cpu] == 1
+
+
 def test_a_cpu_without_figures_has_no_load_of_zero() -> None:
     meter = PointMeter(0.0, "vda")
     for frame in whole_frames(NAME):
