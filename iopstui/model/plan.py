@@ -10,6 +10,7 @@ import hashlib
 import itertools
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
@@ -189,7 +190,8 @@ def parse_axis(text: str) -> Axis:
     found = tuple(_values(text, values))
     if not found:
         raise UsageError(f"--axis {text!r} has no values.", f"For example: --axis {name}=1,2,4")
-    doubled = next((one for n, one in enumerate(found) if one in found[:n]), None)
+    times = Counter(found)
+    doubled = next((one for one in found if times[one] > 1), None)
     if doubled is not None:
         raise UsageError(f"--axis {text!r} has {doubled} twice.")
     for value in found:

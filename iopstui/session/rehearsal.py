@@ -59,6 +59,7 @@ def rehearse(
     private = private_directory()
     titles: dict[str, str] = {}
     writes, largest = False, 0
+    engines: set[str] = set()
     share = common_share(plan, job_target)
     try:
         for step in distinct(plan):
@@ -68,7 +69,9 @@ def rehearse(
             file = private / "job.fio"
             file.write_bytes(text.encode("utf-8", "surrogateescape"))
             for engine in {one.options.get("ioengine", "") for one in jobfile.effective(text)}:
-                check_engine(fio, expand_variables(engine))
+                if engine not in engines:
+                    check_engine(fio, expand_variables(engine))
+                    engines.add(engine)
             facts = inspect(fio, file, f"{step.job} with {step.label}", Path.cwd())
             writes = writes or facts.writes
             titles.setdefault(step.job, describe(text))
