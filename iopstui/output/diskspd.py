@@ -58,7 +58,8 @@ def _told(found: Translation, given: bool, wanted: str | None) -> list[str]:
     if given:
         lines.append(f"iopstui: TARGET takes the place of {names}")
     elif found.creates is not None:
-        lines.append(f"iopstui: a scratch file takes the place of {names}; removed at the end")
+        of = f" of {printable(wanted)} (--size)" if wanted is not None else ""
+        lines.append(f"iopstui: a scratch file{of} takes the place of {names}; removed at the end")
     if found.creates is not None and wanted is None and found.creates > DEFAULT_BYTES:
         lines.append(
             f"iopstui: -c asks for {size(found.creates)}; a scratch file has {size(DEFAULT_BYTES)}"
