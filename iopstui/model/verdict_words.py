@@ -89,6 +89,12 @@ def _within(tested: Sequence[Tested]) -> str:
     iops = next((one.difference for one in tested if one.metric.name == "IOPS"), None)
     if iops is None:
         return ""
+    if iops.shown:
+        return (
+            f"; IOPS by themselves would differ by {100 * iops.low:+.1f} to {100 * iops.high:+.1f} "
+            f"% (95 % confidence), but of {len(tested)} figures one may by chance: more repeats "
+            "can settle it"
+        )
     return (
         f"; in IOPS it lies between {100 * iops.low:+.1f} and {100 * iops.high:+.1f} % "
         "(95 % confidence)"

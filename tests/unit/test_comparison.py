@@ -139,6 +139,17 @@ def test_chance_moves_no_completions() -> None:
     assert "completions move" not in words(runs(random.Random(4), 5, 1e5, 1e5))
 
 
+def test_an_interval_that_only_the_correction_overrules_says_so() -> None:
+    rng = random.Random(12)
+    first, second = runs(rng, 3, 1e5, 1e5)
+    for n, share in enumerate((0.72, 0.81, 0.74)):
+        second[n] = replace(second[n], iops=share * first[n].iops)
+    text = words([first, second], 3)
+    assert "no difference" in text and "it lies between" not in text
+    assert "IOPS by themselves would differ by -3" in text
+    assert "of 7 figures one may by chance" in text
+
+
 def on(rng: random.Random, *cpus: int) -> dict[int, Point]:
     """Runs that differ in nothing but the CPU that completes."""
     return {n: replace(point(rng, 1e5), completions={cpu: 1.0}) for n, cpu in enumerate(cpus)}
