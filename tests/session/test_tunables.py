@@ -211,6 +211,12 @@ def test_a_partition_has_its_disk_s_queue(tree: Tree, kernel: list[Kernel]) -> N
     assert queue(tree, "rq_affinity").read_text().strip() == "2"
 
 
+def test_a_setting_of_a_disk_that_is_gone(tree: Tree, disk: BlockDevice) -> None:
+    (tree.roots.sys / "block/vda").unlink()
+    with pytest.raises(UsageError, match="vda is gone: the kernel doesn't list it any more"):
+        Tunables(tree.roots).set(disk, "rq_affinity", "2")
+
+
 def test_no_note_no_change(
     tree: Tree, disk: BlockDevice, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
