@@ -98,7 +98,7 @@ class Tunables:
         """Change one setting. Raises Missing (no right), UsageError (the kernel's refusal)."""
         path = tunable_path(device, name, self._roots)
         before = read_tunable(device, name, self._roots)
-        if before is None and not (self._roots.sys / "block" / device.name).exists():
+        if before is None and not path.parents[1].exists():
             raise UsageError(f"{device.name} is gone: the kernel doesn't list it any more.")
         if before is None:
             raise UsageError(f"{device.name} has no {name}: {path} can't be read.")
