@@ -191,6 +191,15 @@ class PatientDriver(LinuxDriver):
         if output is not None:
             output.stop()
 
+    def _sigcont_application(self, *arguments: Any) -> None:
+        """A closed terminal sends SIGCONT behind its SIGHUP, and anybody may. Textual would start
+        reading keys anew beside the thread that reads them, which then never ends: only what was
+        suspended is resumed."""
+        if self._must_signal_resume:
+            super()._sigcont_application(*arguments)
+        else:
+            self._app.call_later(self._app.refresh)
+
     def _all_taken(self) -> None:
         output = self._output
         if output is not None and output.lost:

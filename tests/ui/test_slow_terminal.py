@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
+import pytest
 import ui_fakes as fakes
 from test_app import WIDE, make, shows
+
+from iopstui.ui.driver import PatientDriver
 
 
 class SlowTerminal:
@@ -67,3 +73,23 @@ async def test_leaving_works_while_the_terminal_is_behind() -> None:
         await pilot.press("q")
         await pilot.pause()
     assert ("close",) in fake.calls
+
+
+@pytest.mark.parametrize("suspended", [False, True])
+async def test_only_a_suspended_screen_is_resumed(
+    suspended: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {number: signal.getsignal(number) for number in (signal.SIGTSTP, signal.SIGCONT)}
+    resumed: list[bool] = []
+    app = make(fakes.FakeController())
+    async with app.run_test(size=WIDE) as pilot:
+        try:
+            driver = PatientDriver(app)
+            monkeypatch.setattr(driver, "start_application_mode", lambda: resumed.append(True))
+            driver._must_signal_resume = suspended
+            os.kill(os.getpid(), signal.SIGCONT)
+            await pilot.pause()
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+    assert resumed == ([True] if suspended else [])
