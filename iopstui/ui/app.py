@@ -146,11 +146,12 @@ class IopstuiApp(JobKeys, LessonKeys, KernelKeys, RecordKeys):
             self.open_target(self._target)
 
     def _catch_signals(self) -> None:
-        """A terminated iopstui stops fio and gives the terminal back too."""
+        """A terminated iopstui stops fio and gives the terminal back too. asyncio's own handler of
+        SIGINT would break off the way out at the second, with the terminal as it is."""
         import asyncio
 
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGHUP):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
                 loop.add_signal_handler(number, self._leave_now)
 

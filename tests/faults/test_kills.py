@@ -147,6 +147,20 @@ def test_a_signal_to_the_screen(number: signal.Signals, here: Path) -> None:
         screen.close()
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_impatient_second_signal(number: signal.Signals, here: Path) -> None:
+    with loop(here / "disk.img") as node:
+        screen, fio = _screen_with_fio(here, node, *LONG)
+        for _ in range(3):
+            screen.process.send_signal(number)
+            screen.read_for(0.05)
+        screen.read_for(8.0, until="end")
+        screen.process.wait(timeout=5)
+        assert gone(fio, 2.0) == []
+        assert screen.as_before()
+        screen.close()
+
+
 def test_a_closed_terminal(here: Path) -> None:
     with loop(here / "disk.img") as node:
         screen, fio = _screen_with_fio(here, node, *LONG)
