@@ -61,7 +61,8 @@ def judge(ask: Ask, chosen: str | None, lookup: Lookup, figures: Iterable[str]) 
     held = {choice.letter: choice.right.truth(lookup) for choice in ask.choices}
     right = tuple(letter for letter, value in held.items() if value)
     by_letter = {choice.letter: choice for choice in ask.choices}
-    correct = held.get(chosen) if chosen else None
+    # an answer is wrong only where another is right: else the measurement decided nothing
+    correct = held.get(chosen) if chosen and right else None
     said = f"You said {_said(by_letter[chosen], lookup)}. " if chosen else ""
     borne_out = " and ".join(_said(by_letter[letter], lookup) for letter in right)
     measured = any(name not in FACTS for name in figures)
