@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from iopstui.model.evidence import Finding
-from iopstui.model.frame import LATE, Frame
+from iopstui.model.frame import FINAL, LATE, PARTIAL, Frame
 from iopstui.model.history import History
 from iopstui.model.latency_history import LatencyHistory
 from iopstui.session.events import (
@@ -238,7 +238,9 @@ class LiveState:
         fio = frame.fio
         values: dict[str, float | None] = {}
         if fio is not None:
-            self.fio = frame
+            # what a run still did after its last whole second says little by itself
+            if self.fio is None or not {FINAL, PARTIAL} <= frame.flags:
+                self.fio = frame
             self.progress = None
             values[FIO_IOPS] = fio.total.iops
             for name in LATENCIES:

@@ -7,7 +7,7 @@ import ui_fakes as fakes
 from ui_recordings import recorded_frames
 
 from iopstui.model.device import Hctx
-from iopstui.model.frame import LATE, NO_FIO, NO_LATENCY, RAMP
+from iopstui.model.frame import FINAL, LATE, NO_FIO, NO_LATENCY, PARTIAL, RAMP
 from iopstui.model.topology import Topology
 from iopstui.session.events import (
     Ended,
@@ -89,6 +89,16 @@ def test_one_direction_needs_no_total() -> None:
 def test_what_must_be_known_is_said_in_words(events: tuple[object, ...], words: str) -> None:
     for width in (80, 100):
         assert words in " ".join(fio(state(*events), width).split())
+
+
+def test_the_rest_of_a_run_after_its_last_second_does_not_take_its_place() -> None:
+    rest = replace(fakes.interval(3), seconds=0.07, partial=True)
+    last = FrameReady(3.07, fakes.frame(3, rest, frozenset({FINAL, PARTIAL})))
+    done = StepFinished(3.1, 1, 0, "", False)
+    assert "over 1.00 s" in fio(state(STARTED, ready(2), last, done))
+    assert "over 0.07 s" in fio(state(STARTED, last, done)), "there is nothing else"
+    partial = FrameReady(3.5, fakes.frame(3, replace(rest, seconds=0.5), frozenset({PARTIAL})))
+    assert "over 0.50 s" in fio(state(STARTED, ready(2), partial))
 
 
 def test_recorded_gtod_reduce_and_ramp_are_recognised() -> None:
