@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from iopstui import __version__
-from iopstui.errors import EXIT_OK, JobFailed, UsageError
+from iopstui.errors import EXIT_OK, UsageError
 from iopstui.output.csv_out import CsvSink
 from iopstui.output.jsonl import clean
 from iopstui.output.replay import ExperimentSink, believed, has_experiment
@@ -52,12 +52,13 @@ def report(names: Sequence[str], out: str | None, kind: str | None = None) -> in
 
 def _check_place(out: Path, recordings: Sequence[Path]) -> None:
     """UsageError where no report can stand, before a long recording is read."""
-    if out.is_dir():
+    # os.path: what may not be looked at is told when it is written
+    if os.path.isdir(out):
         inside = printable(str(out / "report.html"))
         raise UsageError(f"{printable(str(out))} is a directory.", f"Name a file in it: {inside}")
-    if not out.parent.is_dir():
+    if not os.path.isdir(out.parent):
         raise UsageError(f"The report's directory {printable(str(out.parent))} does not exist.")
-    if out.exists() and any(one.exists() and out.samefile(one) for one in recordings):
+    if os.path.exists(out) and any(os.path.exists(r) and out.samefile(r) for r in recordings):
         raise UsageError(f"{printable(str(out))} is the recording itself, and no report "
                          "overwrites one.", "Choose another name.")  # fmt: skip
 
@@ -185,8 +186,9 @@ def write_whole(path: Path, content: str) -> None:
             os.unlink(name)
             raise
     except OSError as error:
-        raise JobFailed(
-            f"The report {printable(str(path))} can't be written: {error.strerror}."
+        raise UsageError(
+            f"The report {printable(str(path))} can't be written: {error.strerror}.",
+            "Name a file in a directory with room that you can write to: -o /tmp/report.html",
         ) from error
 
 

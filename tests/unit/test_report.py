@@ -338,6 +338,13 @@ def test_no_report_is_written_over_its_own_recording(path: Path, tmp_path: Path)
     assert path.read_bytes() == before and other.is_symlink()
 
 
+def test_a_report_that_can_t_be_written_is_told(tmp_path: Path) -> None:
+    # neither looked at nor written, whoever asks
+    with pytest.raises(UsageError, match="can't be written"):
+        report(["demo"], str(tmp_path / ("x" * 300 + ".html")))
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_it_is_written_whole_or_not_at_all(
     path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
