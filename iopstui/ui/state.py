@@ -43,6 +43,9 @@ ERROR_STAYS_S = 60.0
 INFO_STAYS_S = 20.0
 MARKS_APART_S = 5.0
 FRESH_S = 0.5
+STOPPED = "stopped; the figures shown are the last second's"
+DONE = "the job is done; press r to run it again"
+ENDINGS = (STOPPED, DONE)
 ONCE = ("moved",)
 FINDINGS_KEPT = 60
 FINDING_STAYS_S = 40.0
@@ -268,7 +271,8 @@ class LiveState:
             self.history.mark(event.t, printable(event.job))
         # what was said of this very start (bound to queues ...) is no old news
         fresh = self._noticed >= event.t - FRESH_S
-        if new_run and not fresh:
+        over = self.notice is not None and self.notice.text in ENDINGS
+        if new_run and (over or not fresh):
             self.notice = None
         words = f"run {event.step}, {event.phase}: {event.job}, {event.title}, {event.fio_version}"
         self.log.append(LogEntry(event.t, "info", printable(words)))
@@ -289,8 +293,8 @@ class LiveState:
         elif self.experiment is not None and self.experiment.active:
             pass  # it goes on
         elif event.interrupted:
-            self._say(event.t, "info", "stopped; the figures shown are the last second's")
+            self._say(event.t, "info", STOPPED)
         else:
-            self._say(event.t, "info", "the job is done; press r to run it again")
+            self._say(event.t, "info", DONE)
         for line in event.fio_log[-5:] if event.error else ():
             self.log.append(LogEntry(event.t, "info", printable(line)))

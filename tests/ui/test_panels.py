@@ -230,6 +230,18 @@ def test_a_new_run_clears_the_last_runs_error() -> None:
     assert found.visible_notice() is None
 
 
+@pytest.mark.parametrize("interrupted", [True, False])
+def test_a_run_that_is_over_is_no_news_once_the_next_has_begun(interrupted: bool) -> None:
+    ended = (STARTED, StepFinished(2.0, 1, 0, "", interrupted))
+    assert state(*ended).visible_notice() is not None
+    said = Notice(2.1, "info", "bound to queues")
+    again = replace(STARTED, t=2.2, step=2)
+    assert state(*ended, again).visible_notice() is None
+    assert state(STARTED, said, *ended[1:], again).visible_notice() is None
+    kept = state(*ended, said, again).visible_notice()
+    assert kept is not None and kept.text == "bound to queues"
+
+
 def test_the_end_of_the_session_names_its_reason() -> None:
     found = state(STARTED, Notice(2.0, "error", "internal error: x"), Ended(2.0, 1))
     assert not found.running
