@@ -8,6 +8,7 @@ MIN_WIDTH, MIN_HEIGHT = 60, 15
 FULL_WIDTH, FULL_HEIGHT = 118, 32
 SIDE_BY_SIDE = 160
 FINDING_ROWS = 2
+CHART_ROWS = 8
 TABS = ("IOPS", "latency", "numbers", "CPUs")
 
 
@@ -99,7 +100,7 @@ def _full(width: int, height: int, disks: int, cpus: int) -> Plan:
     columns = 2 if beside else 1
     cpu_rows = -(-max(cpus, 1) // columns)
     # title, heading, a row of words
-    cpu_height = min(3 + cpu_rows, max(6, room * 2 // 5))
+    cpu_height = min(3 + cpu_rows, max(6, room * 2 // 5), room - CHART_ROWS)
     charts = room - cpu_height
     top = 2 + charts
     return Plan(

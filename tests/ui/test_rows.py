@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -107,6 +107,7 @@ def test_ascii_is_ascii_and_as_long(text: str) -> None:
     assert found.isascii() and len(found) == len(text)
 
 
+@example(118, 32, 4, 8, 0)
 @given(
     st.integers(layout.MIN_WIDTH, 300), st.integers(layout.MIN_HEIGHT, 100),
     st.integers(0, 12), st.integers(0, 300), st.integers(0, 3),
