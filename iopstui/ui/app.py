@@ -24,7 +24,7 @@ from iopstui.session.crash import crash_sentence
 from iopstui.session.events import Event, ExperimentStarted, FrameReady
 from iopstui.text import printable
 from iopstui.ui.driver import PatientDriver, Terminal
-from iopstui.ui.experiment_keys import EXPERIMENT_ACTIONS, MakeLaboratory
+from iopstui.ui.experiment_keys import EXPERIMENT_ACTIONS, ExperimentKeys, MakeLaboratory
 from iopstui.ui.job_keys import JOB_ACTIONS, JobKeys
 from iopstui.ui.kernel_keys import KERNEL_ACTIONS, KERNEL_HINTS, KernelKeys
 from iopstui.ui.layout import TABS
@@ -55,7 +55,7 @@ class PlainScrollBar(ScrollBarRender):
     HORIZONTAL_BARS: ClassVar[list[str]] = [" "] * 8
 
 
-class IopstuiApp(JobKeys, LessonKeys, KernelKeys, RecordKeys):
+class IopstuiApp(JobKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys):
     """The whole screen. Leaves with an exit code (iopstui.errors).
 
     ``make_controller`` is given the chosen device's path, or ``None`` for a scratch file in the

@@ -7,16 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from iopstui.session.events import Event
-from iopstui.ui.messages import Controller, ShippedJob
+from iopstui.ui.app_parts import AppPart
+from iopstui.ui.messages import Controller
 from iopstui.ui.pace import OwnCost
-from iopstui.ui.screens.dashboard import Dashboard
-from iopstui.ui.state import LiveState
-from iopstui.ui.style import Charset
 from iopstui.ui.widgets.bars import KeyHint
 
 if TYPE_CHECKING:
@@ -76,7 +73,7 @@ class Laboratory(Protocol):
 MakeLaboratory = Callable[[Controller], Laboratory]
 
 
-class ExperimentKeys(App[int]):
+class ExperimentKeys(AppPart):
     """What these keys do. The rest of the application is ui/app.py."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -85,12 +82,6 @@ class ExperimentKeys(App[int]):
         Binding("x", "stop_experiment", "stop the experiment"),
     ]
 
-    charset: Charset
-    state: LiveState
-    controller: Controller | None
-    dashboard: Dashboard | None
-    overrides: dict[str, str]
-    jobs: Sequence[ShippedJob]
     laboratory: MakeLaboratory | None = None
     experiment: Under | None = None
     begun_with: Mapping[str, tuple[Sequence[Field], Mapping[str, str]]] = MappingProxyType({})
@@ -98,26 +89,9 @@ class ExperimentKeys(App[int]):
     over_experiment = OVER_EXPERIMENT
     experiment_screen: Screen[None] | None = None
 
-    @property
-    @abstractmethod
-    def job(self) -> str:
-        """The job that r runs."""
-
-    @abstractmethod
-    def _say(self, level: str, text: str) -> None:
-        """A message of the screen's own."""
-
     @abstractmethod
     def _tell(self, event: Event) -> None:
         """From the experiment's thread: an event of it."""
-
-    @abstractmethod
-    def _refresh_hints(self) -> None:
-        """The footer's keys."""
-
-    @abstractmethod
-    def forget_pending(self) -> None:
-        """A knob that was turned just now no longer starts the job anew."""
 
     # -- keys
 

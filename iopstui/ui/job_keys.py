@@ -9,15 +9,14 @@ from textual.timer import Timer
 
 from iopstui.text import printable
 from iopstui.ui import knobs
-from iopstui.ui.experiment_keys import ExperimentKeys
-from iopstui.ui.kernel_keys import Command
+from iopstui.ui.app_parts import AppPart, Command
 
 KNOB_WAITS_S = 0.6
 DEFAULT_JOB = "mixed-4k"
 JOB_ACTIONS = ("run_or_stop", "choose_job", "knob", "block_size")
 
 
-class JobKeys(ExperimentKeys):
+class JobKeys(AppPart):
     """What these keys do. The rest of the application is ui/app.py."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

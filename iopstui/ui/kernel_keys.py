@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
-from textual.app import App
 from textual.binding import Binding, BindingType
 
 from iopstui.errors import UsageError
 from iopstui.model.device import BlockDevice
 from iopstui.model.jobfile import checked_override
 from iopstui.session.knob_view import queued_disks
-from iopstui.ui.messages import Controller
+from iopstui.ui.app_parts import AppPart, Command
 from iopstui.ui.rows import Row
-from iopstui.ui.screens.dashboard import Dashboard
-from iopstui.ui.state import LiveState
-from iopstui.ui.style import Charset
 from iopstui.ui.widgets.bars import KeyHint
 
-Command = tuple[str, str, Callable[[], Any]]
 AFFINITIES = ("0", "1", "2")
 OPTION_WORDS = (
     "Any fio option: rw=randrw, rwmixread=70, ioengine=io_uring, rate_iops=1000, ... It is set in"
@@ -28,7 +22,7 @@ OPTION_WORDS = (
 )
 
 
-class KernelKeys(App[int]):
+class KernelKeys(AppPart):
     """What these keys do. The rest of the application is ui/app.py."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -42,24 +36,6 @@ class KernelKeys(App[int]):
         Binding("p", "percentiles", "percentiles over it"),
         Binding("B", "bind_queues", "bind to queues"),
     ]
-
-    charset: Charset
-    state: LiveState
-    controller: Controller | None
-    dashboard: Dashboard | None
-    overrides: dict[str, str]
-
-    @abstractmethod
-    def _say(self, level: str, text: str) -> None:
-        """A message of the screen's own."""
-
-    @abstractmethod
-    def experiment_holds(self) -> bool:
-        """True, and said, while an experiment must not be disturbed."""
-
-    @abstractmethod
-    def _turned(self, words: str) -> None:
-        """The next run differs from the running one by ``words``: it is started anew."""
 
     def kernel_commands(self) -> list[Command]:
         """For the command palette."""

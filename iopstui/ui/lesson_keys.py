@@ -4,11 +4,9 @@ dashboard, with a strip that says what to look at."""
 from __future__ import annotations
 
 import asyncio
-from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
-from textual.app import App
 from textual.binding import Binding, BindingType
 
 from iopstui.errors import IopstuiError
@@ -16,11 +14,9 @@ from iopstui.model.lesson import Lesson
 from iopstui.session.events import Ended, Event, Mark, StepFinished, StepStarted
 from iopstui.session.prepare import JobRequest
 from iopstui.text import printable
+from iopstui.ui.app_parts import AppPart, Command
 from iopstui.ui.messages import Controller
 from iopstui.ui.rows import Row
-from iopstui.ui.screens.dashboard import Dashboard
-from iopstui.ui.state import LiveState
-from iopstui.ui.style import Charset
 from iopstui.ui.widgets.bars import KeyHint
 
 if TYPE_CHECKING:
@@ -39,7 +35,6 @@ DISTURBING = {
     "choose_job", "knob", "block_size", "choose_device", "rq_affinity", "scheduler", "settings",
     "option", "bind_queues", "sweep", "compare", "lessons",
 }  # fmt: skip
-Command = tuple[str, str, Callable[[], Any]]
 ALLOWED = {"Messages", "Quit"}
 ALLOWED_ON_DASHBOARD = {
     "Mark this moment", "Freeze or go on", "Charts: longer time", "Charts: shorter time", "Help",
@@ -81,15 +76,11 @@ class Lessons(Protocol):
 MakeLessons = Callable[[Controller], Lessons]
 
 
-class LessonKeys(App[int]):
+class LessonKeys(AppPart):
     """What these keys do. The rest of the application is ui/app.py."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("l", "lessons", "lessons")]
 
-    charset: Charset
-    state: LiveState
-    controller: Controller | None
-    dashboard: Dashboard | None
     lessons: MakeLessons | None = None
     first_lesson: Lesson | None = None
     playing: Playing | None = None
@@ -103,27 +94,6 @@ class LessonKeys(App[int]):
     _step_before: tuple[Any, ...] = ()
     _last_words: str = ""
     """What was said when the lesson was left, while settings are put back."""
-
-    @abstractmethod
-    def _say(self, level: str, text: str) -> None:
-        """A message of the screen's own."""
-
-    @abstractmethod
-    def _refresh_hints(self) -> None:
-        """The footer's keys."""
-
-    @abstractmethod
-    def forget_pending(self) -> None:
-        """A knob that was turned just now no longer starts the job anew."""
-
-    @property
-    @abstractmethod
-    def experimenting(self) -> bool:
-        """True while an experiment runs."""
-
-    @abstractmethod
-    def experiment_holds(self) -> bool:
-        """True, and said, while an experiment must not be disturbed."""
 
     # -- the list
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import time
-from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar, Protocol, runtime_checkable
 
-from textual.app import App
 from textual.binding import Binding, BindingType
 
 from iopstui.errors import IopstuiError
-from iopstui.ui.messages import Controller
+from iopstui.ui.app_parts import AppPart
 from iopstui.ui.widgets.bars import KeyHint
 
 RECORD_ACTIONS = {"record"}
@@ -36,16 +34,10 @@ class Recordable(Protocol):
         ...
 
 
-class RecordKeys(App[int]):
+class RecordKeys(AppPart):
     """What the key does. The rest of the application is ui/app.py."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("R", "record", "record")]
-
-    controller: Controller | None
-
-    @abstractmethod
-    def _say(self, level: str, text: str) -> None:
-        """A message of the screen's own."""
 
     def action_record(self) -> None:
         """R: begin, or end what was begun."""
