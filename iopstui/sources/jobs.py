@@ -7,8 +7,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-import iopstui
 from iopstui.errors import Missing, UsageError
+from iopstui.sources.shipped import shipped_directory
 
 SUFFIX = ".fio"
 LABELS = ("Title", "Measures", "Source", "Look at", "Writes", "Teaches")
@@ -53,19 +53,8 @@ def parse_header(text: str) -> dict[str, str]:
 
 
 def jobs_directory() -> Path:
-    """Where the shipped jobs are: inside the installed package, or beside it in a checkout."""
-    package = Path(iopstui.__file__).resolve().parent
-    inside = package / "jobs"
-    checkout = package.parent / "jobs"
-    if inside.is_dir():
-        return inside
-    # pyproject.toml: a directory called jobs beside an installed package is somebody else's
-    if checkout.is_dir() and (package.parent / "pyproject.toml").is_file():
-        return checkout
-    raise Missing(
-        f"The shipped jobs are missing from this installation (looked in {inside}).",
-        "Install iopstui again, or give the path of a fio job file.",
-    )
+    """Where the shipped jobs are. Raises Missing."""
+    return shipped_directory("jobs", "fio job file")
 
 
 def job_paths() -> dict[str, Path]:

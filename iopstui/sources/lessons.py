@@ -7,33 +7,19 @@ import os
 import re
 from pathlib import Path
 
-import iopstui
 from iopstui.errors import Missing, UsageError
 from iopstui.model.lesson import Lesson
 from iopstui.model.lesson_file import parse_lesson
+from iopstui.sources.shipped import shipped_directory
 
 SUFFIX = ".ini"
 LARGEST = 1 << 20
 _NUMBERED = re.compile(r"(\d+)-(.+)")
 
 
-def lessons_directory() -> Path:
-    """Where they are: inside the installed package, or beside it in a checkout."""
-    package = Path(iopstui.__file__).resolve().parent
-    inside, checkout = package / "lessons", package.parent / "lessons"
-    if inside.is_dir():
-        return inside
-    if checkout.is_dir() and (package.parent / "pyproject.toml").is_file():
-        return checkout
-    raise Missing(
-        f"The shipped lessons are missing from this installation (looked in {inside}).",
-        "Install iopstui again, or give the path of a lesson file.",
-    )
-
-
 def lesson_paths() -> dict[str, Path]:
     """The shipped lesson files by name ("01-littles-law"), in their order."""
-    files = sorted(lessons_directory().glob(f"*{SUFFIX}"))
+    files = sorted(shipped_directory("lessons", "lesson file").glob(f"*{SUFFIX}"))
     return {file.name.removesuffix(SUFFIX): file for file in files}
 
 
