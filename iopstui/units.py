@@ -7,6 +7,7 @@ known is a dash. ``fit`` makes a finished line printable where the locale is not
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TextIO
 
 MISSING = "–"
 NUMBER_WIDTH = 5
@@ -98,6 +99,12 @@ def fit(text: str, encoding: str | None) -> str:
     except LookupError:
         return text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
     return text
+
+
+def put(text: str, stream: TextIO) -> None:
+    """A line, at once, as far as ``stream`` can print it."""
+    stream.write(fit(text, stream.encoding) + "\n")
+    stream.flush()
 
 
 def _scaled(value: float, factor: int, units: Sequence[str]) -> tuple[str, str]:

@@ -24,14 +24,14 @@ from iopstui.model.verdict_words import (
     difference_text,
     value_text,
 )
-from iopstui.output.experiment import Teller, ask
+from iopstui.output.experiment import Told, ask
 from iopstui.output.experiment_setup import session_of, set_up
 from iopstui.output.jsonl import dumps, event_object, session_object
 from iopstui.output.signals import on_stop_signals
 from iopstui.output.verdict import wrapped
 from iopstui.session.asked import Choose
 from iopstui.session.events import Event, PointFinished
-from iopstui.session.experiment import Setup, dry_run
+from iopstui.session.experiment import dry_run
 from iopstui.session.runner import Runner
 from iopstui.text import printable
 
@@ -52,39 +52,20 @@ def run_compare(arguments: argparse.Namespace, overrides: Mapping[str, str], cho
     plan = setup.plan
     if arguments.dry_run:
         for line in dry_run(setup, None):
-            print(units.fit(line, sys.stdout.encoding))
+            units.put(line, sys.stdout)
         return EXIT_OK
-    comparison = _Comparison(arguments.format, setup)
+    told = Told(plan, CompareOut(plan, arguments.format, socket.gethostname(), setup.target,
+                                 sys.stdout, sys.stderr))  # fmt: skip
     runner = Runner(
         session_of(setup, arguments), plan, setup.job_target, setup.conditions,
-        comparison.handle,
+        told.handle,
     )  # fmt: skip
     on_stop_signals(runner.stop, runner.kill)
     try:
         runner.run()
     finally:
-        comparison.end()
+        told.end()
     return EXIT_INTERRUPTED if runner.interrupted else EXIT_OK
-
-
-class _Comparison:
-    """The sinks of one comparison."""
-
-    def __init__(self, kind: str, setup: Setup) -> None:
-        plan = setup.plan
-        self._teller = Teller(sys.stderr, plan.settle + plan.measure)
-        self._out = CompareOut(plan, kind, socket.gethostname(), setup.target,
-                             sys.stdout, sys.stderr)  # fmt: skip
-
-    def handle(self, event: Event) -> None:
-        """Take one event."""
-        self._teller.handle(event)
-        self._out.handle(event)
-
-    def end(self) -> None:
-        """Say what differs."""
-        self._teller.clear()
-        self._out.end()
 
 
 class CompareOut:
@@ -127,7 +108,7 @@ class CompareOut:
         self._out.end(results)
         if self._kind != "table":
             for line in results.verdicts():
-                print(units.fit(line, self._err.encoding), file=self._err)
+                units.put(line, self._err)
 
 
 class CompareTable:
@@ -190,8 +171,7 @@ class CompareTable:
             self._print(f"{shift.cpu:>3}{'':28}{loads}{'':11}{done}{moved}")
 
     def _print(self, text: str) -> None:
-        self._out.write(units.fit(text, self._out.encoding) + "\n")
-        self._out.flush()
+        units.put(text, self._out)
 
 
 class CompareJson:

@@ -15,7 +15,7 @@ from iopstui.session.asked import Choose
 from iopstui.session.scratch import DEFAULT_BYTES
 from iopstui.sources.fio_process import private_directory
 from iopstui.text import printable
-from iopstui.units import fit, size
+from iopstui.units import put, size
 
 
 def run_diskspd(arguments: argparse.Namespace, overrides: Mapping[str, str], choose: Choose) -> int:
@@ -25,7 +25,7 @@ def run_diskspd(arguments: argparse.Namespace, overrides: Mapping[str, str], cho
     if not given:
         arguments.target = _place(found)
     for line in _told(found, given, arguments.size):
-        print(fit(line, sys.stderr.encoding), file=sys.stderr)
+        put(line, sys.stderr)
     private = private_directory()
     try:
         job = private / "diskspd.fio"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TextIO
+from typing import Protocol, TextIO
 
 from iopstui.errors import UsageError
 from iopstui.model.plan import ASK_FROM, Plan
@@ -19,7 +19,7 @@ from iopstui.session.events import (
 )
 from iopstui.session.experiment import length_text
 from iopstui.text import printable
-from iopstui.units import clock, fit, number
+from iopstui.units import clock, fit, number, put
 
 
 class Teller:
@@ -79,8 +79,37 @@ class Teller:
         self._drawn = len(text)
 
     def _line(self, text: str) -> None:
-        self._stream.write(fit(text, self._stream.encoding) + "\n")
-        self._stream.flush()
+        put(text, self._stream)
+
+
+class Face(Protocol):
+    """An experiment's data and what it says (SweepOut, CompareOut)."""
+
+    def handle(self, event: Event) -> None:
+        """Take one event."""
+        ...
+
+    def end(self) -> None:
+        """Say what all of it together says."""
+        ...
+
+
+class Told:
+    """A face, and on standard error how far the experiment is."""
+
+    def __init__(self, plan: Plan, face: Face) -> None:
+        self._teller = Teller(sys.stderr, plan.settle + plan.measure)
+        self._face = face
+
+    def handle(self, event: Event) -> None:
+        """Take one event."""
+        self._teller.handle(event)
+        self._face.handle(event)
+
+    def end(self) -> None:
+        """Say what all of it together says."""
+        self._teller.clear()
+        self._face.end()
 
 
 def ask(plan: Plan, yes: bool) -> None:
@@ -101,4 +130,4 @@ def ask(plan: Plan, yes: bool) -> None:
 def say(lines: Sequence[str]) -> None:
     """Words for people, on standard error."""
     for line in lines:
-        print(fit(f"iopstui: {printable(line)}", sys.stderr.encoding), file=sys.stderr)
+        put(f"iopstui: {printable(line)}", sys.stderr)

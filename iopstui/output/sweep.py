@@ -15,7 +15,7 @@ from iopstui.model.curve import Curve, conclusions, curves_of
 from iopstui.model.expectation import Expectation, parse_tolerance
 from iopstui.model.plan import Plan, check_axes, parse_axis
 from iopstui.model.target import Target
-from iopstui.output.experiment import Teller, ask, say
+from iopstui.output.experiment import Told, ask, say
 from iopstui.output.experiment_setup import progress_of, session_of, set_up
 from iopstui.output.jsonl import dumps, event_object, session_object
 from iopstui.output.signals import on_stop_signals
@@ -49,22 +49,24 @@ def run_sweep(arguments: argparse.Namespace, overrides: Mapping[str, str], choos
     progress = progress_of(setup, "sweep", arguments, [one.text for one in expected])
     if arguments.dry_run:
         for line in dry_run(setup, progress):
-            print(units.fit(line, sys.stdout.encoding))
+            units.put(line, sys.stdout)
         return EXIT_OK
-    sweep = _Sweep(arguments, setup)
+    sweep = SweepOut(plan, arguments.format, socket.gethostname(), setup.target,
+                     sys.stdout, sys.stderr)  # fmt: skip
+    told = Told(plan, sweep)
     runner = Runner(
         session_of(setup, arguments, goes_on=bool(progress and progress.points)), plan,
-        setup.job_target, setup.conditions, sweep.handle, progress, expected,
+        setup.job_target, setup.conditions, told.handle, progress, expected,
     )  # fmt: skip
     on_stop_signals(runner.stop, runner.kill)
     try:
         runner.run()
     finally:
-        sweep.end()
+        told.end()
     return _ending(runner, sweep)
 
 
-def _ending(runner: Runner, sweep: _Sweep) -> int:
+def _ending(runner: Runner, sweep: SweepOut) -> int:
     progress = runner.progress
     if runner.interrupted:
         if progress is not None and progress.points:
@@ -90,31 +92,6 @@ def _expected(arguments: argparse.Namespace, setup: Setup) -> tuple[Expectation,
         arguments.expect, parse_tolerance(arguments.tolerance), setup.target,
         sections_of(setup.plan), {axis.name for axis in setup.plan.axes},
     )  # fmt: skip
-
-
-class _Sweep:
-    """The sinks of one sweep."""
-
-    def __init__(self, arguments: argparse.Namespace, setup: Setup) -> None:
-        plan = setup.plan
-        self._teller = Teller(sys.stderr, plan.settle + plan.measure)
-        self._out = SweepOut(plan, arguments.format, socket.gethostname(), setup.target,
-                             sys.stdout, sys.stderr)  # fmt: skip
-
-    @property
-    def points(self) -> list[PointFinished]:
-        """All points so far."""
-        return self._out.points
-
-    def handle(self, event: Event) -> None:
-        """Take one event."""
-        self._teller.handle(event)
-        self._out.handle(event)
-
-    def end(self) -> None:
-        """Say what all points together say."""
-        self._teller.clear()
-        self._out.end()
 
 
 class SweepOut:
@@ -158,7 +135,7 @@ class SweepOut:
         self._out.end(lines, curves, pass_table(self._plan, self.points))
         if not self._table:
             for line in lines:
-                print(units.fit(line, self._err.encoding), file=self._err)
+                units.put(line, self._err)
 
 
 class SweepTable:
@@ -194,8 +171,7 @@ class SweepTable:
             self._print(line)
 
     def _print(self, text: str) -> None:
-        self._out.write(units.fit(text, self._out.encoding) + "\n")
-        self._out.flush()
+        units.put(text, self._out)
 
 
 def columns(plan: Plan) -> Iterator[tuple[str, int]]:

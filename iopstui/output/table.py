@@ -94,8 +94,7 @@ class TableSink:
                 self._narrator.handle(Notice(frame.t, "info", text))
 
     def _print(self, text: str) -> None:
-        self._out.write(units.fit(text, self._out.encoding) + "\n")
-        self._out.flush()
+        units.put(text, self._out)
 
 
 def shown_directions(seen: tuple[str, ...]) -> tuple[str, ...]:
