@@ -6,11 +6,16 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from iopstui.model import jobfile
 from iopstui.model.device import BlockDevice
 from iopstui.model.target import Target
-from iopstui.session.job_text import absolute_files, names_its_files, read_job
-from iopstui.sources.fio_inspect import find_fio, inspect
+from iopstui.session.job_text import (
+    absolute_files,
+    check_options,
+    check_variables,
+    names_its_files,
+    read_job,
+)
+from iopstui.sources.fio_inspect import END, find_fio, inspect
 from iopstui.sources.fio_process import private_directory
 from iopstui.sources.jobs import find_job, is_shipped
 from iopstui.sources.roots import Roots
@@ -30,18 +35,18 @@ def own_target(job: str, devices: Mapping[str, BlockDevice], roots: Roots) -> Ta
     private = private_directory()
     try:
         file = private / "job.fio"
-        file.write_bytes(text.encode("utf-8", "surrogateescape"))
+        check_variables(text, f"The job file {path}")
+        check_options(text, f"The job file {path}")
+        file.write_bytes((text + END).encode("utf-8", "surrogateescape"))
         facts = inspect(find_fio(), file, f"the job file {path}", Path.cwd())
     finally:
         shutil.rmtree(private, ignore_errors=True)
-    for name in absolute_files(facts, text, Path.cwd()):
+    for name in absolute_files(facts, Path.cwd()):
         place = Path(name)
         if not place.exists() and not str(place).startswith(str(roots.dev)):
             place = _nearest(place.parent)
         return resolve_target(str(place), Path.cwd(), roots, devices, to_read=False)
-    directories = [s.options["directory"] for s in jobfile.effective(text)
-                   if "directory" in s.options]  # fmt: skip
-    return resolve_target(directories[0], Path.cwd(), roots, devices) if directories else None
+    return None
 
 
 def _nearest(path: Path) -> Path:
