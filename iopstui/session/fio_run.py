@@ -281,8 +281,10 @@ class FioRun:
         return f"fio ended with exit code {code}" + (f": {because}" if because else "")
 
     def _because(self) -> str:
-        because = complaint([line for line in self.log if not _CHATTER.search(line)])
-        if os.strerror(errno.EFBIG) in because and self.prepared.longest is not None:
+        log = [line for line in self.log if not _CHATTER.search(line)]
+        too_long = [line for line in log if os.strerror(errno.EFBIG) in line]
+        because = complaint(too_long or log)
+        if too_long and self.prepared.longest is not None:
             because += (
                 f" (a file may grow to {self.prepared.longest >> 20} MiB here; offset=, nrfiles= "
                 "or a larger bs= make it longer than size= says)"
@@ -303,4 +305,7 @@ class FioRun:
             self.prepared.close()
 
 
-_CHATTER = re.compile(r"terminating on signal|both iodepth >= 1 and synchronous|tausworthe")
+_CHATTER = re.compile(
+    r"terminating on signal|both iodepth >= 1 and synchronous|tausworthe"
+    r"|multiple writers may overwrite"
+)

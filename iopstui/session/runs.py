@@ -183,6 +183,8 @@ class Runs:
             self._take(None)
             self._not_started(error)
             return
+        for doubt in run.prepared.guard.doubts.values() if run.prepared.guard else ():
+            desk.warn(doubt)
         if run.phase == RUN:
             self.began_ns = desk.clock.monotonic_ns()
             findings.begin(run.prepared.text)

@@ -54,6 +54,8 @@ class WriteGuard:
         self._fds: list[int] = []
         self._read: list[Grant] = []
         self._write: list[Grant] = []
+        # what is worth telling before something is written, by path
+        self.doubts: dict[str, str] = {}
 
     @property
     def reads(self) -> tuple[Grant, ...]:
@@ -179,9 +181,14 @@ class WriteGuard:
     def _check_one(self, target: Target, devices: Devices, *, held: bool) -> None:
         word = self._word_for(target)
         try:
-            safety.check_write(target, devices, self._roots, word, held=held)
+            verdict = safety.check_write(target, devices, self._roots, word, held=held)
         except OSError as error:
             raise Refused(f"{target.path} can't be examined: {error.strerror}.") from error
+        if verdict.unseen:
+            self.doubts[target.path] = (
+                f"whether another program has {printable(target.path)} open for writing is not "
+                f"known: {verdict.unseen}"
+            )
 
     def _word_for(self, target: Target) -> str | None:
         """The --destroy-data that means this target; a wrong one rather than none."""

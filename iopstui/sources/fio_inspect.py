@@ -160,9 +160,14 @@ def complaint(lines: Sequence[str]) -> str:
     """The line in which fio says what is wrong, in printable characters; "" if there is none."""
     said = [line.strip() for line in lines if not _NOISE.search(line)]
     said = [line for line in said if line]
-    blaming = [line for line in said if _BLAME.search(line)]
+    # where in fio's source it happened says less than any other line
+    blaming = sorted((line for line in said if _BLAME.search(line)), key=_is_place)
     best = (blaming or said or [""])[0]
     return printable(best.removeprefix("fio: ").rstrip("."))[:300]
+
+
+def _is_place(line: str) -> bool:
+    return line.removeprefix("fio: ").startswith("file:")
 
 
 def _ask(
