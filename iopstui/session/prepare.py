@@ -6,7 +6,7 @@ import contextlib
 import os
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from iopstui.errors import Refused, UsageError
@@ -45,6 +45,7 @@ ROWS_BEFORE_GROUPING = 16
 SLACK = 16 << 20
 # room for fio's own documents: its main process lays out, its jobs don't write any
 LEAST_LAYOUT, LEAST_RUN = 4 << 20, 64 << 20
+LEAST_LOGGED = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,8 @@ class Prepared:
         own = (*(made if layout or self.makes_files else ()), *((str(logs),) if logs else ()))
         longest = self.longest
         if longest is not None:
-            longest = max(longest, LEAST_LAYOUT if layout else LEAST_RUN)
+            least = LEAST_LOGGED if logs is not None else LEAST_RUN
+            longest = max(longest, LEAST_LAYOUT if layout else least)
         guard = None if layout else self.guard
         return Fence(
             read=guard.reads if guard is not None else (),
@@ -275,19 +277,18 @@ def _in_directory(asked: _Asked, directory: Path, devices: Mapping[str, BlockDev
     """On scratch files in a directory: nothing else is touched."""
     lent = asked.request.scratch
     made = lent or scratch.make_scratch(directory)
-    logs: FioLogs | None = None
+    prepared: Prepared | None = None
     try:
-        logs = FioLogs(asked.text, asked.label, Path.cwd())
-        prepared = _on_scratch(replace(asked, text=logs.text), made)
-        prepared.lent, prepared.logs = lent is not None, logs
+        prepared = _on_scratch(asked, made)
+        prepared.lent = lent is not None
         guarded = Guarded(prepared.facts, prepared.files, made.path, scratch=made.path)
         prepared.guard = WriteGuard(guarded, (), asked.roots)
         prepared.guard.check(devices)
         _accept(asked, prepared)
         return prepared
     except BaseException:
-        if logs is not None:
-            logs.close()
+        if prepared is not None:
+            prepared.close()
         if lent is None:
             made.close()
         raise
@@ -425,7 +426,8 @@ def _on_scratch(asked: _Asked, made: scratch.Scratch) -> Prepared:
     room = scratch.room_for(made.path.parent) + made.used_bytes()
     sizes = scratch_sizes(jobs, facts.sections, request.size, room, request.share)
     sized = {index: {"size": str(size)} for index, size in enumerate(sizes)}
-    text = jobfile.changed(text, {}, sized)
+    logs = FioLogs(jobfile.changed(text, {}, sized), asked.label, Path.cwd())
+    text = logs.text
     layout: str | None = jobfile.changed(text, {"overwrite": "1", "fallocate": "none"})
     by_name = by_file(facts.sections, sizes)
     total = sum(by_name.values())
@@ -433,7 +435,7 @@ def _on_scratch(asked: _Asked, made: scratch.Scratch) -> Prepared:
     if _laid_out(files, total):
         layout = None
     prepared = Prepared(asked.label, describe(text), text, facts, files, made.path, layout, total)
-    prepared.scratch = made
+    prepared.scratch, prepared.logs = made, logs
     # fio makes the first files of several longer by a block (filesetup.c)
     prepared.longest = max(by_name.values(), default=0) + max(map(largest_block, jobs), default=0)
     return prepared

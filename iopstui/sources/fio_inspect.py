@@ -128,13 +128,17 @@ def opened_files(debug: str) -> tuple[SectionFiles, ...]:
     """The job sections and their files, from what fio says with ``--debug=file,parse``."""
     found: list[SectionFiles] = []
     name: str | None = None
+    # a section has the files of [global], too
+    common: dict[str, None] = {}
     paths: dict[str, None] = {}
     sets = 0
     for line in [*debug.split("\n"), f"parse 0 Parsing section [{_END}]"]:
         if section := _SECTION.match(line):
-            if name not in (None, "global", _END):
+            if name == "global":
+                common = paths
+            elif name not in (None, _END):
                 found.append(SectionFiles(name or "", tuple(paths), max(1, sets)))
-            name, paths, sets = section[1], {}, 0
+            name, paths, sets = section[1], dict(common), 0
         elif opened := _OPENED.match(line):
             paths[opened[1]] = None
             sets += opened[2] == "0"

@@ -36,7 +36,7 @@ from iopstui.sources.roots import Roots
 from iopstui.sources.sysfs import read_devices
 from iopstui.sources.target import resolve_target
 
-LONGEST_S = 1.5
+LONGEST_S = 0.6
 MODES = ("read", "write", "randread", "randwrite", "rw", "randrw", "trim", "trimwrite", "readwrite")
 NUMBERS = ("0", "1", "2", "3", "4k", "64k", "1m", "0x2", "0x10", "(1+1)", "$ncpus", "1e3", "-1",
            "50%", "2g", "4k-64k", "4k,8k", "16m", "100%", "10", "7")  # fmt: skip

@@ -20,6 +20,7 @@ from iopstui.sources.roots import Roots
 DEBUG = """\
 parse    7 Parsing section [global]
 file     7 dup files: 0
+file     7 file 0x7e00 "/a/common" added at 0
 parse    7 Parsing section [one]
 file     7 add file sdz
 file     7 file 0x7f00 "/a//dev/sdz" added at 0
@@ -45,8 +46,8 @@ def guard(facts_: JobFacts, cwd: Path, *words: str, scratch: Path | None = None)
 
 def test_files_are_those_that_fio_says_it_opens() -> None:
     assert opened_files(DEBUG) == (
-        SectionFiles("one", ("/a//dev/sdz",), 1),
-        SectionFiles("two", ("A/two.0.0", "A/two.0.1", "B/two.1.0", 'B/x\ry "z"'), 2),
+        SectionFiles("one", ("/a/common", "/a//dev/sdz"), 1),
+        SectionFiles("two", ("/a/common", "A/two.0.0", "A/two.0.1", "B/two.1.0", 'B/x\ry "z"'), 2),
     )
 
 
