@@ -5,6 +5,7 @@ This explains a refusal before fio sees the file; what holds is the fence (sourc
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Iterator
 
 Options = Iterable[tuple[str, str]]
@@ -68,6 +69,9 @@ def _objections(options: Options) -> Iterator[str]:
 def _why_not(engine: str) -> str:
     if "/" in engine or engine.startswith("external"):
         return "loads a program from a file"
+    near = difflib.get_close_matches(engine, sorted(ENGINES), n=1)
+    if near:
+        return f"is not among the engines that can be guarded (is {near[0]} meant?)"
     return (
         "is not among the engines that reach their storage by filename= alone, which are "
         + ", ".join(sorted(ENGINES))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -11,7 +12,8 @@ from pathlib import Path
 
 import pytest
 from bait import Bait
-from program import FENCES, iopstui
+from machine import digest, loop
+from program import FENCES, NO_FENCE, iopstui
 
 CONSTRUCTOR = """
 #include <fcntl.h>
@@ -172,3 +174,67 @@ def test_scratch_files_stay_as_small_as_promised(
     assert done.returncode in (0, 1, 2, 3), done.stderr
     assert "Traceback" not in done.stderr and "internal error" not in done.stderr
     leave(here)
+
+
+@pytest.mark.parametrize("rw", ["read", "write"])
+def test_without_any_fence_ones_own_writing_jobs_need_a_word(rw: str, here: Path) -> None:
+    job = here / "own.fio"
+    job.write_text(f"[a]\nrw={rw}\nsize=1m\nfilename={here / 'data'}\n")
+    done = iopstui("run", "--job", str(job), cwd=here, fence=NO_FENCE)
+    if rw == "read":
+        assert done.returncode == 0, done.stderr
+    else:
+        assert done.returncode == 3 and "--no-fence" in done.stderr
+        assert not (here / "data").exists()
+        done = iopstui("run", "--job", str(job), "--no-fence", cwd=here, fence=NO_FENCE)
+        assert done.returncode == 0, done.stderr
+    assert (here / "data").stat().st_size == 1 << 20
+    done = iopstui("run", ".", "--job", "randwrite-4k", "--set", "runtime=1", "--size", "8m",
+                   "--set", "direct=0", cwd=here, fence=NO_FENCE)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (here / "data").unlink()
+    job.unlink()
+
+
+@pytest.mark.parametrize("fence", FENCES)
+def test_a_reading_job_has_a_device_for_reading_only(fence: str, here: Path) -> None:
+    """fio's own switch is not asked: what it runs opens the device for writing itself."""
+    with loop(here / "disk.img") as node:
+        before = digest(node)
+        script = here / "fio"
+        script.write_text(FAKE_WRITER.format(node=node, real=shutil.which("fio")))
+        script.chmod(0o755)
+        done = iopstui("run", node, "--job", "randread-4k", "--set", "runtime=1", cwd=here,
+                       fence=fence, IOPSTUI_FIO=str(script))  # fmt: skip
+        assert digest(node) == before
+        assert "refused: Permission denied" in done.stderr, done.stderr
+        script.unlink()
+
+
+FAKE_WRITER = """#!/bin/sh
+case "$*" in *--status-interval*)
+    (echo harm >{node}) 2>/dev/null || echo "refused: Permission denied" >&2
+esac
+exec {real} "$@"
+"""
+
+
+@pytest.mark.parametrize("fence", FENCES)
+def test_new_files_get_their_names_and_nothing_else_is_left(fence: str, here: Path) -> None:
+    (here / "data").mkdir()
+    job = here / "own.fio"
+    for rw in ("read", "write"):
+        job.write_text(f"[{rw}]\nrw={rw}\nsize=1m\ndirectory={here / 'data'}\nnumjobs=2\n"
+                       f"[b{rw}]\nrw={rw}\nsize=64k\nfilename={here}/data/x{rw}\n"
+                       f"write_bw_log={here}/log{rw}\n")  # fmt: skip
+        done = iopstui("run", "--job", str(job), cwd=here, fence=fence)
+        assert done.returncode == 0, done.stderr
+        names = {f"{rw}.0.0", f"{rw}.1.0", f"x{rw}"}
+        assert names <= {path.name for path in (here / "data").iterdir()}
+        assert (here / f"log{rw}_bw.3.log").stat().st_size
+    assert len(list((here / "data").iterdir())) == 6
+    again = iopstui("run", "--job", str(job), cwd=here, fence=fence)
+    assert again.returncode == 3 and "exists" in again.stderr
+    shutil.rmtree(here / "data")
+    for path in here.iterdir():
+        path.unlink()
