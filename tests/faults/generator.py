@@ -172,6 +172,10 @@ class Arena:
         for node in self._nodes:
             subprocess.run(["losetup", "--detach", node], check=False)
 
+    def remove(self) -> None:
+        """All that was made here."""
+        shutil.rmtree(self.top)
+
     def harm(self) -> list[str]:
         """What came to harm."""
         now = self._digests()
