@@ -15,6 +15,7 @@ from iopstui.session.prepare import Prepared, write_job
 from iopstui.sources.fio_inspect import Fio, complaint
 from iopstui.sources.fio_process import OUTPUT, FioProcess
 from iopstui.sources.fio_stream import Broken, Document, Framer, LogLine, parse_status
+from iopstui.sources.private import remove
 from iopstui.text import printable
 
 if TYPE_CHECKING:
@@ -126,6 +127,13 @@ class FioRun:
 
         self._follow_jobs = job_threads.JobThreads
         private = self._private()
+        try:
+            self._start(private)
+        except BaseException:
+            remove(private)
+            raise
+
+    def _start(self, private: Path) -> None:
         layout = self.phase == LAYOUT
         job = write_job(self.prepared, private, layout)
         if layout:

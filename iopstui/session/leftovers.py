@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
-
 from iopstui.session.scratch import abandoned
 from iopstui.session.tunables import restore_abandoned
-from iopstui.sources.fio_process import abandoned_directories
+from iopstui.sources.private import abandoned_directories, remove
 from iopstui.sources.roots import Roots
 
 
@@ -22,5 +20,5 @@ def clean_up(roots: Roots) -> tuple[list[str], list[str]]:
             done.append(f"{scratch.path} is removed")
     for directory in abandoned_directories():
         # job files and fio's output, in memory: not worth a word
-        shutil.rmtree(directory, ignore_errors=True)
+        remove(directory)
     return done, failed

@@ -30,6 +30,7 @@ from iopstui.sources.affinity import allowed
 from iopstui.sources.fio_inspect import Fio, JobFacts, inspect
 from iopstui.sources.fio_stream import size_bytes
 from iopstui.sources.jobs import find_job, is_shipped
+from iopstui.sources.private import write
 from iopstui.sources.roots import Roots
 
 ROWS_BEFORE_GROUPING = 16
@@ -298,9 +299,7 @@ def _laid_out(files: Sequence[str], total: int) -> bool:
 
 
 def _written(private: Path, name: str, text: str) -> Path:
-    file = private / name
-    file.write_bytes(text.encode("utf-8", "surrogateescape"))
-    return file
+    return write(private, name, text.encode("utf-8", "surrogateescape"))
 
 
 def write_job(prepared: Prepared, private: Path, layout: bool) -> Path:

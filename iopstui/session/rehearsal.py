@@ -6,7 +6,6 @@ fail for a typing error.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,8 +25,8 @@ from iopstui.session.scratch import room_for
 from iopstui.session.scratch_sizes import scratch_total
 from iopstui.session.tunables import read_tunable, why_not
 from iopstui.sources.fio_inspect import Fio, check_engine, inspect
-from iopstui.sources.fio_process import private_directory
 from iopstui.sources.jobs import find_job
+from iopstui.sources.private import private_directory, remove, write
 from iopstui.sources.roots import Roots
 
 MOST_ASKED = 50
@@ -66,8 +65,7 @@ def rehearse(
             text = text_of(plan, step)
             _check_stages(step.job, text)
             check_place(find_job(step.job), text, job_target)
-            file = private / "job.fio"
-            file.write_bytes(text.encode("utf-8", "surrogateescape"))
+            file = write(private, "job.fio", text.encode("utf-8", "surrogateescape"))
             for engine in {one.options.get("ioengine", "") for one in jobfile.effective(text)}:
                 if engine not in engines:
                     check_engine(fio, expand_variables(engine))
@@ -85,7 +83,7 @@ def rehearse(
                 own = JobRequest(str(file), {}, size, conditions.destroy_data)
                 prepare(own, job_target, fio, private, devices, roots).close()
     finally:
-        shutil.rmtree(private, ignore_errors=True)
+        remove(private)
     return Rehearsed(titles, writes, dict(_knobs(plan, target, devices, roots)), largest)
 
 

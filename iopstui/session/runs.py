@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -29,7 +28,7 @@ from iopstui.session.prepare import JobRequest, Prepared, prepare
 from iopstui.session.recorder import job_run
 from iopstui.session.sampling import Reading, Sampling
 from iopstui.sources.fio_inspect import find_fio
-from iopstui.sources.fio_process import private_directory
+from iopstui.sources.private import private_directory, remove
 from iopstui.sources.sysfs import read_devices
 from iopstui.text import printable
 
@@ -73,7 +72,7 @@ class Runs:
         self._held: Reading | None = None
         self._awaiting_jobs = False
         self._quiet_since_ns = 0
-        self._privates: list[str] = []
+        self._privates: list[Path] = []
 
     def request(self, request: JobRequest) -> None:
         """Run this; a running job is stopped first."""
@@ -150,12 +149,12 @@ class Runs:
 
     def _private(self) -> Path:
         path = private_directory()
-        self._privates.append(str(path))
+        self._privates.append(path)
         return path
 
     def _remove_privates(self) -> None:
         while self._privates:
-            shutil.rmtree(self._privates.pop(), ignore_errors=True)
+            remove(self._privates.pop())
 
     def _not_started(self, error: IopstuiError) -> None:
         self.exit_code = error.exit_code

@@ -157,9 +157,10 @@ def start(command: list[str], private: str, fenced: list[str], grants: list[str]
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         null = os.open("/dev/null", os.O_RDONLY)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        out = os.open(os.path.join(private, "stdout"), flags, 0o600)
-        err = os.open(os.path.join(private, "stderr"), flags, 0o600)
+        place = os.open(private, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+        out = os.open("stdout", flags, 0o600, dir_fd=place)
+        err = os.open("stderr", flags, 0o600, dir_fd=place)
         os.dup2(null, 0)
         os.dup2(out, 1)
         os.dup2(err, 2)

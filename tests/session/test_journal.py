@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,40 @@ def test_a_relative_state_home_is_ignored(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setenv("XDG_STATE_HOME", "here")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert journal.state_directory() == tmp_path / ".local/state/iopstui"
+
+
+def test_another_user_s_variables_are_ignored(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """`sudo -E` and `su` keep them; that user could put a link in the way at any time."""
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs").chmod(0o777)  # as good as another user's: anybody can rename in it
+    for variable in ("XDG_STATE_HOME", "HOME"):
+        monkeypatch.setenv(variable, str(tmp_path / "theirs/home"))
+    entry = pwd.struct_passwd(("me", "x", os.geteuid(), 0, "", str(tmp_path / "mine"), ""))
+    monkeypatch.setattr(pwd, "getpwuid", lambda uid: entry)
+    assert journal.state_directory() == tmp_path / "mine/.local/state/iopstui"
+    assert list((tmp_path / "theirs").iterdir()) == []
+
+
+@pytest.mark.parametrize("home", [None, "", "here"])
+def test_without_a_home_nothing_is_made_where_one_stands(
+    home: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.delenv("HOME")
+    if home is not None:
+        monkeypatch.setenv("HOME", home)
+
+    def unknown(uid: int) -> pwd.struct_passwd:
+        raise KeyError(uid)
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OSError, match="no home directory"):
+        journal.write_note("kind", {})
+    assert list(journal.abandoned("kind")) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_a_dead_one_left_is_found(state: Path) -> None:
