@@ -9,6 +9,22 @@ from types import FrameType
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
+def interrupt_on_stop_signals() -> None:
+    """Each of them is a KeyboardInterrupt from now on, so that what was begun is undone."""
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    handle_stop_signals(handle)
+
+
+def handle_stop_signals(handle: Callable[[int, FrameType | None], None]) -> None:
+    """``handle`` gets each that was not to be ignored when iopstui was started (nohup, ``&``)."""
+    for number in STOP_SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handle)
+
+
 def on_stop_signals(stop: Callable[[], None], kill: Callable[[], None]) -> None:
     """The first one lets fio write its last document (``stop``), the second does not wait for
     it."""
@@ -21,5 +37,4 @@ def on_stop_signals(stop: Callable[[], None], kill: Callable[[], None]) -> None:
             stop()
         asked.append(number)
 
-    for number in STOP_SIGNALS:
-        signal.signal(number, handle)
+    handle_stop_signals(handle)
