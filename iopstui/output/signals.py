@@ -6,6 +6,8 @@ import signal
 from collections.abc import Callable
 from types import FrameType
 
+from iopstui.sources.interrupts import interrupt
+
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -13,7 +15,7 @@ def interrupt_on_stop_signals() -> None:
     """Each of them is a KeyboardInterrupt from now on, so that what was begun is undone."""
 
     def handle(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
+        interrupt()
 
     handle_stop_signals(handle)
 

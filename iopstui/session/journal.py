@@ -29,6 +29,8 @@ from iopstui.sources.processes import start_time
 MAX_NOTE = 1 << 20
 _UNFINISHED = ".new-"
 _FORGOTTEN_S = 3600.0
+# PID_MAX_LIMIT of 64-bit kernels (proc(5))
+_MORE_THAN_PIDS = 1 << 22
 
 
 def state_directory() -> Path:
@@ -203,11 +205,23 @@ def _read(directory: int, name: str) -> tuple[Note, int | None] | None:
                 return None
             content = json.loads(file.read(MAX_NOTE))
         owner = content.pop("owner")
-        pid = int(owner["pid"])
+        pid = owner["pid"]
+        if not (isinstance(pid, int) and 0 < pid < _MORE_THAN_PIDS and _is_told(content)):
+            return None
         alive = owner["boot"] == boot_id() and start_time(pid) == owner["start"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     return Note(_state_path() / name, content), pid if alive else None
+
+
+def _is_told(content: object) -> bool:
+    """Whether all texts in it may be names of files, as what we write is."""
+    if isinstance(content, dict):
+        return all(_is_told(key) and _is_told(one) for key, one in content.items())
+    if isinstance(content, list):
+        return all(map(_is_told, content))
+    # raises UnicodeEncodeError, a ValueError
+    return not isinstance(content, str) or b"\0" not in os.fsencode(content)
 
 
 def _forget(directory: int, name: str) -> None:

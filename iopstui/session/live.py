@@ -134,10 +134,12 @@ class LiveSession:
 
     def stop_job(self) -> None:
         """Stop the running job; its last document still arrives."""
+        self._runs.given_up.set()
         self._command(self._runs.stop)
 
     def kill_job(self) -> None:
         """Stop the running job at once, without its last document."""
+        self._runs.given_up.set()
         self._command(lambda: self._runs.stop(hard=True))
 
     def mark(self, text: str) -> None:
@@ -207,6 +209,7 @@ class LiveSession:
         does, CLOSE_WITHIN_S for a call of our own.
         """
         self._closing = True
+        self._runs.given_up.set()
         self._wake()
         if self._thread is None:
             return

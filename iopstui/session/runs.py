@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, IopstuiError
+from iopstui.errors import (
+    EXIT_INTERRUPTED,
+    EXIT_JOB_FAILED,
+    EXIT_OK,
+    Interrupted,
+    IopstuiError,
+)
 from iopstui.model.binding import Binding
 from iopstui.model.summary import fio_summary, without_bins
 from iopstui.model.target import Target
@@ -27,7 +34,7 @@ from iopstui.session.place import OwnPlace
 from iopstui.session.prepare import JobRequest, Prepared, prepare
 from iopstui.session.recorder import job_run
 from iopstui.session.sampling import Reading, Sampling
-from iopstui.sources.fio_inspect import find_fio
+from iopstui.sources.fio_inspect import find_fio, give_up_when
 from iopstui.sources.private import private_directory, remove
 from iopstui.sources.sysfs import read_devices
 from iopstui.text import printable
@@ -73,6 +80,9 @@ class Runs:
         self._awaiting_jobs = False
         self._quiet_since_ns = 0
         self._privates: list[Path] = []
+        # set from any thread before ``stop`` is asked for: a job that is being looked at can take
+        # a while, if fio hangs
+        self.given_up = threading.Event()
 
     def request(self, request: JobRequest) -> None:
         """Run this; a running job is stopped first."""
@@ -84,6 +94,7 @@ class Runs:
 
     def stop(self, hard: bool = False) -> None:
         """Stop the running job; ``hard``: without its last document."""
+        self.given_up.clear()
         self._next = None
         if self.run is not None:
             self.run.stop(hard)
@@ -113,6 +124,7 @@ class Runs:
     def _begin(self, request: JobRequest) -> None:
         desk, sampling = self._desk, self._sampling
         sampling.step += 1
+        give_up_when(self.given_up)
         try:
             fio = find_fio(self._fio_path)
             self._knobs.first()
@@ -158,10 +170,11 @@ class Runs:
 
     def _not_started(self, error: IopstuiError) -> None:
         self.exit_code = error.exit_code
+        interrupted = isinstance(error, Interrupted)
         self._desk.emit(
             events.StepFinished(
-                self._desk.now(), self._sampling.step, error.exit_code, error.message, False,
-                hint=error.hint,
+                self._desk.now(), self._sampling.step, error.exit_code,
+                "" if interrupted else error.message, interrupted, hint=error.hint,
             )
         )  # fmt: skip
 

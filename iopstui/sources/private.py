@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from iopstui.errors import Missing
+from iopstui.sources.interrupts import shielded
 from iopstui.sources.processes import start_time
 
 PREFIX = "iopstui-"
@@ -39,7 +40,8 @@ def private_directory() -> Path:
     refused: list[str] = []
     for place in _places():
         try:
-            return _made(place)
+            with shielded():
+                return _made(place)
         except OSError as error:
             refused.append(f"{place} ({error.strerror or error})")
     raise Missing(

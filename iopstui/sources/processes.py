@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 
+_DEAD = (b"Z", b"X", b"x")
+
 
 def start_time(pid: int) -> int | None:
-    """When a process began, in clock ticks since boot (starttime); None if it is gone."""
+    """When a process began, in clock ticks since boot (starttime); None if it is gone, also if
+    only nobody has asked for its exit code yet (a zombie)."""
     fields = _stat(pid)
-    return int(fields[19]) if fields else None
+    return int(fields[19]) if fields and fields[0] not in _DEAD else None
 
 
 def cpu_s(pid: int) -> float | None:
