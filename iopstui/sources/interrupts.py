@@ -35,6 +35,6 @@ def shielded() -> Iterator[None]:
         yield
     finally:
         _shields -= 1
-        asked, _asked = _asked, False
-    if asked:
+    if _asked and not _shields:
+        _asked = False
         raise KeyboardInterrupt
