@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,6 +111,7 @@ class FioRun:
         self.document: Mapping[str, object] = {}
         self.command: list[str] = []
         self.broken = 0
+        self._cut_short = ""
         self.fio = fio
         self._private = private
         self._interval_s = interval_s
@@ -236,6 +238,9 @@ class FioRun:
 
     def _note(self, text: str) -> Sequence[News]:
         text = printable(text)
+        signalled = _SIGNALLED.search(text)
+        if signalled and not self.stopping:
+            self._cut_short = self._cut_short or _cut_short(int(signalled[1]))
         if len(self.log) < MAX_LOG and text not in self.log:
             self.log.append(text)
             return (Said(text),)
@@ -247,7 +252,7 @@ class FioRun:
         news += [one for item in self._framer.close() for one in self._item(item)]
         for line in self._process.messages():
             news += self._note(line.strip())
-        error = self.failure or ("" if self.stopping else self._error(code))
+        error = self.failure or ("" if self.stopping else self._cut_short or self._error(code))
         phase, self.phase = self.phase, OVER
         self._process.close()
         self._process = None
@@ -291,4 +296,16 @@ class FioRun:
             self.prepared.close()
 
 
+def _cut_short(number: int) -> str:
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        name = f"signal {number}"
+    return (
+        f"the run was cut short: {name} came to one of fio's processes, and not from iopstui; the "
+        "figures cover the time until then"
+    )
+
+
+_SIGNALLED = re.compile(r"terminating on signal (\d{1,3})")
 _CHATTER = re.compile(r"terminating on signal|both iodepth >= 1 and synchronous|tausworthe")

@@ -3,8 +3,9 @@
 Killing fio's main process leaves its jobs doing I/O, because each is in a session of its own.
 This process is their "child subreaper" (prctl(2)): whatever fio leaves behind becomes its
 child, so it can be found and killed. It stops fio when told to, when iopstui's end of its
-standard input is closed (iopstui died, however), and it is itself in a session of its own, so
-that neither Ctrl-C, Ctrl-Z nor a closed terminal reaches fio.
+standard input is closed (iopstui died, however; should it be stopped itself, the kernel wakes it
+up), and it is itself in a session of its own, so that neither Ctrl-C, Ctrl-Z nor a closed terminal
+reaches fio.
 
 It also fences fio in: where the kernel has Landlock (landlock(7)), fio can write only to its
 private directory, its scratch directory and what it was granted, whatever its job file says.
@@ -46,7 +47,7 @@ MAKE_OTHER = 1 << 6 | 1 << 9 | 1 << 10 | 1 << 11 | 1 << 12
 
 
 def prctl(option: int, value: int) -> None:
-    """prctl(2); failures are ignored: both uses are a second line of defence."""
+    """prctl(2); failures are ignored: every use is a second line of defence."""
     ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
 
 
@@ -287,6 +288,8 @@ def main(argv: list[str]) -> None:
     # a handler of our own, so that a dead child wakes select
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
+    # a stopped guard would not see that iopstui has died: the kernel wakes it up then
+    prctl(PR_SET_PDEATHSIG, signal.SIGCONT)
     fio = start(command, private, own, grants)
     say(f"started {fio}")
     Guard(fio, own).run()

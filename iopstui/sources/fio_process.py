@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import signal
 import struct
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from iopstui.errors import JobFailed
 from iopstui.sources import fio_guard
 from iopstui.sources import private as private_files
 from iopstui.sources.private import abandoned_directories, private_directory
-from iopstui.sources.processes import cpu_s
+from iopstui.sources.processes import cpu_s, start_time
 
 __all__ = ["FioProcess", "Said", "abandoned_directories", "private_directory"]
 
@@ -67,6 +68,8 @@ class FioProcess:
     ) -> None:
         self.private = private
         self.pid: int | None = None
+        self._born: int | None = None
+        self._over = False
         try:
             self._fd = private_files.create(private, OUTPUT)
         except OSError as error:
@@ -126,13 +129,25 @@ class FioProcess:
             return []
         if not data:
             self._guard.stdout.close()
+            if not self._over:
+                self._kill()
             return [Said("gone")]
         *lines, self._guard_rest = (self._guard_rest + data).split(b"\n")
         said = [_said(line.decode("ascii", "replace")) for line in lines if line]
         for one in said:
             if one.word == "started" and one.numbers:
                 self.pid = one.numbers[0]
+                self._born = start_time(self.pid)
+            self._over = self._over or one.word == "over"
         return said
+
+    def _kill(self) -> None:
+        """The guard was killed. The kernel tells fio to end then, but a stopped fio can't, nor can
+        its jobs without it."""
+        if self.pid is None or self._born is None or start_time(self.pid) != self._born:
+            return
+        for pid in (*fio_guard.descendants(self.pid), self.pid):
+            fio_guard.send(pid, signal.SIGKILL)
 
     def order(self, word: str) -> None:
         """Tell the guard to "stop" (fio writes its last document) or to "kill"."""
