@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+
 from iopstui.session.scratch import abandoned
 from iopstui.session.tunables import restore_abandoned
 from iopstui.sources.private import abandoned_directories, remove
@@ -15,7 +18,9 @@ def clean_up(roots: Roots) -> tuple[list[str], list[str]]:
         existed = scratch.path.exists()
         scratch.close()
         if scratch.path.exists():
-            failed.append(f"{scratch.path} can't be removed: sudo rm -r {scratch.path}")
+            sudo = "sudo " if os.geteuid() else ""
+            where = shlex.quote(str(scratch.path))
+            failed.append(f"{scratch.path} can't be removed: {sudo}rm -r {where}")
         elif existed:
             done.append(f"{scratch.path} is removed")
     for directory in abandoned_directories():
