@@ -420,7 +420,10 @@ def choose_targets(
 
 def cmd_live(arguments: argparse.Namespace) -> int:
     """The screen."""
+    from iopstui.sources.packages import FOR_THE_SCREEN, require
+
     _require_terminal()
+    require(*FOR_THE_SCREEN)
     from iopstui.ui.start import run_screen
 
     return run_screen(arguments, _overrides(arguments), choose_targets)
@@ -447,8 +450,15 @@ def _require_terminal(
         )
 
 
+def _require_for_runs() -> None:
+    from iopstui.sources.packages import FOR_RUNS, require
+
+    require(*FOR_RUNS)
+
+
 def cmd_run(arguments: argparse.Namespace) -> int:
     """A job without a screen."""
+    _require_for_runs()
     if arguments.diskspd is not None:
         from iopstui.output.diskspd import run_diskspd
 
@@ -465,6 +475,9 @@ def cmd_replay(arguments: argparse.Namespace) -> int:
 
         return replay_headless(arguments.file, arguments.format)
     _require_terminal("iopstui replay FILE --format table|jsonl|csv")
+    from iopstui.sources.packages import FOR_THE_SCREEN, require
+
+    require(*FOR_THE_SCREEN)
     from iopstui.ui.replay import run_replay
 
     return run_replay(arguments.file, arguments.speed)
@@ -472,6 +485,7 @@ def cmd_replay(arguments: argparse.Namespace) -> int:
 
 def cmd_sweep(arguments: argparse.Namespace) -> int:
     """A job at many points."""
+    _require_for_runs()
     from iopstui.output.sweep import run_sweep
 
     return run_sweep(arguments, _overrides(arguments), choose_targets)
@@ -486,6 +500,7 @@ def cmd_report(arguments: argparse.Namespace) -> int:
 
 def cmd_compare(arguments: argparse.Namespace) -> int:
     """A job with several settings in turn."""
+    _require_for_runs()
     from iopstui.output.compare import run_compare
 
     return run_compare(arguments, _overrides(arguments), choose_targets)
@@ -507,9 +522,13 @@ def cmd_lesson(arguments: argparse.Namespace) -> int:
     if arguments.check:
         _print("\n".join(check_lesson(lesson, choose_targets, arguments.target)))
         return EXIT_OK
+    _require_for_runs()
     if arguments.plain or arguments.answers or not _has_screen():
         return play_plain(arguments, lesson, choose_targets)
     from iopstui.sources.fio_inspect import find_fio
+    from iopstui.sources.packages import FOR_THE_SCREEN, require
+
+    require(*FOR_THE_SCREEN)
     from iopstui.ui.start import run_screen
 
     find_fio()

@@ -16,6 +16,7 @@ from iopstui.session.prepare import Prepared, write_job
 from iopstui.sources.fio_inspect import Fio, complaint
 from iopstui.sources.fio_process import OUTPUT, FioProcess
 from iopstui.sources.fio_stream import Broken, Document, Framer, LogLine, parse_status
+from iopstui.sources.packages import no_package
 from iopstui.sources.private import remove
 from iopstui.text import printable
 
@@ -125,7 +126,10 @@ class FioRun:
     def start_phase(self) -> None:
         """Start fio for the current phase. Raises IopstuiError if that is not possible."""
         # now, not while the screen opens: psutil takes 12 ms, and no job is measured yet
-        from iopstui.sources import job_threads
+        try:
+            from iopstui.sources import job_threads
+        except ImportError as error:
+            raise no_package("psutil") from error
 
         self._follow_jobs = job_threads.JobThreads
         private = self._private()
