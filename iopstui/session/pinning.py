@@ -18,9 +18,10 @@ class Pinning:
     def __init__(self) -> None:
         self._bound: dict[int, frozenset[int]] = {}
         self._seen: dict[int, int] = {}
+        self._told: set[int] = set()
 
     def feed(self, jobs: Sequence[JobThread], online: Callable[[], Sequence[int]]) -> Iterator[str]:
-        """What became of the jobs since the last sample, in words; each change is told once.
+        """What became of the jobs since the last sample, in words; each job is told of once.
         ``online`` reads which CPUs are, if that matters."""
         for job in jobs:
             now, samples = frozenset(job.allowed), self._seen.get(job.pid, 0)
@@ -28,8 +29,9 @@ class Pinning:
             # a job binds itself a moment after it was started
             if samples < 2 and now <= self._bound.get(job.pid, now):
                 self._bound[job.pid] = now
-            elif not now <= self._bound[job.pid]:
-                before, self._bound[job.pid] = self._bound[job.pid], now
+            elif job.pid not in self._told and not now <= self._bound[job.pid]:
+                self._told.add(job.pid)
+                before = self._bound[job.pid]
                 gone = before.isdisjoint(online())
                 yield (
                     f"job {job.index} (process {job.pid}) is not bound to CPU {ranges(before)} "

@@ -24,6 +24,7 @@ def test_a_cpu_goes_offline_and_its_job_goes_anywhere() -> None:
         "CPU 0-2 from now on"
     ]
     assert say(pinning, job(0, 0), job(1, 0, 1, 2), online=(0, 1, 2)) == []
+    assert say(pinning, job(0, 0), job(1, 0, 1, 2, 3)) == []
 
 
 def test_somebody_else_binds_it_anew() -> None:
