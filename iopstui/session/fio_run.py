@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING
 
 from iopstui.model.device_watch import DeviceWatch
 from iopstui.model.samples import FioStatus, JobThread, RawSample
+from iopstui.session.layout import Work
 from iopstui.session.prepare import Prepared, write_job
+from iopstui.sources.fio_guard import descendants
 from iopstui.sources.fio_inspect import Fio, complaint
 from iopstui.sources.fio_process import OUTPUT, FioProcess
 from iopstui.sources.fio_stream import Broken, Document, Framer, LogLine, parse_status
 from iopstui.sources.packages import no_package
 from iopstui.sources.private import remove
+from iopstui.sources.processes import cpu_s, state, written_bytes
 from iopstui.text import printable
 
 if TYPE_CHECKING:
@@ -79,10 +82,18 @@ def fio_command(
 
 
 def hangs(pids: Sequence[int]) -> str:
-    """What is said of processes that even SIGKILL does not end."""
+    """What is known of processes that even SIGKILL has not ended yet."""
+    named = f"fio's process {', '.join(map(str, pids))}"
+    states = {state(pid) for pid in pids} - {""}
+    if not states <= {"D"}:
+        told = ", ".join(sorted(states))
+        return (
+            f"{named} was killed and has not ended yet (state {told}); why is not known, and its "
+            "guard stays with it"
+        )
     return (
-        f"fio's process {', '.join(map(str, pids))} hangs in the kernel, waiting for the device; "
-        "it is killed and ends when the device answers"
+        f"{named} hangs in the kernel, waiting for the device; it is killed and ends when the "
+        "device answers"
     )
 
 
@@ -189,6 +200,19 @@ class FioRun:
         if self._threads is None or self._threads.fio_pid != self.pid:
             self._threads = self._follow_jobs(self.pid)
         return self._threads.sample()
+
+    def work(self) -> Work:
+        """What its processes have done so far."""
+        pids = [self.pid, *descendants(self.pid)] if self.pid is not None else []
+        scratch = self.prepared.scratch
+        written = [written_bytes(pid) for pid in pids]
+        known = [one for one in written if one is not None]
+        return Work(
+            scratch.used_bytes() if scratch else 0,
+            sum(known) if len(known) == len(pids) > 0 else None,
+            sum(cpu_s(pid) or 0.0 for pid in pids),
+            any(state(pid) == "D" for pid in pids),
+        )
 
     def stop(self, hard: bool = False) -> None:
         """Ask fio to end: it writes its last document. ``hard``: at once, without one."""

@@ -24,6 +24,7 @@ from iopstui.session.job_text import (
     number,
     read_job,
 )
+from iopstui.session.layout import layout_text
 from iopstui.session.scratch_sizes import distinct, scratch_sizes, shared_name
 from iopstui.session.write_guard import Guarded, WriteGuard
 from iopstui.sources.affinity import allowed
@@ -281,7 +282,7 @@ def _on_scratch(asked: _Asked, made: scratch.Scratch) -> Prepared:
             f"The file system of {made.path.parent} can't do O_DIRECT, which the job asks for.",
             "Name a directory on a disk, or measure the page cache with --set direct=0",
         )
-    layout: str | None = jobfile.changed(text, {"overwrite": "1", "fallocate": "none"})
+    layout: str | None = jobfile.changed(layout_text(text), {"overwrite": "1", "fallocate": "none"})
     total = sum(distinct(jobs, names, sizes).values())
     files = absolute_files(facts, text, made.path)
     if _laid_out(files, total):
@@ -315,5 +316,5 @@ def _create_missing(prepared: Prepared) -> None:
     because it is run with --readonly afterwards."""
     missing = [name for name in prepared.files if not Path(name).exists()]
     if prepared.read_only and missing and prepared.guard is not None:
-        prepared.layout_text = prepared.text
+        prepared.layout_text = layout_text(prepared.text)
         prepared.guard.created(missing)

@@ -30,6 +30,7 @@ from iopstui.session.fio_run import (
     hangs,
 )
 from iopstui.session.knob_turns import KnobTurns
+from iopstui.session.layout import STALLED, Stall
 from iopstui.session.place import OwnPlace
 from iopstui.session.prepare import JobRequest, Prepared, prepare
 from iopstui.session.recorder import job_run
@@ -80,6 +81,7 @@ class Runs:
         self._awaiting_jobs = False
         self._quiet_since_ns = 0
         self._privates: list[Path] = []
+        self._stall, self._look_again = Stall(), 0.0
         # set from any thread before ``stop`` is asked for: a job that is being looked at can take
         # a while, if fio hangs
         self.given_up = threading.Event()
@@ -154,6 +156,7 @@ class Runs:
 
     def _take(self, run: FioRun | None) -> None:
         self.run = self._sampling.run = run
+        self._stall, self._look_again = Stall(), 0.0
 
     def _engage(self, prepared: Prepared) -> None:
         if prepared.guard is not None:
@@ -282,14 +285,21 @@ class Runs:
         run = self.run
         if run is None or run.phase != LAYOUT:
             return
-        scratch = run.prepared.scratch
-        done = scratch.used_bytes() if scratch else 0
+        now = self._desk.now()
+        # thousands of files take a while to be looked at
+        if now < self._look_again:
+            return
+        work = run.work()
+        self._look_again = now + 20 * (self._desk.now() - now)
         self._desk.emit(
             events.Progress(
-                self._desk.now(), self._sampling.step, "laying out the scratch file", done,
+                now, self._sampling.step, "laying out the scratch file", work.done,
                 run.prepared.layout_bytes,
             )
         )  # fmt: skip
+        if self._stall.feed(now, work):
+            run.failure = STALLED
+            run.stop(hard=True)
 
     # -- ending
 
@@ -320,7 +330,11 @@ class Runs:
         assert run is not None
         run.hanging = run.hanging or ((run.pid,) if run.pid else ())
         self.left_behind = hangs(run.hanging)
-        self._finished(run, EXIT_JOB_FAILED, self.left_behind, False)
+        if run.stopping and not run.failure:
+            self._desk.warn(self.left_behind)
+            self._finished(run, EXIT_INTERRUPTED, "", True)
+        else:
+            self._finished(run, EXIT_JOB_FAILED, run.failure or self.left_behind, False)
 
     def _finished(self, run: FioRun, code: int, error: str, interrupted: bool) -> None:
         self.exit_code = code

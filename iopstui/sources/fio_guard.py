@@ -35,7 +35,9 @@ PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
 GRACE_S = 1.3
-STUCK_AFTER_S = 0.4
+# in state D (uninterruptible sleep, proc(5)) so long after SIGKILL, or in any state so long
+STUCK_AFTER_S = 1.0
+SLOW_AFTER_S = 5.0
 GIVE_UP_S = 30.0
 
 # linux/landlock.h; the system call numbers are the same on every architecture
@@ -80,6 +82,15 @@ def _parents() -> list[tuple[int, int]]:
             except (OSError, IndexError, ValueError):
                 continue
     return pairs
+
+
+def state(pid: int) -> bytes:
+    """Its state (proc(5)); b"" if it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0]
+    except (OSError, IndexError):
+        return b""
 
 
 def descendants(pid: int) -> list[int]:
@@ -187,6 +198,7 @@ class Guard:
         self.kill_at: float | None = None
         self.listening = True
         self.told_stuck = False
+        self.waiting: dict[int, float] = {}
 
     def run(self) -> None:
         """Until no process of this run is left."""
@@ -256,13 +268,24 @@ class Guard:
         below = descendants(os.getpid())
         for pid in sorted(below, key=lambda pid: pid == self.fio):
             send(pid, signal.SIGKILL)
-        if time.monotonic() > self.kill_at + STUCK_AFTER_S and not self.told_stuck:
+        stuck = [] if self.told_stuck else self.stuck(below)
+        if stuck:
             self.told_stuck = True
-            say("stuck " + " ".join(map(str, below)))
+            say("stuck " + " ".join(map(str, stuck)))
         if time.monotonic() > self.kill_at + GIVE_UP_S:
             # each has its SIGKILL and dies as soon as the kernel lets it
             self.clean()
             sys.exit(1)
+
+    def stuck(self, below: list[int]) -> list[int]:
+        """Those that SIGKILL does not end: a short wait in the kernel is no hang."""
+        now = time.monotonic()
+        waiting = {pid for pid in below if state(pid) == b"D"}
+        self.waiting = {pid: self.waiting.get(pid, now) for pid in waiting}
+        found = [pid for pid, since in self.waiting.items() if now - since >= STUCK_AFTER_S]
+        if not found and self.kill_at is not None and now - self.kill_at > SLOW_AFTER_S:
+            found = [pid for pid in below if state(pid) not in (b"", b"Z")]
+        return found
 
     def clean(self) -> None:
         """Remove what iopstui can't remove any more."""
