@@ -211,7 +211,7 @@ class FioRun:
             scratch.used_bytes() if scratch else 0,
             sum(known) if len(known) == len(pids) > 0 else None,
             sum(cpu_s(pid) or 0.0 for pid in pids),
-            any(state(pid) == "D" for pid in pids),
+            any(state(pid) in ("D", "T", "t") for pid in pids),
         )
 
     def stop(self, hard: bool = False) -> None:

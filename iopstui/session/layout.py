@@ -50,7 +50,8 @@ def _has_small_files(section: jobfile.Section) -> bool:
 @dataclass(frozen=True, slots=True)
 class Work:
     """What fio's processes have done so far: bytes in the files, bytes given to write(2) and the
-    like (``None``: can't be told), CPU time in seconds; ``waits``: one waits for a device now."""
+    like (``None``: can't be told), CPU time in seconds; ``waits``: one waits for a device, or is
+    stopped (SIGSTOP), now."""
 
     done: int
     written: int | None
@@ -88,4 +89,12 @@ STALLED = (
     f"fio does not finish making the job's files: for {IDLE_S:.0f} s it has written nothing and "
     "computed nothing, as `fio --create_only=1` does with some options; name files that exist "
     "already, or leave out options until it ends"
+)
+OFFLOAD_STALLED = (
+    f"fio came to a standstill: for {IDLE_S:.0f} s it has done nothing and given no figures, as "
+    "fio alone does with io_submit_mode=offload here; mend it with --set io_submit_mode=inline"
+)
+SILENT = (
+    f"for {IDLE_S:.0f} s fio has given no figures and hardly worked; a job that waits long "
+    "(thinktime, startdelay) does that, and one that hangs: Ctrl-C ends it"
 )

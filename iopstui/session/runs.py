@@ -30,7 +30,7 @@ from iopstui.session.fio_run import (
     hangs,
 )
 from iopstui.session.knob_turns import KnobTurns
-from iopstui.session.layout import STALLED, Stall
+from iopstui.session.layout import OFFLOAD_STALLED, SILENT, STALLED, Stall
 from iopstui.session.place import OwnPlace
 from iopstui.session.prepare import JobRequest, Prepared, prepare
 from iopstui.session.recorder import job_run
@@ -81,7 +81,7 @@ class Runs:
         self._awaiting_jobs = False
         self._quiet_since_ns = 0
         self._privates: list[Path] = []
-        self._stall, self._look_again = Stall(), 0.0
+        self._stall, self._look_again, self._silence_told = Stall(), 0.0, False
         # set from any thread before ``stop`` is asked for: a job that is being looked at can take
         # a while, if fio hangs
         self.given_up = threading.Event()
@@ -156,7 +156,7 @@ class Runs:
 
     def _take(self, run: FioRun | None) -> None:
         self.run = self._sampling.run = run
-        self._stall, self._look_again = Stall(), 0.0
+        self._stall, self._look_again, self._silence_told = Stall(), 0.0, False
 
     def _engage(self, prepared: Prepared) -> None:
         if prepared.guard is not None:
@@ -185,6 +185,7 @@ class Runs:
         run, desk, findings = self.run, self._desk, self._sampling.findings
         assert run is not None
         self._awaiting_jobs = run.phase == RUN
+        self._stall = Stall()
         self._quiet_since_ns = 0
         self._sampling.await_first_io()
         where = self._place.for_job(run.prepared.text, desk.disks())
@@ -283,7 +284,10 @@ class Runs:
     def progress(self) -> None:
         """Tell how far a file that is laid out has come, if one is."""
         run = self.run
-        if run is None or run.phase != LAYOUT:
+        if run is None:
+            return
+        if run.phase != LAYOUT:
+            self._first_word(run)
             return
         now = self._desk.now()
         # thousands of files take a while to be looked at
@@ -300,6 +304,19 @@ class Runs:
         if self._stall.feed(now, work):
             run.failure = STALLED
             run.stop(hard=True)
+
+    def _first_word(self, run: FioRun) -> None:
+        """End a run that can't come to anything; tell of one that may."""
+        if run.last is not None or self._silence_told or run.phase != RUN:
+            return
+        if not self._stall.feed(self._desk.now(), run.work()):
+            return
+        self._silence_told = True
+        if "io_submit_mode=offload" in run.prepared.text.replace(" ", ""):
+            run.failure = OFFLOAD_STALLED
+            run.stop(hard=True)
+        else:
+            self._desk.warn(SILENT)
 
     # -- ending
 

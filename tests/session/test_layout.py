@@ -30,8 +30,17 @@ def test_files_are_not_written_in_tiny_pieces(line: str) -> None:
     assert only(f"[a]\n{line}\nsize=8m\n") == {"bs": "4096", "size": "8m"}
 
 
-@pytest.mark.parametrize("lines", ["bs=4k", "bs=64k,4k", "bsrange=4k-64k", "rw=read",
-                                   "bs=512\nfilesize=1k", "bs=512\nsize=8k\nnrfiles=8"])  # fmt: skip
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "bs=4k",
+        "bs=64k,4k",
+        "bsrange=4k-64k",
+        "rw=read",
+        "bs=512\nfilesize=1k",
+        "bs=512\nsize=8k\nnrfiles=8",
+    ],
+)
 def test_otherwise_the_blocks_are_the_job_s(lines: str) -> None:
     given = f"[a]\n{lines}\n"
     assert only(given) == dict(jobfile.effective(given)[0].options)
