@@ -37,15 +37,29 @@ DEFAULT_JOB = "mixed-4k"
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code. No exception leaves this function."""
+    from iopstui.output.streams import finish, prepare
+
+    writable = prepare()
+    code = _told(argv, writable)
+    lost = finish()
+    return code if lost is None else _output_lost(lost)
+
+
+def _told(argv: Sequence[str] | None, writable: bool) -> int:
+    """The same; what goes wrong is told."""
+    from iopstui.output.streams import OutputLost
+
     try:
-        return _main(argv)
+        return _main(argv, writable)
+    except SystemExit as ended:  # argparse: help, or a wrong command line that it has told
+        return ended.code if isinstance(ended.code, int) else EXIT_OK
     except IopstuiError as error:
         complain(error)
         return error.exit_code
-    except BrokenPipeError:
-        _stdout_closed()
-        return EXIT_INTERRUPTED
+    except (BrokenPipeError, OutputLost) as error:
+        return _output_lost(error)
     except KeyboardInterrupt:
+        print("iopstui: interrupted.", file=sys.stderr)
         return EXIT_INTERRUPTED
     except Exception as error:
         from iopstui.session.crash import crash_sentence
@@ -55,12 +69,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_JOB_FAILED
 
 
-def _main(argv: Sequence[str] | None) -> int:
+def _main(argv: Sequence[str] | None, writable: bool) -> int:
+    from iopstui.output.signals import interrupt_on_stop_signals
+
     arguments = parser().parse_args(argv)
-    handler = arguments.handler
-    code = handler(arguments)
-    sys.stdout.flush()
-    return int(code)
+    if not writable:
+        raise UsageError(
+            "Standard output is closed, so nothing that is found out could be told.",
+            "Where only the exit code matters: iopstui ... > /dev/null",
+        )
+    # what is under way is undone, until a handler of the command's own knows better
+    interrupt_on_stop_signals()
+    return int(arguments.handler(arguments))
 
 
 def complain(error: IopstuiError) -> None:
@@ -72,10 +92,16 @@ def complain(error: IopstuiError) -> None:
         print(f"  {printable(error.hint)}", file=sys.stderr)
 
 
-def _stdout_closed() -> None:
-    print("iopstui: standard output was closed, so nothing more is written.", file=sys.stderr)
-    # so that the interpreter's own flush at exit has nowhere to fail
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+def _output_lost(error: OSError) -> int:
+    from iopstui.output.streams import drop
+
+    drop()
+    if isinstance(error, BrokenPipeError):
+        said, code = "standard output was closed, so nothing more is written", EXIT_INTERRUPTED
+    else:
+        said, code = f"standard output can't be written: {error.strerror}", EXIT_JOB_FAILED
+    print(f"iopstui: {said}.", file=sys.stderr)
+    return code
 
 
 def parser() -> argparse.ArgumentParser:
@@ -397,7 +423,10 @@ def choose_targets(
 
 def cmd_live(arguments: argparse.Namespace) -> int:
     """The screen."""
+    from iopstui.sources.packages import FOR_THE_SCREEN, require
+
     _require_terminal()
+    require(*FOR_THE_SCREEN)
     from iopstui.ui.start import run_screen
 
     return run_screen(arguments, _overrides(arguments), choose_targets)
@@ -424,8 +453,15 @@ def _require_terminal(
         )
 
 
+def _require_for_runs() -> None:
+    from iopstui.sources.packages import FOR_RUNS, require
+
+    require(*FOR_RUNS)
+
+
 def cmd_run(arguments: argparse.Namespace) -> int:
     """A job without a screen."""
+    _require_for_runs()
     if arguments.diskspd is not None:
         from iopstui.output.diskspd import run_diskspd
 
@@ -442,6 +478,9 @@ def cmd_replay(arguments: argparse.Namespace) -> int:
 
         return replay_headless(arguments.file, arguments.format)
     _require_terminal("iopstui replay FILE --format table|jsonl|csv")
+    from iopstui.sources.packages import FOR_THE_SCREEN, require
+
+    require(*FOR_THE_SCREEN)
     from iopstui.ui.replay import run_replay
 
     return run_replay(arguments.file, arguments.speed)
@@ -449,6 +488,7 @@ def cmd_replay(arguments: argparse.Namespace) -> int:
 
 def cmd_sweep(arguments: argparse.Namespace) -> int:
     """A job at many points."""
+    _require_for_runs()
     from iopstui.output.sweep import run_sweep
 
     return run_sweep(arguments, _overrides(arguments), choose_targets)
@@ -463,6 +503,7 @@ def cmd_report(arguments: argparse.Namespace) -> int:
 
 def cmd_compare(arguments: argparse.Namespace) -> int:
     """A job with several settings in turn."""
+    _require_for_runs()
     from iopstui.output.compare import run_compare
 
     return run_compare(arguments, _overrides(arguments), choose_targets)
@@ -484,9 +525,13 @@ def cmd_lesson(arguments: argparse.Namespace) -> int:
     if arguments.check:
         _print("\n".join(check_lesson(lesson, choose_targets, arguments.target)))
         return EXIT_OK
+    _require_for_runs()
     if arguments.plain or arguments.answers or not _has_screen():
         return play_plain(arguments, lesson, choose_targets)
     from iopstui.sources.fio_inspect import find_fio
+    from iopstui.sources.packages import FOR_THE_SCREEN, require
+
+    require(*FOR_THE_SCREEN)
     from iopstui.ui.start import run_screen
 
     find_fio()

@@ -52,6 +52,12 @@ class Missing(IopstuiError):
     exit_code = EXIT_MISSING
 
 
+class Interrupted(IopstuiError):
+    """The user broke it off."""
+
+    exit_code = EXIT_INTERRUPTED
+
+
 def error_of(exit_code: int, message: str, hint: str = "") -> IopstuiError:
     """The error of a run that has failed with this exit code."""
     kinds: tuple[type[IopstuiError], ...] = (UsageError, Refused, Missing)

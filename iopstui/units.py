@@ -6,7 +6,7 @@ known is a dash. ``fit`` makes a finished line printable where the locale is not
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TextIO
 
 MISSING = "–"
@@ -78,6 +78,17 @@ def clock(seconds: float) -> str:
     """Seconds since the start as "m:ss", rounded."""
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes}:{rest:02d}"
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Numbers of CPUs: "0-2, 5"."""
+    found: list[list[int]] = []
+    for one in sorted(numbers):
+        if found and one == found[-1][1] + 1:
+            found[-1][1] = one
+        else:
+            found.append([one, one])
+    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in found)
 
 
 def cut(text: str, width: int) -> str:

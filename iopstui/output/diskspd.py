@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
 from collections.abc import Mapping
 
@@ -13,7 +12,7 @@ from iopstui.model.diskspd import Translation, translate
 from iopstui.output.headless import run_headless
 from iopstui.session.asked import Choose
 from iopstui.session.scratch import DEFAULT_BYTES
-from iopstui.sources.fio_process import private_directory
+from iopstui.sources.private import private_directory, remove, write
 from iopstui.text import printable
 from iopstui.units import put, size
 
@@ -28,12 +27,11 @@ def run_diskspd(arguments: argparse.Namespace, overrides: Mapping[str, str], cho
         put(line, sys.stderr)
     private = private_directory()
     try:
-        job = private / "diskspd.fio"
-        job.write_bytes(found.text.encode("utf-8", "surrogateescape"))
+        job = write(private, "diskspd.fio", found.text.encode("utf-8", "surrogateescape"))
         arguments.job = str(job)
         return run_headless(arguments, overrides, choose)
     finally:
-        shutil.rmtree(private, ignore_errors=True)
+        remove(private)
 
 
 def _place(found: Translation) -> str | None:

@@ -6,7 +6,25 @@ import signal
 from collections.abc import Callable
 from types import FrameType
 
+from iopstui.sources.interrupts import interrupt
+
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def interrupt_on_stop_signals() -> None:
+    """Each of them is a KeyboardInterrupt from now on, so that what was begun is undone."""
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        interrupt()
+
+    handle_stop_signals(handle)
+
+
+def handle_stop_signals(handle: Callable[[int, FrameType | None], None]) -> None:
+    """``handle`` gets each that was not to be ignored when iopstui was started (nohup, ``&``)."""
+    for number in STOP_SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handle)
 
 
 def on_stop_signals(stop: Callable[[], None], kill: Callable[[], None]) -> None:
@@ -21,5 +39,4 @@ def on_stop_signals(stop: Callable[[], None], kill: Callable[[], None]) -> None:
             stop()
         asked.append(number)
 
-    for number in STOP_SIGNALS:
-        signal.signal(number, handle)
+    handle_stop_signals(handle)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
 import shutil
@@ -15,10 +16,14 @@ from iopstui.session.scratch import supports_direct
 from iopstui.sources.fence import LANDLOCK, NAMESPACE, fence_kind
 from iopstui.sources.fio_fence import landlock_abi
 from iopstui.sources.fio_inspect import find_fio
+from iopstui.sources.rights import NO_RIGHT, how_to_open, why_closed
 from iopstui.sources.roots import Roots
 from iopstui.sources.sysfs import read_devices
 
 OK, LACKS, NEEDED = "ok", "lacks", "needed"
+MOST_TOLD = 4
+# a drive without a disk in it is no question of rights
+_EMPTY = (errno.ENOMEDIUM, errno.ENXIO)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +95,21 @@ def _block_devices(roots: Roots) -> Check:
 
 
 def _raw_reading(roots: Roots) -> Check | None:
-    disks = [d for d in read_devices(roots).values() if d.size and d.kind != "partition"]
-    closed = [d.path for d in disks if not os.access(d.path, os.R_OK)]
-    if not disks or not closed:
-        return Check("raw reading", OK, "block devices can be opened") if disks else None
-    return Check("raw reading", LACKS, f"{', '.join(closed[:4])}: no right to open; files and "
-                 "directories work", "sudo iopstui ..., or join the group disk")  # fmt: skip
+    # a hidden path of NVMe multipath has no node, and nobody is to open one
+    disks = [d for d in read_devices(roots).values()
+             if d.size and d.kind != "partition" and not d.hidden]  # fmt: skip
+    if not disks:
+        return None
+    why = {disk.path: error for disk in disks if (error := why_closed(disk.path)) is not None}
+    why = {path: error for path, error in why.items() if error.errno not in _EMPTY}
+    if not why:
+        return Check("raw reading", OK, "block devices can be opened")
+    told = [f"{path} ({error.strerror})" for path, error in why.items()]
+    more = f" and {len(told) - MOST_TOLD} more" if len(told) > MOST_TOLD else ""
+    refused = [path for path, error in why.items() if error.errno in NO_RIGHT]
+    return Check("raw reading", LACKS, f"{', '.join(told[:MOST_TOLD])}{more} can't be opened; "
+                 "files and directories work",
+                 how_to_open(refused[0]) if refused else "See: iopstui devices")  # fmt: skip
 
 
 def _settings(roots: Roots) -> Check | None:
@@ -104,7 +118,8 @@ def _settings(roots: Roots) -> Check | None:
         return None
     if any(os.access(place, os.W_OK) for place in places):
         return Check("queue settings", OK, "can be changed")
-    return Check("queue settings", LACKS, "can be read, not changed", "sudo iopstui ...")
+    mend = "sudo iopstui ..." if os.geteuid() else "In a container: run iopstui on the host"
+    return Check("queue settings", LACKS, "can be read, not changed", mend)
 
 
 def _direct(roots: Roots) -> Check:
@@ -149,5 +164,6 @@ def _fence(roots: Roots) -> Check:
 def _left_over(roots: Roots) -> Check:
     done, failed = clean_up(roots)
     if failed:
-        return Check("left by a crash", LACKS, "; ".join(failed), "sudo iopstui doctor")
+        return Check("left by a crash", LACKS, "; ".join(failed),
+                     "sudo iopstui doctor" if os.geteuid() else "")  # fmt: skip
     return Check("left by a crash", OK, "; ".join(done) if done else "nothing")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +13,15 @@ from typing import TYPE_CHECKING
 
 from iopstui.model.device_watch import DeviceWatch
 from iopstui.model.samples import FioStatus, JobThread, RawSample
+from iopstui.session.layout import Work
 from iopstui.session.prepare import Prepared, write_job
+from iopstui.sources.fio_guard import descendants
 from iopstui.sources.fio_inspect import Fio, complaint
 from iopstui.sources.fio_process import OUTPUT, FioProcess
 from iopstui.sources.fio_stream import Broken, Document, Framer, LogLine, parse_status
+from iopstui.sources.packages import no_package
+from iopstui.sources.private import remove
+from iopstui.sources.processes import cpu_s, state, written_bytes
 from iopstui.text import printable
 
 if TYPE_CHECKING:
@@ -77,10 +83,18 @@ def fio_command(
 
 
 def hangs(pids: Sequence[int]) -> str:
-    """What is said of processes that even SIGKILL does not end."""
+    """What is known of processes that even SIGKILL has not ended yet."""
+    named = f"fio's process {', '.join(map(str, pids))}"
+    states = {state(pid) for pid in pids} - {""}
+    if not states <= {"D"}:
+        told = ", ".join(sorted(states))
+        return (
+            f"{named} was killed and has not ended yet (state {told}); why is not known, and its "
+            "guard stays with it"
+        )
     return (
-        f"fio's process {', '.join(map(str, pids))} hangs in the kernel, waiting for the device; "
-        "it is killed and ends when the device answers"
+        f"{named} hangs in the kernel, waiting for the device; it is killed and ends when the "
+        "device answers"
     )
 
 
@@ -110,6 +124,7 @@ class FioRun:
         self.document: Mapping[str, object] = {}
         self.command: list[str] = []
         self.broken = 0
+        self._cut_short = ""
         self.fio = fio
         self._private = private
         self._interval_s = interval_s
@@ -123,15 +138,25 @@ class FioRun:
     def start_phase(self) -> None:
         """Start fio for the current phase. Raises IopstuiError if that is not possible."""
         # now, not while the screen opens: psutil takes 12 ms, and no job is measured yet
-        from iopstui.sources import job_threads
+        try:
+            from iopstui.sources import job_threads
+        except ImportError as error:
+            raise no_package("psutil") from error
 
         self._follow_jobs = job_threads.JobThreads
-        layout = self.phase == LAYOUT
-        if not layout:
+        if self.phase != LAYOUT:
             # both may refuse; then nothing is to be left
             self.prepared.laid_out()
             self._before_start()
         private = self._private()
+        try:
+            self._start(private)
+        except BaseException:
+            remove(private)
+            raise
+
+    def _start(self, private: Path) -> None:
+        layout = self.phase == LAYOUT
         job = write_job(self.prepared, private, layout)
         if layout:
             self.command = [
@@ -179,6 +204,18 @@ class FioRun:
         if self._threads is None or self._threads.fio_pid != self.pid:
             self._threads = self._follow_jobs(self.pid)
         return self._threads.sample()
+
+    def work(self) -> Work:
+        """What its processes have done so far."""
+        pids = [self.pid, *descendants(self.pid)] if self.pid is not None else []
+        written = [written_bytes(pid) for pid in pids]
+        known = [one for one in written if one is not None]
+        return Work(
+            self.prepared.used_bytes(),
+            sum(known) if len(known) == len(pids) > 0 else None,
+            sum(cpu_s(pid) or 0.0 for pid in pids),
+            any(state(pid) in ("D", "T", "t") for pid in pids),
+        )
 
     def stop(self, hard: bool = False) -> None:
         """Ask fio to end: it writes its last document. ``hard``: at once, without one."""
@@ -239,6 +276,9 @@ class FioRun:
 
     def _note(self, text: str) -> Sequence[News]:
         text = printable(text)
+        signalled = _SIGNALLED.search(text)
+        if signalled and not self.stopping:
+            self._cut_short = self._cut_short or _cut_short(int(signalled[1]))
         if len(self.log) < MAX_LOG and text not in self.log:
             self.log.append(text)
             return (Said(text),)
@@ -250,7 +290,7 @@ class FioRun:
         news += [one for item in self._framer.close() for one in self._item(item)]
         for line in self._process.messages():
             news += self._note(line.strip())
-        error = self.failure or ("" if self.stopping else self._error(code))
+        error = self.failure or ("" if self.stopping else self._cut_short or self._error(code))
         phase, self.phase = self.phase, OVER
         self._process.close()
         self._process = None
@@ -305,6 +345,18 @@ class FioRun:
             self.prepared.close()
 
 
+def _cut_short(number: int) -> str:
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        name = f"signal {number}"
+    return (
+        f"the run was cut short: {name} came to one of fio's processes, and not from iopstui; the "
+        "figures cover the time until then"
+    )
+
+
+_SIGNALLED = re.compile(r"terminating on signal (\d{1,3})")
 _CHATTER = re.compile(
     r"terminating on signal|both iodepth >= 1 and synchronous|tausworthe"
     r"|multiple writers may overwrite"

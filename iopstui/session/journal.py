@@ -10,8 +10,10 @@ what is above it, or put a symbolic link there, changes where a note is written 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
+import pwd
 import secrets
 import stat
 import time
@@ -21,11 +23,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from iopstui.sources.private import check_place
 from iopstui.sources.processes import start_time
 
 MAX_NOTE = 1 << 20
 _UNFINISHED = ".new-"
 _FORGOTTEN_S = 3600.0
+# PID_MAX_LIMIT of 64-bit kernels (proc(5))
+_MORE_THAN_PIDS = 1 << 22
 
 
 def state_directory() -> Path:
@@ -40,11 +45,38 @@ def state_directory() -> Path:
 
 
 def _state_path() -> Path:
-    base = os.environ.get("XDG_STATE_HOME", "")
-    # the XDG base directory specification: a relative path is to be ignored
-    if not os.path.isabs(base):
-        base = os.path.expanduser("~/.local/state")
-    return Path(base) / "iopstui"
+    """Where the state directory is, or would be. OSError if nothing says where."""
+    # sudo and su may leave the variables of the user they were called by
+    for base in (os.environ.get("XDG_STATE_HOME", ""), _below(os.environ.get("HOME", ""))):
+        # the XDG base directory specification: a relative path is to be ignored
+        if os.path.isabs(base) and (not _redirectable(base) or base == _home()):
+            return Path(base) / "iopstui"
+    own = _home()
+    if not own:
+        raise FileNotFoundError(errno.ENOENT, "this user has no home directory of its own, and "
+                                "XDG_STATE_HOME names none")  # fmt: skip
+    return Path(own) / "iopstui"
+
+
+def _below(home: str) -> str:
+    return f"{home}/.local/state" if home else ""
+
+
+def _home() -> str:
+    try:
+        return _below(pwd.getpwuid(os.geteuid()).pw_dir)
+    except KeyError:
+        return ""
+
+
+def _redirectable(base: str) -> bool:
+    """Whether another user could put something else in its place. A group may write to homes:
+    many systems give each user one of their own."""
+    try:
+        check_place(base, stat.S_IWOTH)
+    except (OSError, ValueError):
+        return True
+    return False
 
 
 @contextmanager
@@ -108,12 +140,24 @@ def write_note(kind: str, content: Mapping[str, Any]) -> Note:
     return Note(_state_path() / name, dict(content))
 
 
+def write_text(prefix: str, text: str) -> Path:
+    """A new file of the state directory that nothing reads again but people. Raises OSError."""
+    name = f"{prefix}{secrets.token_hex(4)}.txt"
+    with _opened() as directory, open(_new(directory, name), "w", errors="replace") as file:
+        file.write(text)
+    return _state_path() / name
+
+
+def _new(directory: int, name: str) -> int:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.open(name, flags, 0o600, dir_fd=directory)
+
+
 def _write(directory: int, name: str, content: Mapping[str, Any]) -> None:
     owner = {"pid": os.getpid(), "start": start_time(os.getpid()), "boot": boot_id()}
     new = _UNFINISHED + secrets.token_hex(8)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        with open(os.open(new, flags, 0o600, dir_fd=directory), "w") as file:
+        with open(_new(directory, new), "w") as file:
             json.dump({"owner": owner, **content}, file)
             file.flush()
             os.fsync(file.fileno())
@@ -161,11 +205,23 @@ def _read(directory: int, name: str) -> tuple[Note, int | None] | None:
                 return None
             content = json.loads(file.read(MAX_NOTE))
         owner = content.pop("owner")
-        pid = int(owner["pid"])
+        pid = owner["pid"]
+        if not (isinstance(pid, int) and 0 < pid < _MORE_THAN_PIDS and _is_told(content)):
+            return None
         alive = owner["boot"] == boot_id() and start_time(pid) == owner["start"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     return Note(_state_path() / name, content), pid if alive else None
+
+
+def _is_told(content: object) -> bool:
+    """Whether all texts in it may be names of files, as what we write is."""
+    if isinstance(content, dict):
+        return all(_is_told(key) and _is_told(one) for key, one in content.items())
+    if isinstance(content, list):
+        return all(map(_is_told, content))
+    # raises UnicodeEncodeError, a ValueError
+    return not isinstance(content, str) or b"\0" not in os.fsencode(content)
 
 
 def _forget(directory: int, name: str) -> None:

@@ -7,22 +7,25 @@ runs nobody would, so a guard of its own stands by from the first to the last.
 from __future__ import annotations
 
 import contextlib
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 from iopstui.session.scratch import Scratch, make_scratch
 from iopstui.sources import fio_guard
-from iopstui.sources.fio_process import private_directory
+from iopstui.sources.private import private_directory, remove
 
 
 class KeptScratch:
     """Makes the directory; ``close`` removes it."""
 
     def __init__(self, directory: Path) -> None:
-        self.scratch: Scratch = make_scratch(directory)
         self._private = private_directory()
+        try:
+            self.scratch: Scratch = make_scratch(directory)
+        except BaseException:
+            remove(self._private)
+            raise
         self._guard: subprocess.Popen[bytes] | None = None
         guard = [sys.executable, "-I", "-S", str(Path(fio_guard.__file__).resolve())]
         places = [str(self._private), "-", str(self.scratch.path)]
@@ -46,4 +49,4 @@ class KeptScratch:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._guard.wait(timeout=5)
             self._guard = None
-        shutil.rmtree(self._private, ignore_errors=True)
+        remove(self._private)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
+import os
+import shlex
 
 from iopstui.session.scratch import abandoned
 from iopstui.session.tunables import restore_abandoned
-from iopstui.sources.fio_process import abandoned_directories
+from iopstui.sources.private import abandoned_directories, remove
 from iopstui.sources.roots import Roots
 
 
@@ -17,10 +18,12 @@ def clean_up(roots: Roots) -> tuple[list[str], list[str]]:
         existed = scratch.path.exists()
         scratch.close()
         if scratch.path.exists():
-            failed.append(f"{scratch.path} can't be removed: sudo rm -r {scratch.path}")
+            sudo = "sudo " if os.geteuid() else ""
+            where = shlex.quote(str(scratch.path))
+            failed.append(f"{scratch.path} can't be removed: {sudo}rm -r {where}")
         elif existed:
             done.append(f"{scratch.path} is removed")
     for directory in abandoned_directories():
         # job files and fio's output, in memory: not worth a word
-        shutil.rmtree(directory, ignore_errors=True)
+        remove(directory)
     return done, failed

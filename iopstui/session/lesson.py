@@ -6,7 +6,6 @@ session on a run's page, and feeds it the session's events; then ``advance()``.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -41,9 +40,9 @@ from iopstui.session.lesson_page import (
     missing_text,
 )
 from iopstui.session.prepare import JobRequest
-from iopstui.sources.fio_process import private_directory
 from iopstui.sources.fio_stream import size_bytes
 from iopstui.sources.jobs import find_job
+from iopstui.sources.private import private_directory, remove, write
 from iopstui.sources.sysattr import parse_cpu_list
 
 # small enough to be laid out in seconds, large enough for 4k blocks to differ
@@ -382,9 +381,7 @@ class LessonRun:
             return str(self._job_path(run)) if "/" in run.job else run.job
         if self._private is None:
             self._private = private_directory()
-        path = self._private / f"{run.name}.fio"
-        path.write_bytes(f"{run.fio}\n".encode())
-        return str(path)
+        return str(write(self._private, f"{run.name}.fio", f"{run.fio}\n".encode()))
 
     def _kept_scratch(self) -> Any:
         """The scratch directory that all runs share, so that its files are laid out once."""
@@ -425,7 +422,7 @@ class LessonRun:
             self._scratch.close()
             self._scratch = None
         if self._private is not None:
-            shutil.rmtree(self._private, ignore_errors=True)
+            remove(self._private)
             self._private = None
 
 

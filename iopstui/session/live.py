@@ -31,12 +31,15 @@ from iopstui.session.recorder import Recorder, Tape
 from iopstui.session.runs import Runs
 from iopstui.session.sampling import Sampling
 from iopstui.session.verdicts import Verdicts
+from iopstui.sources.processes import thread_cpu_s
 from iopstui.sources.roots import Roots
 from iopstui.sources.topology import read_topology
 from iopstui.text import printable
 
 LEAVE_WITHIN_S = 4.0
 CLOSE_WITHIN_S = 5.0
+# of a CPU: a thread that takes less does not remove files but waits
+LEAST_WORK = 0.02
 
 
 class LiveSession:
@@ -143,10 +146,12 @@ class LiveSession:
 
     def stop_job(self) -> None:
         """Stop the running job; its last document still arrives."""
+        self._runs.given_up.set()
         self._command(self._runs.stop)
 
     def kill_job(self) -> None:
         """Stop the running job at once, without its last document."""
+        self._runs.given_up.set()
         self._command(lambda: self._runs.stop(hard=True))
 
     def mark(self, text: str) -> None:
@@ -216,15 +221,27 @@ class LiveSession:
         does, CLOSE_WITHIN_S for a call of our own.
         """
         self._closing = True
+        self._runs.given_up.set()
         self._wake()
         if self._thread is None:
             return
-        self._thread.join(CLOSE_WITHIN_S)
+        while self._join(self._thread):
+            continue  # it works: many files to remove
         if self._thread.is_alive() and not self.left_behind:
             self._hangs = (
                 "a call into the kernel hangs, waiting for the device; what is not undone yet "
                 "is undone by: iopstui doctor"
             )
+
+    def _join(self, thread: threading.Thread) -> bool:
+        """Wait for its end; True if it has not come though the thread has done something."""
+        before = thread_cpu_s(thread)
+        thread.join(CLOSE_WITHIN_S)
+        return (
+            thread.is_alive()
+            and not self.left_behind
+            and thread_cpu_s(thread) - before > CLOSE_WITHIN_S * LEAST_WORK
+        )
 
     @property
     def running(self) -> bool:

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 from iopstui.errors import IopstuiError, Missing, Refused
+from iopstui.sources.rights import how_to_open
 from iopstui.sources.roots import Roots
 from iopstui.text import printable
 
@@ -102,6 +103,6 @@ def _no_right(path: str, error: OSError, right: str) -> IopstuiError:
     if error.errno in (errno.EACCES, errno.EPERM):
         return Missing(
             f"The right to {right} {shown} is missing, and the job needs it (looking does not).",
-            f"Run iopstui with sudo, or as a member of the group that owns it: ls -l {shown}",
+            how_to_open(path),
         )
     return Refused(f"{shown} can't be opened: {error.strerror}.", "See: iopstui devices")

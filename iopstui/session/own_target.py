@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,8 +15,8 @@ from iopstui.session.job_text import (
     read_job,
 )
 from iopstui.sources.fio_inspect import END, find_fio, inspect
-from iopstui.sources.fio_process import private_directory
 from iopstui.sources.jobs import find_job, is_shipped
+from iopstui.sources.private import private_directory, remove, write
 from iopstui.sources.roots import Roots
 from iopstui.sources.target import resolve_target
 
@@ -34,13 +33,12 @@ def own_target(job: str, devices: Mapping[str, BlockDevice], roots: Roots) -> Ta
         return None
     private = private_directory()
     try:
-        file = private / "job.fio"
         check_variables(text, f"The job file {path}")
         check_options(text, f"The job file {path}")
-        file.write_bytes((text + END).encode("utf-8", "surrogateescape"))
+        file = write(private, "job.fio", (text + END).encode("utf-8", "surrogateescape"))
         facts = inspect(find_fio(), file, f"the job file {path}", Path.cwd())
     finally:
-        shutil.rmtree(private, ignore_errors=True)
+        remove(private)
     for name in absolute_files(facts, Path.cwd()):
         place = Path(name)
         if not place.exists() and not str(place).startswith(str(roots.dev)):

@@ -15,6 +15,7 @@ from iopstui.model import jobfile
 from iopstui.model.device import BlockDevice
 from iopstui.sources import affinity
 from iopstui.sources.sysattr import parse_cpu_list
+from iopstui.units import ranges
 
 _LIST = re.compile(r"[\d\s,-]+")
 
@@ -60,8 +61,8 @@ class OwnPlace:
         impossible = self._cpus - affinity.allowed()
         if impossible:
             raise UsageError(
-                f"iopstui may not run on CPU {_words(impossible)}, "
-                f"only on {_words(affinity.allowed())}."
+                f"iopstui may not run on CPU {ranges(impossible)}, "
+                f"only on {ranges(affinity.allowed())}."
             )
 
     def begin(self) -> str:
@@ -94,19 +95,8 @@ class OwnPlace:
             return ""
         if not spare:
             return "iopstui may run on every CPU again"
-        return f"iopstui itself stays on CPU {_words(spare)}: neither job nor device works there"
+        return f"iopstui itself stays on CPU {ranges(spare)}: neither job nor device works there"
 
     def unpinned(self) -> AbstractContextManager[None]:
         """What is started meanwhile is not confined."""
         return affinity.unpinned()
-
-
-def _words(cpus: Iterable[int]) -> str:
-    """ "0-2, 5" """
-    ranges: list[list[int]] = []
-    for cpu in sorted(cpus):
-        if ranges and cpu == ranges[-1][1] + 1:
-            ranges[-1][1] = cpu
-        else:
-            ranges.append([cpu, cpu])
-    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in ranges)

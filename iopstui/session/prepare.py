@@ -31,6 +31,7 @@ from iopstui.session.job_text import (
     number,
     read_job,
 )
+from iopstui.session.layout import layout_text
 from iopstui.session.scratch_sizes import by_file, scratch_sizes, shared_name
 from iopstui.session.staging import Staging
 from iopstui.session.write_guard import Guarded, WriteGuard
@@ -39,6 +40,7 @@ from iopstui.sources.fence import NONE, Fence, fence_kind
 from iopstui.sources.fio_inspect import END, Fio, JobFacts, inspect
 from iopstui.sources.fio_stream import size_bytes
 from iopstui.sources.jobs import find_job, is_shipped
+from iopstui.sources.private import write
 from iopstui.sources.roots import Roots
 
 ROWS_BEFORE_GROUPING = 16
@@ -347,7 +349,7 @@ def _stage(prepared: Prepared) -> None:
         for index, section in enumerate(prepared.facts.sections)
         if any(os.path.realpath(prepared.cwd / path) in new for path in section.paths)
     ]
-    prepared.layout_text = jobfile.only(staged, wanted)
+    prepared.layout_text = layout_text(jobfile.only(staged, wanted))
 
 
 def _longest(prepared: Prepared) -> int | None:
@@ -428,7 +430,7 @@ def _on_scratch(asked: _Asked, made: scratch.Scratch) -> Prepared:
     sized = {index: {"size": str(size)} for index, size in enumerate(sizes)}
     logs = FioLogs(jobfile.changed(text, {}, sized), asked.label, Path.cwd())
     text = logs.text
-    layout: str | None = jobfile.changed(text, {"overwrite": "1", "fallocate": "none"})
+    layout: str | None = jobfile.changed(layout_text(text), {"overwrite": "1", "fallocate": "none"})
     by_name = by_file(facts.sections, sizes)
     total = sum(by_name.values())
     files = absolute_files(facts, made.path)
@@ -450,9 +452,7 @@ def _laid_out(files: Sequence[str], total: int) -> bool:
 
 
 def _written(private: Path, name: str, text: str) -> Path:
-    file = private / name
-    file.write_bytes(text.encode("utf-8", "surrogateescape"))
-    return file
+    return write(private, name, text.encode("utf-8", "surrogateescape"))
 
 
 def write_job(prepared: Prepared, private: Path, layout: bool) -> Path:

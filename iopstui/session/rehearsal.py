@@ -6,7 +6,6 @@ fail for a typing error.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +24,8 @@ from iopstui.session.scratch import room_for
 from iopstui.session.scratch_sizes import scratch_total
 from iopstui.session.tunables import read_tunable, why_not
 from iopstui.sources.fio_inspect import END, Fio, inspect
-from iopstui.sources.fio_process import private_directory
 from iopstui.sources.jobs import find_job
+from iopstui.sources.private import private_directory, remove, write
 from iopstui.sources.roots import Roots
 
 MOST_ASKED = 50
@@ -64,11 +63,10 @@ def rehearse(
             text = text_of(plan, step)
             _check_stages(step.job, text)
             check_place(find_job(step.job), text, job_target)
-            file = private / "job.fio"
             label = f"{step.job} with {step.label}"
             check_variables(text, label)
             check_options(text, label)
-            file.write_bytes((text + END).encode("utf-8", "surrogateescape"))
+            file = write(private, "job.fio", (text + END).encode("utf-8", "surrogateescape"))
             facts = inspect(fio, file, label, Path.cwd())
             writes = writes or facts.writes
             titles.setdefault(step.job, describe(text))
@@ -79,12 +77,12 @@ def rehearse(
                 room = room_for(Path(job_target.path))
                 largest = max(largest, scratch_total(text, facts.sections, size, room, share))
             else:
-                file.write_bytes(text.encode("utf-8", "surrogateescape"))
+                write(private, "job.fio", text.encode("utf-8", "surrogateescape"))
                 own = JobRequest(str(file), {}, size, conditions.destroy_data,
                                  no_fence=conditions.no_fence)  # fmt: skip
                 prepare(own, job_target, fio, private, devices, roots).close()
     finally:
-        shutil.rmtree(private, ignore_errors=True)
+        remove(private)
     return Rehearsed(titles, writes, dict(_knobs(plan, target, devices, roots)), largest)
 
 

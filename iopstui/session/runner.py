@@ -131,14 +131,23 @@ class Runner:
             error = failed
             raise
         finally:
-            self._tell(self._finished(error))
+            # whoever is told may fail: a closed pipe, a full disk
+            try:
+                self._tell(self._finished(error))
+            finally:
+                self._leave(before)
+
+    def _leave(self, before: Sequence[tuple[str, str]]) -> None:
+        """No scratch file is left; the session is closed, or as it was."""
+        try:
             if self._borrowed:
                 self._session.put_back(before)
-                self._close_scratch()
             else:
                 self._session.close()
-                self._close_scratch()
-                self._drain()
+        finally:
+            self._close_scratch()
+        if not self._borrowed:
+            self._drain()
 
     def _end_job(self) -> None:
         """Stop the job that runs, and wait for its end: who stops the experiment before that would

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, IopstuiError
+from iopstui.errors import (
+    EXIT_INTERRUPTED,
+    EXIT_JOB_FAILED,
+    EXIT_OK,
+    Interrupted,
+    IopstuiError,
+)
 from iopstui.model.binding import Binding
 from iopstui.model.summary import fio_summary, without_bins
 from iopstui.model.target import Target
@@ -24,12 +30,13 @@ from iopstui.session.fio_run import (
     hangs,
 )
 from iopstui.session.knob_turns import KnobTurns
+from iopstui.session.layout import OFFLOAD_STALLED, SILENT, STALLED, Stall
 from iopstui.session.place import OwnPlace
 from iopstui.session.prepare import JobRequest, Prepared, prepare
 from iopstui.session.recorder import job_run
 from iopstui.session.sampling import Reading, Sampling
-from iopstui.sources.fio_inspect import find_fio
-from iopstui.sources.fio_process import private_directory
+from iopstui.sources.fio_inspect import find_fio, give_up_when
+from iopstui.sources.private import private_directory, remove
 from iopstui.sources.sysfs import read_devices
 from iopstui.text import printable
 
@@ -75,7 +82,11 @@ class Runs:
         self._awaiting_jobs = False
         self._quiet_since_ns = 0
         self._looked_ns = 0
-        self._privates: list[str] = []
+        self._privates: list[Path] = []
+        self._stall, self._look_again, self._silence_told = Stall(), 0.0, False
+        # set from any thread before ``stop`` is asked for: a job that is being looked at can take
+        # a while, if fio hangs
+        self.given_up = threading.Event()
 
     def request(self, request: JobRequest) -> None:
         """Run this; a running job is stopped first."""
@@ -87,6 +98,7 @@ class Runs:
 
     def stop(self, hard: bool = False) -> None:
         """Stop the running job; ``hard``: without its last document."""
+        self.given_up.clear()
         self._next = None
         if self.run is not None:
             self.run.stop(hard)
@@ -116,6 +128,7 @@ class Runs:
     def _begin(self, request: JobRequest) -> None:
         desk, sampling = self._desk, self._sampling
         sampling.step += 1
+        give_up_when(self.given_up)
         try:
             fio = find_fio(self._fio_path)
             self._knobs.first()
@@ -145,6 +158,7 @@ class Runs:
 
     def _take(self, run: FioRun | None) -> None:
         self.run = self._sampling.run = run
+        self._stall, self._look_again, self._silence_told = Stall(), 0.0, False
 
     def _engage(self, prepared: Prepared) -> None:
         if prepared.guard is not None:
@@ -152,19 +166,20 @@ class Runs:
 
     def _private(self) -> Path:
         path = private_directory()
-        self._privates.append(str(path))
+        self._privates.append(path)
         return path
 
     def _remove_privates(self) -> None:
         while self._privates:
-            shutil.rmtree(self._privates.pop(), ignore_errors=True)
+            remove(self._privates.pop())
 
     def _not_started(self, error: IopstuiError) -> None:
         self.exit_code = error.exit_code
+        interrupted = isinstance(error, Interrupted)
         self._desk.emit(
             events.StepFinished(
-                self._desk.now(), self._sampling.step, error.exit_code, error.message, False,
-                hint=error.hint,
+                self._desk.now(), self._sampling.step, error.exit_code,
+                "" if interrupted else error.message, interrupted, hint=error.hint,
             )
         )  # fmt: skip
 
@@ -172,6 +187,7 @@ class Runs:
         run, desk, findings = self.run, self._desk, self._sampling.findings
         assert run is not None
         self._awaiting_jobs = run.phase == RUN
+        self._stall = Stall()
         self._quiet_since_ns = 0
         self._sampling.await_first_io()
         where = self._place.for_job(run.prepared.text, desk.disks())
@@ -279,15 +295,39 @@ class Runs:
     def progress(self) -> None:
         """Tell how far a file that is laid out has come, if one is."""
         run = self.run
-        if run is None or run.phase != LAYOUT:
+        if run is None:
             return
-        done = run.prepared.used_bytes()
+        if run.phase != LAYOUT:
+            self._first_word(run)
+            return
+        now = self._desk.now()
+        # thousands of files take a while to be looked at
+        if now < self._look_again:
+            return
+        work = run.work()
+        self._look_again = now + 20 * (self._desk.now() - now)
         self._desk.emit(
             events.Progress(
-                self._desk.now(), self._sampling.step, "laying out the scratch file", done,
+                now, self._sampling.step, "laying out the scratch file", work.done,
                 run.prepared.layout_bytes,
             )
         )  # fmt: skip
+        if self._stall.feed(now, work):
+            run.failure = STALLED
+            run.stop(hard=True)
+
+    def _first_word(self, run: FioRun) -> None:
+        """End a run that can't come to anything; tell of one that may."""
+        if run.last is not None or self._silence_told or run.phase != RUN:
+            return
+        if not self._stall.feed(self._desk.now(), run.work()):
+            return
+        self._silence_told = True
+        if "io_submit_mode=offload" in run.prepared.text.replace(" ", ""):
+            run.failure = OFFLOAD_STALLED
+            run.stop(hard=True)
+        else:
+            self._desk.warn(SILENT)
 
     # -- ending
 
@@ -318,7 +358,11 @@ class Runs:
         assert run is not None
         run.hanging = run.hanging or ((run.pid,) if run.pid else ())
         self.left_behind = hangs(run.hanging)
-        self._finished(run, EXIT_JOB_FAILED, self.left_behind, False)
+        if run.stopping and not run.failure:
+            self._desk.warn(self.left_behind)
+            self._finished(run, EXIT_INTERRUPTED, "", True)
+        else:
+            self._finished(run, EXIT_JOB_FAILED, run.failure or self.left_behind, False)
 
     def _finished(self, run: FioRun, code: int, error: str, interrupted: bool) -> None:
         self.exit_code = code

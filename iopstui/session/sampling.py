@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from iopstui.model.frame import FrameBuilder
@@ -12,7 +13,9 @@ from iopstui.session.desk import Desk
 from iopstui.session.findings import Findings
 from iopstui.session.fio_run import LAYOUT, FioRun
 from iopstui.session.own_cost import GuardTime, OwnCost
+from iopstui.session.pinning import Pinning
 from iopstui.sources.kernel import KernelSampler
+from iopstui.sources.topology import online_cpus
 
 LATE_AFTER = 1.5
 FIRST_S = 0.2
@@ -46,6 +49,7 @@ class Sampling:
         self._builder = FrameBuilder()
         self._own_cost = OwnCost()
         self._guards = GuardTime()
+        self._pinning = (0, Pinning())
         self._seq = 0
         self._quiet: tuple[int, int] | None = None
 
@@ -117,11 +121,16 @@ class Sampling:
         frame = self._builder.feed(raw)
         if self._idle_frames or fio is not None or (measuring and frame.fio_age_s is not None):
             desk.emit(events.FrameReady(frame.t, frame))
-        for warning in self._own_cost.feed(frame):
+        for warning in (*self._own_cost.feed(frame), *self._unbound(reading.jobs)):
             desk.warn(warning)
         device = desk.devices.get(desk.target.device or "")
         for finding in self.findings.feed(frame, device):
             desk.emit(events.Found(frame.t, finding))
+
+    def _unbound(self, jobs: tuple[JobThread, ...]) -> Iterator[str]:
+        if self._pinning[0] != self.step:
+            self._pinning = self.step, Pinning()
+        return self._pinning[1].feed(jobs, lambda: online_cpus(self._desk.roots))
 
     def knob_turned(self, names: str, name: str, before: str, now: str) -> None:
         """A knob of the disks ``names`` was turned: look closely at what that moves."""

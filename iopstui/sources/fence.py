@@ -15,6 +15,7 @@ from pathlib import Path
 
 from iopstui.sources import fio_fence
 from iopstui.sources.fio_fence import LANDLOCK, NAMESPACE, NONE
+from iopstui.sources.private import write
 
 __all__ = ["LANDLOCK", "NAMESPACE", "NONE", "Fence", "Grant", "fence_kind", "fenced", "grant"]
 
@@ -70,11 +71,8 @@ def fenced(fence: Fence, command: Sequence[str]) -> list[str]:
 def written(fence: Fence, program: str, private: Path) -> str:
     """The specification in a file of the private directory, as the guard takes it: it may be longer
     than an argument."""
-    path = private / _SPEC
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    with open(os.open(path, flags, 0o600), "w", errors="surrogateescape") as file:
-        file.write(specification(fence, program))
-    return f"@{path}"
+    data = specification(fence, program).encode("utf-8", "surrogateescape")
+    return f"@{write(private, _SPEC, data)}"
 
 
 def specification(fence: Fence, program: str) -> str:

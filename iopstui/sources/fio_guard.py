@@ -3,8 +3,9 @@
 Killing fio's main process leaves its jobs doing I/O, because each is in a session of its own.
 This process is their "child subreaper" (prctl(2)): whatever fio leaves behind becomes its
 child, so it can be found and killed. It stops fio when told to, when iopstui's end of its
-standard input is closed (iopstui died, however), and it is itself in a session of its own, so
-that neither Ctrl-C, Ctrl-Z nor a closed terminal reaches fio.
+standard input is closed (iopstui died, however; should it be stopped itself, the kernel wakes it
+up), and it is itself in a session of its own, so that neither Ctrl-C, Ctrl-Z nor a closed terminal
+reaches fio.
 
 It also fences fio in (``fio_fence``): the kernel keeps it from everything it was not granted,
 whatever its job file says.
@@ -33,12 +34,14 @@ from types import ModuleType
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 GRACE_S = 1.3
-STUCK_AFTER_S = 0.4
+# in state D (uninterruptible sleep, proc(5)) so long after SIGKILL, or in any state so long
+STUCK_AFTER_S = 1.0
+SLOW_AFTER_S = 5.0
 GIVE_UP_S = 30.0
 
 
 def prctl(option: int, value: int) -> None:
-    """prctl(2); failures are ignored: both uses are a second line of defence."""
+    """prctl(2); failures are ignored: every use is a second line of defence."""
     ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
 
 
@@ -71,6 +74,15 @@ def _parents() -> list[tuple[int, int]]:
             except (OSError, IndexError, ValueError):
                 continue
     return pairs
+
+
+def state(pid: int) -> bytes:
+    """Its state (proc(5)); b"" if it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0]
+    except (OSError, IndexError):
+        return b""
 
 
 def descendants(pid: int) -> list[int]:
@@ -130,9 +142,10 @@ def start(command: list[str], private: str, fence: Fence) -> int:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         null = os.open("/dev/null", os.O_RDONLY)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        out = os.open(os.path.join(private, "stdout"), flags, 0o600)
-        err = os.open(os.path.join(private, "stderr"), flags, 0o600)
+        place = os.open(private, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+        out = os.open("stdout", flags, 0o600, dir_fd=place)
+        err = os.open("stderr", flags, 0o600, dir_fd=place)
         os.dup2(null, 0)
         os.dup2(out, 1)
         os.dup2(err, 2)
@@ -161,6 +174,7 @@ class Guard:
         self.kill_at: float | None = None
         self.listening = True
         self.told_stuck = False
+        self.waiting: dict[int, float] = {}
 
     def run(self) -> None:
         """Until no process of this run is left."""
@@ -230,13 +244,24 @@ class Guard:
         below = descendants(os.getpid())
         for pid in sorted(below, key=lambda pid: pid == self.fio):
             send(pid, signal.SIGKILL)
-        if time.monotonic() > self.kill_at + STUCK_AFTER_S and not self.told_stuck:
+        stuck = [] if self.told_stuck else self.stuck(below)
+        if stuck:
             self.told_stuck = True
-            say("stuck " + " ".join(map(str, below)))
+            say("stuck " + " ".join(map(str, stuck)))
         if time.monotonic() > self.kill_at + GIVE_UP_S:
             # each has its SIGKILL and dies as soon as the kernel lets it
             self.clean()
             sys.exit(1)
+
+    def stuck(self, below: list[int]) -> list[int]:
+        """Those that SIGKILL does not end: a short wait in the kernel is no hang."""
+        now = time.monotonic()
+        waiting = {pid for pid in below if state(pid) == b"D"}
+        self.waiting = {pid: self.waiting.get(pid, now) for pid in waiting}
+        found = [pid for pid, since in self.waiting.items() if now - since >= STUCK_AFTER_S]
+        if not found and self.kill_at is not None and now - self.kill_at > SLOW_AFTER_S:
+            found = [pid for pid in below if state(pid) not in (b"", b"Z")]
+        return found
 
     def clean(self) -> None:
         """Remove what iopstui can't remove any more."""
@@ -262,6 +287,8 @@ def main(argv: list[str]) -> None:
     # a handler of our own, so that a dead child wakes select
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
+    # a stopped guard would not see that iopstui has died: the kernel wakes it up then
+    prctl(PR_SET_PDEATHSIG, signal.SIGCONT)
     fio = start(command, private, fence)
     say(f"started {fio}")
     Guard(fio, [private, *scratch]).run()

@@ -6,13 +6,15 @@ import os
 import re
 import shutil
 import subprocess
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from iopstui.errors import Missing, UsageError
+from iopstui.errors import Interrupted, Missing, UsageError
 from iopstui.sources.fence import Fence, fenced
+from iopstui.sources.interrupts import shielded
 from iopstui.sources.processes import children, cpu_s, waits_for_cpu
 from iopstui.text import printable
 
@@ -21,7 +23,7 @@ OLDEST = (3, 1)
 # machine may take a minute
 IDLE_S = 20.0
 LONGEST_S = 300.0
-LOOK_S = 1.0
+LOOK_S = 0.25
 INSTALL_HINT = (
     "Install it: apt install fio | dnf install fio | zypper install fio | pacman -S fio | "
     "apk add fio"
@@ -70,6 +72,15 @@ class JobFacts:
     def paths(self) -> tuple[str, ...]:
         """Every file fio opens, without repeats."""
         return tuple(dict.fromkeys(path for one in self.sections for path in one.paths))
+
+
+_of_this_thread = threading.local()
+
+
+def give_up_when(asked: threading.Event) -> None:
+    """From now on this thread stops waiting for fio's answers once ``asked`` is set; what it asked
+    for is Interrupted then."""
+    _of_this_thread.given_up = asked
 
 
 def find_fio(path: str | None = None) -> Fio:
@@ -177,20 +188,26 @@ def _is_place(line: str) -> bool:
 def _ask(
     command: Sequence[str], cwd: Path | None, fence: Fence
 ) -> subprocess.CompletedProcess[str]:
+    process = None
     try:
-        with subprocess.Popen(
-            fenced(fence, command),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=cwd,
-        ) as process:
-            try:
-                streams = _answer(process, command[0])
-            finally:
-                process.kill()
+        with shielded():
+            process = subprocess.Popen(
+                fenced(fence, command),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=cwd,
+            )
+        streams = _answer(process, command[0])
     except OSError as error:
         raise Missing(f"Can't run {command[0]}: {error.strerror}.", INSTALL_HINT) from error
+    finally:
+        if process is not None:
+            process.kill()
+            process.wait()
+            for stream in (process.stdout, process.stderr):
+                if stream is not None:
+                    stream.close()
     # decoded like a file name: what is checked must be the very file that fio opens, and a
     # carriage return in a name is no new line
     out, said = (os.fsdecode(stream) for stream in streams)
@@ -205,6 +222,9 @@ def _answer(process: subprocess.Popen[bytes], name: str) -> tuple[bytes, bytes]:
         try:
             return process.communicate(timeout=LOOK_S)
         except subprocess.TimeoutExpired:
+            given_up = getattr(_of_this_thread, "given_up", None)
+            if given_up is not None and given_up.is_set():
+                raise Interrupted(f"{name} did not answer yet.") from None
             now, had = time.monotonic(), _busy_s(process.pid)
             if had > busy or any(map(waits_for_cpu, (process.pid, *children(process.pid)))):
                 busy, worked = had, now

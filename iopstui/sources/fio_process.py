@@ -12,23 +12,24 @@ import contextlib
 import ctypes
 import os
 import resource
-import shutil
-import stat
+import signal
 import struct
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from iopstui.errors import JobFailed
 from iopstui.sources import fio_guard
+from iopstui.sources import private as private_files
 from iopstui.sources.fence import Fence, written
+from iopstui.sources.private import abandoned_directories, private_directory
 from iopstui.sources.processes import cpu_s, start_time
 
+__all__ = ["FioProcess", "Said", "abandoned_directories", "private_directory"]
+
 OUTPUT = "status.json"
-PREFIX = "iopstui-"
 READ_CHUNK = 1 << 20
 PUNCH_EVERY = 1 << 20
 CLOSE_WITHIN_S = 2.0
@@ -36,43 +37,6 @@ _FALLOC_FL_KEEP_SIZE = 1
 _FALLOC_FL_PUNCH_HOLE = 2
 _IN_MODIFY = 2
 _IN_FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
-
-
-def _places() -> list[str | None]:
-    return [os.environ.get("XDG_RUNTIME_DIR"), "/dev/shm"]
-
-
-def private_directory() -> Path:
-    """A new directory only this user can enter, in memory if there is such a place. Its name
-    tells whose it is, so that ``abandoned_directories`` finds it after a crash."""
-    prefix = f"{PREFIX}{os.getpid()}-{start_time(os.getpid())}-"
-    for place in _places():
-        if place and os.access(place, os.W_OK | os.X_OK):
-            with contextlib.suppress(OSError):
-                return Path(tempfile.mkdtemp(prefix=prefix, dir=place))
-    return Path(tempfile.mkdtemp(prefix=prefix))
-
-
-def abandoned_directories() -> list[Path]:
-    """Private directories of this user whose iopstui no longer runs."""
-    found = []
-    for place in dict.fromkeys([*_places(), tempfile.gettempdir()]):
-        with contextlib.suppress(OSError), os.scandir(place or "/nonexistent") as entries:
-            found += [Path(entry.path) for entry in entries if _is_abandoned(entry)]
-    return found
-
-
-def _is_abandoned(entry: os.DirEntry[str]) -> bool:
-    parts = entry.name.removeprefix(PREFIX).split("-", 2)
-    if (
-        not entry.name.startswith(PREFIX)
-        or len(parts) != 3
-        or not all(part.isdecimal() for part in parts[:2])
-    ):
-        return False
-    info = entry.stat(follow_symlinks=False)
-    ours = stat.S_ISDIR(info.st_mode) and info.st_uid == os.geteuid()
-    return ours and start_time(int(parts[0])) != int(parts[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +71,17 @@ class FioProcess:
         self.private = private
         self.pid: int | None = None
         self._longest = fence.fsize
-        self._output = private / OUTPUT
-        self._output.touch(mode=0o600)
-        self._fd = os.open(self._output, os.O_RDWR | os.O_CLOEXEC)
+        self._born: int | None = None
+        self._over = False
+        try:
+            self._fd = private_files.create(private, OUTPUT)
+        except OSError as error:
+            private_files.remove(private)
+            raise private_files.no_room(private, error) from error
         self._offset = 0
         self._punched = 0
         self._guard_rest = b""
-        self._inotify = _watch(self._output)
+        self._inotify = _watch(private / OUTPUT)
         guard = [sys.executable, "-I", "-S", str(Path(fio_guard.__file__).resolve())]
         places = [str(path) for path in cleanup]
         try:
@@ -178,13 +146,25 @@ class FioProcess:
             return []
         if not data:
             self._guard.stdout.close()
+            if not self._over:
+                self._kill()
             return [Said("gone")]
         *lines, self._guard_rest = (self._guard_rest + data).split(b"\n")
         said = [_said(line.decode("ascii", "replace")) for line in lines if line]
         for one in said:
             if one.word == "started" and one.numbers:
                 self.pid = one.numbers[0]
+                self._born = start_time(self.pid)
+            self._over = self._over or one.word == "over"
         return said
+
+    def _kill(self) -> None:
+        """The guard was killed. The kernel tells fio to end then, but a stopped fio can't, nor can
+        its jobs without it."""
+        if self.pid is None or self._born is None or start_time(self.pid) != self._born:
+            return
+        for pid in (*fio_guard.descendants(self.pid), self.pid):
+            fio_guard.send(pid, signal.SIGKILL)
 
     def order(self, word: str) -> None:
         """Tell the guard to "stop" (fio writes its last document) or to "kill"."""
@@ -197,7 +177,10 @@ class FioProcess:
         """Lines that fio wrote to its standard output and error, at most the last 200."""
         lines: list[str] = []
         for name in ("stdout", "stderr"):
-            with contextlib.suppress(OSError), open(self.private / name, "rb") as file:
+            with (
+                contextlib.suppress(OSError),
+                open(private_files.opened_file(self.private, name), "rb") as file,
+            ):
                 size = os.fstat(file.fileno()).st_size
                 file.seek(max(0, size - 65536))
                 lines += file.read().decode("utf-8", "replace").splitlines()
@@ -239,7 +222,7 @@ class FioProcess:
         guard = getattr(self, "_guard", None)
         if guard is not None and guard.stdout is not None:
             guard.stdout.close()
-        shutil.rmtree(self.private, ignore_errors=True)
+        private_files.remove(self.private)
 
 
 def _said(line: str) -> Said:

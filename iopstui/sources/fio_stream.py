@@ -21,10 +21,10 @@ from iopstui.model.samples import (
     JobStatus,
     LatencySum,
 )
+from iopstui.sources.fio_intruders import without_intruders
 
 MAX_DOCUMENT_BYTES = 64 << 20
 ETA_UNKNOWN_FROM = 0x7FFFFFFF
-_INTRUDER = re.compile(r"\s*fio: [^\n]*\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,90 +53,123 @@ Item = Document | LogLine | Broken
 
 
 _BRACE = re.compile(rb"\n([{}])\r*\n")
+# what every document of fio begins with, also behind a message that has no line end (yet)
+_OPENING = re.compile(rb'\{\r*\n[ ]*"fio version"')
+_MAYBE_OPENING = re.compile(rb"\{\r*\Z")
+_VERSION = b'  "fio version"'
 
 
 class Framer:
     """Cuts fio's output into documents and messages, however the bytes arrive.
 
-    Only a document's outer braces stand alone in the first column, so lines are enough.
-    Memory is bounded: an endless document is given up after ``MAX_DOCUMENT_BYTES``.
+    A document's outer braces stand alone in the first column, so lines are enough; only behind a
+    message that was cut a document begins within the line. Memory is bounded: an endless document
+    is given up after ``MAX_DOCUMENT_BYTES``. Time is proportional to the length.
     """
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest = bytearray()
         self._inside = False
         self._seen = 0
 
     def feed(self, data: bytes) -> Iterator[Item]:
         """All documents and messages that ``data`` completes."""
         self._rest += data
-        while True:
-            found = self._document() if self._inside else self._outside()
-            if found is None:
-                return
-            yield from found
+        yield from self._all(last=False)
 
     def close(self) -> Iterator[Item]:
         """What is left at the end of the stream: a last line without newline, a torn document."""
-        yield from self.feed(b"" if self._rest.endswith(b"\n") else b"\n")
-        rest, self._rest = self._rest, b""
+        if not self._rest.endswith(b"\n"):
+            self._rest += b"\n"
+        yield from self._all(last=True)
+        rest, self._rest = bytes(self._rest), bytearray()
         if self._inside:
             self._inside = False
-            yield Broken(len(rest))
+            yield from decode(rest)
 
-    def _outside(self) -> Iterable[Item] | None:
-        """The next line; ``None`` until it is whole."""
-        end = self._rest.find(b"\n")
+    def _all(self, last: bool) -> Iterator[Item]:
+        at = 0
+        try:
+            while True:
+                inside = self._inside
+                found, end = self._document(at) if inside else self._outside(at, last)
+                if end is None:
+                    break
+                yield from found
+                at = end
+        finally:
+            del self._rest[:at]
+            self._seen = max(0, self._seen - at)
+        if len(self._rest) > MAX_DOCUMENT_BYTES:
+            size = len(self._rest)
+            self._rest, self._inside, self._seen = bytearray(), False, 0
+            yield Broken(size)
+
+    def _outside(self, at: int, last: bool) -> tuple[Iterable[Item], int | None]:
+        """The next line, and where it ends; ``None`` until it is whole."""
+        rest = self._rest
+        end = rest.find(b"\n", at)
         if end < 0:
-            return self._given_up()
-        line = self._rest[:end]
+            return (), None
+        line = bytes(rest[at:end])
         if line.rstrip(b"\r") == b"{":
             # the brace stays, so that a document is what stands between two line ends
             self._inside, self._seen = True, end
-            return ()
-        self._rest = self._rest[end + 1 :]
-        text = line.decode("utf-8", "replace").strip()
-        return (LogLine(text),) if text else ()
+            return (), at
+        brace = _MAYBE_OPENING.search(line)
+        if brace is not None:
+            beyond = bytes(rest[end + 1 : end + 1 + len(_VERSION)])
+            if beyond == _VERSION:
+                self._inside, self._seen = True, end
+                return _message(line[: brace.start()]), at + brace.start()
+            if _VERSION.startswith(beyond) and not last:
+                return (), None
+        return _message(line), end + 1
 
-    def _document(self) -> Iterable[Item] | None:
-        """The document whose brace begins ``_rest``; ``None`` until it is whole. Its thousands
-        of lines are not looked at one by one: that would cost as much as parsing it.
+    def _document(self, at: int) -> tuple[Iterable[Item], int | None]:
+        """The document whose brace stands at ``at``, and where it ends; ``None`` until it is
+        whole. Its thousands of lines are not looked at one by one: that would cost as much as
+        parsing it.
         """
-        match = _BRACE.search(self._rest, self._seen)
+        rest, since = self._rest, max(self._seen, at)
+        match = _BRACE.search(rest, since)
+        end = match.start() if match else len(rest)
+        # another one's beginning, where this one has no end
+        other = _OPENING.search(rest, max(at + 1, since - 2 * len(_VERSION)), end)
+        if other is not None:
+            self._inside = False
+            return decode(bytes(rest[at : other.start()])), other.start()
         if match is None:
             # a brace and the end of its line may still come in pieces
-            self._seen = max(self._seen, len(self._rest) - 4)
-            return self._given_up()
-        document, self._inside = self._rest[: match.end(1)], False
+            self._seen = max(since, len(rest) - 4)
+            return (), None
+        self._inside = False
         if match[1] == b"{":
-            self._rest = self._rest[match.start(1) :]
-            return (Broken(match.start()),)
-        self._rest = self._rest[match.end() :]
-        return decode(document.decode("utf-8", "replace"), len(document))
-
-    def _given_up(self) -> Iterable[Item] | None:
-        size = len(self._rest)
-        if size <= MAX_DOCUMENT_BYTES:
-            return None
-        self._rest, self._inside = b"", False
-        return (Broken(size),)
+            return decode(bytes(rest[at : match.start() + 1])), match.start(1)
+        return decode(bytes(rest[at : match.end(1)])), match.end()
 
 
-def decode(text: str, size: int) -> Iterator[Item]:
-    """The document in ``text``, and the messages that had got into it."""
-    data = _loads(text)
+def _message(line: bytes) -> Iterable[Item]:
+    text = line.decode("utf-8", "replace").strip()
+    return (LogLine(text),) if text else ()
+
+
+def decode(body: bytes) -> Iterator[Item]:
+    """The document in ``body``, and the messages that had got into it."""
+    data = _loads(body, strict=True)
     if data is None:
-        intruders = [match.group().strip() for match in _INTRUDER.finditer(text)]
-        data = _loads(_INTRUDER.sub("", text))
-        for message in intruders:
-            yield LogLine(message)
-    yield Broken(size) if data is None else Document(data, size)
+        mended = without_intruders(body)
+        if mended is not None:
+            data = _loads(mended[0], strict=False) or None
+            for line in b"\n".join(mended[1]).split(b"\n") if data is not None else ():
+                yield from _message(line)
+    yield Broken(len(body)) if data is None else Document(data, len(body))
 
 
-def _loads(text: str) -> dict[str, Any] | None:
-    # strict=False: fio writes tabs and control characters of job names as they are
+def _loads(body: bytes, strict: bool) -> dict[str, Any] | None:
+    # not strict: fio writes tabs and control characters of job names as they are
     try:
-        data = json.loads(text, strict=False)
+        data = json.loads(body.decode("utf-8", "replace"), strict=strict)
     except (ValueError, RecursionError):
         return None
     return data if isinstance(data, dict) else None

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 import time
+
+_DEAD = (b"Z", b"X", b"x")
 
 
 def start_time(pid: int) -> int | None:
-    """When a process began, in clock ticks since boot (starttime); None if it is gone."""
+    """When a process began, in clock ticks since boot (starttime); None if it is gone, also if
+    only nobody has asked for its exit code yet (a zombie)."""
     fields = _stat(pid)
-    return int(fields[19]) if fields else None
+    return int(fields[19]) if fields and fields[0] not in _DEAD else None
 
 
 def cpu_s(pid: int) -> float | None:
@@ -17,6 +21,30 @@ def cpu_s(pid: int) -> float | None:
     try:
         return time.clock_gettime((~pid << 3) | 2)
     except OSError:
+        return None
+
+
+def thread_cpu_s(thread: threading.Thread) -> float:
+    """CPU time of a thread of our own so far, in seconds; 0 before its start and after its end."""
+    tid = thread.native_id
+    try:
+        # pthread_getcpuclockid(3) would crash with a thread that has just ended
+        return time.clock_gettime((~tid << 3) | 6) if tid is not None else 0.0
+    except OSError:
+        return 0.0
+
+
+def state(pid: int) -> str:
+    """R, S, D, T, Z ... (proc(5)); "" if it is gone."""
+    return b"".join(_stat(pid)[:1]).decode("ascii", "replace")
+
+
+def written_bytes(pid: int) -> int | None:
+    """What it has given to write(2) and the like so far (wchar); ``None`` if that can't be told."""
+    try:
+        with open(f"/proc/{pid}/io") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith("wchar"))
+    except (OSError, ValueError, IndexError, StopIteration):
         return None
 
 

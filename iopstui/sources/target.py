@@ -12,6 +12,7 @@ from iopstui.errors import UsageError
 from iopstui.model.device import BlockDevice
 from iopstui.model.target import DEVICE, DIRECTORY, FILE, Target
 from iopstui.sources.mounts import DeviceFinder, MountEntry, read_btrfs, read_own_mounts
+from iopstui.sources.rights import NO_RIGHT, how_to_open, why_closed
 from iopstui.sources.roots import Roots
 from iopstui.text import printable
 
@@ -197,14 +198,12 @@ def _device_target(
 
 
 def _try_device(path: Path) -> None:
-    """Open and close it: a container's device rules refuse what the mode bits allow."""
-    try:
-        os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
-    except OSError as error:
+    error = why_closed(str(path))
+    if error is not None:
         raise UsageError(
             f"{_say(path)} can't be opened for reading ({error.strerror}).",
-            "Run the same command with sudo, or be a member of the group that owns the node.",
-        ) from error
+            how_to_open(str(path)) if error.errno in NO_RIGHT else LIST_DEVICES,
+        )
 
 
 def _check_rights(path: Path, info: os.stat_result) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.session import journal, tunables
+from iopstui.session.leftovers import clean_up
 from iopstui.sources.roots import Roots
 
 
@@ -70,6 +72,40 @@ def test_a_relative_state_home_is_ignored(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert journal.state_directory() == tmp_path / ".local/state/iopstui"
 
 
+def test_another_user_s_variables_are_ignored(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """`sudo -E` and `su` keep them; that user could put a link in the way at any time."""
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs").chmod(0o777)  # as good as another user's: anybody can rename in it
+    for variable in ("XDG_STATE_HOME", "HOME"):
+        monkeypatch.setenv(variable, str(tmp_path / "theirs/home"))
+    entry = pwd.struct_passwd(("me", "x", os.geteuid(), 0, "", str(tmp_path / "mine"), ""))
+    monkeypatch.setattr(pwd, "getpwuid", lambda uid: entry)
+    assert journal.state_directory() == tmp_path / "mine/.local/state/iopstui"
+    assert list((tmp_path / "theirs").iterdir()) == []
+
+
+@pytest.mark.parametrize("home", [None, "", "here"])
+def test_without_a_home_nothing_is_made_where_one_stands(
+    home: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.delenv("HOME")
+    if home is not None:
+        monkeypatch.setenv("HOME", home)
+
+    def unknown(uid: int) -> pwd.struct_passwd:
+        raise KeyError(uid)
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OSError, match="no home directory"):
+        journal.write_note("kind", {})
+    assert list(journal.abandoned("kind")) == []
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_a_dead_one_left_is_found(state: Path) -> None:
     journal.write_note("kind", {})
     path = left_by_a_dead_one(state, "kind-1.json", {"a": 1})
@@ -84,6 +120,64 @@ def test_no_note_makes_it_fall_over(data: bytes) -> None:
     state = journal.state_directory()
     (state / "odd-1.json").write_bytes(data)
     list(journal.abandoned("odd"))
+
+
+def test_a_zombie_is_not_alive(state: Path) -> None:
+    """Whoever started it does not ask for its exit code: what it left must be undone."""
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    state.mkdir(parents=True, mode=0o700)
+    start = int(Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[19])
+    owner = {"pid": child, "start": start, "boot": journal.boot_id()}
+    (state / "kind-1.json").write_text(json.dumps({"owner": owner}))
+    assert [note.path.name for note in journal.abandoned("kind")] == ["kind-1.json"]
+    os.waitpid(child, 0)
+
+
+ODD = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(),
+    st.sampled_from(["\0", "/tmp/.iopstui-\0", "\ud800", "/\udcff", "/x/.iopstui-" + "y" * 5000]),
+    st.sampled_from([os.getpid(), 1, 1e400, -1e400, float("nan"), 1 << 70, -1]),
+)  # fmt: skip
+CONTENT = st.recursive(
+    ODD,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
+        st.sampled_from(["owner", "pid", "start", "boot", "scratch", "settings", "device", "name",
+                         "path", "value", "diskseq"]), inner, max_size=8),
+    max_leaves=20,
+)  # fmt: skip
+ENTRY = st.fixed_dictionaries(
+    {key: ODD | st.sampled_from(["rq_affinity", "irq/1", "/sys/block/x/queue/rq_affinity", "0"])
+     for key in ("device", "name", "path", "value", "diskseq")})  # fmt: skip
+OWNER = st.fixed_dictionaries({"pid": ODD, "start": ODD, "boot": ODD}) | st.just(
+    {"pid": os.getpid(), "start": 1, "boot": journal.boot_id()}
+)
+
+
+@pytest.mark.parametrize("kind", ["scratch", "settings"])
+@given(content=st.fixed_dictionaries(
+    {"owner": OWNER, "scratch": ODD, "boot": ODD | st.just(journal.boot_id()),
+     "settings": st.lists(ENTRY, max_size=2) | CONTENT}) | CONTENT)  # fmt: skip
+def test_no_note_keeps_iopstui_from_starting(kind: str, content: Any) -> None:
+    state = journal.state_directory()
+    (state / f"{kind}-1.json").write_text(json.dumps(content))
+    nowhere = Path("/nonexistent")
+    done, failed = clean_up(Roots(proc=nowhere, sys=nowhere))
+    assert done == failed == []
+    list(journal.living(kind))
+
+
+@pytest.mark.parametrize("text", [
+    '{"owner": {"pid": 1e400, "start": 1, "boot": ""}}',
+    '{"owner": {"pid": 1, "start": 1, "boot": ""}, "scratch": "/tmp/.iopstui-\\u0000"}',
+    '{"owner": {"pid": 1, "start": 1, "boot": ""}, "scratch": "/tmp/.iopstui-\\ud800"}',
+])  # fmt: skip
+def test_odd_notes_are_passed_over(text: str, state: Path) -> None:
+    journal.state_directory()
+    (state / "scratch-1.json").write_text(text)
+    assert clean_up(Roots()) == ([], [])
 
 
 @pytest.mark.parametrize(

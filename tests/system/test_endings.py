@@ -6,7 +6,9 @@ import os
 import signal
 import subprocess
 from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
 from program import command, environment, events, family, fio_of, gone, start
 
@@ -63,6 +65,44 @@ def test_a_killed_job_is_not_taken_for_a_success(here: Path) -> None:
     _, err = process.communicate(timeout=15)
     assert process.returncode == 1
     assert "killed" in err
+
+
+@pytest.mark.parametrize("which", [min, max], ids=["main", "job"])
+def test_a_run_cut_short_from_outside_is_a_failed_run(which: Any, here: Path) -> None:
+    process = start(*JOB, cwd=here)
+    fio = fio_of(process.pid)
+    which(fio, key=lambda p: p.create_time()).terminate()
+    out, err = process.communicate(timeout=15)
+    assert process.returncode == 1
+    assert "cut short: SIGTERM came to one of fio's processes" in err
+    assert "fio's final figures" in out and "exactly fio's count" in out
+    assert gone(fio, 2.0) == []
+
+
+def guard_of(pid: int) -> psutil.Process:
+    found = [p for p in family(pid) if any(w.endswith("fio_guard.py") for w in p.cmdline())]
+    return found[0]
+
+
+def test_a_stopped_guard_ends_fio_when_iopstui_is_killed(here: Path) -> None:
+    process = start(*JOB, cwd=here)
+    fio_of(process.pid)
+    below = family(process.pid)
+    guard_of(process.pid).suspend()
+    process.kill()
+    process.communicate(timeout=15)
+    assert gone(below, 3.0) == []
+    assert list(here.iterdir()) == []
+
+
+def test_a_stopped_fio_ends_when_its_guard_is_killed(here: Path) -> None:
+    process = start(*JOB, cwd=here)
+    fio = fio_of(process.pid)
+    min(fio, key=lambda p: p.create_time()).suspend()
+    guard_of(process.pid).kill()
+    _, err = process.communicate(timeout=15)
+    assert process.returncode == 1, err
+    assert gone(fio, 2.0) == []
 
 
 def test_a_stopped_iopstui_does_not_disturb_fio(here: Path) -> None:

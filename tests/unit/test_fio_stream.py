@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from itertools import pairwise
 from typing import Any
 
@@ -97,6 +98,103 @@ def test_a_message_within_a_line_of_a_document() -> None:
     assert isinstance(document, Document)
     assert document.data["a"] == {"10": 0.28, "20": 0.5}
     assert message == LogLine("fio: pid=11271, err=35/")
+
+
+MESSAGES = (
+    b"crc32c: verify failed at file /tmp/f offset 8192, length 4096 (requested block: offset=8192)",
+    b"       Expected CRC: cc66674d",
+    b"       Received CRC: 01eb356a",
+    b"fio: pid=11271, err=84/file:io_u.c:2203, func=io_u_queued_complete, error=Invalid or x",
+    b"verify: bad header offset 42, wanted 0 at file {odd} {",
+)
+CLEAN = raw("3.42-a-randread-grp")
+PIECE = 4096
+
+
+def documents(found: list[Item]) -> list[Any]:
+    return [item.data for item in found if isinstance(item, Document)]
+
+
+def test_a_document_that_begins_behind_a_message_cut_in_mid_line() -> None:
+    text = b"crc32c: verify failed at file /tmp" + CLEAN + b"/f offset 4096\n" + CLEAN
+    found = items([text])
+    assert documents(found) == documents(items([CLEAN + CLEAN]))
+    assert [item.text for item in found if isinstance(item, LogLine)] == [
+        "crc32c: verify failed at file /tmp", "/f offset 4096",
+    ]  # fmt: skip
+
+
+@given(st.lists(st.tuples(st.integers(0, CLEAN.count(b"\n")), st.sampled_from(MESSAGES)),
+                min_size=1, max_size=8))  # fmt: skip
+def test_messages_between_any_two_lines_lose_no_document(
+    places: list[tuple[int, bytes]],
+) -> None:
+    lines = CLEAN.split(b"\n")
+    for place, message in sorted(places, reverse=True):
+        # within a document that has hardly begun, `{` and its end are another's beginning
+        lines.insert(max(place, 2), message)
+    found = items([b"\n".join(lines)])
+    assert documents(found) == documents(items([CLEAN]))
+    said = [item.text for item in found if isinstance(item, LogLine)]
+    assert sorted(said) == sorted(message.decode().strip() for _, message in places)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2 * len(CLEAN) // PIECE), st.integers(1, 3)),
+                min_size=1, max_size=6),
+       st.lists(st.integers(0, 3 * len(CLEAN)), max_size=6), st.integers(0, 300))  # fmt: skip
+def test_pieces_of_a_job_s_messages_anywhere_make_no_document_wrong(
+    intruders: list[tuple[int, int]], cuts: list[int], shift: int
+) -> None:
+    """As fio does it: it writes a document in pieces of 4096 bytes, its jobs their messages."""
+    flood = b"".join(message + b"\n" for message in MESSAGES[:3]) * 600
+    flood = flood[shift:]
+    ends = [match.end() for match in re.finditer(rb"^\}\n", CLEAN, re.M)]
+    pieces: list[bytes] = []
+    for begin, end in pairwise([0, *ends]):
+        pieces += [CLEAN[at : min(at + PIECE, end)] for at in range(begin, end, PIECE)]
+    for place, count in sorted(intruders, reverse=True):
+        chunk, flood = flood[: count * PIECE], flood[count * PIECE :]
+        pieces.insert(min(place, len(pieces)), chunk)
+    text = b"".join(pieces)
+    found = items([text])
+    whole = documents(items([CLEAN]))
+    # what was cut several times in one place may be lost, and is named then; it is never wrong
+    assert all(one in whole for one in documents(found))
+    broken = [item for item in found if isinstance(item, Broken)]
+    assert len(documents(found)) + len(broken) == len(whole)
+    assert broken == [] or len(intruders) > 1
+    assert items(cut_at(text, cuts)) == found
+
+
+def test_a_line_that_can_t_be_mended_is_not_guessed() -> None:
+    """Where the number was cut is not known: 12, 124 or 1234 are all one."""
+    torn = pretty({"fio version": "x", "n": 1234, "m": 5}).replace(b"1234", b"12\x073\nword 34")
+    assert [type(item) for item in items([torn])] == [Broken]
+
+
+def test_nothing_of_fio_s_is_taken_out_with_a_message() -> None:
+    torn = pretty({"fio version": "x", "n": 1234, "m": 5}).replace(b'  "n"', b'a word  "n"')
+    assert [type(item) for item in items([torn])] == [Broken]
+
+
+def test_splitting_many_lines_copies_each_byte_a_few_times() -> None:
+    class Counting(bytearray):
+        copied = 0
+
+        def __getitem__(self, key: Any) -> Any:
+            part = super().__getitem__(key)
+            Counting.copied += len(part) if isinstance(part, bytearray) else 1
+            return part
+
+        def __delitem__(self, key: Any) -> None:
+            Counting.copied += len(self)
+            super().__delitem__(key)
+
+    text = b"crc32c: verify failed at file /tmp/f\n" * 20_000
+    framer = fio_stream.Framer()
+    framer._rest = Counting()
+    assert len(list(framer.feed(text))) == 20_000
+    assert 0 < Counting.copied < 10 * len(text)
 
 
 def test_a_torn_document_is_given_up_and_the_next_is_whole() -> None:

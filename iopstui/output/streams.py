@@ -1,0 +1,104 @@
+"""Standard input, output and error as a command needs them, whatever they are.
+
+A closed one would give its number to the next file that is opened, and words for people would go
+into that file. So all three are open before anything else is. What can't be written to standard
+output ends the command in a sentence; what can't be written to standard error is lost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import select
+import sys
+from typing import Any, TextIO
+
+
+class OutputLost(OSError):
+    """Standard output can't be written. A closed pipe is a BrokenPipeError instead."""
+
+
+class _Out(io.FileIO):
+    """Writes all of it, also where the descriptor was made not to block."""
+
+    def write(self, data: Any) -> int:
+        while True:
+            try:
+                written = super().write(data)
+            except BrokenPipeError:
+                raise
+            except OSError as error:
+                raise OutputLost(error.errno, error.strerror or "it fails") from error
+            # None is said where typing knows only numbers: it would have to wait
+            if written is not None:
+                return written
+            select.select([], [self], [])
+
+
+class _Err(io.FileIO):
+    """The same, but nobody could be told if it fails."""
+
+    def write(self, data: Any) -> int:
+        while True:
+            try:
+                written = super().write(data)
+            except OSError:
+                return len(data)
+            if written is not None:
+                return written
+            select.select([], [self], [])
+
+
+def prepare() -> bool:
+    """Once, before a file is opened. False if standard output is closed."""
+    there = [_open(number) for number in (0, 1, 2)]
+    if sys.stdin is None:
+        sys.stdin = os.fdopen(0, closefd=False)
+    if sys.stdout is None or sys.stdout is sys.__stdout__:
+        sys.stdout = _text(_Out(1, "w", closefd=False), sys.__stdout__, "strict")
+    if sys.stderr is None or sys.stderr is sys.__stderr__:
+        sys.stderr = _text(_Err(2, "w", closefd=False), sys.__stderr__, "backslashreplace")
+        sys.stderr.reconfigure(line_buffering=True)
+    return there[1]
+
+
+def finish() -> OSError | None:
+    """Nothing more will be written: what kept the rest from being written, if anything did."""
+    lost: OSError | None = None
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        lost = error
+        drop()
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.flush()
+    return lost
+
+
+def _open(number: int) -> bool:
+    """Whether it was; a closed one is /dev/null afterwards, standard output one that fails."""
+    try:
+        os.fstat(number)
+    except OSError:
+        # the lowest that is free, so in this order each gets its own number
+        os.open(os.devnull, os.O_WRONLY if number == 2 else os.O_RDONLY)
+        return False
+    return True
+
+
+def _text(raw: io.FileIO, before: TextIO | None, errors: str) -> io.TextIOWrapper:
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw),
+        encoding=getattr(before, "encoding", None),
+        errors=getattr(before, "errors", None) or errors,
+        line_buffering=raw.isatty(),
+    )
+
+
+def drop() -> None:
+    """What is still to be written to standard output goes nowhere: no later flush fails again."""
+    with contextlib.suppress(OSError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)
+        os.close(null)

@@ -1,0 +1,40 @@
+"""Whether fio's jobs stay on the CPUs they were bound to.
+
+The kernel frees a task whose last CPU goes offline: it may run anywhere from then on, and nobody
+is told (sched_setaffinity(2), cpuset's fallback).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from iopstui.model.samples import JobThread
+from iopstui.units import ranges
+
+
+class Pinning:
+    """For one run."""
+
+    def __init__(self) -> None:
+        self._bound: dict[int, frozenset[int]] = {}
+        self._seen: dict[int, int] = {}
+        self._told: set[int] = set()
+
+    def feed(self, jobs: Sequence[JobThread], online: Callable[[], Sequence[int]]) -> Iterator[str]:
+        """What became of the jobs since the last sample, in words; each job is told of once.
+        ``online`` reads which CPUs are, if that matters."""
+        for job in jobs:
+            now, samples = frozenset(job.allowed), self._seen.get(job.pid, 0)
+            self._seen[job.pid] = samples + 1
+            # a job binds itself a moment after it was started
+            if samples < 2 and now <= self._bound.get(job.pid, now):
+                self._bound[job.pid] = now
+            elif job.pid not in self._told and not now <= self._bound[job.pid]:
+                self._told.add(job.pid)
+                before = self._bound[job.pid]
+                gone = before.isdisjoint(online())
+                yield (
+                    f"job {job.index} (process {job.pid}) is not bound to CPU {ranges(before)} "
+                    f"any more{', which is offline' if gone else ''}: it may run on CPU "
+                    f"{ranges(now)} from now on"
+                )

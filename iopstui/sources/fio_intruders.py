@@ -1,0 +1,132 @@
+"""Taking out of a document of fio what its jobs wrote into the middle of it.
+
+fio writes a document in a few pieces, each a multiple of 4096 bytes but the last, and its jobs
+write their messages, collected to pieces of 4096 bytes, into the same file: so a message may
+stand between any two lines, or cut a line in two, and be cut itself (measured with
+``continue_on_error=verify``, strace: fio 3.33). fio's own lines are so regular that each can be
+told from a message alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+PIECE = 4096
+# a document that was cut more often, or by more, is given up
+MOST = 256
+LONGEST = 4 << 20
+
+_STRING = rb'"(?:\\.|[^"\\\n])*"'
+_LINE = re.compile(
+    rb"[ \t]*(?:" + _STRING + rb"[ ]*:[ ]*(?:" + _STRING + rb",?|(?=[^\s])))?"
+    rb"(?:[\[{]|[\[{][ ]*[\]}],?|[\]}],?|(?:-?[0-9][0-9.eE+-]*|true|false|null),?)?"
+    rb"[ \t]*\r*(?:\n|\Z)"
+)
+# one that was cut where only a guess can say what of it is a message's: no free text
+_SURE = re.compile(rb'[ \t]*"[\w.>= -]{1,40}"[ ]*:[ ]*(?:[\[{]|-?[0-9.]+,?)[ \t]*\r*(?:\n|\Z)')
+_LIKE_JSON = re.compile(rb'[ \t]*["\[\]{}]')
+_MEMBER = re.compile(rb'"[ ]?:[ ]')
+_OPENING = re.compile(rb"(?:fio|verify|[a-z0-9_-]{2,24}: verify failed|note|func=)\b[^\"]")
+
+
+def without_intruders(body: bytes) -> tuple[bytes, list[bytes]] | None:
+    """The document alone and what was taken out of it, in order; ``None`` if no way is known."""
+    taken: list[bytes] = []
+    at = 0
+    while (at := _first_bad(body, at)) < len(body):
+        cut = next(_cuts(body, at), None)
+        if cut is None or len(taken) >= MOST:
+            return None
+        begin, end = cut
+        taken.append(body[begin:end])
+        body = body[:begin] + body[end:]
+        at = _line_start(body, begin)
+    return body, taken
+
+
+def _first_bad(body: bytes, at: int) -> int:
+    """Where the first line from ``at`` on begins that is none of fio's."""
+    while at < len(body) and (line := _LINE.match(body, at)):
+        at = line.end()
+    return at
+
+
+def _cuts(body: bytes, at: int) -> Iterator[tuple[int, int]]:
+    """What may be the intruder that begins in the line at ``at``, the likeliest first."""
+    stop = _line_end(body, at)
+    pieces = range(-(-at // PIECE) * PIECE, stop, PIECE)
+    for begin in pieces:
+        yield from _whole_pieces(body, at, begin)
+    if at and (at - 1) % PIECE == 0:  # the line end before it is the intruder's
+        yield from _whole_pieces(body, _line_start(body, at - 1), at - 1)
+    opening = _OPENING.search(body, at, stop)
+    for begin in (*pieces, *([opening.start()] if opening else [])):
+        line = _SURE if body[at:begin].strip() else _LINE
+        yield from _fitting(body, at, begin, _line_ends(body, begin), line)
+    if not _holds_json(body, at, stop):
+        yield at, _last_of_its_kind(body, stop)
+
+
+def _whole_pieces(body: bytes, at: int, begin: int) -> Iterator[tuple[int, int]]:
+    """Those that leave two lines of fio's behind them before those that leave one."""
+    last = min(len(body), begin + LONGEST)
+    found = list(_fitting(body, at, begin, range(begin + PIECE, last + 1, PIECE)))
+    found.sort(key=lambda cut: _LINE.match(body, _line_end(body, cut[1])) is None)
+    yield from found
+
+
+def _fitting(
+    body: bytes,
+    at: int,
+    begin: int,
+    ends: range | Iterator[int],
+    line: re.Pattern[bytes] = _LINE,
+) -> Iterator[tuple[int, int]]:
+    """Those from ``begin`` to one of ``ends`` without which the line is one of fio's, and which
+    hold none of fio's other lines."""
+    head = body[at:begin]
+    fio_s = _MEMBER.search(body, begin)
+    last = _line_start(body, fio_s.start()) if fio_s else len(body)
+    for end in ends:
+        if end > last and _line_start(body, end) > last:
+            return
+        rest = _line_end(body, end)
+        if rest - end < PIECE and head + body[end:rest] and line.fullmatch(head + body[end:rest]):
+            yield begin, end
+
+
+def _line_ends(body: bytes, at: int) -> Iterator[int]:
+    last = at + LONGEST
+    while at < min(len(body), last):
+        at = _line_end(body, at)
+        yield at
+
+
+def _line_start(body: bytes, at: int) -> int:
+    return body.rfind(b"\n", 0, at) + 1
+
+
+def _line_end(body: bytes, at: int) -> int:
+    """Behind the line end that follows."""
+    found = body.find(b"\n", at)
+    return len(body) if found < 0 else found + 1
+
+
+def _holds_json(body: bytes, at: int, stop: int) -> bool:
+    """Whether a part of one of fio's lines may stand in this one: it must not get lost."""
+    return (
+        _LIKE_JSON.match(body, at, stop) is not None or _MEMBER.search(body, at, stop) is not None
+    )
+
+
+def _last_of_its_kind(body: bytes, at: int) -> int:
+    """Behind the last of the lines from here on that look like messages."""
+    while at < len(body):
+        stop = _line_end(body, at)
+        # where a line may have been cut it is looked at on its own
+        cut = (stop - 1) // PIECE > (at - 1) // PIECE
+        if cut or _holds_json(body, at, stop) or _LINE.match(body, at):
+            break
+        at = stop
+    return at

@@ -1,0 +1,40 @@
+"""Where a signal breaks off what the main thread does, and where it waits a moment.
+
+A KeyboardInterrupt in the middle of making a process or a directory would leave one that nobody
+knows of.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_shields = 0
+_asked = False
+
+
+def interrupt() -> None:
+    """For a signal's handler: KeyboardInterrupt, now or at the end of what is shielded."""
+    global _asked
+    if _shields:
+        _asked = True
+    else:
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def shielded() -> Iterator[None]:
+    """What is made in it is made whole. Signals break off the main thread alone."""
+    global _shields, _asked
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    _shields += 1
+    try:
+        yield
+    finally:
+        _shields -= 1
+    if _asked and not _shields:
+        _asked = False
+        raise KeyboardInterrupt

@@ -1,0 +1,35 @@
+"""The Python packages a command needs: told before anything begins, not in the middle of a run."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+
+from iopstui.errors import Missing
+
+FOR_RUNS = ("psutil",)
+FOR_THE_SCREEN = ("psutil", "pyudev", "textual", "rich", "plotext")
+
+
+def require(*names: str) -> None:
+    """Missing (exit 5) if one of these is not installed. None is imported: that takes time."""
+    lacking = [name for name in names if not _is_there(name)]
+    if lacking:
+        raise no_package(*lacking)
+
+
+def no_package(*names: str) -> Missing:
+    """What to tell about packages that can't be imported."""
+    many = len(names) > 1
+    return Missing(
+        f"The Python package{'s' * many} {', '.join(names)} {'are' if many else 'is'} missing, "
+        "without which this can't be done.",
+        f"Install {'them' if many else 'it'}: {sys.executable} -m pip install {' '.join(names)}",
+    )
+
+
+def _is_there(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False

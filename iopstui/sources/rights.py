@@ -1,0 +1,35 @@
+"""The right to read a device, and what gives it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shlex
+
+from iopstui.text import printable
+
+NO_RIGHT = (errno.EACCES, errno.EPERM)
+
+
+def why_closed(path: str) -> OSError | None:
+    """Open a device for reading and close it again: what is against it, if anything is. The mode
+    bits are not asked: a container's device rules refuse what they allow, to root too."""
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC))
+    except OSError as error:
+        return error
+    return None
+
+
+def how_to_open(path: str) -> str:
+    """What gives this user the right that is missing, a command where there is one."""
+    shown = printable(shlex.quote(path))
+    if os.geteuid() != 0:
+        return (
+            "Run iopstui with sudo, or as a member of the group that owns it, which says: "
+            f"ls -lL {shown}"
+        )
+    return (
+        "Not even root may here, so a container's device rules or a security module forbid it: "
+        f"run iopstui on the host, or give the container the device (docker run --device={shown})"
+    )

@@ -1,0 +1,87 @@
+"""What the doctor says of rights."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iopstui.errors import Missing
+from iopstui.model.device import BlockDevice
+from iopstui.session import doctor, locks
+from iopstui.sources.roots import Roots
+
+Machine = Callable[..., None]
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
+    """Disks that are files; opening one gives the error that is said."""
+    real = os.open
+
+    def make(euid: int, hidden: tuple[str, ...] = (), **errors: int) -> None:
+        disks = {}
+        for name in ("loop0", "vda", *hidden):
+            (tmp_path / name).touch()
+            disks[name] = BlockDevice(name, str(tmp_path / name), 0, 0, "disk", 1 << 30,
+                                      hidden=name in hidden)  # fmt: skip
+
+        def opened(path: Any, *words: Any, **more: Any) -> int:
+            number = errors.get(Path(os.fspath(path)).name)
+            if number is not None:
+                raise OSError(number, os.strerror(number), str(path))
+            return real(path, *words, **more)
+
+        monkeypatch.setattr(doctor, "read_devices", lambda roots: disks)
+        monkeypatch.setattr(os, "open", opened)
+        monkeypatch.setattr(os, "geteuid", lambda: euid)
+
+    return make
+
+
+def raw_reading() -> doctor.Check:
+    found = doctor._raw_reading(Roots())
+    assert found is not None
+    return found
+
+
+def test_all_can_be_opened(machine: Machine) -> None:
+    machine(0)
+    assert raw_reading().state == doctor.OK
+
+
+def test_one_that_opens_says_nothing_of_the_others(machine: Machine) -> None:
+    machine(1000, vda=errno.EACCES)
+    check = raw_reading()
+    assert check.state == doctor.LACKS
+    assert "vda (Permission denied)" in check.found and "loop0" not in check.found
+    assert "sudo" in check.mend
+
+
+def test_root_is_not_told_to_become_root(machine: Machine, tmp_path: Path) -> None:
+    machine(0, vda=errno.EPERM)
+    check = raw_reading()
+    assert "vda (Operation not permitted)" in check.found
+    assert "sudo" not in check.mend and "--device=" in check.mend
+    with pytest.raises(Missing) as told:
+        locks.require_rights(str(tmp_path / "vda"), write=False)
+    assert "sudo" not in told.value.hint and "--device=" in told.value.hint
+
+
+def test_a_hidden_path_lacks_nothing(machine: Machine) -> None:
+    machine(0, hidden=("nvme1c1n1",), nvme1c1n1=errno.ENOENT)
+    assert raw_reading().state == doctor.OK
+
+
+def test_an_empty_drive_lacks_nothing(machine: Machine) -> None:
+    machine(0, vda=errno.ENOMEDIUM)
+    assert raw_reading().state == doctor.OK
+
+
+def test_a_node_that_is_not_there_is_told(machine: Machine) -> None:
+    machine(0, vda=errno.ENOENT)
+    assert "vda (No such file or directory)" in raw_reading().found

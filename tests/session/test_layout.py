@@ -1,0 +1,89 @@
+"""Making a job's files, and noticing that it goes no further."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from iopstui.model import jobfile
+from iopstui.session.layout import IDLE_S, Stall, Work, layout_text
+
+
+def only(text: str) -> dict[str, str]:
+    sections = jobfile.effective(layout_text(text))
+    assert len(sections) == 1
+    return dict(sections[0].options)
+
+
+def test_what_only_says_how_it_is_run_is_left_out() -> None:
+    given = "[global]\nstartdelay=60\nsize=8m\n[a]\nio_submit_mode=offload\nrw=read\nbs=8k\n"
+    assert only(given) == {"size": "8m", "rw": "read", "bs": "8k"}
+
+
+@pytest.mark.parametrize("line", ["bs=3", "blocksize=512", "bs=4k,512", "bsrange=512-4k",
+                                  "bssplit=512/50:4k/50"])  # fmt: skip
+def test_files_are_not_written_in_tiny_pieces(line: str) -> None:
+    assert only(f"[a]\n{line}\nsize=8m\n") == {"bs": "4096", "size": "8m"}
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "bs=4k",
+        "bs=64k,4k",
+        "bsrange=4k-64k",
+        "rw=read",
+        "bs=512\nfilesize=1k",
+        "bs=512\nsize=8k\nnrfiles=8",
+    ],
+)
+def test_otherwise_the_blocks_are_the_job_s(lines: str) -> None:
+    given = f"[a]\n{lines}\n"
+    assert only(given) == dict(jobfile.effective(given)[0].options)
+
+
+@pytest.mark.parametrize("lines", ["io_submit_mode=offload\nioengine=libaio", "startdelay=1000",
+                                   "bs=3"])  # fmt: skip
+def test_fio_itself_makes_the_files_and_ends(lines: str, tmp_path: Path, fio: str) -> None:
+    job = tmp_path / "job.fio"
+    job.write_text(layout_text(f"[a]\nfilename=data\nsize=1m\nrw=read\n{lines}\n"))
+    done = subprocess.run(
+        [fio, "--create_only=1", "--output-format=json", str(job)], cwd=tmp_path,
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["jobs"][0]["error"] == 0
+    assert (tmp_path / "data").stat().st_size >= (1 << 20) - 4096
+
+
+STILL = Work(0, 0, 0.0, False)
+
+
+def test_a_standstill_is_one_after_a_while() -> None:
+    stall = Stall()
+    assert not stall.feed(0.0, STILL)
+    assert not stall.feed(IDLE_S, STILL)
+    # fio's main process always does a little
+    assert stall.feed(IDLE_S + 1, replace(STILL, busy_s=0.3))
+    assert stall.feed(IDLE_S + 2, replace(STILL, busy_s=0.31))
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        replace(STILL, done=1),
+        replace(STILL, written=1),
+        replace(STILL, written=None),
+        replace(STILL, waits=True),
+        replace(STILL, busy_s=5.0),
+    ],
+)
+def test_what_goes_on_is_no_standstill(work: Work) -> None:
+    stall = Stall()
+    stall.feed(0.0, STILL)
+    assert not stall.feed(IDLE_S + 1, work)
+    assert not stall.feed(IDLE_S + 2, work)

@@ -1,0 +1,123 @@
+"""Closed, full and slow standard streams: a sentence, the right exit code, nothing left."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from program import command, environment
+
+COMMANDS = {
+    "version": ("--version",),
+    "help": ("--help",),
+    "devices": ("devices",),
+    "jobs": ("jobs",),
+    "fields": ("fields",),
+    "doctor": ("doctor",),
+    "lesson": ("lesson",),
+    "replay": ("replay", "demo", "--format", "jsonl"),
+    "run": ("run", "--job", "randread-4k", "--set", "runtime=1", "--size", "4m"),
+    "dry": ("sweep", "--job", "randread-4k", "--axis", "iodepth=1,2", "--dry-run"),
+    "sweep": ("sweep", "--job", "randread-4k", "--axis", "iodepth=1,2", "--settle", "0",
+              "--measure", "1", "--size", "4m"),
+}  # fmt: skip
+SHORT = [name for name in COMMANDS if name not in ("run", "sweep")]
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "runtime").mkdir(mode=0o700)
+    return tmp_path / "work"
+
+
+def shell(text: str, name: str, here: Path) -> subprocess.CompletedProcess[str]:
+    """Run a shell's line in which "$@" is the command; nothing may be left."""
+    done = subprocess.run(
+        ["bash", "-c", text, "bash", *command(*COMMANDS[name])],
+        cwd=here,
+        env=environment(here.parent, XDG_RUNTIME_DIR=str(here.parent / "runtime")),
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=60,
+    )
+    assert list(here.iterdir()) == []
+    assert list((here.parent / "runtime").iterdir()) == []
+    for word in ("Traceback", "internal error", "Exception ignored"):
+        assert word not in done.stderr
+    return done
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ("version", "help")])
+def test_a_closed_standard_output_is_told_before_anything_is_done(name: str, here: Path) -> None:
+    done = shell('"$@" >&-', name, here)
+    assert done.returncode == 2
+    assert "Standard output is closed" in done.stderr and "> /dev/null" in done.stderr
+    assert len(done.stderr.splitlines()) == 2
+
+
+@pytest.mark.parametrize("name", ["version", "help"])
+def test_help_into_a_closed_standard_output(name: str, here: Path) -> None:
+    done = shell('"$@" >&-', name, here)
+    assert done.returncode == 1
+    assert done.stderr == "iopstui: standard output can't be written: Bad file descriptor.\n"
+
+
+@pytest.mark.parametrize("name", list(COMMANDS))
+def test_a_full_standard_output_is_told(name: str, here: Path) -> None:
+    done = shell('"$@" > /dev/full', name, here)
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last == "iopstui: standard output can't be written: No space left on device."
+    assert done.stderr.count(last) == 1
+
+
+@pytest.mark.parametrize("name", list(COMMANDS))
+@pytest.mark.parametrize("how", ["2>&-", "2> /dev/full", "<&- 2>&-"])
+def test_what_nobody_hears_changes_nothing(how: str, name: str, here: Path) -> None:
+    if how == "2>&-" or name in SHORT:
+        done = shell(f'"$@" {how}', name, here)
+        assert done.returncode == 0
+        assert done.stdout
+
+
+@pytest.mark.parametrize("name", ["fields", "replay", "run"])
+def test_a_pipe_that_is_closed(name: str, here: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        command(*COMMANDS[name]),
+        cwd=here,
+        env=environment(here.parent),
+        stdin=subprocess.DEVNULL,
+        stdout=write,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+    )
+    os.close(write)
+    assert done.returncode == 130
+    assert done.stderr.endswith(
+        "iopstui: standard output was closed, so nothing more is written.\n"
+    )
+    assert list(here.iterdir()) == []
+
+
+def test_an_output_that_does_not_block_gets_all_of_it(here: Path) -> None:
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, 4096)
+    process = subprocess.Popen(
+        command("fields", "--format", "json"), cwd=here, env=environment(here.parent),
+        stdin=subprocess.DEVNULL, stdout=write, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    os.close(write)
+    whole = shell('"$@" --format json', "fields", here).stdout
+    assert len(whole) > 8192, "it would fit into the pipe"
+    with os.fdopen(read, "rb") as stdout:
+        assert stdout.read().decode() == whole
+    assert process.wait(timeout=30) == 0

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from iopstui.sources.interrupts import interrupt, shielded
+
+
+def test_it_breaks_off_what_is_not_shielded() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        interrupt()
+
+
+def test_what_is_shielded_is_made_whole() -> None:
+    made = []
+    with pytest.raises(KeyboardInterrupt), shielded():
+        with shielded():
+            interrupt()
+        made.append(1)
+    assert made == [1]
+    with pytest.raises(KeyboardInterrupt), shielded():
+        interrupt()
+        made.append(2)
+    assert made == [1, 2]
+    with shielded():
+        made.append(3)
+    assert made == [1, 2, 3]
+
+
+def test_another_thread_s_shield_is_its_own() -> None:
+    inside, leave = threading.Event(), threading.Event()
+
+    def work() -> None:
+        with shielded():
+            inside.set()
+            leave.wait()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    inside.wait()
+    with pytest.raises(KeyboardInterrupt):
+        interrupt()
+    leave.set()
+    thread.join()
