@@ -94,7 +94,8 @@ def find_fio(path: str | None = None) -> Fio:
     banner = answer.stdout.strip()
     match = re.match(r"fio-(\d+)\.(\d+)", banner)
     if match is None:
-        raise Missing(f"{found} does not say which fio it is: {printable(banner[:60])!r}.",
+        said = banner or complaint(answer.stderr.split("\n")) or "nothing"
+        raise Missing(f"{found} does not say which fio it is; it says: {printable(said[:200])}.",
                       INSTALL_HINT)  # fmt: skip
     version = int(match[1]), int(match[2])
     if version < OLDEST:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -12,21 +13,29 @@ import pytest
 from machine import loop, mounted, sh
 from program import events, fio_of, gone, iopstui, start
 
-FAKE = Path(__file__).with_name("fake_fio.py")
+
+@pytest.fixture
+def script(here: Path) -> Path:
+    """With the interpreter of these tests, which is not to be looked for behind the fence."""
+    text = Path(__file__).with_name("fake_fio.py").read_text()
+    script = here.parent / "fake_fio.py"
+    script.write_text(text.replace("#!/usr/bin/env python3", f"#!{sys.executable}"))
+    script.chmod(0o755)
+    return script
 
 
-def fake(here: Path, how: str, code: str = "0") -> subprocess.CompletedProcess[str]:
+def fake(script: Path, here: Path, how: str, code: str = "0") -> subprocess.CompletedProcess[str]:
     real = shutil.which("fio")
     assert real
     return iopstui("run", "--job", "randread-4k", "--size", "8m", "--set", "runtime=2",
-                   cwd=here, IOPSTUI_FIO=str(FAKE), FAKE_FIO=how, FAKE_FIO_REAL=real,
+                   cwd=here, IOPSTUI_FIO=str(script), FAKE_FIO=how, FAKE_FIO_REAL=real,
                    FAKE_FIO_CODE=code)  # fmt: skip
 
 
 @pytest.mark.parametrize("how", ["garbage", "endless", "abort", "silent"])
 @pytest.mark.parametrize("code", ["0", "1"])
-def test_it_ends_in_a_sentence(how: str, code: str, here: Path) -> None:
-    done = fake(here, how, code)
+def test_it_ends_in_a_sentence(how: str, code: str, here: Path, script: Path) -> None:
+    done = fake(script, here, how, code)
     assert "Traceback" not in done.stderr and "internal error" not in done.stderr
     assert "\x1b" not in done.stdout + done.stderr and "\x07" not in done.stderr
     assert done.returncode == 1, (done.stdout, done.stderr)
@@ -34,11 +43,11 @@ def test_it_ends_in_a_sentence(how: str, code: str, here: Path) -> None:
     assert list(here.iterdir()) == []
 
 
-def test_a_fio_that_answers_nothing_can_be_stopped(here: Path) -> None:
+def test_a_fio_that_answers_nothing_can_be_stopped(here: Path, script: Path) -> None:
     real = shutil.which("fio")
     assert real
-    process = start("run", "--job", "randread-4k", "--size", "8m", cwd=here, IOPSTUI_FIO=str(FAKE),
-                    FAKE_FIO="deaf", FAKE_FIO_REAL=real)  # fmt: skip
+    process = start("run", "--job", "randread-4k", "--size", "8m", cwd=here, FAKE_FIO="deaf",
+                    IOPSTUI_FIO=str(script), FAKE_FIO_REAL=real)  # fmt: skip
     time.sleep(3.0)
     asked = time.monotonic()
     process.send_signal(signal.SIGINT)
