@@ -8,7 +8,21 @@ from types import FrameType
 
 from iopstui.sources.interrupts import interrupt
 
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+STOP_SIGNALS = (
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    # their default is to end the program at once: changed settings would stay as they are
+    signal.SIGQUIT,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGALRM,
+    signal.SIGVTALRM,
+    signal.SIGPROF,
+    signal.SIGXCPU,
+    signal.SIGPWR,
+    signal.SIGIO,
+)
 
 
 def interrupt_on_stop_signals() -> None:

@@ -22,7 +22,10 @@ def here(tmp_path: Path) -> Path:
     return directory
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGALRM],
+)
 def test_a_signal_ends_the_run_with_its_summary(number: int, here: Path) -> None:
     process = start(*JOB, cwd=here)
     fio_of(process.pid)
