@@ -74,6 +74,9 @@ def test_a_killed_job_is_not_taken_for_a_success(here: Path) -> None:
 def test_a_run_cut_short_from_outside_is_a_failed_run(which: Any, here: Path) -> None:
     process = start(*JOB, cwd=here)
     fio = fio_of(process.pid)
+    # fio's jobs don't take a signal to heart before they have begun
+    assert process.stdout is not None
+    process.stdout.readline()
     which(fio, key=lambda p: p.create_time()).terminate()
     out, err = process.communicate(timeout=15)
     assert process.returncode == 1
