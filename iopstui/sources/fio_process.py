@@ -22,6 +22,7 @@ from pathlib import Path
 from iopstui.errors import JobFailed
 from iopstui.sources import fio_guard
 from iopstui.sources import private as private_files
+from iopstui.sources.limits import mend
 from iopstui.sources.private import abandoned_directories, private_directory
 from iopstui.sources.processes import cpu_s, start_time
 
@@ -93,7 +94,7 @@ class FioProcess:
             )
         except OSError as error:
             self._release()
-            raise JobFailed(f"Can't start fio: {error.strerror}.") from error
+            raise JobFailed(f"Can't start fio: {error.strerror}.", mend(error, "")) from error
         assert self._guard.stdout is not None and self._guard.stdin is not None
         os.set_blocking(self._guard.stdout.fileno(), False)
 
