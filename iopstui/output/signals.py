@@ -35,9 +35,9 @@ def interrupt_on_stop_signals() -> None:
 
 
 def handle_stop_signals(handle: Callable[[int, FrameType | None], None]) -> None:
-    """``handle`` gets each that was not to be ignored when iopstui was started (nohup, ``&``)."""
+    """``handle`` gets each of them, but for a hangup that nohup(1) has set to be ignored."""
     for number in STOP_SIGNALS:
-        if signal.getsignal(number) is not signal.SIG_IGN:
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handle)
 
 
