@@ -294,6 +294,9 @@ class FioRun:
         errors = {job.error for job in self.last.jobs if job.error} if self.last else set()
         killed = next((line for line in self.log if "got signal=" in line), None)
         silent = self.last is None and self.phase == RUN
+        place = self._process.no_room() if self._process is not None and silent else ""
+        if place:
+            return f"fio's figures could not be written: there is no room left in {place}"
         if code == 0 and not errors and killed is None and not silent:
             return ""
         because = complaint([line for line in self.log if not _CHATTER.search(line)])
