@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,7 @@ LAYOUT, RUN, OVER = "layout", "run", "over"
 HOLD_S = 0.3
 MAX_LOG = 200
 GUARD_DIED = -9
+CUT_SHORT_WITHIN_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,7 @@ class FioRun:
         self.command: list[str] = []
         self.broken = 0
         self._cut_short = ""
+        self._cut_at: float | None = None
         self.fio = fio
         self._private = private
         self._interval_s = interval_s
@@ -231,6 +234,10 @@ class FioRun:
         """What fio and its guard have said since the last call, in order."""
         if self._process is None:
             return []
+        if self._cut_at is not None and time.monotonic() - self._cut_at > CUT_SHORT_WITHIN_S:
+            # a fio that gets a signal while its jobs start may wait for them for ever
+            self._process.order("kill")
+            self._cut_at = None
         said = self._process.read_guard()
         # after the guard, so that all of a dead fio's output is seen before its end
         news = self._read()
@@ -269,6 +276,8 @@ class FioRun:
         signalled = _SIGNALLED.search(text)
         if signalled and not self.stopping:
             self._cut_short = self._cut_short or _cut_short(int(signalled[1]))
+            if self._cut_at is None:
+                self._cut_at = time.monotonic()
         if len(self.log) < MAX_LOG and text not in self.log:
             self.log.append(text)
             return (Said(text),)
