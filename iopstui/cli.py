@@ -78,9 +78,21 @@ def _main(argv: Sequence[str] | None, writable: bool) -> int:
             "Standard output is closed, so nothing that is found out could be told.",
             "Where only the exit code matters: iopstui ... > /dev/null",
         )
+    if arguments.handler not in (cmd_devices, cmd_jobs, cmd_fields):
+        _require_current_directory()
     # what is under way is undone, until a handler of the command's own knows better
     interrupt_on_stop_signals()
     return int(arguments.handler(arguments))
+
+
+def _require_current_directory() -> None:
+    try:
+        os.getcwd()
+    except OSError as error:
+        raise UsageError(
+            f"The current directory can't be told ({error.strerror}); has it been removed?",
+            "Go to one that exists: cd ~",
+        ) from error
 
 
 def complain(error: IopstuiError) -> None:

@@ -8,7 +8,21 @@ from types import FrameType
 
 from iopstui.sources.interrupts import interrupt
 
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+STOP_SIGNALS = (
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    # their default is to end the program at once: changed settings would stay as they are
+    signal.SIGQUIT,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGALRM,
+    signal.SIGVTALRM,
+    signal.SIGPROF,
+    signal.SIGXCPU,
+    signal.SIGPWR,
+    signal.SIGIO,
+)
 
 
 def interrupt_on_stop_signals() -> None:
@@ -21,9 +35,9 @@ def interrupt_on_stop_signals() -> None:
 
 
 def handle_stop_signals(handle: Callable[[int, FrameType | None], None]) -> None:
-    """``handle`` gets each that was not to be ignored when iopstui was started (nohup, ``&``)."""
+    """``handle`` gets each of them, but for a hangup that nohup(1) has set to be ignored."""
     for number in STOP_SIGNALS:
-        if signal.getsignal(number) is not signal.SIG_IGN:
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handle)
 
 

@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import signal
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,7 @@ LAYOUT, RUN, OVER = "layout", "run", "over"
 HOLD_S = 0.3
 MAX_LOG = 200
 GUARD_DIED = -9
+CUT_SHORT_WITHIN_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +127,7 @@ class FioRun:
         self.command: list[str] = []
         self.broken = 0
         self._cut_short = ""
+        self._cut_at: float | None = None
         self.fio = fio
         self._private = private
         self._interval_s = interval_s
@@ -241,6 +244,10 @@ class FioRun:
         """What fio and its guard have said since the last call, in order."""
         if self._process is None:
             return []
+        if self._cut_at is not None and time.monotonic() - self._cut_at > CUT_SHORT_WITHIN_S:
+            # a fio that gets a signal while its jobs start may wait for them for ever
+            self._process.order("kill")
+            self._cut_at = None
         said = self._process.read_guard()
         # after the guard, so that all of a dead fio's output is seen before its end
         news = self._read()
@@ -279,6 +286,8 @@ class FioRun:
         signalled = _SIGNALLED.search(text)
         if signalled and not self.stopping:
             self._cut_short = self._cut_short or _cut_short(int(signalled[1]))
+            if self._cut_at is None:
+                self._cut_at = time.monotonic()
         if len(self.log) < MAX_LOG and text not in self.log:
             self.log.append(text)
             return (Said(text),)
@@ -304,6 +313,9 @@ class FioRun:
         errors = {job.error for job in self.last.jobs if job.error} if self.last else set()
         killed = next((line for line in self.log if "got signal=" in line), None)
         silent = self.last is None and self.phase == RUN
+        place = self._process.no_room() if self._process is not None and silent else ""
+        if place:
+            return f"fio's figures could not be written: there is no room left in {place}"
         if code == 0 and not errors and killed is None and not silent:
             return ""
         because = self._because()

@@ -59,7 +59,8 @@ def _state_path() -> Path:
 
 
 def _below(home: str) -> str:
-    return f"{home}/.local/state" if home else ""
+    # one that is not there is not made (users of daemons have /nonexistent)
+    return f"{home}/.local/state" if os.path.isdir(home) else ""
 
 
 def _home() -> str:

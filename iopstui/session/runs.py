@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from iopstui.errors import (
@@ -44,6 +45,7 @@ POLL_S = 0.1
 START_POLL_S = 0.01
 FIRST_IO_WITHIN_S = 0.5
 LOOK_S = 0.3
+LONG_S = 5.0
 
 
 class Runs:
@@ -133,9 +135,10 @@ class Runs:
             fio = find_fio(self._fio_path)
             self._knobs.first()
             self._knobs.of_run(request.knobs)
-            prepared = prepare(
-                request, self._job_target, fio, self._private(), desk.devices, desk.roots
-            )
+            with self._told_if_long():
+                prepared = prepare(
+                    request, self._job_target, fio, self._private(), desk.devices, desk.roots
+                )
         except IopstuiError as error:
             self._not_started(error)
             return
@@ -155,6 +158,19 @@ class Runs:
             )
         )
         self._start_phase()
+
+    @contextmanager
+    def _told_if_long(self) -> Iterator[None]:
+        """A job with hundreds of thousands of files is looked at for a while."""
+        desk = self._desk
+        words = "still looking at the job and at the files that it names"
+        timer = threading.Timer(LONG_S, lambda: desk.tell(events.Notice(desk.now(), "info", words)))
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     def _take(self, run: FioRun | None) -> None:
         self.run = self._sampling.run = run

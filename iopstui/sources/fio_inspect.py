@@ -15,6 +15,7 @@ from pathlib import Path
 from iopstui.errors import Interrupted, Missing, UsageError
 from iopstui.sources.fence import Fence, fenced
 from iopstui.sources.interrupts import shielded
+from iopstui.sources.limits import mend
 from iopstui.sources.processes import children, cpu_s, waits_for_cpu
 from iopstui.text import printable
 
@@ -93,6 +94,10 @@ def find_fio(path: str | None = None) -> Fio:
     answer = _ask([found, "--version"], None, Fence())
     banner = answer.stdout.strip()
     match = re.match(r"fio-(\d+)\.(\d+)", banner)
+    if match is None and answer.returncode:
+        raise Missing(f"{found} fails at once: {_how_ended(answer)}.",
+                      "Try it: fio --version; a limit of this shell may be in its way: ulimit -a",
+                      )  # fmt: skip
     if match is None:
         said = banner or complaint(answer.stderr.split("\n")) or "nothing"
         raise Missing(f"{found} does not say which fio it is; it says: {printable(said[:200])}.",
@@ -101,6 +106,13 @@ def find_fio(path: str | None = None) -> Fio:
     if version < OLDEST:
         raise Missing(f"{found} is {banner}; iopstui needs fio 3.1 or newer.", INSTALL_HINT)
     return Fio(found, version, banner)
+
+
+def _how_ended(answer: subprocess.CompletedProcess[str]) -> str:
+    said = answer.stderr.strip().splitlines()[-1:]
+    if answer.returncode < 0:
+        return ", ".join([f"killed by signal {-answer.returncode}", *map(printable, said)])
+    return ", ".join([f"exit code {answer.returncode}", *map(printable, said)])
 
 
 def inspect(fio: Fio, job_file: Path, label: str, cwd: Path | None = None) -> JobFacts:
@@ -201,7 +213,8 @@ def _ask(
             )
         streams = _answer(process, command[0])
     except OSError as error:
-        raise Missing(f"Can't run {command[0]}: {error.strerror}.", INSTALL_HINT) from error
+        raise Missing(f"Can't run {command[0]}: {error.strerror}.",
+                      mend(error, INSTALL_HINT)) from error  # fmt: skip
     finally:
         if process is not None:
             process.kill()

@@ -24,6 +24,7 @@ from iopstui.errors import JobFailed
 from iopstui.sources import fio_guard
 from iopstui.sources import private as private_files
 from iopstui.sources.fence import Fence, written
+from iopstui.sources.limits import mend
 from iopstui.sources.private import abandoned_directories, private_directory
 from iopstui.sources.processes import cpu_s, start_time
 
@@ -33,6 +34,7 @@ OUTPUT = "status.json"
 READ_CHUNK = 1 << 20
 PUNCH_EVERY = 1 << 20
 CLOSE_WITHIN_S = 2.0
+LEAST_ROOM = 1 << 16
 _FALLOC_FL_KEEP_SIZE = 1
 _FALLOC_FL_PUNCH_HOLE = 2
 _IN_MODIFY = 2
@@ -99,7 +101,10 @@ class FioProcess:
             )
         except OSError as error:
             self._release()
-            raise JobFailed(f"Can't start fio: {error.strerror}.") from error
+            raise JobFailed(
+                f"Can't start {sys.executable}, which guards fio: {error.strerror}.",
+                mend(error, ""),
+            ) from error
         assert self._guard.stdout is not None and self._guard.stdin is not None
         os.set_blocking(self._guard.stdout.fileno(), False)
 
@@ -185,6 +190,15 @@ class FioProcess:
                 file.seek(max(0, size - 65536))
                 lines += file.read().decode("utf-8", "replace").splitlines()
         return [line for line in lines if line.strip()][-200:]
+
+    def no_room(self) -> str:
+        """Where fio could not write what it had to say; "" if there is room."""
+        try:
+            room = os.fstatvfs(self._fd)
+        except OSError:
+            return ""
+        full = room.f_blocks and room.f_bavail * room.f_frsize < LEAST_ROOM
+        return str(self.private.parent) if full else ""
 
     def guard_busy_s(self) -> float | None:
         """CPU time of the guard so far, fio's not included; ``None`` once it is gone."""

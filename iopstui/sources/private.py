@@ -21,6 +21,7 @@ from pathlib import Path
 
 from iopstui.errors import Missing
 from iopstui.sources.interrupts import shielded
+from iopstui.sources.limits import mend
 from iopstui.sources.processes import start_time
 
 PREFIX = "iopstui-"
@@ -95,15 +96,10 @@ def opened_file(private: Path, name: str) -> int:
 
 def no_room(private: Path, error: OSError) -> Missing:
     """What to tell if a file there can't be written."""
-    hint = f"Make room in {private.parent}."
-    if error.errno == errno.EFBIG:
-        hint = "This shell limits the size of files: ulimit -f unlimited"
-    elif error.errno in (errno.EMFILE, errno.ENFILE):
-        hint = "This shell limits the number of open files: ulimit -n 1024"
     return Missing(
         f"iopstui's own files (the job file, what fio says) can't be written in "
         f"{private.parent}: {error.strerror or error}.",
-        hint,
+        mend(error, f"Make room in {private.parent}."),
     )
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import select
 from pathlib import Path
 
 import pytest
 
 from iopstui.errors import Refused
-from iopstui.session.fio_run import FioRun
+from iopstui.session import fio_run
+from iopstui.session.fio_run import FioRun, PhaseOver
 from iopstui.session.prepare import Prepared
 from iopstui.sources.fio_inspect import Fio, JobFacts
 from iopstui.sources.private import private_directory
@@ -25,8 +28,56 @@ def test_a_refusal_right_before_the_start_leaves_no_private_directory(tmp_path: 
     def refuse() -> None:
         raise Refused("It is mounted by now.")
 
-    prepared = Prepared("a", "a", "[a]\n", FACTS, (), tmp_path)
-    run = FioRun(Fio("/bin/false", (3, 33), "fio-3.33"), prepared, private, 1.0, refuse)
+    run = FioRun(Fio("/bin/false", (3, 33), "fio-3.33"), job(tmp_path), private, 1.0, refuse)
     with pytest.raises(Refused):
         run.start_phase()
     assert made == []
+
+
+HANGS = """#!/bin/sh
+for word in "$@"; do case "$word" in --output=*) out="${word#--output=}";; esac; done
+printf '\\nfio: terminating on signal 15\\nfio: job startup hung? exiting.\\n' > "$out"
+exec sleep 1000
+"""
+
+
+def test_a_fio_that_hangs_after_somebody_s_signal_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fio_run, "CUT_SHORT_WITHIN_S", 0.0)
+    hangs = tmp_path / "fio"
+    hangs.write_text(HANGS)
+    hangs.chmod(0o755)
+    over = to_its_end(FioRun(Fio(str(hangs), (3, 33), "fio-3.33"), job(tmp_path),
+                             private_directory, 1.0, lambda: None))  # fmt: skip
+    assert "cut short: SIGTERM" in over.error
+
+
+def job(here: Path) -> Prepared:
+    return Prepared("a", "a", "[a]\n", FACTS, (), here)
+
+
+def to_its_end(run: FioRun) -> PhaseOver:
+    run.start_phase()
+    try:
+        while True:
+            for news in run.poll():
+                if isinstance(news, PhaseOver):
+                    return news
+            select.select(run.fds, [], [], 0.1)
+    finally:
+        run.close()
+
+
+def test_a_full_place_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.fstatvfs
+
+    def full(fd: int) -> os.statvfs_result:
+        words = list(real(fd))
+        words[1:5] = [4096, 1000, 0, 0]
+        return os.statvfs_result(words)
+
+    monkeypatch.setattr(os, "fstatvfs", full)
+    over = to_its_end(FioRun(Fio("/bin/true", (3, 33), "fio-3.33"), job(tmp_path),
+                             private_directory, 1.0, lambda: None))  # fmt: skip
+    assert over.error.startswith("fio's figures could not be written: there is no room left in")

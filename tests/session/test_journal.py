@@ -81,12 +81,13 @@ def test_another_user_s_variables_are_ignored(
     for variable in ("XDG_STATE_HOME", "HOME"):
         monkeypatch.setenv(variable, str(tmp_path / "theirs/home"))
     entry = pwd.struct_passwd(("me", "x", os.geteuid(), 0, "", str(tmp_path / "mine"), ""))
+    (tmp_path / "mine").mkdir()
     monkeypatch.setattr(pwd, "getpwuid", lambda uid: entry)
     assert journal.state_directory() == tmp_path / "mine/.local/state/iopstui"
     assert list((tmp_path / "theirs").iterdir()) == []
 
 
-@pytest.mark.parametrize("home", [None, "", "here"])
+@pytest.mark.parametrize("home", [None, "", "here", "/nonexistent/home", "/dev/null"])
 def test_without_a_home_nothing_is_made_where_one_stands(
     home: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

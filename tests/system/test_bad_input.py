@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from program import iopstui
+from program import command, environment, iopstui
 
 
 @pytest.fixture
@@ -117,3 +117,23 @@ def test_a_locale_that_is_not_utf_8(here: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.isascii() and done.stderr.isascii()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "--job", "randread-4k"),
+        ("doctor",),
+        ("sweep", "--job", "randread-4k", "--axis", "iodepth=1,2"),
+    ],
+)
+def test_a_current_directory_that_is_gone(words: tuple[str, ...], tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    done = subprocess.run(
+        ["bash", "-c", 'rmdir "$0"; exec "$@"', str(gone), *command(*words)], cwd=gone,
+        env=environment(tmp_path), capture_output=True, text=True, stdin=subprocess.DEVNULL,
+        timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.startswith("iopstui: The current directory can't be told")

@@ -22,7 +22,10 @@ def here(tmp_path: Path) -> Path:
     return directory
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGALRM],
+)
 def test_a_signal_ends_the_run_with_its_summary(number: int, here: Path) -> None:
     process = start(*JOB, cwd=here)
     fio_of(process.pid)
@@ -71,6 +74,9 @@ def test_a_killed_job_is_not_taken_for_a_success(here: Path) -> None:
 def test_a_run_cut_short_from_outside_is_a_failed_run(which: Any, here: Path) -> None:
     process = start(*JOB, cwd=here)
     fio = fio_of(process.pid)
+    # fio's jobs don't take a signal to heart before they have begun
+    assert process.stdout is not None
+    process.stdout.readline()
     which(fio, key=lambda p: p.create_time()).terminate()
     out, err = process.communicate(timeout=15)
     assert process.returncode == 1

@@ -69,8 +69,7 @@ def test_nothing_is_left(words: tuple[str, ...], number: int, here: Path) -> Non
     assert "Traceback" not in err and "interrupted" in err
 
 
-def test_what_was_to_be_ignored_is_ignored(here: Path) -> None:
-    """nohup, and a shell that starts it with &."""
+def test_nohup_is_obeyed(here: Path) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         process = start("run", "--job", "randread-4k", "--set", "runtime=1", "--size", "4m",

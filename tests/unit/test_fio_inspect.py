@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import errno
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -56,3 +58,22 @@ def test_a_process_that_is_gone() -> None:
     assert processes.cpu_s(none) is None
     assert not processes.waits_for_cpu(none)
     assert processes.start_time(none) is None
+
+
+def test_a_limit_is_not_a_missing_fio(monkeypatch: pytest.MonkeyPatch, fio: str) -> None:
+    def full(*words: object, **more: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(subprocess, "Popen", full)
+    with pytest.raises(Missing, match="Too many open files") as told:
+        find_fio(fio)
+    assert "ulimit -n" in told.value.hint
+
+
+def test_a_fio_that_crashes_is_not_one_that_is_missing(tmp_path: Path) -> None:
+    crashes = program(tmp_path / "fio", "import os, signal, sys",
+                      "sys.stderr.write('smalloc: failed adding pool\\n')",
+                      "sys.stderr.flush()", "os.kill(os.getpid(), signal.SIGSEGV)")  # fmt: skip
+    with pytest.raises(Missing, match="killed by signal 11, smalloc: failed") as told:
+        find_fio(crashes)
+    assert "ulimit" in told.value.hint

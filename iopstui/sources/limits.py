@@ -1,0 +1,18 @@
+"""What an exhausted limit of a process or of the machine is called, and what raises it."""
+
+from __future__ import annotations
+
+import errno
+
+_MENDS = {
+    errno.EFBIG: "This shell limits the size of files: ulimit -f unlimited",
+    errno.EMFILE: "This shell limits the number of open files: ulimit -n 1024",
+    errno.ENFILE: "The machine limits the number of open files: sysctl fs.file-max",
+    errno.EAGAIN: "The number of processes is limited: ulimit -u, or pids.max of the cgroup",
+    errno.ENOMEM: "Memory is short or limited: free -m, ulimit -v",
+}
+
+
+def mend(error: OSError, otherwise: str) -> str:
+    """The hint for an OSError that a limit has caused; ``otherwise`` for any other."""
+    return _MENDS.get(error.errno or 0, otherwise)
