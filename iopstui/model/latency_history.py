@@ -17,6 +17,7 @@ STEPS_PER_DECADE = 48
 RAW_SAMPLES = 3600
 FOLD_S = 60.0
 FOLDED_SAMPLES = 1440
+MOST = (1 << 64) - 1
 
 Steps = Mapping[int, int]
 
@@ -43,7 +44,7 @@ class _Ring:
     def add(self, start: float, end: float, steps: Steps) -> None:
         self.starts.append(start)
         self.ends.append(end)
-        self.packed.append(array("I", (n for item in steps.items() for n in item)))
+        self.packed.append(_packed(steps))
         if len(self.starts) > self._capacity + self._capacity // 8:
             for column in (self.starts, self.ends, self.packed):
                 del column[: -self._capacity]
@@ -61,6 +62,14 @@ class _Ring:
                 covering.append(self.packed[index])
             index += 1
         return found or covering
+
+
+def _packed(steps: Steps) -> array[int]:
+    flat = [n for item in steps.items() for n in item]
+    try:
+        return array("I", flat)
+    except OverflowError:  # twice the room, where a count needs it
+        return array("Q", (min(n, MOST) for n in flat))
 
 
 class LatencyHistory:

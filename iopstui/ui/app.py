@@ -29,6 +29,7 @@ from iopstui.ui.job_keys import JOB_ACTIONS, JobKeys
 from iopstui.ui.kernel_keys import KERNEL_ACTIONS, KERNEL_HINTS, KernelKeys
 from iopstui.ui.layout import TABS
 from iopstui.ui.lesson_keys import LESSON_ACTIONS, LessonKeys, MakeLessons
+from iopstui.ui.lists import show_cursors
 from iopstui.ui.messages import (
     Controller,
     Discover,
@@ -101,7 +102,8 @@ class IopstuiApp(JobKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys):
         lessons: MakeLessons | None = None,
         lesson: Lesson | None = None,
     ) -> None:
-        super().__init__(driver_class=PatientDriver)
+        # said here already, because NO_COLOR's filter is chosen before there is a theme
+        super().__init__(driver_class=PatientDriver, ansi_color=True)
         self.charset = charset or charset_for()
         self.jobs = list(jobs)
         self.controller: Controller | None = None
@@ -133,6 +135,7 @@ class IopstuiApp(JobKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys):
     def on_mount(self) -> None:
         """Opens the dashboard, or the picker where nothing was chosen yet."""
         self.theme = "ansi-dark"
+        show_cursors()
         # always set: the class outlives this application where several run in one process
         ScrollBar.renderer = ScrollBarRender if self.charset is UTF8 else PlainScrollBar
         self._catch_signals()
@@ -183,7 +186,7 @@ class IopstuiApp(JobKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys):
             if self._pick:
                 self._open_picker(words)
             else:
-                self.exit(error.exit_code, message=printable(words))
+                self.leave_with(error)
             return
         self._pick = True
         self.controller, self.experiment = controller, None
@@ -211,12 +214,25 @@ class IopstuiApp(JobKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys):
             if dashboard.is_current:
                 self.pop_screen()
 
+    def leave_with(self, error: Exception) -> None:
+        """Ends the screen; what happened is said on the terminal as it was before."""
+        if isinstance(error, IopstuiError):
+            words = f"iopstui: {error.message} {error.hint}".strip()
+            self.exit(error.exit_code, message=printable(words))
+        else:
+            self._handle_exception(error)
+
     def _fatal_error(self) -> None:
         """Textual would print the traceback; it goes to a file, a sentence to the user."""
         error = self._exception
         if error is not None:
             self._exit_renderables.append(Text(printable(crash_sentence(error))))
         self._close_messages_no_wait()
+
+    @property
+    def crashed(self) -> bool:
+        """True if an error of our own has ended it."""
+        return self._exception is not None
 
     async def action_quit(self) -> None:
         """Stops a running job first; the terminal is left as it was."""
@@ -238,7 +254,8 @@ class IopstuiApp(JobKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys):
     def _exit_code(self) -> int:
         finished = self.state.finished
         failed = finished is not None and bool(finished.error)
-        return EXIT_JOB_FAILED if failed else EXIT_OK
+        # a session that has ended by itself has failed
+        return EXIT_JOB_FAILED if failed or self.state.ended else EXIT_OK
 
     # -- events of the session
 
@@ -465,14 +482,17 @@ def run_app(
     """Runs the screen until it is left; the exit code."""
     app = IopstuiApp(make_controller, target, job, overrides, discover, jobs, **options)
     try:
-        # without mouse reports, the terminal's own selecting and copying keeps working
-        code = app.run(mouse=False)
+        return run_to_end(app)
     finally:
         app.end_experiment()
         if app.controller is not None:
             app.controller.close()
         app.experiment_ended()
         app.end_lesson()
-    if code is not None:
-        return code
-    return app.return_code or EXIT_OK
+
+
+def run_to_end(app: IopstuiApp) -> int:
+    """Shows it until it is left; the exit code. After a crash that is never 0."""
+    # without mouse reports, the terminal's own selecting and copying keeps working
+    code = app.run(mouse=False)
+    return EXIT_JOB_FAILED if code is None or app.crashed else code
