@@ -10,6 +10,7 @@ import math
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
+from copy import copy
 
 from iopstui.model.histogram import Bins
 
@@ -48,6 +49,13 @@ class _Ring:
         if len(self.starts) > self._capacity + self._capacity // 8:
             for column in (self.starts, self.ends, self.packed):
                 del column[: -self._capacity]
+
+    def copy(self) -> _Ring:
+        other = _Ring(self._capacity)
+        # a histogram that is kept is never changed again
+        other.starts, other.ends = self.starts[:], self.ends[:]
+        other.packed = self.packed[:]
+        return other
 
     def between(self, low: float, high: float) -> list[array[int]]:
         """Those whose middle lies in it; else the one that covers its middle."""
@@ -92,6 +100,13 @@ class LatencyHistory:
     def end(self) -> float | None:
         """When the newest histogram ended."""
         return self._raw.ends[-1] if self._raw.ends else None
+
+    def copy(self) -> LatencyHistory:
+        """What is kept now; what is added later is not in it."""
+        other = copy(self)
+        other._raw, other._folded = self._raw.copy(), self._folded.copy()
+        other._fold, other._steps = dict(self._fold), dict(self._steps)
+        return other
 
     def add(self, t: float, seconds: float, bins: Bins) -> None:
         """The histogram (ns -> I/Os) of the interval that ended at ``t``. Empty ones are gaps."""

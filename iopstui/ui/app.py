@@ -27,6 +27,7 @@ from iopstui.ui.driver import PatientDriver, Terminal
 from iopstui.ui.experiment_keys import EXPERIMENT_ACTIONS, ExperimentKeys, MakeLaboratory
 from iopstui.ui.job_keys import JOB_ACTIONS, JobKeys
 from iopstui.ui.kernel_keys import KERNEL_ACTIONS, KERNEL_HINTS, KernelKeys
+from iopstui.ui.keys_in_order import KeysInOrder
 from iopstui.ui.layout import TABS
 from iopstui.ui.lesson_keys import LESSON_ACTIONS, LessonKeys, MakeLessons
 from iopstui.ui.lists import show_cursors
@@ -56,7 +57,7 @@ class PlainScrollBar(ScrollBarRender):
     HORIZONTAL_BARS: ClassVar[list[str]] = [" "] * 8
 
 
-class IopstuiApp(JobKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys):
+class IopstuiApp(JobKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys, KeysInOrder):
     """The whole screen. Leaves with an exit code (iopstui.errors).
 
     ``make_controller`` is given the chosen device's path, or ``None`` for a scratch file in the
@@ -197,7 +198,7 @@ class IopstuiApp(JobKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys):
         self._refresh_hints()
         controller.start(self._sink)
         if self._run_at_once:
-            self.state.asked = True
+            self.state.ask()
             controller.run_job(self.job, self.overrides)
         if self.first_lesson is not None:
             lesson, self.first_lesson = self.first_lesson, None
@@ -371,7 +372,7 @@ class IopstuiApp(JobKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys):
         dashboard = self.dashboard
         if dashboard is None:
             return
-        dashboard.frozen_at = None if dashboard.frozen_at is not None else self.state.t
+        dashboard.freeze()
         self._refresh_hints()
         dashboard.paint()
 

@@ -7,6 +7,7 @@ asks ``behind`` before it paints again.
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import os
 import select
@@ -14,13 +15,17 @@ import sys
 import termios
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from textual.drivers.linux_driver import LinuxDriver
+from textual.events import MouseEvent
 from textual.message import Message
 from textual.messages import TerminalSupportsSynchronizedOutput
 
+from iopstui.ui.terminal_input import TerminalInput
+
+INPUT_POLL_S = 0.1
 PIECE = 4096
 SMALL_PIECE = 256
 MOST_WAITING = 1 << 20
@@ -144,10 +149,12 @@ class Terminal(Protocol):
 class PatientDriver(LinuxDriver):
     """Textual's driver with an ``Output`` that never makes the screen wait.
 
-    ``on_taken`` is called, in some other thread, when painting makes sense again.
+    ``on_taken`` is called, in some other thread, when painting makes sense again, ``on_gone`` when
+    the terminal is closed (``gone`` stays set).
     """
 
     on_taken: Callable[[], None] = staticmethod(lambda: None)
+    on_gone: Callable[[], None] = staticmethod(lambda: None)
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -155,6 +162,7 @@ class PatientDriver(LinuxDriver):
         self._answers = False
         self._asked: float | None = None
         self._output: Output | None = None
+        self.gone = False
 
     @property
     def behind(self) -> bool:
@@ -183,6 +191,35 @@ class PatientDriver(LinuxDriver):
             self._output = Output(sys.__stdout__.fileno(), self._all_taken)  # type: ignore[union-attr]
             self._output.start()
         self._output.write(data)
+
+    def run_input_thread(self) -> None:
+        """Reads the terminal until the screen ends, or the terminal does."""
+        arriving = TerminalInput()
+        decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        while not self.exit_event.is_set():
+            if select.select([self.fileno], [], [], INPUT_POLL_S)[0]:
+                data = self._read()
+                if not data:
+                    self.gone = True
+                    self.on_gone()
+                    return
+                self._arrived(arriving.feed(decode(data)))
+            self._arrived(arriving.tick())
+        # answers that are still on their way must not be typed into the shell
+        while select.select([self.fileno], [], [], INPUT_POLL_S)[0] and self._read():
+            pass
+
+    def _read(self) -> bytes:
+        try:
+            return os.read(self.fileno, PIECE)
+        except OSError:
+            return b""
+
+    def _arrived(self, messages: Iterable[Message]) -> None:
+        for message in messages:
+            # nobody asked for the mouse: what is reported was left on by another program
+            if not isinstance(message, MouseEvent):
+                self.process_message(message)
 
     def close(self) -> None:
         """Last words."""
