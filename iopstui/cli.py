@@ -30,13 +30,17 @@ nothing (a scratch file in the current directory). A block device is only read u
 --destroy-data repeats its path; a device in use is never written.
 
 exit codes: 0 done, 1 the job failed, 2 usage or bad input, 3 refused for safety,
-4 a verdict failed, 5 something needed is missing, 130 interrupted
+4 a verdict failed, 5 something needed is missing, 130 interrupted (by a signal, whichever)
 """
 DEFAULT_JOB = "mixed-4k"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code. No exception leaves this function."""
+    if argv is None:  # the process is ours
+        from iopstui.session.signals import handle_stop_signals, interrupt
+
+        handle_stop_signals(interrupt)
     try:
         return _main(argv)
     except IopstuiError as error:

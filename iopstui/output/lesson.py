@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import queue
-import signal
 import sys
 from collections.abc import Mapping, Sequence
 from types import FrameType
@@ -20,7 +19,6 @@ from iopstui.errors import (
 from iopstui.model.lesson import ASK, RUN_STEP, Ask, Lesson
 from iopstui.output.lesson_pages import flowed, head_lines, page_lines
 from iopstui.output.narration import Narrator
-from iopstui.output.signals import STOP_SIGNALS
 from iopstui.session.asked import Choose
 from iopstui.session.events import Ended, Event, FrameReady, Notice, Progress, TunableChanged
 from iopstui.session.leftovers import clean_up
@@ -29,6 +27,7 @@ from iopstui.session.lesson_facts import surroundings
 from iopstui.session.lesson_page import READY, SKIPPED, Page
 from iopstui.session.live import LiveSession
 from iopstui.session.place import OwnPlace
+from iopstui.session.signals import handle_stop_signals
 from iopstui.sources.fio_inspect import find_fio
 from iopstui.sources.roots import Roots
 from iopstui.sources.sysfs import read_devices
@@ -94,8 +93,7 @@ class _Player:
 
     def play(self) -> int:
         """The exit code."""
-        for number_ in STOP_SIGNALS:
-            signal.signal(number_, self._stop)
+        handle_stop_signals(self._stop)
         self._session.start(self._events.put)
         try:
             self._say(head_lines(self._run.lesson))

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable
 from types import FrameType
 
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+from iopstui.session.signals import handle_stop_signals
 
 
-def on_stop_signals(stop: Callable[[], None], kill: Callable[[], None]) -> None:
-    """The first one lets fio write its last document (``stop``), the second does not wait for
-    it."""
-    asked: list[int] = []
+class StopSignals:
+    """From now on the first one lets fio write its last document (``stop``), the second does not
+    wait for it (``kill``)."""
 
-    def handle(number: int, frame: FrameType | None) -> None:
-        if asked:
-            kill()
+    def __init__(self, stop: Callable[[], None], kill: Callable[[], None]) -> None:
+        self.asked = 0
+        self._stop = stop
+        self._kill = kill
+        handle_stop_signals(self._handle)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        self.asked += 1
+        if self.asked == 1:
+            self._stop()
         else:
-            stop()
-        asked.append(number)
-
-    for number in STOP_SIGNALS:
-        signal.signal(number, handle)
+            self._kill()

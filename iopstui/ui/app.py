@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gc
 import os
-import signal
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,11 +17,12 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.scrollbar import ScrollBar, ScrollBarRender
 
-from iopstui.errors import EXIT_JOB_FAILED, EXIT_OK, IopstuiError
+from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, IopstuiError
 from iopstui.model.device import BlockDevice
 from iopstui.model.lesson import Lesson
 from iopstui.session.crash import crash_sentence
 from iopstui.session.events import Event, ExperimentStarted, FrameReady
+from iopstui.session.signals import stopping
 from iopstui.text import printable
 from iopstui.ui.driver import PatientDriver, Terminal
 from iopstui.ui.experiment_keys import EXPERIMENT_ACTIONS, ExperimentKeys, MakeLaboratory
@@ -130,6 +131,8 @@ class IopstuiApp(JobKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys, Ke
         self._paint_timer = False
         self.terminal: Terminal | None = None
         self._leaving = False
+        self.interrupted = False
+        self._own_loop: asyncio.AbstractEventLoop | None = None
 
     # -- start and end
 
@@ -139,28 +142,32 @@ class IopstuiApp(JobKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys, Ke
         show_cursors()
         # always set: the class outlives this application where several run in one process
         ScrollBar.renderer = ScrollBarRender if self.charset is UTF8 else PlainScrollBar
-        self._catch_signals()
         if isinstance(self._driver, PatientDriver):
             self.terminal = self._driver
             self._driver.on_taken = self.terminal_ready
+            self._driver.on_gone = self.interrupt
+        self._own_loop = asyncio.get_running_loop()
+        if self.interrupted or (isinstance(self._driver, PatientDriver) and self._driver.gone):
+            self.interrupt()
+            return
         self.set_timer(0.2, _settle)
         if self._pick:
             self._open_picker()
         else:
             self.open_target(self._target)
 
-    def _catch_signals(self) -> None:
-        """A terminated iopstui stops fio and gives the terminal back too. asyncio's own handler of
-        SIGINT would break off the way out at the second, with the terminal as it is."""
-        import asyncio
-
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
-                loop.add_signal_handler(number, self._leave_now)
+    def interrupt(self, number: int = 0) -> None:
+        """A signal, or the terminal's end: leaves as ``q`` does. From any thread, at any time: the
+        terminal is given back also if it comes while that is still being set up."""
+        self.interrupted = True
+        loop = self._own_loop
+        if loop is not None:
+            with contextlib.suppress(RuntimeError):  # closed: it has been left
+                loop.call_soon_threadsafe(self._leave_now)
 
     def _leave_now(self) -> None:
-        self.run_worker(self.action_quit(), exclusive=False)
+        if not self._leaving:
+            self.run_worker(self.action_quit(), exclusive=False)
 
     def _open_picker(self, reason: str = "") -> None:
         from iopstui.ui.screens.picker import Picker
@@ -237,8 +244,6 @@ class IopstuiApp(JobKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys, Ke
 
     async def action_quit(self) -> None:
         """Stops a running job first; the terminal is left as it was."""
-        import asyncio
-
         if self._leaving:
             return
         self._leaving = True
@@ -482,18 +487,21 @@ def run_app(
 ) -> int:
     """Runs the screen until it is left; the exit code."""
     app = IopstuiApp(make_controller, target, job, overrides, discover, jobs, **options)
-    try:
-        return run_to_end(app)
-    finally:
-        app.end_experiment()
-        if app.controller is not None:
-            app.controller.close()
-        app.experiment_ended()
-        app.end_lesson()
+    with stopping(app.interrupt):
+        try:
+            return run_to_end(app)
+        finally:
+            app.end_experiment()
+            if app.controller is not None:
+                app.controller.close()
+            app.experiment_ended()
+            app.end_lesson()
 
 
 def run_to_end(app: IopstuiApp) -> int:
     """Shows it until it is left; the exit code. After a crash that is never 0."""
     # without mouse reports, the terminal's own selecting and copying keeps working
     code = app.run(mouse=False)
-    return EXIT_JOB_FAILED if code is None or app.crashed else code
+    if code is None or app.crashed:
+        return EXIT_JOB_FAILED
+    return EXIT_INTERRUPTED if app.interrupted else code

@@ -14,6 +14,7 @@ from iopstui.model.device import BlockDevice
 from iopstui.session.events import Event, FrameReady, Notice
 from iopstui.session.recording import recording_path
 from iopstui.session.replay import ReplaySession
+from iopstui.session.signals import stopping
 from iopstui.ui import format as f
 from iopstui.ui.app import IopstuiApp, run_to_end
 from iopstui.ui.experiment_keys import OVER_EXPERIMENT
@@ -211,7 +212,9 @@ def _no_devices() -> Mapping[str, BlockDevice]:
 def run_replay(name: str, speed: float) -> int:
     """Plays a recording on the screen until it is left. Raises UsageError if it is none."""
     session = ReplaySession(recording_path(name), speed)
-    try:
-        return run_to_end(ReplayApp(session))
-    finally:
-        session.close()
+    app = ReplayApp(session)
+    with stopping(app.interrupt):
+        try:
+            return run_to_end(app)
+        finally:
+            session.close()

@@ -21,7 +21,8 @@ MOUSE = "\x1b[M"
 """Three characters follow (an old kind of report, left on by another program)."""
 REST_WITHIN_S, PASTE_WITHIN_S = 1.0, 5.0
 """The rest of a sequence that has begun, over a slow line."""
-LONGEST_PASTE = 1 << 16
+LONGEST_PASTE, LONGEST_STRING = 1 << 16, 1 << 12
+_STRING_ENDS = re.compile(r"\x07|\x1b\\")
 _CSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _CSI_BEGUN = re.compile(r"\x1b\[[0-?]{0,256}[ -/]{0,16}")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
@@ -91,9 +92,9 @@ class TerminalInput:
             yield events.Key("escape", ESC)
         elif text.startswith(PASTE):
             yield _paste(text[len(PASTE) : -len(PASTE_ENDS)])
-        elif text[1] not in "[O":
+        elif text[1] not in "[O]P" or len(text) == 2:
             yield MetaKey(text[1])
-        elif not text.startswith(MOUSE):
+        elif text[1] in "[O" and not text.startswith(MOUSE):
             found = list(self._parser.feed(text))
             yield from found
             if not found:
@@ -111,8 +112,22 @@ def _length(text: str, at: int) -> int:
         return _length_of_csi(text, at)
     if kind == "O":
         return 3 if len(text) >= at + 3 else 0
+    if kind in ("]", "P"):
+        return _length_of_string(text, at)
     # one Escape behind another is a key of its own
     return 0 if not kind else 1 if kind == ESC else 2
+
+
+def _length_of_string(text: str, at: int) -> int:
+    """Of an answer in words (a colour, a name), which some other program has asked for."""
+    if text.startswith("\x1b]", at):
+        third = text[at + 2 : at + 3]
+        if not third.isdecimal():
+            return 2 if third else 0
+    end = _STRING_ENDS.search(text, at + 2)
+    if end is None:
+        return 0 if len(text) - at < LONGEST_STRING else 2
+    return end.end() - at
 
 
 def _length_of_csi(text: str, at: int) -> int:

@@ -138,6 +138,7 @@ def told(message: Message) -> str:
 PIECES = st.sampled_from(
     ["a", "[", "]", "O", "ä", "\r", "\x7f", "\x1b", "\x1b[A", "\x1bOB", "\x1b[1;5C", "\x1b[3~",
      "\x1b[?2026;2$y", "\x1b[114;;114u", "\x1b[200~x\x1b[31my\r\nq\x1b[201~", "\x1b[?62;9;c",
+     "\x1b]11;rgb:0/0/0\x07", "\x1bP1$r0m\x1b\\",
      "\x1b[I", "\x1b[<35;1;1M", "\x1b[M !!", "\x1b[[A", "\x1b["]
 )  # fmt: skip
 
@@ -159,6 +160,8 @@ def test_it_does_not_matter_where_the_stream_is_cut(stream: str, data: st.DataOb
         ("\x1b[200~q\x1b[0mq\r\x1b[201~r", ["paste 'q[0mq\\n'", "r"]),
         ("\x1b[M qqr", ["r"]),
         ("\x1b[1;9\x1b[A", ["up"]),
+        ("\x1b]m", ["escape ]", "m"]),
+        ("\x1b]11;rgb:qq/qq/qq\x07r\x1bP>|q(1)\x1b\\m", ["r", "m"]),
     ],
 )
 def test_sequences(stream: str, expected: list[str]) -> None:
