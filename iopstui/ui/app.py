@@ -31,7 +31,7 @@ from iopstui.ui.kernel_keys import KERNEL_ACTIONS, KERNEL_HINTS, KernelKeys
 from iopstui.ui.keys_in_order import KeysInOrder
 from iopstui.ui.layout import TABS
 from iopstui.ui.lesson_keys import LESSON_ACTIONS, LessonKeys, MakeLessons
-from iopstui.ui.lists import show_cursors
+from iopstui.ui.mends import mend
 from iopstui.ui.messages import (
     Controller,
     Discover,
@@ -139,7 +139,7 @@ class IopstuiApp(JobKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys, Ke
     def on_mount(self) -> None:
         """Opens the dashboard, or the picker where nothing was chosen yet."""
         self.theme = "ansi-dark"
-        show_cursors()
+        mend()
         # always set: the class outlives this application where several run in one process
         ScrollBar.renderer = ScrollBarRender if self.charset is UTF8 else PlainScrollBar
         if isinstance(self._driver, PatientDriver):
