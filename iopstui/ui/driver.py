@@ -30,6 +30,7 @@ PIECE = 4096
 SMALL_PIECE = 256
 MOST_WAITING = 1 << 20
 LAST_WORDS_S = 1.0
+CANCEL = b"\x18"
 ANSWER_WITHIN_S = 10.0
 ASK = "\x1b[?2026$p"
 """DECRQM of synchronized output: every terminal that answers it does so in order, after all that
@@ -51,6 +52,7 @@ class Output:
         self._pieces: list[bytes] = []
         self._changed = threading.Condition()
         self._closing = False
+        self._forgets = False
         self._fd, self._piece = _own_descriptor(fd)
         self._encoding = getattr(sys.__stdout__, "encoding", None) or "utf-8"
         self._thread = threading.Thread(target=self._main, name="terminal", daemon=True)
@@ -68,6 +70,16 @@ class Output:
                 return
             self.waiting += len(data)
             self._pieces.append(data)
+            self._changed.notify()
+
+    def forget(self) -> None:
+        """What waits is not worth being waited for; what is written next is."""
+        with self._changed:
+            self.waiting -= sum(map(len, self._pieces))
+            # a sequence that is cut off here must not swallow what follows
+            self._pieces = [CANCEL]
+            self.waiting += len(CANCEL)
+            self._forgets = True
             self._changed.notify()
 
     def stop(self) -> None:
@@ -90,6 +102,7 @@ class Output:
                 while not self._pieces and not self._closing:
                     self._changed.wait()
                 data, self._pieces = b"".join(self._pieces), []
+                self._forgets = False
                 closing = self._closing
             if data and not self._put(data):
                 return
@@ -116,6 +129,9 @@ class Output:
             rest = rest[done:]
             with self._changed:
                 self.waiting -= done
+                if self._forgets:
+                    self.waiting -= len(rest)
+                    return True
         return True
 
 
@@ -191,6 +207,12 @@ class PatientDriver(LinuxDriver):
             self._output = Output(sys.__stdout__.fileno(), self._all_taken)  # type: ignore[union-attr]
             self._output.start()
         self._output.write(data)
+
+    def stop_application_mode(self) -> None:
+        """The terminal as it was: a picture that is still on its way does not matter any more."""
+        if self._output is not None:
+            self._output.forget()
+        super().stop_application_mode()
 
     def run_input_thread(self) -> None:
         """Reads the terminal until the screen ends, or the terminal does."""

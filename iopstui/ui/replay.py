@@ -175,6 +175,14 @@ class ReplayApp(IopstuiApp):
         """d"""
         self._only_a_recording()
 
+    def action_option(self) -> None:
+        """:"""
+        self._only_a_recording()
+
+    def action_bind_queues(self) -> None:
+        """B"""
+        self._only_a_recording()
+
     def action_lessons(self) -> None:
         """l"""
         self._only_a_recording()
