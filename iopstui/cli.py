@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from iopstui.errors import (
     IopstuiError,
     UsageError,
 )
+from iopstui.session.signals import handle_stop_signals, interrupt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,11 +38,22 @@ DEFAULT_JOB = "mixed-4k"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code. No exception leaves this function."""
-    if argv is None:  # the process is ours
-        from iopstui.session.signals import handle_stop_signals, interrupt
-
+    """Run one command; the exit code. No exception leaves this function. Without ``argv`` the
+    process is ours: every signal that would end it interrupts the command."""
+    if argv is not None:
+        return _told(argv)
+    try:
         handle_stop_signals(interrupt)
+        try:
+            return _told(None)
+        finally:
+            # nothing is left to undo
+            handle_stop_signals(signal.SIG_DFL)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+
+
+def _told(argv: Sequence[str] | None) -> int:
     try:
         return _main(argv)
     except IopstuiError as error:

@@ -24,7 +24,7 @@ _ALWAYS = (signal.SIGINT, signal.SIGTERM)
 """A shell starts what runs in the background with SIGINT ignored; who sends it means it."""
 
 
-def handle_stop_signals(handler: Handler) -> dict[int, object]:
+def handle_stop_signals(handler: Handler | signal.Handlers) -> dict[int, object]:
     """Call this for each of them; the handlers there were before. What the parent process has
     told us to ignore (SIGHUP under nohup) stays ignored."""
     before: dict[int, object] = {}

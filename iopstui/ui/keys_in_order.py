@@ -28,6 +28,7 @@ PATIENCE_S = 2.0
 """For a key that is not dealt with, whatever the reason: what follows is not held back longer."""
 GONE_WITHIN_S = 0.25
 """For a widget that was removed while it was asked."""
+INTERRUPT = "ctrl+c"
 WORDS = {"b": "ctrl+left", "f": "ctrl+right"}
 """What Alt with an arrow is in some terminals, in a field."""
 
@@ -47,9 +48,21 @@ class KeysInOrder(App[int]):
         """True while a key is dealt with, or waits."""
         return self._taking
 
+    @property
+    def _over(self) -> bool:
+        """True when a key finds no screen any more."""
+        return self._exit or not self._screen_stacks[self._current_mode]
+
     async def on_event(self, event: events.Event) -> None:
         """Keys and pastes wait until the one before is dealt with."""
+        if isinstance(event, events.InputEvent | events.Paste) and self._over:
+            return
         if not isinstance(event, events.Key | events.Paste) or event.is_forwarded:
+            await super().on_event(event)
+            return
+        if isinstance(event, events.Key) and event.key == INTERRUPT:
+            # as a terminal's own does: what was typed before and not taken yet is void
+            self._typed.clear()
             await super().on_event(event)
             return
         self._typed.append(event)
@@ -57,7 +70,7 @@ class KeysInOrder(App[int]):
             await self._take_next()
 
     async def _take_next(self) -> None:
-        self._taking = bool(self._typed)
+        self._taking = bool(self._typed) and not self._over
         if not self._taking:
             return
         event = self._typed.popleft()

@@ -119,6 +119,22 @@ async def test_a_key_that_is_never_dealt_with_does_not_hold_back_q(
     assert ("close",) in app.fake.calls  # type: ignore[attr-defined]
 
 
+async def test_ctrl_c_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def never(self: IopstuiApp) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(IopstuiApp, "_dealt_with", never)
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        for message in TerminalInput().feed("m" * 100 + "\x03"):
+            app.post_message(message)
+        while not app._exit:
+            await asyncio.sleep(0)
+    marks = [call for call in app.fake.calls if call[0] == "mark"]  # type: ignore[attr-defined]
+    assert len(marks) <= 1
+
+
 def messages(pieces: Sequence[str]) -> list[str]:
     """What comes of them, in words."""
     arriving = TerminalInput(lambda: 0.0)
