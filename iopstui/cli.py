@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from iopstui.errors import (
     IopstuiError,
     UsageError,
 )
+from iopstui.session.signals import handle_stop_signals, interrupt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,13 +32,29 @@ nothing (a scratch file in the current directory). A block device is only read u
 --destroy-data repeats its path; a device in use is never written.
 
 exit codes: 0 done, 1 the job failed, 2 usage or bad input, 3 refused for safety,
-4 a verdict failed, 5 something needed is missing, 130 interrupted
+4 a verdict failed, 5 something needed is missing, 130 interrupted (by a signal, whichever)
 """
 DEFAULT_JOB = "mixed-4k"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code. No exception leaves this function."""
+    """Run one command; the exit code. No exception leaves this function. Without ``argv`` the
+    process is ours: every signal that would end it interrupts the command."""
+    if argv is not None:
+        return _whole(argv)
+    try:
+        handle_stop_signals(interrupt)
+        try:
+            return _whole(None)
+        finally:
+            # nothing is left to undo
+            handle_stop_signals(signal.SIG_DFL)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+
+
+def _whole(argv: Sequence[str] | None) -> int:
+    """With the standard streams as they have to be."""
     from iopstui.output.streams import finish, prepare
 
     writable = prepare()
@@ -70,8 +88,6 @@ def _told(argv: Sequence[str] | None, writable: bool) -> int:
 
 
 def _main(argv: Sequence[str] | None, writable: bool) -> int:
-    from iopstui.output.signals import interrupt_on_stop_signals
-
     arguments = parser().parse_args(argv)
     if not writable:
         raise UsageError(
@@ -80,8 +96,6 @@ def _main(argv: Sequence[str] | None, writable: bool) -> int:
         )
     if arguments.handler not in (cmd_devices, cmd_jobs, cmd_fields):
         _require_current_directory()
-    # what is under way is undone, until a handler of the command's own knows better
-    interrupt_on_stop_signals()
     return int(arguments.handler(arguments))
 
 

@@ -11,6 +11,7 @@ from array import array
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from math import isnan, nan
 
@@ -117,6 +118,10 @@ class History:
     def end(self) -> float | None:
         """When the newest sample ended; ``None`` while there is none."""
         return self._raw.ends[-1] if len(self._raw) else None
+
+    def copy(self) -> History:
+        """What is kept now; what is added later is not in it."""
+        return deepcopy(self)
 
     def add(self, t: float, seconds: float, values: Mapping[str, float | None]) -> None:
         """One more sample; series that ``values`` lacks have a gap. ``seconds`` must be > 0."""

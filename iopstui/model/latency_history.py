@@ -10,6 +10,7 @@ import math
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
+from copy import copy
 
 from iopstui.model.histogram import Bins
 
@@ -17,6 +18,7 @@ STEPS_PER_DECADE = 48
 RAW_SAMPLES = 3600
 FOLD_S = 60.0
 FOLDED_SAMPLES = 1440
+MOST = (1 << 64) - 1
 
 Steps = Mapping[int, int]
 
@@ -43,10 +45,17 @@ class _Ring:
     def add(self, start: float, end: float, steps: Steps) -> None:
         self.starts.append(start)
         self.ends.append(end)
-        self.packed.append(array("I", (n for item in steps.items() for n in item)))
+        self.packed.append(_packed(steps))
         if len(self.starts) > self._capacity + self._capacity // 8:
             for column in (self.starts, self.ends, self.packed):
                 del column[: -self._capacity]
+
+    def copy(self) -> _Ring:
+        other = _Ring(self._capacity)
+        # a histogram that is kept is never changed again
+        other.starts, other.ends = self.starts[:], self.ends[:]
+        other.packed = self.packed[:]
+        return other
 
     def between(self, low: float, high: float) -> list[array[int]]:
         """Those whose middle lies in it; else the one that covers its middle."""
@@ -61,6 +70,14 @@ class _Ring:
                 covering.append(self.packed[index])
             index += 1
         return found or covering
+
+
+def _packed(steps: Steps) -> array[int]:
+    flat = [n for item in steps.items() for n in item]
+    try:
+        return array("I", flat)
+    except OverflowError:  # twice the room, where a count needs it
+        return array("Q", (min(n, MOST) for n in flat))
 
 
 class LatencyHistory:
@@ -83,6 +100,13 @@ class LatencyHistory:
     def end(self) -> float | None:
         """When the newest histogram ended."""
         return self._raw.ends[-1] if self._raw.ends else None
+
+    def copy(self) -> LatencyHistory:
+        """What is kept now; what is added later is not in it."""
+        other = copy(self)
+        other._raw, other._folded = self._raw.copy(), self._folded.copy()
+        other._fold, other._steps = dict(self._fold), dict(self._steps)
+        return other
 
     def add(self, t: float, seconds: float, bins: Bins) -> None:
         """The histogram (ns -> I/Os) of the interval that ended at ``t``. Empty ones are gaps."""

@@ -27,7 +27,7 @@ from iopstui.model.verdict_words import (
 from iopstui.output.experiment import Told, ask
 from iopstui.output.experiment_setup import session_of, set_up
 from iopstui.output.jsonl import dumps, event_object, session_object
-from iopstui.output.signals import on_stop_signals
+from iopstui.output.signals import StopSignals
 from iopstui.output.verdict import wrapped
 from iopstui.session.asked import Choose
 from iopstui.session.events import Event, PointFinished
@@ -60,7 +60,7 @@ def run_compare(arguments: argparse.Namespace, overrides: Mapping[str, str], cho
         session_of(setup, arguments), plan, setup.job_target, setup.conditions,
         told.handle,
     )  # fmt: skip
-    on_stop_signals(runner.stop, runner.kill)
+    StopSignals(runner.stop, runner.kill)
     try:
         runner.run()
     finally:

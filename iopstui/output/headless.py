@@ -17,7 +17,7 @@ from iopstui.errors import (
     error_of,
 )
 from iopstui.model.expectation import parse_tolerance
-from iopstui.output.signals import on_stop_signals
+from iopstui.output.signals import StopSignals
 from iopstui.output.sinks import EventSink, make_sink
 from iopstui.output.verdict import VerdictSink
 from iopstui.session.asked import Choose, asked_session
@@ -51,9 +51,11 @@ def run_headless(
     words = sys.stdout if arguments.format == "table" else sys.stderr
     sink = VerdictSink(data, words)
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    signals = StopSignals(session.stop_job, session.kill_job)
     session.start(events.put)
-    on_stop_signals(session.stop_job, session.kill_job)
     session.run_job(arguments.job, overrides)
+    if signals.asked:  # perhaps before there was anything to stop
+        session.stop_job()
     try:
         finished = _until_finished(events, sink)
         session.close()

@@ -19,7 +19,6 @@ from iopstui.errors import (
 from iopstui.model.lesson import ASK, RUN_STEP, Ask, Lesson
 from iopstui.output.lesson_pages import flowed, head_lines, page_lines
 from iopstui.output.narration import Narrator
-from iopstui.output.signals import handle_stop_signals
 from iopstui.session.asked import Choose
 from iopstui.session.events import Ended, Event, FrameReady, Notice, Progress, TunableChanged
 from iopstui.session.leftovers import clean_up
@@ -28,6 +27,7 @@ from iopstui.session.lesson_facts import surroundings
 from iopstui.session.lesson_page import READY, SKIPPED, Page
 from iopstui.session.live import LiveSession
 from iopstui.session.place import OwnPlace
+from iopstui.session.signals import handle_stop_signals
 from iopstui.sources.fio_inspect import find_fio
 from iopstui.sources.roots import Roots
 from iopstui.sources.sysfs import read_devices

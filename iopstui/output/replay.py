@@ -24,7 +24,7 @@ from iopstui.session.events import (
     PointFinished,
     TunableChanged,
 )
-from iopstui.session.recording import Recording, recording_path
+from iopstui.session.recording import Recording, recording_path, unbelievable
 from iopstui.session.replay import Fold, replayed
 from iopstui.text import printable
 
@@ -57,10 +57,7 @@ def believed(paths: Sequence[Path]) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
-        names = ", ".join(printable(str(path)) for path in paths)
-        raise UsageError(
-            f"{names}: there are figures in it that can't be ({printable(repr(error))})."
-        ) from error
+        raise unbelievable(paths, error) from error
 
 
 def has_experiment(recording: Recording) -> bool:

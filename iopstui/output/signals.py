@@ -2,55 +2,25 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable
 from types import FrameType
 
-from iopstui.sources.interrupts import interrupt
-
-STOP_SIGNALS = (
-    signal.SIGINT,
-    signal.SIGTERM,
-    signal.SIGHUP,
-    # their default is to end the program at once: changed settings would stay as they are
-    signal.SIGQUIT,
-    signal.SIGUSR1,
-    signal.SIGUSR2,
-    signal.SIGALRM,
-    signal.SIGVTALRM,
-    signal.SIGPROF,
-    signal.SIGXCPU,
-    signal.SIGPWR,
-    signal.SIGIO,
-)
+from iopstui.session.signals import handle_stop_signals
 
 
-def interrupt_on_stop_signals() -> None:
-    """Each of them is a KeyboardInterrupt from now on, so that what was begun is undone."""
+class StopSignals:
+    """From now on the first one lets fio write its last document (``stop``), the second does not
+    wait for it (``kill``)."""
 
-    def handle(number: int, frame: FrameType | None) -> None:
-        interrupt()
+    def __init__(self, stop: Callable[[], None], kill: Callable[[], None]) -> None:
+        self.asked = 0
+        self._stop = stop
+        self._kill = kill
+        handle_stop_signals(self._handle)
 
-    handle_stop_signals(handle)
-
-
-def handle_stop_signals(handle: Callable[[int, FrameType | None], None]) -> None:
-    """``handle`` gets each of them, but for a hangup that nohup(1) has set to be ignored."""
-    for number in STOP_SIGNALS:
-        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, handle)
-
-
-def on_stop_signals(stop: Callable[[], None], kill: Callable[[], None]) -> None:
-    """The first one lets fio write its last document (``stop``), the second does not wait for
-    it."""
-    asked: list[int] = []
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        if asked:
-            kill()
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        self.asked += 1
+        if self.asked == 1:
+            self._stop()
         else:
-            stop()
-        asked.append(number)
-
-    handle_stop_signals(handle)
+            self._kill()

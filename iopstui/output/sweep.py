@@ -18,7 +18,7 @@ from iopstui.model.target import Target
 from iopstui.output.experiment import Told, ask, say
 from iopstui.output.experiment_setup import progress_of, session_of, set_up
 from iopstui.output.jsonl import dumps, event_object, session_object
-from iopstui.output.signals import on_stop_signals
+from iopstui.output.signals import StopSignals
 from iopstui.output.verdict import wrapped
 from iopstui.session.asked import Choose
 from iopstui.session.events import Event, PointFinished
@@ -58,7 +58,7 @@ def run_sweep(arguments: argparse.Namespace, overrides: Mapping[str, str], choos
         session_of(setup, arguments, goes_on=bool(progress and progress.points)), plan,
         setup.job_target, setup.conditions, told.handle, progress, expected,
     )  # fmt: skip
-    on_stop_signals(runner.stop, runner.kill)
+    StopSignals(runner.stop, runner.kill)
     try:
         runner.run()
     finally:

@@ -17,8 +17,17 @@ Coder = Callable[[Any], Any]
 Layouts = Mapping[str, "list[str]"]
 
 
+MOST_COUNT = 1 << 64
+MOST_FIGURE = 1e21
+"""Beyond what kernel and fio count in (64 bits), and beyond any rate or mean of such counts."""
+
+
 class Malformed(ValueError):
     """What was read can't be what it should be."""
+
+
+class Unbelievable(Malformed):
+    """A figure that nothing can have measured: none at all, a fraction of a count, too large."""
 
 
 def same(value: Any) -> Any:
@@ -157,17 +166,33 @@ def _mapping(whole_keys: bool, part: Coder) -> Coder:
         if type(value) is not dict:
             raise Malformed("no object")
         if whole_keys:
-            return {int(key): part(one) for key, one in value.items()}
+            return {_whole(int(key)): part(one) for key, one in value.items()}
         return {key: part(one) for key, one in value.items()}
 
     return decode
 
 
+def _whole(value: Any) -> Any:
+    if type(value) is not int or not -MOST_COUNT < value < MOST_COUNT:
+        raise Unbelievable(f"{_cut(value)} is no count")
+    return value
+
+
 def _number(value: Any) -> Any:
     # JSON tells 1 from 1.0, so either stays what it was
     if type(value) is not int and type(value) is not float:
-        raise Malformed("no number")
+        raise Unbelievable(f"{_cut(value)} is no number")
+    if not -MOST_FIGURE < value < MOST_FIGURE:
+        raise Unbelievable(f"{_cut(value)} is beyond all that can be measured")
     return value
+
+
+def _cut(value: Any) -> str:
+    # a whole number of thousands of digits has no text
+    if type(value) is int and abs(value) >= MOST_COUNT:
+        return "a number beyond 2^64"
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:39]}~"
 
 
 def _text(value: Any) -> Any:
@@ -182,4 +207,4 @@ def _truth(value: Any) -> Any:
     return value
 
 
-_PLAIN: dict[Any, Coder] = {int: _number, float: _number, str: _text, bool: _truth}
+_PLAIN: dict[Any, Coder] = {int: _whole, float: _number, str: _text, bool: _truth}

@@ -8,7 +8,7 @@ import stat
 import zlib
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -17,12 +17,15 @@ import iopstui
 from iopstui.errors import Missing, UsageError
 from iopstui.model.samples import RawSample
 from iopstui.session import recording_format as form
-from iopstui.session.coding import Decoder, Malformed
+from iopstui.session.coding import Decoder, Malformed, Unbelievable
 from iopstui.text import printable
 
 OLDEST_SCHEMA = 1
 HOW = "A recording is made with: iopstui run --job JOB --record FILE"
 DEMO = "demo"
+LATEST_S = 1e9
+LATEST_NS = 1 << 63
+"""What CLOCK_MONOTONIC can say."""
 KINDS = form.HEADER + form.KEY + form.SAMPLE + form.EVENT
 
 
@@ -128,6 +131,8 @@ class Recording:
                     stream = zlib.decompressobj()
                 if stream is not None:
                     yield self._sample(chunk, stream)
+            except Unbelievable as error:
+                raise unbelievable([self.path], error) from error
             except _BROKEN as error:
                 self._damaged(chunk.at, error)
                 return
@@ -152,6 +157,8 @@ class Recording:
     def _index_other(self, index: Index, chunk: _Chunk) -> None:
         try:
             other = self._other(chunk)
+        except Unbelievable as error:
+            raise unbelievable([self.path], error) from error
         except _BROKEN as error:
             self._damaged(chunk.at, error)
             return
@@ -172,7 +179,7 @@ class Recording:
                 return
             kind, t, length, checksum = form.HEAD.unpack(head)
             after = place + form.HEAD.size + length
-            if length > form.LARGEST or not 0 <= t < 1e9:
+            if length > form.LARGEST or not 0 <= t < LATEST_S:
                 self._damaged(place, "no chunk")
                 return
             if after > self.size:
@@ -201,6 +208,8 @@ class Recording:
                 content = json.loads(_inflate(zlib.decompressobj(), chunk.payload))
                 decode = Decoder(_layouts(content["layouts"]))
                 header: form.Header = decode(form.Header, content["header"])
+            except Unbelievable as error:
+                raise unbelievable([self.path], error) from error
             except _BROKEN as error:
                 raise _unreadable(self.path, error) from error
             return decode, header
@@ -209,14 +218,23 @@ class Recording:
         )
 
     def _sample(self, chunk: _Chunk, stream: Any) -> Sample:
-        shown, raw = json.loads(_inflate(stream, chunk.payload))
-        return Sample(chunk.t, self._decode(RawSample, raw), bool(shown))
+        shown, value = json.loads(_inflate(stream, chunk.payload))
+        raw: RawSample = self._decode(RawSample, value)
+        if not 0 <= raw.arrived_ns < LATEST_NS:
+            raise Unbelievable(f"a sample of {raw.arrived_ns} ns after the machine's start")
+        return Sample(chunk.t, raw, bool(shown))
 
     def _other(self, chunk: _Chunk) -> Other | None:
         name, value = json.loads(_inflate(zlib.decompressobj(), chunk.payload))
         # what a newer iopstui knows more is passed over
         kind = form.OTHERS.get(name)
-        return Other(chunk.t, self._decode(kind, value)) if kind is not None else None
+        if kind is None:
+            return None
+        told = self._decode(kind, value)
+        t = getattr(told, "t", chunk.t)
+        if not -LATEST_S < t < LATEST_S:
+            raise Unbelievable(f"a {name} at {t!r} s")
+        return Other(chunk.t, told)
 
 
 _BROKEN = (ValueError, TypeError, KeyError, IndexError, zlib.error, RecursionError, OverflowError)
@@ -284,6 +302,13 @@ def _unreadable(path: Path, error: BaseException) -> UsageError:
         f"The recording {_name(path)} is damaged at its very beginning: "
         f"{printable(str(error)) or type(error).__name__}."
     )
+
+
+def unbelievable(paths: Sequence[Path], error: BaseException) -> UsageError:
+    """Some figure in one of these recordings can't be: something else has written it."""
+    names = ", ".join(map(_name, paths))
+    words = printable(str(error) if isinstance(error, Unbelievable) else repr(error))
+    return UsageError(f"{names}: there are figures in it that can't be ({words}).")
 
 
 def _name(path: Path) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from iopstui.errors import IopstuiError, UsageError
+from iopstui.errors import UsageError
 from iopstui.model.device import BlockDevice
 from iopstui.model.frame import FrameBuilder
 from iopstui.model.target import Target
@@ -97,7 +96,8 @@ class ReplaySession:
     """Plays a recording to the screen: a session that measures nothing (ui.messages.Controller).
 
     Raises UsageError where there is no sample to show. ``on_jump`` is called in the session's
-    thread before the events of another place follow: what was shown until then is void. After a
+    thread before the events of another place follow: what was shown until then is void.
+    ``on_failure`` is called there with what ends the replay (figures that can't be). After a
     jump the last ``LOOKBACK`` samples before the place are played at once, so charts have a past.
     """
 
@@ -115,6 +115,7 @@ class ReplaySession:
         self.speed = speed
         self.paused = False
         self.on_jump: Callable[[], None] = lambda: None
+        self.on_failure: Callable[[Exception], None] = lambda error: None
         self.job: str | None = None
         self.overrides: dict[str, str] = {}
         self.bind = False
@@ -270,9 +271,7 @@ class ReplaySession:
                     return
                 records = follow
         except Exception as error:  # told, not lost with the thread
-            words = error.message if isinstance(error, IopstuiError) else repr(error)
-            with contextlib.suppress(Exception):
-                self._sink(events.Notice(self.at, "error", f"the replay has stopped: {words}"))
+            self.on_failure(error)
 
     def _play(self, records: Iterator[Record]) -> Iterator[Record] | None:
         """Plays until it has to go on elsewhere (where) or is closed (``None``)."""

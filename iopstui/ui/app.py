@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gc
 import os
-import signal
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,18 +17,21 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.scrollbar import ScrollBar, ScrollBarRender
 
-from iopstui.errors import EXIT_JOB_FAILED, EXIT_OK, IopstuiError
+from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, IopstuiError
 from iopstui.model.device import BlockDevice
 from iopstui.model.lesson import Lesson
 from iopstui.session.crash import crash_sentence
 from iopstui.session.events import Event, ExperimentStarted, FrameReady
+from iopstui.session.signals import stopping
 from iopstui.text import printable
 from iopstui.ui.driver import PatientDriver, Terminal
 from iopstui.ui.experiment_keys import EXPERIMENT_ACTIONS, ExperimentKeys, MakeLaboratory
 from iopstui.ui.job_keys import JOB_ACTIONS, JobKeys
 from iopstui.ui.kernel_keys import KERNEL_ACTIONS, KERNEL_HINTS, KernelKeys
+from iopstui.ui.keys_in_order import KeysInOrder
 from iopstui.ui.layout import TABS
 from iopstui.ui.lesson_keys import LESSON_ACTIONS, LessonKeys, MakeLessons
+from iopstui.ui.mends import mend
 from iopstui.ui.messages import (
     Controller,
     Discover,
@@ -55,7 +58,7 @@ class PlainScrollBar(ScrollBarRender):
     HORIZONTAL_BARS: ClassVar[list[str]] = [" "] * 8
 
 
-class IopstuiApp(JobKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys):
+class IopstuiApp(JobKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys, KeysInOrder):
     """The whole screen. Leaves with an exit code (iopstui.errors).
 
     ``make_controller`` is given the chosen device's path, or ``None`` for a scratch file in the
@@ -101,7 +104,8 @@ class IopstuiApp(JobKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys):
         lessons: MakeLessons | None = None,
         lesson: Lesson | None = None,
     ) -> None:
-        super().__init__(driver_class=PatientDriver)
+        # said here already, because NO_COLOR's filter is chosen before there is a theme
+        super().__init__(driver_class=PatientDriver, ansi_color=True)
         self.charset = charset or charset_for()
         self.jobs = list(jobs)
         self.controller: Controller | None = None
@@ -127,36 +131,43 @@ class IopstuiApp(JobKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys):
         self._paint_timer = False
         self.terminal: Terminal | None = None
         self._leaving = False
+        self.interrupted = False
+        self._own_loop: asyncio.AbstractEventLoop | None = None
 
     # -- start and end
 
     def on_mount(self) -> None:
         """Opens the dashboard, or the picker where nothing was chosen yet."""
         self.theme = "ansi-dark"
+        mend()
         # always set: the class outlives this application where several run in one process
         ScrollBar.renderer = ScrollBarRender if self.charset is UTF8 else PlainScrollBar
-        self._catch_signals()
         if isinstance(self._driver, PatientDriver):
             self.terminal = self._driver
             self._driver.on_taken = self.terminal_ready
+            self._driver.on_gone = self.interrupt
+        self._own_loop = asyncio.get_running_loop()
+        if self.interrupted or (isinstance(self._driver, PatientDriver) and self._driver.gone):
+            self.interrupt()
+            return
         self.set_timer(0.2, _settle)
         if self._pick:
             self._open_picker()
         else:
             self.open_target(self._target)
 
-    def _catch_signals(self) -> None:
-        """A terminated iopstui stops fio and gives the terminal back too. asyncio's own handler of
-        SIGINT would break off the way out at the second, with the terminal as it is."""
-        import asyncio
-
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
-                loop.add_signal_handler(number, self._leave_now)
+    def interrupt(self, number: int = 0) -> None:
+        """A signal, or the terminal's end: leaves as ``q`` does. From any thread, at any time: the
+        terminal is given back also if it comes while that is still being set up."""
+        self.interrupted = True
+        loop = self._own_loop
+        if loop is not None:
+            with contextlib.suppress(RuntimeError):  # closed: it has been left
+                loop.call_soon_threadsafe(self._leave_now)
 
     def _leave_now(self) -> None:
-        self.run_worker(self.action_quit(), exclusive=False)
+        if not self._leaving:
+            self.run_worker(self.action_quit(), exclusive=False)
 
     def _open_picker(self, reason: str = "") -> None:
         from iopstui.ui.screens.picker import Picker
@@ -183,7 +194,7 @@ class IopstuiApp(JobKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys):
             if self._pick:
                 self._open_picker(words)
             else:
-                self.exit(error.exit_code, message=printable(words))
+                self.leave_with(error)
             return
         self._pick = True
         self.controller, self.experiment = controller, None
@@ -194,7 +205,7 @@ class IopstuiApp(JobKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys):
         self._refresh_hints()
         controller.start(self._sink)
         if self._run_at_once:
-            self.state.asked = True
+            self.state.ask()
             controller.run_job(self.job, self.overrides)
         if self.first_lesson is not None:
             lesson, self.first_lesson = self.first_lesson, None
@@ -211,6 +222,14 @@ class IopstuiApp(JobKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys):
             if dashboard.is_current:
                 self.pop_screen()
 
+    def leave_with(self, error: Exception) -> None:
+        """Ends the screen; what happened is said on the terminal as it was before."""
+        if isinstance(error, IopstuiError):
+            words = f"iopstui: {error.message} {error.hint}".strip()
+            self.exit(error.exit_code, message=printable(words))
+        else:
+            self._handle_exception(error)
+
     def _fatal_error(self) -> None:
         """Textual would print the traceback; it goes to a file, a sentence to the user."""
         error = self._exception
@@ -218,10 +237,13 @@ class IopstuiApp(JobKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys):
             self._exit_renderables.append(Text(printable(crash_sentence(error))))
         self._close_messages_no_wait()
 
+    @property
+    def crashed(self) -> bool:
+        """True if an error of our own has ended it."""
+        return self._exception is not None
+
     async def action_quit(self) -> None:
         """Stops a running job first; the terminal is left as it was."""
-        import asyncio
-
         if self._leaving:
             return
         self._leaving = True
@@ -238,7 +260,8 @@ class IopstuiApp(JobKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys):
     def _exit_code(self) -> int:
         finished = self.state.finished
         failed = finished is not None and bool(finished.error)
-        return EXIT_JOB_FAILED if failed else EXIT_OK
+        # a session that has ended by itself has failed
+        return EXIT_JOB_FAILED if failed or self.state.ended else EXIT_OK
 
     # -- events of the session
 
@@ -354,7 +377,7 @@ class IopstuiApp(JobKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys):
         dashboard = self.dashboard
         if dashboard is None:
             return
-        dashboard.frozen_at = None if dashboard.frozen_at is not None else self.state.t
+        dashboard.freeze()
         self._refresh_hints()
         dashboard.paint()
 
@@ -464,15 +487,21 @@ def run_app(
 ) -> int:
     """Runs the screen until it is left; the exit code."""
     app = IopstuiApp(make_controller, target, job, overrides, discover, jobs, **options)
-    try:
-        # without mouse reports, the terminal's own selecting and copying keeps working
-        code = app.run(mouse=False)
-    finally:
-        app.end_experiment()
-        if app.controller is not None:
-            app.controller.close()
-        app.experiment_ended()
-        app.end_lesson()
-    if code is not None:
-        return code
-    return app.return_code or EXIT_OK
+    with stopping(app.interrupt):
+        try:
+            return run_to_end(app)
+        finally:
+            app.end_experiment()
+            if app.controller is not None:
+                app.controller.close()
+            app.experiment_ended()
+            app.end_lesson()
+
+
+def run_to_end(app: IopstuiApp) -> int:
+    """Shows it until it is left; the exit code. After a crash that is never 0."""
+    # without mouse reports, the terminal's own selecting and copying keeps working
+    code = app.run(mouse=False)
+    if code is None or app.crashed:
+        return EXIT_JOB_FAILED
+    return EXIT_INTERRUPTED if app.interrupted else code

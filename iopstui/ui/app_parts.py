@@ -42,8 +42,9 @@ class AppPart(App[int]):
         """The job that r runs."""
 
     @abstractmethod
-    def _turned(self, words: str) -> None:
-        """The next run differs from the running one by ``words``: it is started anew."""
+    def _turned(self, option: str, words: str) -> None:
+        """The next run differs from the running one by ``words``, which tell ``option``: it is
+        started anew."""
 
     @abstractmethod
     def forget_pending(self) -> None:

@@ -7,6 +7,7 @@ asks ``behind`` before it paints again.
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import os
 import select
@@ -14,17 +15,22 @@ import sys
 import termios
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from textual.drivers.linux_driver import LinuxDriver
+from textual.events import MouseEvent
 from textual.message import Message
 from textual.messages import TerminalSupportsSynchronizedOutput
 
+from iopstui.ui.terminal_input import TerminalInput
+
+INPUT_POLL_S = 0.1
 PIECE = 4096
 SMALL_PIECE = 256
 MOST_WAITING = 1 << 20
 LAST_WORDS_S = 1.0
+CANCEL = b"\x18"
 ANSWER_WITHIN_S = 10.0
 ASK = "\x1b[?2026$p"
 """DECRQM of synchronized output: every terminal that answers it does so in order, after all that
@@ -46,6 +52,7 @@ class Output:
         self._pieces: list[bytes] = []
         self._changed = threading.Condition()
         self._closing = False
+        self._forgets = False
         self._fd, self._piece = _own_descriptor(fd)
         self._encoding = getattr(sys.__stdout__, "encoding", None) or "utf-8"
         self._thread = threading.Thread(target=self._main, name="terminal", daemon=True)
@@ -63,6 +70,16 @@ class Output:
                 return
             self.waiting += len(data)
             self._pieces.append(data)
+            self._changed.notify()
+
+    def forget(self) -> None:
+        """What waits is not worth being waited for; what is written next is."""
+        with self._changed:
+            self.waiting -= sum(map(len, self._pieces))
+            # a sequence that is cut off here must not swallow what follows
+            self._pieces = [CANCEL]
+            self.waiting += len(CANCEL)
+            self._forgets = True
             self._changed.notify()
 
     def stop(self) -> None:
@@ -85,6 +102,7 @@ class Output:
                 while not self._pieces and not self._closing:
                     self._changed.wait()
                 data, self._pieces = b"".join(self._pieces), []
+                self._forgets = False
                 closing = self._closing
             if data and not self._put(data):
                 return
@@ -111,6 +129,9 @@ class Output:
             rest = rest[done:]
             with self._changed:
                 self.waiting -= done
+                if self._forgets:
+                    self.waiting -= len(rest)
+                    return True
         return True
 
 
@@ -144,10 +165,12 @@ class Terminal(Protocol):
 class PatientDriver(LinuxDriver):
     """Textual's driver with an ``Output`` that never makes the screen wait.
 
-    ``on_taken`` is called, in some other thread, when painting makes sense again.
+    ``on_taken`` is called, in some other thread, when painting makes sense again, ``on_gone`` when
+    the terminal is closed (``gone`` stays set).
     """
 
     on_taken: Callable[[], None] = staticmethod(lambda: None)
+    on_gone: Callable[[], None] = staticmethod(lambda: None)
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -155,6 +178,7 @@ class PatientDriver(LinuxDriver):
         self._answers = False
         self._asked: float | None = None
         self._output: Output | None = None
+        self.gone = False
 
     @property
     def behind(self) -> bool:
@@ -183,6 +207,41 @@ class PatientDriver(LinuxDriver):
             self._output = Output(sys.__stdout__.fileno(), self._all_taken)  # type: ignore[union-attr]
             self._output.start()
         self._output.write(data)
+
+    def stop_application_mode(self) -> None:
+        """The terminal as it was: a picture that is still on its way does not matter any more."""
+        if self._output is not None:
+            self._output.forget()
+        super().stop_application_mode()
+
+    def run_input_thread(self) -> None:
+        """Reads the terminal until the screen ends, or the terminal does."""
+        arriving = TerminalInput()
+        decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        while not self.exit_event.is_set():
+            if select.select([self.fileno], [], [], INPUT_POLL_S)[0]:
+                data = self._read()
+                if not data:
+                    self.gone = True
+                    self.on_gone()
+                    return
+                self._arrived(arriving.feed(decode(data)))
+            self._arrived(arriving.tick())
+        # answers that are still on their way must not be typed into the shell
+        while select.select([self.fileno], [], [], INPUT_POLL_S)[0] and self._read():
+            pass
+
+    def _read(self) -> bytes:
+        try:
+            return os.read(self.fileno, PIECE)
+        except OSError:
+            return b""
+
+    def _arrived(self, messages: Iterable[Message]) -> None:
+        for message in messages:
+            # nobody asked for the mouse: what is reported was left on by another program
+            if not isinstance(message, MouseEvent):
+                self.process_message(message)
 
     def close(self) -> None:
         """Last words."""

@@ -30,7 +30,6 @@ class JobKeys(AppPart):
     ]
 
     _job: str | None
-    _pending_knob: str | None = None
     _knob_timer: Timer | None = None
 
     def job_commands(self) -> list[Command]:
@@ -64,7 +63,8 @@ class JobKeys(AppPart):
         if self.experimenting:
             self.action_stop_experiment()
             return
-        if self.state.running or controller.running:
+        if self.state.running or controller.running or self.state.asked:
+            self.state.ask_no_more()
             controller.stop_job()
             self._say("info", "stopping the job")
             return
@@ -75,7 +75,7 @@ class JobKeys(AppPart):
         if self.controller is None:
             return
         self._job = job
-        self.state.asked = True
+        self.state.ask()
         self.controller.run_job(job, self.overrides)
         self._refresh_hints()
         changed = " ".join(f"{key}={value}" for key, value in self.overrides.items())
@@ -96,6 +96,7 @@ class JobKeys(AppPart):
         if name is not None:
             if name != self._job:
                 self.overrides = {}
+                self.forget_pending()
             self.run_job(name)
 
     def action_knob(self, option: str, up: bool) -> None:
@@ -129,13 +130,13 @@ class JobKeys(AppPart):
     def _turn(self, knob: knobs.Knob, value: str) -> None:
         """Takes the new value; a running job is started anew, once the key has come to rest."""
         self.overrides[knob.option] = value
-        self._turned(f"{knob.word} {value}")
+        self._turned(knob.option, f"{knob.word} {value}")
 
-    def _turned(self, words: str) -> None:
+    def _turned(self, option: str, words: str) -> None:
         if not self.state.running and not self.state.asked:
             self._say("info", f"{words} from the next run on (r runs {self.job})")
             return
-        self._pending_knob = words
+        self.state.turned[option] = words
         self._say("info", f"{words}: the job is started anew with it")
         if self._knob_timer is not None:
             self._knob_timer.stop()
@@ -143,12 +144,13 @@ class JobKeys(AppPart):
 
     def apply_knob(self) -> None:
         """Restarts the job with the options turned, and leaves a mark on the charts."""
-        words, self._pending_knob = self._pending_knob, None
-        if words is None or self.controller is None:
+        words = ", ".join(self.state.turned.values())
+        if not words or self.controller is None:
             return
+        self.state.ask()
         self.controller.mark(words)
         self.controller.run_job(self.job, self.overrides)
 
     def forget_pending(self) -> None:
         """A knob that was turned just now no longer starts the job anew."""
-        self._pending_knob = None
+        self.state.turned.clear()

@@ -180,7 +180,7 @@ class KernelKeys(AppPart):
         elif self.overrides.pop(option, None) is None:
             self._say("info", f"{option} was not changed before: it is as the job has it")
             return
-        self._turned(f"{option}={value}" if value else f"{option} as the job has it")
+        self._turned(option, f"{option}={value}" if value else f"{option} as the job has it")
 
     def action_bind_queues(self) -> None:
         """B"""
@@ -190,7 +190,7 @@ class KernelKeys(AppPart):
         if not controller.bind and self._queued_disk("binding to hardware queues") is None:
             return
         controller.bind = not controller.bind
-        self._turned("bound to queues" if controller.bind else "not bound to queues")
+        self._turned("bind", "bound to queues" if controller.bind else "not bound to queues")
 
 
 def checked_option(text: str) -> tuple[str, str]:

@@ -26,12 +26,20 @@ NUMJOBS = Knob("numjobs", "numjobs", r"× (\d+) jobs?\b", "1", MAX_NUMJOBS)
 BLOCK_SIZE = Knob("bs", "block size", r"\b(\d+[kKmM]?)(?:i?B)?\s+QD\b", "4k", 0)
 
 
+BY_OPTION = {knob.option: knob for knob in (IODEPTH, NUMJOBS, BLOCK_SIZE)}
+
+
+def shown_value(knob: Knob, title: str) -> str | None:
+    """The option's value as a run's title says it; ``None`` if it does not."""
+    found = re.search(knob.pattern, title)
+    return found[1].lower() if found else None
+
+
 def current(knob: Knob, overrides: Mapping[str, str], title: str) -> str:
     """The option's value now: as it was changed, else as the run's title says it."""
     if knob.option in overrides:
         return overrides[knob.option]
-    found = re.search(knob.pattern, title)
-    return found[1].lower() if found else knob.default
+    return shown_value(knob, title) or knob.default
 
 
 def turned(knob: Knob, value: str, up: bool) -> str | None:

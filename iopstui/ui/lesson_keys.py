@@ -255,9 +255,9 @@ class LessonKeys(AppPart):
             return
         playing.watching, playing.stopping = True, False
         self._close_page()
-        dashboard.frozen_at = None
+        dashboard.go_on()
         self._show_looked_at()
-        self.state.asked = True
+        self.state.ask()
         if step is not None:
             controller.mark(printable(f"lesson: {step.title}"))
         controller.run_request(request)

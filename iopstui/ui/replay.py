@@ -8,13 +8,15 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
+from textual.message import Message
 
 from iopstui.model.device import BlockDevice
 from iopstui.session.events import Event, FrameReady, Notice
 from iopstui.session.recording import recording_path
 from iopstui.session.replay import ReplaySession
+from iopstui.session.signals import stopping
 from iopstui.ui import format as f
-from iopstui.ui.app import IopstuiApp
+from iopstui.ui.app import IopstuiApp, run_to_end
 from iopstui.ui.experiment_keys import OVER_EXPERIMENT
 from iopstui.ui.messages import EventsWaiting
 from iopstui.ui.state import LiveState
@@ -24,6 +26,14 @@ from iopstui.ui.widgets.bars import KeyHint
 SEEK_S = 10.0
 ELSEWHERE = Notice(0.0, "jump", "")
 """Stands in the queue where the events of another place begin."""
+
+
+class ReplayFailed(Message):
+    """``error`` has ended the replay."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
 
 
 class ReplayApp(IopstuiApp):
@@ -48,8 +58,17 @@ class ReplayApp(IopstuiApp):
         self.session = session
         self._incoming: deque[Event] = deque()
         session.on_jump = lambda: self._sink(ELSEWHERE)
+        session.on_failure = self._failed
 
     # -- events
+
+    def _failed(self, error: Exception) -> None:
+        """In the session's thread: it can't go on."""
+        self.post_message(ReplayFailed(error))
+
+    def on_replay_failed(self, message: ReplayFailed) -> None:
+        """The words go to the terminal as it was before."""
+        self.leave_with(message.error)
 
     def _sink(self, event: Event) -> None:
         self._incoming.append(event)
@@ -156,6 +175,14 @@ class ReplayApp(IopstuiApp):
         """d"""
         self._only_a_recording()
 
+    def action_option(self) -> None:
+        """:"""
+        self._only_a_recording()
+
+    def action_bind_queues(self) -> None:
+        """B"""
+        self._only_a_recording()
+
     def action_lessons(self) -> None:
         """l"""
         self._only_a_recording()
@@ -193,7 +220,9 @@ def _no_devices() -> Mapping[str, BlockDevice]:
 def run_replay(name: str, speed: float) -> int:
     """Plays a recording on the screen until it is left. Raises UsageError if it is none."""
     session = ReplaySession(recording_path(name), speed)
-    try:
-        return ReplayApp(session).run(mouse=False) or 0
-    finally:
-        session.close()
+    app = ReplayApp(session)
+    with stopping(app.interrupt):
+        try:
+            return run_to_end(app)
+        finally:
+            session.close()

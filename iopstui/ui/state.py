@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ from iopstui.session.events import (
 from iopstui.session.verdicts import FAIL, PASS, together
 from iopstui.text import printable
 from iopstui.ui import format as f
+from iopstui.ui.knobs import BY_OPTION, shown_value
 
 if TYPE_CHECKING:
     from iopstui.ui.experiment_state import ExperimentState
@@ -99,6 +101,11 @@ class LiveState:
     ended: bool = False
     asked: bool = False
     """A run was asked for and has neither begun nor failed yet."""
+    turned: dict[str, str] = field(default_factory=dict)
+    """What was turned and no run was asked for with yet, in words, by option."""
+    sent: dict[str, str] = field(default_factory=dict)
+    """The same once a run was asked for with it, until that has begun."""
+    _asked_after: int | None = None
     _noticed: float = -1.0
 
     @property
@@ -115,6 +122,31 @@ class LiveState:
     def layout(self) -> bool:
         """True while fio only creates the file the job will use."""
         return self.running and self.step is not None and self.step.phase == "layout"
+
+    @property
+    def pending(self) -> str:
+        """What the next run differs by from the one that is shown, in words."""
+        return ", ".join({**self.sent, **self.turned}.values())
+
+    def still(self) -> LiveState:
+        """As it is now; what is applied later does not change it."""
+        other = copy(self)
+        other.history, other.latencies = self.history.copy(), self.latencies.copy()
+        other.ipi = dict(self.ipi)
+        return other
+
+    def ask(self) -> None:
+        """A run is asked for, with all that was turned; one that runs will be stopped first."""
+        self.asked = True
+        self._asked_after = self.step.step if self.step is not None and self.running else None
+        self.sent.update(self.turned)
+        self.turned.clear()
+
+    def ask_no_more(self) -> None:
+        """What was asked for is not wanted any more."""
+        self.asked = False
+        self.turned.clear()
+        self.sent.clear()
 
     def apply(self, event: Event) -> None:
         """Takes in one event."""
@@ -244,6 +276,8 @@ class LiveState:
             # what a run still did after its last whole second says little by itself
             if self.fio is None or not {FINAL, PARTIAL} <= frame.flags:
                 self.fio = frame
+            if self.step is not None and frame.step == self.step.step != self._asked_after:
+                self.sent.clear()
             self.progress = None
             values[FIO_IOPS] = fio.total.iops
             for name in LATENCIES:
@@ -260,7 +294,9 @@ class LiveState:
 
     def _started(self, event: StepStarted) -> None:
         new_run = self.step is None or self.step.step != event.step
-        self.asked = False
+        if new_run:
+            self.asked = False
+            self._begun_with(event.title)
         self.step, self.finished, self.progress = event, None, None
         self.fio = None
         self.judged, self.steady = [], None
@@ -277,15 +313,29 @@ class LiveState:
         words = f"run {event.step}, {event.phase}: {event.job}, {event.title}, {event.fio_version}"
         self.log.append(LogEntry(event.t, "info", printable(words)))
 
+    def _begun_with(self, title: str) -> None:
+        """What was sent is in force by now, but for what this title denies: then another run
+        follows."""
+        for option, words in list(self.sent.items()):
+            knob = BY_OPTION.get(option)
+            shown = shown_value(knob, title) if knob is not None else None
+            if shown is None or shown == words.rpartition(" ")[2].lower():
+                del self.sent[option]
+
     def _ended(self, event: Ended) -> None:
         self.ended = True
+        self.ask_no_more()
         shown = self.notice
         why = f" ({shown.text})" if shown is not None and shown.level == "error" else ""
         words = f"the session has ended, nothing is measured any more{why}"
         self._say(event.t, "error", words)
 
     def _finished(self, event: StepFinished) -> None:
-        self.finished, self.progress, self.asked = event, None, False
+        self.finished, self.progress = event, None
+        # the one that had to stop first has not answered for the next
+        if event.step != self._asked_after:
+            self.asked = False
+            self.sent.clear()
         if self.step is None or self.step.step != event.step:
             self.step = None
         if event.error:

@@ -1,11 +1,13 @@
 """(f) Memory over a simulated day: the real application, without a terminal, fed faster than
-time goes. Run as a program of its own: prints JSON.
+time goes, while keys are pressed and every screen is opened again and again. Run as a program of
+its own: prints JSON.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gzip
+import itertools
 import json
 import sys
 import threading
@@ -32,9 +34,12 @@ from iopstui.session import events  # noqa: E402
 from iopstui.session.findings import Findings  # noqa: E402
 from iopstui.session.own_cost import OwnCost  # noqa: E402
 from iopstui.sources.fio_stream import Document, Framer, parse_status  # noqa: E402
+from iopstui.sources.jobs import shipped_jobs  # noqa: E402
 from iopstui.ui.app import IopstuiApp  # noqa: E402
 
 CPUS = 8
+OPENED = ("j", "k", "b", "question_mark", "e", "f", "o", "colon", "w", "c", "ctrl+p")
+PRESSED = ("h", "p", "minus", "plus", "space", "space", "m", "1", "2", "3", "4")
 FIXTURE = ROOT / "tests" / "fixtures" / "fio" / "3.42-a-randread-grp.json.gz"
 
 
@@ -123,11 +128,12 @@ async def day(seconds: int, paint_every: int) -> Mapping[str, Any]:
     """RSS in MiB at ten moments, and the bytes of what Python holds."""
     controller = Controller()
     app = IopstuiApp(
-        lambda path: controller, "/dev/nvme0n1", None, {}, dict, [], pick=False,
+        lambda path: controller, "/dev/nvme0n1", None, {}, dict, shipped_jobs(), pick=False,
         run_at_once=False,
     )  # fmt: skip
     findings, cost, device = Findings(), OwnCost(), controller.devices["nvme0n1"]
-    rss = []
+    rss, opened = [], 0
+    keys = itertools.cycle(zip(OPENED, PRESSED, strict=True))
     async with app.run_test(size=(160, 45)) as pilot:
         await pilot.pause(0.5)
         findings.begin("[day]\nrw=randread\n")
@@ -143,9 +149,17 @@ async def day(seconds: int, paint_every: int) -> Mapping[str, Any]:
                 controller.sink(events.Mark(frame.t, f"hour {n // 3600}"))
             if n % paint_every == 0:
                 await pilot.pause()
+                for screen, key in itertools.islice(keys, 4):
+                    await pilot.press(screen, "escape", key)
+                    opened += 1
             if n % max(1, seconds // 12) == 0:
                 rss.append(round(rss_mib(), 1))
-    return {"seconds": seconds, "rss_mib": rss, "threads": threading.active_count()}
+    return {
+        "seconds": seconds,
+        "rss_mib": rss,
+        "opened": opened,
+        "threads": threading.active_count(),
+    }
 
 
 if __name__ == "__main__":

@@ -18,11 +18,11 @@ from iopstui.model.formula import Value
 from iopstui.model.lesson_file import parse_lesson
 from iopstui.model.target import Target
 from iopstui.output.lesson import _Player
-from iopstui.output.signals import STOP_SIGNALS
 from iopstui.session.events import StepFinished
 from iopstui.session.lesson import LessonRun
 from iopstui.session.lesson_facts import Surroundings
 from iopstui.session.lesson_page import DONE, FAILED, READY, RUNNING, SKIPPED, Table
+from iopstui.session.signals import STOP_SIGNALS
 from iopstui.sources.lessons import shipped_lessons
 
 TEXT = """

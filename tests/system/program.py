@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -54,7 +55,7 @@ def iopstui(*arguments: str, cwd: Path, timeout: float = 60.0, fence: str = LAND
     )
 
 
-def start(*arguments: str, cwd: Path, **more: str) -> subprocess.Popen[str]:
+def start(*arguments: str, cwd: Path, nohup: bool = False, **more: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         command(*arguments),
         cwd=cwd,
@@ -64,7 +65,14 @@ def start(*arguments: str, cwd: Path, **more: str) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=None if nohup else _all_signals,
     )
+
+
+def _all_signals() -> None:
+    """Under nohup, or in the background, a test would inherit some ignored."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def events(text: str) -> list[dict[str, Any]]:

@@ -22,10 +22,13 @@ def here(tmp_path: Path) -> Path:
     return directory
 
 
-@pytest.mark.parametrize(
-    "number",
-    [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGALRM],
-)
+SIGNALS = [
+    signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2,
+    signal.SIGALRM, signal.SIGVTALRM, signal.SIGRTMIN + 2,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_ends_the_run_with_its_summary(number: int, here: Path) -> None:
     process = start(*JOB, cwd=here)
     fio_of(process.pid)
@@ -146,4 +149,40 @@ def test_a_closed_standard_output_ends_the_run(here: Path) -> None:
     assert process.returncode == 130
     assert gone(fio, 2.0) == []
     assert "Traceback" not in err and "standard output" in err
+    assert list(here.iterdir()) == []
+
+
+def test_what_nohup_ignores_stays_ignored(here: Path) -> None:
+    process = subprocess.Popen(
+        ["nohup", *command("run", "--job", "randread-4k", "--set", "runtime=2", "--size", "16m")],
+        cwd=here, env=environment(here.parent), stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    fio_of(process.pid)
+    process.send_signal(signal.SIGHUP)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, out
+
+
+@pytest.mark.parametrize("number", SIGNALS[1:])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("sweep", ".", "--job", "randread-4k", "--axis", "iodepth=1,2", "--size", "16m"),
+        ("compare", ".", "--job", "randread-4k", "--variant", "iodepth=1", "--variant",
+         "iodepth=2", "--size", "16m"),
+        ("lesson", "--plain", "1", "."),
+    ],
+    ids=["sweep", "compare", "lesson"],
+)  # fmt: skip
+def test_a_signal_ends_what_makes_several_runs(
+    words: tuple[str, ...], number: int, here: Path
+) -> None:
+    process = start(*words, cwd=here)
+    fio_of(process.pid)
+    below = family(process.pid)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert gone(below, 5.0) == []
     assert list(here.iterdir()) == []

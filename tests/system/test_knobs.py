@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from program import events, iopstui, start
+from screen import screen
 
 SIZE = 16 << 20
 
@@ -138,7 +139,11 @@ def test_a_killed_iopstui_leaves_a_note_and_doctor_undoes_it(here: Path, loop: P
     assert knob(loop, "rq_affinity").read_text() == before
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1,
+     signal.SIGUSR2, signal.SIGALRM, signal.SIGVTALRM, signal.SIGRTMIN + 2],
+)  # fmt: skip
 def test_a_signal_puts_it_back(here: Path, loop: Path, number: signal.Signals) -> None:
     before = knob(loop, "rq_affinity").read_text()
     process = start("run", str(loop), "--job", "two.fio", "--set", "runtime=60",
@@ -171,3 +176,16 @@ def test_jobs_are_bound_to_the_cpus_that_were_said(here: Path, loop: Path) -> No
     jobs = {(j["index"], j["cpu"]) for e in rows if e["event"] == "frame" for j in e["jobs"]}
     assert jobs and all(f"job {index} → CPU {cpu} (" in said for index, cpu in jobs)
     assert all(j["pinned"] for e in rows if e["event"] == "frame" for j in e["jobs"])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT, signal.SIGALRM])
+def test_a_signal_to_the_screen_puts_it_back(here: Path, loop: Path, number: int) -> None:
+    before = knob(loop, "rq_affinity").read_text()
+    words = ("live", str(loop), "--job", "two.fio", "--set", "runtime=60")
+    with screen(here, *words, "--knob", "rq_affinity=0") as one:
+        until(lambda: knob(loop, "rq_affinity").read_text() == "0\n")
+        one.shows("fio, this second")
+        one.process.send_signal(number)
+        assert one.end() == 130
+        assert one.given_back
+        assert knob(loop, "rq_affinity").read_text() == before

@@ -73,7 +73,7 @@ def test_nohup_is_obeyed(here: Path) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         process = start("run", "--job", "randread-4k", "--set", "runtime=1", "--size", "4m",
-                        cwd=here)  # fmt: skip
+                        cwd=here, nohup=True)  # fmt: skip
     finally:
         signal.signal(signal.SIGHUP, before)
     assert process.stderr is not None

@@ -242,6 +242,35 @@ async def test_freezing_stops_the_picture_not_the_data() -> None:
         assert app.dashboard.panels["fio"].text() != before
 
 
+def figures(app: IopstuiApp) -> str:
+    """All that the dashboard shows but for header, message and footer, which go on."""
+    return "\n".join(screen_text(app).split("\n")[2:-4])
+
+
+@pytest.mark.parametrize("tab", range(4))
+async def test_frozen_figures_stay_through_another_pane_and_size(tab: int) -> None:
+    app = make()
+    async with app.run_test(size=(80, 24)) as pilot:
+        fake = await running(app, pilot, 3)
+        await pilot.press(str(tab + 1), "h", "space")
+        await pilot.press(str(tab + 1))
+        await settle(pilot)
+        before = figures(app)
+        fake.tick(9)
+        fake.finish()
+        await settle(pilot)
+        await pilot.press("1", "2", "h", "h", "3", "4", str(tab + 1))
+        await settle(pilot)
+        assert figures(app) == before
+        for size in (WIDE, (20, 5), (120, 36), (80, 24)):
+            await pilot.resize_terminal(*size)
+            await settle(pilot)
+        assert figures(app) == before
+        await pilot.press("space")
+        await settle(pilot)
+        assert figures(app) != before
+
+
 async def test_marks_stand_on_both_charts() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
@@ -484,3 +513,80 @@ async def test_ascii_screens_are_ascii() -> None:
     async with app.run_test(size=WIDE) as pilot:
         await running(app, pilot, 20)
         assert screen_text(app).isascii()
+
+
+async def test_what_a_knob_was_turned_to_is_shown_until_a_run_has_it() -> None:
+    app = make()
+    async with app.run_test(size=(80, 24)) as pilot:
+        fake = await running(app, pilot)
+        fake.slow = True
+        await pilot.press("right_square_bracket")
+        assert shows(app, "QD 32 × 2 jobs → iodepth 64")
+        await pilot.press("right_curly_bracket")
+        assert shows(app, "→ iodepth 64, numjobs 4")
+        app.apply_knob()
+        await settle(pilot)
+        assert shows(app, "→ iodepth 64, numjobs 4"), "the old run is still being stopped"
+        await pilot.press("right_square_bracket")
+        assert shows(app, "→ iodepth 128, numjobs 4")
+        fake.finish(interrupted=True)
+        await settle(pilot)
+        assert shows(app, "→ iodepth 128, numjobs 4")
+        fake.begin("randrw 4k QD 64 × 4 jobs")
+        await settle(pilot)
+        assert shows(app, "QD 64 × 4 jobs → iodepth 128") and not shows(app, "128, numjobs")
+        app.apply_knob()
+        fake.begin("randrw 4k QD 128 × 4 jobs")
+        await settle(pilot)
+        assert shows(app, "QD 128 × 4 jobs") and not shows(app, "→ ")
+        assert fake.calls[-1] == ("run", "mixed-4k", {"iodepth": "128", "numjobs": "4"})
+
+
+async def test_between_two_runs_a_knob_still_turns_the_one_that_comes() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        fake = await running(app, pilot)
+        fake.slow = True
+        await pilot.press("right_square_bracket")
+        app.apply_knob()
+        fake.finish(interrupted=True)
+        await settle(pilot)
+        await pilot.press("right_square_bracket")
+        assert shows(app, "iodepth 128: the job is started anew with it")
+        app.apply_knob()
+        fake.begin("randrw 4k QD 64 × 2 jobs")
+        await settle(pilot)
+        assert shows(app, "→ iodepth 128"), "that run was asked for before"
+
+
+@pytest.mark.parametrize("sent", [False, True])
+async def test_r_stops_what_a_knob_would_start_anew(sent: bool) -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        fake = await running(app, pilot)
+        fake.slow = True
+        await pilot.press("right_square_bracket")
+        if sent:
+            app.apply_knob()
+            fake.finish(interrupted=True)
+            await settle(pilot)
+        before = len(fake.calls)
+        await pilot.press("r")
+        app.apply_knob()
+        await settle(pilot)
+        assert fake.calls[before:] == [("stop",)]
+        assert not shows(app, "→ iodepth") and app.overrides == {"iodepth": "64"}
+
+
+async def test_a_run_that_can_t_begin_leaves_nothing_pending() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        fake = await running(app, pilot)
+        fake.slow = True
+        await pilot.press("right_square_bracket")
+        app.apply_knob()
+        fake.finish(interrupted=True)
+        fake.step += 1
+        fake.finish("fio: it can't")
+        await settle(pilot)
+        assert not app.state.asked and not app.state.pending

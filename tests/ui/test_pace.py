@@ -117,3 +117,26 @@ def test_a_terminal_that_is_gone_ends_the_writing() -> None:
     terminal.output.stop()
     assert terminal.output.waiting > 0
     os.close(terminal.slave)
+
+
+def test_the_last_words_wait_for_no_picture(terminal: StoppedTerminal) -> None:
+    terminal.output.write("x" * 900_000)
+    terminal.output.forget()
+    terminal.output.write("last words")
+    assert terminal.output.waiting < 900_000
+    data = b""
+    while not data.endswith(b"\x18last words"):
+        data += os.read(terminal.master, 65536)
+    assert len(data) < 200_000
+    assert terminal.ready.wait(10)
+    assert terminal.output.waiting == 0
+    terminal.output.stop()
+
+
+def test_forgetting_where_nothing_waits_loses_nothing(terminal: StoppedTerminal) -> None:
+    terminal.output.forget()
+    terminal.output.write("words")
+    assert terminal.read(6) == b"\x18words"
+    terminal.output.write("more")
+    assert terminal.read(4) == b"more"
+    terminal.output.stop()

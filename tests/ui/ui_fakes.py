@@ -179,6 +179,8 @@ class FakeController:
     settings: Sequence[KnobState] = ()
     cpu_topology: Topology = field(default_factory=Topology)
     title: str = "randrw 4k QD 32 × 2 jobs"
+    slow: bool = False
+    """A run that is asked for begins when the test says so."""
 
     def start(self, sink: Callable[[Event], None]) -> None:
         self.sink = sink
@@ -186,7 +188,13 @@ class FakeController:
 
     def run_job(self, job: str, overrides: Mapping[str, str]) -> None:
         self.calls.append(("run", job, dict(overrides)))
-        self.job, self.overrides, self.running = job, dict(overrides), True
+        self.job, self.overrides = job, dict(overrides)
+        if not self.slow:
+            self.begin(self.title)
+
+    def begin(self, title: str) -> None:
+        """The run that was asked for last."""
+        job, self.title, self.running = self.job or "", title, True
         self.step += 1
         self.sink(StepStarted(self.second, self.step, job, self.title, ("fio", "--x", job), False))
 

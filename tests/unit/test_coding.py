@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, fields
+from typing import get_type_hints
 
 import pytest
 from hypothesis import given
@@ -22,13 +23,17 @@ from iopstui.model.samples import (
 from iopstui.session import recording_format as form
 from iopstui.session.coding import Decoder, Malformed, encoder, layouts
 
-WHOLE = st.integers(0, 1 << 64)
-REAL = st.floats(allow_nan=False)
-KNOWN = {int: WHOLE, float: REAL}
+WHOLE = st.integers(1 - (1 << 64), (1 << 64) - 1)
+REAL = st.floats(-1e20, 1e20)
+KNOWN: dict[object, st.SearchStrategy[object]] = {
+    int: WHOLE, float: REAL, int | None: st.none() | WHOLE
+}  # fmt: skip
 
 
 def built(kind: type, **more: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
-    return st.builds(kind, **more)  # type: ignore[return-value]
+    hints = get_type_hints(kind)
+    plain = {name: KNOWN[hint] for name, hint in hints.items() if hint in KNOWN}
+    return st.builds(kind, **{**plain, **more})  # type: ignore[return-value]
 
 
 def counts(values: st.SearchStrategy[object] = WHOLE) -> st.SearchStrategy[dict[object, object]]:
@@ -55,7 +60,9 @@ RAW = built(
     RawSample, wall_ms=REAL, interval_s=REAL, own_busy_s=st.none() | REAL,
     kernel=st.none() | KERNEL,
     fio=st.none() | built(FioStatus, jobs=st.lists(JOB, max_size=2).map(tuple)),
-    jobs=st.lists(built(JobThread, busy_s=REAL), max_size=2).map(tuple),
+    jobs=st.lists(
+        built(JobThread, allowed=st.lists(WHOLE, max_size=2).map(tuple)), max_size=2
+    ).map(tuple),
 )  # fmt: skip
 
 

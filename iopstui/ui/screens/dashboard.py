@@ -91,7 +91,7 @@ class Dashboard(Screen[None]):
         self.state = state
         self.charset = charset
         self.tab = 0
-        self.frozen_at: float | None = None
+        self._still: LiveState | None = None
         self.own = OwnCost()
         self.next_job = ""
         self.hints: Sequence[bars.KeyHint] = ()
@@ -113,6 +113,24 @@ class Dashboard(Screen[None]):
         )  # fmt: skip
         self.panels = {name: Lines(name) for name in names}
         self.small = Lines("small")
+
+    @property
+    def frozen_at(self) -> float | None:
+        """Since when it stands still, in seconds of the session; ``None`` if it does not."""
+        return self._still.t if self._still is not None else None
+
+    @property
+    def shown(self) -> LiveState:
+        """What panels and charts show: the newest state, or that at which it stands still."""
+        return self._still or self.state
+
+    def freeze(self) -> None:
+        """Stand still with what is shown now, or go on."""
+        self._still = self.state.still() if self._still is None else None
+
+    def go_on(self) -> None:
+        """Stand still no more."""
+        self._still = None
 
     def compose(self) -> ComposeResult:
         """All widgets at once; a resize only moves them."""
@@ -137,7 +155,7 @@ class Dashboard(Screen[None]):
             self._place_nothing(width, height)
             return
         self.small.place(HIDDEN)
-        cpus = len(self.state.frame.cpus) if self.state.frame else 0
+        cpus = len(self.shown.frame.cpus) if self.shown.frame else 0
         self._cpus_placed = cpus
         disks = max(1, len(self.controller.target.tree))
         strip = len(self.strip(width, height, False))
@@ -194,7 +212,7 @@ class Dashboard(Screen[None]):
         self.window.dot_s = ZOOMS[self._zoom] / self.charset.dots
         length = dots * self.window.dot_s
         step = 2 * self.window.dot_s
-        self.window.start = max(0.0, step * ((self.state.t - 0.75 * length) // step + 1))
+        self.window.start = max(0.0, step * ((self.shown.t - 0.75 * length) // step + 1))
         self.paint(even_if_frozen=True)
         return f"the charts show {f.clock(length)}, {ZOOMS[self._zoom]:g} s per column"
 
@@ -205,7 +223,7 @@ class Dashboard(Screen[None]):
             over.paint()
         if self._plan is None or not self.is_current:
             return
-        cpus = len(self.state.frame.cpus) if self.state.frame else 0
+        cpus = len(self.shown.frame.cpus) if self.shown.frame else 0
         box = self._plan.strip
         strip = self.strip(self.app.size.width, self.app.size.height, self._plan.tabbed)
         if cpus != self._cpus_placed or len(strip) != box.height:
@@ -251,7 +269,7 @@ class Dashboard(Screen[None]):
         return sorted(self.state.frame.cpus) if self.state.frame else []
 
     def _paint_panels(self, plan: layout.Plan) -> None:
-        state, target, charset = self.state, self.controller.target, self.charset
+        state, target, charset = self.shown, self.controller.target, self.charset
         panels = self.panels
         if plan.tabbed:
             width = plan.summary.width
@@ -275,14 +293,14 @@ class Dashboard(Screen[None]):
         if not dots:
             return
         dots = min(chart.dots for chart in self.charts if chart.shown)
-        self.window.follow(self.state.history.end or 0.0, dots)
-        fio = self.state.fio.fio if self.state.fio else None
-        frame, device = self.state.frame, self.state.device
+        self.window.follow(self.shown.history.end or 0.0, dots)
+        fio = self.shown.fio.fio if self.shown.fio else None
+        frame, device = self.shown.frame, self.shown.device
         disk = frame.disks.get(device) if frame and device else None
         rate = sum(v for v in (disk.r_s, disk.w_s, disk.d_s) if v is not None) if disk else None
         percentiles = fio.total.percentiles if fio else {}
         self.charts[0].paint(
-            self.state.history,
+            self.shown.history,
             self.window,
             [
                 f.count(rate) if disk else "",
@@ -291,7 +309,7 @@ class Dashboard(Screen[None]):
             self._iops_note(),
         )
         self.charts[1].paint(
-            self.state.history,
+            self.shown.history,
             self.window,
             [
                 f.latency(percentiles[n]) if n in percentiles else ""
@@ -301,20 +319,20 @@ class Dashboard(Screen[None]):
         )
 
         self.heat.show(
-            self.state.latencies,
-            self.state.history,
+            self.shown.latencies,
+            self.shown.history,
             self.window,
             self._latency_note(),
             self.percentiles_shown,
         )
 
     def _iops_note(self) -> list[Piece]:
-        if self.state.device is None:
+        if self.shown.device is None:
             return [("no block device to compare with", DIM)]
         return []
 
     def _latency_note(self) -> list[Piece]:
-        frame = self.state.fio
+        frame = self.shown.fio
         if frame is not None and NO_LATENCY in frame.flags:
             return [("this job measures no latency (gtod_reduce)", WARNING)]
         if frame is None:

@@ -106,9 +106,12 @@ def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
     state_word = "●" if state.running else "done" if not _failed(state) else "failed"
     style = FIO if state.running else ERROR if _failed(state) else DIM
     line.add(f"{state_word} ", style)
-    if name and not title.startswith(name):
+    pending = f"  → {printable(state.pending)}" if state.pending else ""
+    if name and not title.startswith(name) and (
+        not pending or len(name) + len(title) + len(pending) + 2 <= line.left
+    ):  # fmt: skip
         line.add(f"{name}  ", BOLD)
-    line.add(title, BOLD)
+    line.add(title, BOLD).add(pending, WARNING)
     line.add("  read only" if step.read_only else "  WRITES", DIM if step.read_only else WARNING)
     experiment = state.experiment
     if experiment is not None and experiment.active:

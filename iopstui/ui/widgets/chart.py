@@ -201,15 +201,17 @@ class Chart:
         column_s = window.dot_s * self._charset.dots
         step = next((s for s in TIME_STEPS if s / column_s >= 10), TIME_STEPS[-1])
         line = Line(self._box.width, self._charset)
-        t = -(-window.start // step) * step
-        while True:
+        first = -(-window.start // step) * step
+        # counted, because adding a step to a very large time may not change it
+        for n in range(self._box.width):
+            t = first + n * step
             column = AXIS_WIDTH + round((t - window.start) / column_s)
             label = clock(t)
             if column + len(label) > self._box.width:
-                return line.done()
+                break
             if column >= line.used:
                 line.to(column).add(label, DIM)
-            t += step
+        return line.done()
 
     def _flags(self, marks: Sequence[tuple[int, str]]) -> Row:
         line = Line(self._box.width, self._charset).to(AXIS_WIDTH)

@@ -1,0 +1,40 @@
+"""What is mended in Textual (seen in 8.2.8).
+
+* ``Widget.get_visual_style``, which lists draw with, knows every text style of CSS but ``reverse``,
+  and a terminal's own colours leave nothing else to tell the row under the cursor by. The palette
+  makes its list itself, so the mend is for all lists.
+* ``StylesCache.get_inner_outer`` keeps, in a cache for the whole process, the caches of 1024
+  widgets with all that they have drawn: some hundred KiB for each screen that was opened.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+from textual._styles_cache import StylesCache
+from textual.color import Color
+from textual.style import Style
+from textual.widget import Widget
+from textual.widgets import OptionList
+
+
+def mend() -> None:
+    """From now on; more than once is as good as once."""
+    OptionList.get_visual_style = _visual_style  # type: ignore[assignment, method-assign]
+    StylesCache.get_inner_outer = _inner_outer  # type: ignore[assignment, method-assign]
+
+
+def _visual_style(self: OptionList, *classes: str, partial: bool = False) -> Style:
+    style = Widget.get_visual_style(self, *classes, partial=partial)
+    parts = [self.get_component_styles(name).text_style for name in classes]
+    return replace(style, reverse=True) if any(part.reverse for part in parts) else style
+
+
+def _inner_outer(self: StylesCache, base: Color, background: Color) -> tuple[Style, Style]:
+    return _backgrounds(base, background)
+
+
+@lru_cache(256)
+def _backgrounds(base: Color, background: Color) -> tuple[Style, Style]:
+    return Style(background=base + background), Style(background=base)

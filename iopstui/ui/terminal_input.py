@@ -1,0 +1,154 @@
+"""What a terminal sends, however it is cut into pieces: keys, pastes, answers.
+
+Textual's parser knows the sequences; what it does not understand it types out as keys, and an
+Escape that comes together with the next key becomes another key. Here the stream is cut first.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+
+from textual import constants, events
+from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
+from textual._xterm_parser import XTermParser
+from textual.message import Message
+
+ESC = "\x1b"
+PASTE, PASTE_ENDS = "\x1b[200~", "\x1b[201~"
+MOUSE = "\x1b[M"
+"""Three characters follow (an old kind of report, left on by another program)."""
+REST_WITHIN_S, PASTE_WITHIN_S = 1.0, 5.0
+"""The rest of a sequence that has begun, over a slow line."""
+LONGEST_PASTE, LONGEST_STRING = 1 << 16, 1 << 12
+_STRING_ENDS = re.compile(r"\x07|\x1b\\")
+_CSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+_CSI_BEGUN = re.compile(r"\x1b\[[0-?]{0,256}[ -/]{0,16}")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+
+
+class MetaKey(events.Key):
+    """Escape and ``character`` in one: Alt with a key, or two keys that came together."""
+
+    def __init__(self, character: str) -> None:
+        super().__init__("escape", None)
+        self.follows = character
+
+
+class TerminalInput:
+    """``feed`` takes text as it comes; ``tick`` is called now and then, because an Escape that
+    nothing follows is a key."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._parser = XTermParser()
+        self._held = ""
+        self._fed_s = 0.0
+        self._now = now
+
+    def feed(self, text: str) -> Iterator[Message]:
+        """The messages that are whole by now."""
+        if not text:
+            return
+        self._fed_s = self._now()
+        text, self._held = self._held + text, ""
+        at = 0
+        while at < len(text):
+            escape = text.find(ESC, at)
+            if escape != at:
+                end = escape if escape >= 0 else len(text)
+                yield from self._parser.feed(text[at:end])
+                at = end
+                continue
+            length = _length(text, at)
+            if not length:
+                self._hold(text[at:])
+                return
+            yield from self._sequence(text[at : at + length])
+            at += length
+
+    def _hold(self, text: str) -> None:
+        # of a long paste the beginning, and what the sign of its end may have begun in
+        if len(text) > LONGEST_PASTE:
+            text = text[:LONGEST_PASTE] + text[LONGEST_PASTE:][1 - len(PASTE_ENDS) :]
+        self._held = text
+
+    def tick(self) -> Iterator[Message]:
+        """What was held back for a rest that has not come."""
+        held = self._held
+        if not held or self._now() - self._fed_s < _patience(held):
+            return
+        self._held = ""
+        if held.startswith(PASTE):
+            yield _paste(held[len(PASTE) :])
+        # more of it can be no keys: the rest of a sequence was lost
+        elif len(held) <= 2:
+            yield events.Key("escape", ESC)
+            for character in held[1:]:
+                yield from self._parser.feed(character)
+
+    def _sequence(self, text: str) -> Iterator[Message]:
+        if text == ESC:
+            yield events.Key("escape", ESC)
+        elif text.startswith(PASTE):
+            yield _paste(text[len(PASTE) : -len(PASTE_ENDS)])
+        elif text[1] not in "[O]P" or len(text) == 2:
+            yield MetaKey(text[1])
+        elif text[1] in "[O" and not text.startswith(MOUSE):
+            found = list(self._parser.feed(text))
+            yield from found
+            if not found:
+                # it still waits for the end of what it does not know
+                self._parser = XTermParser()
+                if len(text) == len(ESC + "[]") and text not in ANSI_SEQUENCES_KEYS:
+                    yield events.Key("escape", ESC)
+                    yield from self._parser.feed(text[1:])
+
+
+def _length(text: str, at: int) -> int:
+    """How many characters the sequence at ``at`` has, 0 if its end is not there yet."""
+    kind = text[at + 1 : at + 2]
+    if kind == "[":
+        return _length_of_csi(text, at)
+    if kind == "O":
+        return 3 if len(text) >= at + 3 else 0
+    if kind in ("]", "P"):
+        return _length_of_string(text, at)
+    # one Escape behind another is a key of its own
+    return 0 if not kind else 1 if kind == ESC else 2
+
+
+def _length_of_string(text: str, at: int) -> int:
+    """Of an answer in words (a colour, a name), which some other program has asked for."""
+    if text.startswith("\x1b]", at):
+        third = text[at + 2 : at + 3]
+        if not third.isdecimal():
+            return 2 if third else 0
+    end = _STRING_ENDS.search(text, at + 2)
+    if end is None:
+        return 0 if len(text) - at < LONGEST_STRING else 2
+    return end.end() - at
+
+
+def _length_of_csi(text: str, at: int) -> int:
+    if text.startswith(PASTE, at):
+        end = text.find(PASTE_ENDS, at)
+        return end + len(PASTE_ENDS) - at if end >= 0 else 0
+    whole = _CSI.match(text, at)
+    if whole is None:
+        begun = _CSI_BEGUN.match(text, at)
+        length = begun.end() - at if begun else 2
+        return 0 if at + length == len(text) else length
+    if whole[0] == MOUSE:
+        return 6 if len(text) >= at + 6 else 0
+    return len(whole[0])
+
+
+def _patience(held: str) -> float:
+    if held == ESC:
+        return float(constants.ESCAPE_DELAY)
+    return PASTE_WITHIN_S if held.startswith(PASTE) else REST_WITHIN_S
+
+
+def _paste(text: str) -> events.Paste:
+    return events.Paste(_CONTROLS.sub("", text.replace("\r", "\n")))

@@ -1,0 +1,128 @@
+"""However a screen ends: the terminal is as before, no fio goes on, the exit code says it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from program import family, fio_of, gone
+from screen import screen
+
+from iopstui.session.signals import STOP_SIGNALS
+
+LIVE = ("live", ".", "--job", "randread-4k", "--set", "runtime=60", "--size", "16m")
+NAMED = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1,
+         signal.SIGUSR2, signal.SIGALRM, signal.SIGVTALRM]  # fmt: skip
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    directory = tmp_path / "work"
+    directory.mkdir()
+    return directory
+
+
+def test_whatever_ends_a_process_by_default_is_a_wish_to_end() -> None:
+    assert {*NAMED, signal.SIGPROF, signal.SIGIO, signal.SIGXCPU, signal.SIGABRT,
+            signal.SIGRTMIN + 1, signal.SIGRTMAX} <= set(STOP_SIGNALS)  # fmt: skip
+    assert not {signal.SIGKILL, signal.SIGSEGV, signal.SIGTSTP, signal.SIGCHLD} & set(STOP_SIGNALS)
+
+
+@pytest.mark.parametrize("number", NAMED)
+def test_a_signal_while_fio_runs(number: signal.Signals, here: Path) -> None:
+    with screen(here, *LIVE) as one:
+        fio_of(one.process.pid)
+        below = family(one.process.pid)
+        one.shows("fio, this second")
+        one.process.send_signal(number)
+        assert one.end() == 130
+        assert one.given_back
+        assert gone(below, 5.0) == []
+    assert list(here.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGQUIT, signal.SIGTERM, signal.SIGRTMIN + 3])
+@pytest.mark.parametrize("words", [(), ("replay", "demo"), ("lesson", "1", ".")])
+def test_a_signal_in_another_screen(
+    number: signal.Signals, words: tuple[str, ...], here: Path
+) -> None:
+    with screen(here, *words) as one:
+        one.until(lambda: "q quits" in one.words or "help" in one.words or "Esc" in one.words)
+        one.process.send_signal(number)
+        assert one.end() == 130
+        assert one.given_back
+    assert list(here.iterdir()) == []
+
+
+def test_a_signal_while_the_terminal_is_being_set_up(here: Path) -> None:
+    with screen(here, *LIVE) as one:
+        one.until(lambda: one.seen)
+        one.process.send_signal(signal.SIGUSR1)
+        assert one.end() == 130
+        assert one.given_back
+    assert list(here.iterdir()) == []
+
+
+def test_several_signals_of_several_kinds(here: Path) -> None:
+    with screen(here, *LIVE) as one:
+        fio_of(one.process.pid)
+        below = family(one.process.pid)
+        for number in NAMED:
+            one.process.send_signal(number)
+        assert one.end() == 130
+        assert one.given_back
+        assert gone(below, 5.0) == []
+    assert list(here.iterdir()) == []
+
+
+def test_suspended_and_resumed_then_ended(here: Path) -> None:
+    with screen(here, *LIVE) as one:
+        fio_of(one.process.pid)
+        one.shows("fio, this second")
+        one.process.send_signal(signal.SIGTSTP)
+        one.until(lambda: os.waitpid(one.process.pid, os.WNOHANG | os.WUNTRACED)[0])
+        one.read()
+        assert one.given_back
+        shown = len(one.seen)
+        one.process.send_signal(signal.SIGCONT)
+        one.until(lambda: "fio, this second" in one.seen[shown:])
+        one.process.send_signal(signal.SIGQUIT)
+        assert one.end() == 130
+        assert one.given_back
+
+
+def test_a_terminal_that_is_closed_ends_it_and_fio(here: Path) -> None:
+    with screen(here, *LIVE) as one:
+        fio_of(one.process.pid)
+        below = family(one.process.pid)
+        os.close(one.master)
+        os.close(one._slave)
+        assert one.process.wait(60) == 130
+        assert gone(below, 5.0) == []
+    assert list(here.iterdir()) == []
+
+
+def test_q_is_no_interruption(here: Path) -> None:
+    with screen(here, "replay", "demo") as one:
+        one.shows("help")
+        one.type(b"q")
+        assert one.end() == 0
+        assert one.given_back
+
+
+def test_a_packet_of_keys_is_taken_as_typed(here: Path) -> None:
+    with screen(here, "live", ".", "--size", "16m") as one:
+        one.shows("no job running")
+        one.type(b":rwmixread=7x\x7f0\rq")
+        assert one.end() == 0
+        assert "rwmixread=70" in one.words and one.given_back
+
+
+def test_bytes_that_are_no_text_are_no_crash(here: Path) -> None:
+    with screen(here, "replay", "demo") as one:
+        one.shows("help")
+        one.type(b"\xe4\xff\x80\x1b]0;title\x07\x1b[999;999Hq\x1b[200~qq\x1b[201~q")
+        assert one.end() == 0
+        assert one.given_back

@@ -1,0 +1,121 @@
+"""Nothing by colour alone: without colours, and in lists, everything can be seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import ui_fakes as fakes
+from rich.segment import Segment
+from test_app import make, running, settle
+from textual.pilot import Pilot
+from textual.widget import Widget
+from textual.widgets import DataTable, Input, OptionList
+
+from iopstui.session.knob_view import KnobState
+from iopstui.session.lessons import Offer
+from iopstui.sources.lessons import shipped_lessons
+from iopstui.ui.screens.lessons import LessonList
+
+WIDE = (120, 36)
+KNOBS = (
+    KnobState("rq_affinity", "where completions run", "1", ("0", "1", "2"), "0, 1 or 2"),
+    KnobState("nr_requests", "requests", "256", (), "a number"),
+)
+
+
+def drawn(widget: Widget) -> Iterator[list[Segment]]:
+    """The rows of a widget as they go to the terminal, filters included."""
+    for strip in widget.render_lines(widget.size.region):
+        yield list(strip)
+
+
+def colours(pilot: Pilot[int]) -> set[str]:
+    """All colours on the screen."""
+    found = set()
+    for widget in pilot.app.screen.walk_children(Widget):
+        if widget.is_on_screen:
+            for row in drawn(widget):
+                styles = [segment.style for segment in row if segment.style is not None]
+                found |= {str(s.color.name) for s in styles if s.color is not None}
+                found |= {str(s.bgcolor.name) for s in styles if s.bgcolor is not None}
+    return found
+
+
+@pytest.mark.parametrize("value", ["", "1"])
+async def test_without_colours_every_screen_is_in_the_terminal_s_own(
+    value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", value)
+    app = make(fakes.FakeController(settings=KNOBS))
+    async with app.run_test(size=WIDE) as pilot:
+        await running(app, pilot)
+        assert colours(pilot) <= {"default"}
+        for key in ("j", "k", "b", "question_mark", "e", "f", "o", "colon", "ctrl+p"):
+            await pilot.press(key)
+            await settle(pilot)
+            assert colours(pilot) <= {"default"}, key
+            await pilot.press("escape")
+            await settle(pilot)
+
+
+async def test_the_picker_without_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    app = make(target=None)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        assert colours(pilot) <= {"default"}
+        assert marked(app.screen.query_one(DataTable)) == ["scratch file"]
+
+
+def marked(widget: Widget) -> list[str]:
+    """The rows that are shown in reverse (a part of them is enough)."""
+    found = []
+    for row in drawn(widget):
+        words = "".join(s.text for s in row if s.style is not None and s.style.reverse)
+        if words.strip():
+            found.append(words.split("  ")[0].strip())
+    return found
+
+
+@pytest.mark.parametrize("no_color", [False, True])
+async def test_the_cursor_of_every_list_can_be_seen(
+    no_color: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if no_color:
+        monkeypatch.setenv("NO_COLOR", "1")
+    app = make(fakes.FakeController(settings=KNOBS))
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        for key, first, second in (
+            ("j", "mixed-4k", "randread-4k"), ("k", "rq_affinity", "nr_requests"),
+            ("b", "4k", "8k"),
+        ):  # fmt: skip
+            await pilot.press(key)
+            await settle(pilot)
+            assert marked(app.screen.query_one(OptionList)) == [first], key
+            await pilot.press("down")
+            await settle(pilot)
+            assert marked(app.screen.query_one(OptionList)) == [second], key
+            await pilot.press("escape")
+            await settle(pilot)
+
+
+async def test_the_cursor_of_the_lessons_and_the_palette() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        offers = [Offer(lesson, {}) for lesson in shipped_lessons()[:2]]
+        app.push_screen(LessonList(offers, "here", None, {}, app.charset))
+        await settle(pilot)
+        before = marked(app.screen.query_one(OptionList))
+        await pilot.press("down")
+        await settle(pilot)
+        after = marked(app.screen.query_one(OptionList))
+        assert len(before) == len(after) == 1 and before != after
+        await pilot.press("escape", "ctrl+p")
+        await settle(pilot)
+        await pilot.press(*"mark", "down")
+        await settle(pilot)
+        assert marked(app.screen.query_one(OptionList))
+        assert app.screen.query_one(Input).value == "mark"

@@ -1,0 +1,43 @@
+"""What was opened and closed is not kept."""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+
+import pytest
+from test_app import WIDE, make, running, settle
+from textual._styles_cache import StylesCache
+from textual.strip import Strip
+from textual.widget import Widget
+
+KINDS = (StylesCache, Strip, Widget)
+
+
+def kept() -> Counter[str]:
+    gc.collect()
+    found = (kind.__name__ for o in gc.get_objects() for kind in KINDS if isinstance(o, kind))
+    return Counter(found)
+
+
+@pytest.mark.parametrize("key", ["j", "question_mark", "e", "f", "o", "b", "colon", "ctrl+p"])
+async def test_a_screen_that_was_closed_is_gone(key: str) -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        await running(app, pilot)
+        counts = []
+        for _ in range(4):
+            await pilot.press(key)
+            await settle(pilot)
+            await pilot.press("escape")
+            await settle(pilot)
+            counts.append(kept())
+        assert counts[-1] == counts[-2] == counts[-3]
+
+
+async def test_frozen_and_gone_on_nothing_is_kept_twice() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        await running(app, pilot)
+        await pilot.press("space", "space")
+        assert app.dashboard is not None and app.dashboard.shown is app.state

@@ -1,0 +1,217 @@
+"""No key is lost and none overtakes another, however the terminal's bytes are cut into packets."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+from collections.abc import Iterable, Sequence
+
+import pytest
+import ui_fakes as fakes
+from hypothesis import given
+from hypothesis import strategies as st
+from test_app import WIDE, make, running, settle
+from textual import events
+from textual.message import Message
+from textual.messages import TerminalSupportsSynchronizedOutput
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from iopstui.ui.app import IopstuiApp
+from iopstui.ui.screens.dashboard import Dashboard
+from iopstui.ui.screens.prompt import Prompt
+from iopstui.ui.screens.text import TextScreen
+from iopstui.ui.terminal_input import MetaKey, TerminalInput
+
+SMALL = (80, 24)
+SCRIPT = (
+    ":rwmixread=7x\x7f1\x7f0\r"  # Backspace between characters
+    "b\x1b[B\r"  # the next block size
+    "]r" "r"  # iodepth twice; run it; stop it
+    "jseqq\x1b[D\x1b[C\x7fr\r" "r"  # a job by its name, mistyped; stop it
+    ":\x1b[200~iodepth=µ\x1b[201~\x1b[D1\x1b" "m"  # a paste, an arrow, given up; a mark
+).encode()  # fmt: skip
+DONE = [
+    ("run", "mixed-4k", {"rwmixread": "70", "bs": "8k", "iodepth": "64"}), ("stop",),
+    ("run", "seqread-1m", {}), ("stop",),
+    ("mark", "mark 1"),
+]  # fmt: skip
+
+
+async def still(app: IopstuiApp, pilot: Pilot[int]) -> None:
+    """Until everything that was typed is dealt with."""
+    await pilot.pause()
+    while app.typing:
+        await asyncio.sleep(0)
+    await pilot.pause()
+
+
+async def typed(
+    app: IopstuiApp, pilot: Pilot[int], pieces: Iterable[bytes], one_by_one: bool
+) -> None:
+    """What the driver's thread does with what it reads."""
+    arriving, decode = TerminalInput(), codecs.getincrementaldecoder("utf-8")().decode
+    for piece in pieces:
+        for message in arriving.feed(decode(piece)):
+            app.post_message(message)
+        if one_by_one:
+            await still(app, pilot)
+    await still(app, pilot)
+
+
+def cut(script: bytes, every: int) -> list[bytes]:
+    return [script[at : at + every] for at in range(0, len(script), every)]
+
+
+SPLITS = [
+    (True, [SCRIPT]),
+    *((True, [SCRIPT[:at], SCRIPT[at:]]) for at in range(1, len(SCRIPT))),
+    *((one_by_one, cut(SCRIPT, every)) for every in (1, 3) for one_by_one in (False, True)),
+]
+
+
+async def test_a_script_of_keys_does_the_same_in_all_splits() -> None:
+    app = make()
+    async with app.run_test(size=SMALL) as pilot:
+        fake = await running(app, pilot)
+        await pilot.press("r")
+        for one_by_one, pieces in SPLITS:
+            fake.calls.clear()
+            app._marks = 0
+            await typed(app, pilot, pieces, one_by_one)
+            assert fake.calls == DONE, pieces
+            assert isinstance(app.screen, Dashboard)
+            app.overrides, app._job = {}, "mixed-4k"
+
+
+async def test_the_text_behind_the_key_that_opens_a_prompt_is_in_it() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await typed(app, pilot, [b":rwmixread=70"], False)
+        assert isinstance(app.screen, Prompt)
+        assert app.screen.query_one(Input).value == "rwmixread=70"
+        # Alt with an arrow goes by words in some terminals
+        await typed(app, pilot, [b"\x1bbx"], False)
+        assert app.screen.query_one(Input).value == "rwmixread=x70"
+
+
+async def test_what_the_palette_is_asked_for_is_what_enter_takes() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await typed(app, pilot, [b"\x10messages\r"], False)
+        assert isinstance(app.screen, TextScreen)
+
+
+async def test_a_key_that_is_never_dealt_with_does_not_hold_back_q(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def never(self: IopstuiApp) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(IopstuiApp, "_dealt_with", never)
+    monkeypatch.setattr("iopstui.ui.keys_in_order.PATIENCE_S", 0.0)
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await typed(app, pilot, [b"mmq"], False)
+    assert ("close",) in app.fake.calls  # type: ignore[attr-defined]
+
+
+async def test_ctrl_c_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def never(self: IopstuiApp) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(IopstuiApp, "_dealt_with", never)
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        for message in TerminalInput().feed("m" * 100 + "\x03"):
+            app.post_message(message)
+        while not app._exit:
+            await asyncio.sleep(0)
+    marks = [call for call in app.fake.calls if call[0] == "mark"]  # type: ignore[attr-defined]
+    assert len(marks) <= 1
+
+
+def messages(pieces: Sequence[str]) -> list[str]:
+    """What comes of them, in words."""
+    arriving = TerminalInput(lambda: 0.0)
+    return [told(message) for piece in pieces for message in arriving.feed(piece)]
+
+
+def told(message: Message) -> str:
+    if isinstance(message, MetaKey):
+        return f"escape {message.follows}"
+    if isinstance(message, events.Key):
+        return message.key
+    if isinstance(message, events.Paste):
+        return f"paste {message.text!r}"
+    return type(message).__name__
+
+
+PIECES = st.sampled_from(
+    ["a", "[", "]", "O", "ä", "\r", "\x7f", "\x1b", "\x1b[A", "\x1bOB", "\x1b[1;5C", "\x1b[3~",
+     "\x1b[?2026;2$y", "\x1b[114;;114u", "\x1b[200~x\x1b[31my\r\nq\x1b[201~", "\x1b[?62;9;c",
+     "\x1b]11;rgb:0/0/0\x07", "\x1bP1$r0m\x1b\\",
+     "\x1b[I", "\x1b[<35;1;1M", "\x1b[M !!", "\x1b[[A", "\x1b["]
+)  # fmt: skip
+
+
+@given(st.lists(PIECES, max_size=8).map("".join), st.data())
+def test_it_does_not_matter_where_the_stream_is_cut(stream: str, data: st.DataObject) -> None:
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=5)))
+    pieces = [stream[a:b] for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
+    assert messages(pieces) == messages([stream])
+
+
+@pytest.mark.parametrize(
+    ("stream", "expected"),
+    [
+        ("\x1br", ["escape r"]),
+        ("\x1b\x1b[A", ["escape", "up"]),
+        ("\x1b[]", ["escape", "left_square_bracket", "right_square_bracket"]),
+        ("\x1b[?62;9;cq", ["q"]),
+        ("\x1b[200~q\x1b[0mq\r\x1b[201~r", ["paste 'q[0mq\\n'", "r"]),
+        ("\x1b[M qqr", ["r"]),
+        ("\x1b[1;9\x1b[A", ["up"]),
+        ("\x1b]m", ["escape ]", "m"]),
+        ("\x1b]11;rgb:qq/qq/qq\x07r\x1bP>|q(1)\x1b\\m", ["r", "m"]),
+    ],
+)
+def test_sequences(stream: str, expected: list[str]) -> None:
+    assert messages([stream]) == expected
+
+
+def test_a_paste_longer_than_any_field_ends_where_it_ends() -> None:
+    found = messages(["\x1b[200~", *["q" * 9999] * 20, "\x1b[20", "1~r"])
+    assert len(found) == 2 and found[1] == "r"
+
+
+def test_what_nothing_follows_is_told_in_time() -> None:
+    now = [0.0]
+    for held, early, late, expected in (
+        ("\x1b", 0.05, 0.2, ["escape"]),
+        ("\x1b[", 0.5, 1.5, ["escape", "left_square_bracket"]),
+        ("\x1b[1;", 0.5, 1.5, []),
+        ("\x1b[200~words", 3.0, 9.0, ["paste 'words'"]),
+    ):
+        arriving = TerminalInput(lambda: now[0])
+        now[0] = 0.0
+        assert list(arriving.feed(held)) == []
+        now[0] = early
+        assert list(arriving.tick()) == []
+        now[0] = late
+        assert [told(message) for message in arriving.tick()] == expected
+        assert messages([]) == [] and list(arriving.tick()) == []
+        assert [told(message) for message in arriving.feed("q")] == ["q"]
+
+
+def test_an_answer_of_the_terminal_is_no_key() -> None:
+    found = list(TerminalInput().feed("\x1b[?2026;2$y"))
+    assert [type(one) for one in found] == [TerminalSupportsSynchronizedOutput]
+
+
+def test_fakes_hold_what_the_script_needs() -> None:
+    assert {"mixed-4k", "seqread-1m"} <= {job.name for job in fakes.JOBS}
