@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from iopstui.model import jobfile
 from iopstui.model.device_watch import DeviceWatch
+from iopstui.model.jobfile import Section
 from iopstui.model.samples import FioStatus, JobThread, RawSample
+from iopstui.session.job_text import expand
 from iopstui.session.prepare import Prepared, write_job
 from iopstui.sources.fio_inspect import Fio, complaint
 from iopstui.sources.fio_process import OUTPUT, FioProcess
@@ -118,6 +121,10 @@ class FioRun:
         self._framer = Framer()
         self._threads: JobThreads | None = None
         self._watch = DeviceWatch(device)
+        self._sections = [
+            Section(s.name, {name: expand(value) for name, value in s.options.items()})
+            for s in jobfile.effective(prepared.text)
+        ]
 
     def start_phase(self) -> None:
         """Start fio for the current phase. Raises IopstuiError if that is not possible."""
@@ -219,7 +226,7 @@ class FioRun:
         if isinstance(item, Broken):
             self.broken += 1
             return ()
-        status = parse_status(item.data)
+        status = parse_status(item.data, self._sections)
         if status is None or self.phase == LAYOUT:
             return ()
         self.last, self.document = status, item.data

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, IopstuiError
 from iopstui.model.binding import Binding
+from iopstui.model.fio_interval import repeats
+from iopstui.model.samples import FioStatus
 from iopstui.model.summary import fio_summary, without_bins
 from iopstui.model.target import Target
 from iopstui.session import events
@@ -251,6 +253,9 @@ class Runs:
 
     def _documents(self, documents: Sequence[NewDocument]) -> None:
         """Documents found at once: the kernel is read for the last of them alone."""
+        if self._held is not None and documents and _same(documents[0].status, self._held.status):
+            self._held.status, documents = documents[0].status, documents[1:]
+        documents = _once(documents)
         for position, news in enumerate(documents):
             self._release(final=False)
             last = position == len(documents) - 1
@@ -322,3 +327,23 @@ class Runs:
                 tuple(run.log), document=without_bins(run.document),
             )
         )  # fmt: skip
+
+
+def _same(status: FioStatus, before: FioStatus | None) -> bool:
+    """True if fio says its last word twice. Only the second time it says how long the jobs ran:
+    the clock of the first goes on after their end (before fio 3.30)."""
+    return (
+        before is not None
+        and status.timestamp_ms - before.timestamp_ms < HOLD_S * 1000
+        and repeats(status, before)
+    )
+
+
+def _once(documents: Sequence[NewDocument]) -> list[NewDocument]:
+    found: list[NewDocument] = []
+    for news in documents:
+        if found and found[-1].maybe_final and _same(news.status, found[-1].status):
+            found[-1] = news
+        else:
+            found.append(news)
+    return found
