@@ -162,7 +162,8 @@ class Certificate:
     ``ios`` and ``bytes`` are fio's (``bytes`` ``None``: I/Os of several sizes), ``more_ios`` and
     ``more_bytes`` what the frames have above that. ``ramp``: what is more was under way when the
     ramp ended; ``failed``: what is less belongs to a job that failed. ``own_mean``: fio's mean
-    IOPS times its runtime gives its submissions, as it should.
+    IOPS times its runtime gives its submissions, as it should. ``sizes_kept``: the summary says
+    the rows' block sizes (an older recording's does not).
     """
 
     verdict: str
@@ -173,6 +174,7 @@ class Certificate:
     ramp: bool = False
     failed: bool = False
     own_mean: bool = True
+    sizes_kept: bool = True
 
 
 def certificate(summary: Mapping[str, Any], frames: FramesTotal) -> Certificate:
@@ -195,7 +197,7 @@ def certificate(summary: Mapping[str, Any], frames: FramesTotal) -> Certificate:
         verdict, ios, size, frames.ios - ios, more_bytes,
         ramp=bool(off) and all(row.ramp and 0 < row.more <= row.depth for row in off),
         failed=bool(off) and all(row.error and row.more < 0 for row in off),
-        own_mean=own_mean,
+        own_mean=own_mean, sizes_kept=all("block_size" in row for row in summary["rows"]),
     )  # fmt: skip
 
 

@@ -54,9 +54,10 @@ def reconciliation(summary: Mapping[str, Any], frames: FramesTotal) -> str:
     if found.verdict == EXACT:
         if found.bytes is not None:
             return held + "exactly fio's count."
+        why = "block sizes vary" if found.sizes_kept else "the recording has no block size"
         return (
             f"{frames.frames} frames hold {ios}: exactly fio's count. Their {moved} are not "
-            "checked: block sizes vary."
+            f"checked: {why}."
         )
     counted = f"fio counted {found.ios} I/Os"
     if found.bytes is not None:
