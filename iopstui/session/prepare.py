@@ -24,7 +24,7 @@ from iopstui.session.job_text import (
     number,
     read_job,
 )
-from iopstui.session.scratch_sizes import distinct, scratch_sizes, shared_name
+from iopstui.session.scratch_sizes import distinct, scratch_sizes, shared_name, times
 from iopstui.session.write_guard import Guarded, WriteGuard
 from iopstui.sources.affinity import allowed
 from iopstui.sources.fio_inspect import Fio, JobFacts, inspect
@@ -268,8 +268,11 @@ def _on_scratch(asked: _Asked, made: scratch.Scratch) -> Prepared:
     room = scratch.room_for(made.path.parent) + made.used_bytes()
     sizes = scratch_sizes(jobs, names, request.size, room, request.share)
     per_section: dict[int, dict[str, str]] = {}
+    timed = times(jobs, sizes)
     for index, (name, size) in enumerate(zip(names, sizes, strict=True)):
         options = {"directory": escaped(str(made.path)), "size": str(size)}
+        if "1" in timed:
+            options["time_based"] = timed[index]
         if name:
             options["filename"] = name
         per_section[index] = options
