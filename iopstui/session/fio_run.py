@@ -31,10 +31,12 @@ GUARD_DIED = -9
 
 @dataclass(frozen=True, slots=True)
 class NewDocument:
-    """A whole document. ``maybe_final``: no job was alive any more when it came."""
+    """A whole document. ``maybe_final``: no job was alive any more when it came; ``again``: then
+    it repeats the one before it."""
 
     status: FioStatus
     maybe_final: bool
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, IopstuiError
 from iopstui.model.binding import Binding
-from iopstui.model.fio_interval import repeats
-from iopstui.model.samples import FioStatus
 from iopstui.model.summary import fio_summary, without_bins
 from iopstui.model.target import Target
 from iopstui.session import events
@@ -26,6 +24,7 @@ from iopstui.session.fio_run import (
     hangs,
 )
 from iopstui.session.knob_turns import KnobTurns
+from iopstui.session.last_word import once, said_again
 from iopstui.session.place import OwnPlace
 from iopstui.session.prepare import JobRequest, Prepared, prepare
 from iopstui.session.recorder import job_run
@@ -73,6 +72,7 @@ class Runs:
         # held back while its document may be fio's last one: until fio ends, goes on, or HOLD_S
         # has passed
         self._held: Reading | None = None
+        self._again = False
         self._awaiting_jobs = False
         self._quiet_since_ns = 0
         self._privates: list[str] = []
@@ -235,7 +235,8 @@ class Runs:
         self._documents(documents)
         held = self._held
         if held and self._desk.clock.monotonic_ns() - held.arrived_ns > HOLD_S * 1e9:
-            self._release(final=False)
+            # some fio takes its time to end after its last word
+            self._release(final=self._again)
         if run.hanging and run.stopping and self.run is run:
             self.leave_behind()
 
@@ -253,14 +254,16 @@ class Runs:
 
     def _documents(self, documents: Sequence[NewDocument]) -> None:
         """Documents found at once: the kernel is read for the last of them alone."""
-        if self._held is not None and documents and _same(documents[0].status, self._held.status):
-            self._held.status, documents = documents[0].status, documents[1:]
-        documents = _once(documents)
+        documents = once(documents)
+        held = self._held
+        if held and held.status and documents and said_again(documents[0].status, held.status):
+            held.status, documents = documents[0].status, documents[1:]
+            self._again = True
         for position, news in enumerate(documents):
             self._release(final=False)
             last = position == len(documents) - 1
             held = self._sampling.read(news.status, kernel=last)
-            self._held = held
+            self._held, self._again = held, news.again
             self._sampling.wait_for_document(held.arrived_ns)
             if not news.maybe_final:
                 self._release(final=False)
@@ -327,23 +330,3 @@ class Runs:
                 tuple(run.log), document=without_bins(run.document),
             )
         )  # fmt: skip
-
-
-def _same(status: FioStatus, before: FioStatus | None) -> bool:
-    """True if fio says its last word twice. Only the second time it says how long the jobs ran:
-    the clock of the first goes on after their end (before fio 3.30)."""
-    return (
-        before is not None
-        and status.timestamp_ms - before.timestamp_ms < HOLD_S * 1000
-        and repeats(status, before)
-    )
-
-
-def _once(documents: Sequence[NewDocument]) -> list[NewDocument]:
-    found: list[NewDocument] = []
-    for news in documents:
-        if found and found[-1].maybe_final and _same(news.status, found[-1].status):
-            found[-1] = news
-        else:
-            found.append(news)
-    return found
