@@ -95,7 +95,7 @@ def point_from_json(data: Mapping[str, Any]) -> Point:
 def run_s(settle_s: float, measure_s: float, interval_s: float) -> float:
     """How long a run has to be for ``measure_s`` seconds to be measured in it: the interval in
     which the settling ends is lost."""
-    return settle_s + measure_s + interval_s
+    return settle_s + measure_s + (interval_s if settle_s else 0.0)
 
 
 class Settling:

@@ -48,6 +48,7 @@ from iopstui.sources.jobs import find_job
 # starting and ending fio, and the interval in which the settling ends
 OVERHEAD_S = 2.5
 POLL_S = 0.1
+ENOUGH = 0.9
 
 Sink = Callable[[Event], None]
 
@@ -212,6 +213,12 @@ class Runner:
         if point is None:
             raise JobFailed(f"{step.label}: fio ended before the settle time was over.",
                             "Give a shorter --settle.")  # fmt: skip
+        if point.seconds < ENOUGH * self.plan.measure:
+            self._session.notice(
+                "warning",
+                f"{step.label}: only {point.seconds:.2g} of {self.plan.measure:g} s were measured; "
+                "fio ended early, or its jobs stood still",
+            )
         self._overheads.append(time.monotonic() - began - self.plan.settle - self.plan.measure)
         outcomes = judge.outcomes()
         if self.progress is not None:

@@ -95,6 +95,7 @@ def test_one_and_three_seconds_at_one_a_second() -> None:
     frames = [replace(flat, fio=replace(flat.fio, seconds=s)) for s in (0.89, 1, 1, 1, 1, 0.11)]
     assert [settling.over(frame) for frame in frames] == [False, False, True, True, True, False]
     assert run_s(1.0, 3.0, 1.0) == 5.0
+    assert run_s(0.0, 3.0, 1.0) == 3.0
 
 
 def test_nothing_is_left_of_a_run_that_only_settles() -> None:
