@@ -160,10 +160,10 @@ class Certificate:
 
     ``verdict`` is EXACT, DIFFERS or UNCHECKED (the frames are made of the submissions);
     ``ios`` and ``bytes`` are fio's (``bytes`` ``None``: I/Os of several sizes), ``more_ios`` and
-    ``more_bytes`` what the frames have above that. ``ramp``: what is more was under way when the
-    ramp ended; ``failed``: what is less belongs to a job that failed. ``own_mean``: fio's mean
-    IOPS times its runtime gives its submissions, as it should. ``sizes_kept``: the summary says
-    the rows' block sizes (an older recording's does not).
+    ``more_bytes`` what the frames have above that. ``ramp``: no more differ than can have been
+    under way when the ramp ended; ``failed``: what is less belongs to a job that failed.
+    ``own_mean``: fio's mean IOPS times its runtime gives its submissions, as it should.
+    ``sizes_kept``: the summary says the rows' block sizes (an older recording's does not).
     """
 
     verdict: str
@@ -185,7 +185,7 @@ def certificate(summary: Mapping[str, Any], frames: FramesTotal) -> Certificate:
     size = sum((row.submitted - row.failed) * row.block_size for row in held) if sized else None
     stated = sum(row.stated_bytes for row in held)
     more_bytes = frames.bytes - (stated if size is None else size)
-    off = [row for row in held if row.more]
+    off = [row for row in held if row.more or row.more_bytes]
     own_mean = all(row.own_mean for row in held)
     if any(SUBMISSIONS in row.by for row in held):
         verdict = UNCHECKED
@@ -195,7 +195,7 @@ def certificate(summary: Mapping[str, Any], frames: FramesTotal) -> Certificate:
         verdict = EXACT
     return Certificate(
         verdict, ios, size, frames.ios - ios, more_bytes,
-        ramp=bool(off) and all(row.ramp and 0 < row.more <= row.depth for row in off),
+        ramp=bool(off) and all(row.within_ramp for row in off),
         failed=bool(off) and all(row.error and row.more < 0 for row in off),
         own_mean=own_mean, sizes_kept=all("block_size" in row for row in summary["rows"]),
     )  # fmt: skip
@@ -215,9 +215,19 @@ class _Held:
         self.depth: int = row.get("depth") or 0
         self.ramp = bool(row.get("ramp"))
         self.error = bool(row["error"])
-        ios, _, self.by = frames.row(row["index"])
+        ios, moved, self.by = frames.row(row["index"])
         self.more = ios - (self.submitted - self.failed)
+        self.more_bytes = 0
+        if self.block_size:
+            self.more_bytes = moved - (self.submitted - self.failed) * self.block_size
         self.own_mean = all(_own_mean(part) for part in parts)
+
+    @property
+    def within_ramp(self) -> bool:
+        """Whether what differs can have been under way when the ramp ended: fio counts such an I/O
+        as completed without having counted it as submitted, or its bytes alone."""
+        most = max(abs(self.more), abs(self.more_bytes) / (self.block_size or 1))
+        return self.ramp and most <= self.depth
 
 
 def _own_mean(part: Mapping[str, Any]) -> bool:

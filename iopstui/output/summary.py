@@ -64,7 +64,7 @@ def reconciliation(summary: Mapping[str, Any], frames: FramesTotal) -> str:
         counted += f", {found.bytes} bytes"
     words = f"{held}{counted} ({found.more_ios:+d}, {found.more_bytes:+d})."
     if found.ramp:
-        words += " What is more was under way when the ramp ended; fio does not count it as begun."
+        words += " What differs was under way when the ramp ended, from where on fio counts."
     if found.failed:
         words += " What is less had not completed when the job failed."
     if not found.own_mean:

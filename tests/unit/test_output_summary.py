@@ -214,6 +214,22 @@ def test_one_row_that_cannot_be_checked_leaves_nothing_certified() -> None:
     assert "exactly" not in reconciliation(summary, total("3.33-q-grp-two-bs"))
 
 
+def test_an_io_whose_bytes_alone_fio_counts_was_under_way_when_the_ramp_ended() -> None:
+    """fio 3.42: 66,649 I/Os' bytes, 66,648 samples, 66,647 submissions."""
+    name = "3.42-e-ramp"
+    summary = fio_summary(statuses(name)[-1])
+    more = certificate(summary, total(name)).more_ios
+    (row,) = summary["rows"]
+    for direction in row["directions"].values():
+        direction["iops"] = 0
+        direction["runtime_ms"] = 0
+    row["directions"]["read"]["total_ios"] += more
+    found = certificate(summary, total(name))
+    assert (found.verdict, found.more_ios, found.ramp) == (DIFFERS, 0, True)
+    row["depth"] = 0
+    assert not certificate(summary, total(name)).ramp
+
+
 def test_failed_ios_are_no_difference_where_fio_counts_them() -> None:
     name = "3.42-l-size"
     summary = fio_summary(statuses(name)[-1])
