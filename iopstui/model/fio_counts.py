@@ -41,7 +41,8 @@ def counted_by(job: JobStatus, direction: DirectionStatus) -> str:
         return SAMPLES
     if job.block_size:
         whole, rest = divmod(direction.io_bytes, job.block_size)
-        if not rest and least <= whole <= direction.issued + _uncompleted(job, direction):
+        most = direction.issued + _uncompleted(job, direction)
+        if not rest and (whole == 0 or least <= whole <= most):
             return BYTES
     return SUBMISSIONS
 

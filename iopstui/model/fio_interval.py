@@ -114,6 +114,10 @@ class FioInterval:
     times_all: bool = True
 
 
+Counted = dict[tuple[int, str], str]
+"""By which of fio's counters a row's direction is counted, by the row's index and its name."""
+
+
 @dataclass(slots=True)
 class _Growth:
     """How much one direction of one or more rows grew."""
@@ -170,6 +174,7 @@ class FioIntervals:
         self._arrived_ns = 0
         self._idle_ms: int | None = None
         self._ramps = Ramps()
+        self._counted: Counted = {}
 
     def feed(
         self, status: FioStatus, arrived_ns: int, interval_s: float, final: bool
@@ -199,7 +204,7 @@ class FioIntervals:
         too_short = previous is not None and (seconds or 0) < DUPLICATE_BELOW_S
         first = previous is None and self._idle_ms is None
         ramp = any([self._ramps.feed(p.index, p.now, p.reset, interval_s, first) for p in pairs])
-        interval = _interval(pairs, None if too_short else seconds, interval_s, ramp)
+        interval = _interval(pairs, None if too_short else seconds, interval_s, ramp, self._counted)
         if too_short and not interval.total.bytes:
             return None
         self._previous = status
@@ -344,13 +349,13 @@ def _plausible(clock: float, runtime: float, arrival: float) -> bool:
 
 
 def _interval(
-    pairs: list[_Pair], seconds: float | None, interval_s: float, ramp: bool
+    pairs: list[_Pair], seconds: float | None, interval_s: float, ramp: bool, counted: Counted
 ) -> FioInterval:
     by_direction: dict[str, _Growth] = {}
     whole = _Growth()
     jobs = []
     for pair in pairs:
-        growths = _row_growth(pair)
+        growths = _row_growth(pair, counted)
         whole.add(_total(growths))
         for name, growth in growths.items():
             by_direction.setdefault(name, _Growth()).add(growth)
@@ -424,7 +429,7 @@ def _job_interval(
     )
 
 
-def _row_growth(pair: _Pair) -> dict[str, _Growth]:
+def _row_growth(pair: _Pair, counted: Counted) -> dict[str, _Growth]:
     growths = {}
     for name, now in pair.now.directions.items():
         if not (now.issued or now.io_bytes):
@@ -432,7 +437,9 @@ def _row_growth(pair: _Pair) -> dict[str, _Growth]:
         old = pair.old.directions.get(name) if pair.old else None
         by = counted_by(pair.now, now)
         if old is not None:
-            by = max(by, counted_by(pair.now, old), key=EVIDENCE.index)
+            # once a counter was no evidence it stays so: another one is a little ahead or behind
+            by = max(by, counted.get((pair.index, name), by), key=EVIDENCE.index)
+        counted[pair.index, name] = by
         growth = _Growth(
             ios=max(0, count(pair.now, now, by) - (count(pair.now, old, by) if old else 0)),
             bytes=now.io_bytes - (old.io_bytes if old else 0),

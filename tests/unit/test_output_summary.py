@@ -150,6 +150,8 @@ def test_the_certificate_fails_where_the_frames_count_other_ios_than_fio() -> No
 
 def test_the_certificate_fails_where_latency_samples_are_not_the_ios() -> None:
     """filestat: 64,400 samples of 2,560,329 I/Os were certified."""
+    assert held_against("3.33-q-filestat").verdict == EXACT
+    assert total("3.33-q-filestat").ios == 6_614_350, "fio took 65,000 latencies"
     few = FramesTotal()
     (final,) = statuses("3.42-l-size")[-1].jobs
     read = next(iter(final.directions.values()))
