@@ -34,6 +34,7 @@ from iopstui.model.samples import (
 
 DUPLICATE_BELOW_S = 0.05
 STALLED_S = 0.5
+HELD_UP_S = 0.02
 PARTIAL_BELOW = 0.8
 CLOCK_TOLERANCE = 0.25
 AGREEMENT = 0.03
@@ -175,6 +176,7 @@ class FioIntervals:
         self._idle_ms: int | None = None
         self._ramps = Ramps()
         self._counted: Counted = {}
+        self._since: dict[int, float] = {}
 
     def feed(
         self, status: FioStatus, arrived_ns: int, interval_s: float, final: bool
@@ -200,7 +202,8 @@ class FioIntervals:
                 seconds = _held_up(status, pairs, seconds or 0.0, waited_s)
             seconds = seconds or None
         else:
-            seconds = _seconds(status, previous, pairs, arrival_s, final)
+            seconds = _seconds(status, previous, pairs, arrival_s, final, self._since)
+        self._go_on(pairs, seconds)
         too_short = previous is not None and (seconds or 0) < DUPLICATE_BELOW_S
         first = previous is None and self._idle_ms is None
         ramp = any([self._ramps.feed(p.index, p.now, p.reset, interval_s, first) for p in pairs])
@@ -210,6 +213,14 @@ class FioIntervals:
         self._previous = status
         self._arrived_ns = arrived_ns
         return interval
+
+    def _go_on(self, pairs: Iterable[_Pair], seconds: float | None) -> None:
+        """Note how long each row has run by the intervals so far."""
+        for pair in pairs:
+            if pair.old is None or not active(pair.old):
+                self._since[pair.index] = _ran_ms(pair.now) / 1000
+            else:
+                self._since[pair.index] = self._since.get(pair.index, 0.0) + (seconds or 0.0)
 
     def _waited_s(self, status: FioStatus, interval_s: float) -> float | None:
         """How much longer than one interval no document came before the first that has I/O;
@@ -288,6 +299,7 @@ def _seconds(
     pairs: list[_Pair],
     arrival_s: float,
     final: bool,
+    since: Mapping[int, float],
 ) -> float | None:
     grown_runtime = _grown_runtime(pairs)
     clock = (status.timestamp_ms - previous.timestamp_ms) / 1000
@@ -297,9 +309,19 @@ def _seconds(
     any_fresh = any(pair.old is None and pair.grew for pair in pairs)
     if any_fresh and fresh and 0 < grown_runtime < clock:
         return grown_runtime
-    if final and 0 < grown_runtime < clock:
-        return grown_runtime
-    return clock or None
+    left = _left_s(pairs, since) if final else 0.0
+    return left if 0 < left < clock else clock or None
+
+
+def _left_s(pairs: list[_Pair], since: Mapping[int, float]) -> float:
+    """How long the jobs still ran after the document before the last. That one's runtime may be
+    of before a job held it up, and so the growth longer than what was left."""
+    grown = []
+    for pair in pairs:
+        before = _ran_ms(pair.old) / 1000 if pair.old else 0.0
+        late = since.get(pair.index, before) - before if pair.old else 0.0
+        grown.append(_ran_ms(pair.now) / 1000 - before - (late if late > HELD_UP_S else 0.0))
+    return round(max(grown, default=0.0), 6)
 
 
 def _grown_runtime(pairs: list[_Pair]) -> float:

@@ -193,6 +193,17 @@ def test_the_last_document_is_divided_by_the_runtime() -> None:
     assert last(documents, [0.0, 0.7]).seconds == 0.7
 
 
+def test_after_a_document_that_was_held_up_the_last_interval_is_what_was_left() -> None:
+    """The second one came 0.7 s late, with a runtime of before; 0.2 s later the job ended."""
+    documents = [
+        document(10_000, job(900, 900)), document(11_700, job(2600, 1900)),
+        document(12_100, job(2800, 2800)),
+    ]  # fmt: skip
+    assert [i.seconds for i in intervals(documents, [0.0, 1.7, 2.1], final=True) if i] == [
+        0.9, 1.7, 0.2,
+    ]  # fmt: skip
+
+
 def test_completions_count_not_submissions() -> None:
     ahead = direction(1000, 1000, issued=1064)
     interval = last([document(10_000, job(0, 1000, read=ahead))])
