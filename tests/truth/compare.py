@@ -168,5 +168,7 @@ def _off(bins: histogram.Bins, values: Sequence[int]) -> Iterator[float]:
     found = histogram.percentiles(bins, ENOUGH)
     for p, least in ENOUGH.items():
         if len(values) >= least:
-            exact = values[max(1, math.ceil(round(p / 100 * len(values), 6))) - 1]
-            yield abs(found[p] / exact - 1) if exact else 0.0
+            rank = max(1, math.ceil(round(p / 100 * len(values), 6)))
+            # fio computes the rank in floating point, which may be a little above a whole one
+            either = [exact for exact in values[rank - 1 : rank + 1] if exact]
+            yield min((abs(found[p] / exact - 1) for exact in either), default=0.0)
