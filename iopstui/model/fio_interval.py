@@ -19,25 +19,27 @@ from iopstui.model.fio_counts import (
     active,
     count,
     counted_by,
-    longest_runtime,
 )
-from iopstui.model.fio_ramp import Ramps, in_ramp, was_reset
-from iopstui.model.fio_rows import OFF
+from iopstui.model.fio_ramp import Ramps, in_ramp
+from iopstui.model.fio_time import (
+    Pair,
+    grown_runtime,
+    held_up,
+    paired,
+    ran_ms,
+    repeats,
+    seconds_of,
+)
 from iopstui.model.samples import (
     DIRECTIONS,
     MIXED,
     DirectionStatus,
     FioStatus,
-    JobStatus,
     LatencySum,
 )
 
 DUPLICATE_BELOW_S = 0.05
-STALLED_S = 0.5
-HELD_UP_S = 0.02
 PARTIAL_BELOW = 0.8
-CLOCK_TOLERANCE = 0.25
-AGREEMENT = 0.03
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,18 +193,18 @@ class FioIntervals:
             return None
         previous = self._previous
         arrival_s = (arrived_ns - self._arrived_ns) / 1e9
-        pairs = _pair(status, previous, self._ramps)
+        pairs = paired(status, previous, self._ramps)
         again = final and previous is not None and repeats(status, previous)
-        if again and not _grown_runtime(pairs):
+        if again and not grown_runtime(pairs):
             return None
         if previous is None:
-            seconds: float | None = _grown_runtime(pairs)
+            seconds: float | None = grown_runtime(pairs)
             if not final:
                 waited_s = self._waited_s(status, interval_s)
-                seconds = _held_up(status, pairs, seconds or 0.0, waited_s)
+                seconds = held_up(status, pairs, seconds or 0.0, waited_s)
             seconds = seconds or None
         else:
-            seconds = _seconds(status, previous, pairs, arrival_s, final, self._since)
+            seconds = seconds_of(status, previous, pairs, arrival_s, final, self._since)
         self._go_on(pairs, seconds)
         too_short = previous is not None and (seconds or 0) < DUPLICATE_BELOW_S
         first = previous is None and self._idle_ms is None
@@ -214,11 +216,11 @@ class FioIntervals:
         self._arrived_ns = arrived_ns
         return interval
 
-    def _go_on(self, pairs: Iterable[_Pair], seconds: float | None) -> None:
+    def _go_on(self, pairs: Iterable[Pair], seconds: float | None) -> None:
         """Note how long each row has run by the intervals so far."""
         for pair in pairs:
             if pair.old is None or not active(pair.old):
-                self._since[pair.index] = _ran_ms(pair.now) / 1000
+                self._since[pair.index] = ran_ms(pair.now) / 1000
             else:
                 self._since[pair.index] = self._since.get(pair.index, 0.0) + (seconds or 0.0)
 
@@ -230,148 +232,8 @@ class FioIntervals:
         return (status.timestamp_ms - self._idle_ms) / 1000 - interval_s
 
 
-def repeats(status: FioStatus, before: FioStatus) -> bool:
-    """True if fio says again what it said ``before``: only clocks went on."""
-    return [_counters(job) for job in status.jobs] == [_counters(job) for job in before.jobs]
-
-
-def _counters(job: JobStatus) -> dict[str, tuple[int, int, int | None]]:
-    return {
-        name: (part.issued, part.io_bytes, part.completed) for name, part in job.directions.items()
-    }
-
-
-def _held_up(
-    status: FioStatus, pairs: list[_Pair], runtime_s: float, waited_s: float | None
-) -> float:
-    """How long the run has worked when its first document with I/O comes.
-
-    fio reads its clock, then waits for every job; one that hangs in an I/O holds the document up,
-    which then has counters of now and a runtime of before.
-    """
-    begins = [pair.now.job_start for pair in pairs if pair.now.job_start and active(pair.now)]
-    if begins:
-        least = found = (status.timestamp_ms - min(begins)) / 1000
-    elif waited_s is not None:
-        least = found = runtime_s + waited_s
-    else:
-        # whole seconds, rounded up, since 0.1 s before the jobs began: somewhere between
-        least = max((pair.now.elapsed_s or 0 for pair in pairs), default=0) - 1.0
-        found = least + 0.4
-    return found if least > runtime_s + STALLED_S else runtime_s
-
-
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """A row now and before; ``old`` is ``None`` where it starts from zero."""
-
-    index: int
-    now: JobStatus
-    old: JobStatus | None
-    reset: bool
-
-    @property
-    def grew(self) -> bool:
-        old = self.old.directions if self.old else {}
-        return any(
-            status.io_bytes > (old[name].io_bytes if name in old else 0)
-            for name, status in self.now.directions.items()
-        )
-
-
-def _pair(status: FioStatus, previous: FioStatus | None, ramps: Ramps) -> list[_Pair]:
-    pairs = []
-    clock_s = (status.timestamp_ms - previous.timestamp_ms) / 1000 if previous else 0.0
-    for index, now in enumerate(status.jobs):
-        old = None
-        if previous is not None and index < len(previous.jobs):
-            old = previous.jobs[index]
-        reset = (
-            old is not None and active(old) and was_reset(now, old, clock_s, ramps.over(index, old))
-        )
-        pairs.append(_Pair(index, now, None if reset else old, reset))
-    return pairs
-
-
-def _seconds(
-    status: FioStatus,
-    previous: FioStatus,
-    pairs: list[_Pair],
-    arrival_s: float,
-    final: bool,
-    since: Mapping[int, float],
-) -> float | None:
-    grown_runtime = _grown_runtime(pairs)
-    clock = (status.timestamp_ms - previous.timestamp_ms) / 1000
-    if not _plausible(clock, grown_runtime, arrival_s):
-        clock = max(arrival_s, 0.0)
-    fresh = all(pair.old is None for pair in pairs if pair.grew)
-    any_fresh = any(pair.old is None and pair.grew for pair in pairs)
-    if any_fresh and fresh and 0 < grown_runtime < clock:
-        return grown_runtime
-    left = _left_s(pairs, since) if final else 0.0
-    return left if 0 < left < clock else clock or None
-
-
-def _left_s(pairs: list[_Pair], since: Mapping[int, float]) -> float:
-    """How long the jobs still ran after the document before the last. That one's runtime may be
-    of before a job held it up, and so the growth longer than what was left."""
-    grown = []
-    for pair in pairs:
-        before = _ran_ms(pair.old) / 1000 if pair.old else 0.0
-        late = since.get(pair.index, before) - before if pair.old else 0.0
-        grown.append(_ran_ms(pair.now) / 1000 - before - (late if late > HELD_UP_S else 0.0))
-    return round(max(grown, default=0.0), 6)
-
-
-def _grown_runtime(pairs: list[_Pair]) -> float:
-    """The longest growth of a row's runtime, in seconds."""
-    grown = (_ran_ms(pair.now) - (_ran_ms(pair.old) if pair.old else 0) for pair in pairs)
-    return max(max(grown, default=0), 0) / 1000
-
-
-def _ran_ms(job: JobStatus) -> float:
-    """How long a row's jobs have run. With verify the reading follows the writing, and fio says
-    nothing of its time before it is over: then the jobs' own clock tells (fio 3.16), or both
-    directions together."""
-    longest = longest_runtime(job)
-    if not _verifies(job):
-        return longest
-    one_by_one = sum(d.runtime_ms for d in job.directions.values())
-    if job.job_runtime_ms > longest:
-        if job.members:
-            return job.job_runtime_ms / job.members
-        return min(job.job_runtime_ms, one_by_one)
-    return one_by_one if _only_writes(job) else longest
-
-
-def _verifies(job: JobStatus) -> bool:
-    return "verify" in job.options and job.options.get("do_verify", "1").strip() not in OFF
-
-
-def _only_writes(job: JobStatus) -> bool:
-    rw = job.options.get("rw", job.options.get("readwrite", "read"))
-    return rw.partition(":")[0] in ("write", "randwrite")
-
-
-def _plausible(clock: float, runtime: float, arrival: float) -> bool:
-    """False if fio's wall clock was set in between: neither runtime nor arrival agree with it.
-
-    Either may be wrong for good reasons (a stuck job, a late reader), so the clock has some
-    tolerance; it has little where both say the same.
-    """
-    if clock <= 0:
-        return abs(clock - arrival) < CLOCK_TOLERANCE
-    if abs(runtime - arrival) < AGREEMENT:
-        return min(abs(clock - runtime), abs(clock - arrival)) <= 2 * AGREEMENT
-    return any(
-        abs(clock - other) <= max(CLOCK_TOLERANCE, CLOCK_TOLERANCE * clock)
-        for other in (runtime, arrival)
-    )
-
-
 def _interval(
-    pairs: list[_Pair], seconds: float | None, interval_s: float, ramp: bool, counted: Counted
+    pairs: list[Pair], seconds: float | None, interval_s: float, ramp: bool, counted: Counted
 ) -> FioInterval:
     by_direction: dict[str, _Growth] = {}
     whole = _Growth()
@@ -410,7 +272,7 @@ def _interval(
     )
 
 
-def _times_all(pairs: Iterable[_Pair], jobs: Iterable[JobInterval]) -> bool:
+def _times_all(pairs: Iterable[Pair], jobs: Iterable[JobInterval]) -> bool:
     """False if only some of the I/Os have a latency."""
     timed = {
         one.counted_by == SAMPLES and pair.now.measures_latency
@@ -432,9 +294,7 @@ def _total(by_direction: Mapping[str, _Growth]) -> _Growth:
     return total
 
 
-def _job_interval(
-    pair: _Pair, growths: Mapping[str, _Growth], seconds: float | None
-) -> JobInterval:
+def _job_interval(pair: Pair, growths: Mapping[str, _Growth], seconds: float | None) -> JobInterval:
     growth = _total(growths)
     total = growth.interval(seconds)
     return JobInterval(
@@ -451,7 +311,7 @@ def _job_interval(
     )
 
 
-def _row_growth(pair: _Pair, counted: Counted) -> dict[str, _Growth]:
+def _row_growth(pair: Pair, counted: Counted) -> dict[str, _Growth]:
     growths = {}
     for name, now in pair.now.directions.items():
         if not (now.issued or now.io_bytes):
@@ -522,7 +382,7 @@ def _mean(total: LatencySum | None) -> float | None:
     return total.mean_ns if total and total.count else None
 
 
-def _iodepth(pairs: Iterable[_Pair]) -> dict[str, float]:
+def _iodepth(pairs: Iterable[Pair]) -> dict[str, float]:
     """fio prints cumulative percentages, at least 0.1 where not zero: an estimate."""
     counts: dict[str, float] = {}
     for pair in pairs:
@@ -537,7 +397,7 @@ def _iodepth(pairs: Iterable[_Pair]) -> dict[str, float]:
     return {depth: 100 * count / total for depth, count in positive.items()}
 
 
-def _cpu(pairs: Iterable[_Pair], which: str, seconds: float | None) -> float | None:
+def _cpu(pairs: Iterable[Pair], which: str, seconds: float | None) -> float | None:
     if not seconds:
         return None
     used_ms = 0.0
@@ -548,7 +408,7 @@ def _cpu(pairs: Iterable[_Pair], which: str, seconds: float | None) -> float | N
     return max(0.0, used_ms) / (seconds * 10)
 
 
-def _context_switches(pairs: Iterable[_Pair], seconds: float | None) -> float | None:
+def _context_switches(pairs: Iterable[Pair], seconds: float | None) -> float | None:
     if not seconds:
         return None
     grown = sum(pair.now.ctx - (pair.old.ctx if pair.old else 0) for pair in pairs)

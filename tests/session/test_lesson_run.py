@@ -292,7 +292,7 @@ def test_what_a_session_is_asked_to_run(play: LessonRun) -> None:
     text = Path(first.job).read_text()
     assert text == "[global]\nrw=randread\n[a]\nbs=4k\n[b]\nbs=8k\n"
     assert first.overrides == {
-        "iodepth": "1", "cpus_allowed": "1", "runtime": "6000ms", "time_based": "1",
+        "iodepth": "1", "cpus_allowed": "1", "runtime": "5000ms", "time_based": "1",
     }  # fmt: skip
     # what another run turns is as it was found in this one
     assert first.knobs == (("scheduler", "mq-deadline"), ("nomerges", "0"), ("nr_requests", "256"))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fio_runs import Measured
 
 from iopstui.model import histogram
+from iopstui.model.fio_counts import longest_runtime
 from iopstui.model.fio_interval import FioInterval
 from iopstui.model.samples import MIXED, DirectionStatus, JobStatus
 from iopstui.model.summary import DIFFERS, FramesTotal, certificate, fio_summary
@@ -110,11 +111,15 @@ def _times(measured: Measured, intervals: Sequence[FioInterval]) -> Iterator[Err
     final = measured.final.jobs
     if len({job.group for job in final}) > 1 or not intervals:
         return
+    if sum(frame.fio.reset for frame in measured.frames if frame.fio) > 1:
+        # the jobs' ramps ended in different intervals: no one of them is the beginning
+        return
     seconds = sum(interval.seconds or 0.0 for interval in intervals)
     if "verify" in measured.job.traits:
         # the reading follows the writing, and the jobs of a row do the same
-        ran = max(job.job_runtime_ms / (job.members or 1) for job in final)
-        yield "seconds", abs(seconds - ran / 1000)
+        if all(job.job_runtime_ms > longest_runtime(job) for job in final):  # fio 3.16
+            ran = max(job.job_runtime_ms / (job.members or 1) for job in final)
+            yield "seconds", abs(seconds - ran / 1000)
         return
     yield "seconds", abs(seconds - max(_lengths(final)) / 1000)
     own = sum(direction.iops for job in final for direction in _once(job).values())

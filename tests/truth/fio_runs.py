@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from iopstui.model.fio_interval import repeats
+from iopstui.model.fio_time import repeats
 from iopstui.model.frame import Frame, FrameBuilder
 from iopstui.model.jobfile import effective
 from iopstui.model.samples import FioStatus, RawSample

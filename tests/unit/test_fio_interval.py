@@ -9,8 +9,9 @@ from fio_recordings import NAMES, frames, samples, statuses
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.model.fio_interval import FioInterval, FioIntervals, repeats
+from iopstui.model.fio_interval import FioInterval, FioIntervals
 from iopstui.model.fio_ramp import duration_s, was_reset
+from iopstui.model.fio_time import repeats
 from iopstui.model.frame import FINAL, NO_LATENCY, PARTIAL, FrameBuilder
 from iopstui.model.histogram import (
     MAX_RELATIVE_ERROR,
