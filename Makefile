@@ -1,11 +1,12 @@
 # make run: everything from a fresh clone to the live screen. make test: all checks.
 .POSIX:
-.PHONY: help run test bench faults faults-long fuzz lint format lock clean report-look
+.PHONY: help run test bench truth faults faults-long fuzz lint format lock clean report-look
 
 help:
 	@echo 'make run     set up what is missing, then watch a safe job on a scratch file here'
 	@echo 'make test    set up what is missing, then run all checks and tests'
 	@echo 'make bench   what iopstui itself costs, as a table (up to 10 minutes)'
+	@echo 'make truth   100 short jobs: every figure against fio and its per-I/O logs (6 minutes)'
 	@echo 'make faults  real fio on failing devices and hostile jobs (root; devices of its own)'
 	@echo 'make faults-long  the same, what takes long: many cycles, all of fio'"'"'s examples'
 	@echo 'make fuzz    feed the parsers with garbage for a minute (needs atheris)'
@@ -25,6 +26,10 @@ test: lint
 bench:
 	@.ci/setup run
 	@.venv/bin/python tests/bench
+
+truth:
+	@.ci/setup test
+	@.venv/bin/python tests/truth
 
 # IOPSTUI_LAB="COMMAND" runs what needs failing hardware in a virtual machine (tests/faults/test_lab.py)
 faults:

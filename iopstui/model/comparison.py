@@ -6,6 +6,7 @@ mean over the pairs, figure by figure, corrected for the number of figures (Holm
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -53,7 +54,8 @@ METRICS = (
 @dataclass(frozen=True, slots=True)
 class Tested:
     """One figure of two variants: their means over the pairs, the difference (``None``: it can't
-    be told), and ``p``, corrected for all figures that were looked at."""
+    be told), and ``p``, corrected for all figures that were looked at. The means are geometric
+    where the difference is relative, so that it is exactly what lies between them."""
 
     metric: Metric
     first: float
@@ -108,9 +110,17 @@ def _differences(first: Runs, second: Runs) -> list[Tested]:
             continue
         left, right = [a for a, _ in known], [b for _, b in known]
         difference = paired(left, right, metric.relative, resolution=metric.resolution)
-        mean = sum(left) / len(left), sum(right) / len(right)
-        tested.append(Tested(metric, *mean, difference, 1.0))
+        relative = difference.relative if difference else metric.relative
+        means = mean(left, relative), mean(right, relative)
+        tested.append(Tested(metric, *means, difference, 1.0))
     return tested
+
+
+def mean(values: Sequence[float], geometric: bool) -> float:
+    """Of one or more values; the geometric one only if all are positive."""
+    if geometric and all(value > 0 for value in values):
+        return math.exp(sum(map(math.log, values)) / len(values))
+    return sum(values) / len(values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,7 @@ class Meter:
         self._sum = 0.0
         self._weight = 0.0
         self._bins: dict[int, int] = {}
+        self._max: int | None = None
 
     def add(self, frame: Frame) -> float | None:
         """Count one frame; its own value, ``None`` if it has none."""
@@ -101,7 +102,7 @@ class Meter:
         """The figure over all frames so far, in the unit of its field."""
         if self._by_bins:
             if self.path[3] == "max":
-                return histogram.maximum(self._bins)
+                return self._max
             percent = _PERCENTILES[self.path[3]]
             return histogram.percentiles(self._bins, (percent,)).get(percent)
         return self._sum / self._weight if self._weight else None
@@ -115,6 +116,7 @@ class Meter:
         if part is None or part.bins_of != self.path[2] or not part.bins:
             return None
         self._bins = histogram.merge((self._bins, part.bins))
+        self._max = max(self._max or 0, part.max_ns or 0) or None
         return part.max_ns if self.path[3] == "max" else part.percentiles.get(self.path[3])
 
     def _read(self, frame: Frame) -> tuple[float | None, float | None]:

@@ -8,30 +8,38 @@ written up to a quarter of a second later, so there the growth of ``runtime`` is
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from iopstui.model import histogram
+from iopstui.model.fio_counts import (
+    EVIDENCE,
+    SAMPLES,
+    SUBMISSIONS,
+    active,
+    count,
+    counted_by,
+)
+from iopstui.model.fio_ramp import Ramps, in_ramp
+from iopstui.model.fio_time import (
+    Pair,
+    grown_runtime,
+    held_up,
+    paired,
+    ran_ms,
+    repeats,
+    seconds_of,
+)
 from iopstui.model.samples import (
     DIRECTIONS,
     MIXED,
     DirectionStatus,
     FioStatus,
-    JobStatus,
     LatencySum,
 )
 
 DUPLICATE_BELOW_S = 0.05
 PARTIAL_BELOW = 0.8
-CLOCK_TOLERANCE = 0.25
-AGREEMENT = 0.03
-
-_DURATION = re.compile(r"(\d{1,15}(?:\.\d+)?)\s*(us|usec|ms|msec|s|m|h|d)?")
-_SECONDS = {
-    None: 1.0, "us": 1e-6, "usec": 1e-6, "ms": 1e-3, "msec": 1e-3,
-    "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0,
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +72,8 @@ class JobInterval:
     """One row of fio's report in one interval (a job, or a group with group_reporting).
 
     ``reset``: the row's counters began again in this interval; ``ios`` and ``bytes`` are what
-    it did since then.
+    it did since then. ``counted_by`` says which counter of fio's ``ios`` is made of:
+    "samples" (of latencies), "bytes" (divided by the block size) or "submissions".
     """
 
     index: int
@@ -76,6 +85,7 @@ class JobInterval:
     ios: int = 0
     bytes: int = 0
     reset: bool = False
+    counted_by: str = SAMPLES
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +94,8 @@ class FioInterval:
 
     ``iodepth_level`` is percent of the interval's I/Os by queue depth; ``usr_cpu`` and
     ``sys_cpu`` percent of one CPU, summed over the jobs; ``ctx_s`` context switches per
-    second; ``progress`` 0..1. Unknown is ``None``.
+    second; ``progress`` 0..1. Unknown is ``None``. ``times_all`` is False if latencies are of
+    some of the I/Os only (a group of which some sections take none).
     """
 
     seconds: float | None
@@ -103,6 +114,11 @@ class FioInterval:
     partial: bool
     measures_latency: bool
     counts_submissions: bool
+    times_all: bool = True
+
+
+Counted = dict[tuple[int, str], str]
+"""By which of fio's counters a row's direction is counted, by the row's index and its name."""
 
 
 @dataclass(slots=True)
@@ -116,6 +132,8 @@ class _Growth:
     lat: LatencySum | None = None
     bins: dict[int, int] = field(default_factory=dict)
     bins_of: str = "clat"
+    max_ns: int | None = None
+    counted_by: str = SAMPLES
 
     def add(self, other: _Growth) -> None:
         self.ios += other.ios
@@ -123,9 +141,11 @@ class _Growth:
         self.slat = _joined(self.slat, other.slat)
         self.clat = _joined(self.clat, other.clat)
         self.lat = _joined(self.lat, other.lat)
+        self.counted_by = max(self.counted_by, other.counted_by, key=EVIDENCE.index)
         if other.bins:
             self.bins_of = other.bins_of
             self.bins = histogram.merge((self.bins, other.bins))
+            self.max_ns = max(self.max_ns or 0, other.max_ns or 0)
 
     def interval(self, seconds: float | None) -> DirectionInterval:
         found = histogram.percentiles(self.bins)
@@ -138,7 +158,7 @@ class _Growth:
             clat_ns=_mean(self.clat),
             lat_ns=_mean(self.lat),
             percentiles={histogram.percentile_name(p): v for p, v in found.items()},
-            max_ns=histogram.maximum(self.bins),
+            max_ns=self.max_ns,
             bins=self.bins,
             bins_of=self.bins_of,
             samples={
@@ -155,6 +175,10 @@ class FioIntervals:
     def __init__(self) -> None:
         self._previous: FioStatus | None = None
         self._arrived_ns = 0
+        self._idle_ms: int | None = None
+        self._ramps = Ramps()
+        self._counted: Counted = {}
+        self._since: dict[int, float] = {}
 
     def feed(
         self, status: FioStatus, arrived_ns: int, interval_s: float, final: bool
@@ -164,148 +188,65 @@ class FioIntervals:
         ``None`` before any job has started (fio is still laying out files) and for the second
         of two documents that say the same (fio repeats itself at the end of a run).
         """
-        if not any(_active(job) for job in status.jobs):
+        if not any(active(job) for job in status.jobs):
+            self._idle_ms = status.timestamp_ms
             return None
         previous = self._previous
-        pairs = _pair(status, previous)
-        seconds = _seconds(status, previous, pairs, (arrived_ns - self._arrived_ns) / 1e9, final)
+        arrival_s = (arrived_ns - self._arrived_ns) / 1e9
+        pairs = paired(status, previous, self._ramps)
+        again = final and previous is not None and repeats(status, previous)
+        if again and not grown_runtime(pairs):
+            return None
+        if previous is None:
+            seconds: float | None = grown_runtime(pairs)
+            if not final:
+                waited_s = self._waited_s(status, interval_s)
+                seconds = held_up(status, pairs, seconds or 0.0, waited_s)
+            seconds = seconds or None
+        else:
+            seconds = seconds_of(status, previous, pairs, arrival_s, final, self._since)
+        self._go_on(pairs, seconds)
         too_short = previous is not None and (seconds or 0) < DUPLICATE_BELOW_S
-        interval = _interval(pairs, None if too_short else seconds, interval_s)
+        first = previous is None and self._idle_ms is None
+        ramp = any([self._ramps.feed(p.index, p.now, p.reset, interval_s, first) for p in pairs])
+        interval = _interval(pairs, None if too_short else seconds, interval_s, ramp, self._counted)
         if too_short and not interval.total.bytes:
             return None
         self._previous = status
         self._arrived_ns = arrived_ns
         return interval
 
+    def _go_on(self, pairs: Iterable[Pair], seconds: float | None) -> None:
+        """Note how long each row has run by the intervals so far."""
+        for pair in pairs:
+            if pair.old is None or not active(pair.old):
+                self._since[pair.index] = ran_ms(pair.now) / 1000
+            else:
+                self._since[pair.index] = self._since.get(pair.index, 0.0) + (seconds or 0.0)
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """A row now and before; ``old`` is ``None`` where it starts from zero."""
-
-    index: int
-    now: JobStatus
-    old: JobStatus | None
-    reset: bool
-
-    @property
-    def grew(self) -> bool:
-        old = self.old.directions if self.old else {}
-        return any(
-            status.io_bytes > (old[name].io_bytes if name in old else 0)
-            for name, status in self.now.directions.items()
-        )
+    def _waited_s(self, status: FioStatus, interval_s: float) -> float | None:
+        """How much longer than one interval no document came before the first that has I/O;
+        ``None`` if it is the very first."""
+        if self._idle_ms is None:
+            return None
+        return (status.timestamp_ms - self._idle_ms) / 1000 - interval_s
 
 
-def _active(job: JobStatus) -> bool:
-    return any(d.issued or d.io_bytes or d.runtime_ms for d in job.directions.values())
-
-
-def _pair(status: FioStatus, previous: FioStatus | None) -> list[_Pair]:
-    pairs = []
-    for index, now in enumerate(status.jobs):
-        old = None
-        if previous is not None and index < len(previous.jobs):
-            old = previous.jobs[index]
-        reset = old is not None and _active(old) and was_reset(now, old)
-        pairs.append(_Pair(index, now, None if reset else old, reset))
-    return pairs
-
-
-def was_reset(now: JobStatus, old: JobStatus) -> bool:
-    """True if fio zeroed this row's counters in between, as it does when the ramp is over."""
-    if now.job_start is not None and old.job_start and now.job_start != old.job_start:
-        return True
-    if now.has_ramp and _longest_runtime(now) < _longest_runtime(old):
-        return True
-    if now.has_ramp and in_ramp(old) and not in_ramp(now):
-        return True
-    for name, before in old.directions.items():
-        after = now.directions.get(name)
-        if after is None or after.issued < before.issued or after.io_bytes < before.io_bytes:
-            return True
-    return False
-
-
-def in_ramp(job: JobStatus) -> bool:
-    """True while fio still warms up: bytes are counted, latencies are not."""
-    if not job.has_ramp:
-        return False
-    moved = any(d.io_bytes for d in job.directions.values())
-    measured = any(d.completed for d in job.directions.values())
-    if job.measures_latency:
-        return moved and not measured
-    ramp_s = duration_s(job.options.get("ramp_time", "0")) or 0.0
-    return job.elapsed_s is not None and job.elapsed_s <= ramp_s
-
-
-def duration_s(text: str) -> float | None:
-    """A fio duration ("30", "90s", "2m", "500ms", fio(1) "time") in seconds."""
-    match = _DURATION.fullmatch(text.strip().lower())
-    return float(match[1]) * _SECONDS[match[2]] if match else None
-
-
-def _longest_runtime(job: JobStatus) -> int:
-    return max((d.runtime_ms for d in job.directions.values()), default=0)
-
-
-def _seconds(
-    status: FioStatus,
-    previous: FioStatus | None,
-    pairs: list[_Pair],
-    arrival_s: float,
-    final: bool,
-) -> float | None:
-    grown_runtime = _grown_runtime(pairs)
-    if previous is None:
-        return grown_runtime or None
-    clock = (status.timestamp_ms - previous.timestamp_ms) / 1000
-    if not _plausible(clock, grown_runtime, arrival_s):
-        clock = max(arrival_s, 0.0)
-    fresh = all(pair.old is None for pair in pairs if pair.grew)
-    any_fresh = any(pair.old is None and pair.grew for pair in pairs)
-    if any_fresh and fresh and 0 < grown_runtime < clock:
-        return grown_runtime
-    if final and 0 < grown_runtime < clock:
-        return grown_runtime
-    return clock or None
-
-
-def _grown_runtime(pairs: list[_Pair]) -> float:
-    """The longest growth of a row's runtime, in seconds."""
-    grown = (
-        _longest_runtime(pair.now) - (_longest_runtime(pair.old) if pair.old else 0)
-        for pair in pairs
-    )
-    return max(max(grown, default=0), 0) / 1000
-
-
-def _plausible(clock: float, runtime: float, arrival: float) -> bool:
-    """False if fio's wall clock was set in between: neither runtime nor arrival agree with it.
-
-    Either may be wrong for good reasons (a stuck job, a late reader), so the clock has some
-    tolerance; it has little where both say the same.
-    """
-    if clock <= 0:
-        return abs(clock - arrival) < CLOCK_TOLERANCE
-    if abs(runtime - arrival) < AGREEMENT:
-        return min(abs(clock - runtime), abs(clock - arrival)) <= 2 * AGREEMENT
-    return any(
-        abs(clock - other) <= max(CLOCK_TOLERANCE, CLOCK_TOLERANCE * clock)
-        for other in (runtime, arrival)
-    )
-
-
-def _interval(pairs: list[_Pair], seconds: float | None, interval_s: float) -> FioInterval:
+def _interval(
+    pairs: list[Pair], seconds: float | None, interval_s: float, ramp: bool, counted: Counted
+) -> FioInterval:
     by_direction: dict[str, _Growth] = {}
+    whole = _Growth()
     jobs = []
     for pair in pairs:
-        growths = _row_growth(pair)
+        growths = _row_growth(pair, counted)
+        whole.add(_total(growths))
         for name, growth in growths.items():
             by_direction.setdefault(name, _Growth()).add(growth)
         jobs.append(_job_interval(pair, growths, seconds))
     eta = _latest(pair.now.eta_s for pair in pairs)
     elapsed = _latest(pair.now.elapsed_s for pair in pairs)
-    active = [pair.now for pair in pairs if _active(pair.now)]
+    working = [pair.now for pair in pairs if active(pair.now)]
     return FioInterval(
         seconds=seconds,
         directions={
@@ -313,7 +254,7 @@ def _interval(pairs: list[_Pair], seconds: float | None, interval_s: float) -> F
             for name in DIRECTIONS
             if name in by_direction
         },
-        total=_total(by_direction).interval(seconds),
+        total=whole.interval(seconds),
         jobs=tuple(jobs),
         iodepth_level=_iodepth(pairs),
         usr_cpu=_cpu(pairs, "usr_cpu", seconds),
@@ -322,16 +263,29 @@ def _interval(pairs: list[_Pair], seconds: float | None, interval_s: float) -> F
         elapsed_s=elapsed,
         eta_s=eta,
         progress=_progress(elapsed, eta),
-        ramp=any(in_ramp(job) for job in active),
+        ramp=ramp,
         reset=any(pair.reset for pair in pairs),
         partial=(seconds or 0) < PARTIAL_BELOW * interval_s,
-        measures_latency=any(job.measures_latency for job in active),
-        counts_submissions=any(_counts_submissions(job) for job in active),
+        measures_latency=any(job.measures_latency for job in working),
+        counts_submissions=whole.counted_by == SUBMISSIONS,
+        times_all=_times_all(pairs, jobs),
+    )
+
+
+def _times_all(pairs: Iterable[Pair], jobs: Iterable[JobInterval]) -> bool:
+    """False if only some of the I/Os have a latency."""
+    timed = {
+        one.counted_by == SAMPLES and pair.now.measures_latency
+        for pair, one in zip(pairs, jobs, strict=True)
+        if one.ios and not in_ramp(pair.now)
+    }
+    return len(timed) < 2 and not (
+        timed == {False} and any(pair.now.measures_latency for pair in pairs if active(pair.now))
     )
 
 
 def _total(by_direction: Mapping[str, _Growth]) -> _Growth:
-    """The sum of the directions; ``mixed`` only where fio reports nothing else
+    """The sum of one row's directions; ``mixed`` only where the row has nothing else
     (unified_rw_reporting=both prints the same I/Os twice)."""
     split = [growth for name, growth in by_direction.items() if name != MIXED]
     total = _Growth()
@@ -340,10 +294,9 @@ def _total(by_direction: Mapping[str, _Growth]) -> _Growth:
     return total
 
 
-def _job_interval(
-    pair: _Pair, growths: Mapping[str, _Growth], seconds: float | None
-) -> JobInterval:
-    total = _total(growths).interval(seconds)
+def _job_interval(pair: Pair, growths: Mapping[str, _Growth], seconds: float | None) -> JobInterval:
+    growth = _total(growths)
+    total = growth.interval(seconds)
     return JobInterval(
         index=pair.index,
         name=pair.now.name,
@@ -354,24 +307,32 @@ def _job_interval(
         ios=total.ios,
         bytes=total.bytes,
         reset=pair.reset,
+        counted_by=growth.counted_by,
     )
 
 
-def _row_growth(pair: _Pair) -> dict[str, _Growth]:
+def _row_growth(pair: Pair, counted: Counted) -> dict[str, _Growth]:
     growths = {}
     for name, now in pair.now.directions.items():
         if not (now.issued or now.io_bytes):
             continue
         old = pair.old.directions.get(name) if pair.old else None
+        by = counted_by(pair.now, now)
+        if old is not None:
+            # once a counter was no evidence it stays so: another one is a little ahead or behind
+            by = max(by, counted.get((pair.index, name), by), key=EVIDENCE.index)
+        counted[pair.index, name] = by
         growth = _Growth(
-            ios=max(0, completions(pair.now, now) - (completions(pair.now, old) if old else 0)),
+            ios=max(0, count(pair.now, now, by) - (count(pair.now, old, by) if old else 0)),
             bytes=now.io_bytes - (old.io_bytes if old else 0),
             slat=_grown_sum(now.slat, old.slat if old else None),
             clat=_grown_sum(now.clat, old.clat if old else None),
             lat=_grown_sum(now.lat, old.lat if old else None),
             bins_of=now.bins_of,
+            counted_by=by,
         )
         growth.bins = _grown_bins(now, old)
+        growth.max_ns = _grown_max(growth.bins, now, old)
         growths[name] = growth
     return growths
 
@@ -382,20 +343,18 @@ def _grown_bins(now: DirectionStatus, old: DirectionStatus | None) -> dict[int, 
     return histogram.subtract(now.bins, (old.bins if old else None) or {}) or {}
 
 
-def completions(job: JobStatus, direction: DirectionStatus) -> int:
-    """Completed I/Os of one direction. Without latency samples (gtod_reduce, ramp) they follow
-    from the completed bytes if all I/Os have one size; only else are submissions counted."""
-    if job.measures_latency and direction.completed:
-        return direction.completed
-    if job.block_size:
-        return direction.io_bytes // job.block_size
-    return direction.issued
-
-
-def _counts_submissions(job: JobStatus) -> bool:
-    return not job.block_size and not (
-        job.measures_latency and any(d.completed for d in job.directions.values())
-    )
+def _grown_max(
+    bins: Mapping[int, int], now: DirectionStatus, old: DirectionStatus | None
+) -> int | None:
+    """The slowest I/O of the interval: fio's own maximum where that rose in it, else within a
+    bucket's width, from the histogram."""
+    highest = histogram.maximum(bins)
+    if highest is None or not now.lat_max_ns:
+        return highest
+    before = old.lat_max_ns if old is not None and old.bins else None
+    if before is None or now.lat_max_ns > before:
+        return now.lat_max_ns
+    return min(highest, now.lat_max_ns)
 
 
 def _grown_sum(now: LatencySum | None, old: LatencySum | None) -> LatencySum | None:
@@ -423,7 +382,7 @@ def _mean(total: LatencySum | None) -> float | None:
     return total.mean_ns if total and total.count else None
 
 
-def _iodepth(pairs: Iterable[_Pair]) -> dict[str, float]:
+def _iodepth(pairs: Iterable[Pair]) -> dict[str, float]:
     """fio prints cumulative percentages, at least 0.1 where not zero: an estimate."""
     counts: dict[str, float] = {}
     for pair in pairs:
@@ -438,7 +397,7 @@ def _iodepth(pairs: Iterable[_Pair]) -> dict[str, float]:
     return {depth: 100 * count / total for depth, count in positive.items()}
 
 
-def _cpu(pairs: Iterable[_Pair], which: str, seconds: float | None) -> float | None:
+def _cpu(pairs: Iterable[Pair], which: str, seconds: float | None) -> float | None:
     if not seconds:
         return None
     used_ms = 0.0
@@ -449,7 +408,7 @@ def _cpu(pairs: Iterable[_Pair], which: str, seconds: float | None) -> float | N
     return max(0.0, used_ms) / (seconds * 10)
 
 
-def _context_switches(pairs: Iterable[_Pair], seconds: float | None) -> float | None:
+def _context_switches(pairs: Iterable[Pair], seconds: float | None) -> float | None:
     if not seconds:
         return None
     grown = sum(pair.now.ctx - (pair.old.ctx if pair.old else 0) for pair in pairs)

@@ -22,6 +22,7 @@ NO_FIO = "NO_FIO"
 NO_LATENCY = "NO_LATENCY"
 FINAL = "FINAL"
 SUBMITTED = "SUBMITTED"
+SOME_LATENCY = "SOME_LATENCY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +158,8 @@ class FrameBuilder:
         interval = self._fio.feed(raw.fio, raw.arrived_ns, raw.interval_s, raw.final)
         self._fio_arrived_ns = raw.arrived_ns
         if interval is None:
-            flags.add(NO_FIO)
+            # fio's last document may only repeat the one before it
+            flags |= {NO_FIO, FINAL, PARTIAL} if raw.final else {NO_FIO}
             return None
         for name, present in (
             (RAMP, interval.ramp),
@@ -165,6 +167,7 @@ class FrameBuilder:
             (PARTIAL, interval.partial),
             (FINAL, raw.final),
             (NO_LATENCY, not interval.measures_latency),
+            (SOME_LATENCY, not interval.times_all),
             (SUBMITTED, interval.counts_submissions),
         ):
             if present:

@@ -92,33 +92,49 @@ def point_from_json(data: Mapping[str, Any]) -> Point:
     return Point(**values)
 
 
+def run_s(settle_s: float, measure_s: float, interval_s: float) -> float:
+    """How long a run has to be for ``measure_s`` seconds to be measured in it: the interval in
+    which the settling ends is lost."""
+    return settle_s + measure_s + (interval_s if settle_s else 0.0)
+
+
 class Settling:
     """Tells the frames of one run that are measured: those behind fio's first ``settle_s``
-    seconds (to within a tenth of an interval) and its ramp."""
+    seconds and its ramp, until they make ``measure_s`` (``None``: all), each to within a tenth of
+    an interval."""
 
-    def __init__(self, settle_s: float) -> None:
+    def __init__(self, settle_s: float, measure_s: float | None = None) -> None:
         self._settle_s = settle_s
-        self.elapsed = 0.0
+        self._measure_s = measure_s
+        self.elapsed = self.measured = 0.0
 
     def over(self, frame: Frame) -> bool:
         """Count one frame; True if it is measured."""
         if frame.fio is None or not frame.fio.seconds or RAMP in frame.flags:
             return False
         began, self.elapsed = self.elapsed, self.elapsed + frame.fio.seconds
-        return began >= self._settle_s - 0.1 * min(frame.fio.seconds, 1.0)
+        tolerance = 0.1 * min(frame.fio.seconds, 1.0)
+        if began < self._settle_s - tolerance:
+            return False
+        if self._measure_s is not None and self.measured >= self._measure_s - tolerance:
+            return False
+        self.measured += frame.fio.seconds
+        return True
 
 
 class PointMeter:
-    """Takes the frames of one run; what lies before its settling is dropped."""
+    """Takes the frames of one run; what lies before its settling, or behind the seconds that are
+    to be measured, is dropped."""
 
-    def __init__(self, settle_s: float, device: str | None) -> None:
-        self._settling = Settling(settle_s)
+    def __init__(self, settle_s: float, device: str | None, measure_s: float | None = None) -> None:
+        self._settling = Settling(settle_s, measure_s)
         self._device = device
         self._ios = 0
         self._intervals: list[tuple[float, float]] = []
         self._whole: list[float] = []
         self._bins: dict[int, int] = {}
         self._bins_of = "clat"
+        self._max_ns: int | None = None
         self._wait_ms, self._requests = 0.0, 0
         self._block: dict[int, float] = {}
         self._irq: dict[int, float] = {}
@@ -142,6 +158,8 @@ class PointMeter:
             self._whole.append(frame.fio.total.ios / frame.fio.seconds)
         self._bins = histogram.merge((self._bins, frame.fio.total.bins))
         self._bins_of = frame.fio.total.bins_of
+        if frame.fio.total.max_ns is not None:
+            self._max_ns = max(self._max_ns or 0, frame.fio.total.max_ns)
         for meter in self._meters.values():
             meter.add(frame)
         if not (self._requests and {FINAL, PARTIAL} <= frame.flags):
@@ -202,7 +220,7 @@ class PointMeter:
             iops_high=max(self._whole, default=None),
             slat_ns=self._value("total", "slat", "mean"),
             clat_ns=self._value("total", "clat", "mean"),
-            max_ns=histogram.maximum(self._bins),
+            max_ns=self._max_ns,
             slower=self._slower(),
             device_bw=None if mib is None else mib * MIB,
             merges=self._sum("rrqm/s", "wrqm/s"),

@@ -129,7 +129,10 @@ class JobStatus:
     members of a group). ``job_start`` is ms since the epoch, ``None`` before fio 3.36.
     ``block_size`` is set when every I/O of the job has this size (bytes). ``has_ramp``: the
     job has a ramp_time, so its counters will be reset once. ``measures_latency`` is False
-    with gtod_reduce or when clat and lat are both disabled.
+    with gtod_reduce or when clat and lat are both disabled; ``times_all`` is False where only
+    some sections of a group take latencies. ``in_flight`` is the most I/Os that can be under way
+    (depth x jobs), ``members`` the number of jobs in the row; ``None``: the job file is not known,
+    so ``options`` are those of a group's last section alone. ``failed`` is fio's total_err.
     """
 
     name: str
@@ -148,6 +151,10 @@ class JobStatus:
     block_size: int | None
     has_ramp: bool
     measures_latency: bool
+    times_all: bool = True
+    in_flight: int | None = None
+    members: int | None = None
+    failed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

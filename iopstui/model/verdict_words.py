@@ -19,7 +19,7 @@ CPU_PER_IO = "CPU per I/O"
 METHOD = (
     "compared are figures of whole runs, in pairs of the same repeat (the seconds of one run "
     "depend on each other); intervals: 95 %, paired t; * = shown at 5 % after correction for "
-    "the number of figures (Holm)"
+    "the number of figures (Holm); columns: geometric means"
 )
 
 

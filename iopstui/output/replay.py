@@ -15,6 +15,7 @@ from iopstui.output.jsonl import JsonlSink
 from iopstui.output.narration import Narrator
 from iopstui.output.sinks import EventSink, make_sink
 from iopstui.output.sweep import SweepOut
+from iopstui.output.verdict import VerdictSink
 from iopstui.session import recording_format as form
 from iopstui.session.events import (
     Event,
@@ -38,7 +39,8 @@ def replay_headless(name: str, kind: str) -> int:
         if has_experiment(recording):
             sink = ExperimentSink(kind, header, sys.stdout, sys.stderr)
         else:
-            sink = make_sink(kind, sys.stdout, sys.stderr, header.target, header.host)
+            data = make_sink(kind, sys.stdout, sys.stderr, header.target, header.host)
+            sink = VerdictSink(data, sys.stdout if kind == "table" else sys.stderr)
         shown = 0
         try:
             for event in replayed(recording, fold):

@@ -14,7 +14,7 @@ from iopstui.errors import UsageError
 from iopstui.model import histogram
 from iopstui.model.device import BlockDevice
 from iopstui.model.frame import Frame
-from iopstui.model.samples import DIRECTIONS, MIXED
+from iopstui.model.samples import DIRECTIONS
 from iopstui.model.summary import FramesTotal
 from iopstui.output.report_experiment import Experiment
 from iopstui.session import events
@@ -69,7 +69,8 @@ class Device:
 class Run:
     """One fio run: what was asked for, what fio says of it in the end, and what the frames hold.
 
-    ``bins`` are all latencies of a direction in one histogram. ``part``: the recording began or
+    ``bins`` are all latencies of a direction in one histogram, ``all_bins`` those of every I/O
+    once. ``part``: the recording began or
     ended within the run, so the frames can't add up to fio's count. ``point`` is the label of the
     experiment's point that it is, "" outside of one.
     """
@@ -81,6 +82,8 @@ class Run:
     total: FramesTotal = field(default_factory=FramesTotal)
     device: Device = field(default_factory=Device)
     bins: dict[str, dict[int, int]] = field(default_factory=dict)
+    all_bins: dict[int, int] = field(default_factory=dict)
+    max_ns: int | None = None
     bins_of: str = "clat"
     part: bool = False
     begin: float | None = None
@@ -109,20 +112,22 @@ class Run:
         self.end = frame.t
         self.total.add(fio)
         self.device.add(frame, device)
-        for name, part in fio.directions.items():
-            self.bins_of = part.bins_of
-            held = self.bins.setdefault(name, {})
+        self.bins_of = fio.total.bins_of
+        for held, part in (
+            *((self.bins.setdefault(name, {}), part) for name, part in fio.directions.items()),
+            (self.all_bins, fio.total),
+        ):
             for key, count in part.bins.items():
                 held[key] = held.get(key, 0) + count
+        if fio.total.max_ns is not None:
+            self.max_ns = max(self.max_ns or 0, fio.total.max_ns)
 
     def latencies(self) -> dict[str, int | None]:
         """p50 ... p99.99 and max in ns of all I/Os of the run, from the frames' histograms."""
-        split = {name: bins for name, bins in self.bins.items() if name != MIXED} or self.bins
-        whole = histogram.merge(split.values())
-        found = histogram.percentiles(whole, _SHOWN)
+        found = histogram.percentiles(self.all_bins, _SHOWN)
         return {
             **{histogram.percentile_name(p): found.get(p) for p in _SHOWN},
-            "max": histogram.maximum(whole),
+            "max": self.max_ns,
         }
 
     def figures(self) -> dict[str, dict[str, Any]]:

@@ -11,7 +11,7 @@ from iopstui.output.jsonl import JsonlSink
 from iopstui.output.narration import Narrator
 from iopstui.output.summary import summary_text
 from iopstui.output.table import TableSink
-from iopstui.session.events import Event, FrameReady, StepFinished
+from iopstui.session.events import Event, FrameReady, StepFinished, StepStarted
 from iopstui.units import fit
 
 
@@ -40,7 +40,9 @@ class Narrated:
         """To the data, and what is no frame to the words."""
         self._data.handle(event)
         self._narrator.handle(event)
-        if isinstance(event, FrameReady):
+        if isinstance(event, StepStarted):
+            self._total = FramesTotal()
+        elif isinstance(event, FrameReady):
             self._total.add(event.frame.fio)
         elif isinstance(event, StepFinished) and event.summary:
             text = fit(summary_text(event.summary, self._total), self._err.encoding)

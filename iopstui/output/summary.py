@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from iopstui.model.rates import MIB
-from iopstui.model.summary import FramesTotal, expected
+from iopstui.model.summary import EXACT, UNCHECKED, FramesTotal, certificate
 from iopstui.text import printable
 from iopstui.units import MISSING, cut, latency, size
 
 NAME_WIDTH = 14
+WIDTH = 80
 MOST_ROWS = 16
 _SHOWN = ("p50", "p99", "p99.9")
 
@@ -19,8 +21,9 @@ _SHOWN = ("p50", "p99", "p99.9")
 def summary_text(summary: Mapping[str, Any], frames_total: FramesTotal | None) -> str:
     """A table of at most 80 columns from ``model.summary.fio_summary``; exact figures.
 
-    ``frames_total`` are the frames of the same run: a last line then says whether they hold
-    just as many I/Os and bytes as fio counted. Of many rows only the groups' sums are shown.
+    ``frames_total`` are the frames of the same run: the last lines then say whether they hold
+    just as many I/Os and bytes as fio counted otherwise. Of many rows only the groups' sums are
+    shown.
     """
     rows = summary["rows"]
     each = len(rows) <= MOST_ROWS
@@ -34,18 +37,39 @@ def summary_text(summary: Mapping[str, Any], frames_total: FramesTotal | None) -
         lines += _table_rows(name, {key: part for key, part in parts if part["rows"] > each})
     lines += _errors(rows)
     if frames_total is not None:
-        lines.append(reconciliation(summary, frames_total))
+        lines += textwrap.wrap(reconciliation(summary, frames_total), WIDTH)
     return "\n".join(lines)
 
 
 def reconciliation(summary: Mapping[str, Any], frames: FramesTotal) -> str:
-    """One sentence: do the frames hold what fio counted?"""
-    ios, total_bytes = expected(summary)
-    more_ios, more_bytes = frames.difference(summary)
-    held = f"{frames.frames} frames hold {frames.ios} I/Os, {frames.bytes} bytes: "
-    if not more_ios and not more_bytes:
-        return held + "exactly fio's count."
-    return held + f"fio counted {ios} I/Os, {total_bytes} bytes ({more_ios:+d}, {more_bytes:+d})."
+    """Do the frames hold what fio counted, by counters that they are not made of?"""
+    found = certificate(summary, frames)
+    ios, moved = f"{frames.ios} I/Os", f"{frames.bytes} bytes"
+    held = f"{frames.frames} frames hold {ios}, {moved}: "
+    if found.verdict == UNCHECKED:
+        return held + (
+            "not checked. fio does not say how many I/Os completed here; the frames are made of "
+            "its submissions, which leaves no other counter to hold them against."
+        )
+    if found.verdict == EXACT:
+        if found.bytes is not None:
+            return held + "exactly fio's count."
+        why = "block sizes vary" if found.sizes_kept else "the recording has no block size"
+        return (
+            f"{frames.frames} frames hold {ios}: exactly fio's count. Their {moved} are not "
+            f"checked: {why}."
+        )
+    counted = f"fio counted {found.ios} I/Os"
+    if found.bytes is not None:
+        counted += f", {found.bytes} bytes"
+    words = f"{held}{counted} ({found.more_ios:+d}, {found.more_bytes:+d})."
+    if found.ramp:
+        words += " What differs was under way when the ramp ended, from where on fio counts."
+    if found.failed:
+        words += " What is less had not completed when the job failed."
+    if not found.own_mean:
+        words += " fio's own mean IOPS do not agree with its count either."
+    return words
 
 
 def _title(summary: Mapping[str, Any]) -> str:

@@ -33,6 +33,10 @@ _EXPLAINED = (
         "this job measures no latencies (gtod_reduce, disable_clat ...): their columns stay empty",
     ),
     (
+        flags.SOME_LATENCY,
+        "latencies are of some of the I/Os only: not all sections of the job take them",
+    ),
+    (
         flags.SUBMITTED,
         "fio does not say how many I/Os completed here: submissions are counted instead",
     ),

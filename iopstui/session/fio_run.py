@@ -12,8 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from iopstui.model import jobfile
 from iopstui.model.device_watch import DeviceWatch
+from iopstui.model.jobfile import Section
 from iopstui.model.samples import FioStatus, JobThread, RawSample
+from iopstui.session.job_text import expand
 from iopstui.session.layout import Work
 from iopstui.session.prepare import Prepared, write_job
 from iopstui.sources.fio_guard import descendants
@@ -37,10 +40,12 @@ CUT_SHORT_WITHIN_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class NewDocument:
-    """A whole document. ``maybe_final``: no job was alive any more when it came."""
+    """A whole document. ``maybe_final``: no job was alive any more when it came; ``again``: then
+    it repeats the one before it."""
 
     status: FioStatus
     maybe_final: bool
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +142,10 @@ class FioRun:
         self._framer = Framer()
         self._threads: JobThreads | None = None
         self._watch = DeviceWatch(device)
+        self._sections = [
+            Section(s.name, {name: expand(value) for name, value in s.options.items()})
+            for s in jobfile.effective(prepared.text)
+        ]
 
     def start_phase(self) -> None:
         """Start fio for the current phase. Raises IopstuiError if that is not possible."""
@@ -274,7 +283,7 @@ class FioRun:
         if isinstance(item, Broken):
             self.broken += 1
             return ()
-        status = parse_status(item.data)
+        status = parse_status(item.data, self._sections)
         if status is None or self.phase == LAYOUT:
             return ()
         self.last, self.document = status, item.data

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from iopstui.model import jobfile
 from iopstui.model.evidence import SYNCHRONOUS, JobShape
+from iopstui.model.fio_rows import flag
 from iopstui.session.job_text import expand
-from iopstui.sources.fio_stream import flag
 
 _PACES = ("rate", "rate_iops", "thinktime", "flow")
 _POLLS = ("hipri", "sqthread_poll")

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from iopstui.errors import Refused, UsageError
 from iopstui.model import job_rules, jobfile
+from iopstui.model.fio_rows import flag
 from iopstui.model.jobfile import Section
 from iopstui.sources.fio_inspect import JobFacts
-from iopstui.sources.fio_stream import flag, size_bytes
+from iopstui.sources.fio_stream import size_bytes
 from iopstui.text import printable
 
 MAX_JOB_FILE = 1 << 20

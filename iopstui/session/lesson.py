@@ -18,7 +18,7 @@ from iopstui.model.formula import Value
 from iopstui.model.lesson import ASK, RUN_STEP, Ask, Explain, Lesson, Report, Run, See, Step
 from iopstui.model.lesson_figures import FACTS, Figures, asked_figures, run_figures, unit_of
 from iopstui.model.lesson_text import Paragraph, Text, told
-from iopstui.model.point import Point, PointMeter
+from iopstui.model.point import Point, PointMeter, run_s
 from iopstui.model.target import Target
 from iopstui.model.tunable import RESET_BY_SCHEDULER, RESTORE_ORDER
 from iopstui.session.events import Event, FrameReady, StepFinished, StepStarted
@@ -314,14 +314,14 @@ class LessonRun:
                 raise UsageError(f"{name} can't be set: {unknown} is not known here.")
             yield name, value
 
-    def request(self) -> JobRequest:
-        """What a session has to run for the step that is shown; from now on it waits for its
-        events. Raises UsageError."""
+    def request(self, interval_s: float = 1.0) -> JobRequest:
+        """What a session that samples every ``interval_s`` has to run for the step that is shown;
+        from now on it waits for its events. Raises UsageError."""
         run = self.step
         if not isinstance(run, Run) or run.header in self.skipped:
             raise UsageError("No run is shown.")
         text = self.job_text(run)
-        length_ms = round(1000 * (run.settle + run.seconds))
+        length_ms = round(1000 * run_s(run.settle, run.seconds, interval_s))
         overrides = dict(self._filled(run.options))
         overrides |= {"runtime": f"{length_ms}ms", "time_based": "1"}
         request = JobRequest(
@@ -338,7 +338,8 @@ class LessonRun:
         self._figures[run.name] = asked_figures(shape_of(text))
         cpus = {s.options.get("cpus_allowed", "") for s in jobfile.effective(text)}
         self._own_cpus = frozenset(parse_cpu_list(cpus.pop()) if len(cpus) == 1 else ())
-        self._meter, self._started = PointMeter(run.settle, self._target.device), False
+        self._meter = PointMeter(run.settle, self._target.device, run.seconds)
+        self._started = False
         self.elapsed_s = 0.0
         return request
 

@@ -32,7 +32,7 @@ from iopstui.session.job_text import (
     read_job,
 )
 from iopstui.session.layout import layout_text
-from iopstui.session.scratch_sizes import by_file, scratch_sizes, shared_name
+from iopstui.session.scratch_sizes import by_file, scratch_sizes, shared_name, times
 from iopstui.session.staging import Staging
 from iopstui.session.write_guard import Guarded, WriteGuard
 from iopstui.sources.affinity import allowed
@@ -428,6 +428,9 @@ def _on_scratch(asked: _Asked, made: scratch.Scratch) -> Prepared:
     room = scratch.room_for(made.path.parent) + made.used_bytes()
     sizes = scratch_sizes(jobs, facts.sections, request.size, room, request.share)
     sized = {index: {"size": str(size)} for index, size in enumerate(sizes)}
+    timed = times(jobs, sizes)
+    if "1" in timed:
+        sized = {index: {**one, "time_based": timed[index]} for index, one in sized.items()}
     logs = FioLogs(jobfile.changed(text, {}, sized), asked.label, Path.cwd())
     text = logs.text
     layout: str | None = jobfile.changed(layout_text(text), {"overwrite": "1", "fallocate": "none"})

@@ -22,7 +22,7 @@ from iopstui.model import target as kinds
 from iopstui.model.evidence import SYNCHRONOUS
 from iopstui.model.expectation import Expectation, Judge, Outcome
 from iopstui.model.plan import BIND, KNOB, OPTION, SIZE, Plan, Step, expand
-from iopstui.model.point import Point, PointMeter, Settling, little
+from iopstui.model.point import Point, PointMeter, Settling, little, run_s
 from iopstui.model.target import Target
 from iopstui.model.tunable import RESET_BY_SCHEDULER, RESTORE_ORDER
 from iopstui.session.events import (
@@ -45,8 +45,10 @@ from iopstui.session.scratch import DEFAULT_BYTES, Scratch, room_for
 from iopstui.session.scratch_sizes import files_of
 from iopstui.sources.jobs import find_job
 
-OVERHEAD_S = 1.5
+# starting and ending fio, and the interval in which the settling ends
+OVERHEAD_S = 2.5
 POLL_S = 0.1
+ENOUGH = 0.9
 
 Sink = Callable[[Event], None]
 
@@ -200,12 +202,13 @@ class Runner:
     def _one(self, step: Step) -> None:
         began = time.monotonic()
         self._tell(PointStarted(self._t, step.index, len(self.steps), step.label, self.left_s()))
-        meter = PointMeter(self.plan.settle, self._session.target.device)
+        length = self.plan.settle, self.plan.measure
+        meter = PointMeter(length[0], self._session.target.device, length[1])
         before = self._session.runs
         self._session.run_request(self.request(step))
         if self.interrupted:
             self._session.stop_job()
-        judge, settling = Judge(self._expectations), Settling(self.plan.settle)
+        judge, settling = Judge(self._expectations), Settling(*length)
         finished = self._follow(before, meter, judge, settling)
         if finished is None and self.interrupted:
             return
@@ -220,6 +223,12 @@ class Runner:
         if point is None:
             raise JobFailed(f"{step.label}: fio ended before the settle time was over.",
                             "Give a shorter --settle.")  # fmt: skip
+        if point.seconds < ENOUGH * self.plan.measure:
+            self._session.notice(
+                "warning",
+                f"{step.label}: only {point.seconds:.2g} of {self.plan.measure:g} s were measured; "
+                "fio ended early, or its jobs stood still",
+            )
         self._overheads.append(time.monotonic() - began - self.plan.settle - self.plan.measure)
         outcomes = judge.outcomes()
         if self.progress is not None:
@@ -272,11 +281,11 @@ class Runner:
 
     def request(self, step: Step) -> JobRequest:
         """What the session is asked to run for a step."""
-        length_ms = round(1000 * (self.plan.settle + self.plan.measure))
+        length_s = run_s(self.plan.settle, self.plan.measure, self._session.interval_s)
         overrides = {
             **self.plan.options,
             **step.of(OPTION),
-            "runtime": f"{length_ms}ms",
+            "runtime": f"{round(1000 * length_s)}ms",
             "time_based": "1",
         }
         bind = step.of(BIND).get("bind")

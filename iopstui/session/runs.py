@@ -31,6 +31,7 @@ from iopstui.session.fio_run import (
     hangs,
 )
 from iopstui.session.knob_turns import KnobTurns
+from iopstui.session.last_word import once, said_again
 from iopstui.session.layout import OFFLOAD_STALLED, SILENT, STALLED, Stall
 from iopstui.session.place import OwnPlace
 from iopstui.session.prepare import JobRequest, Prepared, prepare
@@ -81,6 +82,7 @@ class Runs:
         # held back while its document may be fio's last one: until fio ends, goes on, or HOLD_S
         # has passed
         self._held: Reading | None = None
+        self._again = False
         self._awaiting_jobs = False
         self._quiet_since_ns = 0
         self._looked_ns = 0
@@ -270,7 +272,8 @@ class Runs:
         self._documents(documents)
         held = self._held
         if held and self._desk.clock.monotonic_ns() - held.arrived_ns > HOLD_S * 1e9:
-            self._release(final=False)
+            # some fio takes its time to end after its last word
+            self._release(final=self._again)
         if run.hanging and run.stopping and self.run is run:
             self.leave_behind()
 
@@ -294,11 +297,16 @@ class Runs:
 
     def _documents(self, documents: Sequence[NewDocument]) -> None:
         """Documents found at once: the kernel is read for the last of them alone."""
+        documents = once(documents)
+        held = self._held
+        if held and held.status and documents and said_again(documents[0].status, held.status):
+            held.status, documents = documents[0].status, documents[1:]
+            self._again = True
         for position, news in enumerate(documents):
             self._release(final=False)
             last = position == len(documents) - 1
             held = self._sampling.read(news.status, kernel=last)
-            self._held = held
+            self._held, self._again = held, news.again
             self._sampling.wait_for_document(held.arrived_ns)
             if not news.maybe_final:
                 self._release(final=False)

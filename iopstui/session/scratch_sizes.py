@@ -7,6 +7,7 @@ from pathlib import Path
 
 from iopstui.errors import UsageError
 from iopstui.model import jobfile
+from iopstui.model.fio_rows import flag
 from iopstui.model.jobfile import Section
 from iopstui.session import scratch
 from iopstui.session.job_text import expand, largest_block, number
@@ -75,6 +76,23 @@ def _shares(files: Sequence[SectionFiles]) -> int:
     found = by_file(files, [unit] * len(files))
     # each of them is rounded up by less than a byte
     return max(1, -(-(sum(found.values()) - len(found)) // unit))
+
+
+def times(jobs: Sequence[Section], sizes: Sequence[int]) -> list[str]:
+    """``time_based`` for each section whose file has ``sizes`` bytes. One whose file is smaller
+    than the job says would be at its end long before the job's runtime is over."""
+    return [
+        "1" if flag(job.options, "time_based") or _ends_early(job, size) else "0"
+        for job, size in zip(jobs, sizes, strict=True)
+    ]
+
+
+def _ends_early(job: Section, size: int) -> bool:
+    limited = {"io_size", "io_limit", "number_ios"} & job.options.keys()
+    if limited or not {"runtime", "timeout"} & job.options.keys():
+        return False
+    declared = size_bytes(expand(job.options.get("size", "")))
+    return declared is None or declared > size
 
 
 def files_of(text: str) -> int:

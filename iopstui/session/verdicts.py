@@ -109,13 +109,17 @@ def final_rates(summary: Mapping[str, Any]) -> dict[tuple[str, ...], float]:
         for ours, key in (("iops", "iops"), ("bw", "bw_bytes")):
             if part is not None and part[key] is not None:
                 rates["fio", name, ours] = part[key]
-    split = [name for name in DIRECTIONS if ("fio", name, "iops") in rates and name != MIXED]
-    for key in ("iops", "bw"):
-        parts = [rates["fio", name, key] for name in split or (MIXED,)
-                 if ("fio", name, key) in rates]  # fmt: skip
-        if parts:
-            rates["fio", TOTAL, key] = sum(parts)
+    if rates:
+        whole = [part for row in summary["rows"] for part in _each_once(row["directions"])]
+        rates["fio", TOTAL, "iops"] = sum(part["iops"] for part in whole)
+        rates["fio", TOTAL, "bw"] = sum(part["bw_bytes"] for part in whole)
     return rates
+
+
+def _each_once(directions: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """A row's directions; ``mixed`` only where it has nothing else, which holds the same I/Os."""
+    split = [part for name, part in directions.items() if name != MIXED]
+    return split or list(directions.values())
 
 
 def judged_event(t: float, step: int, outcome: Outcome) -> Judged:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from iopstui.model.fio_interval import duration_s
+from iopstui.model.fio_ramp import duration_s
+from iopstui.model.fio_rows import Row, flag, rows_of
+from iopstui.model.jobfile import Section
 from iopstui.model.samples import (
     DIRECTIONS,
     DirectionStatus,
@@ -175,22 +177,31 @@ def _loads(body: bytes, strict: bool) -> dict[str, Any] | None:
     return data if isinstance(data, dict) else None
 
 
-def parse_status(data: Mapping[str, Any]) -> FioStatus | None:
-    """A decoded document as ``FioStatus``; ``None`` if it is not a fio status at all."""
+def parse_status(data: Mapping[str, Any], sections: Sequence[Section] = ()) -> FioStatus | None:
+    """A decoded document as ``FioStatus``; ``None`` if it is not a fio status at all.
+
+    ``sections`` are those of the job file, their variables expanded: a row that is the sum of
+    several has only the last one's options in the document.
+    """
     rows = data.get("jobs")
     if not isinstance(rows, list):
         return None
     timestamp = _int(data.get("timestamp_ms")) or 1000 * _int(data.get("timestamp"))
     common = _options(data.get("global options"))
+    known = [row for row in rows if isinstance(row, Mapping)]
+    behind = rows_of(sections, len(known)) or (None,) * len(known)
     return FioStatus(
         version=str(data.get("fio version", "")),
         timestamp_ms=timestamp,
-        jobs=tuple(_job(row, common) for row in rows if isinstance(row, Mapping)),
+        jobs=tuple(_job(row, common, own) for row, own in zip(known, behind, strict=True)),
     )
 
 
-def _job(row: Mapping[str, Any], common: Mapping[str, str]) -> JobStatus:
+def _job(row: Mapping[str, Any], common: Mapping[str, str], behind: Row | None) -> JobStatus:
     options = {**common, **_options(row.get("job options"))}
+    each = [section.options for section in behind.sections] if behind else [options]
+    timed = [_measures_latency(one, row) for one in each]
+    sizes = {fixed_block_size(one) for one in each}
     directions = {
         name: _direction(row[name]) for name in DIRECTIONS if isinstance(row.get(name), Mapping)
     }
@@ -209,9 +220,13 @@ def _job(row: Mapping[str, Any], common: Mapping[str, str]) -> JobStatus:
         iodepth_level=_percentages(row.get("iodepth_level")),
         directions=directions,
         options=options,
-        block_size=fixed_block_size(options),
-        has_ramp=bool(duration_s(options.get("ramp_time", "0"))),
-        measures_latency=_measures_latency(options),
+        block_size=sizes.pop() if len(sizes) == 1 else None,
+        has_ramp=any(duration_s(one.get("ramp_time", "0")) for one in each),
+        measures_latency=any(timed),
+        times_all=all(timed),
+        in_flight=behind.in_flight if behind else None,
+        members=behind.members if behind else None,
+        failed=_int(row["total_err"]) if "total_err" in row else None,
     )
 
 
@@ -268,16 +283,22 @@ def _percentile_list(block: object) -> dict[str, int]:
     return {f"p{_float(key):g}": _int(value) for key, value in raw.items() if _float(key)}
 
 
-def _measures_latency(options: Mapping[str, str]) -> bool:
+def _measures_latency(options: Mapping[str, str], row: Mapping[str, Any]) -> bool:
+    """Whether completions have a latency sample that the document counts. fio before 3.19 counts
+    them in the histogram alone, which is that of clat (of lat with lat_percentiles, 3.16)."""
     if flag(options, "gtod_reduce"):
         return False
-    return not (flag(options, "disable_clat") and flag(options, "disable_lat"))
+    if not flag(options, "disable_clat"):
+        return True
+    return not flag(options, "disable_lat") and (
+        _says_counts(row) or flag(options, "lat_percentiles")
+    )
 
 
-def flag(options: Mapping[str, str], name: str) -> bool:
-    """A fio boolean option: present without a value means 1 (fio(1), "bool")."""
-    value = options.get(name)
-    return value is not None and value.strip() not in ("0", "false", "no")
+def _says_counts(row: Mapping[str, Any]) -> bool:
+    """Whether there is an N beside the means (fio 3.19)."""
+    blocks = (row[name].get("lat_ns") for name in DIRECTIONS if isinstance(row.get(name), Mapping))
+    return any(isinstance(block, Mapping) and "N" in block for block in blocks)
 
 
 def fixed_block_size(options: Mapping[str, str]) -> int | None:

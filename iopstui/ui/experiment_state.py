@@ -52,7 +52,7 @@ class ExperimentState:
         self.traces: list[Trace] = []
         self.phase = ""
         self.iops: float | None = None
-        self._settling = Settling(plan.settle)
+        self._settling = Settling(plan.settle, plan.measure)
         self._made: tuple[int, list[str], list[Curve[PointFinished]], Results | None] | None = None
 
     @property
@@ -109,7 +109,7 @@ class ExperimentState:
 
     def _started(self, event: PointStarted) -> None:
         self.started, self.iops, self.phase = event, None, ""
-        self._settling = Settling(self.plan.settle)
+        self._settling = Settling(self.plan.settle, self.plan.measure)
         # a recording that is played from another place tells a run twice
         self.traces = [one for one in self.traces if one.index != event.index]
         if self.plan.variants and event.index < len(self.steps):

@@ -247,7 +247,7 @@ class LessonKeys(AppPart):
         try:
             if self.state.ended:
                 raise IopstuiError("the session has ended, nothing can be measured any more")
-            request = playing.run.request()
+            request = playing.run.request(getattr(controller, "interval_s", 1.0))
         except (IopstuiError, OSError) as error:
             hint = error.hint if isinstance(error, IopstuiError) else ""
             playing.run.give_up(f"{error} {hint}".strip())

@@ -12,6 +12,7 @@ import pytest
 
 from iopstui.cli import main
 from iopstui.errors import UsageError
+from iopstui.model.jobfile import effective
 from iopstui.model.plan import Plan, parse_axis, parse_variant
 from iopstui.model.target import DIRECTORY, Target
 from iopstui.session import experiment
@@ -144,3 +145,13 @@ def test_no_recording_is_left_of_a_screen_that_never_opened(here: Path) -> None:
     with pytest.raises(UsageError, match="figure"):
         run_screen(arguments, {}, lambda *given: (target, target))
     assert list(here.iterdir()) == [], "its name is free for the next try"
+
+
+def test_on_a_directory_the_document_s_runtime_holds(tmp_path: Path) -> None:
+    """The file is cut to 512 MiB, at whose end fio would stop."""
+    target = Target(DIRECTORY, str(tmp_path), None, ())
+    request = JobRequest("azure-read", {"direct": "0"}, size="4m")
+    ready = prepare(request, target, find_fio(), tmp_path, {}, Roots())
+    ready.close()
+    (job,) = effective(ready.text)
+    assert (job.options["time_based"], job.options["runtime"]) == ("1", "30")

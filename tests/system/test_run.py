@@ -88,6 +88,42 @@ def test_the_last_table_equals_fio_s_final_figures(here: Path) -> None:
     assert "exactly fio's count" in done.stdout
 
 
+def test_a_group_of_different_sections_is_counted_by_what_both_have(here: Path) -> None:
+    """fio prints the last section's options beside the row; the job file has both."""
+    (here / "two.fio").write_text(
+        "[global]\nioengine=null\nrw=read\nsize=16m\ntime_based\nruntime=1\ngroup_reporting\n"
+        "gtod_reduce=1\nrate_iops=2000\n[big]\nbs=64k\n[small]\nbs=4k\n"
+    )
+    done = iopstui("run", ".", "--job", "two.fio", "--format", "jsonl", cwd=here)
+    assert done.returncode == 0, done.stderr
+    rows = events(done.stdout)
+    frames = [row for row in rows if row["event"] == "frame" and row["fio"]]
+    finished = next(row for row in rows if row["event"] == "step_finished")
+    (row,) = finished["summary"]["rows"]
+    assert row["block_size"] is None
+    assert sum(f["fio"]["total"]["ios"] for f in frames) == row["directions"]["read"]["total_ios"]
+    assert all("SUBMITTED" in frame["flags"] for frame in frames)
+    assert "not checked" in done.stderr and "exactly" not in done.stderr
+
+
+def test_a_group_of_which_some_take_latencies_counts_all(here: Path) -> None:
+    (here / "some.fio").write_text(
+        "[global]\nioengine=null\nrw=read\nsize=16m\ntime_based\nruntime=1\ngroup_reporting\n"
+        "rate_iops=2000\n[a]\ngtod_reduce=1\n[b]\n"
+    )
+    done = iopstui("run", ".", "--job", "some.fio", "--format", "jsonl", cwd=here)
+    assert done.returncode == 0, done.stderr
+    rows = events(done.stdout)
+    frames = [row for row in rows if row["event"] == "frame" and row["fio"]]
+    finished = next(row for row in rows if row["event"] == "step_finished")
+    (row,) = finished["summary"]["rows"]
+    ios = sum(f["fio"]["total"]["ios"] for f in frames)
+    assert ios == row["directions"]["read"]["total_ios"]
+    assert 0 < sum(f["fio"]["total"]["clat"]["n"] for f in frames) < 0.8 * ios
+    assert all("SOME_LATENCY" in frame["flags"] for frame in frames)
+    assert "exactly fio's count" in done.stderr
+
+
 @pytest.fixture(scope="module")
 def runs_of_shipped_jobs(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory

@@ -8,11 +8,20 @@ from functools import lru_cache
 from pathlib import Path
 
 from iopstui.model.frame import Frame, FrameBuilder
+from iopstui.model.jobfile import effective
 from iopstui.model.samples import FioStatus, RawSample
 from iopstui.sources.fio_stream import Document, Framer, Item, parse_status
 
 DIRECTORY = Path(__file__).parent.parent / "fixtures" / "fio"
 NAMES = sorted(path.name.removesuffix(".json.gz") for path in DIRECTORY.glob("*.json.gz"))
+
+# recordings in which I/Os were under way when a ramp ended, or failed
+OFF = {
+    "3.1-e-ramp": 3, "3.33-e-ramp": 3, "3.36-e-ramp": 3, "3.42-e-ramp": 3,
+    "3.1-g5-enospc-run": -1, "3.33-g5-enospc-run": -1, "3.42-g5-enospc-run": -1,
+}  # fmt: skip
+# and those whose only count of the I/Os is that of submissions
+ONLY_SUBMISSIONS = ("3.33-q-grp-two-bs", "3.33-q-grp-two-bs-swapped")
 
 
 def raw(name: str) -> bytes:
@@ -26,8 +35,11 @@ def items(chunks: Iterable[bytes]) -> list[Item]:
 
 
 @lru_cache
-def statuses(name: str) -> tuple[FioStatus, ...]:
-    parsed = (parse_status(i.data) for i in items([raw(name)]) if isinstance(i, Document))
+def statuses(name: str, job: str = "") -> tuple[FioStatus, ...]:
+    """``job``: the text of the job file, where it is known."""
+    sections = effective(job)
+    found = (i.data for i in items([raw(name)]) if isinstance(i, Document))
+    parsed = (parse_status(data, sections) for data in found)
     return tuple(status for status in parsed if status is not None)
 
 
@@ -50,6 +62,6 @@ def samples(
     ]
 
 
-def frames(name: str) -> list[Frame]:
+def frames(name: str, job: str = "") -> list[Frame]:
     builder = FrameBuilder()
-    return [builder.feed(sample) for sample in samples(statuses(name))]
+    return [builder.feed(sample) for sample in samples(statuses(name, job))]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.model.comparison import CpuShift, compare, cpu_shifts, pairs
+from iopstui.model.comparison import CpuShift, compare, cpu_shifts, mean, pairs
 from iopstui.model.plan import KNOB, Plan, Setting, expand, kept_apart, parse_variant
 from iopstui.model.point import SOFTIRQS, Little, Point
 from iopstui.model.verdict_words import Results, moved
@@ -262,3 +262,23 @@ def test_any_runs_give_verdicts(seed: int, repeats: int) -> None:
     rng = random.Random(seed)
     found = runs(rng, repeats, rng.uniform(1, 1e6), rng.uniform(1, 1e6))
     assert words(found, repeats).count("against") >= 1
+
+
+def test_the_columns_have_the_difference_that_stands_beside_them() -> None:
+    """51.2k and 44.2k stood beside "+44 %": arithmetic means beside a geometric difference."""
+    rng = random.Random(7)
+    first = {n: replace(point(rng, 1e5), iops=iops) for n, iops in enumerate((20e3, 25e3, 108.6e3))}
+    second = {n: replace(point(rng, 1e5), iops=iops) for n, iops in enumerate((38e3, 44e3, 50e3))}
+    (tested,) = compare([first, second])
+    iops = next(one for one in tested if one.metric.name == "IOPS")
+    assert iops.difference is not None
+    assert iops.second / iops.first - 1 == pytest.approx(iops.difference.mean)
+    share = next(one for one in tested if one.metric.name == "busiest CPU's completions")
+    assert share.difference is not None
+    assert share.second - share.first == pytest.approx(share.difference.mean)
+
+
+def test_means_of_figures_that_are_not_positive_are_arithmetic() -> None:
+    assert mean([4.0, 9.0], geometric=True) == pytest.approx(6.0)
+    assert mean([0.0, 9.0], geometric=True) == 4.5
+    assert mean([4.0, 9.0], geometric=False) == 6.5

@@ -288,6 +288,27 @@ def test_a_figure_that_was_not_measured_is_no_verdict() -> None:
     assert "NOT MEASURED" in words
 
 
+@pytest.mark.parametrize("name", ["3.42-a-randread-grp", "3.1-a-randread-grp", "3.42-l-size"])
+def test_the_maximum_is_fio_own_not_a_bucket_s(name: str) -> None:
+    (row,) = statuses(name)[-1].jobs
+    (part,) = [d for d in row.directions.values() if d.issued]
+    assert part.lat_max_ns is not None and part.lat_max_ns not in (part.bins or {})
+    text = f"{part.bins_of}.max<={part.lat_max_ns}ns"
+    _, seen, _ = judged(name, text, f"{part.bins_of}.max<={part.lat_max_ns - 1}ns")
+    verdicts = [event for event in seen if isinstance(event, Judged)]
+    assert [event.measured for event in verdicts] == [part.lat_max_ns] * 2
+    assert [event.passed for event in verdicts] == [True, False]
+
+
+def test_the_final_rate_is_of_all_rows_however_they_report() -> None:
+    """One row has its reads and writes as one (unified_rw_reporting), the other apart."""
+    name = "3.33-q-unified-beside"
+    rates = final_rates(fio_summary(statuses(name)[-1]))
+    assert rates["fio", "total", "iops"] == pytest.approx(10_000, rel=0.01)
+    both = final_rates(fio_summary(statuses("3.42-p-both")[-1]))
+    assert both["fio", "total", "iops"] == pytest.approx(both["fio", "mixed", "iops"], rel=0.01)
+
+
 def test_a_stonewalled_job_has_no_final_rate() -> None:
     assert final_rates(fio_summary(statuses("3.42-d-stonewall")[-1])) == {}
     _, seen, _ = judged("3.42-d-stonewall", "iops>=1")

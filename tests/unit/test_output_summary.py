@@ -4,10 +4,20 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from fio_recordings import NAMES, frames, items, raw, statuses
+from fio_recordings import NAMES, OFF, ONLY_SUBMISSIONS, frames, items, raw, statuses
 
+from iopstui.model.fio_interval import FioIntervals
+from iopstui.model.frame import SOME_LATENCY, SUBMITTED
 from iopstui.model.samples import FioStatus
-from iopstui.model.summary import FramesTotal, expected, fio_summary
+from iopstui.model.summary import (
+    DIFFERS,
+    EXACT,
+    UNCHECKED,
+    Certificate,
+    FramesTotal,
+    certificate,
+    fio_summary,
+)
 from iopstui.output.summary import MOST_ROWS, reconciliation, summary_text
 from iopstui.sources.fio_stream import Document
 
@@ -83,11 +93,21 @@ def test_rates_of_stages_that_follow_one_another_are_not_summed() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_text_has_fio_figures_and_says_that_the_frames_add_up(name: str) -> None:
-    text = summary_text(fio_summary(statuses(name)[-1]), total(name))
+def test_the_text_has_fio_figures_and_says_whether_the_frames_add_up(name: str) -> None:
+    summary = fio_summary(statuses(name)[-1])
+    text = summary_text(summary, total(name))
     lines = text.splitlines()
     assert max(map(len, lines)) <= 80
-    assert lines[-1].endswith("exactly fio's count.")
+    held = certificate(summary, total(name))
+    assert held.own_mean
+    expected = UNCHECKED if name in ONLY_SUBMISSIONS else DIFFERS if name in OFF else EXACT
+    assert held.verdict == expected
+    assert ("exactly fio's count" in text) is (expected == EXACT)
+    assert ("not checked. fio does not say" in " ".join(lines)) is (expected == UNCHECKED)
+    if name in OFF:
+        assert held.more_ios == OFF[name]
+        assert held.ramp is (OFF[name] > 0)
+        assert held.failed is (OFF[name] < 0)
     for own in stated(name):
         for direction in ("read", "write", "trim", "mixed"):
             if own.get(direction, {}).get("total_ios"):
@@ -100,10 +120,129 @@ def test_a_difference_is_said_in_figures() -> None:
     for frame in frames("3.42-a-randread-grp")[1:]:
         short.add(frame.fio)
     text = reconciliation(summary, short)
-    ios, size = expected(summary)
-    assert ios > short.ios
-    assert f"({short.ios - ios}, {short.bytes - size})" in text
+    read = summary["rows"][0]["directions"]["read"]
+    assert read["total_ios"] > short.ios
+    assert f"({short.ios - read['total_ios']}, {short.bytes - read['io_bytes']})" in text
     assert "exactly" not in text
+
+
+def held_against(name: str, job: str = "", **changes: Any) -> Certificate:
+    """The frames of a recording against its last document with other figures of its reads."""
+    summary = fio_summary(statuses(name, job)[-1])
+    summary["rows"][0]["directions"]["read"].update(changes)
+    counted = FramesTotal()
+    for frame in frames(name, job):
+        counted.add(frame.fio)
+    return certificate(summary, counted)
+
+
+def test_the_certificate_fails_where_the_frames_count_other_ios_than_fio() -> None:
+    """The frames are made of latency samples: what if fio submitted more, or less, than these?"""
+    name = "3.42-a-randread-grp"
+    read = fio_summary(statuses(name)[-1])["rows"][0]["directions"]["read"]
+    assert held_against(name).verdict == EXACT
+    for off in (-1, 1, 64):
+        found = held_against(name, total_ios=read["total_ios"] + off)
+        assert (found.verdict, found.more_ios, found.ramp) == (DIFFERS, -off, False)
+    assert held_against(name, iops=1.01 * read["iops"]).verdict == DIFFERS
+    assert held_against(name, io_bytes=read["io_bytes"] + 4096).verdict == DIFFERS
+
+
+def test_the_certificate_fails_where_latency_samples_are_not_the_ios() -> None:
+    """filestat: 64,400 samples of 2,560,329 I/Os were certified."""
+    assert held_against("3.33-q-filestat").verdict == EXACT
+    assert total("3.33-q-filestat").ios == 6_614_350, "fio took 65,000 latencies"
+    few = FramesTotal()
+    (final,) = statuses("3.42-l-size")[-1].jobs
+    read = next(iter(final.directions.values()))
+    counts = replace(read, issued=2_560_329, completed=64_400)
+    status = FioStatus("fio-3.42", 0, (replace(final, directions={"read": counts}),))
+    few.add(FioIntervals().feed(replace(status, timestamp_ms=1), 0, 1.0, True))
+    found = certificate(fio_summary(status), few)
+    assert found.verdict in (DIFFERS, UNCHECKED)
+    assert found.ios == 2_560_329
+    assert few.ios != 64_400
+
+
+def test_lost_frames_are_seen_where_the_ios_cannot_be_checked() -> None:
+    """Sizes differ, so fio's bytes are no check of the count, but they are one of the frames."""
+    name, job = "3.42-a-randread-grp", SIZES
+    whole = held_against(name, job)
+    assert (whole.verdict, whole.bytes) == (EXACT, None)
+    assert held_against(name, job, io_bytes=1).verdict == DIFFERS
+
+
+def test_bytes_of_several_sizes_are_said_not_to_be_checked() -> None:
+    job = SIZES
+    counted = FramesTotal()
+    for frame in frames("3.42-a-randread-grp", job):
+        counted.add(frame.fio)
+    text = reconciliation(fio_summary(statuses("3.42-a-randread-grp", job)[-1]), counted)
+    assert "I/Os: exactly fio's count." in text
+    assert text.endswith("bytes are not checked: block sizes vary.")
+
+
+SIZES = "[a]\nbsrange=4k-8k\nnumjobs=2\niodepth=32\ngroup_reporting\n"
+GRP = "[global]\nioengine=psync\nrw=randread\ngroup_reporting\n"
+TWO_SIZES = GRP + "gtod_reduce=1\n[big]\nbs=64k\n[small]\nbs=4k\n"
+SWAPPED = GRP + "gtod_reduce=1\n[small]\nbs=4k\n[big]\nbs=64k\n"
+SOME = GRP + "bs=4k\n[a]\ngtod_reduce=1\n[b]\n"
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize(
+    ("name", "job", "verdict", "flag"),
+    [("3.33-q-grp-two-bs", TWO_SIZES, UNCHECKED, SUBMITTED),
+     ("3.33-q-grp-two-bs-swapped", SWAPPED, UNCHECKED, SUBMITTED),
+     ("3.33-q-grp-some-gtod", SOME, EXACT, SOME_LATENCY)],
+)  # fmt: skip
+def test_a_group_of_different_sections_is_counted_by_what_all_of_them_have(
+    name: str, job: str, verdict: str, flag: str, known: bool
+) -> None:
+    """Two sections, each rate_iops=5000. fio prints the last one's block size and gtod_reduce:
+    85,000, 5,300 and 5,000 IOPS were shown."""
+    text = job if known else ""
+    built = [frame for frame in frames(name, text) if frame.fio]
+    for frame in built:
+        assert frame.fio is not None
+        assert frame.fio.total.iops == pytest.approx(10_000, rel=0.06)
+        assert flag in frame.flags
+        assert (SUBMITTED in frame.flags) is (verdict == UNCHECKED)
+    assert held_against(name, text).verdict == verdict
+
+
+def test_one_row_that_cannot_be_checked_leaves_nothing_certified() -> None:
+    summary = fio_summary(statuses("3.33-q-grp-two-bs")[-1])
+    assert "exactly" not in reconciliation(summary, total("3.33-q-grp-two-bs"))
+
+
+def test_an_io_whose_bytes_alone_fio_counts_was_under_way_when_the_ramp_ended() -> None:
+    """fio 3.42: 66,649 I/Os' bytes, 66,648 samples, 66,647 submissions."""
+    name = "3.42-e-ramp"
+    summary = fio_summary(statuses(name)[-1])
+    more = certificate(summary, total(name)).more_ios
+    (row,) = summary["rows"]
+    for direction in row["directions"].values():
+        direction["iops"] = 0
+        direction["runtime_ms"] = 0
+    row["directions"]["read"]["total_ios"] += more
+    found = certificate(summary, total(name))
+    assert (found.verdict, found.more_ios, found.ramp) == (DIFFERS, 0, True)
+    row["depth"] = 0
+    assert not certificate(summary, total(name)).ramp
+
+
+def test_failed_ios_are_no_difference_where_fio_counts_them() -> None:
+    name = "3.42-l-size"
+    summary = fio_summary(statuses(name)[-1])
+    (row,) = summary["rows"]
+    row["failed"] = 7
+    direction = next(iter(row["directions"].values()))
+    direction["total_ios"] += 7
+    direction["iops"] = 1000 * direction["total_ios"] / direction["runtime_ms"]
+    assert certificate(summary, total(name)).verdict == EXACT
+    row["failed"] = 6
+    assert certificate(summary, total(name)).verdict == DIFFERS
 
 
 def test_without_frames_nothing_is_said_about_them() -> None:
@@ -136,4 +275,4 @@ def test_a_reset_drops_what_was_counted_before() -> None:
     for interval in ramp:
         counted.add(interval)
     assert counted.ios > 0
-    assert total("3.42-e-ramp").difference(fio_summary(statuses("3.42-e-ramp")[-1])) == (0, 0)
+    assert total("3.42-e-ramp").ios < counted.ios + total("3.42-e-ramp").ios

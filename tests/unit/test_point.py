@@ -19,9 +19,11 @@ from iopstui.model.point import (
     SOFTIRQS,
     Point,
     PointMeter,
+    Settling,
     little,
     point_from_json,
     point_json,
+    run_s,
 )
 from iopstui.session.progress_file import ProgressFile
 
@@ -56,6 +58,44 @@ def test_settling_drops_the_first_seconds_alone() -> None:
         began += fio.seconds or 0.0
     assert rest.ios == kept < whole.ios
     assert rest.seconds < whole.seconds - 1.5
+
+
+lengths = st.floats(0.05, 3.0)
+
+
+@given(lengths, st.lists(lengths, min_size=60, max_size=60), st.floats(0, 5), lengths)
+def test_the_stated_seconds_are_measured(
+    first: float, jitter: list[float], settle: float, measure: float
+) -> None:
+    """Of 1 + 3 s were 2.1 s measured: fio's first interval is 0.9 s, and the one in which the
+    settling ends is lost. A run that is longer by an interval has them all."""
+    interval = max(first, *jitter)
+    left, seconds = run_s(settle, measure, interval), []
+    for length in (first, *jitter * 10):
+        if left <= 0:
+            break
+        seconds.append(min(length, left))
+        left -= length
+    settling = Settling(settle, measure)
+    flat = whole_frames(NAME)[1]
+    assert flat.fio is not None
+    kept = [
+        length
+        for length in seconds
+        if settling.over(replace(flat, flags=frozenset(), fio=replace(flat.fio, seconds=length)))
+    ]
+    assert settling.measured == pytest.approx(sum(kept))
+    assert measure - 0.1 <= sum(kept) < measure + interval
+
+
+def test_one_and_three_seconds_at_one_a_second() -> None:
+    flat = whole_frames(NAME)[1]
+    assert flat.fio is not None
+    settling = Settling(1.0, 3.0)
+    frames = [replace(flat, fio=replace(flat.fio, seconds=s)) for s in (0.89, 1, 1, 1, 1, 0.11)]
+    assert [settling.over(frame) for frame in frames] == [False, False, True, True, True, False]
+    assert run_s(1.0, 3.0, 1.0) == 5.0
+    assert run_s(0.0, 3.0, 1.0) == 3.0
 
 
 def test_nothing_is_left_of_a_run_that_only_settles() -> None:

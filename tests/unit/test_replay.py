@@ -12,6 +12,7 @@ from fio_recordings import NAMES
 
 from iopstui.errors import UsageError
 from iopstui.output.jsonl import dumps, frame_object
+from iopstui.output.replay import replay_headless
 from iopstui.session import events, replay
 from iopstui.session import recording_format as form
 from iopstui.session.recorder import Recorder
@@ -99,6 +100,35 @@ def test_without_idle_frames_the_time_between_runs_is_left_out(path: Path) -> No
     with Recording(path) as recording:
         frames = [e for e in replayed(recording) if isinstance(e, events.FrameReady)]
     assert [e.frame.seq for e in frames] == [raw.seq for raw in taken[2:]]
+
+
+@pytest.mark.parametrize("kind", ["table", "jsonl", "csv"])
+def test_each_run_of_the_demo_is_held_against_its_own_figures(
+    kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The I/Os of the first run were added to those of the second: "(+439591, ...)"."""
+    replay_headless("demo", kind)
+    out, err = capsys.readouterr()
+    words = out if kind == "table" else err
+    assert "frames hold 439591 I/Os: exactly fio's count" in words
+    assert "frames hold 1890327 I/Os: exactly fio's count" in words
+
+
+@pytest.mark.parametrize("kind", ["table", "jsonl", "csv"])
+def test_the_verdict_is_replayed_too(
+    kind: str, path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tape = made.tape(path)
+    before, after = made.others(made.RUN)
+    judged = events.Judged(9.0, 1, "iops>=1M", "fio.total.iops", "1/s", ">=", 1e6, 1e6, 5e4,
+                           False, 0.0)  # fmt: skip
+    steady = events.SteadyState(9.0, 1, True, 0.01, 0.01, 1.0, "steady state: yes")
+    made.tell(tape, [*before, *made.raws(made.RUN), *after, judged, steady])
+    tape.close(events.Ended(9.0, 0))
+    replay_headless(str(path), kind)
+    out, err = capsys.readouterr()
+    assert "FAIL  iops >= 1000000: measured 50000" in (out if kind == "table" else err)
+    assert "steady state: yes" in (out if kind == "table" else err)
 
 
 def test_a_cut_off_recording_says_so_at_its_end(path: Path) -> None:

@@ -1,0 +1,75 @@
+"""Which of fio's counters tells how many I/Os of a row completed."""
+
+from __future__ import annotations
+
+from iopstui.model.samples import DirectionStatus, JobStatus
+
+SAMPLES, BYTES, SUBMISSIONS = "samples", "bytes", "submissions"
+# the best evidence of completions first
+EVIDENCE = (SAMPLES, BYTES, SUBMISSIONS)
+# fio copies a row's counters one after another while its jobs go on, which takes longer where
+# they have all CPUs; a counter of another kind of I/O is further off
+COPYING_SHARE = 0.25
+
+
+def active(job: JobStatus) -> bool:
+    """Whether a row has done anything yet."""
+    return any(d.issued or d.io_bytes or d.runtime_ms for d in job.directions.values())
+
+
+def longest_runtime(job: JobStatus) -> int:
+    """How long a row has run, in ms: the longest of its directions."""
+    return max((d.runtime_ms for d in job.directions.values()), default=0)
+
+
+def completions(job: JobStatus, direction: DirectionStatus) -> int:
+    """Completed I/Os of one direction, by the best evidence there is."""
+    return count(job, direction, counted_by(job, direction))
+
+
+def counted_by(job: JobStatus, direction: DirectionStatus) -> str:
+    """Which of fio's counters tells the completions of one direction.
+
+    Latency samples, unless I/Os go without (gtod_reduce, a ramp); then the completed bytes over
+    the block size, unless sizes differ. Both are held against the submissions, which exceed them
+    by what is under way and what failed. Where neither agrees only the submissions are left.
+    """
+    least = direction.issued - _uncompleted(job, direction)
+    samples = direction.completed
+    timed = job.measures_latency and job.times_all and (samples or not direction.io_bytes)
+    if timed and (samples or 0) >= least:
+        return SAMPLES
+    if job.block_size:
+        whole, rest = divmod(direction.io_bytes, job.block_size)
+        most = direction.issued + _uncompleted(job, direction)
+        if not rest and (whole == 0 or least <= whole <= most):
+            return BYTES
+    return SUBMISSIONS
+
+
+def _uncompleted(job: JobStatus, direction: DirectionStatus) -> int:
+    """The most I/Os that may have been issued and not be completed."""
+    copied = int(direction.issued * COPYING_SHARE)
+    return most_under_way(job) + copied + (job.failed or 0) + (1 if job.error else 0)
+
+
+def most_under_way(job: JobStatus) -> int:
+    """How many I/Os of a row can be under way; of a group whose job file is not known perhaps
+    less than there were."""
+    if job.in_flight is not None:
+        return job.in_flight
+    depth, jobs = (_number(job.options.get(name)) for name in ("iodepth", "numjobs"))
+    return depth * jobs
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text and text.isdecimal() else 1
+
+
+def count(job: JobStatus, direction: DirectionStatus, by: str) -> int:
+    """The completed I/Os of one direction by one of fio's counters (``counted_by``)."""
+    if by == SAMPLES:
+        return direction.completed or 0
+    if by == BYTES and job.block_size:
+        return direction.io_bytes // job.block_size
+    return direction.issued
