@@ -1,0 +1,49 @@
+"""The end of a run one of whose processes hangs in the kernel."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED
+from iopstui.session import runs as module
+from iopstui.session.events import StepFinished
+from iopstui.session.runs import Runs
+
+
+class Desk:
+    def __init__(self) -> None:
+        self.events: list[Any] = []
+        self.warnings: list[str] = []
+        self.emit = self.events.append
+        self.warn = self.warnings.append
+
+    def now(self) -> float:
+        return 1.0
+
+
+@pytest.mark.parametrize(
+    ("stopping", "failure", "code"),
+    [(True, "", EXIT_INTERRUPTED), (False, "", EXIT_JOB_FAILED),
+     (True, "the device is gone", EXIT_JOB_FAILED)],
+)  # fmt: skip
+def test_a_run_that_the_user_stopped_is_an_interrupted_one(
+    stopping: bool, failure: str, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "hangs", lambda pids: f"process {pids[0]} hangs")
+    desk, sampling = Desk(), SimpleNamespace(step=1, run=None)
+    runs: Any = Runs(desk, sampling, None, None, None, 1.0, None)  # type: ignore[arg-type]
+    runs.run = SimpleNamespace(
+        hanging=(5,), pid=5, stopping=stopping, failure=failure, last=None, log=[], document={},
+        close=lambda: None,
+    )  # fmt: skip
+    runs.leave_behind()
+    (finished,) = desk.events
+    assert isinstance(finished, StepFinished)
+    assert (finished.exit_code, finished.interrupted) == (code, code == EXIT_INTERRUPTED)
+    assert runs.exit_code == code
+    assert runs.left_behind == "process 5 hangs"
+    assert finished.error == (failure or "process 5 hangs" if code == EXIT_JOB_FAILED else "")
+    assert desk.warnings == (["process 5 hangs"] if code == EXIT_INTERRUPTED else [])
