@@ -104,8 +104,7 @@ class JobKeys(AppPart):
         knob = knobs.IODEPTH if option == "iodepth" else knobs.NUMJOBS
         if self.controller is None or self.experiment_holds():
             return
-        title = self.state.step.title if self.state.step else ""
-        value = knobs.turned(knob, knobs.current(knob, self.overrides, title), up)
+        value = knobs.turned(knob, self._current(knob), up)
         if value is None:
             end = "largest" if up else "smallest"
             self._say("info", f"{knob.word} is already the {end} that this key sets")
@@ -118,14 +117,18 @@ class JobKeys(AppPart):
             return
         from iopstui.ui.screens.choice import Choice
 
-        title = self.state.step.title if self.state.step else ""
-        now = knobs.current(knobs.BLOCK_SIZE, self.overrides, title)
+        now = self._current(knobs.BLOCK_SIZE)
         choice = Choice("block size", knobs.BLOCK_SIZES, now, self.charset)
         self.push_screen(choice, self._block_size_chosen)
 
     def _block_size_chosen(self, value: str | None) -> None:
         if value is not None:
             self._turn(knobs.BLOCK_SIZE, value)
+
+    def _current(self, knob: knobs.Knob) -> str:
+        title = self.state.step.title if self.state.step else ""
+        text = next((job.text for job in self.jobs if job.name == self.job), "")
+        return knobs.current(knob, self.overrides, title, text)
 
     def _turn(self, knob: knobs.Knob, value: str) -> None:
         """Takes the new value; a running job is started anew, once the key has come to rest."""

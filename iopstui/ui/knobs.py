@@ -35,10 +35,14 @@ def shown_value(knob: Knob, title: str) -> str | None:
     return found[1].lower() if found else None
 
 
-def current(knob: Knob, overrides: Mapping[str, str], title: str) -> str:
-    """The option's value now: as it was changed, else as the run's title says it."""
+def current(knob: Knob, overrides: Mapping[str, str], title: str, text: str = "") -> str:
+    """The option's value now: as it was changed, else as the run's title says it, else (no run
+    has begun) as the job's ``text`` does."""
     if knob.option in overrides:
         return overrides[knob.option]
+    if not title:
+        named = re.search(rf"^[ \t]*{knob.option}[ \t]*=[ \t]*(\w+)", text, re.MULTILINE)
+        return named[1].lower() if named else knob.default
     return shown_value(knob, title) or knob.default
 
 

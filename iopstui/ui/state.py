@@ -45,6 +45,7 @@ ERROR_STAYS_S = 60.0
 INFO_STAYS_S = 20.0
 MARKS_APART_S = 5.0
 FRESH_S = 0.5
+NOT_STOPPED, STOPS_WITHIN = 2, 30
 STOPPED = "stopped; the figures shown are the last second's"
 DONE = "the job is done; press r to run it again"
 ENDINGS = (STOPPED, DONE)
@@ -106,6 +107,9 @@ class LiveState:
     sent: dict[str, str] = field(default_factory=dict)
     """The same once a run was asked for with it, until that has begun."""
     _asked_after: int | None = None
+    """The run that must stop first."""
+    _goes_on: int = 0
+    """How often it has reported since."""
     _noticed: float = -1.0
 
     @property
@@ -139,6 +143,7 @@ class LiveState:
         """A run is asked for, with all that was turned; one that runs will be stopped first."""
         self.asked = True
         self._asked_after = self.step.step if self.step is not None and self.running else None
+        self._goes_on = -STOPS_WITHIN
         self.sent.update(self.turned)
         self.turned.clear()
 
@@ -276,8 +281,10 @@ class LiveState:
             # what a run still did after its last whole second says little by itself
             if self.fio is None or not {FINAL, PARTIAL} <= frame.flags:
                 self.fio = frame
-            if self.step is not None and frame.step == self.step.step != self._asked_after:
-                self.sent.clear()
+            self._goes_on += FINAL not in frame.flags
+            awaited = self.step is not None and self._asked_after == self.step.step
+            if awaited and self._goes_on >= NOT_STOPPED:
+                self._none_follows()
             self.progress = None
             values[FIO_IOPS] = fio.total.iops
             for name in LATENCIES:
@@ -295,8 +302,7 @@ class LiveState:
     def _started(self, event: StepStarted) -> None:
         new_run = self.step is None or self.step.step != event.step
         if new_run:
-            self.asked = False
-            self._begun_with(event.title)
+            self._begun_with(event)
         self.step, self.finished, self.progress = event, None, None
         self.fio = None
         self.judged, self.steady = [], None
@@ -313,14 +319,21 @@ class LiveState:
         words = f"run {event.step}, {event.phase}: {event.job}, {event.title}, {event.fio_version}"
         self.log.append(LogEntry(event.t, "info", printable(words)))
 
-    def _begun_with(self, title: str) -> None:
-        """What was sent is in force by now, but for what this title denies: then another run
-        follows."""
+    def _begun_with(self, event: StepStarted) -> None:
+        """What was sent is in force by now, but for what the run's title denies: then it was asked
+        for a little too late for this one, and another follows."""
         for option, words in list(self.sent.items()):
             knob = BY_OPTION.get(option)
-            shown = shown_value(knob, title) if knob is not None else None
+            shown = shown_value(knob, event.title) if knob is not None else None
             if shown is None or shown == words.rpartition(" ")[2].lower():
                 del self.sent[option]
+        self.asked = bool(self.sent)
+        self._asked_after = event.step if self.sent else None
+        self._goes_on = 0
+
+    def _none_follows(self) -> None:
+        self.asked, self._asked_after = False, None
+        self.sent.clear()
 
     def _ended(self, event: Ended) -> None:
         self.ended = True
@@ -333,9 +346,8 @@ class LiveState:
     def _finished(self, event: StepFinished) -> None:
         self.finished, self.progress = event, None
         # the one that had to stop first has not answered for the next
-        if event.step != self._asked_after:
-            self.asked = False
-            self.sent.clear()
+        if event.step != self._asked_after or not event.interrupted:
+            self._none_follows()
         if self.step is None or self.step.step != event.step:
             self.step = None
         if event.error:

@@ -536,6 +536,7 @@ async def test_what_a_knob_was_turned_to_is_shown_until_a_run_has_it() -> None:
         await settle(pilot)
         assert shows(app, "QD 64 × 4 jobs → iodepth 128") and not shows(app, "128, numjobs")
         app.apply_knob()
+        fake.finish(interrupted=True)
         fake.begin("randrw 4k QD 128 × 4 jobs")
         await settle(pilot)
         assert shows(app, "QD 128 × 4 jobs") and not shows(app, "→ ")
@@ -590,3 +591,51 @@ async def test_a_run_that_can_t_begin_leaves_nothing_pending() -> None:
         fake.finish("fio: it can't")
         await settle(pilot)
         assert not app.state.asked and not app.state.pending
+
+
+async def test_a_run_that_began_before_the_key_is_followed_by_one_with_it() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        fake = await running(app, pilot)
+        fake.slow = True
+        await pilot.press("right_square_bracket")
+        app.apply_knob()
+        fake.finish(interrupted=True)
+        await pilot.press("right_square_bracket")
+        app.apply_knob()
+        fake.begin("randrw 4k QD 64 × 2 jobs")
+        fake.tick()
+        await settle(pilot)
+        assert shows(app, "QD 64 × 2 jobs → iodepth 128")
+        fake.finish(interrupted=True)
+        await settle(pilot)
+        assert shows(app, "QD 64 × 2 jobs → iodepth 128")
+        fake.begin("randrw 4k QD 128 × 2 jobs")
+        await settle(pilot)
+        assert not shows(app, "→ iodepth") and not app.state.asked
+
+
+async def test_what_a_run_s_title_denies_for_good_is_pending_no_more() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        fake = await running(app, pilot)
+        fake.slow = True
+        await pilot.press("right_square_bracket")
+        app.apply_knob()
+        fake.finish(interrupted=True)
+        fake.begin("randrw 4k QD 32 × 2 jobs")
+        fake.tick(3)
+        await settle(pilot)
+        assert not app.state.pending and not app.state.asked
+
+
+async def test_before_the_first_run_a_knob_begins_at_what_the_job_file_says() -> None:
+    app = make()
+    app.jobs = [fakes.FakeJob("mixed-4k", "x", text="[global]\nbs=16k\niodepth=32\n[a]\n")]
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("right_square_bracket")
+        assert shows(app, "iodepth 64 from the next run on")
+        await pilot.press("b")
+        await settle(pilot)
+        assert app.screen.query_one(OptionList).highlighted == 3
