@@ -120,5 +120,5 @@ def test_verdicts_of_several_jobs_at_a_glance() -> None:
 
 
 def test_how_long_it_takes() -> None:
-    assert length_text(PLAN).startswith("14 points, about 2:41")
+    assert length_text(PLAN).startswith("14 points, about 2:55")
     ask(PLAN, yes=False)
