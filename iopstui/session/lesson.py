@@ -339,7 +339,7 @@ class LessonRun:
         self._figures[run.name] = asked_figures(shape_of(text))
         cpus = {s.options.get("cpus_allowed", "") for s in jobfile.effective(text)}
         self._own_cpus = frozenset(parse_cpu_list(cpus.pop()) if len(cpus) == 1 else ())
-        self._meter, self._started = PointMeter(run.settle, self._target.device), False
+        self._meter, self._started = PointMeter(run.settle, self._target.opened), False
         self.elapsed_s = 0.0
         return request
 

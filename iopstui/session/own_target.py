@@ -6,9 +6,8 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from iopstui.model import jobfile
 from iopstui.model.device import BlockDevice
-from iopstui.model.target import Target
+from iopstui.model.target import DEVICE, Target, together
 from iopstui.session.job_text import absolute_files, names_its_files, read_job
 from iopstui.sources.fio_inspect import find_fio, inspect
 from iopstui.sources.fio_process import private_directory
@@ -18,10 +17,11 @@ from iopstui.sources.target import resolve_target
 
 
 def own_target(job: str, devices: Mapping[str, BlockDevice], roots: Roots) -> Target | None:
-    """The device under the first file a job names; ``None`` if the job names none.
+    """All places that a job names its files in; ``None`` if the job names none.
 
     Shipped jobs never do: their ``filename=`` only says that all threads share one file. A
-    file that does not exist yet is watched through its directory.
+    file that does not exist yet is watched through its directory. Of several files on one block
+    device (or in one file system without any) the first stands for all.
     """
     path = find_job(job)
     text = read_job(path)
@@ -34,14 +34,22 @@ def own_target(job: str, devices: Mapping[str, BlockDevice], roots: Roots) -> Ta
         facts = inspect(find_fio(), file, f"the job file {path}", Path.cwd())
     finally:
         shutil.rmtree(private, ignore_errors=True)
-    for name in absolute_files(facts, text, Path.cwd()):
-        place = Path(name)
-        if not place.exists() and not str(place).startswith(str(roots.dev)):
-            place = _nearest(place.parent)
-        return resolve_target(str(place), Path.cwd(), roots, devices, to_read=False)
-    directories = [s.options["directory"] for s in jobfile.effective(text)
-                   if "directory" in s.options]  # fmt: skip
-    return resolve_target(directories[0], Path.cwd(), roots, devices) if directories else None
+    names = dict.fromkeys(
+        _watched(Path(name), roots) for name in absolute_files(facts, text, Path.cwd())
+    )
+    found: dict[object, Target] = {}
+    for name in names:
+        one = resolve_target(name, Path.cwd(), roots, devices, to_read=False)
+        key = one.path if one.kind == DEVICE else one.device or one.mountpoint
+        found.setdefault(key, one)
+    return together(tuple(found.values())) if found else None
+
+
+def _watched(place: Path, roots: Roots) -> str:
+    """The file itself, or the directory in which it will be made."""
+    if not place.exists() and not str(place).startswith(str(roots.dev)):
+        place = _nearest(place.parent)
+    return str(place)
 
 
 def _nearest(path: Path) -> Path:

@@ -139,7 +139,7 @@ def _checked_knob(
     """The value of a knob now, the same on all disks under the target."""
     disks = queued_disks(target, devices)
     if not disks:
-        what = target.device or target.path
+        what = ", ".join(target.on) or target.path
         raise UsageError(f"{name} can't be changed: {what} has no device with a request queue.")
     found = {}
     for disk in disks:

@@ -190,7 +190,7 @@ class Runner:
     def _one(self, step: Step) -> None:
         began = time.monotonic()
         self._tell(PointStarted(self._t, step.index, len(self.steps), step.label, self.left_s()))
-        meter = PointMeter(self.plan.settle, self._session.target.device)
+        meter = PointMeter(self.plan.settle, self._session.target.opened)
         before = self._session.runs
         self._session.run_request(self.request(step))
         if self.interrupted:

@@ -38,7 +38,7 @@ class Watch:
 def make(watch: Watch, devices: dict[str, BlockDevice]) -> IopstuiApp:
     fake = fakes.FakeController()
     return IopstuiApp(
-        lambda path: fake, None, None, {}, lambda: dict(devices), fakes.JOBS, charset=UTF8,
+        lambda path: fake, [], None, {}, lambda: dict(devices), fakes.JOBS, charset=UTF8,
         watch=watch,
     )  # fmt: skip
 

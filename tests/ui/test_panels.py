@@ -34,7 +34,7 @@ def text(rows: list[Row] | Row) -> str:
 
 
 def state(*events: object, device: str | None = "nvme0n1") -> LiveState:
-    found = LiveState(device)
+    found = LiveState((device,) if device else ())
     for event in events:
         found.apply(event)  # type: ignore[arg-type]
     return found
