@@ -136,9 +136,9 @@ def summed(parts: Sequence[DiskRates]) -> DiskRates | None:
         w_await=_mean([(p.w_await, p.writes) for p in parts]),
         d_await=_mean([(p.d_await, p.discards) for p in parts]),
         f_await=_mean([(p.f_await, p.f_s) for p in parts]),
-        rareq_size=_mean([(p.rareq_size, p.reads) for p in parts]),
-        wareq_size=_mean([(p.wareq_size, p.writes) for p in parts]),
-        dareq_size=_mean([(p.dareq_size, p.discards) for p in parts]),
+        rareq_size=ratio(own["r_bytes_s"], own["r_s"]),
+        wareq_size=ratio(own["w_bytes_s"], own["w_s"]),
+        dareq_size=ratio(own["d_bytes_s"], own["d_s"]),
         util=None,
     )
 

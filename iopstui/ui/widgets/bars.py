@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from rich.cells import cell_len
+
 from iopstui.model import target as kinds
 from iopstui.model.device import BlockDevice
 from iopstui.model.rates import DiskRates
@@ -71,13 +73,19 @@ def _several(
     """Several targets: which they are, then what their devices have in common or not."""
     what = {kinds.DIRECTORY: "scratch files in ", kinds.FILE: "files "}.get(target.kind, "")
     line.add(f"{len(target.places)} {what}" if target.kind == kinds.FILE else what)
-    for index, place in enumerate(target.places):
+    places = target.places
+    for index, place in enumerate(places):
         name = place.device if place.kind == kinds.DEVICE and place.device else place.path
         on = f" on {printable(place.device)}" if place.device and place.device != name else ""
-        comma = ", " if index else ""
-        if not line.try_add((comma, None), (printable(name), BOLD), (on, None)):
-            line.add(f" and {len(target.places) - index} more")
+        pieces = (", " if index else "", printable(name), on)
+        rest = f" and {len(places) - index} more"
+        # behind all but the last there must be room to say how many are left out
+        room = line.left - (len(rest) if index + 1 < len(places) else 0)
+        if index and sum(map(cell_len, pieces)) > room:
+            line.add(rest)
             break
+        for text, style in zip(pieces, (None, BOLD, None), strict=True):
+            line.add(text, style)
     known = [devices[name] for name in target.on if name in devices]
     for fact in _common(known, cpus) if known else ():
         line.try_add(("  " + fact, None))
