@@ -171,7 +171,8 @@ def device_rows(target: Target, runs: Sequence[Run]) -> Iterator[Row]:
     several = len(target.on) > 1
     for run in runs:
         found = run.latencies()
-        name = f"{run.step}, {len(target.on)} devices together" if several else str(run.step)
+        how = "together" if target.opened else "without a sum"
+        name = f"{run.step}, {len(target.on)} devices {how}" if several else str(run.step)
         latencies = (units.latency(found[name]) for name in ("p50", "p99", "p99.9", "p99.99"))
         yield (*_device_cells(name, run.device), *latencies)
         for layer in target.layers if several else target.layers[1:]:

@@ -118,7 +118,8 @@ def shown_directions(seen: tuple[str, ...]) -> tuple[str, ...]:
 def header(directions: tuple[str, ...], target: Target | None, bins_of: str) -> str:
     """The two lines above the rows."""
     on = target.on if target is not None else ()
-    name = f"{len(on)} devices together" if len(on) > 1 else (on or ("no device",))[0]
+    how = "together" if target is not None and target.opened else "without a sum"
+    name = f"{len(on)} devices {how}" if len(on) > 1 else (on or ("no device",))[0]
     name = units.cut(printable(name), 24)
     groups = f"{'':5} {'fio: I/Os per second':<22}{bins_of + ' of all I/Os':<21}  {name}"
     columns = [f"{'time':>5}", *(f"{name:>5}" for name in directions), f"{'MiB/s':>5}"]

@@ -46,10 +46,11 @@ def own_target(job: str, devices: Mapping[str, BlockDevice], roots: Roots) -> Ta
 
 
 def _watched(place: Path, roots: Roots) -> str:
-    """The file itself, or the directory in which it will be made."""
-    if not place.exists() and not str(place).startswith(str(roots.dev)):
-        place = _nearest(place.parent)
-    return str(place)
+    """The file itself, or the directory in which it will be made; a name under /dev that does
+    not exist is a mistake, except in a file system there (/dev/shm)."""
+    parent = place.parent
+    mistaken = parent == roots.dev or (roots.dev in parent.parents and not parent.is_dir())
+    return str(place if place.exists() or mistaken else _nearest(parent))
 
 
 def _nearest(path: Path) -> Path:

@@ -235,6 +235,13 @@ def test_the_table_shows_the_sum_each_device_and_what_lies_below() -> None:
     assert vda.split()[:4] == ["└", "vda", "(below", "2)"] and "6.99" in vda
 
 
+def test_the_table_says_that_there_is_no_sum() -> None:
+    nested = together([LOOPS[0], Target(DEVICE, "/dev/vda", "vda", ("vda",))])
+    lines = printed(nested)
+    assert lines[0].endswith("2 devices without a sum")
+    assert lines[-4].split()[-4:] == ["–"] * 4 and lines[-3].split()[:2] == ["loop0", "99.8"]
+
+
 def test_the_table_shows_the_layers_of_a_stack() -> None:
     lines = printed(Target(DEVICE, "/dev/loop0", "loop0", ("loop0", "vda")))
     assert lines[0].split()[-1] == "loop0"

@@ -113,7 +113,8 @@ def _common(devices: Sequence[BlockDevice], cpus: Sequence[int]) -> list[str]:
         idle = cpus and all(why_rq_affinity_cannot_matter(d, cpus) for d in devices)
         facts.append(f"rq_affinity {each(affinities)}" + (" (moves nothing)" if idle else ""))
     counts = [len(device.hctxs) for device in devices]
-    facts.append(f"{each(counts)} hctx" + (" each" if len(devices) > 1 else ""))
+    same = len(set(counts)) == 1 < len(counts)
+    facts.append(f"{each(counts)} hctx" + (" each" if same else ""))
     return facts
 
 
