@@ -146,7 +146,7 @@ class FioRun:
             private,
             scratch.path if scratch else None,
             cwd=self.prepared.cwd,
-            grants=guard.grants if guard else (),
+            grants=(*(guard.grants if guard else ()), *(scratch.grants if scratch else ())),
             keep=guard.fds if guard else (),
         )
 

@@ -10,22 +10,23 @@ import contextlib
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from iopstui.session.scratch import Scratch, make_scratch
+from iopstui.session.scratch import Scratch, make_scratches
 from iopstui.sources import fio_guard
 from iopstui.sources.fio_process import private_directory
 
 
 class KeptScratch:
-    """Makes the directory; ``close`` removes it."""
+    """Makes the directory, one in each of several; ``close`` removes them."""
 
-    def __init__(self, directory: Path) -> None:
-        self.scratch: Scratch = make_scratch(directory)
+    def __init__(self, directories: Sequence[Path]) -> None:
+        self.scratch: Scratch = make_scratches(directories)
         self._private = private_directory()
         self._guard: subprocess.Popen[bytes] | None = None
         guard = [sys.executable, "-I", "-S", str(Path(fio_guard.__file__).resolve())]
-        places = [str(self._private), str(self.scratch.path)]
+        places = [str(self._private), str(self.scratch.path), *self.scratch.grants]
         # without it the next start of iopstui would remove what a SIGKILL left
         with contextlib.suppress(OSError):
             self._guard = subprocess.Popen(

@@ -391,7 +391,7 @@ class LessonRun:
         if self._target.kind != kinds.DIRECTORY:
             return None
         if self._scratch is None:
-            self._scratch = KeptScratch(Path(self._target.path))
+            self._scratch = KeptScratch([Path(place.path) for place in self._target.places])
         return self._scratch.scratch
 
     def _knobs_of(self, run: Run) -> Iterator[tuple[str, str]]:

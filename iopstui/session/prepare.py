@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from iopstui.errors import UsageError
 from iopstui.model import jobfile, target
 from iopstui.model.binding import Binding, bind_to_queues
 from iopstui.model.device import BlockDevice
+from iopstui.model.jobfile import Section
 from iopstui.model.target import Target
 from iopstui.session import scratch
 from iopstui.session.job_text import (
@@ -31,6 +32,7 @@ from iopstui.sources.fio_inspect import Fio, JobFacts, inspect
 from iopstui.sources.fio_stream import size_bytes
 from iopstui.sources.jobs import find_job, is_shipped
 from iopstui.sources.roots import Roots
+from iopstui.text import printable
 
 ROWS_BEFORE_GROUPING = 16
 
@@ -149,7 +151,7 @@ def prepare(
     # fio's own verdict first: nothing below has to cope with what is no job at all
     asked.inspected(jobfile.changed(text, overrides), "given.fio")
     if where is not None and where.kind == target.DIRECTORY:
-        prepared = _in_directory(asked, Path(where.path), devices)
+        prepared = _in_directories(asked, where, devices)
     else:
         prepared = _in_place(asked, devices)
     prepared.binding = binding
@@ -172,25 +174,37 @@ def bound(
     where: Target | None,
     devices: Mapping[str, BlockDevice],
 ) -> Binding:
-    """The CPUs that give each fio job another hardware queue; UsageError where there is none."""
-    tree = where.tree if where is not None else ()
-    queues = next((devices[name].hctxs for name in tree if devices[name].hctxs), ())
+    """The CPUs that give each fio job another hardware queue; UsageError where there is none. Of
+    several devices the first one's queues decide, because every job uses all of them."""
+    stacks = where.stacks if where is not None else {}
+    each = ([devices[name] for name in (top, *below)] for top, below in stacks.items())
+    first_queued = (next((one for one in stack if one.hctxs), None) for stack in each)
+    found = [device for device in first_queued if device is not None]
+    queues = found[0].hctxs if found else ()
     jobs = jobfile.effective(jobfile.changed(text, overrides))
     count = sum(number(job.options.get("numjobs")) for job in jobs)
     binding = bind_to_queues(queues, count, allowed())
     if binding is None:
-        what = where.device if where is not None and where.device else "this target"
+        what = ", ".join(where.on) if where is not None and where.on else "this target"
         raise UsageError(
             f"Jobs can't be bound to hardware queues: {what} has none that can be seen.",
             "Run it without --bind queues; `iopstui devices` shows each device's queues.",
         )
+    other = [device.name for device in found if _cpus_of(device) != _cpus_of(found[0])]
+    if other:
+        note = f"the queues are {found[0].name}'s; those of {', '.join(other)} serve other CPUs"
+        return replace(binding, notes=(*binding.notes, note))
     return binding
 
 
-def _in_directory(asked: _Asked, directory: Path, devices: Mapping[str, BlockDevice]) -> Prepared:
-    """On scratch files in a directory: nothing else is touched."""
+def _cpus_of(device: BlockDevice) -> tuple[tuple[int, ...], ...]:
+    return tuple(hctx.cpus for hctx in device.hctxs)
+
+
+def _in_directories(asked: _Asked, where: Target, devices: Mapping[str, BlockDevice]) -> Prepared:
+    """On scratch files in the target's directories: nothing else is touched."""
     lent = asked.request.scratch
-    made = lent or scratch.make_scratch(directory)
+    made = lent or scratch.make_scratches([Path(place.path) for place in where.places])
     try:
         prepared = _on_scratch(asked, made)
         prepared.lent = lent is not None
@@ -245,15 +259,27 @@ def _on_own_files(asked: _Asked) -> str:
 
 
 def _on_path(asked: _Asked, where: Target) -> str:
-    """The job with every section on one device or file."""
-    wanted = {**asked.overrides, "filename": escaped(where.path)}
+    """The job with every section on all devices or files of the target."""
+    paths = [place.path for place in where.places]
+    wanted = {**asked.overrides, "filename": ":".join(map(escaped, paths))}
     if asked.request.size:
-        wanted["size"] = asked.request.size
+        wanted["size"] = _each(asked.request.size, len(paths))
     elif where.kind == target.FILE:
-        # a job larger than the file would make fio extend it
+        # a job larger than the file would make fio extend it; it shares size= out among files
         text = jobfile.changed(asked.text, asked.overrides)
-        wanted["size"] = str(_capped(text, Path(where.path).stat().st_size))
+        smallest = min(Path(path).stat().st_size for path in paths)
+        wanted["size"] = str(_capped(text, len(paths) * smallest))
     return jobfile.changed(asked.text, _grouped(asked.text, wanted), removed=("directory",))
+
+
+def _each(size: str, count: int) -> str:
+    """fio's size= for so much of every one of ``count`` files."""
+    if count == 1:
+        return size
+    one = size_bytes(size)
+    if not one:
+        raise UsageError(f"--size {size!r} is not a size.", "For example: --size 512m")
+    return str(count * one)
 
 
 def _capped(text: str, size: int) -> int:
@@ -265,21 +291,25 @@ def _on_scratch(asked: _Asked, made: scratch.Scratch) -> Prepared:
     request = asked.request
     jobs = jobfile.effective(jobfile.changed(asked.text, asked.overrides))
     names = [shared_name(job) for job in jobs]
-    room = scratch.room_for(made.path.parent) + made.used_bytes()
-    sizes = scratch_sizes(jobs, names, request.size, room, request.share)
+    places = [one.path for one in made.spread or (made,)]
+    room = scratch.room_for_all([path.parent for path in places]) + made.used_bytes()
+    sizes = scratch_sizes(jobs, names, request.size, room, request.share, len(places))
     per_section: dict[int, dict[str, str]] = {}
     for index, (name, size) in enumerate(zip(names, sizes, strict=True)):
         options = {"directory": escaped(str(made.path)), "size": str(size)}
-        if name:
+        if len(places) > 1:
+            options |= _spread_names(jobs[index], index, name, len(places))
+        elif name:
             options["filename"] = name
         per_section[index] = options
     text = jobfile.changed(asked.text, _grouped(asked.text, asked.overrides), per_section)
     facts = asked.inspected(text, cwd=made.path)
-    if any(direct(job) for job in jobs) and not scratch.supports_direct(made.path):
-        raise UsageError(
-            f"The file system of {made.path.parent} can't do O_DIRECT, which the job asks for.",
-            "Name a directory on a disk, or measure the page cache with --set direct=0",
-        )
+    for path in places if any(direct(job) for job in jobs) else ():
+        if not scratch.supports_direct(path):
+            raise UsageError(
+                f"The file system of {path.parent} can't do O_DIRECT, which the job asks for.",
+                "Name a directory on a disk, or measure the page cache with --set direct=0",
+            )
     layout: str | None = jobfile.changed(text, {"overwrite": "1", "fallocate": "none"})
     total = sum(distinct(jobs, names, sizes).values())
     files = absolute_files(facts, text, made.path)
@@ -287,6 +317,23 @@ def _on_scratch(asked: _Asked, made: scratch.Scratch) -> Prepared:
         layout = None
     title = describe(text)
     return Prepared(asked.label, title, text, facts, files, made.path, layout, total, made)
+
+
+def _spread_names(job: Section, index: int, name: str, count: int) -> dict[str, str]:
+    """Options that put a file of a section into each of ``count`` directories (session/scratch.py:
+    links 0, 1 ...): those that its jobs share by their names, those of each job's own by fio's
+    numbers of its files."""
+    if name:
+        names = name.split(":")
+        return {"filename": ":".join(f"{n}/{one}" for one in names for n in range(count))}
+    own = number(job.options.get("nrfiles"))
+    if own > 1:
+        raise UsageError(
+            f"[{printable(job.name)}] has nrfiles={own}, so its files can't be spread over several "
+            "directories.",
+            "Name one directory, or add --set nrfiles=1",
+        )
+    return {"nrfiles": str(count), "filename_format": f"$filenum/{index}.$jobnum"}
 
 
 def _laid_out(files: Sequence[str], total: int) -> bool:

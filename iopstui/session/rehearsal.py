@@ -22,7 +22,7 @@ from iopstui.session.job_text import expand as expand_variables
 from iopstui.session.knob_view import queued_disks
 from iopstui.session.prepare import JobRequest, bound, check_place, prepare
 from iopstui.session.runner import Conditions, common_share, text_of
-from iopstui.session.scratch import room_for
+from iopstui.session.scratch import room_for_all
 from iopstui.session.scratch_sizes import scratch_total
 from iopstui.session.tunables import read_tunable, why_not
 from iopstui.sources.fio_inspect import Fio, check_engine, inspect
@@ -79,8 +79,9 @@ def rehearse(
                 bound(text, {}, job_target, devices)
             size = step.of(SIZE).get("size", conditions.size)
             if job_target is not None and job_target.kind == kinds.DIRECTORY:
-                room = room_for(Path(job_target.path))
-                largest = max(largest, scratch_total(text, size, room, share))
+                places = [Path(place.path) for place in job_target.places]
+                room, spread = room_for_all(places), len(places)
+                largest = max(largest, scratch_total(text, size, room, share, spread))
             else:
                 own = JobRequest(str(file), {}, size, conditions.destroy_data)
                 prepare(own, job_target, fio, private, devices, roots).close()

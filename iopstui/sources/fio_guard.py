@@ -11,8 +11,9 @@ private directory, its scratch directory and what it was granted, whatever its j
 
 It is run as a script (``python -I -S fio_guard.py PRIVATE_DIR SCRATCH_DIR GRANT... -- fio ...``)
 and imports nothing of iopstui, to be small and quick. A grant is ``w:DEV:INODE:PATH`` (write
-to this file or device) or ``d:DEV:INODE:PATH`` (make, write and remove files in this
-directory); the numbers are those of the file that was examined. Lines on its standard output:
+to this file or device), ``d:DEV:INODE:PATH`` (make, write and remove files in this directory)
+or ``s:DEV:INODE:PATH`` (the same in a further scratch directory, removed as the first is); the
+numbers are those of the file that was examined. Lines on its standard output:
 ``started PID``, ``exited CODE`` (negative: the signal), ``stuck PID...`` (could not be killed
 yet). Lines on its standard input: ``stop`` (SIGINT first), ``kill``.
 """
@@ -119,7 +120,7 @@ def fence(directories: list[str], grants: list[str]) -> None:
     allow(rules, os.devnull, file, None)
     for grant in grants:
         kind, device, inode, path = grant.split(":", 3)
-        allow(rules, path, below if kind == "d" else file, (int(device), int(inode)))
+        allow(rules, path, file if kind == "w" else below, (int(device), int(inode)))
     prctl(PR_SET_NO_NEW_PRIVS, 1)
     checked(landlock(RESTRICT_SELF, rules, 0))
     os.close(rules)
@@ -288,7 +289,8 @@ def main(argv: list[str]) -> None:
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     fio = start(command, private, own, grants)
     say(f"started {fio}")
-    Guard(fio, own).run()
+    spread = [grant.split(":", 3)[3] for grant in grants if grant.startswith("s:")]
+    Guard(fio, own + spread).run()
     say("over")
 
 
