@@ -1,12 +1,13 @@
 # make run: everything from a fresh clone to the live screen. make test: all checks.
 .POSIX:
-.PHONY: help run test bench lint format lock clean report-look
+.PHONY: help run test bench faults faults-long fuzz lint format lock clean report-look
 
 help:
 	@echo 'make run     set up what is missing, then watch a safe job on a scratch file here'
 	@echo 'make test    set up what is missing, then run all checks and tests'
 	@echo 'make bench   what iopstui itself costs, as a table (up to 10 minutes)'
 	@echo 'make faults  real fio on failing devices and hostile jobs (root; devices of its own)'
+	@echo 'make faults-long  the same, what takes long: many cycles, all of fio'"'"'s examples'
 	@echo 'make fuzz    feed the parsers with garbage for a minute (needs atheris)'
 	@echo 'make lint    the checks without the tests'
 	@echo 'make format  put the code into the one style'
@@ -28,7 +29,11 @@ bench:
 # IOPSTUI_LAB="COMMAND" runs what needs failing hardware in a virtual machine (tests/faults/test_lab.py)
 faults:
 	@.ci/setup test
-	IOPSTUI_FAULTS=1 .venv/bin/python -m pytest tests/faults
+	IOPSTUI_FAULTS=1 .venv/bin/python -m pytest tests/faults -m 'not long'
+
+faults-long:
+	@.ci/setup test
+	IOPSTUI_FAULTS=1 .venv/bin/python -m pytest tests/faults -m long
 
 # needs atheris, which is not in the lock: .venv/bin/pip install atheris
 fuzz:

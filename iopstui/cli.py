@@ -101,7 +101,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"iopstui {__version__}")
     top.set_defaults(handler=cmd_live, target=[], job=None, set=[], size=None,
-                     destroy_data=[], interval=1.0, bind=None, knob=[],
+                     destroy_data=[], no_fence=False, interval=1.0, bind=None, knob=[],
                      record=None, refresh=0.0, cpu=None, nice=0, expect=[],
                      tolerance="0%")  # fmt: skip
     commands = top.add_subparsers(title="commands", metavar="COMMAND")
@@ -251,6 +251,9 @@ def _add_run_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--destroy-data", action="append", default=[], metavar="PATH",
                          help="allow writing over PATH, which must repeat the target; once for "
                          "each of several")  # fmt: skip
+    command.add_argument("--no-fence", action="store_true",
+                         help="run a job file of your own that writes even where the kernel can't "
+                         "keep fio from all other files; see iopstui doctor")  # fmt: skip
     command.add_argument(
         "--knob",
         action="append",

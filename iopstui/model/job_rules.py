@@ -1,81 +1,89 @@
-"""What a job must not do, whatever it works on, because no guard of devices could see it.
+"""What a job must not do, whatever it works on. Source of the meanings: fio(1).
 
-fio's own list of the options it has understood is examined, so ``include`` files and
-``${VAR}`` are resolved. Source of the meanings: fio(1).
+This explains a refusal before fio sees the file; what holds is the fence (sources/fio_fence.py).
 """
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections.abc import Iterable, Iterator
 
 Options = Iterable[tuple[str, str]]
 
+# they reach storage by filename= alone, through open(2), and load nothing from a path
+ENGINES = frozenset(
+    {
+        "cpuio", "filecreate", "filestat", "io_uring", "libaio", "mmap", "null", "posixaio",
+        "psync", "pvsync", "pvsync2", "splice", "sync", "vsync",
+    }
+)  # fmt: skip
+_MAKES_FILES = frozenset({"filecreate"})
 _COMMANDS = frozenset({"exec_prerun", "exec_postrun"})
 _UNNAMED = {
     "opendir": "works on all files of a directory",
     "read_iolog": "works on the files that a recorded log names",
-    "replay_redirect": "works on the files that a recorded log names",
-    "merge_blktrace_file": "merges recorded logs into a file",
+    "replay_": "works on the files that a recorded log names",
+    "merge_blktrace": "merges recorded logs into a file",
+    "dp_scheme": "reads a file of its own",
+    "verify_state_load": "reads a file of an earlier run",
 }
+_NAMES = {
+    "filename_format": "makes up the names of files; give them with filename=",
+    "profile": "brings options that the job file does not show",
+    "unique_filename": "changes the names of files",
+}
+# the one form that iopstui itself gives; fio says which names it makes, as of all others
+_SPREAD = re.compile(r"\$filenum/\d+\.\$jobnum")
 _SETTINGS = {
     "ioscheduler": "changes the device's scheduler and leaves it so (use --knob scheduler=NAME)",
     "cgroup": "makes a control group",
     "cgroup_weight": "changes a control group",
+    "cgroup_nodelete": "leaves a control group",
 }
 _REMOVES = frozenset({"unlink", "unlink_each_loop"})
-_LOGS = frozenset({"write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log"})
-# these reach storage by filename= alone, through open(2)
-_BY_NAME = frozenset(
-    {
-        "cpuio", "falloc", "ftruncate", "io_uring", "libaio", "mmap", "null", "posixaio", "psync",
-        "pvsync", "pvsync2", "splice", "sync", "vsync",
-    }
-)  # fmt: skip
-# these reach other machines by ways of their own, but can't write under --readonly
-_READERS = frozenset(
-    {
-        "filecreate", "filestat", "gfapi", "gfapi_async", "http", "libhdfs", "libiscsi", "nbd",
-        "net", "netsplice", "nfs", "rados", "rbd",
-    }
-)  # fmt: skip
-_OTHERS = frozenset(
-    {
-        "binject", "dev-dax", "dfs", "dircreate", "dirdelete", "dirstat", "e4defrag", "exec",
-        "external", "filedelete", "fileoperations", "ime_aio", "ime_psync", "ime_psyncv",
-        "io_uring_cmd", "libblkio", "libpmem", "libzbc", "mtd", "pmemblk", "rdma", "sg", "xnvme",
-    }
-)  # fmt: skip
+PREFIX_LOGS = ("write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log")
+FILE_LOGS = ("write_iolog",)
 
 
-def objections(options: Options, writes: bool, fenced: bool) -> tuple[str, ...]:
-    """Why this job is refused, in words; empty if it isn't. ``writes``: fio says it writes.
-    ``fenced``: the kernel keeps fio from writing elsewhere than granted."""
-    return tuple(dict.fromkeys(_objections(options, writes, fenced)))
+def spread_format(index: int) -> str:
+    """The filename_format= that puts the files of section ``index`` into directories 0, 1 ..."""
+    return f"$filenum/{index}.$jobnum"
 
 
-def _objections(options: Options, writes: bool, fenced: bool) -> Iterator[str]:
+def objections(options: Options) -> tuple[str, ...]:
+    """Why this job is refused, in words; empty if it isn't."""
+    return tuple(dict.fromkeys(_objections(options)))
+
+
+def _objections(options: Options) -> Iterator[str]:
     for name, value in options:
         if name in _COMMANDS:
             yield f"{name}= runs a command, and jobs get no shell"
-        elif name in _UNNAMED:
-            yield f"{name}= {_UNNAMED[name]}, which can't be checked beforehand"
+        elif name in _NAMES and not (name == "filename_format" and _SPREAD.fullmatch(value)):
+            yield f"{name}= {_NAMES[name]}"
         elif name in _SETTINGS:
             yield f"{name}= {_SETTINGS[name]}"
         elif name in ("mem", "iomem") and ":" in value:
             yield f"{name}={value} writes its buffers into a file"
-        elif name == "ioengine" and not _allowed(value, writes, fenced):
-            yield (
-                f"ioengine={value} reaches its storage by another way than filename=, which "
-                "can't be guarded"
-            )
+        elif name == "ioengine" and value not in ENGINES:
+            yield f"ioengine={value} {_why_not(value)}"
+        else:
+            unnamed = next((what for what in _UNNAMED if name.startswith(what)), None)
+            if unnamed is not None:
+                yield f"{name}= {_UNNAMED[unnamed]}, which can't be checked beforehand"
 
 
-def _allowed(engine: str, writes: bool, fenced: bool) -> bool:
-    if engine in _BY_NAME or (engine in _READERS and not writes):
-        return True
-    known = engine in _READERS | _OTHERS or not engine.replace("_", "").replace("-", "").isalnum()
-    # an engine of a later fio, or none at all: fio says so
-    return fenced and not known
+def _why_not(engine: str) -> str:
+    if "/" in engine or engine.startswith("external"):
+        return "loads a program from a file"
+    near = difflib.get_close_matches(engine, sorted(ENGINES), n=1)
+    if near:
+        return f"is not among the engines that can be guarded (is {near[0]} meant?)"
+    return (
+        "is not among the engines that reach their storage by filename= alone, which are "
+        + ", ".join(sorted(ENGINES))
+    )
 
 
 def removes_files(options: Options) -> bool:
@@ -83,11 +91,6 @@ def removes_files(options: Options) -> bool:
     return any(name in _REMOVES and value != "0" for name, value in options)
 
 
-def log_prefixes(options: Options) -> tuple[str, ...]:
-    """The prefixes of the log files that fio writes; "" for the job's name in its directory."""
-    return tuple(value for name, value in options if name in _LOGS)
-
-
-def written_logs(options: Options) -> tuple[str, ...]:
-    """The files that write_iolog= makes (or appends to)."""
-    return tuple(value for name, value in options if name == "write_iolog" and value)
+def makes_files(options: Options) -> bool:
+    """True if it makes files although fio takes it for one that only reads."""
+    return any(name == "ioengine" and value in _MAKES_FILES for name, value in options)

@@ -57,6 +57,7 @@ def set_up(arguments: argparse.Namespace, plan: Plan, choose: Choose) -> Setup:
         tuple(arguments.destroy_data),
         arguments.bind == "queues",
         tuple((knob.name, knob.value) for knob in arguments.knob),
+        arguments.no_fence,
     )
     looked = sum(1 for _ in distinct(plan))
     if looked >= MANY:

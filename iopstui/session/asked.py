@@ -39,6 +39,7 @@ def asked_session(
         size=arguments.size,
         destroy_data=arguments.destroy_data,
         bind=arguments.bind == "queues",
+        no_fence=arguments.no_fence,
         knobs=arguments.knob,
         idle_frames=idle_frames,
         recorder=Recorder(Path(record)) if record else None,

@@ -12,7 +12,8 @@ from pathlib import Path
 from iopstui.errors import Missing
 from iopstui.session.leftovers import clean_up
 from iopstui.session.scratch import supports_direct
-from iopstui.sources.fio_guard import landlock_abi
+from iopstui.sources.fence import LANDLOCK, NAMESPACE, fence_kind
+from iopstui.sources.fio_fence import landlock_abi
 from iopstui.sources.fio_inspect import find_fio
 from iopstui.sources.roots import Roots
 from iopstui.sources.sysfs import read_devices
@@ -134,12 +135,15 @@ def _terminal(roots: Roots) -> Check:
 
 
 def _fence(roots: Roots) -> Check:
-    abi = landlock_abi()
-    if abi:
-        return Check("write fence", OK, f"Landlock {abi}: fio can write only where it may")
-    return Check("write fence", LACKS, "no Landlock: the kernel does not keep fio from writing "
-                 "elsewhere; iopstui's own checks do",
-                 "Linux 5.13 or newer with lsm=landlock,...")  # fmt: skip
+    kind = fence_kind()
+    if kind == LANDLOCK:
+        return Check("fence", OK, f"Landlock {landlock_abi()}: fio opens only what it may")
+    if kind == NAMESPACE:
+        return Check("fence", OK, "namespaces: everything but what it may write is read-only "
+                     "for fio (no Landlock: Linux 5.13, lsm=landlock,...)")  # fmt: skip
+    return Check("fence", LACKS, "neither Landlock nor namespaces: job files of your own that "
+                 "write are refused without --no-fence",
+                 "Linux 5.13 or newer with lsm=landlock,...; or: sudo iopstui ...")  # fmt: skip
 
 
 def _left_over(roots: Roots) -> Check:

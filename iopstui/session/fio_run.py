@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -125,8 +126,12 @@ class FioRun:
         from iopstui.sources import job_threads
 
         self._follow_jobs = job_threads.JobThreads
-        private = self._private()
         layout = self.phase == LAYOUT
+        if not layout:
+            # both may refuse; then nothing is to be left
+            self.prepared.laid_out()
+            self._before_start()
+        private = self._private()
         job = write_job(self.prepared, private, layout)
         if layout:
             self.command = [
@@ -134,19 +139,18 @@ class FioRun:
                 f"--output={private / OUTPUT}", str(job),
             ]  # fmt: skip
         else:
-            self._before_start()
             self.command = fio_command(
                 self.fio, job, private / OUTPUT, self.prepared, self._interval_s
             )
         self._framer = Framer()
         self._exit_code = GUARD_DIED
-        scratch, guard = self.prepared.scratch, self.prepared.guard
+        guard = self.prepared.guard
         self._process = FioProcess(
             self.command,
             private,
-            scratch.path if scratch else None,
+            self.prepared.fence(layout),
             cwd=self.prepared.cwd,
-            grants=(*(guard.grants if guard else ()), *(scratch.grants if scratch else ())),
+            cleanup=self.prepared.made,
             keep=guard.fds if guard else (),
         )
 
@@ -188,6 +192,13 @@ class FioRun:
             self.failure = self._watch.feed(raw)
             if self.failure and self.phase == RUN:
                 self.stop()
+
+    def watch_room(self) -> None:
+        """End the run, as a failed one, if its files grow beyond what was promised."""
+        if self._process is not None and not self.failure:
+            self.failure = self.prepared.overrun()
+            if self.failure:
+                self.stop(hard=self.phase == LAYOUT)
 
     def poll(self) -> list[News]:
         """What fio and its guard have said since the last call, in order."""
@@ -255,7 +266,7 @@ class FioRun:
         silent = self.last is None and self.phase == RUN
         if code == 0 and not errors and killed is None and not silent:
             return ""
-        because = complaint([line for line in self.log if not _CHATTER.search(line)])
+        because = self._because()
         if code == 0 and silent and not errors:
             return "fio ended without a single result" + (f": {because}" if because else "")
         if errors:
@@ -268,6 +279,17 @@ class FioRun:
         if code < 0:
             return f"fio was killed by signal {-code}" + (f": {because}" if because else "")
         return f"fio ended with exit code {code}" + (f": {because}" if because else "")
+
+    def _because(self) -> str:
+        log = [line for line in self.log if not _CHATTER.search(line)]
+        too_long = [line for line in log if os.strerror(errno.EFBIG) in line]
+        because = complaint(too_long or log)
+        if too_long and self.prepared.longest is not None:
+            because += (
+                f" (a file may grow to {self.prepared.longest >> 20} MiB here; offset=, nrfiles= "
+                "or a larger bs= make it longer than size= says)"
+            )
+        return because
 
     def close(self) -> None:
         """Whatever state it is in: no fio, no private directory, no scratch file afterwards.
@@ -283,4 +305,7 @@ class FioRun:
             self.prepared.close()
 
 
-_CHATTER = re.compile(r"terminating on signal|both iodepth >= 1 and synchronous|tausworthe")
+_CHATTER = re.compile(
+    r"terminating on signal|both iodepth >= 1 and synchronous|tausworthe"
+    r"|multiple writers may overwrite"
+)

@@ -7,17 +7,19 @@ import os
 import stat
 from pathlib import Path
 
-from iopstui.errors import UsageError
-from iopstui.model import jobfile
+from iopstui.errors import Refused, UsageError
+from iopstui.model import job_rules, jobfile
 from iopstui.model.jobfile import Section
 from iopstui.sources.fio_inspect import JobFacts
 from iopstui.sources.fio_stream import flag, size_bytes
+from iopstui.text import printable
 
 MAX_JOB_FILE = 1 << 20
 
 
 def read_job(path: Path) -> str:
-    """The text of a job file; UsageError if it is none. Undecodable bytes are kept."""
+    """The text of a job file as ``jobfile.canonical`` writes it; UsageError if it is none or a
+    line of it can't be understood for certain. Undecodable bytes are kept."""
     try:
         info = path.stat()
         if not stat.S_ISREG(info.st_mode):
@@ -33,7 +35,35 @@ def read_job(path: Path) -> str:
                          )  # fmt: skip
     if b"\0" in data:
         raise UsageError(f"{path} is not a fio job file: it holds binary data.")
-    return data.decode("utf-8", "surrogateescape")
+    text = data.decode("utf-8", "surrogateescape")
+    try:
+        return jobfile.canonical(text, os.environ)
+    except jobfile.Unclear as error:
+        raise UsageError(
+            f"The job file {path} is not taken: {error.message}.",
+            "Write it so that it has one meaning, or run the file with fio itself.",
+        ) from error
+
+
+def check_variables(text: str, label: str) -> None:
+    """UsageError for a ``${VAR}`` that is not set; fio would put nothing in its place."""
+    for name, line in jobfile.unset(text):
+        raise UsageError(
+            f"{label} needs the variable {name}, which is not set: {line}",
+            f"Set it for the command: {name}=... iopstui ...",
+        )
+
+
+def check_options(text: str, label: str) -> None:
+    """Refused for what a job must not do, before fio sees the file."""
+    against = job_rules.objections(
+        pair for section in jobfile.sections(text) for pair in section.options.items()
+    )
+    if against:
+        raise Refused(
+            f"{label} is not run: {printable('; '.join(against))}.",
+            "Take that out of the job file, or run it with fio itself.",
+        )
 
 
 def names_its_files(text: str) -> bool:
@@ -67,7 +97,14 @@ def expand(text: str) -> str:
 
 
 def escaped(path: str) -> str:
-    """A path as a value of filename= or directory=, where ``:`` separates (fio(1))."""
+    """A path as a value of filename= or directory=, where ``:`` separates (fio(1)). UsageError for
+    one that a job file can't say."""
+    why = jobfile.unsafe(path)
+    if why:
+        raise UsageError(
+            f"{printable(path)} can't be named in a job file: {why}.",
+            "Make a symbolic link to it with a plain name, and use that.",
+        )
     return path.replace("\\", "\\\\").replace(":", "\\:")
 
 
@@ -96,26 +133,25 @@ def largest_block(job: Section) -> int:
     return max(sizes)
 
 
-def absolute_files(facts: JobFacts, text: str, cwd: Path) -> tuple[str, ...]:
-    """Every file the job opens as an absolute path: those it names, as fio joins them, and
-    those fio names itself where a section has no ``filename=``."""
-    found = dict.fromkeys(os.path.join(cwd, path) for path in facts.paths)
-    for job in jobfile.effective(text):
-        if "filename" not in job.options:
-            for base in _job_directories(job, cwd) or [cwd]:
-                found |= dict.fromkeys(str(base / own) for own in _generated(job))
-    return tuple(found)
+def absolute_files(facts: JobFacts, cwd: Path) -> tuple[str, ...]:
+    """Every file the job opens, as fio joins it, as an absolute path."""
+    return tuple(dict.fromkeys(os.path.join(cwd, path) for path in facts.paths))
 
 
-def _generated(job: Section) -> list[str]:
-    """The names fio gives the files of a job without filename= (fio(1), filename_format)."""
-    pattern = expand(job.options.get("filename_format", "")) or "$jobname.$jobnum.$filenum"
-    name = job.name.replace("/", ".")
-    return [
-        pattern.replace("$jobname", name).replace("$jobnum", str(n)).replace("$filenum", str(f))
-        for n in range(number(job.options.get("numjobs")))
-        for f in range(number(job.options.get("nrfiles")))
-    ]
+def check_section_names(text: str, facts: JobFacts) -> None:
+    """UsageError where a section's name is that of a device: fio takes it for the file."""
+    for job, found in zip(jobfile.effective(text), facts.sections, strict=True):
+        if "filename" not in job.options and job.name in map(_last, found.paths):
+            raise UsageError(
+                f"The section [{job.name}] has the name of something that exists, and fio would "
+                "work on that.",
+                "Say which file is meant: filename=...",
+            )
+
+
+def _last(path: str) -> str:
+    # what follows the directory; a section's name may have slashes in it
+    return path if path.startswith("/") else path.rpartition("/")[2]
 
 
 def check_directories(text: str, cwd: Path) -> None:

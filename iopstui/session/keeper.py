@@ -26,7 +26,7 @@ class KeptScratch:
         self._private = private_directory()
         self._guard: subprocess.Popen[bytes] | None = None
         guard = [sys.executable, "-I", "-S", str(Path(fio_guard.__file__).resolve())]
-        places = [str(self._private), str(self.scratch.path), *self.scratch.grants]
+        places = [str(self._private), "-", *map(str, self.scratch.paths)]
         # without it the next start of iopstui would remove what a SIGKILL left
         with contextlib.suppress(OSError):
             self._guard = subprocess.Popen(

@@ -56,6 +56,7 @@ class LiveSession:
         interval_s: float = 1.0,
         size: str | None = None,
         destroy_data: Sequence[str] = (),
+        no_fence: bool = False,
         bind: bool = False,
         knobs: Sequence[KnobRequest] = (),
         idle_frames: bool = True,
@@ -71,6 +72,7 @@ class LiveSession:
         self.interval_s = interval_s
         self._size = size
         self._destroy_data = tuple(destroy_data)
+        self._no_fence = no_fence
         self._place = place or OwnPlace()
         self._failed = False
         self._hangs = ""
@@ -124,7 +126,14 @@ class LiveSession:
     def run_job(self, job: str, overrides: Mapping[str, str]) -> None:
         """Run this job; a running one is stopped first. Failures arrive as events."""
         self.run_request(
-            JobRequest(job, dict(overrides), self._size, self._destroy_data, self.bind)
+            JobRequest(
+                job,
+                dict(overrides),
+                self._size,
+                self._destroy_data,
+                self.bind,
+                no_fence=self._no_fence,
+            )
         )
 
     def run_request(self, request: JobRequest) -> None:

@@ -8,8 +8,14 @@ from pathlib import Path
 
 from iopstui.model.device import BlockDevice
 from iopstui.model.target import DEVICE, Target, together
-from iopstui.session.job_text import absolute_files, names_its_files, read_job
-from iopstui.sources.fio_inspect import find_fio, inspect
+from iopstui.session.job_text import (
+    absolute_files,
+    check_options,
+    check_variables,
+    names_its_files,
+    read_job,
+)
+from iopstui.sources.fio_inspect import END, find_fio, inspect
 from iopstui.sources.fio_process import private_directory
 from iopstui.sources.jobs import find_job, is_shipped
 from iopstui.sources.roots import Roots
@@ -30,13 +36,13 @@ def own_target(job: str, devices: Mapping[str, BlockDevice], roots: Roots) -> Ta
     private = private_directory()
     try:
         file = private / "job.fio"
-        file.write_bytes(text.encode("utf-8", "surrogateescape"))
+        check_variables(text, f"The job file {path}")
+        check_options(text, f"The job file {path}")
+        file.write_bytes((text + END).encode("utf-8", "surrogateescape"))
         facts = inspect(find_fio(), file, f"the job file {path}", Path.cwd())
     finally:
         shutil.rmtree(private, ignore_errors=True)
-    names = dict.fromkeys(
-        _watched(Path(name), roots) for name in absolute_files(facts, text, Path.cwd())
-    )
+    names = dict.fromkeys(_watched(Path(name), roots) for name in absolute_files(facts, Path.cwd()))
     found: dict[object, Target] = {}
     for name in names:
         one = resolve_target(name, Path.cwd(), roots, devices, to_read=False)

@@ -2,46 +2,59 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from iopstui.errors import UsageError
-from iopstui.model import jobfile, target
+from iopstui.errors import Refused, UsageError
+from iopstui.model import job_rules, jobfile, target
 from iopstui.model.binding import Binding, bind_to_queues
 from iopstui.model.device import BlockDevice
 from iopstui.model.jobfile import Section
 from iopstui.model.target import Target
 from iopstui.session import scratch
+from iopstui.session.fio_logs import FioLogs
 from iopstui.session.job_text import (
     absolute_files,
     check_directories,
+    check_options,
+    check_section_names,
+    check_variables,
     describe,
     direct,
     escaped,
     expand,
+    largest_block,
     names_its_files,
     number,
     read_job,
 )
-from iopstui.session.scratch_sizes import distinct, scratch_sizes, shared_name
+from iopstui.session.scratch_sizes import by_file, scratch_sizes, shared_name
+from iopstui.session.staging import Staging
 from iopstui.session.write_guard import Guarded, WriteGuard
 from iopstui.sources.affinity import allowed
-from iopstui.sources.fio_inspect import Fio, JobFacts, inspect
+from iopstui.sources.fence import NONE, Fence, fence_kind
+from iopstui.sources.fio_inspect import END, Fio, JobFacts, inspect
 from iopstui.sources.fio_stream import size_bytes
 from iopstui.sources.jobs import find_job, is_shipped
 from iopstui.sources.roots import Roots
 from iopstui.text import printable
 
 ROWS_BEFORE_GROUPING = 16
+SLACK = 16 << 20
+# room for fio's own documents: its main process lays out, its jobs don't write any
+LEAST_LAYOUT, LEAST_RUN = 4 << 20, 64 << 20
+LEAST_LOGGED = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
 class JobRequest:
     """What to run: a shipped job's name or a path, changed options (fio's names), the size of
-    scratch files ("512m"), the paths whose data may be destroyed, and whether every job is
-    bound to another hardware queue.
+    scratch files ("512m"), the paths whose data may be destroyed, whether every job is bound to
+    another hardware queue, and whether one that writes may run where the kernel has no fence.
 
     For the points of an experiment: ``knobs`` are settings of the device in force while it
     runs; ``scratch`` is a scratch directory whose files are used and left for the next run, its
@@ -57,13 +70,16 @@ class JobRequest:
     knobs: tuple[tuple[str, str], ...] = ()
     scratch: scratch.Scratch | None = None
     share: int | None = None
+    no_fence: bool = False
 
 
 @dataclass(slots=True)
 class Prepared:
     """Ready to run. ``text`` is the job file; ``files`` what it opens by name (absolute);
     ``layout_text`` creates the files first (``None``: nothing to create) with
-    ``layout_bytes`` in them; ``scratch`` is removed by ``close``, unless ``lent``.
+    ``layout_bytes`` in them; ``scratch`` is removed by ``close``, unless ``lent``. ``staging`` is
+    where files that don't exist yet are made, ``logs`` where fio writes those it is asked for.
+    ``longest`` is how long a file may become, in bytes.
     """
 
     name: str
@@ -78,11 +94,75 @@ class Prepared:
     guard: WriteGuard | None = None
     binding: Binding | None = None
     lent: bool = False
+    staging: Staging | None = None
+    logs: FioLogs | None = None
+    longest: int | None = None
 
     @property
     def read_only(self) -> bool:
         """True if fio says that no section writes; it is then run with --readonly."""
         return not self.facts.writes
+
+    @property
+    def makes_files(self) -> bool:
+        """True if the run itself makes files."""
+        return self.facts.writes or job_rules.makes_files(self.facts.options)
+
+    @property
+    def made(self) -> tuple[Path, ...]:
+        """The directories that were made for this run, on the file systems it works on."""
+        found = () if self.scratch is None else self.scratch.paths
+        return (*found, *(one.path for one in (self.staging.made if self.staging else ())))
+
+    def used_bytes(self) -> int:
+        """Bytes allocated in files that were made for this run."""
+        own = self.scratch.used_bytes() if self.scratch else 0
+        return own + (self.staging.used_bytes() if self.staging else 0)
+
+    def fence(self, layout: bool) -> Fence:
+        """What fio may do: while it lays files out, and while it is measured."""
+        made = tuple(map(str, self.made))
+        logs = self.logs.directory if self.logs is not None else None
+        own = (*(made if layout or self.makes_files else ()), *((str(logs),) if logs else ()))
+        longest = self.longest
+        if longest is not None:
+            least = LEAST_LOGGED if logs is not None else LEAST_RUN
+            longest = max(longest, LEAST_LAYOUT if layout else least)
+        guard = None if layout else self.guard
+        return Fence(
+            read=guard.reads if guard is not None else (),
+            write=guard.writes if guard is not None else (),
+            own=own,
+            open=made,
+            fsize=longest,
+        )
+
+    def overrun(self) -> str:
+        """Why the run has to end, because its files grow beyond what was promised; "" if not."""
+        for place in self.made:
+            with contextlib.suppress(UsageError):
+                if scratch.room_for(place) == 0:
+                    return f"only 5 % of the file system of {place.parent} are free any more"
+        if self.scratch is not None and self.layout_bytes is not None:
+            used, most = self.scratch.used_bytes(), self.layout_bytes + SLACK
+            if used > most:
+                return (
+                    f"its scratch files have grown to {used >> 20} MiB, {most >> 20} were meant; "
+                    "its job file makes more or longer ones than it says (offset=, nrfiles= ...)"
+                )
+        return ""
+
+    def laid_out(self) -> None:
+        """The files that were missing are there: give them their names. Raises Refused."""
+        if self.staging is not None and not self.makes_files:
+            self.staging.check()
+            self.staging.close()
+            self.staging = None
+
+    def publish(self) -> list[str]:
+        """What the run has made gets its names; what could not, in words."""
+        said = self.staging.publish() if self.staging is not None and self.makes_files else []
+        return [*said, *(self.logs.publish() if self.logs is not None else ())]
 
     def let_go(self) -> None:
         """Let go of locks and held devices alone."""
@@ -92,6 +172,10 @@ class Prepared:
     def close(self) -> None:
         """Remove the scratch files, let go of held devices."""
         self.let_go()
+        if self.logs is not None:
+            self.logs.close()
+        if self.staging is not None:
+            self.staging.close()
         if self.scratch is not None and not self.lent:
             self.scratch.close()
 
@@ -115,10 +199,14 @@ class _Asked:
         """How the job is called on the screen."""
         return self.path.stem if self.path.suffix == ".fio" else self.path.name
 
-    def inspected(self, text: str, name: str = "job.fio", cwd: Path | None = None) -> JobFacts:
-        """What fio itself makes of a job; UsageError if it is none."""
-        return inspect(self.fio, _written(self.private, name, text), f"the job file {self.path}",
-                       cwd)  # fmt: skip
+    def inspected(self, text: str, cwd: Path) -> JobFacts:
+        """What fio makes of a job; UsageError if it is none, Refused for what no job may do."""
+        label = f"the job file {self.path}"
+        check_variables(text, label[0].upper() + label[1:])
+        check_options(text, label[0].upper() + label[1:])
+        facts = inspect(self.fio, _written(self.private, "job.fio", text + END), label, cwd)
+        check_section_names(text, facts)
+        return facts
 
 
 def prepare(
@@ -148,8 +236,6 @@ def prepare(
     if binding is not None:
         overrides |= {"cpus_allowed": binding.option, "cpus_allowed_policy": "split"}
     asked = _Asked(request, where, path, text, overrides, fio, private, roots)
-    # fio's own verdict first: nothing below has to cope with what is no job at all
-    asked.inspected(jobfile.changed(text, overrides), "given.fio")
     if where is not None and where.kind == target.DIRECTORY:
         prepared = _in_directories(asked, where, devices)
     else:
@@ -205,14 +291,18 @@ def _in_directories(asked: _Asked, where: Target, devices: Mapping[str, BlockDev
     """On scratch files in the target's directories: nothing else is touched."""
     lent = asked.request.scratch
     made = lent or scratch.make_scratches([Path(place.path) for place in where.places])
+    prepared: Prepared | None = None
     try:
         prepared = _on_scratch(asked, made)
         prepared.lent = lent is not None
         guarded = Guarded(prepared.facts, prepared.files, made.path, scratch=made.path)
         prepared.guard = WriteGuard(guarded, (), asked.roots)
         prepared.guard.check(devices)
+        _accept(asked, prepared)
         return prepared
     except BaseException:
+        if prepared is not None:
+            prepared.close()
         if lent is None:
             made.close()
         raise
@@ -220,18 +310,75 @@ def _in_directories(asked: _Asked, where: Target, devices: Mapping[str, BlockDev
 
 def _in_place(asked: _Asked, devices: Mapping[str, BlockDevice]) -> Prepared:
     """On the device or file that the target is, or on those that the job names."""
-    text = _on_own_files(asked) if asked.where is None else _on_path(asked, asked.where)
+    given = _on_own_files(asked) if asked.where is None else _on_path(asked, asked.where)
     cwd = Path.cwd()
-    check_directories(text, cwd)
-    facts = asked.inspected(text, cwd=cwd)
-    files = absolute_files(facts, text, cwd)
-    prepared = Prepared(asked.label, describe(text), text, facts, files, cwd)
-    guarded = Guarded(facts, files, cwd)
-    prepared.guard = WriteGuard(guarded, asked.request.destroy_data, asked.roots)
-    prepared.guard.check(devices)
-    if asked.where is None:
-        _create_missing(prepared)
-    return prepared
+    check_variables(given, f"The job file {asked.path}")
+    check_directories(given, cwd)
+    facts = asked.inspected(given, cwd)
+    files = absolute_files(facts, cwd)
+    logs = FioLogs(given, asked.label, cwd)
+    prepared = Prepared(asked.label, describe(given), logs.text, facts, files, cwd, logs=logs)
+    try:
+        guarded = Guarded(facts, files, cwd)
+        prepared.guard = WriteGuard(guarded, asked.request.destroy_data, asked.roots)
+        prepared.guard.check(devices)
+        _accept(asked, prepared)
+        if asked.where is None:
+            _stage(prepared)
+        prepared.longest = _longest(prepared)
+        return prepared
+    except BaseException:
+        prepared.close()
+        raise
+
+
+def _accept(asked: _Asked, prepared: Prepared) -> None:
+    """Refused where nothing but iopstui's own checks would stand between a job file of the user's
+    own and everybody's files."""
+    if fence_kind() != NONE or asked.request.no_fence or is_shipped(asked.path):
+        return
+    if prepared.makes_files:
+        raise Refused(
+            f"The job file {asked.path} writes, and this kernel has no fence that would keep fio "
+            "from all other files (Landlock, or namespaces).",
+            "If you know what it does: --no-fence. `iopstui doctor` says what is missing.",
+        )
+
+
+def _stage(prepared: Prepared) -> None:
+    """Files that the job names and that don't exist are made apart from all others. A reading job
+    has them made first, because it is run with --readonly afterwards."""
+    if all(map(os.path.exists, prepared.files)):
+        return
+    staging = prepared.staging = Staging(prepared.files)
+    staged = staging.text(prepared.text, prepared.facts.sections, prepared.cwd)
+    if prepared.makes_files:
+        prepared.text = staged
+        return
+    new = set(staging.new)
+    wanted = [
+        index
+        for index, section in enumerate(prepared.facts.sections)
+        if any(os.path.realpath(prepared.cwd / path) in new for path in section.paths)
+    ]
+    prepared.layout_text = jobfile.only(staged, wanted)
+
+
+def _longest(prepared: Prepared) -> int | None:
+    """How long a file may become: what is free but for 5 %. ``None``: the job has only devices."""
+    places = {os.path.dirname(name) for name in prepared.files if not _is_device(name)}
+    if not places:
+        return None
+    room = min(map(scratch.room_for, map(Path, places)))
+    sizes = [os.stat(name).st_size for name in prepared.files if os.path.isfile(name)]
+    return room + max(sizes, default=0)
+
+
+def _is_device(name: str) -> bool:
+    try:
+        return not stat.S_ISREG(os.stat(name).st_mode)
+    except OSError:
+        return False
 
 
 def _implied(overrides: Mapping[str, str]) -> dict[str, str]:
@@ -290,33 +437,40 @@ def _capped(text: str, size: int) -> int:
 def _on_scratch(asked: _Asked, made: scratch.Scratch) -> Prepared:
     request = asked.request
     jobs = jobfile.effective(jobfile.changed(asked.text, asked.overrides))
-    names = [shared_name(job) for job in jobs]
-    places = [one.path for one in made.spread or (made,)]
-    room = scratch.room_for_all([path.parent for path in places]) + made.used_bytes()
-    sizes = scratch_sizes(jobs, names, request.size, room, request.share, len(places))
+    places = made.paths
     per_section: dict[int, dict[str, str]] = {}
-    for index, (name, size) in enumerate(zip(names, sizes, strict=True)):
-        options = {"directory": escaped(str(made.path)), "size": str(size)}
+    for index, job in enumerate(jobs):
+        name = shared_name(job)
+        placed = {"directory": escaped(str(made.path))}
         if len(places) > 1:
-            options |= _spread_names(jobs[index], index, name, len(places))
+            placed |= _spread_names(job, index, name, len(places))
         elif name:
-            options["filename"] = name
-        per_section[index] = options
+            placed["filename"] = name
+        per_section[index] = placed
     text = jobfile.changed(asked.text, _grouped(asked.text, asked.overrides), per_section)
-    facts = asked.inspected(text, cwd=made.path)
+    facts = asked.inspected(text, made.path)
     for path in places if any(direct(job) for job in jobs) else ():
         if not scratch.supports_direct(path):
             raise UsageError(
                 f"The file system of {path.parent} can't do O_DIRECT, which the job asks for.",
                 "Name a directory on a disk, or measure the page cache with --set direct=0",
             )
+    room = scratch.room_for_all([path.parent for path in places]) + made.used_bytes()
+    sizes = scratch_sizes(jobs, facts.sections, request.size, room, request.share, len(places))
+    sized = {index: {"size": str(size)} for index, size in enumerate(sizes)}
+    logs = FioLogs(jobfile.changed(text, {}, sized), asked.label, Path.cwd())
+    text = logs.text
     layout: str | None = jobfile.changed(text, {"overwrite": "1", "fallocate": "none"})
-    total = sum(distinct(jobs, names, sizes).values())
-    files = absolute_files(facts, text, made.path)
+    by_name = by_file(facts.sections, sizes)
+    total = sum(by_name.values())
+    files = absolute_files(facts, made.path)
     if _laid_out(files, total):
         layout = None
-    title = describe(text)
-    return Prepared(asked.label, title, text, facts, files, made.path, layout, total, made)
+    prepared = Prepared(asked.label, describe(text), text, facts, files, made.path, layout, total)
+    prepared.scratch, prepared.logs = made, logs
+    # fio makes the first files of several longer by a block (filesetup.c)
+    prepared.longest = max(by_name.values(), default=0) + max(map(largest_block, jobs), default=0)
+    return prepared
 
 
 def _spread_names(job: Section, index: int, name: str, count: int) -> dict[str, str]:
@@ -333,7 +487,7 @@ def _spread_names(job: Section, index: int, name: str, count: int) -> dict[str, 
             "directories.",
             "Name one directory, or add --set nrfiles=1",
         )
-    return {"nrfiles": str(count), "filename_format": f"$filenum/{index}.$jobnum"}
+    return {"nrfiles": str(count), "filename_format": job_rules.spread_format(index)}
 
 
 def _laid_out(files: Sequence[str], total: int) -> bool:
@@ -356,12 +510,3 @@ def write_job(prepared: Prepared, private: Path, layout: bool) -> Path:
         assert prepared.layout_text is not None
         return _written(private, "layout.fio", prepared.layout_text)
     return _written(private, "job.fio", prepared.text)
-
-
-def _create_missing(prepared: Prepared) -> None:
-    """A reading job of the user's own whose files don't exist yet: fio must create them first,
-    because it is run with --readonly afterwards."""
-    missing = [name for name in prepared.files if not Path(name).exists()]
-    if prepared.read_only and missing and prepared.guard is not None:
-        prepared.layout_text = prepared.text
-        prepared.guard.created(missing)

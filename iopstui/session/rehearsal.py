@@ -17,15 +17,14 @@ from iopstui.model import target as kinds
 from iopstui.model.device import BlockDevice
 from iopstui.model.plan import BIND, KNOB, SIZE, Plan, Setting, Step, expand
 from iopstui.model.target import Target
-from iopstui.session.job_text import describe
-from iopstui.session.job_text import expand as expand_variables
+from iopstui.session.job_text import check_options, check_variables, describe
 from iopstui.session.knob_view import queued_disks
 from iopstui.session.prepare import JobRequest, bound, check_place, prepare
 from iopstui.session.runner import Conditions, common_share, text_of
 from iopstui.session.scratch import room_for_all
 from iopstui.session.scratch_sizes import scratch_total
 from iopstui.session.tunables import read_tunable, why_not
-from iopstui.sources.fio_inspect import Fio, check_engine, inspect
+from iopstui.sources.fio_inspect import END, Fio, inspect
 from iopstui.sources.fio_process import private_directory
 from iopstui.sources.jobs import find_job
 from iopstui.sources.roots import Roots
@@ -59,7 +58,6 @@ def rehearse(
     private = private_directory()
     titles: dict[str, str] = {}
     writes, largest = False, 0
-    engines: set[str] = set()
     share = common_share(plan, job_target)
     try:
         for step in distinct(plan):
@@ -67,12 +65,11 @@ def rehearse(
             _check_stages(step.job, text)
             check_place(find_job(step.job), text, job_target)
             file = private / "job.fio"
-            file.write_bytes(text.encode("utf-8", "surrogateescape"))
-            for engine in {one.options.get("ioengine", "") for one in jobfile.effective(text)}:
-                if engine not in engines:
-                    check_engine(fio, expand_variables(engine))
-                    engines.add(engine)
-            facts = inspect(fio, file, f"{step.job} with {step.label}", Path.cwd())
+            label = f"{step.job} with {step.label}"
+            check_variables(text, label)
+            check_options(text, label)
+            file.write_bytes((text + END).encode("utf-8", "surrogateescape"))
+            facts = inspect(fio, file, label, Path.cwd())
             writes = writes or facts.writes
             titles.setdefault(step.job, describe(text))
             if step.of(BIND).get("bind") == "queues":
@@ -81,9 +78,12 @@ def rehearse(
             if job_target is not None and job_target.kind == kinds.DIRECTORY:
                 places = [Path(place.path) for place in job_target.places]
                 room, spread = room_for_all(places), len(places)
-                largest = max(largest, scratch_total(text, size, room, share, spread))
+                total = scratch_total(text, facts.sections, size, room, share, spread)
+                largest = max(largest, total)
             else:
-                own = JobRequest(str(file), {}, size, conditions.destroy_data)
+                file.write_bytes(text.encode("utf-8", "surrogateescape"))
+                own = JobRequest(str(file), {}, size, conditions.destroy_data,
+                                 no_fence=conditions.no_fence)  # fmt: skip
                 prepare(own, job_target, fio, private, devices, roots).close()
     finally:
         shutil.rmtree(private, ignore_errors=True)

@@ -59,6 +59,7 @@ class Conditions:
     destroy_data: tuple[str, ...] = ()
     bind: bool = False
     knobs: tuple[tuple[str, str], ...] = ()
+    no_fence: bool = False
 
 
 class Runner:
@@ -284,6 +285,7 @@ class Runner:
             tuple(knobs),
             self._scratch_of(step.job),
             self._share,
+            self._conditions.no_fence,
         )
 
     def _scratch_of(self, job: str) -> Scratch | None:

@@ -36,6 +36,7 @@ from iopstui.text import printable
 POLL_S = 0.1
 START_POLL_S = 0.01
 FIRST_IO_WITHIN_S = 0.5
+LOOK_S = 0.3
 
 
 class Runs:
@@ -73,6 +74,7 @@ class Runs:
         self._held: Reading | None = None
         self._awaiting_jobs = False
         self._quiet_since_ns = 0
+        self._looked_ns = 0
         self._privates: list[str] = []
 
     def request(self, request: JobRequest) -> None:
@@ -181,6 +183,8 @@ class Runs:
             self._take(None)
             self._not_started(error)
             return
+        for doubt in run.prepared.guard.doubts.values() if run.prepared.guard else ():
+            desk.warn(doubt)
         if run.phase == RUN:
             self.began_ns = desk.clock.monotonic_ns()
             findings.begin(run.prepared.text)
@@ -219,6 +223,7 @@ class Runs:
             return
         if self._awaiting_jobs and run.jobs_alive():
             self._await_first_io()
+        self._watch_room(run)
         documents: list[NewDocument] = []
         for news in run.poll():
             if isinstance(news, NewDocument):
@@ -236,6 +241,12 @@ class Runs:
             self._release(final=False)
         if run.hanging and run.stopping and self.run is run:
             self.leave_behind()
+
+    def _watch_room(self, run: FioRun) -> None:
+        now = self._desk.clock.monotonic_ns()
+        if now - self._looked_ns > LOOK_S * 1e9:
+            self._looked_ns = now
+            run.watch_room()
 
     def _await_first_io(self) -> None:
         """Begin the kernel's first interval where fio's begins: with the first I/O, which comes
@@ -270,8 +281,7 @@ class Runs:
         run = self.run
         if run is None or run.phase != LAYOUT:
             return
-        scratch = run.prepared.scratch
-        done = scratch.used_bytes() if scratch else 0
+        done = run.prepared.used_bytes()
         self._desk.emit(
             events.Progress(
                 self._desk.now(), self._sampling.step, "laying out the scratch file", done,
@@ -312,6 +322,8 @@ class Runs:
 
     def _finished(self, run: FioRun, code: int, error: str, interrupted: bool) -> None:
         self.exit_code = code
+        for why in [] if run.hanging else run.prepared.publish():
+            self._desk.warn(why)
         run.close()
         self._take(None)
         self.began_ns = None

@@ -6,6 +6,7 @@ repeats its path with ``--destroy-data``.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -20,8 +21,9 @@ from iopstui.errors import Refused
 from iopstui.model.device import BlockDevice
 from iopstui.model.target import DEVICE, FILE, Target
 from iopstui.model.usage import stacked_on, usage
+from iopstui.sources.loop import backing_identity
 from iopstui.sources.mounts import parse_swaps, read_btrfs
-from iopstui.sources.openers import writers
+from iopstui.sources.openers import unseen, writers
 from iopstui.sources.roots import Roots
 from iopstui.sources.signatures import Signatures, read_signatures
 from iopstui.sources.sysattr import (
@@ -46,12 +48,14 @@ _CHOOSE_ANOTHER = "There is no override. Choose another device; see: iopstui dev
 class Verdict:
     """What stands against writing to ``path``, in words.
 
-    ``in_use``: refused whatever the user says. ``carries``: would be destroyed.
+    ``in_use``: refused whatever the user says. ``carries``: would be destroyed. ``unseen``: why it
+    can't be told whether another program has it open.
     """
 
     path: str
     in_use: tuple[str, ...] = ()
     carries: tuple[str, ...] = ()
+    unseen: str = ""
 
     @property
     def blank(self) -> bool:
@@ -82,6 +86,7 @@ def write_reasons(
         path=node,
         in_use=tuple(dict.fromkeys((*in_use, *more, *_open_by(found, node, devices, roots)))),
         carries=tuple(dict.fromkeys(carries)),
+        unseen=unseen(roots),
     )
 
 
@@ -126,8 +131,13 @@ def check_file_write(
     A file that a loop device or the swap is made of is in use: no override.
     """
     real, shown = os.path.realpath(path), printable(path)
-    users = [f"{d.name} is made of it" for d in (devices or {}).values() if _made_of(d, real)]
-    swaps = parse_swaps(decode(read_bytes((roots or Roots()).proc / "swaps") or b""))
+    where = roots or Roots()
+    users = [
+        f"{one.name} is made of it"
+        for one in (devices or {}).values()
+        if _made_of(one, real, where)
+    ]
+    swaps = parse_swaps(decode(read_bytes(where.proc / "swaps") or b""))
     if real in swaps:
         users.append("it is swap space")
     if users:
@@ -222,10 +232,14 @@ def _quoted(text: str) -> str:
 
 
 def _what_goes(verdict: Verdict, path: str) -> str:
+    doubt = f" Whether another program writes to it is not known: {verdict.unseen}."
+    doubt = doubt if verdict.unseen else ""
     if verdict.carries:
         reasons = "; ".join(verdict.carries)
-        return f"A job that writes destroys what is on {path}: {reasons}."
-    return f"{path} is a raw device that seems blank; a job that writes destroys what is on it."
+        return f"A job that writes destroys what is on {path}: {reasons}.{doubt}"
+    return (
+        f"{path} is a raw device that seems blank; a job that writes destroys what is on it.{doubt}"
+    )
 
 
 def _open_by(device: BlockDevice, node: str, devices: Devices, roots: Roots) -> Iterator[str]:
@@ -348,9 +362,14 @@ def _directory(name: str, roots: Roots) -> Path:
     return roots.sys / "class/block" / name.replace("/", "!")
 
 
-def _made_of(device: BlockDevice, path: str) -> bool:
+def _made_of(device: BlockDevice, path: str, roots: Roots) -> bool:
     if device.backing_file is None:
         return False
+    made_of = backing_identity(str(roots.dev / device.name))
+    if made_of is not None:
+        with contextlib.suppress(OSError):
+            info = os.stat(path)
+            return (info.st_dev, info.st_ino) == made_of
     if device.backing_file == path:
         return True
     try:

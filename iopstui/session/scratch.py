@@ -38,15 +38,9 @@ class Scratch:
     spread: tuple[Scratch, ...] = ()
 
     @property
-    def grants(self) -> tuple[str, ...]:
-        """The further directories, as sources/fio_guard.py takes them; fio says itself what is
-        missing where one is gone."""
-        found = []
-        for one in self.spread[1:]:
-            with contextlib.suppress(OSError):
-                info = os.lstat(one.path)
-                found.append(f"s:{info.st_dev}:{info.st_ino}:{one.path}")
-        return tuple(found)
+    def paths(self) -> tuple[Path, ...]:
+        """All directories, the first one first."""
+        return tuple(one.path for one in self.spread) or (self.path,)
 
     def used_bytes(self) -> int:
         """Bytes allocated below it so far; of several, below each."""

@@ -10,6 +10,7 @@ from iopstui.model import jobfile
 from iopstui.model.jobfile import Section
 from iopstui.session import scratch
 from iopstui.session.job_text import expand, largest_block, number
+from iopstui.sources.fio_inspect import SectionFiles
 from iopstui.sources.fio_stream import size_bytes
 
 SMALLEST = 4 << 20
@@ -21,49 +22,48 @@ def shared_name(job: Section) -> str:
     return ":".join(part for part in parts if part)
 
 
-def distinct(jobs: Sequence[Section], names: Sequence[str], sizes: Sequence[int]) -> dict[str, int]:
-    """Bytes by file: shared files count once, a clone's own files once each."""
+def by_file(sections: Sequence[SectionFiles], sizes: Sequence[int]) -> dict[str, int]:
+    """Bytes by file: ``size=`` of a section is what each clone with files of its own gets, split
+    over them (fio(1)); a file that several share counts once."""
     total: dict[str, int] = {}
-    for index, (job, name, size) in enumerate(zip(jobs, names, sizes, strict=True)):
-        if name:
-            total[name] = max(total.get(name, 0), size)
-        else:
-            total[f"/{index}"] = size * number(job.options.get("numjobs"))
+    for section, size in zip(sections, sizes, strict=True):
+        each = -(-size * section.sets // max(1, len(section.paths)))
+        for path in section.paths:
+            total[path] = max(total.get(path, 0), each)
     return total
 
 
 def scratch_sizes(
     jobs: Sequence[Section],
-    names: Sequence[str],
+    files: Sequence[SectionFiles],
     wanted: str | None,
     room: int,
     most: int | None = None,
     spread: int = 1,
 ) -> list[int]:
-    """The size in bytes for each section's files, so that all together fit into ``room``.
+    """The ``size=`` of each section, so that all ``files`` together fit into ``room``.
 
     Asked for (``wanted``): exactly that for every section, or UsageError. Otherwise what the
     job says, at most an equal share of 512 MiB (and ``most``), less where the disk is nearly
     full. In ``spread`` directories each file has a part in every one, and its size is that of
     all parts together (fio shares size= out among a job's files); ``wanted`` is each part's.
     """
-    counts = distinct(jobs, names, [1] * len(jobs))
-    files = sum(counts.values())
+    shares = _shares(files)
     if wanted is not None:
         size = size_bytes(wanted)
         if not size:
             raise UsageError(f"--size {wanted!r} is not a size.", "For example: --size 512m")
         size *= spread
-        if size * files > room:
+        if size * shares > room:
             raise UsageError(
-                f"{files * spread} scratch file(s) of {wanted} need {_mib(size * files)} MiB, but "
-                f"only {_mib(room)} MiB may be used here (5 % of the file system stay free).",
+                f"{shares * spread} scratch file(s) of {wanted} need {_mib(size * shares)} MiB, "
+                f"but only {_mib(room)} MiB may be used here (5 % of the file system stay free).",
                 "Give a smaller --size or another directory.",
             )
         return [size] * len(jobs)
-    share = min(scratch.DEFAULT_BYTES, room) // max(files, 1)
+    share = min(scratch.DEFAULT_BYTES, room) // shares
     largest = spread * max((largest_block(job) for job in jobs), default=4096)
-    if share < max(SMALLEST // files, largest):
+    if share < max(SMALLEST // shares, largest):
         raise UsageError(
             f"Only {_mib(room)} MiB may be used on this file system (5 % of it stay free), "
             "too little for a scratch file.",
@@ -72,21 +72,35 @@ def scratch_sizes(
     return [_share(job, min(share, most or share), largest, spread) for job in jobs]
 
 
+def _shares(files: Sequence[SectionFiles]) -> int:
+    """How many times ``size=`` is used up if it is the same for all sections."""
+    unit = 1 << 40
+    found = by_file(files, [unit] * len(files))
+    # each of them is rounded up by less than a byte
+    return max(1, -(-(sum(found.values()) - len(found)) // unit))
+
+
 def files_of(text: str) -> int:
-    """How many scratch files a job makes."""
-    jobs = jobfile.effective(text)
-    return sum(distinct(jobs, [shared_name(job) for job in jobs], [1] * len(jobs)).values())
+    """The same from the text alone, for the points of an experiment."""
+    total: dict[str, int] = {}
+    for index, job in enumerate(jobfile.effective(text)):
+        name = shared_name(job)
+        key, count = (name, 1) if name else (f"/{index}", number(job.options.get("numjobs")))
+        total[key] = max(total.get(key, 0), count)
+    return max(1, sum(total.values()))
 
 
 def scratch_total(
-    text: str, wanted: str | None, room: int, most: int | None, spread: int = 1
+    text: str,
+    files: Sequence[SectionFiles],
+    wanted: str | None,
+    room: int,
+    most: int | None,
+    spread: int = 1,
 ) -> int:
     """Bytes of all scratch files of a job; UsageError as ``scratch_sizes``."""
-    jobs = jobfile.effective(text)
-    names = [shared_name(job) for job in jobs]
-    return sum(
-        distinct(jobs, names, scratch_sizes(jobs, names, wanted, room, most, spread)).values()
-    )
+    sizes = scratch_sizes(jobfile.effective(text), files, wanted, room, most, spread)
+    return sum(by_file(files, sizes).values())
 
 
 def _share(job: Section, share: int, largest: int, spread: int) -> int:

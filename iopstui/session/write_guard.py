@@ -1,9 +1,9 @@
 """The write guard applied to a prepared job: checked when preparing, again right before fio
 starts, and held while it runs.
 
-What a job writes to is what fio itself says it opens; fio would make a regular file of a
+What a job works on is what fio itself says it opens; fio would make a regular file of a
 mistyped device name, and write to a disk whose partition is mounted. What was checked is then
-granted to fio, file by file: the kernel keeps it from writing anywhere else (sources/fio_guard).
+granted to fio, file by file: the kernel keeps it from all others (sources/fio_fence).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from iopstui.model.device import BlockDevice
 from iopstui.model.target import DEVICE, DIRECTORY, Target
 from iopstui.session import safety
 from iopstui.session.locks import lock, require_rights
-from iopstui.sources.fio_guard import landlock_abi
+from iopstui.sources.fence import Grant, grant
 from iopstui.sources.fio_inspect import JobFacts
 from iopstui.sources.roots import Roots
 from iopstui.sources.target import resolve_target
@@ -52,13 +52,20 @@ class WriteGuard:
         self._roots = roots
         self._held = ExitStack()
         self._fds: list[int] = []
-        self._grants: tuple[str, ...] = ()
-        self._created: set[str] = set()
+        self._read: list[Grant] = []
+        self._write: list[Grant] = []
+        # what is worth telling before something is written, by path
+        self.doubts: dict[str, str] = {}
 
     @property
-    def grants(self) -> tuple[str, ...]:
-        """What fio may write besides its own directories (``fio_guard`` says in what form)."""
-        return self._grants
+    def reads(self) -> tuple[Grant, ...]:
+        """The files and devices that fio may read, once ``engage`` has examined them."""
+        return tuple(self._read)
+
+    @property
+    def writes(self) -> tuple[Grant, ...]:
+        """Those that it may write, too."""
+        return tuple(self._write)
 
     @property
     def fds(self) -> tuple[int, ...]:
@@ -68,7 +75,6 @@ class WriteGuard:
     def check(self, devices: Devices) -> None:
         """Raises UsageError or Refused unless this job may run on these files."""
         self._check_rules()
-        self._grants = self._new_files()
         for target in self._targets(devices):
             require_rights(target.path, write=self._writes)
             if self._writes:
@@ -77,40 +83,49 @@ class WriteGuard:
     def engage(self, devices: Devices) -> None:
         """The same with the devices as they are now, which are then held until ``close``."""
         self.close()
-        grants = list(self._new_files())
         try:
             for target in self._targets(devices):
                 self._lock(target, devices)
-                if not self._writes or target.path in self._created:
-                    continue
-                device = devices.get(target.device or "")
-                if target.kind == DEVICE and device is not None:
-                    held = self._held.enter_context(safety.hold(target.path, device, self._roots))
-                    self._fds.append(held.fd)
-                    grants.append(_grant("w", target.path))
-                    self._check_one(target, devices, held=True)
-                    held.verify()
+                granted = self._grant(target.path)
+                if self._writes:
+                    self._engage_one(target, devices)
+                    self._write.append(granted)
                 else:
-                    grants.append(_grant("w", target.path))
-                    self._check_one(target, devices, held=False)
+                    self._read.append(granted)
         except BaseException:
             self.close()
             raise
-        self._grants = tuple(grants)
 
-    def created(self, files: Sequence[str]) -> None:
-        """These did not exist when ``check`` passed and have been made for this job."""
-        self._created |= {os.path.realpath(name) for name in files}
+    def _grant(self, path: str) -> Grant:
+        """What is locked, and no other: while it is open its number names nothing else."""
+        try:
+            found, held = grant(path), os.fstat(self._fds[-1])
+        except OSError as error:
+            raise Refused(f"{path} can't be examined: {error.strerror}.") from error
+        if (found.device, found.inode) != (held.st_dev, held.st_ino):
+            raise Refused(f"{path} became another file while it was examined.", "Try again.")
+        return found
+
+    def _engage_one(self, target: Target, devices: Devices) -> None:
+        device = devices.get(target.device or "")
+        if target.kind != DEVICE or device is None:
+            self._check_one(target, devices, held=False)
+            return
+        held = self._held.enter_context(safety.hold(target.path, device, self._roots))
+        self._fds.append(held.fd)
+        self._check_one(target, devices, held=True)
+        held.verify()
 
     def close(self) -> None:
         """Let go of what is held."""
         self._held.close()
         self._fds.clear()
+        self._read.clear()
+        self._write.clear()
 
     def _check_rules(self) -> None:
         facts = self._job.facts
-        fenced = landlock_abi() > 0
-        against = list(job_rules.objections(facts.options, facts.writes, fenced))
+        against = list(job_rules.objections(facts.options))
         for name in self._job.files:
             if self._removes and self._job.scratch is None and os.path.lexists(name):
                 against.append(f"unlink= removes {name} at the end, and it exists")
@@ -121,39 +136,10 @@ class WriteGuard:
                 f"The job is not run: {printable('; '.join(against))}.",
                 "Take that out of the job file, or run it with fio itself.",
             )
-        self._check_iologs()
 
     def _outside(self, name: str) -> bool:
         scratch = self._job.scratch
         return scratch is not None and scratch not in Path(os.path.normpath(name)).parents
-
-    def _check_iologs(self) -> None:
-        for name in job_rules.written_logs(self._job.facts.options):
-            path = self._job.cwd / name
-            if os.path.lexists(path):
-                raise Refused(
-                    f"The job would write its log over {printable(str(path))}, which exists.",
-                    "Give write_iolog= another name.",
-                )
-
-    def _new_files(self) -> tuple[str, ...]:
-        """Grants for the directories in which the job makes files."""
-        made = [self._job.cwd / name for name in self._job.files if not os.path.lexists(name)]
-        options = self._job.facts.options
-        made += [self._job.cwd / (name or ".") for name in job_rules.written_logs(options)]
-        made += [self._job.cwd / f"{name}_log" for name in job_rules.log_prefixes(options)]
-        places = dict.fromkeys(os.path.realpath(path.parent) for path in made)
-        return tuple(_grant("d", place) for place in places if self._may_hold_files(Path(place)))
-
-    def _may_hold_files(self, place: Path) -> bool:
-        """Not where the kernel's own files are, nor above: a grant holds for all below."""
-        system = [self._roots.dev, self._roots.sys, self._roots.proc]
-        shm = self._roots.dev / "shm"
-        if not place.is_dir() or any(place in (top, *top.parents) for top in system):
-            return False
-        if place == shm or shm in place.parents:
-            return True
-        return not any(top in place.parents for top in system)
 
     def _lock(self, target: Target, devices: Devices) -> None:
         device = devices.get(target.device or "")
@@ -195,9 +181,14 @@ class WriteGuard:
     def _check_one(self, target: Target, devices: Devices, *, held: bool) -> None:
         word = self._word_for(target)
         try:
-            safety.check_write(target, devices, self._roots, word, held=held)
+            verdict = safety.check_write(target, devices, self._roots, word, held=held)
         except OSError as error:
             raise Refused(f"{target.path} can't be examined: {error.strerror}.") from error
+        if verdict.unseen:
+            self.doubts[target.path] = (
+                f"whether another program has {printable(target.path)} open for writing is not "
+                f"known: {verdict.unseen}"
+            )
 
     def _word_for(self, target: Target) -> str | None:
         """The --destroy-data that means this target; a wrong one rather than none."""
@@ -205,8 +196,3 @@ class WriteGuard:
             if os.path.isabs(word) and os.path.realpath(word) == target.path:
                 return word
         return self._destroy_data[0] if self._destroy_data else None
-
-
-def _grant(kind: str, path: str) -> str:
-    info = os.stat(path)
-    return f"{kind}:{info.st_dev}:{info.st_ino}:{path}"

@@ -6,14 +6,13 @@ child, so it can be found and killed. It stops fio when told to, when iopstui's 
 standard input is closed (iopstui died, however), and it is itself in a session of its own, so
 that neither Ctrl-C, Ctrl-Z nor a closed terminal reaches fio.
 
-It also fences fio in: where the kernel has Landlock (landlock(7)), fio can write only to its
-private directory, its scratch directory and what it was granted, whatever its job file says.
+It also fences fio in (``fio_fence``): the kernel keeps it from everything it was not granted,
+whatever its job file says.
 
-It is run as a script (``python -I -S fio_guard.py PRIVATE_DIR SCRATCH_DIR GRANT... -- fio ...``)
-and imports nothing of iopstui, to be small and quick. A grant is ``w:DEV:INODE:PATH`` (write
-to this file or device), ``d:DEV:INODE:PATH`` (make, write and remove files in this directory)
-or ``s:DEV:INODE:PATH`` (the same in a further scratch directory, removed as the first is); the
-numbers are those of the file that was examined. Lines on its standard output:
+It is run as a script (``python -I -S fio_guard.py PRIVATE SPEC DIRECTORY... -- fio ...``) and
+imports nothing of iopstui but the fence, to be small and quick. PRIVATE is the run's private
+directory, the DIRECTORIES its scratch directories: all are removed should iopstui die. SPEC is what
+``fio_fence`` takes, or ``-`` for a command that needs no fence. Lines on its standard output:
 ``started PID``, ``exited CODE`` (negative: the signal), ``stuck PID...`` (could not be killed
 yet). Lines on its standard input: ``stop`` (SIGINT first), ``kill``.
 """
@@ -22,28 +21,20 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import errno
+import importlib.util
 import os
 import select
 import shutil
 import signal
-import struct
 import sys
 import time
+from types import ModuleType
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
-PR_SET_NO_NEW_PRIVS = 38
 GRACE_S = 1.3
 STUCK_AFTER_S = 0.4
 GIVE_UP_S = 30.0
-
-# linux/landlock.h; the system call numbers are the same on every architecture
-CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
-RULESET_VERSION, PATH_BENEATH = 1, 1
-WRITE_FILE, TRUNCATE = 1 << 1, 1 << 14
-REMOVE_DIR, REMOVE_FILE, MAKE_DIR, MAKE_REG = 1 << 4, 1 << 5, 1 << 7, 1 << 8
-MAKE_OTHER = 1 << 6 | 1 << 9 | 1 << 10 | 1 << 11 | 1 << 12
 
 
 def prctl(option: int, value: int) -> None:
@@ -93,61 +84,42 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-def landlock(number: int, *arguments: int | bytes | None) -> int:
-    """One of Landlock's system calls; its answer, or minus the errno."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    wide = [ctypes.c_long(one) if isinstance(one, int) else one for one in arguments]
-    answer = int(libc.syscall(ctypes.c_long(number), *wide))
-    return answer if answer >= 0 else -ctypes.get_errno()
+def load_fence() -> ModuleType:
+    """``fio_fence`` beside this file; nothing else is on the path of an isolated Python."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fio_fence.py")
+    spec = importlib.util.spec_from_file_location("fio_fence", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-def landlock_abi() -> int:
-    """The version of Landlock this kernel has; 0: none, or switched off."""
-    return max(0, landlock(CREATE_RULESET, None, 0, RULESET_VERSION))
+class Fence:
+    """What is to be put up around fio; nothing for a command that needs no fence."""
+
+    def __init__(self, text: str) -> None:
+        self._module = load_fence() if text != "-" else None
+        self._spec = self._module.parsed(text) if self._module is not None else {}
+
+    def before_fork(self) -> None:
+        """In the guard itself. Raises OSError."""
+        if self._module is not None:
+            self._module.before_fork(self._spec)
+
+    def enter(self) -> None:
+        """In fio's process. Raises OSError."""
+        if self._module is not None:
+            self._module.enter(self._spec)
 
 
-def fence(directories: list[str], grants: list[str]) -> None:
-    """From now on this process and its children write nowhere else. OSError if a path is gone
-    or another one than was examined. Nothing happens on a kernel without Landlock."""
-    abi = landlock_abi()
-    if abi == 0:
-        return
-    file = WRITE_FILE | (TRUNCATE if abi >= 3 else 0)
-    below = file | REMOVE_DIR | REMOVE_FILE | MAKE_DIR | MAKE_REG
-    rules = checked(landlock(CREATE_RULESET, struct.pack("=Q", below | MAKE_OTHER), 8, 0))
-    for path in directories:
-        allow(rules, path, below, None)
-    allow(rules, os.devnull, file, None)
-    for grant in grants:
-        kind, device, inode, path = grant.split(":", 3)
-        allow(rules, path, file if kind == "w" else below, (int(device), int(inode)))
-    prctl(PR_SET_NO_NEW_PRIVS, 1)
-    checked(landlock(RESTRICT_SELF, rules, 0))
-    os.close(rules)
-
-
-def checked(answer: int) -> int:
-    """OSError if Landlock refused."""
-    if answer < 0:
-        raise OSError(-answer, f"it can't be fenced in ({os.strerror(-answer)})")
-    return answer
-
-
-def allow(rules: int, path: str, access: int, identity: tuple[int, int] | None) -> None:
-    """One rule. ``identity`` is the device and inode number the path must still have."""
-    fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        info = os.fstat(fd)
-        if identity is not None and (info.st_dev, info.st_ino) != identity:
-            raise OSError(errno.ESTALE, f"{path} is another file than before")
-        checked(landlock(ADD_RULE, rules, PATH_BENEATH, struct.pack("=Qi", access, fd), 0))
-    finally:
-        os.close(fd)
-
-
-def start(command: list[str], private: str, fenced: list[str], grants: list[str]) -> int:
+def start(command: list[str], private: str, fence: Fence) -> int:
     """Start fio with its streams in files; it gets SIGTERM should this process die."""
     parent = os.getpid()
+    trouble = ""
+    try:
+        fence.before_fork()
+    except OSError as error:
+        trouble = error.strerror or str(error)
     pid = os.fork()
     if pid:
         return pid
@@ -165,9 +137,12 @@ def start(command: list[str], private: str, fenced: list[str], grants: list[str]
         os.dup2(out, 1)
         os.dup2(err, 2)
         os.closerange(3, 1 << 16)
-        if os.getppid() != parent:
+        # in a PID namespace of its own it does not see its parent
+        if os.getppid() not in (parent, 0):
             os._exit(125)
-        fence(fenced, grants)
+        if trouble:
+            raise OSError(1, f"no fence can be put up around it ({trouble})")
+        fence.enter()
         os.execvp(command[0], command)
     except OSError as error:
         os.write(2, f"fio: {command[0]}: {error.strerror}\n".encode())
@@ -277,20 +252,19 @@ def send(pid: int, number: int) -> None:
 
 
 def main(argv: list[str]) -> None:
-    """PRIVATE_DIR SCRATCH_DIR GRANT... -- command: run it to its end, leave nobody behind."""
-    private, scratch, *rest = argv
-    split = rest.index("--")
-    grants, command = rest[:split], rest[split + 1 :]
-    own = [path for path in (private, scratch) if path]
+    """PRIVATE SPEC DIRECTORY... -- command: run it to its end, leave nobody behind."""
+    split = argv.index("--")
+    private, text, *scratch = argv[:split]
+    command = argv[split + 1 :]
+    fence = Fence(text)
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGTSTP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     # a handler of our own, so that a dead child wakes select
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
-    fio = start(command, private, own, grants)
+    fio = start(command, private, fence)
     say(f"started {fio}")
-    spread = [grant.split(":", 3)[3] for grant in grants if grant.startswith("s:")]
-    Guard(fio, own + spread).run()
+    Guard(fio, [private, *scratch]).run()
     say("over")
 
 

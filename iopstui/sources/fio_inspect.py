@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.errors import Missing, UsageError
-from iopstui.sources.processes import cpu_s, waits_for_cpu
+from iopstui.sources.fence import Fence, fenced
+from iopstui.sources.processes import children, cpu_s, waits_for_cpu
 from iopstui.text import printable
 
 OLDEST = (3, 1)
@@ -37,22 +38,38 @@ class Fio:
 
 
 @dataclass(frozen=True, slots=True)
-class JobFacts:
-    """What fio makes of a job file.
+class SectionFiles:
+    """What fio opens for one job section. ``paths`` are those of all its clones, as fio joins them
+    with ``directory=``, in order; ``sets`` is how many clones have files of their own (1: all
+    share the same)."""
 
-    ``jobs`` are the section names in order; ``files`` what fio opens by name (``filename=``,
-    expanded), in order and without repeats; ``writes`` is True if any section writes, trims
-    or verifies by writing: fio's own verdict, given by its read-only switch. ``paths`` are the
-    files with the ``directory=`` of their section before them. ``options`` are
-    all that fio has understood, in all sections and ``include`` files, values expanded ("" for
-    a bare one).
+    name: str
+    paths: tuple[str, ...] = ()
+    sets: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class JobFacts:
+    """What fio makes of a job file: in its own words, nothing of it is reckoned.
+
+    ``sections`` are the job sections in order with their files; ``writes`` is True if any of them
+    writes or trims: fio's own verdict, given by its read-only switch. ``options`` are all that fio
+    has understood in all sections ("" for a bare one).
     """
 
-    jobs: tuple[str, ...]
-    files: tuple[str, ...]
+    sections: tuple[SectionFiles, ...]
     writes: bool
-    paths: tuple[str, ...] = ()
     options: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def jobs(self) -> tuple[str, ...]:
+        """The names of the sections, in order."""
+        return tuple(section.name for section in self.sections)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Every file fio opens, without repeats."""
+        return tuple(dict.fromkeys(path for one in self.sections for path in one.paths))
 
 
 def find_fio(path: str | None = None) -> Fio:
@@ -62,7 +79,7 @@ def find_fio(path: str | None = None) -> Fio:
     if found is None:
         raise Missing(f"{wanted} was not found, and nothing can be measured without it.",
                       INSTALL_HINT)  # fmt: skip
-    answer = _ask([found, "--version"])
+    answer = _ask([found, "--version"], None, Fence())
     banner = answer.stdout.strip()
     match = re.match(r"fio-(\d+)\.(\d+)", banner)
     if match is None:
@@ -77,49 +94,55 @@ def find_fio(path: str | None = None) -> Fio:
 def inspect(fio: Fio, job_file: Path, label: str, cwd: Path | None = None) -> JobFacts:
     """What fio makes of ``job_file``; UsageError with fio's own words if it refuses it.
 
-    ``label`` is how messages name the job. Nothing is opened or written (--parse-only).
+    ``label`` is how messages name the job. The file's last section has to be ``END``: there fio
+    gives up, after it has said what it would open and before it has opened anything. It is fenced
+    in and can write nowhere.
     """
-    parsed = _ask([fio.path, "--parse-only", "--debug=file,parse", str(job_file)], cwd)
-    if parsed.returncode != 0:
-        why = complaint((parsed.stdout + "\n" + parsed.stderr).splitlines())
+    fence = Fence(open=(str(job_file.parent),))
+    parsed = _ask([fio.path, "--debug=file,parse", str(job_file)], cwd, fence)
+    if not _reached_end(parsed.stdout):
+        why = complaint((parsed.stdout + "\n" + parsed.stderr).split("\n"))
         raise UsageError(f"fio does not accept {label}: {why or 'it does not say why'}.")
-    jobs = _jobs(parsed.stdout)
-    if not jobs:
+    found = opened_files(parsed.stdout)
+    if not found:
         raise UsageError(f"{label} has no job section, so there is nothing to run.",
                          "A job file needs at least one [name] section; see `iopstui jobs`.",
                          )  # fmt: skip
-    files = dict.fromkeys(re.findall(r"^file +\d+ +add file (.+)$", parsed.stdout, re.M))
-    read_only = _ask([fio.path, "--readonly", "--parse-only", str(job_file)], cwd)
-    writes = read_only.returncode != 0
-    return JobFacts(jobs, tuple(files), writes, named_paths(parsed.stdout), _options(parsed.stdout))
+    read_only = _ask([fio.path, "--readonly", "--debug=parse", str(job_file)], cwd, fence)
+    return JobFacts(found, not _reached_end(read_only.stdout), _options(parsed.stdout))
 
 
+# no option is called so, in any version of fio
+END = "\n[iopstui-end]\niopstui-end=1\n"
+_END = "iopstui-end"
 _SECTION = re.compile(r"^parse +\d+ +Parsing section \[(.*)\]$")
-_FILE = re.compile(r"^file +\d+ +add file (.+)$")
-_DIRECTORY = re.compile(r"^parse +\d+ +handle_option=directory, ptr=(.*)$")
-_UNESCAPED_COLON = re.compile(r"(?<!\\):")
+# the path as fio will open it, directory= included, and its place in its clone's list
+_OPENED = re.compile(r'^file +\d+ +file \S+ "(.*)" added at (\d+)$')
 
 
-def named_paths(debug: str) -> tuple[str, ...]:
-    """Every file as fio joins it (filesetup.c, set_name_idx): ``directory``, a slash, the name
-    whatever it begins with; one path for each of several directories."""
-    found: dict[str, None] = {}
-    common: tuple[list[str], list[str]] = ([], [])
-    own = common
-    for line in [*debug.split("\n"), "parse 0 Parsing section []"]:
+def _reached_end(debug: str) -> bool:
+    return re.search(rf"^parse +\d+ +Parsing section \[{_END}\]$", debug, re.M) is not None
+
+
+def opened_files(debug: str) -> tuple[SectionFiles, ...]:
+    """The job sections and their files, from what fio says with ``--debug=file,parse``."""
+    found: list[SectionFiles] = []
+    name: str | None = None
+    # a section has the files of [global], too
+    common: dict[str, None] = {}
+    paths: dict[str, None] = {}
+    sets = 0
+    for line in [*debug.split("\n"), f"parse 0 Parsing section [{_END}]"]:
         if section := _SECTION.match(line):
-            if own is not common:
-                found |= dict.fromkeys(_joined(own[0] or common[0], [*common[1], *own[1]]))
-            own = common if section[1] == "global" else ([], [])
-        elif name := _FILE.match(line):
-            own[1].append(name[1])
-        elif directory := _DIRECTORY.match(line):
-            own[0][:] = [one.replace("\\:", ":") for one in _UNESCAPED_COLON.split(directory[1])]
+            if name == "global":
+                common = paths
+            elif name not in (None, _END):
+                found.append(SectionFiles(name or "", tuple(paths), max(1, sets)))
+            name, paths, sets = section[1], dict(common), 0
+        elif opened := _OPENED.match(line):
+            paths[opened[1]] = None
+            sets += opened[2] == "0"
     return tuple(found)
-
-
-def _joined(directories: Sequence[str], names: Sequence[str]) -> list[str]:
-    return [f"{one}/{name}" if one else name for one in directories or [""] for name in names]
 
 
 def _options(debug: str) -> tuple[tuple[str, str], ...]:
@@ -128,26 +151,9 @@ def _options(debug: str) -> tuple[tuple[str, str], ...]:
                  for name, value in found)  # fmt: skip
 
 
-def check_engine(fio: Fio, name: str) -> None:
-    """UsageError for an ioengine that this fio does not have (--parse-only does not load it).
-
-    ``external:PATH`` and the default "" are left to fio itself.
-    """
-    if not name or ":" in name:
-        return
-    # its exit code is 1 also for an engine that has no options
-    if "not found" in _ask([fio.path, f"--enghelp={name}"]).stdout:
-        raise UsageError(f"fio has no ioengine {printable(name)!r} here.",
-                         "Those it has: fio --enghelp")  # fmt: skip
-
-
-def _jobs(debug: str) -> tuple[str, ...]:
-    sections = re.findall(r"^parse +\d+ +Parsing section \[(.*)\]$", debug, re.M)
-    return tuple(name for name in sections if name != "global")
-
-
 _NOISE = re.compile(
-    r"^(parse |file |fio: set debug|fio: job .* dropped|\s|Correct format|$)|valid values|^ *:"
+    r"^(parse |file |fio: set debug|fio: job .* dropped|\s|Correct format|\.\.\.$|$)|valid values"
+    r"|^ *:|: \(g=\d+\): rw="
 )
 _BLAME = re.compile(
     r"fail|bad option|unable|not found|error|outside|invalid|unknown|too|must|not loadable", re.I
@@ -158,15 +164,22 @@ def complaint(lines: Sequence[str]) -> str:
     """The line in which fio says what is wrong, in printable characters; "" if there is none."""
     said = [line.strip() for line in lines if not _NOISE.search(line)]
     said = [line for line in said if line]
-    blaming = [line for line in said if _BLAME.search(line)]
+    # where in fio's source it happened says less than any other line
+    blaming = sorted((line for line in said if _BLAME.search(line)), key=_is_place)
     best = (blaming or said or [""])[0]
     return printable(best.removeprefix("fio: ").rstrip("."))[:300]
 
 
-def _ask(command: Sequence[str], cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+def _is_place(line: str) -> bool:
+    return line.removeprefix("fio: ").startswith("file:")
+
+
+def _ask(
+    command: Sequence[str], cwd: Path | None, fence: Fence
+) -> subprocess.CompletedProcess[str]:
     try:
         with subprocess.Popen(
-            command,
+            fenced(fence, command),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -192,10 +205,15 @@ def _answer(process: subprocess.Popen[bytes], name: str) -> tuple[bytes, bytes]:
         try:
             return process.communicate(timeout=LOOK_S)
         except subprocess.TimeoutExpired:
-            now, had = time.monotonic(), cpu_s(process.pid) or 0.0
-            if had > busy or waits_for_cpu(process.pid):
+            now, had = time.monotonic(), _busy_s(process.pid)
+            if had > busy or any(map(waits_for_cpu, (process.pid, *children(process.pid)))):
                 busy, worked = had, now
             if now - worked > IDLE_S:
                 raise Missing(f"{name} does nothing: no answer within {IDLE_S:.0f} s.") from None
             if now - began > LONGEST_S:
                 raise Missing(f"{name} did not answer within {LONGEST_S:.0f} s.") from None
+
+
+def _busy_s(pid: int) -> float:
+    """Of the process and those it has started: in a PID namespace fio is a child."""
+    return sum(cpu_s(one) or 0.0 for one in (pid, *children(pid)))

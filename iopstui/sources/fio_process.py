@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import resource
 import shutil
 import stat
 import struct
@@ -18,11 +19,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from iopstui.errors import JobFailed
 from iopstui.sources import fio_guard
+from iopstui.sources.fence import Fence, written
 from iopstui.sources.processes import cpu_s, start_time
 
 OUTPUT = "status.json"
@@ -84,9 +86,9 @@ class Said:
 class FioProcess:
     """One running fio. ``private`` is removed by ``close``.
 
-    ``grants`` are what fio may write besides its private and scratch directories, as
-    ``fio_guard`` takes them. ``keep`` are descriptors (locks, held devices) that stay open
-    until the last process of this run is gone, whatever becomes of iopstui.
+    ``fence`` is what fio may do beside using its private directory. ``cleanup`` are directories
+    that are removed should iopstui die. ``keep`` are descriptors (locks, held devices) that stay
+    open until the last process of this run is gone, whatever becomes of iopstui.
 
     ``wake_fds`` become readable when there may be news (poll them beside a timeout);
     ``read_output`` and ``read_guard`` never block.
@@ -96,14 +98,15 @@ class FioProcess:
         self,
         command: Sequence[str],
         private: Path,
-        scratch: Path | None = None,
+        fence: Fence,
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
-        grants: Sequence[str] = (),
+        cleanup: Sequence[Path] = (),
         keep: Sequence[int] = (),
     ) -> None:
         self.private = private
         self.pid: int | None = None
+        self._longest = fence.fsize
         self._output = private / OUTPUT
         self._output.touch(mode=0o600)
         self._fd = os.open(self._output, os.O_RDWR | os.O_CLOEXEC)
@@ -112,9 +115,12 @@ class FioProcess:
         self._guard_rest = b""
         self._inotify = _watch(self._output)
         guard = [sys.executable, "-I", "-S", str(Path(fio_guard.__file__).resolve())]
+        places = [str(path) for path in cleanup]
         try:
+            own = replace(fence, own=(str(private), *fence.own))
+            specification = written(own, command[0], private)
             self._guard = subprocess.Popen(
-                [*guard, str(private), str(scratch or ""), *grants, "--", *command],
+                [*guard, str(private), specification, *places, "--", *command],
                 pass_fds=tuple(keep),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -148,7 +154,18 @@ class FioProcess:
         if self._offset - self._punched >= PUNCH_EVERY:
             _punch(self._fd, self._offset)
             self._punched = self._offset
+            self._leave_room()
         return b"".join(parts)
+
+    def _leave_room(self) -> None:
+        """fio's documents grow without end, and its main process has the limit of its jobs
+        (``Fence.fsize``), which were forked with it: it alone gets more in time (prlimit(2))."""
+        if self._longest is None or self.pid is None or self._offset < self._longest // 2:
+            return
+        self._longest = self._offset * 4
+        with contextlib.suppress(OSError, ValueError):
+            _, hard = resource.prlimit(self.pid, resource.RLIMIT_FSIZE)
+            resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (self._longest, hard))
 
     def read_guard(self) -> list[Said]:
         """What the guard has said since the last call; "gone" once it has closed its end."""

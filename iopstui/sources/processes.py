@@ -25,6 +25,16 @@ def waits_for_cpu(pid: int) -> bool:
     return _stat(pid)[:1] == [b"R"]
 
 
+def children(pid: int) -> tuple[int, ...]:
+    """Direct children of a process's main thread (proc_pid_task(5)); empty if it is gone or the
+    kernel does not tell."""
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            return tuple(int(word) for word in file.read().split())
+    except OSError:
+        return ()
+
+
 def _stat(pid: int) -> list[bytes]:
     """The fields of /proc/PID/stat from the third on (proc(5)); empty if it is gone."""
     try:

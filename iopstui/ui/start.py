@@ -128,7 +128,9 @@ class _Sessions:
         assert isinstance(controller, LiveSession)
         asked = self._arguments
         knobs = tuple((k.name, k.value) for k in asked.knob if k.after_s is None)
-        conditions = Conditions(asked.size, tuple(asked.destroy_data), knobs=knobs)
+        conditions = Conditions(
+            asked.size, tuple(asked.destroy_data), knobs=knobs, no_fence=asked.no_fence
+        )
         return Laboratory(controller, self._works_on[controller], conditions)
 
     def lessons(self, controller: Controller) -> Lessons:

@@ -7,6 +7,7 @@ import queue
 from pathlib import Path
 
 import psutil
+import pytest
 from machine import loop
 
 from iopstui.session.events import Event, StepFinished, StepStarted
@@ -16,6 +17,7 @@ from iopstui.sources.sysfs import read_devices
 from iopstui.sources.target import resolve_target
 
 CYCLES = 200
+pytestmark = pytest.mark.long
 
 
 def _until(events: queue.SimpleQueue[Event], kind: type) -> Event:

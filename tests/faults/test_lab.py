@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
+pytestmark = pytest.mark.long
 LAB = shlex.split(os.environ.get("IOPSTUI_LAB", ""))
 
 

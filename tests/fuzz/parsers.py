@@ -5,6 +5,7 @@ A case fails if an exception leaves it (the documented UsageError aside).
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import os
 from collections.abc import Callable
@@ -44,6 +45,8 @@ def fio_stream(data: bytes) -> None:
 def job_file(data: bytes) -> None:
     """A job file is only ever edited: what is written wins, and fio decides what it means."""
     said = text(data)
+    with contextlib.suppress(jobfile.Unclear):
+        said = jobfile.canonical(said, {})
     again = jobfile.changed(said, {"bs": "8k", "iodepth": "3"})
     for section in jobfile.effective(again):
         assert section.options.get("bs") == "8k", section
@@ -59,10 +62,10 @@ def job_names(data: bytes) -> None:
 def job_debug(data: bytes) -> None:
     """What fio --debug=file,parse says."""
     said = text(data)
-    fio_inspect.named_paths(said)
+    fio_inspect.opened_files(said)
     options = fio_inspect._options(said)
     fio_inspect.complaint(said.splitlines())
-    job_rules.objections(options, True, True)
+    job_rules.objections(options)
     job_rules.removes_files(options)
 
 

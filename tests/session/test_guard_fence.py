@@ -1,72 +1,194 @@
-"""The kernel keeps fio from writing anywhere else, whatever it tries (Landlock)."""
+"""The kernel keeps fio from everything it was not granted, whatever it tries: by either fence."""
 
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from iopstui.sources.fio_guard import landlock_abi
+from iopstui.sources import fence, fio_fence
+from iopstui.sources.fence import LANDLOCK, NAMESPACE, Fence, fenced, grant
 from iopstui.sources.fio_process import FioProcess, abandoned_directories, private_directory
 
-pytestmark = pytest.mark.skipif(landlock_abi() == 0, reason="this kernel has no Landlock")
+# not that of a virtual environment, which reads files beside it
+PYTHON = os.path.realpath(sys.executable)
+NO_LANDLOCK = Path(__file__).parents[1] / "unit" / "no_landlock.py"
 
 TRY = """
-import os, sys
-for path in sys.argv[1:]:
+import ctypes, os, sys
+def attempt(what, path, act):
     try:
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT))
-        print("wrote", path)
+        act(path)
+        print("may", what, path, flush=True)
     except OSError as error:
-        print("denied", path, error.strerror)
+        print("not", what, path, error.strerror, flush=True)
+def write(path):
+    os.close(os.open(path, os.O_WRONLY))
+def longer(path):
+    with open(path, "r+b", buffering=0) as file:
+        file.seek(1 << 20)
+        file.write(b"x" * 8192)
+def load(path):
+    ctypes.CDLL(path)
+acts = {"write": write, "longer": longer, "load": load, "remove": os.unlink, "link": lambda path:
+        os.link(path, path + "-link"), "make": lambda path: os.close(os.open(path, os.O_WRONLY |
+        os.O_CREAT | os.O_EXCL)), "read": lambda path: os.close(os.open(path, os.O_RDONLY))}
+for word in sys.argv[1:]:
+    what, _, path = word.partition(":")
+    attempt(what, path, acts[what])
 """
 
 
-def attempt(tmp_path: Path, paths: list[Path], grants: list[str]) -> dict[str, str]:
+@pytest.fixture(params=[LANDLOCK, NAMESPACE])
+def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Each fence that this kernel has."""
+    if request.param == LANDLOCK and fio_fence.landlock_abi() == 0:
+        pytest.skip("this kernel has no Landlock")
+    monkeypatch.setattr(fence, "fence_kind", lambda: request.param)
+    if request.param == NAMESPACE:
+        done = subprocess.run(fenced(Fence(), [sys.executable, "-c", ""]), capture_output=True)
+        if done.returncode == 126:
+            pytest.skip("this user may not make namespaces")
+    return str(request.param)
+
+
+def attempt(what: Fence, *tries: str, cwd: Path | None = None) -> dict[str, bool]:
     private = private_directory()
-    command = [sys.executable, "-c", TRY, *map(str, paths)]
-    process = FioProcess(command, private, tmp_path / "scratch", grants=grants)
+    process = FioProcess([PYTHON, "-I", "-S", "-c", TRY, *tries], private, what, cwd=cwd)
     over = False
     while not over:
         over = any(one.word in ("over", "gone") for one in process.read_guard())
         time.sleep(0.01)
-    said = process.messages()
+    said = [line.split() for line in process.messages()]
     process.close()
     assert not private.exists()
-    return {line.split()[1]: line.split()[0] for line in said if len(line.split()) > 1}
+    return {
+        f"{words[1]}:{words[2]}": words[0] == "may" for words in said if words[0] in ("may", "not")
+    }
 
 
-def test_only_what_is_granted_can_be_written(tmp_path: Path) -> None:
-    (tmp_path / "scratch").mkdir()
-    (tmp_path / "made").mkdir()
-    for name in ("granted", "other"):
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    for name in ("own", "theirs"):
+        (tmp_path / name).mkdir()
+    for name in ("granted", "other", "readable", "theirs/file"):
         (tmp_path / name).write_text("x")
     (tmp_path / "link").symlink_to(tmp_path / "other")
-    info, place = (tmp_path / "granted").stat(), (tmp_path / "made").stat()
-    grants = [
-        f"w:{info.st_dev}:{info.st_ino}:{tmp_path / 'granted'}",
-        f"d:{place.st_dev}:{place.st_ino}:{tmp_path / 'made'}",
-    ]
-    names = ["granted", "other", "link", "new", "made/new", "scratch/new"]
-    answers = attempt(tmp_path, [tmp_path / name for name in names], grants)
-    assert [answers[str(tmp_path / name)] for name in names] == [
-        "wrote", "denied", "denied", "denied", "wrote", "wrote",
+    return tmp_path
+
+
+@pytest.mark.usefixtures("kind")
+def test_only_what_is_granted_can_be_written(place: Path) -> None:
+    may = [f"write:{place}/granted", f"make:{place}/own/new", f"write:{place}/own/new",
+           f"read:{place}/readable", f"remove:{place}/own/new"]  # fmt: skip
+    not_ = [
+        f"write:{place}/other", f"write:{place}/link", f"make:{place}/new",
+        f"make:{place}/theirs/new", f"write:{place}/theirs/file", f"remove:{place}/theirs/file",
+        f"write:{place}/readable", f"remove:{place}/granted", f"link:{place}/granted",
+        f"remove:{place}/other",
     ]  # fmt: skip
+    what = Fence(
+        read=(grant(f"{place}/readable"),),
+        write=(grant(f"{place}/granted"),),
+        own=(str(place / "own"),),
+    )
+    answers = attempt(what, *may, *not_)
+    assert [one for one in may if not answers[one]] == []
+    assert [one for one in not_ if answers[one]] == []
+    assert (place / "theirs/file").read_text() == "x"
 
 
-def test_another_file_in_the_place_of_the_granted_one(tmp_path: Path) -> None:
-    (tmp_path / "scratch").mkdir()
-    file = tmp_path / "f"
-    file.write_text("x")
-    info = file.stat()
-    file.rename(tmp_path / "kept")
+def test_what_is_not_granted_is_not_even_read(kind: str, place: Path) -> None:
+    answers = attempt(Fence(), f"read:{place}/other", "read:/etc/passwd")
+    assert answers["read:/etc/passwd"]
+    # in a mount namespace it could be read, but neither loaded, changed nor executed
+    assert answers[f"read:{place}/other"] == (kind == NAMESPACE)
+
+
+@pytest.mark.usefixtures("kind")
+def test_no_library_is_loaded_from_elsewhere(tmp_path: Path) -> None:
+    """A real one, copied to where job files come from."""
+    with open("/proc/self/maps") as maps:
+        library = next(line.split()[-1] for line in maps if "/libc.so" in line or "/libc-" in line)
+    copy = tmp_path / "engine.so"
+    copy.write_bytes(Path(library).read_bytes())
+    open_to_all = Fence(open=(str(tmp_path),))
+    assert attempt(open_to_all, f"load:{library}")[f"load:{library}"]
+    assert not attempt(Fence(), f"load:{copy}")[f"load:{copy}"]
+
+
+@pytest.mark.usefixtures("kind")
+def test_another_file_in_the_place_of_the_granted_one(place: Path) -> None:
+    file = place / "granted"
+    examined = grant(str(file))
+    file.rename(place / "kept")
     file.write_text("another")
-    answers = attempt(tmp_path, [file], [f"w:{info.st_dev}:{info.st_ino}:{file}"])
-    assert str(file) not in answers
+    assert attempt(Fence(write=(examined,)), f"write:{file}") == {}
     assert file.read_text() == "another"
+
+
+@pytest.mark.usefixtures("kind")
+def test_a_link_put_in_the_place_of_the_granted_one(place: Path) -> None:
+    examined = grant(str(place / "granted"))
+    (place / "granted").unlink()
+    (place / "granted").symlink_to(place / "other")
+    assert attempt(Fence(write=(examined,)), f"write:{place}/granted") == {}
+
+
+@pytest.mark.usefixtures("kind")
+def test_no_file_becomes_longer_than_it_may(place: Path) -> None:
+    file = place / "own" / "long"
+    file.write_bytes(b"")
+    what = Fence(own=(str(place / "own"),), fsize=(1 << 20) + 4096)
+    answers = attempt(what, f"longer:{file}", f"write:{file}")
+    assert answers[f"write:{file}"]
+    # the first write is cut at the limit, the next one would have failed
+    assert file.stat().st_size <= (1 << 20) + 4096
+
+
+@pytest.mark.usefixtures("kind")
+def test_relative_names_work_where_fio_is_started(place: Path) -> None:
+    answers = attempt(Fence(own=(str(place / "own"),)), "make:new", cwd=place / "own")
+    assert answers == {"make:new": True}
+
+
+def test_what_is_fenced_in_sees_no_other_process(tmp_path: Path) -> None:
+    command = ["/bin/sh", "-c", "echo $$; ls /proc | grep -c '^[0-9]'; cat /proc/self/status"]
+    spec = fence.specification(Fence(open=("/bin",)), sys.executable)
+    script = [sys.executable, "-I", "-S", fio_fence.__file__]
+    spec = spec.replace(f'"{fence.fence_kind()}"', f'"{NAMESPACE}"', 1)
+    spec = spec.replace('"execute": [', '"execute": ["/bin", "/usr/bin", ')
+    done = subprocess.run([*script, spec, "--", *command], capture_output=True, text=True)
+    if done.returncode == 126:
+        pytest.skip("this user may not make namespaces")
+    assert done.stdout.split()[0] == "1"
+    assert int(done.stdout.split()[1]) < 10
+    bounds = next(line for line in done.stdout.split("\n") if line.startswith("CapBnd"))
+    kept = (fio_fence.CAP_IPC_LOCK, fio_fence.CAP_SYS_NICE, fio_fence.CAP_SETUID,
+            fio_fence.CAP_SETGID, fio_fence.CAP_DAC_READ_SEARCH)  # fmt: skip
+    assert int(bounds.split()[1], 16) == sum(1 << one for one in kept)
+
+
+@pytest.mark.parametrize("more", [[], ["--no-namespaces"]])
+def test_the_fence_there_is_is_found(more: list[str]) -> None:
+    """Asked of the kernel, not of its version: it can be switched off."""
+    kind = [sys.executable, "-I", "-S", fio_fence.__file__, "--kind"]
+    done = subprocess.run([sys.executable, str(NO_LANDLOCK), *more, *kind], capture_output=True,
+                          text=True, check=True)  # fmt: skip
+    assert done.stdout.split()[0] == ("none" if more else fio_fence_without_landlock())
+
+
+def fio_fence_without_landlock() -> str:
+    # an ordinary user's namespaces may be switched off
+    return NAMESPACE if os.geteuid() == 0 or _user_namespaces() else "none"
+
+
+def _user_namespaces() -> bool:
+    return subprocess.run(["unshare", "-Urpf", "true"], capture_output=True).returncode == 0
 
 
 def test_private_directories_of_the_living_are_left_alone(

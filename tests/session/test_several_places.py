@@ -11,14 +11,16 @@ from pathlib import Path
 import pytest
 
 from iopstui.errors import Refused, UsageError
+from iopstui.model import job_rules
 from iopstui.model.device import BlockDevice, Hctx
+from iopstui.model.jobfile import Section
 from iopstui.model.target import DEVICE, DIRECTORY, FILE, Target, together
 from iopstui.session import prepare as module
 from iopstui.session import scratch
 from iopstui.session.keeper import KeptScratch
 from iopstui.session.prepare import JobRequest, Prepared, prepare
 from iopstui.session.scratch_sizes import scratch_sizes
-from iopstui.sources.fio_inspect import find_fio
+from iopstui.sources.fio_inspect import SectionFiles, find_fio
 from iopstui.sources.roots import Roots
 
 OWN_FILES = "[global]\nrw=randrw\nbs=4k\nsize=1g\n[reader/1]\nnumjobs=2\n[writer]\n"
@@ -101,6 +103,12 @@ def test_files_of_several_numbers_cannot_be_spread(here: Path, both: Target) -> 
     assert list((here / "one").iterdir()) == list((here / "two").iterdir()) == []
 
 
+def test_no_other_names_are_made_up() -> None:
+    assert job_rules.objections([("filename_format", job_rules.spread_format(3))]) == ()
+    for value in ("$filenum/../$jobnum", "$filenum/3.$jobnum/x", "x$filenum/3.$jobnum", "a"):
+        assert job_rules.objections([("filename_format", value)])
+
+
 def test_where_one_can_t_be_made_none_is_left(here: Path) -> None:
     with pytest.raises(UsageError, match="three"):
         scratch.make_scratches([here / "one", here / "three"])
@@ -131,14 +139,13 @@ def test_room_is_shared_within_a_file_system_and_the_fullest_decides(
 
 
 def test_a_size_that_was_asked_for_is_each_part_s() -> None:
-    from iopstui.model.jobfile import Section
-
     jobs = [Section("a", {"bs": "1m"}), Section("b", {})]
-    assert scratch_sizes(jobs, ["", ""], "8m", 1 << 30, None, 3) == [24 << 20] * 2
+    parts = [SectionFiles(one, tuple(f"{n}/{one}" for n in range(3))) for one in "ab"]
+    assert scratch_sizes(jobs, parts, "8m", 1 << 30, None, 3) == [24 << 20] * 2
     with pytest.raises(UsageError, match=r"6 scratch file\(s\) of 8m need 48 MiB"):
-        scratch_sizes(jobs, ["", ""], "8m", 47 << 20, None, 3)
+        scratch_sizes(jobs, parts, "8m", 47 << 20, None, 3)
     # no part is smaller than an I/O
-    for size in scratch_sizes(jobs, ["", ""], None, 100 << 20, None, 3):
+    for size in scratch_sizes(jobs, parts, None, 100 << 20, None, 3):
         assert size % 3 == 0 and size // 3 % (1 << 20) == 0
 
 

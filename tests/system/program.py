@@ -26,15 +26,25 @@ def environment(home: Path, **more: str) -> dict[str, str]:
     }
 
 
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "iopstui", *arguments]
+# the fences that fio can be behind; the second is had by a kernel that seems to lack Landlock
+LANDLOCK, NAMESPACE, NO_FENCE = "landlock", "namespace", "none"
+FENCES = (LANDLOCK, NAMESPACE)
+_WITHOUT = {LANDLOCK: [], NAMESPACE: ["no_landlock.py"],
+            NO_FENCE: ["no_landlock.py", "--no-namespaces"]}  # fmt: skip
 
 
-def iopstui(*arguments: str, cwd: Path, timeout: float = 60.0, **more: str
+def command(*arguments: str, fence: str = LANDLOCK) -> list[str]:
+    program = [sys.executable, "-m", "iopstui", *arguments]
+    script, *more = _WITHOUT[fence] or [""]
+    filtered = [sys.executable, str(ROOT / "tests" / "unit" / script), *more]
+    return [*filtered, *program] if script else program
+
+
+def iopstui(*arguments: str, cwd: Path, timeout: float = 60.0, fence: str = LANDLOCK, **more: str
             ) -> subprocess.CompletedProcess[str]:  # fmt: skip
     """Run to the end; no terminal on any stream."""
     return subprocess.run(
-        command(*arguments),
+        command(*arguments, fence=fence),
         cwd=cwd,
         env=environment(cwd.parent, **more),
         capture_output=True,

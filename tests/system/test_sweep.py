@@ -115,7 +115,6 @@ def test_a_dry_run_says_what_would_be_overwritten_only_if_it_may_be(here: Path) 
         (("no values",), ("--axis", "iodepth=")),
         (("takes a whole number",), ("--axis", "iodepth=banana")),
         (("Bad option", "bogus"), ("--axis", "bogus=1,2")),
-        (("no ioengine 'nosuch'",), ("--axis", "ioengine=libaio,nosuch")),
         (("--measure",), ("--axis", "iodepth=1,2", "--set", "runtime=5")),
         (("--yes", "--dry-run"), ("--axis", "iodepth=1..100", "--axis", "numjobs=1..100")),
         (("not a number of seconds",), ("--axis", "iodepth=1,2", "--measure", "0")),
@@ -169,4 +168,11 @@ def test_expectations_that_can_t_be_judged(
 ) -> None:
     done = iopstui("run", *arguments, cwd=here)
     assert done.returncode == 2 and word in done.stderr, done.stderr
+    assert list(here.iterdir()) == []
+
+
+def test_an_engine_that_is_not_known_is_refused(here: Path) -> None:
+    done = iopstui("sweep", "--job", "randread-4k", "--axis", "ioengine=libaio,nosuch", cwd=here)
+    assert done.returncode == 3
+    assert "ioengine=nosuch is not among" in done.stderr
     assert list(here.iterdir()) == []

@@ -11,7 +11,7 @@ from iopstui.errors import EXIT_REFUSED, Refused
 from iopstui.model.target import DEVICE, DIRECTORY, FILE, Target
 from iopstui.session import safety
 from iopstui.session.safety import Verdict, check_file_write, check_write, hold, write_reasons
-from iopstui.sources.openers import writers
+from iopstui.sources.openers import unseen, writers
 from iopstui.sources.signatures import Signatures
 from iopstui.sources.sysfs import read_devices
 
@@ -224,3 +224,18 @@ def test_a_file_in_use_has_no_override(tree: Tree, tmp_path: Path) -> None:
         with pytest.raises(Refused, match=why) as caught:
             check_file_write(str(path), str(path), devices, tree.roots)
         assert "no override" in caught.value.hint
+
+
+def test_programs_that_cannot_be_seen_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+                                               ) -> None:  # fmt: skip
+    tree = Tree(tmp_path)
+    namespace = tree.roots.proc / "self/ns/pid"
+    namespace.parent.mkdir(parents=True)
+    namespace.symlink_to("pid:[4026531836]")
+    (tree.roots.proc / "10/fd").mkdir(parents=True)
+    assert unseen(tree.roots) == ""
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert "1 programs of other users" in unseen(tree.roots)
+    namespace.unlink()
+    namespace.symlink_to("pid:[4026532000]")
+    assert "container" in unseen(tree.roots)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,9 @@ import pytest
 
 from iopstui.errors import Refused
 from iopstui.model.target import DEVICE
-from iopstui.session.safety import check_write, hold
+from iopstui.session.safety import check_file_write, check_write, hold, write_reasons
+from iopstui.sources.loop import backing_identity
+from iopstui.sources.openers import writers
 from iopstui.sources.roots import Roots
 from iopstui.sources.sysfs import read_devices
 from iopstui.sources.target import resolve_target
@@ -115,3 +118,33 @@ def test_the_running_machine_is_read_by_anybody() -> None:
     for name, device in read_devices(ROOTS).items():
         assert device.name == name and device.path == f"/dev/{name}"
         assert device.disk is None or name != device.disk
+
+
+def test_a_holder_whose_node_lies_elsewhere_is_found(loop: str, image: Path) -> None:
+    """As in a chroot or a container."""
+    info = os.stat(loop)
+    node = image.parent / "node"
+    os.mknod(node, info.st_mode, info.st_rdev)
+    number = os.major(info.st_rdev), os.minor(info.st_rdev)
+    script = f"import os, sys; os.open({str(node)!r}, os.O_RDWR); print(1, flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE) as holder:  # fmt: skip
+        assert holder.stdout is not None and holder.stdout.read(1) == b"1"
+        found = writers([loop], ROOTS, [number])
+        assert any(f"(pid {holder.pid})" in one for one in found)
+        devices = read_devices(ROOTS)
+        verdict = write_reasons(Path(loop).name, devices, ROOTS)
+        assert any("open for writing" in why for why in verdict.in_use)
+        holder.communicate(b"\n")
+    assert not any("(pid" in why for why in write_reasons(Path(loop).name, devices, ROOTS).in_use)
+
+
+def test_the_file_of_a_loop_device_is_known_by_its_inode(loop: str, image: Path) -> None:
+    info = image.stat()
+    assert backing_identity(loop) == (info.st_dev, info.st_ino)
+    image.rename(image.with_name("moved.img"))
+    image.write_bytes(b"another file of that name")
+    devices = read_devices(ROOTS)
+    with pytest.raises(Refused, match="is made of it"):
+        check_file_write(str(image.with_name("moved.img")), str(image), devices, ROOTS)
+    assert check_file_write(str(image), str(image), devices, ROOTS).in_use == ()
