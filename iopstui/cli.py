@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
 EPILOG = """\
 TARGET is a block device, a file, a directory (a scratch file is made in it and removed), or
-nothing (a scratch file in the current directory). A block device is only read unless
---destroy-data repeats its path; a device in use is never written.
+nothing (a scratch file in the current directory). Of several TARGETs of one kind every job uses
+all, as fio does with filename=A:B. A block device is only read unless --destroy-data repeats its
+path (for each device that is written); a device in use is never written.
 
 exit codes: 0 done, 1 the job failed, 2 usage or bad input, 3 refused for safety,
 4 a verdict failed, 5 something needed is missing, 130 interrupted (by a signal, whichever)
@@ -88,7 +89,7 @@ def _told(argv: Sequence[str] | None, writable: bool) -> int:
 
 
 def _main(argv: Sequence[str] | None, writable: bool) -> int:
-    arguments = parser().parse_args(argv)
+    arguments = _parsed(parser(), argv)
     if not writable:
         raise UsageError(
             "Standard output is closed, so nothing that is found out could be told.",
@@ -107,6 +108,17 @@ def _require_current_directory() -> None:
             f"The current directory can't be told ({error.strerror}); has it been removed?",
             "Go to one that exists: cd ~",
         ) from error
+
+
+def _parsed(top: argparse.ArgumentParser, argv: Sequence[str] | None) -> argparse.Namespace:
+    """As ``parse_args``, but further TARGETs may also stand behind options."""
+    arguments, rest = top.parse_known_args(argv)
+    if rest:
+        several = isinstance(getattr(arguments, "target", None), list) and arguments.target
+        if not several or any(text.startswith("-") for text in rest):
+            top.error(f"unrecognized arguments: {' '.join(rest)}")
+        arguments.target = [*arguments.target, *rest]
+    return arguments
 
 
 def complain(error: IopstuiError) -> None:
@@ -140,7 +152,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"iopstui {__version__}")
-    top.set_defaults(handler=cmd_live, target=None, job=None, set=[], size=None,
+    top.set_defaults(handler=cmd_live, target=[], job=None, set=[], size=None,
                      destroy_data=[], no_fence=False, interval=1.0, bind=None, knob=[],
                      record=None, refresh=0.0, cpu=None, nice=0, expect=[],
                      tolerance="0%")  # fmt: skip
@@ -282,14 +294,15 @@ def _add_expect(command: argparse.ArgumentParser) -> None:
 
 
 def _add_run_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument("target", nargs="?", metavar="TARGET", help="see below")
+    command.add_argument("target", nargs="*", metavar="TARGET", help="see below")
     command.add_argument("--set", action="append", default=[], metavar="OPTION=VALUE",
                          help="change an option of every job in the file, e.g. iodepth=32; "
                          "runtime=N also makes the job time_based")  # fmt: skip
     command.add_argument("--size", metavar="SIZE",
                          help="size of each scratch file, or of the area used: 4g")  # fmt: skip
     command.add_argument("--destroy-data", action="append", default=[], metavar="PATH",
-                         help="allow writing over PATH, which must repeat the target")  # fmt: skip
+                         help="allow writing over PATH, which must repeat the target; once for "
+                         "each of several")  # fmt: skip
     command.add_argument("--no-fence", action="store_true",
                          help="run a job file of your own that writes even where the kernel can't "
                          "keep fio from all other files; see iopstui doctor")  # fmt: skip
@@ -428,22 +441,22 @@ def _overrides(arguments: argparse.Namespace) -> dict[str, str]:
 
 
 def choose_targets(
-    text: str | None, job: str | None, devices: Mapping[str, BlockDevice]
+    texts: Sequence[str], job: str | None, devices: Mapping[str, BlockDevice]
 ) -> tuple[Target, Target | None]:
     """What is watched, and what jobs are told to work on (``None``: the job names its files)."""
     from pathlib import Path
 
     from iopstui.session.own_target import own_target
     from iopstui.sources.roots import Roots
-    from iopstui.sources.target import resolve_target
+    from iopstui.sources.target import resolve_targets
 
     roots = Roots()
-    if text is None and job is not None:
+    if not texts and job is not None:
         named = own_target(job, devices, roots)
         if named is not None:
             return named, None
     # looking needs no right; a job that lacks one says which when it starts
-    target = resolve_target(text, Path.cwd(), roots, devices, to_read=False)
+    target = resolve_targets(texts, Path.cwd(), roots, devices, to_read=False)
     return target, target
 
 
@@ -561,6 +574,7 @@ def cmd_lesson(arguments: argparse.Namespace) -> int:
     from iopstui.ui.start import run_screen
 
     find_fio()
+    arguments.target = [arguments.target] if arguments.target is not None else []
     return run_screen(arguments, {}, choose_targets, lesson)
 
 

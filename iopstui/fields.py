@@ -157,6 +157,20 @@ def _percentile_fields(path: tuple[str, ...], what: str, kind: str) -> Iterator[
 def _disk_fields() -> Iterator[Field]:
     for key, unit, meaning in _disk_rows():
         yield Field(("kernel", "disks", ANY, key), key, unit, DISKSTATS, meaning)
+    for key, unit, meaning in _disk_rows():
+        yield Field(("kernel", TOTAL, key), key, unit, DISKSTATS, _of_all(key, meaning))
+
+
+def _of_all(key: str, meaning: str) -> str:
+    """A disk field's meaning for the sum of the devices that the jobs work on."""
+    if key == "util":
+        return "of the one device that the jobs work on; null of several: shares don't add up"
+    how = ""
+    if key.endswith("_await"):
+        how = ": their waiting over their requests"
+    elif key.endswith("areq-sz"):
+        how = ": their bytes over their requests"
+    return f"of all devices that the jobs work on together, each once{how}: {meaning}"
 
 
 def _disk_rows() -> Iterator[tuple[str, str, str]]:

@@ -16,7 +16,9 @@ SIZE_WIDTH = 8
 MIB_WIDTH = 5
 PERCENT_WIDTH = 4
 
-_ASCII = str.maketrans({"µ": "u", "μ": "u", "–": "-", "—": "-", "×": "x", "…": "~", "·": "."})
+_ASCII = str.maketrans(
+    {"µ": "u", "μ": "u", "–": "-", "—": "-", "×": "x", "…": "~", "·": ".", "└": "`"}
+)
 
 
 def number(value: float | None) -> str:

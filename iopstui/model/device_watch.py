@@ -6,17 +6,19 @@ it ends with exit code 0.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from iopstui.model.samples import FioStatus, RawSample
 
 MANY = 100
 
 
 class DeviceWatch:
-    """Follows one run. ``device`` is the kernel name of what it works on, ``None`` if unknown."""
+    """Follows one run. ``devices`` are the kernel names of what it works on."""
 
-    def __init__(self, device: str | None) -> None:
-        self._device = device
-        self._seen = False
+    def __init__(self, devices: Sequence[str]) -> None:
+        self._devices = tuple(devices)
+        self._seen: set[str] = set()
         self._before: tuple[int, int, int] | None = None
         self._empty = 0
 
@@ -25,14 +27,15 @@ class DeviceWatch:
         return self._gone(raw) or self._moves_nothing(raw.fio)
 
     def _gone(self, raw: RawSample) -> str:
-        if raw.kernel is None or self._device is None:
+        if raw.kernel is None:
             return ""
-        if self._device in raw.kernel.disks:
-            self._seen = True
+        gone = [name for name in self._devices if name in self._seen - raw.kernel.disks.keys()]
+        self._seen |= raw.kernel.disks.keys()
+        if not gone:
             return ""
-        if not self._seen:
-            return ""
-        return f"{self._device} is gone: the kernel doesn't list it any more"
+        plural = "are gone: the kernel doesn't list them" if len(gone) > 1 else (
+            "is gone: the kernel doesn't list it")  # fmt: skip
+        return f"{', '.join(gone)} {plural} any more"
 
     def _moves_nothing(self, fio: FioStatus | None) -> str:
         """Completions without a byte. Submissions alone must go on for two intervals: a device
@@ -48,7 +51,7 @@ class DeviceWatch:
         self._empty = self._empty + 1 if empty else 0
         if not empty or (completed < MANY and self._empty < 2):
             return ""
-        what = self._device or "the device"
+        what = " or ".join(self._devices) or "the device"
         return (
             f"{what} has failed or is gone: fio counts {max(issued, completed)} I/Os that moved "
             "no byte"

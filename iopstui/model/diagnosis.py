@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, pstdev
 
 from iopstui.model import evidence as e
+from iopstui.model.device import BlockDevice
 from iopstui.model.evidence import (
     ENOUGH,
     LONG_ENOUGH,
@@ -38,18 +39,28 @@ def diagnose(evidence: Evidence) -> list[Finding]:
 
 def no_iostats(evidence: Evidence) -> Finding | None:
     """The kernel does not count: its zeros are no measurement."""
-    device = evidence.device
-    if device is None or device.queue is None or device.queue.iostats is not False:
+    silent = [
+        device
+        for device in evidence.devices
+        if device.queue is not None
+        and device.queue.iostats is False
+        and not _counts_all_the_same(device, evidence)
+    ]
+    if not silent:
         return None
-    figures = e.device_figures(recent(evidence, 1), device, 1)
-    if figures is not None and figures.ios_s > 0:
-        return None  # bio-based devices may count all the same
+    has, its = ("have", "their") if len(silent) > 1 else ("has", "its")
     return Finding(
         "iostats",
-        f"{device.name} has iostats=0: the kernel does not count its I/Os, so its figures are "
-        "no measurement",
+        f"{e.names_words(silent)} {has} iostats=0: the kernel does not count {its} I/Os, so "
+        f"{its} figures are no measurement",
         "turn it on: --knob iostats=1",
     )
+
+
+def _counts_all_the_same(device: BlockDevice, evidence: Evidence) -> bool:
+    """Bio-based devices may."""
+    figures = e.device_figures(recent(evidence, 1), [device], 1)
+    return figures is not None and figures.ios_s > 0
 
 
 def cpu_throttled(evidence: Evidence) -> Finding | None:
@@ -69,25 +80,30 @@ def cpu_throttled(evidence: Evidence) -> Finding | None:
 
 def background(evidence: Evidence) -> Finding | None:
     """The disk was in use before the run began."""
-    device = evidence.device
-    quiet = e.device_figures(evidence.before[-LONG_ENOUGH:], device)
+    devices = evidence.devices
+    quiet = e.device_figures(evidence.before[-LONG_ENOUGH:], devices)
     frames = recent(evidence, 1)
-    if device is None or quiet is None or not frames:
+    if quiet is None or not frames:
         return None
     if quiet.r_s + quiet.w_s < max(20.0, 0.02 * e.fio_iops(frames)):
         return None
     return Finding(
         "background",
-        f"{device.name} was not idle before this run: {count_words(quiet.r_s)} r/s and "
+        f"{e.names_words(devices)} {_was(devices)} not idle before this run: "
+        f"{count_words(quiet.r_s)} r/s and "
         f"{count_words(quiet.w_s)} w/s that are not this job's",
         "find who does it: iotop, or pidstat -d 1",
     )
 
 
+def _was(devices: Sequence[BlockDevice]) -> str:
+    return "were" if len(devices) > 1 else "was"
+
+
 def one_cpu_completes(evidence: Evidence) -> Finding | None:
     """One CPU runs most completions while several submit."""
-    device, frames = evidence.device, recent(evidence)
-    if device is None or not frames:
+    devices, frames = evidence.devices, recent(evidence)
+    if not devices or not frames:
         return None
     found = _completions(frames, evidence)
     submitters = set.intersection(*({j.cpu for j in f.jobs if (j.busy or 0) > 2} for f in frames))
@@ -96,20 +112,22 @@ def one_cpu_completes(evidence: Evidence) -> Finding | None:
     what, by_cpu = found
     total = sum(by_cpu.values())
     cpu, most = e.largest(by_cpu)
-    affinity = device.queue.rq_affinity if device.queue else None
-    if total < 500 or most < MOST * total or affinity == 2:
+    affinities = {device.queue.rq_affinity if device.queue else None for device in devices}
+    if total < 500 or most < MOST * total or affinities == {2}:
         return None
     text = (
         f"CPU {cpu} runs {100 * most / total:.0f} % of the {what} ({count_words(most)} of "
-        f"{count_words(total)}/s) that complete {device.name}'s I/O, while jobs submit from "
-        f"{len(submitters)} CPUs"
+        f"{count_words(total)}/s) that complete {e.names_words(devices)}'s I/O, while jobs submit "
+        f"from {len(submitters)} CPUs"
     )
     # the CPUs of the machine: a completion may be moved to one that fio does not use, too
-    cannot = why_rq_affinity_cannot_matter(device, sorted(frames[-1].cpus))
-    if cannot is not None or affinity is None:
+    reasons = [why_rq_affinity_cannot_matter(d, sorted(frames[-1].cpus)) for d in devices]
+    cannot = "; ".join(dict.fromkeys(filter(None, reasons)))
+    if None not in reasons or None in affinities:
         return Finding("one-cpu", text, f"rq_affinity can't move it: {cannot}" if cannot else "")
+    now = ", ".join(sorted(map(str, affinities)))
     return Finding(
-        "one-cpu", text, f"try rq_affinity 2 (now {affinity}): each completion goes to the CPU "
+        "one-cpu", text, f"try rq_affinity 2 (now {now}): each completion goes to the CPU "
         "that submitted it, which moves work and may or may not give IOPS", "a",
     )  # fmt: skip
 
@@ -124,7 +142,7 @@ def _completions(
     total = sum(block.values())
     if total < 0.1 * sum(irq.values()):
         return "interrupts", irq
-    figures = e.device_figures(frames, evidence.device)
+    figures = e.device_figures(frames, evidence.devices)
     if not block or figures is None or total > 1.5 * figures.ios_s:
         return None
     return "BLOCK softirqs", block
@@ -251,18 +269,20 @@ def _buffered(depth: int, evidence: Evidence, frames: Sequence[Frame]) -> Findin
 
 def disagreement(evidence: Evidence) -> Finding | None:
     """fio and the device count differently; diskstats shows why."""
-    device, frames = evidence.device, recent(evidence)
-    theirs = e.device_figures(frames, device)
-    if device is None or theirs is None or any(SUBMITTED in f.flags for f in frames):
+    devices, frames = evidence.devices, recent(evidence)
+    theirs = e.device_figures(frames, devices)
+    if theirs is None or any(SUBMITTED in f.flags for f in frames):
         return None
-    if device.queue and device.queue.iostats is False:
+    if any(device.queue and device.queue.iostats is False for device in devices):
         return None
     own = e.fio_iops(frames)
-    ratios = [device_s / fio_s for fio_s, device_s in e.each_second(frames, device)]
+    ratios = [device_s / fio_s for fio_s, device_s in e.each_second(frames, devices)]
     # fio and the kernel are read at slightly different moments: one second proves nothing
     if own < 100 or len(ratios) < ENOUGH or not (max(ratios) < 0.9 or min(ratios) > 1.1):
         return None
-    head = f"fio does {count_words(own)} IOPS, {device.name} {count_words(theirs.ios_s)}"
+    sums = " together" if len(devices) > 1 else ""
+    names = e.names_words(devices)
+    head = f"fio does {count_words(own)} IOPS, {names}{sums} {count_words(theirs.ios_s)}"
     if theirs.ios_s < own:
         return _device_does_less(evidence, theirs, head, own, e.fio_bytes(frames))
     return _device_does_more(evidence, theirs, head, own, e.fio_bytes(frames))
@@ -291,10 +311,16 @@ def _device_does_less(
             f"{head}: the page cache answers the rest, because the I/O is buffered (direct=0)",
             "try direct=1 to measure the disk",
         )
+    if evidence.unseen:
+        return Finding(
+            "disagree",
+            f"{head}: the rest is where no block device counts it ({'; '.join(evidence.unseen)})",
+        )
+    them = "them" if len(evidence.devices) > 1 else "it"
     return Finding(
         "disagree",
-        f"{head}: the rest never reached it (blocks of a file that were never written, or other "
-        "devices)",
+        f"{head}: the rest never reached {them} (blocks of a file that were never written are "
+        "answered by the file system)",
     )
 
 
@@ -321,22 +347,30 @@ def _device_does_more(
 
 def small_queue(evidence: Evidence) -> Finding | None:
     """The device's queues hold fewer requests than the job wants in flight."""
-    device, shape = evidence.device, evidence.shape
-    if device is None or device.queue is None or not device.hctxs or not recent(evidence, 1):
+    devices, shape = evidence.devices, evidence.shape
+    if not devices or shape.paced or shape.direct is False or not recent(evidence, 1):
         return None
-    each = device.queue.nr_requests
-    if each is None or shape.paced or shape.direct is False:
+    # a place without a device, or one without a queue, may hold any number
+    rooms = [_room(device) for device in devices]
+    if evidence.unseen or None in rooms or shape.depth <= sum(r for r, _ in filter(None, rooms)):
         return None
-    room = each * len(device.hctxs)
-    if shape.depth <= room:
-        return None
-    queues = f"{len(device.hctxs)} × {each}" if len(device.hctxs) > 1 else str(each)
+    holds = "hold" if len(devices) > 1 else "holds"
+    queues = " + ".join(words for _, words in filter(None, rooms))
     return Finding(
         "nr_requests",
-        f"the job wants {shape.depth} I/Os in flight, but {device.name} holds {queues} requests "
-        "(nr_requests): the rest waits before the queue",
+        f"the job wants {shape.depth} I/Os in flight, but {e.names_words(devices)} {holds} "
+        f"{queues} requests (nr_requests): the rest waits before the queue",
         "raise nr_requests if the device has the tags, or use a smaller depth",
     )
+
+
+def _room(device: BlockDevice) -> tuple[int, str] | None:
+    """How many requests its queues hold, and that in words; ``None`` if it has none to tell."""
+    each = device.queue.nr_requests if device.queue is not None else None
+    if each is None or not device.hctxs:
+        return None
+    count = len(device.hctxs)
+    return each * count, f"{count} × {each}" if count > 1 else str(each)
 
 
 def provisioned(evidence: Evidence) -> Finding | None:

@@ -57,15 +57,17 @@ class Steady:
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """What the rules look at. ``frames`` are the running step's, oldest first; ``before`` those
-    of the quiet time right before it; ``online`` the CPUs that can be used.
+    of the quiet time right before it; ``online`` the CPUs that can be used. ``devices`` are those
+    that the job works on; ``unseen`` says what else it works on, if that is on no block device.
     """
 
     frames: Sequence[Frame]
     before: Sequence[Frame] = ()
-    device: BlockDevice | None = None
+    devices: Sequence[BlockDevice] = ()
     shape: JobShape = JobShape()
     online: tuple[int, ...] = ()
     earlier: Sequence[Steady] = ()
+    unseen: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +123,8 @@ def fio_latency(frames: Sequence[Frame]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class DeviceFigures:
-    """A device over some frames: I/Os (reads, writes, discards) and bytes per second, merges
-    per second."""
+    """Devices together over some frames: I/Os (reads, writes, discards) and bytes per second,
+    merges per second."""
 
     r_s: float
     w_s: float
@@ -132,12 +134,13 @@ class DeviceFigures:
 
 
 def device_figures(
-    frames: Sequence[Frame], device: BlockDevice | None, least: int = ENOUGH
+    frames: Sequence[Frame], devices: Sequence[BlockDevice], least: int = ENOUGH
 ) -> DeviceFigures | None:
-    """Means over the frames that measured the device; ``None`` if fewer than ``least`` did."""
-    if device is None:
-        return None
-    disks = [frame.disks[device.name] for frame in frames if device.name in frame.disks]
+    """Means over the frames that measured all the devices; ``None`` if fewer than ``least``
+    did."""
+    names = [device.name for device in devices]
+    each = [frame.together(names) for frame in frames] if names else []
+    disks = [disk for disk in each if disk is not None]
     disks = [disk for disk in disks if disk.r_s is not None and disk.w_s is not None]
     if len(disks) < max(least, 1):
         return None
@@ -152,11 +155,13 @@ def device_figures(
     )
 
 
-def each_second(frames: Sequence[Frame], device: BlockDevice) -> list[tuple[float, float]]:
-    """(fio's IOPS, the device's I/Os per second) of each frame that has both."""
+def each_second(
+    frames: Sequence[Frame], devices: Sequence[BlockDevice]
+) -> list[tuple[float, float]]:
+    """(fio's IOPS, the devices' I/Os per second) of each frame that has both."""
     found = []
     for frame in frames:
-        own, theirs = fio_iops([frame]), device_figures([frame], device, 1)
+        own, theirs = fio_iops([frame]), device_figures([frame], devices, 1)
         if own and theirs is not None:
             found.append((own, theirs.ios_s))
     return found
@@ -188,7 +193,15 @@ def largest(counts: Mapping[int, float]) -> tuple[int, float]:
     return max(counts.items(), key=lambda pair: (pair[1], -pair[0]))
 
 
-# -- numbers in a sentence
+# -- words in a sentence
+
+
+def names_words(devices: Sequence[BlockDevice], most: int = 4) -> str:
+    """ "vda", "vda and vdb", "vda, vdb, vdc and 5 more"."""
+    names = [device.name for device in devices]
+    if len(names) > most:
+        names = [*names[: most - 1], f"{len(names) - most + 1} more"]
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) if names else ""
 
 
 def count_words(value: float) -> str:

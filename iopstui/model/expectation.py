@@ -1,7 +1,8 @@
 """Expectations: "iops>=5000", "read.clat.p99<=2ms", and whether a run met them.
 
 A figure is named as in the field registry (fields.py); what goes without saying may be left
-out: ``fio.``, ``total.``, and ``kernel.disks.DEVICE.`` for the target's own device.
+out: ``fio.``, ``total.``, and ``kernel.disks.DEVICE.`` for the target's own device. With several
+devices ``r/s`` is their sum (``kernel.total.r/s``) and ``vdb.r/s`` one of them.
 """
 
 from __future__ import annotations
@@ -92,25 +93,32 @@ def parse_tolerance(text: str) -> float:
     return float(match[1]) / 100
 
 
-def parse_expectation(text: str, tree: Sequence[str] = (), tolerance: float = 0.0) -> Expectation:
-    """An --expect. ``tree`` names the devices under the target, its own first. UsageError."""
+def parse_expectation(
+    text: str,
+    tree: Sequence[str] = (),
+    tolerance: float = 0.0,
+    opened: Sequence[str] | None = None,
+) -> Expectation:
+    """An --expect. ``tree`` names the devices under the target, ``opened`` those of them whose
+    sum the jobs' I/Os are (``None``: the first of ``tree`` alone). UsageError."""
     match = _FORM.fullmatch(text)
     if match is None:
         raise UsageError(
             f"--expect {text!r} is not of the form FIGURE>=VALUE or FIGURE<=VALUE.", EXAMPLES
         )
     name, op, value = match.groups()
-    field = _field(text, name, tree)
+    field = _field(text, name, tree, tree[:1] if opened is None else opened)
     required = _value(text, value, field)
     return Expectation(text.strip(), name, field.path, field.unit, op, required, tolerance)
 
 
-def _field(text: str, name: str, tree: Sequence[str]) -> Field:
+def _field(text: str, name: str, tree: Sequence[str], opened: Sequence[str]) -> Field:
     known = {field.id: field for field in _concrete(name, tree)}
-    own = f"kernel.disks.{tree[0]}." if tree else None
-    prefixes = ("", "fio.", f"fio.{TOTAL}.", *((own,) if own else ()), "kernel.")
+    own = f"kernel.disks.{opened[0]}." if len(opened) == 1 else f"kernel.{TOTAL}."
+    prefixes = ("", "fio.", f"fio.{TOTAL}.", own, "kernel.", "kernel.disks.")
     for prefix in prefixes:
         if prefix + name in known:
+            _check_sum(text, known[prefix + name], tree, opened)
             return known[prefix + name]
     if not tree and any(field.path[-1] == name.rpartition(".")[2] for field in _disk_fields()):
         raise UsageError(
@@ -123,6 +131,19 @@ def _field(text: str, name: str, tree: Sequence[str]) -> Field:
         f"There is no figure {name!r} of a whole run to expect anything of.",
         (f"Did you mean {' or '.join(near)}? " if near else "") + "All fields: iopstui fields",
     )
+
+
+def _check_sum(text: str, field: Field, tree: Sequence[str], opened: Sequence[str]) -> None:
+    """UsageError for what several devices have no one figure of."""
+    if field.path[:2] != ("kernel", TOTAL) or len(opened) == 1:
+        return
+    if opened and field.path[-1] != "util":
+        return
+    why = "every device has its own, and shares of time don't add up"
+    if not opened:
+        why = "the devices have no sum, because one lies on another"
+    names = " or ".join(f"{name}.{field.path[-1]}" for name in (opened or tree)[:3])
+    raise UsageError(f"--expect {text!r}: {why}.", f"Name the device: {names}")
 
 
 def _short(name: str, prefixes: Sequence[str]) -> str:
@@ -138,8 +159,8 @@ def _concrete(name: str, tree: Sequence[str]) -> Iterator[Field]:
     cpu = re.search(r"(?:^|\.)cpus\.(\d+)\.", name)
     for field in FIELDS:
         fillings: Sequence[str] = ("",)
-        if field.path[:2] == ("kernel", "disks"):
-            fillings = tree
+        if field.path[:2] in (("kernel", "disks"), ("kernel", TOTAL)):
+            fillings = tree if "disks" in field.path else tree[:1]
         elif field.path[:2] == ("kernel", "cpus"):
             fillings = (cpu[1],) if cpu else ()
         for filling in fillings:

@@ -52,6 +52,8 @@ def _scaled(value: float | None, unit: float) -> float | None:
 
 def measurable(path: Sequence[str]) -> bool:
     """True if a whole run has one figure for the field at ``path`` (concrete, no ``*``)."""
+    if len(path) == 3 and path[:2] == ("kernel", TOTAL):
+        return path[2] in _DISK
     if len(path) == 3 and path[0] == "fio":
         return path[2] in ("iops", "bw")
     if len(path) == 4 and path[0] == "fio":
@@ -123,7 +125,7 @@ class Meter:
         """The frame's value and its weight."""
         path = self.path
         if path[0] == "kernel":
-            return _disk(frame, path) if path[1] == "disks" else _cpu(frame, path)
+            return _cpu(frame, path) if path[1] == "cpus" else _disk(frame, path)
         if path[0] != "fio":
             value = frame.own_cpu if path == ("own_cpu",) else frame.throttled
             return value, frame.seconds
@@ -156,10 +158,10 @@ def _direction(frame: Frame, name: str) -> DirectionInterval | None:
 
 
 def _disk(frame: Frame, path: Sequence[str]) -> tuple[float | None, float | None]:
-    disk = frame.disks.get(path[2])
+    disk = frame.total if path[1] == TOTAL else frame.disks.get(path[2])
     if disk is None:
         return None, None
-    value, weight = _DISK[path[3]]
+    value, weight = _DISK[path[-1]]
     return value(disk), weight(disk)
 
 

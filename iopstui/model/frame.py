@@ -7,7 +7,7 @@ distance is kept as ``skew_ms``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from iopstui.model import rates
@@ -60,7 +60,8 @@ class Frame:
     the quality flags of this module. ``jobs`` are fio's jobs with the CPUs they are on;
     ``throttled`` percent of the interval in which a cgroup's CPU limit stopped us.
     ``ipi_age_s`` is how long before ``t`` the function calls of ``cpus`` were counted: reading
-    them may take long.
+    them may take long. ``opened`` names the devices of ``disks`` that the jobs work on
+    (model/target.py), whose sum is ``total``.
     """
 
     seq: int
@@ -79,12 +80,27 @@ class Frame:
     jobs: tuple[JobFrame, ...] = ()
     throttled: float | None = None
     ipi_age_s: float | None = None
+    opened: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> rates.DiskRates | None:
+        """All devices that the jobs work on as one."""
+        return self.together(self.opened)
+
+    def together(self, names: Sequence[str]) -> rates.DiskRates | None:
+        """These devices as one (rates.summed); ``None`` if one of them was not measured."""
+        known = [self.disks[name] for name in names if name in self.disks]
+        return rates.summed(known) if len(known) == len(names) else None
 
 
 class FrameBuilder:
-    """Folds raw samples into frames. The first sample is a baseline and gives no kernel rates."""
+    """Folds raw samples into frames. The first sample is a baseline and gives no kernel rates.
 
-    def __init__(self, origin_ns: int | None = None) -> None:
+    ``opened`` are the devices that the jobs work on.
+    """
+
+    def __init__(self, origin_ns: int | None = None, opened: Sequence[str] = ()) -> None:
+        self._opened = tuple(opened)
         # a fold that begins in the middle is told when the first sample was taken
         self._origin_ns = origin_ns
         self._kernel: KernelSample | None = None
@@ -127,6 +143,7 @@ class FrameBuilder:
             jobs=self._job_frames(raw),
             throttled=_throttled(raw.kernel, previous, seconds),
             ipi_age_s=_ipi_age(raw),
+            opened=self._opened,
         )
 
     def _own_cpu(self, raw: RawSample) -> float | None:

@@ -6,6 +6,7 @@ This explains a refusal before fio sees the file; what holds is the fence (sourc
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator
 
 Options = Iterable[tuple[str, str]]
@@ -32,6 +33,8 @@ _NAMES = {
     "profile": "brings options that the job file does not show",
     "unique_filename": "changes the names of files",
 }
+# the one form that iopstui itself gives; fio says which names it makes, as of all others
+_SPREAD = re.compile(r"\$filenum/\d+\.\$jobnum")
 _SETTINGS = {
     "ioscheduler": "changes the device's scheduler and leaves it so (use --knob scheduler=NAME)",
     "cgroup": "makes a control group",
@@ -43,6 +46,11 @@ PREFIX_LOGS = ("write_bw_log", "write_lat_log", "write_iops_log", "write_hist_lo
 FILE_LOGS = ("write_iolog",)
 
 
+def spread_format(index: int) -> str:
+    """The filename_format= that puts the files of section ``index`` into directories 0, 1 ..."""
+    return f"$filenum/{index}.$jobnum"
+
+
 def objections(options: Options) -> tuple[str, ...]:
     """Why this job is refused, in words; empty if it isn't."""
     return tuple(dict.fromkeys(_objections(options)))
@@ -52,7 +60,7 @@ def _objections(options: Options) -> Iterator[str]:
     for name, value in options:
         if name in _COMMANDS:
             yield f"{name}= runs a command, and jobs get no shell"
-        elif name in _NAMES:
+        elif name in _NAMES and not (name == "filename_format" and _SPREAD.fullmatch(value)):
             yield f"{name}= {_NAMES[name]}"
         elif name in _SETTINGS:
             yield f"{name}= {_SETTINGS[name]}"

@@ -60,7 +60,10 @@ def _began(frame: Frame) -> float:
 
 
 def what_moved(
-    change: KnobChange, frames: Sequence[Frame], device: BlockDevice | None, since: float = -inf
+    change: KnobChange,
+    frames: Sequence[Frame],
+    devices: Sequence[BlockDevice],
+    since: float = -inf,
 ) -> Finding | None:
     """The finding; ``None`` without ``ENOUGH`` seconds on both sides (see ``around``)."""
     before, after = around(frames, change, since)
@@ -69,7 +72,7 @@ def what_moved(
     if change.name in COMPLETIONS:
         moved = _completions(before, after) + _function_calls(frames, change, since)
     else:
-        moved = _moved(change, before, after, device)
+        moved = _moved(change, before, after, devices)
     text = f"{change.name} {change.before} → {change.now} on {change.device}: {moved}; "
     return Finding(
         "moved",
@@ -82,12 +85,12 @@ def _moved(
     change: KnobChange,
     before: Sequence[Frame],
     after: Sequence[Frame],
-    device: BlockDevice | None,
+    devices: Sequence[BlockDevice],
 ) -> str:
     irq = irq_of(change.name)
     if irq is not None:
         return _where(f"interrupt {irq}", _vector(before, irq), _vector(after, irq))
-    then, now = e.device_figures(before, device), e.device_figures(after, device)
+    then, now = e.device_figures(before, devices), e.device_figures(after, devices)
     if then is None or now is None:
         return "the device was not measured"
     if change.name in MERGING:

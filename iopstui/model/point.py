@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from iopstui.fields import TOTAL
 from iopstui.model import histogram
 from iopstui.model.figures import Meter
 from iopstui.model.frame import FINAL, PARTIAL, RAMP, Frame
@@ -23,7 +24,8 @@ class Point:
 
     ``latency_ns`` is the mean of ``latency_of`` ("lat", or "clat" where fio has no lat, or
     "await" where fio took none: the kernel's); percentiles are of ``bins_of``. ``device_iops``,
-    ``aqu_sz`` and ``util`` are the target device's. ``cpu_us`` is CPU time of the whole machine
+    ``aqu_sz`` and ``util`` are the target device's, of several devices their
+    sum (``util`` is unknown then). ``cpu_us`` is CPU time of the whole machine
     for each I/O. ``busy`` maps a CPU to its load in percent, ``completions`` to its share (0..1)
     of ``completions_of``. ``steady`` is SNIA's verdict on these seconds. ``iops_low`` and
     ``iops_high`` are its worst and best whole interval; ``slower`` the share (0..1) of I/Os
@@ -124,11 +126,13 @@ class Settling:
 
 class PointMeter:
     """Takes the frames of one run; what lies before its settling, or behind the seconds that are
-    to be measured, is dropped."""
+    to be measured, is dropped. ``devices`` are those that the job works on."""
 
-    def __init__(self, settle_s: float, device: str | None, measure_s: float | None = None) -> None:
+    def __init__(
+        self, settle_s: float, devices: Sequence[str], measure_s: float | None = None
+    ) -> None:
         self._settling = Settling(settle_s, measure_s)
-        self._device = device
+        self._devices = tuple(devices)
         self._ios = 0
         self._intervals: list[tuple[float, float]] = []
         self._whole: list[float] = []
@@ -144,7 +148,8 @@ class PointMeter:
             ("fio", "total", "slat", "mean"), ("fio", "usr_cpu"), ("fio", "sys_cpu"),
             ("fio", "ctx/s"),
         ]  # fmt: skip
-        paths += [("kernel", "disks", device, name) for name in _DISK if device is not None]
+        one = ("disks", *devices) if len(devices) == 1 else (TOTAL,)
+        paths += [("kernel", *one, name) for name in _DISK if devices]
         self._meters = {path[1:] if path[0] == "fio" else path[-1:]: Meter(path) for path in paths}
         self._cpus: dict[int, list[Meter]] = {}
 
@@ -166,7 +171,7 @@ class PointMeter:
             self._add_kernel(frame)
 
     def _add_kernel(self, frame: Frame) -> None:
-        disk = frame.disks.get(self._device or "")
+        disk = frame.together(self._devices)
         if disk is not None:
             for wait, count in ((disk.r_await, disk.reads), (disk.w_await, disk.writes)):
                 if wait is not None and count:

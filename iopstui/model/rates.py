@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from iopstui.model.samples import CpuTimes, DiskCounters
 
@@ -116,6 +117,51 @@ def disk_rates(current: DiskCounters, previous: DiskCounters, seconds: float) ->
         util=None if util is None else min(util, 100.0),
         in_flight=current.in_flight,
     )
+
+
+def summed(parts: Sequence[DiskRates]) -> DiskRates | None:
+    """Several devices over the same interval as one; ``None`` of none. One alone stays as it is.
+
+    Counts, rates, aqu-sz and in-flight add up; an await is all their waiting over all their
+    requests, a size all bytes over all requests: no mean is averaged. ``util`` is ``None``:
+    shares of time do not add up. What one of them lacks the sum lacks, too.
+    """
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    own = {name: _added([getattr(part, name) for part in parts]) for name in _ADDED}
+    return DiskRates(
+        seconds=parts[0].seconds,
+        **own,
+        r_await=_mean([(p.r_await, p.reads) for p in parts]),
+        w_await=_mean([(p.w_await, p.writes) for p in parts]),
+        d_await=_mean([(p.d_await, p.discards) for p in parts]),
+        f_await=_mean([(p.f_await, p.f_s) for p in parts]),
+        rareq_size=ratio(own["r_bytes_s"], own["r_s"]),
+        wareq_size=ratio(own["w_bytes_s"], own["w_s"]),
+        dareq_size=ratio(own["d_bytes_s"], own["d_s"]),
+        util=None,
+    )
+
+
+_ADDED = (
+    "reads", "writes", "discards", "r_s", "w_s", "d_s", "f_s", "r_bytes_s", "w_bytes_s",
+    "d_bytes_s", "rrqm_s", "wrqm_s", "drqm_s", "aqu_sz", "in_flight",
+)  # fmt: skip
+
+
+def _added(values: Sequence[Any]) -> Any:
+    return None if None in values else sum(values)
+
+
+def _mean(parts: Sequence[tuple[float | None, float | None]]) -> float | None:
+    """From (mean, number it is a mean of): the mean of all. A device without any has no part."""
+    total = count = 0.0
+    for mean, number in parts:
+        if number is None or (number and mean is None):
+            return None
+        total += (mean or 0.0) * number
+        count += number
+    return total / count if count else None
 
 
 def _bytes(sectors: int | None) -> int | None:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from itertools import takewhile
 
 DEVICE, FILE, DIRECTORY = "device", "file", "directory"
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class Place:
     """A block device, a file, or a directory in which a scratch file is made.
 
     ``path`` is absolute. ``device`` is the kernel name of the block device it is on, ``None``
     if it is on none that can be seen; ``no_device`` then says why in words ("tmpfs has no
     block device"). ``tree`` lists ``device`` first and then everything below it (partition ->
     disk; dm, md, loop -> what they sit on), nearest first, without repeats. ``fstype`` and
-    ``mountpoint`` describe the file system a file or directory is on.
+    ``mountpoint`` describe the file system a file or directory is on. ``also`` are the other
+    devices that this file system spreads its files over (btrfs); they and what lies below them
+    stand in ``tree`` behind ``device`` and its own.
     """
 
     kind: str
@@ -25,3 +29,132 @@ class Target:
     no_device: str = ""
     fstype: str | None = None
     mountpoint: str | None = None
+    also: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One device of a target. ``under`` counts the devices of ``Target.on`` that it lies under;
+    0: it is one of them.
+    """
+
+    name: str
+    under: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Target(Place):
+    """One place, or all ``parts`` of which every job uses each (empty: there is one alone).
+
+    Of several, ``kind`` is the first one's, ``path`` joins theirs with ":" as fio's filename=
+    does (for people: with one path in it that holds a colon it can't be taken apart), ``device``
+    is the first block device that any is on, ``tree`` all of them with everything below.
+    """
+
+    parts: tuple[Place, ...] = ()
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """All places, in the order they were named."""
+        return self.parts or (self,)
+
+    @property
+    def several(self) -> bool:
+        """True if there is more than one."""
+        return len(self.parts) > 1
+
+    @property
+    def on(self) -> tuple[str, ...]:
+        """The devices that the places are on, each once: those whose counters count the jobs'
+        I/Os."""
+        return tuple(dict.fromkeys(name for place in self.places for name in _on(place)))
+
+    @property
+    def opened(self) -> tuple[str, ...]:
+        """The same where their sum has a meaning; empty if one of them lies below another (a
+        partition and its disk, dm and its slave): what the upper one does is counted by both."""
+        return () if self.nested is not None else self.on
+
+    @property
+    def stacks(self) -> dict[str, tuple[str, ...]]:
+        """What lies below each device of ``on``, nearest first."""
+        found: dict[str, tuple[str, ...]] = {}
+        for place in self.places:
+            found |= {name: below for name, below in _stacks(place) if name not in found}
+        return found
+
+    @property
+    def nested(self) -> tuple[str, str] | None:
+        """Two of the devices of which the first lies on the second; ``None`` if none does."""
+        on = self.on
+        for top, below in self.stacks.items():
+            for name in below:
+                if name in on:
+                    return top, name
+        return None
+
+    @property
+    def unseen(self) -> tuple[Place, ...]:
+        """The places that are on no block device that can be seen."""
+        return tuple(place for place in self.places if place.device is None)
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """Every device once: each of ``on`` with what lies below it alone, and in the end what
+        lies below several of them."""
+        on, stacks = self.on, self.stacks
+        under = {name: sum(name in below for below in stacks.values()) for name in self.tree}
+        found: list[Layer] = []
+        for top in on:
+            found.append(Layer(top))
+            below = stacks.get(top, ())
+            found += [Layer(name, 1) for name in below if name not in on and under[name] == 1]
+        shared = [name for name in self.tree if name not in on and under[name] > 1]
+        return (*found, *(Layer(name, under[name]) for name in shared))
+
+    @property
+    def name(self) -> str:
+        """What the figures are of, in a word: the device, or the sum of how many."""
+        on = self.on
+        if len(on) > 1:
+            return f"{len(on)} devices"
+        return on[0] if on else self.path
+
+
+def together(places: Sequence[Target | Place]) -> Target:
+    """One target of these places, of which there must be one at least."""
+    flat = tuple(_flat(places))
+    first = flat[0]
+    if len(flat) == 1:
+        return Target(**{one.name: getattr(first, one.name) for one in fields(Place)})
+    tree = dict.fromkeys(name for place in flat for name in place.tree)
+    return Target(
+        kind=first.kind,
+        path=":".join(place.path for place in flat),
+        device=next((place.device for place in flat if place.device is not None), None),
+        tree=tuple(tree),
+        no_device="; ".join(dict.fromkeys(p.no_device for p in flat if p.no_device)),
+        fstype=first.fstype,
+        mountpoint=first.mountpoint,
+        parts=flat,
+    )
+
+
+def _on(place: Place) -> tuple[str, ...]:
+    return (place.device, *place.also) if place.device is not None else ()
+
+
+def _stacks(place: Place) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Each device of a place with what its tree lists behind it."""
+    on = _on(place)
+    for top in on:
+        rest = place.tree[place.tree.index(top) + 1 :] if top in place.tree else ()
+        yield top, tuple(takewhile(lambda name: name not in on, rest))
+
+
+def _flat(places: Sequence[Target | Place]) -> Iterator[Place]:
+    for place in places:
+        if isinstance(place, Target) and place.parts:
+            yield from place.parts
+        else:
+            yield Place(**{one.name: getattr(place, one.name) for one in fields(Place)})

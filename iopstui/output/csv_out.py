@@ -23,13 +23,10 @@ _LEFT_OUT = {"ios", "bytes", "n", "bins_of", "bins"}
 class CsvSink:
     """Writes the header at once with the first frame. ``BrokenPipeError`` is passed on."""
 
-    def __init__(self, stream: TextIO, device: str | None = None) -> None:
+    def __init__(self, stream: TextIO, devices: Sequence[str] = ()) -> None:
         self._stream = stream
         self._writer = csv.writer(stream, lineterminator="\n")
-        self._columns = [field.path for field in columns()]
-        self._device = device
-        if device is None:
-            self._columns = [path for path in self._columns if path[0] != "kernel"]
+        self._columns = list(_columns(devices))
         self._started = False
 
     def handle(self, event: Event) -> None:
@@ -47,22 +44,35 @@ class CsvSink:
     def _start(self) -> None:
         if not self._started:
             self._started = True
-            self._writer.writerow(printable(".".join(self._here(p))) for p in self._columns)
-
-    def _here(self, path: tuple[str, ...]) -> tuple[str, ...]:
-        """The path of this session's device; the flags are one column."""
-        if path == ("flags", ANY):
-            return ("flags",)
-        return tuple(self._device or "" if key == ANY else key for key in path)
+            self._writer.writerow(printable(".".join(path)) for path in self._columns)
 
     def _row(self, frame: Frame) -> Iterator[str]:
         row = frame_object(frame)
         for path in self._columns:
-            yield _text(value_at(row, self._here(path)))
+            yield _text(value_at(row, path))
+
+
+def _columns(devices: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """The columns of a session with these devices: of several their sum, then each; the flags
+    are one."""
+    paths = [field.path for field in columns()]
+    for path in paths:
+        if path == ("flags", ANY):
+            yield ("flags",)
+        elif path[:2] == ("kernel", TOTAL):
+            if len(devices) > 1 and path[-1] != "util":
+                yield path
+        elif path[0] != "kernel":
+            yield path
+    for device in devices:
+        for path in paths:
+            if path[:2] == ("kernel", "disks"):
+                yield tuple(device if key == ANY else key for key in path)
 
 
 def columns() -> list[Field]:
-    """The fields that have a column, in order; ``*`` in a disk's path is the target's device."""
+    """The fields that have a column, in order; ``*`` in a disk's path is any of the devices that
+    the jobs work on."""
     chosen = [BY_ID[name] for name in _HEAD]
     for direction in (READ, WRITE, TRIM, TOTAL):
         chosen += [
@@ -70,6 +80,7 @@ def columns() -> list[Field]:
             for field in FIELDS
             if field.path[:2] == ("fio", direction) and not _LEFT_OUT & set(field.path)
         ]
+    chosen += [field for field in FIELDS if field.path[:2] == ("kernel", TOTAL)]
     return chosen + [field for field in FIELDS if field.path[:2] == ("kernel", "disks")]
 
 

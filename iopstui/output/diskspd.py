@@ -20,7 +20,7 @@ from iopstui.units import put, size
 def run_diskspd(arguments: argparse.Namespace, overrides: Mapping[str, str], choose: Choose) -> int:
     """The exit code of the run."""
     found = translate(arguments.diskspd)
-    given = arguments.target is not None
+    given = bool(arguments.target)
     if not given:
         arguments.target = _place(found)
     for line in _told(found, given, arguments.size):
@@ -34,17 +34,17 @@ def run_diskspd(arguments: argparse.Namespace, overrides: Mapping[str, str], cho
         remove(private)
 
 
-def _place(found: Translation) -> str | None:
+def _place(found: Translation) -> list[str]:
     """Where to work without a TARGET: a scratch file beside the one that -c would make, the
-    existing file itself, or (``None``) the several files that the job names."""
+    existing file itself, or (none) the several files that the job names."""
     if found.creates is not None:
         places = {os.path.dirname(target) or "." for target in found.targets}
         if len(places) > 1:
             raise UsageError("The DISKSPD command makes files in several directories.",
                              "Name one as TARGET: iopstui run DIRECTORY --diskspd ...",
                              )  # fmt: skip
-        return places.pop()
-    return found.targets[0] if len(found.targets) == 1 else None
+        return [places.pop()]
+    return list(found.targets) if len(found.targets) == 1 else []
 
 
 def _told(found: Translation, given: bool, wanted: str | None) -> list[str]:

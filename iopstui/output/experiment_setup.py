@@ -66,9 +66,9 @@ def set_up(arguments: argparse.Namespace, plan: Plan, choose: Choose) -> Setup:
 
 
 def _one_target(
-    text: str | None, jobs: Sequence[str], devices: Mapping[str, BlockDevice], choose: Choose
+    texts: Sequence[str], jobs: Sequence[str], devices: Mapping[str, BlockDevice], choose: Choose
 ) -> tuple[Target, Target | None]:
-    chosen = [choose(text, job, devices) for job in jobs]
+    chosen = [choose(texts, job, devices) for job in jobs]
     if any(one != chosen[0] for one in chosen):
         raise UsageError("The jobs name different files to work on, so they need a common target.",
                          "Name it as TARGET: a device, a file or a directory.")  # fmt: skip

@@ -74,8 +74,10 @@ def session_object(host: str, target: Target | None) -> Object:
         "iopstui": __version__,
         "host": host,
         "target": target.path if target else None,
-        "device": target.device if target else None,
+        "device": target.on[0] if target and len(target.on) == 1 else None,
         "devices": list(target.tree) if target else [],
+        "targets": [place.path for place in target.places] if target else [],
+        "opened": list(target.opened) if target else [],
     }
 
 
@@ -107,6 +109,7 @@ def frame_object(frame: Frame) -> Object:
         "fio": _fio(frame.fio) if frame.fio else None,
         "kernel": {
             "disks": {name: _disk(disk) for name, disk in frame.disks.items()},
+            TOTAL: _disk(total) if (total := frame.total) is not None else None,
             "cpus": {cpu: _cpu(load) for cpu, load in frame.cpus.items()},
             "irqs": frame.irqs,
         },

@@ -65,7 +65,7 @@ def play_plain(arguments: argparse.Namespace, lesson: Lesson, choose: Choose) ->
     for line in (line for lines in clean_up(Roots()) for line in lines):
         print(f"iopstui: left by a crash: {line}", file=sys.stderr)
     devices = read_devices(Roots())
-    target, _ = choose(arguments.target, None, devices)
+    target, _ = choose([arguments.target] if arguments.target else [], None, devices)
     around = surroundings(target, devices, Roots())
     run = LessonRun(lesson, target, around, arguments.size, arguments.destroy_data)
     session = LiveSession(

@@ -19,7 +19,7 @@ from iopstui.text import printable
 def list_lessons(lessons: Sequence[Lesson], choose: Choose, text: str | None) -> Iterator[str]:
     """Every lesson with what it teaches, and what of it this target can show."""
     devices = read_devices(Roots())
-    target, _ = choose(text, None, devices)
+    target, _ = choose([text] if text else [], None, devices)
     around = surroundings(target, devices, Roots())
     for lesson in lessons:
         yield f"{lesson.name}  {printable(lesson.title)}"
@@ -63,7 +63,7 @@ def _meanings(figures: Mapping[str, Figure]) -> Iterator[str]:
 def check_lesson(lesson: Lesson, choose: Choose, text: str | None) -> Iterator[str]:
     """The steps of a lesson that is whole, without running anything."""
     devices = read_devices(Roots())
-    target, _ = choose(text, None, devices)
+    target, _ = choose([text] if text else [], None, devices)
     run = LessonRun(lesson, target, surroundings(target, devices, Roots()))
     yield from head_lines(lesson)
     cannot = run.cannot()

@@ -105,7 +105,7 @@ def csv_text(path: Path) -> str:
     every point."""
     stream = io.StringIO()
     with Recording(path) as recording:
-        sink: EventSink = CsvSink(stream, recording.header.target.device)
+        sink: EventSink = CsvSink(stream, recording.header.target.on)
         if has_experiment(recording):
             sink = ExperimentSink("csv", recording.header, stream, io.StringIO())
         for event in replayed(recording):

@@ -16,6 +16,7 @@ from iopstui.model.device import BlockDevice
 from iopstui.model.frame import Frame
 from iopstui.model.samples import DIRECTIONS
 from iopstui.model.summary import FramesTotal
+from iopstui.model.target import Target
 from iopstui.output.report_experiment import Experiment
 from iopstui.session import events
 from iopstui.session import recording_format as form
@@ -36,15 +37,15 @@ _SHOWN = (50.0, 99.0, 99.9, 99.99)
 
 @dataclass
 class Device:
-    """Means of the target's device over a run, weighted by time; ``ios`` what it completed
-    (``None``: it did not tell)."""
+    """Means of the devices that the jobs work on together over a run, weighted by time; ``ios``
+    what they completed (``None``: they did not tell)."""
 
     ios: int | None = None
     _totals: dict[str, tuple[float, float]] = field(default_factory=dict)
 
-    def add(self, frame: Frame, name: str | None) -> None:
+    def add(self, frame: Frame, names: Sequence[str]) -> None:
         """One more interval."""
-        disk = frame.disks.get(name) if name else None
+        disk = frame.together(names)
         if disk is None:
             return
         done = [count for count in (disk.reads, disk.writes, disk.discards) if count is not None]
@@ -72,7 +73,8 @@ class Run:
     ``bins`` are all latencies of a direction in one histogram, ``all_bins`` those of every I/O
     once. ``part``: the recording began or
     ended within the run, so the frames can't add up to fio's count. ``point`` is the label of the
-    experiment's point that it is, "" outside of one.
+    experiment's point that it is, "" outside of one. ``device`` are the devices together, ``each``
+    every one of them by itself, and what lies below.
     """
 
     step: int
@@ -81,6 +83,7 @@ class Run:
     finished: events.StepFinished | None = None
     total: FramesTotal = field(default_factory=FramesTotal)
     device: Device = field(default_factory=Device)
+    each: dict[str, Device] = field(default_factory=dict)
     bins: dict[str, dict[int, int]] = field(default_factory=dict)
     all_bins: dict[int, int] = field(default_factory=dict)
     max_ns: int | None = None
@@ -102,7 +105,7 @@ class Run:
         """What it does, in a line."""
         return self.started.title if self.started else ""
 
-    def add(self, frame: Frame, device: str | None) -> None:
+    def add(self, frame: Frame, target: Target) -> None:
         """One more frame of this run."""
         fio = frame.fio
         if fio is None:
@@ -111,7 +114,9 @@ class Run:
             self.begin = max(0.0, frame.t - (fio.seconds or 0.0))
         self.end = frame.t
         self.total.add(fio)
-        self.device.add(frame, device)
+        self.device.add(frame, target.opened)
+        for name in target.tree:
+            self.each.setdefault(name, Device()).add(frame, (name,))
         self.bins_of = fio.total.bins_of
         for held, part in (
             *((self.bins.setdefault(name, {}), part) for name, part in fio.directions.items()),
@@ -184,12 +189,6 @@ class Story:
     notices: list[events.Notice] = field(default_factory=list)
     devices: tuple[BlockDevice, ...] = ()
     ends: str = ""
-
-    @property
-    def device(self) -> BlockDevice | None:
-        """The target's own device."""
-        name = self.header.target.device
-        return next((device for device in self.devices if device.name == name), None)
 
 
 def gather(path: Path) -> Story:
@@ -284,11 +283,11 @@ def _begin(story: Story, step: int) -> float:
 
 
 def _frame(story: Story, frame: Frame) -> None:
-    name = story.header.target.device
+    target = story.header.target
     if frame.step:
-        _run(story, frame.step).add(frame, name)
+        _run(story, frame.step).add(frame, target)
     fio = frame.fio
-    disk = frame.disks.get(name) if name else None
+    disk = frame.together(target.opened)
     rates = [r for r in (disk.r_s, disk.w_s, disk.d_s) if r is not None] if disk else []
     loads = [cpu.load for cpu in frame.cpus.values() if cpu.load is not None]
     busy = [100 - load.idle - load.iowait for load in loads]

@@ -231,11 +231,11 @@ def method(one: Experiment) -> str:
     return METHOD[0].upper() + METHOD[1:].replace("; * = shown at 5 %", "; shown: at 5 %") + "."
 
 
-def repeat(one: Experiment, target: str | None, size: str | None, bind: bool,
+def repeat(one: Experiment, targets: Sequence[str], size: str | None, bind: bool,
            knobs: Sequence[tuple[str, str]], interval_s: float) -> str:  # fmt: skip
     """The command that does it again; ``knobs`` (name, value) held in all of it."""
     plan = one.plan
-    words = ["iopstui", one.kind, *([target] if target else [])]
+    words = ["iopstui", one.kind, *targets]
     for job in plan.jobs:
         words += ["--job", job]
     for axis in plan.axes:

@@ -125,7 +125,7 @@ def _warnings(story: Story) -> list[str]:
 def _charts(story: Story, scales: _Scales) -> list[str]:
     duration = scales.duration or story.duration
     marks = [(mark.t, mark.text) for mark in story.marks]
-    device = story.header.target.device or "device"
+    device = story.header.target.name if story.header.target.on else "device"
     charts = [
         chart("IOPS: fio's, and the device's own count",
               [Curve("fio", "fio", points(story, "fio")),
@@ -174,7 +174,9 @@ def _runs(story: Story) -> list[str]:
         parts.append(f"<p>{escape(words.reconciled(run))}</p>")
         parts += [f"<p>{escape(words.bound(run))}</p>"] if words.bound(run) else []
     parts.append("<p>The device over each run, and the run's latencies from all its frames:</p>")
-    parts.append(table(words.DEVICE_HEAD, [words.device_row(run) for run in story.runs], left=1))
+    parts.append(
+        table(words.DEVICE_HEAD, list(words.device_rows(story.header.target, story.runs)), left=1)
+    )
     return parts
 
 

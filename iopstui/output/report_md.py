@@ -64,7 +64,7 @@ def _story(story: Story) -> Iterator[str]:
         yield from _run(run)
     if story.runs:
         yield from ("The device over each run, and the run's latencies from all its frames:", "")
-        yield from table(words.DEVICE_HEAD, map(words.device_row, story.runs))
+        yield from table(words.DEVICE_HEAD, words.device_rows(story.header.target, story.runs))
         yield ""
     yield from _list("Findings", words.findings(story))
     yield from _list("Verdicts", (line for run in story.runs for line in words.verdicts(run)))

@@ -11,10 +11,19 @@ from iopstui import units
 from iopstui.model.device import BlockDevice
 from iopstui.model.rates import MIB
 from iopstui.model.samples import DIRECTIONS
-from iopstui.model.target import DIRECTORY
+from iopstui.model.target import DIRECTORY, Place, Target
 from iopstui.model.topology import Topology
 from iopstui.output import report_experiment
-from iopstui.output.report_data import BUSY, COMPLETED, QUEUE, READ, WRITTEN, Run, Story
+from iopstui.output.report_data import (
+    BUSY,
+    COMPLETED,
+    QUEUE,
+    READ,
+    WRITTEN,
+    Device,
+    Run,
+    Story,
+)
 from iopstui.output.report_experiment import Experiment
 from iopstui.output.summary import reconciliation
 from iopstui.session import recording_format as form
@@ -81,12 +90,17 @@ def _cpus(topology: Topology) -> str:
 
 
 def _filesystem(story: Story) -> str:
-    target = story.header.target
-    if target.device is None:
-        return f" ({printable(target.no_device)})" if target.no_device else ""
-    if target.kind == DIRECTORY or target.fstype:
-        return f" ({printable(target.fstype or '')} on {printable(target.device)})"
-    return f" ({printable(target.device)})"
+    told = dict.fromkeys(map(_place, story.header.target.places))
+    return f" ({'; '.join(filter(None, told))})" if any(told) else ""
+
+
+def _place(place: Place) -> str:
+    if place.device is None:
+        return printable(place.no_device)
+    names = printable(", ".join((place.device, *place.also)))
+    if place.kind == DIRECTORY or place.fstype:
+        return f"{printable(place.fstype or '')} on {names}"
+    return names
 
 
 def device_facts(device: BlockDevice) -> Iterator[tuple[str, str]]:
@@ -151,15 +165,29 @@ def _mib(count: float) -> str:
     return f"{count / MIB:.2f}"
 
 
-def device_row(run: Run) -> Row:
-    """The device's means over a run, and all of the run's latencies in one histogram."""
-    device, found = run.device, run.latencies()
+def device_rows(target: Target, runs: Sequence[Run]) -> Iterator[Row]:
+    """The devices' means over each run, and all of the run's latencies in one histogram; where
+    there are several devices, or some below, each of them by itself, too."""
+    several = len(target.on) > 1
+    for run in runs:
+        found = run.latencies()
+        how = "together" if target.opened else "without a sum"
+        name = f"{run.step}, {len(target.on)} devices {how}" if several else str(run.step)
+        latencies = (units.latency(found[name]) for name in ("p50", "p99", "p99.9", "p99.99"))
+        yield (*_device_cells(name, run.device), *latencies)
+        for layer in target.layers if several else target.layers[1:]:
+            below = "└ " if layer.under else ""
+            one = run.each.get(layer.name, Device())
+            cells = _device_cells(f"{run.step}, {below}{printable(layer.name)}", one)
+            yield (*cells, "", "", "", "")
+
+
+def _device_cells(name: str, device: Device) -> Row:
     return (
-        str(run.step), units.MISSING if device.ios is None else str(device.ios),
+        name, units.MISSING if device.ios is None else str(device.ios),
         units.number(device.mean(COMPLETED)), units.mib(device.mean(READ)),
         units.mib(device.mean(WRITTEN)), units.number(device.mean(QUEUE)),
         units.percent(device.mean(BUSY)),
-        *(units.latency(found[name]) for name in ("p50", "p99", "p99.9", "p99.99")),
     )  # fmt: skip
 
 
@@ -190,8 +218,7 @@ def repeat(story: Story, run: Run) -> str:
     asked, header = run.asked, story.header
     if asked is None:
         return ""
-    target = target_of(story, asked)
-    words = ["iopstui", "run", *([target] if target else []), "--job", job_of(asked)]
+    words = ["iopstui", "run", *targets_of(story, asked), "--job", job_of(asked)]
     for name, value in asked.overrides.items():
         words += ["--set", f"{name}={value}"]
     words += ["--size", asked.size] if asked.size else []
@@ -206,14 +233,14 @@ def repeat(story: Story, run: Run) -> str:
     return printable(shlex.join(words))
 
 
-def target_of(story: Story, asked: form.JobRun) -> str | None:
-    """TARGET of a command that repeats it; ``None`` if the job named its files itself."""
+def targets_of(story: Story, asked: form.JobRun) -> list[str]:
+    """Every TARGET of a command that repeats it; none if the job named its files itself."""
     header = story.header
     named = header.own_files
     if named is None:
         # an older recording does not say: a file that fio opened was given, or named
         named = header.target.kind != DIRECTORY and header.target.path not in asked.files
-    return None if named else header.target.path
+    return [] if named else [place.path for place in header.target.places]
 
 
 def job_of(asked: form.JobRun) -> str:
@@ -244,7 +271,7 @@ def repeat_experiment(story: Story, one: Experiment) -> str:
     asked = next((run.asked for run in story.runs if run.asked and run.step in one.steps), None)
     return report_experiment.repeat(
         one,
-        target_of(story, asked) if asked else story.header.target.path,
+        targets_of(story, asked) if asked else [p.path for p in story.header.target.places],
         asked.size if asked and not _varies(one, "size") else None,
         bool(asked and asked.bind) and not _varies(one, "bind"),
         [knob for knob in asked.knobs if not _varies(one, knob[0])] if asked else (),

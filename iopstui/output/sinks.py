@@ -59,5 +59,5 @@ def make_sink(kind: str, out: TextIO, err: TextIO, target: Target, host: str) ->
     if kind == "jsonl":
         return Narrated(JsonlSink(out, host, target), err)
     if kind == "csv":
-        return Narrated(CsvSink(out, target.device), err)
-    return TableSink(out, err, target.device)
+        return Narrated(CsvSink(out, target.on), err)
+    return TableSink(out, err, target)

@@ -1,7 +1,8 @@
 """Frames as a table of 80 columns, live: the face for people without a screen.
 
 The table goes to one stream (stdout), everything said in words to the other (stderr). fio's
-figures stand on the left, the device's on the right, of the same second.
+figures stand on the left, the device's on the right, of the same second; of several devices their
+sum, and below it each of them. What lies below a device has a row of its own, too.
 """
 
 from __future__ import annotations
@@ -12,14 +13,19 @@ from iopstui import units
 from iopstui.model import frame as flags
 from iopstui.model.fio_interval import DirectionInterval
 from iopstui.model.frame import Frame
+from iopstui.model.rates import DiskRates
 from iopstui.model.samples import DIRECTIONS, MIXED, READ, WRITE
 from iopstui.model.summary import FramesTotal
+from iopstui.model.target import Layer, Target
 from iopstui.output.narration import Narrator
 from iopstui.output.summary import summary_text
 from iopstui.session.events import Event, FrameReady, Notice, StepFinished, StepStarted
 from iopstui.text import printable
 
 HEADER_EVERY = 20
+LEFT = 47
+"""Columns left of the device's."""
+BELOW = "└ "
 _WORDS = (
     (flags.RESET, "reset"),
     (flags.RAMP, "ramp"),
@@ -47,13 +53,13 @@ _SHOWN = ("p50", "p99", "p99.9")
 class TableSink:
     """Prints a row a frame, fio's final figures at the end. ``BrokenPipeError`` is passed on.
 
-    ``device`` is the target's block device, whose figures make the right half.
+    ``target`` says whose figures make the right half (``None``: no device's).
     """
 
-    def __init__(self, out: TextIO, err: TextIO, device: str | None = None) -> None:
+    def __init__(self, out: TextIO, err: TextIO, target: Target | None = None) -> None:
         self._out = out
         self._narrator = Narrator(err)
-        self._device = device
+        self._target = target
         self._rows = 0
         self._seen: tuple[str, ...] = ()
         self._explained: set[str] = set()
@@ -83,9 +89,9 @@ class TableSink:
         shown = shown_directions(self._seen)
         if self._rows % HEADER_EVERY == 0 or shown != shown_directions(before):
             self._rows = 0
-            self._print(header(shown, self._device, _bins_of(frame)))
+            self._print(header(shown, self._target, _bins_of(frame)))
         self._rows += 1
-        self._print(row(frame, shown, self._device))
+        self._print("\n".join(rows(frame, shown, self._target)))
 
     def _all_seen(self, frame: Frame) -> tuple[str, ...]:
         now = frame.fio.directions if frame.fio else ()
@@ -113,9 +119,12 @@ def shown_directions(seen: tuple[str, ...]) -> tuple[str, ...]:
     return split if len(split) == 2 else (split[0], "")
 
 
-def header(directions: tuple[str, ...], device: str | None, bins_of: str) -> str:
+def header(directions: tuple[str, ...], target: Target | None, bins_of: str) -> str:
     """The two lines above the rows."""
-    name = units.cut(printable(device), 24) if device else "no device"
+    on = target.on if target is not None else ()
+    how = "together" if target is not None and target.opened else "without a sum"
+    name = f"{len(on)} devices {how}" if len(on) > 1 else (on or ("no device",))[0]
+    name = units.cut(printable(name), 24)
     groups = f"{'':5} {'fio: I/Os per second':<22}{bins_of + ' of all I/Os':<21}  {name}"
     columns = [f"{'time':>5}", *(f"{name:>5}" for name in directions), f"{'MiB/s':>5}"]
     columns += [f"{name:>7}" for name in _SHOWN]
@@ -123,8 +132,25 @@ def header(directions: tuple[str, ...], device: str | None, bins_of: str) -> str
     return f"{groups.rstrip()}\n{' '.join(columns)}"
 
 
-def row(frame: Frame, directions: tuple[str, ...], device: str | None) -> str:
-    """One frame in at most 80 columns."""
+def rows(frame: Frame, directions: tuple[str, ...], target: Target | None) -> list[str]:
+    """One frame in at most 80 columns; behind its row one for each device there is besides."""
+    if target is None:
+        return [_row(frame, directions, None)]
+    layers = target.layers if len(target.on) > 1 else target.layers[1:]
+    return [
+        _row(frame, directions, frame.together(target.opened)),
+        *(_layer(layer, frame.disks.get(layer.name)) for layer in layers),
+    ]
+
+
+def _layer(layer: Layer, disk: DiskRates | None) -> str:
+    name = f"{BELOW * bool(layer.under)}{printable(layer.name)}"
+    if layer.under > 1:
+        name += f" (below {layer.under})"
+    return " ".join([f"{units.cut(name, LEFT):>{LEFT}}", *_device(disk)])
+
+
+def _row(frame: Frame, directions: tuple[str, ...], disk: DiskRates | None) -> str:
     fio = frame.fio
     total = fio.total if fio else None
     cells = [f"{units.clock(frame.t):>5}"]
@@ -132,15 +158,17 @@ def row(frame: Frame, directions: tuple[str, ...], device: str | None) -> str:
     cells.append(f"{units.mib(total.bw if total else None):>5}")
     percentiles = total.percentiles if total else {}
     cells += [f"{units.latency(percentiles.get(name)):>7}" for name in _SHOWN]
-    disk = frame.disks.get(device) if device else None
-    cells += [
+    cells += [*_device(disk), flag_words(frame.flags)]
+    return " ".join(cells).rstrip()
+
+
+def _device(disk: DiskRates | None) -> list[str]:
+    return [
         f" {units.number(disk.r_s if disk else None):>5}",
         f"{units.number(disk.w_s if disk else None):>5}",
         f"{units.number(disk.aqu_sz if disk else None):>6}",
         f"{units.percent(disk.util if disk else None):>4}",
-        flag_words(frame.flags),
     ]
-    return " ".join(cells).rstrip()
 
 
 def flag_words(present: frozenset[str]) -> str:

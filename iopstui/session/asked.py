@@ -14,9 +14,9 @@ from iopstui.session.place import OwnPlace
 from iopstui.session.recorder import Recorder
 
 Choose = Callable[
-    ["str | None", "str | None", Mapping[str, BlockDevice]], "tuple[Target, Target | None]"
+    [Sequence[str], "str | None", Mapping[str, BlockDevice]], "tuple[Target, Target | None]"
 ]
-"""From TARGET, the job and all devices to what is watched, and what jobs are told to work on
+"""From all TARGETs, the job and all devices to what is watched, and what jobs are told to work on
 (``None``: the job names its files)."""
 
 

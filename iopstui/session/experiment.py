@@ -79,10 +79,10 @@ def _check_device(
     """UsageError for a job whose own files are where the session does not look."""
     for job in plan.every_job:
         own = own_target(job, devices, roots)
-        if own is not None and own.device != target.device:
+        if own is not None and set(own.on) != set(target.on):
             raise UsageError(
-                f"The job {job} works on {own.device or own.path}, but what is measured is "
-                f"{target.device or target.path}.",
+                f"The job {job} works on {', '.join(own.on) or own.path}, but what is measured is "
+                f"{', '.join(target.on) or target.path}.",
                 "Name a common TARGET on the command line.",
             )
 

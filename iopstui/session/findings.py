@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import inf
 
 from iopstui.model.device import BlockDevice
@@ -33,9 +33,11 @@ SETTLE_FRAMES = 5
 class Findings:
     """Fed with every frame; yields a finding when its rule begins to fire, and again every
     ``REPEAT_S`` seconds while it goes on; and what moved, some seconds after a knob was turned.
+    ``unseen`` says what the jobs work on besides devices.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, unseen: Sequence[str] = ()) -> None:
+        self._unseen = tuple(unseen)
         self._frames: deque[Frame] = deque(maxlen=KEEP)
         self._before: deque[Frame] = deque(maxlen=LONG_ENOUGH)
         self._skip = 0
@@ -76,8 +78,9 @@ class Findings:
             self._since = self._change.t
         self._change = KnobChange(t, device, name, before, now)
 
-    def feed(self, frame: Frame, device: BlockDevice | None) -> Iterator[Finding]:
-        """What this frame shows that was not said yet."""
+    def feed(self, frame: Frame, devices: Sequence[BlockDevice]) -> Iterator[Finding]:
+        """What this frame shows that was not said yet. ``devices`` are those that the jobs work
+        on."""
         if not frame.step:
             if self._skip:
                 self._skip -= 1
@@ -89,32 +92,33 @@ class Findings:
         self._frames.append(frame)
         if frame.fio is None:
             return
-        yield from self._moved(frame, device)
-        for finding in diagnose(self._evidence(frame, device)):
+        yield from self._moved(frame, devices)
+        for finding in diagnose(self._evidence(frame, devices)):
             said = self._said.get(finding.rule)
             if said is None or frame.t - said >= REPEAT_S:
                 self._said[finding.rule] = frame.t
                 yield finding
 
-    def _evidence(self, frame: Frame, device: BlockDevice | None) -> Evidence:
+    def _evidence(self, frame: Frame, devices: Sequence[BlockDevice]) -> Evidence:
         online = tuple(sorted(set(frame.cpus) & allowed()))
         return Evidence(
             tuple(self._same_settings()),
             self._quiet,
-            device,
+            tuple(devices),
             self._shape,
             online,
             tuple(self._earlier),
+            self._unseen,
         )
 
-    def _moved(self, frame: Frame, device: BlockDevice | None) -> Iterator[Finding]:
+    def _moved(self, frame: Frame, devices: Sequence[BlockDevice]) -> Iterator[Finding]:
         change = self._change
         if change is None:
             return
         frames = tuple(self._frames)
         if len(around(frames, change)[1]) < MANY and FINAL not in frame.flags:
             return
-        found = what_moved(change, frames, device, self._since)
+        found = what_moved(change, frames, devices, self._since)
         self._since, self._change = change.t, None
         if found is not None:
             yield found

@@ -109,7 +109,7 @@ class FioRun:
     """Drives one ``Prepared`` job; never blocks. ``poll`` tells what happened since the last call.
 
     ``before_start`` is called right before the measuring fio starts (the write guard looks
-    again there) and may raise. ``device`` is what it works on, as the kernel names it.
+    again there) and may raise. ``devices`` is what it works on, as the kernel names them.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class FioRun:
         private: Callable[[], Path],
         interval_s: float,
         before_start: Callable[[], None],
-        device: str | None = None,
+        devices: Sequence[str] = (),
     ) -> None:
         self.prepared = prepared
         self.phase = LAYOUT if prepared.layout_text is not None else RUN
@@ -141,7 +141,7 @@ class FioRun:
         self._exit_code = GUARD_DIED
         self._framer = Framer()
         self._threads: JobThreads | None = None
-        self._watch = DeviceWatch(device)
+        self._watch = DeviceWatch(devices)
         self._sections = [
             Section(s.name, {name: expand(value) for name, value in s.options.items()})
             for s in jobfile.effective(prepared.text)

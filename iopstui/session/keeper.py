@@ -9,26 +9,27 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from iopstui.session.scratch import Scratch, make_scratch
+from iopstui.session.scratch import Scratch, make_scratches
 from iopstui.sources import fio_guard
 from iopstui.sources.private import private_directory, remove
 
 
 class KeptScratch:
-    """Makes the directory; ``close`` removes it."""
+    """Makes the directory, one in each of several; ``close`` removes them."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directories: Sequence[Path]) -> None:
         self._private = private_directory()
         try:
-            self.scratch: Scratch = make_scratch(directory)
+            self.scratch: Scratch = make_scratches(directories)
         except BaseException:
             remove(self._private)
             raise
         self._guard: subprocess.Popen[bytes] | None = None
         guard = [sys.executable, "-I", "-S", str(Path(fio_guard.__file__).resolve())]
-        places = [str(self._private), "-", str(self.scratch.path)]
+        places = [str(self._private), "-", *map(str, self.scratch.paths)]
         # without it the next start of iopstui would remove what a SIGKILL left
         with contextlib.suppress(OSError):
             self._guard = subprocess.Popen(

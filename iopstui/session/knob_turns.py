@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 
 from iopstui.errors import IopstuiError, UsageError
@@ -11,7 +12,7 @@ from iopstui.session import events
 from iopstui.session.desk import Desk
 from iopstui.session.knob_view import queued_disks
 from iopstui.session.sampling import Sampling
-from iopstui.session.tunables import Tunables, read_tunable
+from iopstui.session.tunables import Change, Tunables, read_tunable, why_not
 from iopstui.sources.sysfs import read_devices
 from iopstui.sources.topology import online_cpus
 
@@ -67,34 +68,52 @@ class KnobTurns:
     def turn(self, name: str, value: str) -> None:
         """Turn it on every disk that has it. Raises UsageError, Refused or Missing."""
         desk, disks = self._desk, self._disks(name)
-        changes, marks = [], set[str]()
+        # of several disks all or none, as far as that can be known beforehand
+        for refusal in (why_not(device, name, desk.roots) for device in disks[1:]):
+            if refusal is not None:
+                raise refusal
+        changes: list[Change] = []
         for device in disks:
             cannot = why_rq_affinity_cannot_matter(device, online_cpus(desk.roots))
             if name == "rq_affinity" and cannot is not None:
                 desk.warn(f"rq_affinity moves nothing on {device.name}: {cannot}")
-            change = self._tunables.set(device, name, value)
-            desk.devices = read_devices(desk.roots)
-            now = desk.now()
-            desk.emit(events.TunableChanged(now, device.name, name, change.before, change.now))
-            mark = f"{name} {change.before} → {change.now}"
-            if mark not in marks:
-                desk.emit(events.Mark(now, mark))
-            marks.add(mark)
-            if change.adjusted:
-                desk.notice("info", f"the kernel made {change.now} of {name}={value}")
-            changes.append(change)
-        first = changes[0]
+            try:
+                changes.append(self._tunables.set(device, name, value))
+            except IopstuiError:
+                self._take_back(changes, disks)
+                raise
+            self._tell(changes, value)
+        names = ", ".join(device.name for device in disks)
+        before = "/".join(dict.fromkeys(change.before for change in changes))
+        if len(disks) > 1:
+            desk.notice("info", f"{name} {before} → {changes[0].now} on all of them: {names}")
         if any(change.before != change.now for change in changes):
-            names = ", ".join(device.name for device in disks)
-            self._sampling.knob_turned(names, name, first.before, first.now)
+            self._sampling.knob_turned(names, name, before, changes[0].now)
+
+    def _tell(self, changes: Sequence[Change], value: str) -> None:
+        """The last of these changes; disks that do the same have one mark."""
+        desk, change = self._desk, changes[-1]
+        desk.devices = read_devices(desk.roots)
+        now, name = desk.now(), change.name
+        desk.emit(events.TunableChanged(now, change.device, name, change.before, change.now))
+        if all((one.before, one.now) != (change.before, change.now) for one in changes[:-1]):
+            desk.emit(events.Mark(now, f"{name} {change.before} → {change.now}"))
+        if change.adjusted:
+            desk.notice("info", f"the kernel made {change.now} of {name}={value}")
+
+    def _take_back(self, changes: Sequence[Change], disks: Sequence[BlockDevice]) -> None:
+        """One disk refused: the others go back to what they had, or they would differ."""
+        for change, device in zip(changes, disks, strict=False):
+            with contextlib.suppress(IopstuiError):
+                self._tell([self._tunables.set(device, change.name, change.before)], change.before)
 
     def _disks(self, name: str) -> list[BlockDevice]:
         target = self._desk.target
         disks, irq = queued_disks(target, self._desk.devices), irq_of(name)
         if not disks:
+            what = ", ".join(target.on) or target.path
             raise UsageError(
-                f"{name} can't be changed: {target.device or target.path} has no device with a "
-                "request queue under it."
+                f"{name} can't be changed: {what} has no device with a request queue under it."
             )
         # the first disk's refusal tells which interrupts there are
         return [d for d in disks if irq in {v.irq for v in d.irqs}] or disks[:1] if irq else disks

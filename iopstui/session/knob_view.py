@@ -36,10 +36,19 @@ def queued_disks(target: Target, devices: Mapping[str, BlockDevice]) -> list[Blo
     """The disks whose queues serve the target, and whose knobs are turned: the first ones with a
     queue on the way down (a partition shares its disk's). Who sets a loop device does not mean
     the machine's disk under its file."""
-    found = [devices[name] for name in target.tree if name in devices]
-    queued = [device for device in found if device.hctxs and device.disk is None]
-    loops = [device for device in queued if device.kind == "loop"]
-    return loops or queued
+    found: dict[str, BlockDevice] = {}
+    for top, below in target.stacks.items():
+        stack = [devices[name] for name in (top, *below) if name in devices]
+        queued = [device for device in stack if device.hctxs and device.disk is None]
+        loops = [device for device in queued if device.kind == "loop"]
+        found |= {device.name: device for device in loops or queued}
+    return list(found.values())
+
+
+def common_schedulers(disks: Sequence[BlockDevice]) -> tuple[str, ...]:
+    """The schedulers that every one of the disks can have."""
+    each = [disk.queue.schedulers for disk in disks if disk.queue is not None]
+    return tuple(name for name in (each[0] if each else ()) if all(name in one for one in each))
 
 
 def knob_states(
@@ -59,8 +68,7 @@ def _queue_knob(tunable: Tunable, disks: Sequence[BlockDevice], roots: Roots) ->
         return None
     values = tunable.values
     if tunable.name == "scheduler":
-        queue = known[0][0].queue
-        values = queue.schedulers if queue is not None else ()
+        values = common_schedulers([disk for disk, _ in known])
     return _state(
         tunable.name, tunable.meaning, known, values, _takes(tunable, values), roots,
         _idle([disk for disk, _ in known], roots) if tunable.name == "rq_affinity" else "",

@@ -338,7 +338,7 @@ class LessonRun:
         self._figures[run.name] = asked_figures(shape_of(text))
         cpus = {s.options.get("cpus_allowed", "") for s in jobfile.effective(text)}
         self._own_cpus = frozenset(parse_cpu_list(cpus.pop()) if len(cpus) == 1 else ())
-        self._meter = PointMeter(run.settle, self._target.device, run.seconds)
+        self._meter = PointMeter(run.settle, self._target.opened, run.seconds)
         self._started = False
         self.elapsed_s = 0.0
         return request
@@ -389,7 +389,7 @@ class LessonRun:
         if self._target.kind != kinds.DIRECTORY:
             return None
         if self._scratch is None:
-            self._scratch = KeptScratch(Path(self._target.path))
+            self._scratch = KeptScratch([Path(place.path) for place in self._target.places])
         return self._scratch.scratch
 
     def _knobs_of(self, run: Run) -> Iterator[tuple[str, str]]:

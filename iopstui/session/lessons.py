@@ -64,4 +64,9 @@ class Lessons:
                 "The job of this session names its own files, so lessons have nothing to work on.",
                 "Start one on a target: iopstui lesson NAME TARGET",
             )
+        if self._target.several:
+            raise UsageError(
+                "A lesson explains one device, and this session has several targets.",
+                "Start it on one of them: iopstui lesson NAME TARGET",
+            )
         return self._target

@@ -263,6 +263,7 @@ class LiveSession:
         sampling.open()
         try:
             desk.warn(self._place.begin())
+            desk.warn(_no_sum(desk.target))
             sampling.first()
             while not self._closing:
                 self._wait()
@@ -325,3 +326,14 @@ class LiveSession:
             self._sampling.deadline_ns = clock.monotonic_ns() + int(1e9)
             self._wait()
             runs.follow()
+
+
+def _no_sum(target: Target) -> str:
+    """What must be known of a job's own files; "" if they are on devices side by side."""
+    if target.nested is None:
+        return ""
+    top, below = target.nested
+    return (
+        f"{top} lies on {below}, and the job works on both: the same I/O is counted twice, so the "
+        "devices are shown without a sum"
+    )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from iopstui.model.device import BlockDevice
-from iopstui.model.target import Target
+from iopstui.model.target import DEVICE, Target, together
 from iopstui.session.job_text import (
     absolute_files,
     check_options,
@@ -22,10 +22,11 @@ from iopstui.sources.target import resolve_target
 
 
 def own_target(job: str, devices: Mapping[str, BlockDevice], roots: Roots) -> Target | None:
-    """The device under the first file a job names; ``None`` if the job names none.
+    """All places that a job names its files in; ``None`` if the job names none.
 
     Shipped jobs never do: their ``filename=`` only says that all threads share one file. A
-    file that does not exist yet is watched through its directory.
+    file that does not exist yet is watched through its directory. Of several files on one block
+    device (or in one file system without any) the first stands for all.
     """
     path = find_job(job)
     text = read_job(path)
@@ -39,12 +40,21 @@ def own_target(job: str, devices: Mapping[str, BlockDevice], roots: Roots) -> Ta
         facts = inspect(find_fio(), file, f"the job file {path}", Path.cwd())
     finally:
         remove(private)
-    for name in absolute_files(facts, Path.cwd()):
-        place = Path(name)
-        if not place.exists() and not str(place).startswith(str(roots.dev)):
-            place = _nearest(place.parent)
-        return resolve_target(str(place), Path.cwd(), roots, devices, to_read=False)
-    return None
+    names = dict.fromkeys(_watched(Path(name), roots) for name in absolute_files(facts, Path.cwd()))
+    found: dict[object, Target] = {}
+    for name in names:
+        one = resolve_target(name, Path.cwd(), roots, devices, to_read=False)
+        key = one.path if one.kind == DEVICE else one.device or one.mountpoint
+        found.setdefault(key, one)
+    return together(tuple(found.values())) if found else None
+
+
+def _watched(place: Path, roots: Roots) -> str:
+    """The file itself, or the directory in which it will be made; a name under /dev that does
+    not exist is a mistake, except in a file system there (/dev/shm)."""
+    parent = place.parent
+    mistaken = parent == roots.dev or (roots.dev in parent.parents and not parent.is_dir())
+    return str(place if place.exists() or mistaken else _nearest(parent))
 
 
 def _nearest(path: Path) -> Path:

@@ -6,13 +6,14 @@ import contextlib
 import os
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from iopstui.errors import Refused, UsageError
 from iopstui.model import job_rules, jobfile, target
 from iopstui.model.binding import Binding, bind_to_queues
 from iopstui.model.device import BlockDevice
+from iopstui.model.jobfile import Section
 from iopstui.model.target import Target
 from iopstui.session import scratch
 from iopstui.session.fio_logs import FioLogs
@@ -42,6 +43,7 @@ from iopstui.sources.fio_stream import size_bytes
 from iopstui.sources.jobs import find_job, is_shipped
 from iopstui.sources.private import write
 from iopstui.sources.roots import Roots
+from iopstui.text import printable
 
 ROWS_BEFORE_GROUPING = 16
 SLACK = 16 << 20
@@ -111,7 +113,7 @@ class Prepared:
     @property
     def made(self) -> tuple[Path, ...]:
         """The directories that were made for this run, on the file systems it works on."""
-        found = [] if self.scratch is None else [self.scratch.path]
+        found = () if self.scratch is None else self.scratch.paths
         return (*found, *(one.path for one in (self.staging.made if self.staging else ())))
 
     def used_bytes(self) -> int:
@@ -237,7 +239,7 @@ def prepare(
         overrides |= {"cpus_allowed": binding.option, "cpus_allowed_policy": "split"}
     asked = _Asked(request, where, path, text, overrides, fio, private, roots)
     if where is not None and where.kind == target.DIRECTORY:
-        prepared = _in_directory(asked, Path(where.path), devices)
+        prepared = _in_directories(asked, where, devices)
     else:
         prepared = _in_place(asked, devices)
     prepared.binding = binding
@@ -260,25 +262,37 @@ def bound(
     where: Target | None,
     devices: Mapping[str, BlockDevice],
 ) -> Binding:
-    """The CPUs that give each fio job another hardware queue; UsageError where there is none."""
-    tree = where.tree if where is not None else ()
-    queues = next((devices[name].hctxs for name in tree if devices[name].hctxs), ())
+    """The CPUs that give each fio job another hardware queue; UsageError where there is none. Of
+    several devices the first one's queues decide, because every job uses all of them."""
+    stacks = where.stacks if where is not None else {}
+    each = ([devices[name] for name in (top, *below)] for top, below in stacks.items())
+    first_queued = (next((one for one in stack if one.hctxs), None) for stack in each)
+    found = [device for device in first_queued if device is not None]
+    queues = found[0].hctxs if found else ()
     jobs = jobfile.effective(jobfile.changed(text, overrides))
     count = sum(number(job.options.get("numjobs")) for job in jobs)
     binding = bind_to_queues(queues, count, allowed())
     if binding is None:
-        what = where.device if where is not None and where.device else "this target"
+        what = ", ".join(where.on) if where is not None and where.on else "this target"
         raise UsageError(
             f"Jobs can't be bound to hardware queues: {what} has none that can be seen.",
             "Run it without --bind queues; `iopstui devices` shows each device's queues.",
         )
+    other = [device.name for device in found if _cpus_of(device) != _cpus_of(found[0])]
+    if other:
+        note = f"the queues are {found[0].name}'s; those of {', '.join(other)} serve other CPUs"
+        return replace(binding, notes=(*binding.notes, note))
     return binding
 
 
-def _in_directory(asked: _Asked, directory: Path, devices: Mapping[str, BlockDevice]) -> Prepared:
-    """On scratch files in a directory: nothing else is touched."""
+def _cpus_of(device: BlockDevice) -> tuple[tuple[int, ...], ...]:
+    return tuple(hctx.cpus for hctx in device.hctxs)
+
+
+def _in_directories(asked: _Asked, where: Target, devices: Mapping[str, BlockDevice]) -> Prepared:
+    """On scratch files in the target's directories: nothing else is touched."""
     lent = asked.request.scratch
-    made = lent or scratch.make_scratch(directory)
+    made = lent or scratch.make_scratches([Path(place.path) for place in where.places])
     prepared: Prepared | None = None
     try:
         prepared = _on_scratch(asked, made)
@@ -394,15 +408,27 @@ def _on_own_files(asked: _Asked) -> str:
 
 
 def _on_path(asked: _Asked, where: Target) -> str:
-    """The job with every section on one device or file."""
-    wanted = {**asked.overrides, "filename": escaped(where.path)}
+    """The job with every section on all devices or files of the target."""
+    paths = [place.path for place in where.places]
+    wanted = {**asked.overrides, "filename": ":".join(map(escaped, paths))}
     if asked.request.size:
-        wanted["size"] = asked.request.size
+        wanted["size"] = _each(asked.request.size, len(paths))
     elif where.kind == target.FILE:
-        # a job larger than the file would make fio extend it
+        # a job larger than the file would make fio extend it; it shares size= out among files
         text = jobfile.changed(asked.text, asked.overrides)
-        wanted["size"] = str(_capped(text, Path(where.path).stat().st_size))
+        smallest = min(Path(path).stat().st_size for path in paths)
+        wanted["size"] = str(_capped(text, len(paths) * smallest))
     return jobfile.changed(asked.text, _grouped(asked.text, wanted), removed=("directory",))
+
+
+def _each(size: str, count: int) -> str:
+    """fio's size= for so much of every one of ``count`` files."""
+    if count == 1:
+        return size
+    one = size_bytes(size)
+    if not one:
+        raise UsageError(f"--size {size!r} is not a size.", "For example: --size 512m")
+    return str(count * one)
 
 
 def _capped(text: str, size: int) -> int:
@@ -413,20 +439,26 @@ def _capped(text: str, size: int) -> int:
 def _on_scratch(asked: _Asked, made: scratch.Scratch) -> Prepared:
     request = asked.request
     jobs = jobfile.effective(jobfile.changed(asked.text, asked.overrides))
+    places = made.paths
     per_section: dict[int, dict[str, str]] = {}
     for index, job in enumerate(jobs):
         name = shared_name(job)
         placed = {"directory": escaped(str(made.path))}
-        per_section[index] = {**placed, **({"filename": name} if name else {})}
+        if len(places) > 1:
+            placed |= _spread_names(job, index, name, len(places))
+        elif name:
+            placed["filename"] = name
+        per_section[index] = placed
     text = jobfile.changed(asked.text, _grouped(asked.text, asked.overrides), per_section)
     facts = asked.inspected(text, made.path)
-    if any(direct(job) for job in jobs) and not scratch.supports_direct(made.path):
-        raise UsageError(
-            f"The file system of {made.path.parent} can't do O_DIRECT, which the job asks for.",
-            "Name a directory on a disk, or measure the page cache with --set direct=0",
-        )
-    room = scratch.room_for(made.path.parent) + made.used_bytes()
-    sizes = scratch_sizes(jobs, facts.sections, request.size, room, request.share)
+    for path in places if any(direct(job) for job in jobs) else ():
+        if not scratch.supports_direct(path):
+            raise UsageError(
+                f"The file system of {path.parent} can't do O_DIRECT, which the job asks for.",
+                "Name a directory on a disk, or measure the page cache with --set direct=0",
+            )
+    room = scratch.room_for_all([path.parent for path in places]) + made.used_bytes()
+    sizes = scratch_sizes(jobs, facts.sections, request.size, room, request.share, len(places))
     sized = {index: {"size": str(size)} for index, size in enumerate(sizes)}
     timed = times(jobs, sizes)
     if "1" in timed:
@@ -444,6 +476,23 @@ def _on_scratch(asked: _Asked, made: scratch.Scratch) -> Prepared:
     # fio makes the first files of several longer by a block (filesetup.c)
     prepared.longest = max(by_name.values(), default=0) + max(map(largest_block, jobs), default=0)
     return prepared
+
+
+def _spread_names(job: Section, index: int, name: str, count: int) -> dict[str, str]:
+    """Options that put a file of a section into each of ``count`` directories (session/scratch.py:
+    links 0, 1 ...): those that its jobs share by their names, those of each job's own by fio's
+    numbers of its files."""
+    if name:
+        names = name.split(":")
+        return {"filename": ":".join(f"{n}/{one}" for one in names for n in range(count))}
+    own = number(job.options.get("nrfiles"))
+    if own > 1:
+        raise UsageError(
+            f"[{printable(job.name)}] has nrfiles={own}, so its files can't be spread over several "
+            "directories.",
+            "Name one directory, or add --set nrfiles=1",
+        )
+    return {"nrfiles": str(count), "filename_format": job_rules.spread_format(index)}
 
 
 def _laid_out(files: Sequence[str], total: int) -> bool:

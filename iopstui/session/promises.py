@@ -40,7 +40,7 @@ def expectations_of(
     ``varied`` names the axes that made them differ."""
     found = []
     for text in texts:
-        one = parse_expectation(text, target.tree, tolerance)
+        one = parse_expectation(text, target.tree, tolerance, target.opened)
         whys = [why_not_measurable(one, sections) for sections in jobs]
         wrong = [why for why in whys if why is not None]
         if wrong:

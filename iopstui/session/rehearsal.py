@@ -20,7 +20,7 @@ from iopstui.session.job_text import check_options, check_variables, describe
 from iopstui.session.knob_view import queued_disks
 from iopstui.session.prepare import JobRequest, bound, check_place, prepare
 from iopstui.session.runner import Conditions, common_share, text_of
-from iopstui.session.scratch import room_for
+from iopstui.session.scratch import room_for_all
 from iopstui.session.scratch_sizes import scratch_total
 from iopstui.session.tunables import read_tunable, why_not
 from iopstui.sources.fio_inspect import END, Fio, inspect
@@ -74,8 +74,10 @@ def rehearse(
                 bound(text, {}, job_target, devices)
             size = step.of(SIZE).get("size", conditions.size)
             if job_target is not None and job_target.kind == kinds.DIRECTORY:
-                room = room_for(Path(job_target.path))
-                largest = max(largest, scratch_total(text, facts.sections, size, room, share))
+                places = [Path(place.path) for place in job_target.places]
+                room, spread = room_for_all(places), len(places)
+                total = scratch_total(text, facts.sections, size, room, share, spread)
+                largest = max(largest, total)
             else:
                 write(private, "job.fio", text.encode("utf-8", "surrogateescape"))
                 own = JobRequest(str(file), {}, size, conditions.destroy_data,
@@ -136,7 +138,7 @@ def _checked_knob(
     """The value of a knob now, the same on all disks under the target."""
     disks = queued_disks(target, devices)
     if not disks:
-        what = target.device or target.path
+        what = ", ".join(target.on) or target.path
         raise UsageError(f"{name} can't be changed: {what} has no device with a request queue.")
     found = {}
     for disk in disks:

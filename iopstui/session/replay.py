@@ -35,7 +35,7 @@ class Fold:
         self.whole = False
         self.begins_within = False
         self._idle_frames = header.idle_frames
-        self._builder = FrameBuilder(origin_ns)
+        self._builder = FrameBuilder(origin_ns, header.target.opened)
 
     def feed(self, record: Record) -> Iterator[events.Event]:
         """The events of one record: at most one, but a sample that is not shown has none."""

@@ -41,7 +41,7 @@ from iopstui.session.keeper import KeptScratch
 from iopstui.session.live import LiveSession
 from iopstui.session.prepare import JobRequest
 from iopstui.session.progress_file import ProgressFile
-from iopstui.session.scratch import DEFAULT_BYTES, Scratch, room_for
+from iopstui.session.scratch import DEFAULT_BYTES, Scratch, room_for_all
 from iopstui.session.scratch_sizes import files_of
 from iopstui.sources.jobs import find_job
 
@@ -203,7 +203,7 @@ class Runner:
         began = time.monotonic()
         self._tell(PointStarted(self._t, step.index, len(self.steps), step.label, self.left_s()))
         length = self.plan.settle, self.plan.measure
-        meter = PointMeter(length[0], self._session.target.device, length[1])
+        meter = PointMeter(length[0], self._session.target.opened, length[1])
         before = self._session.runs
         self._session.run_request(self.request(step))
         if self.interrupted:
@@ -315,7 +315,7 @@ class Runner:
         if job not in self._scratch:
             if not self.plan.variants:
                 self._close_scratch()
-            self._scratch[job] = KeptScratch(Path(where.path))
+            self._scratch[job] = KeptScratch([Path(place.path) for place in where.places])
         return self._scratch[job].scratch
 
     def _close_scratch(self) -> None:
@@ -340,5 +340,5 @@ def common_share(plan: Plan, job_target: Target | None) -> int | None:
         if key not in most:
             most[key] = files_of(text_of(plan, step))
     together = len({job for job, _ in most}) if plan.variants else 1
-    room = min(DEFAULT_BYTES, room_for(Path(job_target.path)))
+    room = min(DEFAULT_BYTES, room_for_all([Path(place.path) for place in job_target.places]))
     return room // max(most.values()) // together

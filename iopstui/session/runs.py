@@ -156,7 +156,7 @@ class Runs:
                 private_directory,
                 self._interval_s,
                 lambda: self._engage(prepared),
-                desk.target.device,
+                desk.target.on,
             )
         )
         self._start_phase()

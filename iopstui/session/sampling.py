@@ -42,16 +42,16 @@ class Sampling:
         self.deadline_ns = 0
         self.run: FioRun | None = None
         self.step = 0
-        self.findings = Findings()
+        self.findings = Findings([place.no_device for place in desk.target.unseen])
         self._desk = desk
         self._interval_s = interval_s
         self._idle_frames = idle_frames
-        self._builder = FrameBuilder()
+        self._builder = FrameBuilder(opened=desk.target.opened)
         self._own_cost = OwnCost()
         self._guards = GuardTime()
         self._pinning = (0, Pinning())
         self._seq = 0
-        self._quiet: tuple[int, int] | None = None
+        self._quiet: dict[str, tuple[int, int]] | None = None
 
     def open(self) -> None:
         """Open the kernel's files."""
@@ -123,8 +123,8 @@ class Sampling:
             desk.emit(events.FrameReady(frame.t, frame))
         for warning in (*self._own_cost.feed(frame), *self._unbound(reading.jobs)):
             desk.warn(warning)
-        device = desk.devices.get(desk.target.device or "")
-        for finding in self.findings.feed(frame, device):
+        devices = [desk.devices[name] for name in desk.target.opened if name in desk.devices]
+        for finding in self.findings.feed(frame, devices):
             desk.emit(events.Found(frame.t, finding))
 
     def _unbound(self, jobs: tuple[JobThread, ...]) -> Iterator[str]:
@@ -142,12 +142,12 @@ class Sampling:
         self._quiet = None
 
     def device_moved(self) -> bool:
-        """Whether the target's device has completed an I/O since the last look."""
-        tree = self._desk.target.tree
-        if not tree:
+        """Whether one of the target's devices has completed an I/O since the last look."""
+        on = self._desk.target.on
+        if not on:
             return True
-        disk = self._sampler.disks().get(tree[0])
-        done = (disk.reads, disk.writes) if disk else (0, 0)
+        disks = self._sampler.disks()
+        done = {name: (disks[name].reads, disks[name].writes) for name in on if name in disks}
         moved = self._quiet is not None and done != self._quiet
         self._quiet = done
         return moved

@@ -11,7 +11,7 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,14 +27,24 @@ MIB = 1 << 20
 
 @dataclass(slots=True)
 class Scratch:
-    """A scratch directory and the note of it in the state directory (``None``: no note)."""
+    """A scratch directory and the note of it in the state directory (``None``: no note).
+
+    With several target directories there is one in each: ``spread`` are all of them, this one
+    first, and ``path`` holds links 0, 1 ... to them, by which fio spreads a job's files.
+    """
 
     path: Path
     note: Note | None
+    spread: tuple[Scratch, ...] = ()
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """All directories, the first one first."""
+        return tuple(one.path for one in self.spread) or (self.path,)
 
     def used_bytes(self) -> int:
-        """Bytes allocated below it so far."""
-        total = 0
+        """Bytes allocated below it so far; of several, below each."""
+        total = sum(one.used_bytes() for one in self.spread[1:])
         with contextlib.suppress(OSError), os.scandir(self.path) as entries:
             for entry in entries:
                 with contextlib.suppress(OSError):
@@ -42,10 +52,31 @@ class Scratch:
         return total
 
     def close(self) -> None:
-        """Remove the directory, then the note."""
+        """Remove the directory, then the note; the same with all others."""
+        for one in self.spread[1:]:
+            one.close()
         shutil.rmtree(self.path, ignore_errors=True)
         if self.note is not None and not self.path.exists():
             self.note.remove()
+
+
+def make_scratches(directories: Sequence[Path]) -> Scratch:
+    """One in each of the directories. UsageError where none can be made; then none is left."""
+    made: list[Scratch] = []
+    try:
+        for directory in directories:
+            made.append(make_scratch(directory))
+        if len(made) == 1:
+            return made[0]
+        for index, one in enumerate(made):
+            os.symlink(one.path, made[0].path / str(index))
+    except BaseException as error:
+        for one in made:
+            one.close()
+        if isinstance(error, OSError):
+            raise UsageError(f"Can't make a link in {made[0].path}: {error.strerror}.") from error
+        raise
+    return Scratch(made[0].path, made[0].note, tuple(made))
 
 
 def make_scratch(directory: Path) -> Scratch:
@@ -97,6 +128,15 @@ def room_for(directory: Path) -> int:
         ) from error
     spare = space.f_bavail * space.f_frsize - int(KEEP_FREE * space.f_blocks * space.f_frsize)
     return max(0, spare)
+
+
+def room_for_all(directories: Sequence[Path]) -> int:
+    """Bytes that may be used in all directories together if each gets the same, as fio shares a
+    job's size out. Those in one file system share its room."""
+    rooms = [room_for(directory) for directory in directories]
+    systems = [os.stat(directory).st_dev for directory in directories]
+    shares = (room // systems.count(one) for room, one in zip(rooms, systems, strict=True))
+    return len(directories) * min(shares)
 
 
 def supports_direct(directory: Path) -> bool:

@@ -40,34 +40,37 @@ def scratch_sizes(
     wanted: str | None,
     room: int,
     most: int | None = None,
+    spread: int = 1,
 ) -> list[int]:
     """The ``size=`` of each section, so that all ``files`` together fit into ``room``.
 
     Asked for (``wanted``): exactly that for every section, or UsageError. Otherwise what the
     job says, at most an equal share of 512 MiB (and ``most``), less where the disk is nearly
-    full.
+    full. In ``spread`` directories each file has a part in every one, and its size is that of
+    all parts together (fio shares size= out among a job's files); ``wanted`` is each part's.
     """
     shares = _shares(files)
     if wanted is not None:
         size = size_bytes(wanted)
         if not size:
             raise UsageError(f"--size {wanted!r} is not a size.", "For example: --size 512m")
+        size *= spread
         if size * shares > room:
             raise UsageError(
-                f"{shares} scratch file(s) of {wanted} need {_mib(size * shares)} MiB, but only "
-                f"{_mib(room)} MiB may be used here (5 % of the file system stay free).",
+                f"{shares * spread} scratch file(s) of {wanted} need {_mib(size * shares)} MiB, "
+                f"but only {_mib(room)} MiB may be used here (5 % of the file system stay free).",
                 "Give a smaller --size or another directory.",
             )
         return [size] * len(jobs)
     share = min(scratch.DEFAULT_BYTES, room) // shares
-    largest = max((largest_block(job) for job in jobs), default=4096)
+    largest = spread * max((largest_block(job) for job in jobs), default=4096)
     if share < max(SMALLEST // shares, largest):
         raise UsageError(
             f"Only {_mib(room)} MiB may be used on this file system (5 % of it stay free), "
             "too little for a scratch file.",
             "Name a directory on another disk: iopstui run DIRECTORY ...",
         )
-    return [_share(job, min(share, most or share), largest) for job in jobs]
+    return [_share(job, min(share, most or share), largest, spread) for job in jobs]
 
 
 def _shares(files: Sequence[SectionFiles]) -> int:
@@ -106,17 +109,22 @@ def files_of(text: str) -> int:
 
 
 def scratch_total(
-    text: str, files: Sequence[SectionFiles], wanted: str | None, room: int, most: int | None
+    text: str,
+    files: Sequence[SectionFiles],
+    wanted: str | None,
+    room: int,
+    most: int | None,
+    spread: int = 1,
 ) -> int:
     """Bytes of all scratch files of a job; UsageError as ``scratch_sizes``."""
-    sizes = scratch_sizes(jobfile.effective(text), files, wanted, room, most)
+    sizes = scratch_sizes(jobfile.effective(text), files, wanted, room, most, spread)
     return sum(by_file(files, sizes).values())
 
 
-def _share(job: Section, share: int, largest: int) -> int:
+def _share(job: Section, share: int, largest: int, spread: int) -> int:
     declared = size_bytes(expand(job.options.get("size", ""))) or share
     size = min(declared, share)
-    return max(size - size % max(4096, largest), largest)
+    return max(size - size % max(4096 * spread, largest), largest)
 
 
 def _mib(size: int) -> int:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import difflib
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from iopstui.errors import UsageError
 from iopstui.model.device import BlockDevice
-from iopstui.model.target import DEVICE, DIRECTORY, FILE, Target
+from iopstui.model.target import DEVICE, DIRECTORY, FILE, Target, together
 from iopstui.sources.mounts import DeviceFinder, MountEntry, read_btrfs, read_own_mounts
 from iopstui.sources.rights import NO_RIGHT, how_to_open, why_closed
 from iopstui.sources.roots import Roots
@@ -59,6 +59,64 @@ def resolve_target(
     if to_read:
         _check_rights(path, info)
     return _file_target(path, info, roots, devices)
+
+
+def resolve_targets(
+    texts: Sequence[str], cwd: Path, roots: Roots, devices: Devices, *, to_read: bool = True
+) -> Target:
+    """What all ``texts`` name as one target, of which every job uses each; of none and of one
+    as ``resolve_target``.
+
+    UsageError besides for what has no meaning together: different kinds, one thing named twice
+    (by whatever path), one device that lies on another.
+    """
+    if len(texts) < 2:
+        given = texts[0] if texts else None
+        return resolve_target(given, cwd, roots, devices, to_read=to_read)
+    found = [resolve_target(text, cwd, roots, devices, to_read=to_read) for text in texts]
+    _check_kinds(texts, found)
+    _check_different(texts, found)
+    target = together(found)
+    if target.nested is not None:
+        top, below = target.nested
+        raise UsageError(
+            f"{printable(top)} lies on {printable(below)}, and both are named: what the first "
+            "does the second does, too, so neither their sum nor either of them would say what "
+            "was measured.",
+            "Name one of them.",
+        )
+    return target
+
+
+def _check_kinds(texts: Sequence[str], found: Sequence[Target]) -> None:
+    first = found[0]
+    for text, one in zip(texts, found, strict=True):
+        if one.kind != first.kind:
+            raise UsageError(
+                f"{_say(texts[0])} is a {first.kind} and {_say(text)} a {one.kind}: a job uses "
+                "all targets alike, and they differ in how much of them it may use (a device "
+                "whole, a file as far as it goes, in a directory a scratch file).",
+                "Name several devices, several files, or several directories.",
+            )
+
+
+def _check_different(texts: Sequence[str], found: Sequence[Target]) -> None:
+    """fio would open it twice and say nothing; who names two means two."""
+    known: dict[object, str] = {}
+    for text, one in zip(texts, found, strict=True):
+        key = one.device if one.kind == DEVICE else _identity(one.path)
+        if key in known:
+            if known[key] == text:
+                raise UsageError(f"{_say(text)} is named twice.", "Name it once.")
+            raise UsageError(
+                f"{_say(known[key])} and {_say(text)} are the same {one.kind}.", "Name it once."
+            )
+        known[key] = text
+
+
+def _identity(path: str) -> object:
+    info = os.stat(path)
+    return info.st_dev, info.st_ino
 
 
 def device_tree(name: str, devices: Devices, roots: Roots) -> tuple[str, ...]:
@@ -224,6 +282,7 @@ def _file_target(path: Path, info: os.stat_result, roots: Roots, devices: Device
         no_device="" if name else why_no_device(entry),
         fstype=printable(entry.fstype) if entry else None,
         mountpoint=entry.mountpoint if entry else None,
+        also=tuple(n for n in _with_btrfs(name, roots)[1:] if n in devices) if name else (),
     )
 
 

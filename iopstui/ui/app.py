@@ -61,8 +61,8 @@ class PlainScrollBar(ScrollBarRender):
 class IopstuiApp(JobKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys, KeysInOrder):
     """The whole screen. Leaves with an exit code (iopstui.errors).
 
-    ``make_controller`` is given the chosen device's path, or ``None`` for a scratch file in the
-    current directory; it may raise ``IopstuiError``. ``target`` None opens the device picker
+    ``make_controller`` is given the chosen devices' paths, none for a scratch file in the
+    current directory; it may raise ``IopstuiError``. Without ``targets`` the device picker opens
     unless ``pick`` is False. ``refresh_s`` is the least time between two paints of new figures.
     """
 
@@ -89,7 +89,7 @@ class IopstuiApp(JobKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys, Ke
     def __init__(
         self,
         make_controller: MakeController,
-        target: str | None,
+        targets: Sequence[str],
         job: str | None,
         overrides: Mapping[str, str],
         discover: Discover,
@@ -110,11 +110,11 @@ class IopstuiApp(JobKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys, Ke
         self.jobs = list(jobs)
         self.controller: Controller | None = None
         self.dashboard: Dashboard | None = None
-        self.state = LiveState(None)
+        self.state = LiveState()
         self.overrides = dict(overrides)
         self._make_controller = make_controller
-        self._target = target
-        self._pick = target is None if pick is None else pick
+        self._targets = tuple(targets)
+        self._pick = not targets if pick is None else pick
         self._job = job
         self._run_at_once = job is not None if run_at_once is None else run_at_once
         self._discover = discover
@@ -154,7 +154,7 @@ class IopstuiApp(JobKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys, Ke
         if self._pick:
             self._open_picker()
         else:
-            self.open_target(self._target)
+            self.open_targets(self._targets)
 
     def interrupt(self, number: int = 0) -> None:
         """A signal, or the terminal's end: leaves as ``q`` does. From any thread, at any time: the
@@ -175,20 +175,20 @@ class IopstuiApp(JobKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys, Ke
         picker = Picker(self._discover, self.charset, reason, self._watch)
         self.push_screen(picker, self._picked)
 
-    def _picked(self, choice: str | None) -> None:
-        """``""`` is the scratch file; ``None`` leaves."""
+    def _picked(self, choice: tuple[str, ...] | None) -> None:
+        """``()`` is the scratch file; ``None`` leaves."""
         if choice is None:
             if self.controller is None:
                 self.exit(EXIT_OK)
             return
         if self.controller is not None:
             self._close_controller()
-        self.open_target(choice or None)
+        self.open_targets(choice)
 
-    def open_target(self, target: str | None) -> None:
-        """Makes the session for ``target`` and shows the dashboard."""
+    def open_targets(self, targets: Sequence[str]) -> None:
+        """Makes the session for all ``targets`` and shows the dashboard."""
         try:
-            controller = self._make_controller(target)
+            controller = self._make_controller(targets)
         except IopstuiError as error:
             words = f"{error.message} {error.hint}".strip()
             if self._pick:
@@ -198,7 +198,7 @@ class IopstuiApp(JobKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys, Ke
             return
         self._pick = True
         self.controller, self.experiment = controller, None
-        self.state = LiveState(controller.target.device)
+        self.state = LiveState(controller.target.opened)
         self.dashboard = Dashboard(controller, self.state, self.charset)
         self.dashboard.strip = self.lesson_rows
         self.push_screen(self.dashboard)
@@ -478,7 +478,7 @@ def _settle() -> None:
 
 def run_app(
     make_controller: MakeController,
-    target: str | None,
+    targets: Sequence[str],
     job: str | None,
     overrides: Mapping[str, str],
     discover: Callable[[], Mapping[str, BlockDevice]],
@@ -486,7 +486,7 @@ def run_app(
     **options: Any,
 ) -> int:
     """Runs the screen until it is left; the exit code."""
-    app = IopstuiApp(make_controller, target, job, overrides, discover, jobs, **options)
+    app = IopstuiApp(make_controller, targets, job, overrides, discover, jobs, **options)
     with stopping(app.interrupt):
         try:
             return run_to_end(app)

@@ -123,7 +123,10 @@ HELP: tuple[Section, ...] = (
             ("util%", "time with at least one request in flight; 100 does not mean that a"
              " device with many queues can do no more"),
             ("d/s f/s", "discards and flushes per second"),
-            ("└name", "a device that the target sits on: the same I/O is counted there again"),
+            ("└name", "a device that the target sits on: the same I/O is counted there again;"
+             " ×2: it lies below two of the devices above"),
+            ("sum of 2", "the devices that the jobs work on, each counted once; awaits are all"
+             " their waiting over all their requests, and util has no sum"),
             ("·", "there was no such request, so there is nothing to show"),
         ),
     ),

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from iopstui.errors import UsageError
 from iopstui.model.device import BlockDevice
 from iopstui.model.jobfile import checked_override
-from iopstui.session.knob_view import queued_disks
+from iopstui.session.knob_view import common_schedulers, queued_disks
 from iopstui.ui.app_parts import AppPart, Command
 from iopstui.ui.rows import Row
 from iopstui.ui.widgets.bars import KeyHint
@@ -113,7 +113,7 @@ class KernelKeys(AppPart):
         disks = queued_disks(controller.target, controller.devices)
         if disks:
             return disks[0]
-        what = controller.target.device or controller.target.path
+        what = ", ".join(controller.target.on) or controller.target.path
         self._say("warning", f"{what} has no request queue under it: there is no {name} to set")
         return None
 
@@ -131,14 +131,21 @@ class KernelKeys(AppPart):
         disk = self._queued_disk("scheduler")
         if disk is None or self.experiment_holds():
             return
-        queue = disk.queue
-        if queue is None or len(queue.schedulers) < 2:
+        queue, controller = disk.queue, self.controller
+        assert controller is not None
+        disks = queued_disks(controller.target, controller.devices)
+        offered = common_schedulers(disks)
+        if queue is None or len(offered) < 2:
             only = f": {queue.scheduler} is the only one" if queue and queue.scheduler else ""
-            self._say("info", f"{disk.name} offers no choice of a scheduler{only}")
+            names = ", ".join(one.name for one in disks)
+            if len(disks) == 1:
+                self._say("info", f"{names} offers no choice of a scheduler{only}")
+            else:
+                self._say("info", f"{names} have no choice of a scheduler in common")
             return
         from iopstui.ui.screens.choice import Choice
 
-        choice = Choice("scheduler", queue.schedulers, queue.scheduler or "", self.charset)
+        choice = Choice("scheduler", offered, queue.scheduler or "", self.charset)
         self.push_screen(choice, self._scheduler_chosen)
 
     def _scheduler_chosen(self, value: str | None) -> None:

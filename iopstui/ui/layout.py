@@ -9,6 +9,7 @@ FULL_WIDTH, FULL_HEIGHT = 118, 32
 SIDE_BY_SIDE = 160
 FINDING_ROWS = 2
 CHART_ROWS = 8
+DISK_ROWS = 4
 TABS = ("IOPS", "latency", "numbers", "CPUs")
 
 
@@ -50,8 +51,9 @@ def too_small(width: int, height: int) -> bool:
 
 
 def plan(width: int, height: int, disks: int, cpus: int, tab: int, strip: int = 0) -> Plan:
-    """The regions for a terminal of this size; ``tab`` counts where there are tabs. ``strip``
-    rows are kept free above the message."""
+    """The regions for a terminal of this size; ``tab`` counts where there are tabs. ``disks``
+    rows stand in the kernel's panel, as far as there is room. ``strip`` rows are kept free above
+    the message."""
     if strip:
         found = plan(width, height - strip, disks, cpus, tab)
         return replace(
@@ -94,7 +96,9 @@ def _full(width: int, height: int, disks: int, cpus: int) -> Plan:
     left = (width + 1) // 2
     beside = width >= SIDE_BY_SIDE
     fio_height = 7
-    kernel_height = max(4, 3 + min(max(disks, 1), 4))
+    # on a higher screen more of many devices, but half of what it is higher is the charts'
+    most = DISK_ROWS + (height - FULL_HEIGHT) // 2
+    kernel_height = max(4, 3 + min(max(disks, 1), most))
     tables = max(fio_height, kernel_height) if beside else fio_height + kernel_height
     room = height - 4 - FINDING_ROWS - tables
     columns = 2 if beside else 1

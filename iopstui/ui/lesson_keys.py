@@ -122,7 +122,7 @@ class LessonKeys(AppPart):
         if controller is None or dashboard is None or not dashboard.is_current:
             return
         target, left = controller.target, self._left
-        where = f"{target.path} ({target.device})" if target.device else target.path
+        where = f"{target.path} ({', '.join(target.on)})" if target.on else target.path
         self.push_screen(
             LessonList(
                 offers, where, (left.run.lesson.name, left.place) if left else None,

@@ -122,7 +122,7 @@ class ShippedJob(Protocol):
         ...
 
 
-MakeController = Callable[["str | None"], Controller]
+MakeController = Callable[[Sequence[str]], Controller]
 Discover = Callable[[], Mapping[str, BlockDevice]]
 
 

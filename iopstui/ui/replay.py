@@ -53,7 +53,7 @@ class ReplayApp(IopstuiApp):
 
     def __init__(self, session: ReplaySession, charset: Charset | None = None) -> None:
         super().__init__(
-            lambda path: session, None, None, {}, _no_devices, (), pick=False, charset=charset
+            lambda paths: session, (), None, {}, _no_devices, (), pick=False, charset=charset
         )
         self.session = session
         self._incoming: deque[Event] = deque()
@@ -94,7 +94,7 @@ class ReplayApp(IopstuiApp):
         dashboard = self.dashboard
         if dashboard is None:
             return
-        self.state = dashboard.state = LiveState(self.session.target.device)
+        self.state = dashboard.state = LiveState(self.session.target.opened)
         dashboard.window.start = 0.0
         for chart in dashboard.charts:
             chart.forget()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,7 +42,7 @@ def run_screen(
     # what is imported now stays: looking for garbage in it is a tenth of the start (see app.py)
     gc.disable()
     clean_up(Roots())
-    pick = arguments.target is None and arguments.job is None and lesson is None
+    pick = not arguments.target and arguments.job is None and lesson is None
     sessions = _Sessions(arguments, overrides, choose)
     if not pick:
         sessions.begin(arguments.target)
@@ -89,18 +89,18 @@ class _Sessions:
         # where a recording went on, and where it began
         self._recorded: dict[Path, Path] = {}
 
-    def begin(self, path: str | None) -> None:
+    def begin(self, paths: Sequence[str]) -> None:
         """The first one, before there is a screen."""
-        self._early.append(self._make(path))
+        self._early.append(self._make(paths))
         self._early[0].start()
 
-    def controller(self, path: str | None) -> Controller:
-        """The one for a target; raises IopstuiError."""
-        return self._early.pop() if self._early else self._make(path)
+    def controller(self, paths: Sequence[str]) -> Controller:
+        """The one for these targets; raises IopstuiError."""
+        return self._early.pop() if self._early else self._make(paths)
 
-    def _make(self, path: str | None) -> LiveSession:
+    def _make(self, paths: Sequence[str]) -> LiveSession:
         asked, devices = self._arguments, _discover()
-        target, job_target = self._choose(path, asked.job if path is None else None, devices)
+        target, job_target = self._choose(paths, None if paths else asked.job, devices)
         # before a file is made for the recording: what can't be expected leaves none
         expected = self._expectations(target)
         record = asked.record if not self._made else None

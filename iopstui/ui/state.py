@@ -77,9 +77,9 @@ class FoundEntry:
 
 @dataclass
 class LiveState:
-    """The newest of everything, and the history. ``device`` is the target's own device."""
+    """The newest of everything, and the history. ``devices`` are those that the jobs work on."""
 
-    device: str | None
+    devices: tuple[str, ...] = ()
     history: History = field(default_factory=lambda: History(SERIES))
     latencies: LatencyHistory = field(default_factory=LatencyHistory)
     frame: Frame | None = None
@@ -289,7 +289,7 @@ class LiveState:
             values[FIO_IOPS] = fio.total.iops
             for name in LATENCIES:
                 values[name] = fio.total.percentiles.get(name)
-        disk = frame.disks.get(self.device) if self.device else None
+        disk = frame.together(self.devices)
         if disk is not None:
             rates = [rate for rate in (disk.r_s, disk.w_s, disk.d_s) if rate is not None]
             values[DEVICE_IOPS] = sum(rates) if rates else None

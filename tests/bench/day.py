@@ -128,7 +128,7 @@ async def day(seconds: int, paint_every: int) -> Mapping[str, Any]:
     """RSS in MiB at ten moments, and the bytes of what Python holds."""
     controller = Controller()
     app = IopstuiApp(
-        lambda path: controller, "/dev/nvme0n1", None, {}, dict, shipped_jobs(), pick=False,
+        lambda path: controller, ["/dev/nvme0n1"], None, {}, dict, shipped_jobs(), pick=False,
         run_at_once=False,
     )  # fmt: skip
     findings, cost, device = Findings(), OwnCost(), controller.devices["nvme0n1"]
@@ -141,7 +141,7 @@ async def day(seconds: int, paint_every: int) -> Mapping[str, Any]:
         frame: Frame
         for n, frame in enumerate(frames(seconds), 1):
             controller.sink(events.FrameReady(frame.t, frame))
-            for finding in findings.feed(frame, device):
+            for finding in findings.feed(frame, [device]):
                 controller.sink(events.Found(frame.t, finding))
             for words in cost.feed(frame):
                 controller.sink(events.Notice(frame.t, "warning", words))

@@ -119,7 +119,7 @@ def kernel(cpus: int) -> dict[str, Any]:
 
 
 def _frame_ms(samples: Sequence[KernelSample]) -> float:
-    builder, state = FrameBuilder(), LiveState("nvme0n1")
+    builder, state = FrameBuilder(), LiveState(("nvme0n1",))
     times = []
     for number in range(30):
         sample = samples[number % 2]

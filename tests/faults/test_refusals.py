@@ -157,3 +157,32 @@ def test_an_unused_device_needs_the_word(kind: Kind, why: str, here: Path) -> No
         code, said = attempt(node, "randwrite", here, "--destroy-data", node)
         assert code == 0, said
         assert digest(node) != before
+
+
+@pytest.mark.parametrize("used_first", [True, False])
+def test_of_two_devices_none_is_written_if_one_is_in_use(used_first: bool, here: Path) -> None:
+    with (
+        loop(here / "first.img") as node,
+        loop(here / "free.img") as free,
+        mounted_partition(node, here),
+    ):
+        before = digest(node), digest(free)
+        both = (node, free) if used_first else (free, node)
+        words = [word for one in both for word in ("--destroy-data", one)]
+        for mode in MODES:
+            code, said = attempt(both[0], mode, here, both[1], *words)
+            assert code == 3 and "in use" in said, (mode, said)
+            assert (digest(node), digest(free)) == before, mode
+
+
+def test_each_of_two_devices_needs_the_word(here: Path) -> None:
+    with loop(here / "first.img") as first, loop(here / "second.img") as second:
+        before = digest(first), digest(second)
+        for words in ((), ("--destroy-data", first), ("--destroy-data", second)):
+            code, said = attempt(first, "write", here, second, *words)
+            assert code == 3, (words, said)
+            assert (digest(first), digest(second)) == before, words
+        words = ("--destroy-data", second, "--destroy-data", first)
+        code, said = attempt(first, "write", here, second, *words)
+        assert code == 0, said
+        assert digest(first) != before[0] and digest(second) != before[1]

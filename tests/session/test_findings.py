@@ -19,7 +19,7 @@ def job(depth: int = 8, bs: str = "4k") -> str:
 
 
 def fed(findings: Findings, frames: Iterable[Frame]) -> list[Finding]:
-    return [found for one in frames for found in findings.feed(one, device())]
+    return [found for one in frames for found in findings.feed(one, [device()])]
 
 
 def rules(found: Sequence[Finding]) -> list[str]:

@@ -6,8 +6,8 @@ import pytest
 from evidence_frames import device
 
 from iopstui.model.device import BlockDevice
-from iopstui.model.target import Target
-from iopstui.session.knob_view import queued_disks
+from iopstui.model.target import Target, together
+from iopstui.session.knob_view import common_schedulers, queued_disks
 
 DISK = device(name="vda")
 DEVICES = {
@@ -41,3 +41,16 @@ DEVICES = {
 def test_the_disks_whose_knobs_are_turned(tree: tuple[str, ...], turned: list[str]) -> None:
     target = Target("device", "/dev/x", tree[0] if tree else None, tree)
     assert [disk.name for disk in queued_disks(target, DEVICES)] == turned
+
+
+def test_each_of_several_targets_has_its_own_disks() -> None:
+    trees = (("loop0", "vda1", "vda"), ("sdb",), ("dm-0", "vda1", "vda"))
+    target = together([Target("device", f"/dev/{t[0]}", t[0], t) for t in trees])
+    assert [disk.name for disk in queued_disks(target, DEVICES)] == ["loop0", "sdb", "vda"]
+
+
+def test_only_schedulers_that_all_disks_have_are_offered() -> None:
+    first = device(schedulers=("none", "bfq", "kyber"))
+    second = device(name="sdb", schedulers=("kyber", "none"))
+    assert common_schedulers([first, second]) == ("none", "kyber")
+    assert common_schedulers([]) == ()

@@ -16,12 +16,13 @@ from session_frames import session
 from iopstui.errors import EXIT_INTERRUPTED, UsageError
 from iopstui.model.formula import Value
 from iopstui.model.lesson_file import parse_lesson
-from iopstui.model.target import Target
+from iopstui.model.target import DIRECTORY, Target, together
 from iopstui.output.lesson import _Player
 from iopstui.session.events import StepFinished
 from iopstui.session.lesson import LessonRun
 from iopstui.session.lesson_facts import Surroundings
 from iopstui.session.lesson_page import DONE, FAILED, READY, RUNNING, SKIPPED, Table
+from iopstui.session.lessons import Lessons
 from iopstui.session.signals import STOP_SIGNALS
 from iopstui.sources.lessons import shipped_lessons
 
@@ -423,3 +424,10 @@ def test_impatience_does_not_keep_settings_from_being_put_back(
         for number, handler in before.items():
             signal.signal(number, handler)
     assert undone == ["settings", "files"]
+
+
+def test_a_lesson_explains_one_target(tmp_path: Path) -> None:
+    places = [Target(DIRECTORY, str(tmp_path / name), None) for name in ("one", "two")]
+    lessons = Lessons(together(places), dict)
+    with pytest.raises(UsageError, match="several targets"):
+        lessons.offers()

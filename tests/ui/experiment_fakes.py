@@ -138,6 +138,6 @@ def make(
 ) -> IopstuiApp:
     controller = fake or fakes.FakeController()
     return IopstuiApp(
-        lambda path: controller, "/dev/nvme0n1", None, {"iodepth": "4", "bs": "8k"},
+        lambda path: controller, ["/dev/nvme0n1"], None, {"iodepth": "4", "bs": "8k"},
         lambda: fakes.DEVICES, fakes.JOBS, charset=charset, laboratory=lambda one: laboratory,
     )  # fmt: skip

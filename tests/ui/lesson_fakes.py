@@ -125,7 +125,7 @@ def make(
 ) -> tuple[IopstuiApp, Session, Shelf]:
     here, controller = shelf or Shelf(), session or Session()
     app = IopstuiApp(
-        lambda path: controller, "/dev/nvme0n1", None, {"bs": "8k"}, lambda: fakes.DEVICES,
+        lambda path: controller, ["/dev/nvme0n1"], None, {"bs": "8k"}, lambda: fakes.DEVICES,
         fakes.JOBS, charset=charset, lessons=lambda found: here, lesson=begin,
     )  # fmt: skip
     return app, controller, here

@@ -35,7 +35,13 @@ def make(
         return fakes.DEVICES
 
     app = IopstuiApp(
-        lambda path: found, target, job, overrides or {}, discover, fakes.JOBS, charset=charset
+        lambda path: found,
+        [target] if target else [],
+        job,
+        overrides or {},
+        discover,
+        fakes.JOBS,
+        charset=charset,
     )
     app.fake = found  # type: ignore[attr-defined]
     return app
@@ -116,19 +122,19 @@ async def test_from_the_picker_to_the_end() -> None:
 
 
 async def test_the_picker_offers_the_scratch_file_first_and_escapes() -> None:
-    chosen: list[str | None] = []
+    chosen: list[object] = []
     fake = fakes.FakeController()
 
-    def build(path: str | None) -> fakes.FakeController:
+    def build(path: object) -> fakes.FakeController:
         chosen.append(path)
         return fake
 
-    app = IopstuiApp(build, None, None, {}, lambda: fakes.DEVICES, fakes.JOBS, charset=UTF8)
+    app = IopstuiApp(build, [], None, {}, lambda: fakes.DEVICES, fakes.JOBS, charset=UTF8)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
         await pilot.press("enter")
         await settle(pilot)
-        assert chosen == [None] and isinstance(app.screen, Dashboard)
+        assert chosen == [()] and isinstance(app.screen, Dashboard)
     app = make(target=None)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
@@ -138,10 +144,10 @@ async def test_the_picker_offers_the_scratch_file_first_and_escapes() -> None:
 
 
 async def test_a_target_that_is_refused_is_explained_in_the_picker() -> None:
-    def refuse(path: str | None) -> fakes.FakeController:
+    def refuse(path: object) -> fakes.FakeController:
         raise UsageError("That device can't be read.", "Use sudo.")
 
-    app = IopstuiApp(refuse, None, None, {}, lambda: fakes.DEVICES, fakes.JOBS, charset=UTF8)
+    app = IopstuiApp(refuse, [], None, {}, lambda: fakes.DEVICES, fakes.JOBS, charset=UTF8)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
         await pilot.press("enter")
@@ -152,10 +158,10 @@ async def test_a_target_that_is_refused_is_explained_in_the_picker() -> None:
 
 
 async def test_a_target_from_the_command_line_that_is_refused_ends_with_its_code() -> None:
-    def refuse(path: str | None) -> fakes.FakeController:
+    def refuse(path: object) -> fakes.FakeController:
         raise UsageError("No such thing.")
 
-    app = IopstuiApp(refuse, "/nope", None, {}, lambda: {}, fakes.JOBS, charset=UTF8)
+    app = IopstuiApp(refuse, ["/nope"], None, {}, lambda: {}, fakes.JOBS, charset=UTF8)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
     assert app.return_value == 2

@@ -46,7 +46,7 @@ def shown(
     device: BlockDevice = DISK,
     charset: Charset = UTF8,
 ) -> str:
-    state = LiveState("nvme0n1")
+    state = LiveState(("nvme0n1",))
     state.apply(FrameReady(frame.t, frame))
     rows = cpu_panel.rows(
         state, fakes.ON_DISK, {"nvme0n1": device}, topology or machine(len(frame.cpus)), width,

@@ -14,7 +14,7 @@ from iopstui.ui.app import IopstuiApp
 
 
 async def test_the_screen_prints_no_traceback() -> None:
-    app = IopstuiApp(lambda path: None, None, None, {}, dict, [])  # type: ignore[arg-type, return-value]
+    app = IopstuiApp(lambda path: None, [], None, {}, dict, [])  # type: ignore[arg-type, return-value]
     output = io.StringIO()
     app.error_console = Console(file=output, width=400)
     with pytest.raises(ZeroDivisionError):

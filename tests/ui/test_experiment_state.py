@@ -14,7 +14,7 @@ from iopstui.ui.state import DEVICE_IOPS, LiveState
 
 
 def folded(events: list[Event]) -> ExperimentState:
-    state = LiveState(None)
+    state = LiveState()
     for event in events:
         state.apply(event)
     assert state.experiment is not None
@@ -36,7 +36,7 @@ def test_how_far_it_is() -> None:
 
 @pytest.mark.parametrize(("plan", "what"), [(SWEEP, "7 points"), (COMPARE, "8 runs")])
 def test_the_message_counts_what_was_begun(plan: Plan, what: str) -> None:
-    state = LiveState(None)
+    state = LiveState()
     for event in [*told(plan, 2), ExperimentFinished(99.0, 2, plan.points, interrupted=True)]:
         state.apply(event)
     assert state.log[-1].text == f"interrupted: 2 of {what} are measured"
@@ -123,7 +123,7 @@ def test_no_verdict_before_the_end() -> None:
 def test_the_job_is_not_said_to_be_done_in_mid_sweep() -> None:
     from iopstui.session.events import StepFinished
 
-    state = LiveState(None)
+    state = LiveState()
     for event in told(SWEEP, 1):
         state.apply(event)
     state.apply(StepFinished(3.0, 1, 0, "", False))
@@ -133,7 +133,7 @@ def test_the_job_is_not_said_to_be_done_in_mid_sweep() -> None:
 
 
 def test_what_the_device_did_not_tell_is_a_gap() -> None:
-    state = LiveState("nvme0n1")
+    state = LiveState(("nvme0n1",))
     for n, lost in ((1, False), (2, True), (3, False)):
         one = second(float(n), 1000.0).frame
         if lost:

@@ -329,7 +329,9 @@ async def test_none_begins_in_a_session_that_has_ended() -> None:
 
 async def test_without_a_laboratory_it_is_said() -> None:
     fake = fakes.FakeController()
-    app = IopstuiApp(lambda path: fake, "/dev/nvme0n1", None, {}, lambda: fakes.DEVICES, fakes.JOBS)
+    app = IopstuiApp(
+        lambda path: fake, ["/dev/nvme0n1"], None, {}, lambda: fakes.DEVICES, fakes.JOBS
+    )
     async with app.run_test(size=LARGE) as pilot:
         await pilot.pause()
         await pilot.press("w")

@@ -17,7 +17,7 @@ STARTED = StepStarted(1.0, 1, "j", "randread 4k", ("fio",), True)
 
 
 def state(*events: object) -> LiveState:
-    found = LiveState("nvme0n1")
+    found = LiveState(("nvme0n1",))
     for event in events:
         found.apply(event)  # type: ignore[arg-type]
     return found

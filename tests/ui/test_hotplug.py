@@ -38,7 +38,7 @@ class Watch:
 def make(watch: Watch, devices: dict[str, BlockDevice]) -> IopstuiApp:
     fake = fakes.FakeController()
     return IopstuiApp(
-        lambda path: fake, None, None, {}, lambda: dict(devices), fakes.JOBS, charset=UTF8,
+        lambda path: fake, [], None, {}, lambda: dict(devices), fakes.JOBS, charset=UTF8,
         watch=watch,
     )  # fmt: skip
 
@@ -132,3 +132,44 @@ async def test_without_events_the_devices_are_read_now_and_then() -> None:
             assert "sdb" in names(app)
     finally:
         picker.RESCAN_S = before
+
+
+async def test_several_devices_are_marked_and_opened_together() -> None:
+    chosen: list[object] = []
+    fake = fakes.FakeController()
+
+    def build(paths: object) -> fakes.FakeController:
+        chosen.append(paths)
+        return fake
+
+    devices = {**fakes.DEVICES, "sdb": USB}
+    app = IopstuiApp(build, [], None, {}, lambda: dict(devices), fakes.JOBS, charset=UTF8)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await app.workers.wait_for_complete()
+        await settle(pilot)
+        await pilot.press("space")
+        assert "alone" in words(app), "the scratch file is no device"
+        # in the order they are marked; a second time takes the mark away
+        await pilot.press("down", "down", "down", "down", "space", "up", "space", "up", "space")
+        await pilot.press("space")
+        assert names(app)[-2:] == ["● sda", "● sdb"] and "nvme0n1p1" in names(app)
+        assert "marked: sdb, sda;" in words(app)
+        await pilot.press("enter")
+        await settle(pilot)
+    assert chosen == [("/dev/sdb", "/dev/sda")]
+
+
+async def test_a_marked_device_that_goes_is_marked_no_more() -> None:
+    watch, devices = Watch(), {**fakes.DEVICES, "sdb": USB}
+    app = make(watch, devices)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await app.workers.wait_for_complete()
+        await settle(pilot)
+        await pilot.press("down", "down", "down", "space", "down", "space")
+        del devices["sdb"]
+        watch.callback("remove", "sdb")
+        await rest(pilot)
+        assert names(app)[-1] == "● sda" and isinstance(app.screen, picker.Picker)
+        assert app.screen._marked == ["/dev/sda"]

@@ -8,6 +8,7 @@ from ui_recordings import recorded_frames
 
 from iopstui.model.device import Hctx
 from iopstui.model.frame import FINAL, LATE, NO_FIO, NO_LATENCY, PARTIAL, RAMP
+from iopstui.model.target import DEVICE, Target, together
 from iopstui.model.topology import Topology
 from iopstui.session.events import (
     Ended,
@@ -18,6 +19,7 @@ from iopstui.session.events import (
     StepFinished,
     StepStarted,
 )
+from iopstui.ui import format as f
 from iopstui.ui.pace import OwnCost
 from iopstui.ui.rows import Row
 from iopstui.ui.state import LiveState
@@ -34,7 +36,7 @@ def text(rows: list[Row] | Row) -> str:
 
 
 def state(*events: object, device: str | None = "nvme0n1") -> LiveState:
-    found = LiveState(device)
+    found = LiveState((device,) if device else ())
     for event in events:
         found.apply(event)  # type: ignore[arg-type]
     return found
@@ -275,3 +277,82 @@ def test_ascii_panels_are_ascii() -> None:
         bars.tabs_line(1, 80, ASCII),
     ]
     assert text(rows).isascii()
+
+
+# -- several devices
+
+PAIR = together(
+    [
+        Target(DEVICE, f"/dev/{name}", name, (name, "nvme0n1p1", "nvme0n1"))
+        for name in ("loop0", "loop1")
+    ]
+)
+
+
+def pair(second: int = 2, **more: object) -> LiveState:
+    disks = {
+        "loop0": fakes.disk(100, 0), "loop1": fakes.disk(300, 0), "nvme0n1p1": fakes.disk(7, 0),
+        "nvme0n1": fakes.disk(8, 0), **more,
+    }  # fmt: skip
+    found = LiveState(PAIR.opened)
+    found.apply(FrameReady(second, replace(fakes.frame(second), disks=disks)))  # type: ignore[arg-type]
+    return found
+
+
+def test_the_kernel_panel_shows_the_sum_each_and_what_lies_below() -> None:
+    rows = kernel_panel.rows(pair(), PAIR, 100, 10, UTF8)
+    lines = text(rows).splitlines()
+    found = [line.split()[0] for line in lines[2:7]]
+    assert found == ["sum", "loop0", "loop1", "└nvme0n1p1×2", "└nvme0n1×2"]
+    shown = dict(zip(lines[1].split()[1:], lines[2].split()[3:], strict=True))
+    assert (shown["r/s"], shown["util%"], shown["aqu-sz"]) == ("400", f.NOTHING, "34")
+    assert {len(line) for line in lines} == {100}
+
+
+def test_what_jobs_work_on_comes_before_what_lies_below_it() -> None:
+    lines = text(kernel_panel.rows(pair(), PAIR, 100, 6, UTF8)).splitlines()
+    assert [line.split()[0] for line in lines[2:5]] == ["sum", "loop0", "loop1"]
+    assert "and 2 more devices" in lines[5]
+
+
+def test_without_one_of_them_there_is_no_sum() -> None:
+    found = pair()
+    found.frame = replace(found.frame, disks={"loop0": fakes.disk(1, 0)})  # type: ignore[type-var]
+    lines = text(kernel_panel.rows(found, PAIR, 100, 10, UTF8))
+    assert "no sum: not all of them were measured" in lines
+
+
+def test_a_device_on_another_has_no_sum_and_it_is_said_why() -> None:
+    nested = together([fakes.ON_DISK, Target(DEVICE, "/x", "nvme0n1p1", ("nvme0n1p1", "nvme0n1"))])
+    lines = text(kernel_panel.rows(state(ready(2)), nested, 100, 10, UTF8))
+    assert "no sum: nvme0n1p1 lies on nvme0n1" in lines
+
+
+def test_what_is_on_no_device_is_named_under_the_sum() -> None:
+    mixed = together([*PAIR.places, fakes.ON_TMPFS])
+    lines = text(kernel_panel.rows(pair(), mixed, 100, 12, UTF8))
+    assert "not in the sum: /dev/shm/x (tmpfs has no block device)" in lines
+
+
+def test_the_chart_s_curve_is_the_sum() -> None:
+    found = pair()
+    assert found.history.window("device", 1.0, 1.0, 1) == [400.0]
+
+
+def test_several_devices_in_the_header_and_the_summary() -> None:
+    devices = {
+        name: replace(fakes.NVME, name=name, kind="loop", model=None)
+        for name in ("loop0", "loop1")
+    }  # fmt: skip
+    line = text(bars.device_line(PAIR, devices, 160, UTF8))
+    assert line.startswith(" loop0, loop1  loop  1 TiB each  scheduler none  rq_affinity 1")
+    odd = {**devices, "loop1": replace(devices["loop1"], size=1 << 30, queue=None)}
+    assert "together" in text(bars.device_line(PAIR, odd, 160, UTF8))
+    summary = text(bars.summary_line(pair(), PAIR, 80, UTF8))
+    assert "2 devices" in summary and "400 IO/s" in summary and "util" not in summary
+
+
+def test_many_targets_say_how_many_are_not_shown() -> None:
+    many = together([Target(DEVICE, f"/dev/loop{n}", f"loop{n}") for n in range(30)])
+    line = text(bars.device_line(many, {}, 60, UTF8))
+    assert "more" in line and len(line) == 60

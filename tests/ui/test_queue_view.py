@@ -38,7 +38,7 @@ def shown(
     charset: Charset = UTF8,
     frame: Frame | None = None,
 ) -> list[str]:
-    state = LiveState("nvme0n1")
+    state = LiveState(("nvme0n1",))
     state.apply(FrameReady(3.0, frame or measured()))
     rows = queue_view.rows(
         state, target, {"nvme0n1": device, "nvme0n1p1": fakes.PART}, Topology(), width, charset
@@ -83,7 +83,7 @@ def test_without_a_device_there_is_a_sentence() -> None:
 def test_many_cpus_are_counted_and_offline_ones_told() -> None:
     wide = replace(DISK, hctxs=(Hctx(0, tuple(range(0, 256, 2)), 64, 0),), irqs=())
     assert "128 CPUs" in shown(wide)[2]
-    state = LiveState("nvme0n1")
+    state = LiveState(("nvme0n1",))
     state.apply(FrameReady(3.0, measured()))
     online = Topology(online=(0, 1, 2), possible=(0, 1, 2, 3))
     rows = queue_view.rows(state, fakes.ON_DISK, {"nvme0n1": DISK}, online, 120, UTF8)

@@ -66,7 +66,8 @@ def test_looks(name: str, snap_compare: Callable[..., bool]) -> None:
     scene = SCENES[name]
     fake = fakes.FakeController(cpus=scene.cpus)
     app = IopstuiApp(
-        lambda path: fake, scene.target, None, {}, lambda: fakes.DEVICES, fakes.JOBS,
+        lambda path: fake, [scene.target] if scene.target else [], None, {},
+        lambda: fakes.DEVICES, fakes.JOBS,
         charset=scene.charset,
     )  # fmt: skip
 

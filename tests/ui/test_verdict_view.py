@@ -27,7 +27,7 @@ STEADY = SteadyState(9.0, 1, False, 0.31, 0.02, 1.6, "steady state (SNIA's rule)
 
 
 def state(*events: object) -> LiveState:
-    found = LiveState("nvme0n1")
+    found = LiveState(("nvme0n1",))
     for event in events:
         found.apply(event)  # type: ignore[arg-type]
     return found
@@ -87,7 +87,7 @@ async def test_on_the_screen_at_any_size(size: tuple[int, int], charset: Charset
 
 
 def test_every_point_of_an_experiment_has_its_mark() -> None:
-    found = LiveState("nvme0n1")
+    found = LiveState(("nvme0n1",))
     for index in range(3):
         found.apply(PointStarted(3.0 * index, index, 3, f"iodepth={index}", 9.0))
         found.apply(StepStarted(3.0 * index, index + 1, "j", "randread 4k", ("fio",), True))

@@ -118,5 +118,5 @@ def read(path: Path) -> tuple[list[Sample], list[Other], str]:
 
 
 def frames(taken: Iterable[RawSample]) -> list[Frame]:
-    builder = FrameBuilder()
+    builder = FrameBuilder(opened=TARGET.opened)
     return [builder.feed(raw) for raw in taken]

@@ -35,7 +35,7 @@ def kernel(n: int, at_ns: int, wall_ms: float) -> KernelSample:
 
 
 def whole_frames(name: str) -> list[Frame]:
-    builder = FrameBuilder()
+    builder = FrameBuilder(opened=["vda"])
     return [
         builder.feed(
             replace(

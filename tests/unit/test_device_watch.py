@@ -28,7 +28,7 @@ def raw(fio: FioStatus | None = None, disks: KernelSample | None = None) -> RawS
 
 
 def words(*samples: RawSample) -> list[str]:
-    watch = DeviceWatch("vdb")
+    watch = DeviceWatch(["vdb"])
     return [watch.feed(sample) for sample in samples]
 
 

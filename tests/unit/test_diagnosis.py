@@ -35,10 +35,10 @@ def fired(finding: Finding | None) -> Finding:
 def test_iostats_off_is_said_unless_the_device_counts_all_the_same() -> None:
     off = device(iostats=False)
     counted = tuple(seconds(3, interval=fio(900), disks={"vda": disk(900)}))
-    assert "iostats=0" in fired(d.no_iostats(Evidence((), device=off))).text
-    assert d.no_iostats(Evidence(counted, device=off)) is None
-    assert d.no_iostats(Evidence((), device=device(iostats=True))) is None
-    assert d.no_iostats(Evidence((), device=device(iostats=None))) is None
+    assert "iostats=0" in fired(d.no_iostats(Evidence((), devices=[off]))).text
+    assert d.no_iostats(Evidence(counted, devices=[off])) is None
+    assert d.no_iostats(Evidence((), devices=[device(iostats=True)])) is None
+    assert d.no_iostats(Evidence((), devices=[device(iostats=None)])) is None
 
 
 # -- cgroup
@@ -67,7 +67,7 @@ def test_one_throttled_second_of_three_is_not_enough() -> None:
 def background(before: float, own: float, count: int = 5) -> Finding | None:
     quiet = seconds(count, step=0, disks={"vda": disk(before, before)})
     return d.background(
-        Evidence(tuple(seconds(3, 10.0, interval=fio(own))), tuple(quiet), device())
+        Evidence(tuple(seconds(3, 10.0, interval=fio(own))), tuple(quiet), [device()])
     )
 
 
@@ -98,7 +98,7 @@ def completing(
         3, interval=fio(ios), disks={"vda": disk(ios)}, block=block, irq=irq, jobs=jobs
     )
     disk_ = device(queues, rq_affinity=rq_affinity, kind=kind)
-    return Evidence(tuple(frames), device=disk_, shape=LIBAIO, online=(0, 1, 2, 3))
+    return Evidence(tuple(frames), devices=[disk_], shape=LIBAIO, online=(0, 1, 2, 3))
 
 
 def test_one_cpu_completes_while_several_submit() -> None:
@@ -262,7 +262,7 @@ def disagreement(
     own: float, theirs: float, shape: JobShape = LIBAIO, **figures: float
 ) -> Finding | None:
     frames = tuple(seconds(3, interval=fio(own), disks={"vda": disk(theirs, **figures)}))
-    return d.disagreement(Evidence(frames, device=device(), shape=shape))
+    return d.disagreement(Evidence(frames, devices=[device()], shape=shape))
 
 
 def test_what_explains_a_disagreement() -> None:
@@ -283,15 +283,15 @@ def test_agreement_and_what_can_t_be_compared_are_no_finding() -> None:
     assert disagreement(50, 500) is None  # too few to say
     assert disagreement(10_000, 0, d_s=10_000) is None  # trims are I/Os, too
     frames = tuple(seconds(3, interval=fio(10_000), disks={"vda": disk(100)}))
-    assert d.disagreement(Evidence(frames, device=device(iostats=False), shape=LIBAIO)) is None
-    assert d.disagreement(Evidence(frames, device=None, shape=LIBAIO)) is None
-    assert d.disagreement(Evidence(frames, device=device(name="vdb"), shape=LIBAIO)) is None
+    assert d.disagreement(Evidence(frames, devices=[device(iostats=False)], shape=LIBAIO)) is None
+    assert d.disagreement(Evidence(frames, devices=[], shape=LIBAIO)) is None
+    assert d.disagreement(Evidence(frames, devices=[device(name="vdb")], shape=LIBAIO)) is None
 
 
 def test_one_second_that_agrees_is_enough_to_doubt_a_disagreement() -> None:
     frames = seconds(3, interval=fio(10_000), disks={"vda": disk(13_000)})
     frames[1] = frame(2.0, fio(10_000), disks={"vda": disk(9_000)})
-    assert d.disagreement(Evidence(tuple(frames), device=device(), shape=LIBAIO)) is None
+    assert d.disagreement(Evidence(tuple(frames), devices=[device()], shape=LIBAIO)) is None
 
 
 @given(st.floats(100, 1e6), st.floats(0, 1e6), st.floats(0, 1e6), st.floats(512, 1 << 20))
@@ -311,16 +311,16 @@ def test_a_disagreement_is_in_its_numbers(
 def test_a_job_deeper_than_the_queue() -> None:
     frames = tuple(seconds(3, interval=fio(9_000)))
     deep = JobShape(jobs=10, iodepth=64, engine="libaio", direct=True)
-    found = fired(d.small_queue(Evidence(frames, device=device(), shape=deep)))
+    found = fired(d.small_queue(Evidence(frames, devices=[device()], shape=deep)))
     assert "640 I/Os in flight" in found.text and "vda holds 128 requests" in found.text
     many = device(((0,), (1,), (2,), (3,)))
-    assert "4 × 128" in fired(d.small_queue(Evidence(frames, device=many, shape=deep))).text
-    assert d.small_queue(Evidence(frames, device=device(nr_requests=640), shape=deep)) is None
-    assert d.small_queue(Evidence(frames, device=device(nr_requests=None), shape=deep)) is None
+    assert "4 × 128" in fired(d.small_queue(Evidence(frames, devices=[many], shape=deep))).text
+    assert d.small_queue(Evidence(frames, devices=[device(nr_requests=640)], shape=deep)) is None
+    assert d.small_queue(Evidence(frames, devices=[device(nr_requests=None)], shape=deep)) is None
     cached = replace(deep, direct=False)
-    assert d.small_queue(Evidence(frames, device=device(), shape=cached)) is None
+    assert d.small_queue(Evidence(frames, devices=[device()], shape=cached)) is None
     one_each = replace(deep, in_flight=10)
-    assert d.small_queue(Evidence(frames, device=device(), shape=one_each)) is None
+    assert d.small_queue(Evidence(frames, devices=[device()], shape=one_each)) is None
 
 
 # -- a set limit
@@ -383,7 +383,7 @@ def test_frames_that_stand_for_no_whole_second_prove_nothing() -> None:
             seconds(10, interval=fio(900, levels={"1": 100.0}), flags=frozenset({flag}),
                     throttled=50.0, jobs=((0, 99.0),), disks={"vda": disk(99_999)})
         )  # fmt: skip
-        assert not d.diagnose(Evidence(frames, device=device(), shape=LIBAIO, online=(0, 1)))
+        assert not d.diagnose(Evidence(frames, devices=[device()], shape=LIBAIO, online=(0, 1)))
 
 
 def test_nothing_is_found_in_nothing() -> None:
@@ -396,7 +396,7 @@ def test_recordings_give_sentences(name: str) -> None:
     for end in range(len(frames) + 1):
         for shape in (LIBAIO, JobShape(), replace(LIBAIO, direct=False, engine="psync")):
             for found in d.diagnose(
-                Evidence(tuple(frames[:end]), device=device(), shape=shape, online=(0, 1))
+                Evidence(tuple(frames[:end]), devices=[device()], shape=shape, online=(0, 1))
             ):
                 assert found.text and "nan" not in found.text and "None" not in found.text
                 assert "inf" not in found.text.replace("information", "")

@@ -22,7 +22,7 @@ def some(iops: list[float], start: float = 1.0, **same: object) -> list[Frame]:
 
 
 def text(before: list[Frame], after: list[Frame], change: KnobChange = CHANGE) -> str:
-    found = what_moved(change, [*before, *after], device())
+    found = what_moved(change, [*before, *after], [device()])
     assert found is not None
     return found.text
 
@@ -120,8 +120,8 @@ def test_other_knobs_have_their_own_figure(name: str, words: str) -> None:
 
 def test_too_few_seconds_say_nothing() -> None:
     enough, few = some([9_000] * 3), some([9_000] * 2, 20.0)
-    assert what_moved(CHANGE, [*enough, *few], device()) is None
-    assert what_moved(CHANGE, [*some([9_000] * 2), *some([9_000] * 3, 20.0)], device()) is None
+    assert what_moved(CHANGE, [*enough, *few], [device()]) is None
+    assert what_moved(CHANGE, [*some([9_000] * 2), *some([9_000] * 3, 20.0)], [device()]) is None
 
 
 def test_only_whole_seconds_on_their_own_side_are_used() -> None:

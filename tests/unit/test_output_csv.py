@@ -15,7 +15,7 @@ from iopstui.session.events import Mark
 
 def rows(name: str, device: str | None = "vda") -> list[dict[str, str]]:
     stream = io.StringIO()
-    sink = CsvSink(stream, device)
+    sink = CsvSink(stream, [device] if device else [])
     for event in session(name):
         sink.handle(event)
     sink.close()
@@ -31,7 +31,7 @@ def test_a_row_a_frame_and_all_of_one_length(name: str) -> None:
 
 def test_headings_are_fields_of_the_registry() -> None:
     stream = io.StringIO()
-    CsvSink(stream, "vda").close()
+    CsvSink(stream, ["vda"]).close()
     (header,) = csv.reader(io.StringIO(stream.getvalue()))
     assert header[:5] == ["t", "wall_ms", "step", "seconds", "flags"]
     assert len(set(header)) == len(header)
@@ -74,12 +74,12 @@ def test_a_device_that_is_not_there_is_missing() -> None:
 
 def test_only_frames_are_written() -> None:
     stream = io.StringIO()
-    CsvSink(stream, None).handle(Mark(0, "x"))
+    CsvSink(stream).handle(Mark(0, "x"))
     assert stream.getvalue() == ""
 
 
 def test_a_closed_pipe_is_passed_on() -> None:
-    sink = CsvSink(Closed(), None)
+    sink = CsvSink(Closed())
     with pytest.raises(BrokenPipeError):
         for event in session("3.42-a-randread-grp"):
             sink.handle(event)

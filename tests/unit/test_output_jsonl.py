@@ -40,6 +40,8 @@ def test_the_first_line_says_whose_numbers_follow() -> None:
             "target": "/data/a file",
             "device": "sda1",
             "devices": ["sda1", "sda"],
+            "targets": ["/data/a file"],
+            "opened": ["sda1"],
         }
     ]
 
@@ -78,7 +80,7 @@ def test_what_is_missing_is_null_not_zero() -> None:
     assert frame["fio"]["trim"] is None
     assert frame["kernel"]["disks"]["dm-0"]["f/s"] is None
     first = frame_object(whole_frames("3.42-b-randrw-gtod")[0])
-    assert first["kernel"] == {"disks": {}, "cpus": {}, "irqs": {}}
+    assert first["kernel"] == {"disks": {}, "total": None, "cpus": {}, "irqs": {}}
     assert first["seconds"] is None
 
 

@@ -12,6 +12,7 @@ from session_frames import session, whole_frames
 from test_output_jsonl import Closed
 
 from iopstui.model import frame as flags
+from iopstui.model.target import DEVICE, Target
 from iopstui.output.table import HEADER_EVERY, TableSink, flag_words, shown_directions
 from iopstui.session.events import (
     Event,
@@ -24,9 +25,13 @@ from iopstui.session.events import (
 )
 
 
+def on(device: str | None) -> Target:
+    return Target(DEVICE, f"/dev/{device}", device, (device,) if device else ())
+
+
 def printed(events: list[Event], device: str | None = "vda") -> tuple[str, str]:
     out, err = io.StringIO(), io.StringIO()
-    sink = TableSink(out, err, device)
+    sink = TableSink(out, err, on(device))
     for event in events:
         sink.handle(event)
     sink.close()
@@ -36,7 +41,7 @@ def printed(events: list[Event], device: str | None = "vda") -> tuple[str, str]:
 def in_encoding(events: list[Event], encoding: str) -> str:
     raw = io.BytesIO()
     out = io.TextIOWrapper(raw, encoding=encoding)
-    sink = TableSink(out, out, "vda")
+    sink = TableSink(out, out, on("vda"))
     for event in events:
         sink.handle(event)
     sink.close()

@@ -31,7 +31,7 @@ NAME = "3.42-a-randread-grp"
 
 
 def measured(name: str = NAME, settle: float = 0.0) -> Point:
-    meter = PointMeter(settle, "vda")
+    meter = PointMeter(settle, ["vda"])
     for frame in whole_frames(name):
         meter.add(frame)
     point = meter.point()
@@ -99,7 +99,7 @@ def test_one_and_three_seconds_at_one_a_second() -> None:
 
 
 def test_nothing_is_left_of_a_run_that_only_settles() -> None:
-    meter = PointMeter(3600, "vda")
+    meter = PointMeter(3600, ["vda"])
     for frame in whole_frames(NAME):
         meter.add(frame)
     assert meter.point() is None
@@ -129,7 +129,7 @@ def test_cpus_and_completions() -> None:
 def test_softirqs_tell_unless_they_are_few_for_the_interrupts(
     softirqs: float, interrupts: float | None, of: str, cpu: int
 ) -> None:
-    meter = PointMeter(0.0, "vda")
+    meter = PointMeter(0.0, ["vda"])
     for frame in whole_frames(NAME):
         told = {0: (softirqs, interrupts and 0.0), 1: (0.0, interrupts)}
         cpus = {
@@ -145,13 +145,13 @@ def test_softirqs_tell_unless_they_are_few_for_the_interrupts(
 
 
 def test_a_cpu_without_figures_has_no_load_of_zero() -> None:
-    meter = PointMeter(0.0, "vda")
+    meter = PointMeter(0.0, ["vda"])
     for frame in whole_frames(NAME):
         cpus = {n: replace(cpu, load=None) if n == 1 else cpu for n, cpu in frame.cpus.items()}
         meter.add(replace(frame, cpus=cpus))
     point = meter.point()
     assert point is not None and set(point.busy) == {0}
-    blind = PointMeter(0.0, "vda")
+    blind = PointMeter(0.0, ["vda"])
     for frame in whole_frames(NAME):
         blind.add(replace(frame, cpus={n: replace(c, load=None) for n, c in frame.cpus.items()}))
     point = blind.point()

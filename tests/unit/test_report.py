@@ -147,13 +147,16 @@ def test_what_the_device_did_not_tell_is_no_zero() -> None:
                    discards=None)  # fmt: skip
     blind = replace(known, disks={"vda": lost})
     run = report_data.Run(1)
-    run.add(blind, "vda")
-    whole = report_words.device_row(run)
+    run.add(blind, made.TARGET)
+    whole = next(report_words.device_rows(made.TARGET, [run]))
     assert whole[1:4] == (MISSING,) * 3 and whole[5:7] == (MISSING,) * 2, "neither is it 0"
-    run.add(known, "vda")
+    run.add(known, made.TARGET)
     alone = report_data.Run(1)
-    alone.add(known, "vda")
-    assert report_words.device_row(run)[1:7] == report_words.device_row(alone)[1:7]
+    alone.add(known, made.TARGET)
+    assert (
+        next(report_words.device_rows(made.TARGET, [run]))[1:7]
+        == next(report_words.device_rows(made.TARGET, [alone]))[1:7]
+    )
 
 
 @pytest.mark.parametrize("started", [1e15, 1e20, 1e30, -1e20, math.inf, math.nan])

@@ -16,7 +16,13 @@ from iopstui.sources import target as module
 from iopstui.sources.mounts import parse_mountinfo
 from iopstui.sources.roots import Roots
 from iopstui.sources.sysfs import read_devices
-from iopstui.sources.target import device_tree, mount_of, resolve_target, why_no_device
+from iopstui.sources.target import (
+    device_tree,
+    mount_of,
+    resolve_target,
+    resolve_targets,
+    why_no_device,
+)
 
 
 @pytest.fixture
@@ -295,3 +301,71 @@ def test_a_loop_device_goes_on_below_its_file(tree: Tree, tmp_path: Path) -> Non
     assert device_tree("loop0", devices, tree.roots) == ("loop0", "sda")
     image.unlink()
     assert device_tree("loop0", devices, tree.roots) == ("loop0",)
+
+
+# -- several
+
+
+def two_disks(tree: Tree, nodes: dict[str, int]) -> list[str]:
+    """A disk with two partitions, and a second disk."""
+    first = tree.disk("sda", VIRTUAL, "8:0")
+    tree.partition(first, 1, "8:1")
+    tree.partition(first, 2, "8:2")
+    tree.disk("sdb", VIRTUAL, "8:16")
+    numbers = {"sda": 0, "sda1": 1, "sda2": 2, "sdb": 16}
+    return [str(node(tree, nodes, name, 8, minor)) for name, minor in numbers.items()]
+
+
+def all_refused(texts: list[str], tree: Tree, cwd: Path) -> UsageError:
+    with pytest.raises(UsageError) as caught:
+        resolve_targets(texts, cwd, tree.roots, read_devices(tree.roots))
+    assert caught.value.exit_code == EXIT_USAGE and caught.value.hint
+    return caught.value
+
+
+def test_several_devices_are_one_target(tree: Tree, nodes: dict[str, int]) -> None:
+    _, part1, part2, sdb = two_disks(tree, nodes)
+    found = resolve_targets([part1, sdb, part2], tree.base, tree.roots, read_devices(tree.roots))
+    assert [place.path for place in found.places] == [part1, sdb, part2]
+    assert found.opened == ("sda1", "sdb", "sda2") and found.tree == ("sda1", "sda", "sdb", "sda2")
+
+
+def test_of_none_and_of_one_nothing_changes(tree: Tree, nodes: dict[str, int]) -> None:
+    _, part1, *_ = two_disks(tree, nodes)
+    devices = read_devices(tree.roots)
+    for texts in ([], [part1]):
+        one = resolve_target(texts[0] if texts else None, tree.base, tree.roots, devices)
+        assert resolve_targets(texts, tree.base, tree.roots, devices) == one
+
+
+def test_a_device_named_twice_is_refused(tree: Tree, nodes: dict[str, int]) -> None:
+    *_, sdb = two_disks(tree, nodes)
+    link = tree.base / "link"
+    link.symlink_to(sdb)
+    assert "named twice" in all_refused([sdb, sdb], tree, tree.base).message
+    assert "are the same device" in all_refused([sdb, str(link)], tree, tree.base).message
+
+
+def test_a_disk_and_its_partition_are_refused(tree: Tree, nodes: dict[str, int]) -> None:
+    sda, part1, *_ = two_disks(tree, nodes)
+    for pair in ([sda, part1], [part1, sda]):
+        assert "sda1 lies on sda" in all_refused(pair, tree, tree.base).message
+
+
+def test_different_kinds_are_refused(tree: Tree, nodes: dict[str, int]) -> None:
+    *_, sdb = two_disks(tree, nodes)
+    told = all_refused([sdb, str(tree.base)], tree, tree.base)
+    assert "is a device and" in told.message and "a directory" in told.message
+
+
+def test_the_same_file_by_another_name_is_refused(tree: Tree, tmp_path: Path) -> None:
+    tree.proc("self/mountinfo", "2 1 0:99 / / rw - tmpfs tmpfs rw\n")
+    for name in ("a", "b"):
+        (tmp_path / name).write_text("x")
+    os.link(tmp_path / "a", tmp_path / "hard")
+    assert "same file" in all_refused(["a", "hard"], tree, tmp_path).message
+    (tmp_path / "one").mkdir()
+    (tmp_path / "other").symlink_to(tmp_path / "one")
+    assert "same directory" in all_refused(["one", "other"], tree, tmp_path).message
+    found = resolve_targets(["a", "b"], tmp_path, tree.roots, read_devices(tree.roots))
+    assert len(found.places) == 2 and found.opened == () and "tmpfs" in found.no_device

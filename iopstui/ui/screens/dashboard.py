@@ -30,7 +30,7 @@ ZOOMS = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0)
 """Seconds per column of the charts."""
 
 
-def _specs(charset: Charset) -> tuple[ChartSpec, ChartSpec]:
+def _specs(charset: Charset, device: str) -> tuple[ChartSpec, ChartSpec]:
     braille = charset.line == "braille"
     line = "⠒⠒" if braille else charset.line * 2
     second = "⠂⠐" if braille else charset.points[0] * 2
@@ -39,7 +39,7 @@ def _specs(charset: Charset) -> tuple[ChartSpec, ChartSpec]:
         "iops",
         "IOPS",
         (
-            Curve(DEVICE_IOPS, "device", charts.AREA, charset.line, DEVICE, charset.area * 2),
+            Curve(DEVICE_IOPS, device, charts.AREA, charset.line, DEVICE, charset.area * 2),
             Curve(FIO_IOPS, "fio", charts.LINE, charset.line, FIO, line),
         ),
         log=False,
@@ -103,7 +103,8 @@ class Dashboard(Screen[None]):
         self._topology = Topology()
         self._topology_of: tuple[tuple[int, ...], int] = ((), -1)
         self._plan: layout.Plan | None = None
-        rates, latency = _specs(charset)
+        several = len(controller.target.on) > 1
+        rates, latency = _specs(charset, "devices" if several else "device")
         self.heat = HeatMap(replace(latency, id="heat"), charset)
         self.charts = [Chart(rates, charset), Chart(latency, charset), self.heat]
         self.heat_shown = self.percentiles_shown = False
@@ -157,7 +158,7 @@ class Dashboard(Screen[None]):
         self.small.place(HIDDEN)
         cpus = len(self.shown.frame.cpus) if self.shown.frame else 0
         self._cpus_placed = cpus
-        disks = max(1, len(self.controller.target.tree))
+        disks = max(1, kernel_panel.rows_of(self.controller.target))
         strip = len(self.strip(width, height, False))
         plan = self._plan = layout.plan(width, height, disks, cpus, self.tab, strip)
         for name, panel in self.panels.items():
@@ -295,8 +296,8 @@ class Dashboard(Screen[None]):
         dots = min(chart.dots for chart in self.charts if chart.shown)
         self.window.follow(self.shown.history.end or 0.0, dots)
         fio = self.shown.fio.fio if self.shown.fio else None
-        frame, device = self.shown.frame, self.shown.device
-        disk = frame.disks.get(device) if frame and device else None
+        frame = self.shown.frame
+        disk = frame.together(self.shown.devices) if frame else None
         rate = sum(v for v in (disk.r_s, disk.w_s, disk.d_s) if v is not None) if disk else None
         percentiles = fio.total.percentiles if fio else {}
         self.charts[0].paint(
@@ -327,7 +328,7 @@ class Dashboard(Screen[None]):
         )
 
     def _iops_note(self) -> list[Piece]:
-        if self.shown.device is None:
+        if not self.controller.target.on:
             return [("no block device to compare with", DIM)]
         return []
 

@@ -176,7 +176,7 @@ class ExperimentScreen(Screen[None]):
         words += [f"{name}={value}" for name, value in plan.options.items()]
         for text in words:
             line.try_add((f"  {printable(text)}", None))
-        line.try_add((f"  on {printable(self._target.device or self._target.path)}", DIM))
+        line.try_add((f"  on {printable(self._target.name)}", DIM))
         return line.right((f"{plan.settle:g} s + {plan.measure:g} s each ", DIM)).done()
 
     def _status(self, width: int) -> Row:

@@ -22,18 +22,21 @@ SCRATCH = ""
 REST_S, RESCAN_S = 0.3, 3.0
 HEAD = "iopstui: choose what to measure"
 HELP = "Jobs that write are refused on a device in use. The scratch file is safe: it is removed."
-FOOT = " Enter opens it   s rescans   q quits"
+FOOT = " Enter opens it   space marks several to open together   s rescans   q quits"
+MARK = "● "
 
 
 class DevicesChanged(Message):
     """A block device has come, gone or changed."""
 
 
-class Picker(Screen["str | None"]):
-    """Gives the chosen device's path, "" for the scratch file, ``None`` to leave."""
+class Picker(Screen["tuple[str, ...] | None"]):
+    """Gives the chosen devices' paths in the order they were marked, none for the scratch file;
+    ``None`` to leave."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         Binding("s", "rescan", "rescan"),
+        Binding("space", "mark", "mark"),
         Binding("q,escape", "leave", "quit"),
     ]
 
@@ -49,6 +52,7 @@ class Picker(Screen["str | None"]):
         self._watch = watch(lambda action, name: self._heard()) if watch is not None else None
         self._waiting = False
         self._rows: list[tuple[str, tuple[str, ...]]] | None = None
+        self._marked: list[str] = []
         self._charset = charset
         self._reason = reason
 
@@ -109,8 +113,7 @@ class Picker(Screen["str | None"]):
         self.app.call_from_thread(self._fill, devices)
 
     def _say(self, words: str) -> None:
-        text = Text(self._charset.text(printable(words)), style="bold red")
-        self.query_one("#picker-words", Static).update(text)
+        self._words(words, "bold red")
 
     def _table(self) -> DataTable[Text]:
         return self.query_one(DataTable)
@@ -124,13 +127,14 @@ class Picker(Screen["str | None"]):
         before, self._rows = self._rows, rows
         if rows == before:
             return
+        self._marked = [path for path in self._marked if path in {path for path, _ in rows}]
         table = self._table()
         chosen, place = self._key(), table.cursor_row
         with self.app.batch_update():
             for key in [k for k in table.rows if k.value != SCRATCH]:
                 table.remove_row(key)
             for path, (name, *cells) in rows:
-                self._add(name, tuple(cells), path)
+                self._add(self._label(path, name), tuple(cells), path)
         if chosen is not None:
             try:
                 place = table.get_row_index(chosen)
@@ -149,8 +153,35 @@ class Picker(Screen["str | None"]):
             if names
         ]
         if parts:
-            text = Text(self._charset.text(printable("; ".join(parts))), style="bold")
-            self.query_one("#picker-words", Static).update(text)
+            self._words("; ".join(parts))
+
+    def _words(self, words: str, style: str = "bold") -> None:
+        text = Text(self._charset.text(printable(words)), style=style)
+        self.query_one("#picker-words", Static).update(text)
+
+    def _label(self, path: str, name: str) -> str:
+        return f"{MARK}{name}" if path in self._marked else name
+
+    def action_mark(self) -> None:
+        """space"""
+        path = self._key()
+        if path is None:
+            return
+        if path == SCRATCH:
+            self._words("the scratch file is used alone; mark devices to use several")
+            return
+        if path in self._marked:
+            self._marked.remove(path)
+        else:
+            self._marked.append(path)
+        names = {path: cells[0] for path, cells in self._rows or ()}
+        cell = Text(self._charset.text(printable(self._label(path, names[path]))))
+        self._table().update_cell(path, "device", cell, update_width=True)
+        chosen = ", ".join(names[one] for one in self._marked)
+        if self._marked:
+            self._words(f"marked: {chosen}; Enter opens them together, every job uses all of them")
+        else:
+            self._words(HELP, "dim")
 
     def _add(self, label: str, cells: tuple[str, ...], key: str) -> None:
         texts = [Text(self._charset.text(printable(cell))) for cell in (label, *cells)]
@@ -164,8 +195,9 @@ class Picker(Screen["str | None"]):
         return table.coordinate_to_cell_key(table.cursor_coordinate).row_key.value
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
-        """Enter."""
-        self.dismiss(event.row_key.value)
+        """Enter: what is marked, else the one it stands on."""
+        here = event.row_key.value
+        self.dismiss(tuple(self._marked) or ((here,) if here else ()))
 
     def action_leave(self) -> None:
         """q"""

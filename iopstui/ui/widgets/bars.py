@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+
+from rich.cells import cell_len
 
 from iopstui.model import target as kinds
 from iopstui.model.device import BlockDevice
@@ -48,6 +50,8 @@ def device_line(
     """What is measured: the device's facts, as many as there is room for. ``cpus`` are those
     online."""
     line = Line(width, charset).add(" ")
+    if target.several:
+        return _several(line, target, devices, cpus)
     device = devices.get(target.device) if target.device else None
     if target.kind != kinds.DEVICE:
         what = "scratch file in " if target.kind == kinds.DIRECTORY else ""
@@ -61,6 +65,57 @@ def device_line(
     for fact in _facts(device, cpus):
         line.try_add(("  " + fact, None))
     return line.done()
+
+
+def _several(
+    line: Line, target: Target, devices: Mapping[str, BlockDevice], cpus: Sequence[int]
+) -> Row:
+    """Several targets: which they are, then what their devices have in common or not."""
+    what = {kinds.DIRECTORY: "scratch files in ", kinds.FILE: "files "}.get(target.kind, "")
+    line.add(f"{len(target.places)} {what}" if target.kind == kinds.FILE else what)
+    places = target.places
+    for index, place in enumerate(places):
+        name = place.device if place.kind == kinds.DEVICE and place.device else place.path
+        on = f" on {printable(place.device)}" if place.device and place.device != name else ""
+        pieces = (", " if index else "", printable(name), on)
+        rest = f" and {len(places) - index} more"
+        # behind all but the last there must be room to say how many are left out
+        room = line.left - (len(rest) if index + 1 < len(places) else 0)
+        if index and sum(map(cell_len, pieces)) > room:
+            line.add(rest)
+            break
+        for text, style in zip(pieces, (None, BOLD, None), strict=True):
+            line.add(text, style)
+    known = [devices[name] for name in target.on if name in devices]
+    for fact in _common(known, cpus) if known else ():
+        line.try_add(("  " + fact, None))
+    return line.done()
+
+
+def _common(devices: Sequence[BlockDevice], cpus: Sequence[int]) -> list[str]:
+    """The facts of several devices; where they differ, all values."""
+
+    def each(values: Iterable[object]) -> str:
+        return "/".join(dict.fromkeys(printable(str(v)) for v in values))
+
+    sizes = [device.size for device in devices]
+    facts = [each(device.kind for device in devices)]
+    if len(set(sizes)) == 1:
+        facts.append(f"{f.size(sizes[0])} each" if len(devices) > 1 else f.size(sizes[0]))
+    elif None not in sizes:
+        facts.append(f"{f.size(sum(size or 0 for size in sizes))} together")
+    queues = [device.queue for device in devices if device.queue is not None]
+    schedulers = [q.scheduler for q in queues if q.scheduler is not None]
+    if schedulers:
+        facts.append(f"scheduler {each(schedulers)}")
+    affinities = [q.rq_affinity for q in queues if q.rq_affinity is not None]
+    if affinities:
+        idle = cpus and all(why_rq_affinity_cannot_matter(d, cpus) for d in devices)
+        facts.append(f"rq_affinity {each(affinities)}" + (" (moves nothing)" if idle else ""))
+    counts = [len(device.hctxs) for device in devices]
+    same = len(set(counts)) == 1 < len(counts)
+    facts.append(f"{each(counts)} hctx" + (" each" if same else ""))
+    return facts
 
 
 def _facts(device: BlockDevice, cpus: Sequence[int]) -> list[str]:
@@ -162,18 +217,20 @@ def summary_line(state: LiveState, target: Target, width: int, charset: Charset)
         line.add(f" p99 {f.latency(p99):>6}" if p99 is not None else " no latency")
         line.add(" late" if state.late else "", WARNING)
     line.to(41)
-    disk = state.frame.disks.get(target.device) if state.frame and target.device else None
-    if target.device is None:
+    disk = state.frame.together(target.opened) if state.frame else None
+    if not target.on:
         return line.add(" kernel ", DEVICE).add("sees no block device", DIM).done()
-    line.add(f" {printable(target.device)[:10]} ", DEVICE)
-    return line.add(_disk(disk)).done()
+    line.add(f" {printable(target.name)[:10]} ", DEVICE)
+    return line.add(_disk(disk, several=len(target.on) > 1)).done()
 
 
-def _disk(disk: DiskRates | None) -> str:
+def _disk(disk: DiskRates | None, several: bool) -> str:
     if disk is None:
         return "no rates yet"
     ios = sum(v for v in (disk.r_s, disk.w_s, disk.d_s) if v is not None)
-    return f"{f.count(ios):>5} IO/s aqu {f.count(disk.aqu_sz):>4} util {f.percent(disk.util):>3} %"
+    words = f"{f.count(ios):>5} IO/s aqu {f.count(disk.aqu_sz):>4}"
+    # every device has a util of its own, and the sum has none
+    return words if several else f"{words} util {f.percent(disk.util):>3} %"
 
 
 def tabs_line(active: int, width: int, charset: Charset) -> Row:

@@ -109,9 +109,12 @@ def _right(maps: Sequence[DeviceMap]) -> list[Piece]:
 def note(maps: Sequence[DeviceMap], topology: Topology) -> str:
     """What must be known to read the figures."""
     parts = [NO_IRQ_TIME] if topology.irq_time is False else []
+    several = sum(bool(one.note) for one in maps) > 1
     for one in maps:
         if one.note:
-            parts.append(f"irq/s: {one.note}")
+            # of several disks it is the same, but for the file that a loop device is made of
+            words = one.note.partition(" (")[0] if several else one.note
+            parts.append(f"irq/s: {words}")
         if one.words and one.completes not in (IDLE, SOFTIRQ):
             parts.append(one.words)
     return printable("; ".join(dict.fromkeys(parts)))

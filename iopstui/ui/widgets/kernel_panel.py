@@ -1,16 +1,24 @@
-"""What the kernel counted in the same second: iostat's figures for the target's devices."""
+"""What the kernel counted in the same second: iostat's figures for the target's devices.
+
+Of several devices that the jobs work on the first row is their sum, then each, with what lies
+below it alone; in the end what lies below several.
+"""
 
 from __future__ import annotations
 
+from rich.cells import cell_len
+
+from iopstui.model.frame import Frame
 from iopstui.model.rates import DiskRates
-from iopstui.model.target import Target
+from iopstui.model.target import Layer, Target
 from iopstui.text import printable
 from iopstui.ui import format as f
 from iopstui.ui.rows import Column, Row, Table, message, pad, rule, wrap
 from iopstui.ui.state import LiveState
 from iopstui.ui.style import BOLD, DEVICE, DIM, Charset
 
-LABEL = 7
+LABEL, LONGEST = 7, 14
+SUM = "sum of {}"
 
 COLUMNS: tuple[Column[DiskRates], ...] = (
     Column("r/s", 6, lambda d: f.count(d.r_s), style=DEVICE),
@@ -30,7 +38,7 @@ COLUMNS: tuple[Column[DiskRates], ...] = (
 
 
 def rows(state: LiveState, target: Target, width: int, height: int, charset: Charset) -> list[Row]:
-    """The panel: one row for the target's device and each one under it."""
+    """The panel: one row for each of the target's devices and each one under it."""
     title = rule(
         width, charset, ("kernel, this second", BOLD), (" (/proc/diskstats)", DIM),
         right=((f"{f.NOTHING} = no such request", DIM),),
@@ -38,32 +46,72 @@ def rows(state: LiveState, target: Target, width: int, height: int, charset: Cha
     return pad([title, *_body(state, target, width, height - 1, charset)], height, width)
 
 
+def rows_of(target: Target) -> int:
+    """How many rows the panel has for figures."""
+    return len(target.layers) + (len(target.on) > 1)
+
+
+def _label(layer: Layer) -> str:
+    name = printable(layer.name)
+    many = f"×{layer.under}" if layer.under > 1 else ""
+    return f"└{name}{many}" if layer.under else name
+
+
 def _body(state: LiveState, target: Target, width: int, height: int, charset: Charset) -> list[Row]:
-    if target.device is None:
+    if not target.on:
         why = printable(target.no_device) or "this target is on no block device"
         return wrap(width, charset, f"{why}: the kernel counts no disk I/O for it.", None)
     frame = state.frame
     if frame is None or frame.seconds is None:
         return [message(width, charset, "first reading; a rate needs two")]
-    table = Table(COLUMNS, LABEL, width, charset)
+    several, layers = len(target.on) > 1, target.layers
+    labels = [_label(layer) for layer in layers] + [SUM.format(len(target.on))] * several
+    table = Table(COLUMNS, min(LONGEST, max(LABEL, *map(cell_len, labels))), width, charset)
     found = [table.header("device")]
     notes: list[Row] = []
-    for index, name in enumerate(target.tree):
-        label = printable(name) if index == 0 else f"└{printable(name)}"
-        disk = frame.disks.get(name)
+    if several:
+        found.append(_sum_row(frame, target, table, width, charset))
+    room = height - len(found)
+    shown = layers
+    if len(layers) > room:
+        # what jobs work on before what lies below
+        shown = tuple(sorted(layers, key=lambda layer: layer.under > 0))[: max(0, room - 1)]
+    for layer in shown:
+        disk = frame.disks.get(layer.name)
         if disk is None:
-            words = f"{printable(name)}: no row in /proc/diskstats in this second"
+            words = f"{printable(layer.name)}: no row in /proc/diskstats in this second"
             found.append(message(width, charset, words))
             continue
-        found.append(table.row(label, disk))
-        extra = _extra(name, disk, table.titles)
+        found.append(table.row(_label(layer), disk))
+        extra = _extra(layer.name, disk, table.titles)
         if extra:
             notes.append(message(width, charset, extra))
-    hidden = len(found) - height
-    if hidden > 0:
-        found = found[: height - 1]
-        found.append(message(width, charset, f"and {hidden + 1} more devices below it"))
+    if len(shown) < len(layers):
+        more = len(layers) - len(shown)
+        found.append(message(width, charset, f"and {more} more devices, on a larger screen"))
+    if target.unseen and several:
+        notes.append(message(width, charset, _unseen(target)))
     return [*found, *notes]
+
+
+def _sum_row(
+    frame: Frame, target: Target, table: Table[DiskRates], width: int, charset: Charset
+) -> Row:
+    disk = frame.together(target.opened) if target.opened else None
+    if disk is not None:
+        return table.row(SUM.format(len(target.on)), disk)
+    if target.nested is not None:
+        top, below = map(printable, target.nested)
+        why = f"{top} lies on {below}: what it does is counted by both"
+    else:
+        why = "not all of them were measured in this second"
+    return message(width, charset, f"no sum: {why}")
+
+
+def _unseen(target: Target) -> str:
+    first = target.unseen[0]
+    more = f" and {len(target.unseen) - 1} more" if len(target.unseen) > 1 else ""
+    return f"not in the sum: {printable(first.path)}{more} ({printable(first.no_device)})"
 
 
 def _extra(name: str, disk: DiskRates, shown: set[str]) -> str:

@@ -1,0 +1,374 @@
+"""Several devices under one session: what their sum means, and how each face shows it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+import recordings as made
+from evidence_frames import device, disk, fio, frame, seconds
+from fio_recordings import samples, statuses
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iopstui.errors import UsageError
+from iopstui.fields import TOTAL
+from iopstui.model import diagnosis as d
+from iopstui.model.device_watch import DeviceWatch
+from iopstui.model.evidence import Evidence, names_words
+from iopstui.model.expectation import parse_expectation
+from iopstui.model.figures import Meter
+from iopstui.model.frame import FrameBuilder
+from iopstui.model.point import PointMeter
+from iopstui.model.rates import DiskRates, disk_rates, summed
+from iopstui.model.samples import DiskCounters, KernelSample, RawSample
+from iopstui.model.target import DEVICE, DIRECTORY, Layer, Target, together
+from iopstui.output import report_data, report_words
+from iopstui.output.csv_out import CsvSink
+from iopstui.output.jsonl import frame_object, session_object
+from iopstui.output.table import TableSink
+from iopstui.session.coding import Decoder, encoder, layouts
+from iopstui.session.events import FrameReady
+from iopstui.session.recorder import Recorder, Tape
+from iopstui.session.recording import Recording
+from iopstui.session.replay import replayed
+
+LOOPS = tuple(
+    Target(DEVICE, f"/dev/loop{n}", f"loop{n}", (f"loop{n}", "vda1", "vda")) for n in range(2)
+)
+BOTH = together(LOOPS)
+
+# -- one target of several places
+
+
+def test_every_device_once_and_what_lies_below_both_in_the_end() -> None:
+    assert BOTH.several and BOTH.on == BOTH.opened == ("loop0", "loop1")
+    assert BOTH.layers == (Layer("loop0"), Layer("loop1"), Layer("vda1", 2), Layer("vda", 2))
+    assert set(BOTH.tree) == {"loop0", "loop1", "vda1", "vda"}
+    assert (BOTH.path, BOTH.name) == ("/dev/loop0:/dev/loop1", "2 devices")
+
+
+def test_what_lies_below_one_device_stands_under_it() -> None:
+    target = together(
+        [
+            Target(DEVICE, "/dev/md0", "md0", ("md0", "sda", "sdb")),
+            Target(DEVICE, "/dev/dm-0", "dm-0", ("dm-0", "vda1", "vda")),
+        ]
+    )
+    names = [(layer.name, layer.under) for layer in target.layers]
+    assert names == [("md0", 0), ("sda", 1), ("sdb", 1), ("dm-0", 0), ("vda1", 1), ("vda", 1)]
+
+
+def test_one_place_alone_is_what_it_always_was() -> None:
+    one = LOOPS[0]
+    assert together([one]) == one and not one.several and one.places == (one,)
+    assert one.layers == (Layer("loop0"), Layer("vda1", 1), Layer("vda", 1))
+    assert one.opened == ("loop0",) and one.name == "loop0"
+
+
+def test_two_directories_on_one_device_are_one_device() -> None:
+    place = Target(DIRECTORY, "/a", "vda1", ("vda1", "vda"), "", "ext4", "/")
+    both = together([place, replace(place, path="/b")])
+    assert both.several and both.on == ("vda1",) and both.name == "vda1"
+    assert both.layers == (Layer("vda1"), Layer("vda", 1))
+
+
+def test_a_file_system_on_several_devices_counts_each() -> None:
+    spread = Target(
+        DIRECTORY, "/b", "vdb1", ("vdb1", "vdb", "vdc1", "vdc"), "", "btrfs", "/b", also=("vdc1",)
+    )
+    assert spread.opened == ("vdb1", "vdc1")
+    assert [layer.name for layer in spread.layers] == ["vdb1", "vdb", "vdc1", "vdc"]
+
+
+def test_a_device_on_another_has_no_sum() -> None:
+    partition = Target(DEVICE, "/dev/vda1", "vda1", ("vda1", "vda"))
+    target = together([partition, Target(DEVICE, "/dev/vda", "vda", ("vda",))])
+    assert target.nested == ("vda1", "vda") and target.opened == ()
+    assert target.on == ("vda1", "vda")
+
+
+def test_a_place_without_a_device_is_named() -> None:
+    memory = Target(DIRECTORY, "/dev/shm", None, (), "tmpfs keeps files in memory")
+    target = together([memory, LOOPS[0]])
+    assert [place.path for place in target.unseen] == ["/dev/shm"]
+    assert target.device == "loop0" and target.opened == ("loop0",)
+
+
+# -- the sum
+
+
+def counters(name: str, values: list[int]) -> DiskCounters:
+    reads, writes, read_ms, write_ms, sectors, weighted, flights, flushes = values
+    # the kernel adds a request and its time at once
+    waited = (read_ms * bool(reads), write_ms * bool(writes), write_ms * bool(flushes))
+    return DiskCounters(
+        name, 7, 0, reads, 1, sectors, waited[0], writes, 2, sectors, waited[1], flights, read_ms,
+        weighted, 0, 0, 0, 0, flushes, waited[2],
+    )  # fmt: skip
+
+
+def added(parts: list[DiskCounters]) -> DiskCounters:
+    whole = {
+        one.name: sum(getattr(part, one.name) for part in parts)
+        for one in fields(DiskCounters)
+        if one.name not in ("name", "major", "minor")
+    }
+    return replace(parts[0], **whole)
+
+
+GROWN = st.lists(st.lists(st.integers(0, 10**6), min_size=8, max_size=8), min_size=2, max_size=5)
+
+
+@given(grown=GROWN, seconds=st.floats(0.25, 60))
+def test_the_sum_is_what_one_device_with_all_their_counts_would_show(
+    grown: list[list[int]], seconds: float
+) -> None:
+    zero = [counters(f"d{n}", [0] * 8) for n in range(len(grown))]
+    after = [counters(f"d{n}", values) for n, values in enumerate(grown)]
+    each = [disk_rates(now, then, seconds) for now, then in zip(after, zero, strict=True)]
+    found = summed([one for one in each if one is not None])
+    wanted = disk_rates(added(after), added(zero), seconds)
+    assert found is not None and wanted is not None and found.util is None
+    for one in fields(DiskRates):
+        if one.name != "util":
+            assert getattr(found, one.name) == pytest.approx(getattr(wanted, one.name)), one.name
+
+
+def test_a_mean_is_never_averaged() -> None:
+    slow = replace(disk(10.0), r_await=100.0)
+    fast = replace(disk(990.0), r_await=1.0)
+    both = summed([slow, fast])
+    assert both is not None and both.r_await == pytest.approx((10 * 100 + 990) / 1000)
+    assert both.r_s == 1000 and both.aqu_sz == 2.0 and both.in_flight == 2
+
+
+def test_what_one_lacks_the_sum_lacks() -> None:
+    lost = replace(disk(10.0), reads=None, r_s=None, r_await=None)
+    both = summed([disk(10.0), lost])
+    assert both is not None and both.r_s is None and both.r_await is None and both.w_s == 0
+    assert summed([]) is None and summed([lost]) is lost
+    one = frame(1.0, disks={"loop0": disk(1.0)})
+    assert one.together(("loop0", "loop1")) is None and one.together(()) is None
+
+
+def test_an_idle_device_does_not_blur_the_other_s_await() -> None:
+    idle = replace(disk(0.0), r_await=None)
+    both = summed([idle, replace(disk(5.0), r_await=3.0)])
+    assert both is not None and both.r_await == pytest.approx(3.0)
+
+
+# -- frames and their faces
+
+
+def pair(number: int, raw: RawSample) -> RawSample:
+    """A sample with two loop devices and the disk under them; loop1 does twice of loop0."""
+    disks = {
+        name: counters(name, [n, 0, n, 0, 8 * n, 4 * n, 3, 0])
+        for name, n in (("loop0", 100 * number), ("loop1", 200 * number), ("vda", 7 * number))
+    }
+    kernel = KernelSample(raw.arrived_ns, raw.wall_ms, 0, disks, {}, {}, {}, None)
+    return replace(raw, kernel=kernel)
+
+
+RAWS = [pair(n, raw) for n, raw in enumerate(samples(statuses("3.42-a-randread-grp")))]
+
+
+def frames(target: Target = BOTH) -> list[FrameReady]:
+    builder = FrameBuilder(opened=target.opened)
+    made = [builder.feed(raw) for raw in RAWS]
+    return [FrameReady(one.t, one) for one in made]
+
+
+def test_json_lines_name_the_devices_and_have_their_sum() -> None:
+    first = session_object("here", BOTH)
+    assert first["targets"] == ["/dev/loop0", "/dev/loop1"] and first["device"] is None
+    assert first["opened"] == ["loop0", "loop1"]
+    kernel = frame_object(frames()[1].frame)["kernel"]
+    total, each = kernel[TOTAL], kernel["disks"]
+    assert total["reads"] == 300 and total["util"] is None
+    assert total["r/s"] == pytest.approx(each["loop0"]["r/s"] + each["loop1"]["r/s"], abs=2e-6)
+
+
+def test_of_one_device_the_sum_is_itself() -> None:
+    kernel = frame_object(frames(LOOPS[0])[1].frame)["kernel"]
+    assert kernel[TOTAL] == kernel["disks"]["loop0"] and kernel[TOTAL]["util"] is not None
+    assert session_object("here", LOOPS[0])["device"] == "loop0"
+
+
+def test_csv_has_columns_for_the_sum_and_for_each() -> None:
+    stream = io.StringIO()
+    sink = CsvSink(stream, BOTH.on)
+    for event in frames():
+        sink.handle(event)
+    row = list(csv.DictReader(io.StringIO(stream.getvalue()), strict=True))[1]
+    assert row["kernel.total.reads"] == "300" and row["kernel.disks.loop1.reads"] == "200"
+    assert "kernel.total.util" not in row and "kernel.disks.loop0.util" in row
+
+
+def test_csv_of_one_device_has_no_sum() -> None:
+    stream = io.StringIO()
+    CsvSink(stream, ["loop0"]).close()
+    assert "kernel.total" not in stream.getvalue()
+
+
+def printed(target: Target) -> list[str]:
+    out = io.StringIO()
+    sink = TableSink(out, io.StringIO(), target)
+    for event in frames(target)[:2]:
+        sink.handle(event)
+    return out.getvalue().splitlines()
+
+
+def test_the_table_shows_the_sum_each_device_and_what_lies_below() -> None:
+    lines = printed(BOTH)
+    assert "2 devices together" in lines[0] and max(map(len, lines)) <= 80
+    _, total, loop0, loop1, vda1, vda = lines[-6:]
+    assert total.split()[-4:] == ["299", "0", "1.20", "–"]
+    assert loop0.split() == ["loop0", "99.8", "0", "0.40", "10.0"]
+    assert loop1.split() == ["loop1", "200", "0", "0.80", "20.0"]
+    assert vda1.split()[:4] == ["└", "vda1", "(below", "2)"] and "–" in vda1, "it was not measured"
+    assert vda.split()[:4] == ["└", "vda", "(below", "2)"] and "6.99" in vda
+
+
+def test_the_table_says_that_there_is_no_sum() -> None:
+    nested = together([LOOPS[0], Target(DEVICE, "/dev/vda", "vda", ("vda",))])
+    lines = printed(nested)
+    assert lines[0].endswith("2 devices without a sum")
+    assert lines[-4].split()[-4:] == ["–"] * 4 and lines[-3].split()[:2] == ["loop0", "99.8"]
+
+
+def test_the_table_shows_the_layers_of_a_stack() -> None:
+    lines = printed(Target(DEVICE, "/dev/loop0", "loop0", ("loop0", "vda")))
+    assert lines[0].split()[-1] == "loop0"
+    assert [line.split()[:2] for line in lines[-1:]] == [["└", "vda"]]
+    assert len(printed(Target(DEVICE, "/dev/loop0", "loop0", ("loop0",)))) == len(lines) - 2
+
+
+# -- a recording
+
+
+def test_all_of_them_are_recorded_and_replayed_the_same(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "two.iops")
+    tape = Tape(BOTH, dict, 1.0, True, (), recorder)
+    for raw in RAWS:
+        tape.sample(raw)
+    tape.stop()
+    with Recording(tmp_path / "two.iops") as recording:
+        assert recording.header.target == BOTH
+        again = [frame_object(e.frame) for e in replayed(recording) if isinstance(e, FrameReady)]
+    assert again == [frame_object(event.frame) for event in frames()]
+
+
+def test_an_older_recording_s_target_is_one_place() -> None:
+    old = {"Target": ["kind", "path", "device", "tree", "no_device", "fstype", "mountpoint"]}
+    values = ["device", "/dev/vda1", "vda1", ["vda1", "vda"], "", None, None]
+    found = Decoder(old)(Target, values)
+    assert found == Target(DEVICE, "/dev/vda1", "vda1", ("vda1", "vda")) and not found.several
+    assert found.opened == ("vda1",)
+
+
+def test_an_older_iopstui_finds_all_it_knows_in_a_new_recording() -> None:
+    there = layouts([Target])["Target"]
+    values = encoder(Target)(BOTH)
+    assert there[:7] == [
+        "kind", "path", "device", "tree", "no_device", "fstype", "mountpoint",
+    ]  # fmt: skip
+    assert values[2] == "loop0" and values[3] == list(BOTH.tree)
+    assert json.loads(json.dumps(values)) == values
+
+
+# -- what is said of them
+
+
+def own(count: int, iops: float, each: dict[str, float]) -> tuple[object, ...]:
+    rates = {name: disk(value) for name, value in each.items()}
+    return tuple(seconds(count, interval=fio(iops), disks=rates))
+
+
+TWO = (device(name="loop0"), device(name="loop1"))
+
+
+def test_fio_is_held_against_the_sum_of_the_devices() -> None:
+    frames = own(4, 10_000, {"loop0": 5_000.0, "loop1": 5_000.0})
+    assert d.disagreement(Evidence(frames, devices=TWO)) is None  # type: ignore[arg-type]
+    found = d.disagreement(Evidence(frames, devices=TWO[:1]))  # type: ignore[arg-type]
+    assert found is not None and "other devices" not in found.text
+    less = own(4, 10_000, {"loop0": 3_000.0, "loop1": 3_000.0})
+    found = d.disagreement(Evidence(less, devices=TWO))  # type: ignore[arg-type]
+    assert found is not None and "loop0 and loop1 together 6" in found.text
+
+
+def test_what_is_on_no_device_is_where_the_rest_is() -> None:
+    frames = own(4, 10_000, {"loop0": 5_000.0})
+    seen = Evidence(frames, devices=TWO[:1], unseen=("tmpfs keeps files in memory",))  # type: ignore[arg-type]
+    found = d.disagreement(seen)
+    assert found is not None and "tmpfs keeps files in memory" in found.text
+
+
+def test_the_queues_of_all_devices_hold_the_requests() -> None:
+    from iopstui.model.evidence import JobShape
+
+    frames = own(4, 10_000, {"loop0": 5_000.0, "loop1": 5_000.0})
+    deep = JobShape(jobs=2, iodepth=150)
+    found = d.small_queue(Evidence(frames, devices=TWO, shape=deep))  # type: ignore[arg-type]
+    assert found is not None and "128 + 128" in found.text
+    assert d.small_queue(Evidence(frames, devices=TWO, shape=JobShape(iodepth=256))) is None  # type: ignore[arg-type]
+
+
+def test_names_in_a_sentence() -> None:
+    many = [device(name=f"vd{letter}") for letter in "abcdefg"]
+    assert names_words(many[:1]) == "vda" and names_words(many[:3]) == "vda, vdb and vdc"
+    assert names_words(many) == "vda, vdb, vdc and 4 more" and names_words([]) == ""
+
+
+def test_one_of_several_that_vanishes_ends_the_run() -> None:
+    watch = DeviceWatch(BOTH.on)
+    gone = replace(RAWS[2].kernel, disks={"loop0": RAWS[2].kernel.disks["loop0"]})  # type: ignore[union-attr, type-var]
+    assert watch.feed(replace(RAWS[1], fio=None)) == ""
+    assert "loop1 is gone" in watch.feed(replace(RAWS[2], fio=None, kernel=gone))
+
+
+def test_an_expectation_of_several_devices_is_of_their_sum() -> None:
+    one = parse_expectation("r/s>=5k", BOTH.tree, 0.0, BOTH.opened)
+    assert one.path == ("kernel", TOTAL, "r/s")
+    own = parse_expectation("loop1.util<=90%", BOTH.tree, 0.0, BOTH.opened)
+    assert own.path == ("kernel", "disks", "loop1", "util")
+    with pytest.raises(UsageError) as caught:
+        parse_expectation("util<=90%", BOTH.tree, 0.0, BOTH.opened)
+    assert "loop0.util or loop1.util" in caught.value.hint
+    with pytest.raises(UsageError) as caught:
+        parse_expectation("r/s>=1", ("vda1", "vda"), 0.0, ())
+    assert "no sum" in caught.value.message
+    alone = parse_expectation("util<=90%", ("vda",), 0.0, ("vda",))
+    assert alone.path == ("kernel", "disks", "vda", "util")
+
+
+def test_a_whole_run_has_one_figure_of_the_sum() -> None:
+    meter = Meter(("kernel", TOTAL, "r/s"))
+    point = PointMeter(0.0, BOTH.opened)
+    for event in frames():
+        meter.add(event.frame)
+        point.add(event.frame)
+    found = point.point()
+    assert meter.value == pytest.approx(300, rel=0.05)
+    assert found is not None and found.device_iops == pytest.approx(300, rel=0.05)
+    assert found.util is None and found.await_ns == pytest.approx(1e6)
+
+
+def test_a_report_has_a_row_for_the_sum_and_for_each() -> None:
+    run = report_data.Run(1)
+    for event in frames():
+        run.add(event.frame, BOTH)
+    rows = list(report_words.device_rows(BOTH, [run]))
+    assert [row[0] for row in rows] == [
+        "1, 2 devices together", "1, loop0", "1, loop1", "1, └ vda1", "1, └ vda",
+    ]  # fmt: skip
+    total, loop0, loop1 = (int(row[1]) for row in rows[:3])
+    assert total == loop0 + loop1 == 3 * loop0 and rows[3][1] == "–"
+    single = list(report_words.device_rows(made.TARGET, [run]))
+    assert [row[0] for row in single] == ["1"]
