@@ -139,7 +139,8 @@ class WriteGuard:
 
     def _outside(self, name: str) -> bool:
         scratch = self._job.scratch
-        return scratch is not None and scratch not in Path(os.path.normpath(name)).parents
+        # as text: there may be hundreds of thousands of names
+        return scratch is not None and not os.path.normpath(name).startswith(f"{scratch}{os.sep}")
 
     def _lock(self, target: Target, devices: Devices) -> None:
         device = devices.get(target.device or "")

@@ -30,7 +30,8 @@ SHARED = "[a]\nrw=randread\nbs=4k\nsize=1g\nfilename=x:y\nnumjobs=3\n"
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    for name in ("private", "one", "two"):
+    (tmp_path / "private").mkdir(0o700)
+    for name in ("one", "two"):
         (tmp_path / name).mkdir()
     return tmp_path
 
