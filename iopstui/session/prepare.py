@@ -21,6 +21,7 @@ from iopstui.session.job_text import (
     check_directories,
     check_options,
     check_section_names,
+    check_streams,
     check_variables,
     describe,
     direct,
@@ -44,8 +45,12 @@ from iopstui.sources.roots import Roots
 ROWS_BEFORE_GROUPING = 16
 SLACK = 16 << 20
 # room for fio's own documents: its main process lays out, its jobs don't write any
-LEAST_LAYOUT, LEAST_RUN = 4 << 20, 64 << 20
+LEAST_LAYOUT, LEAST_RUN = 4 << 20, 8 << 20
+# what can be written between two looks at the free space
+QUICK = 1 << 30
 LEAST_LOGGED = 1 << 30
+# the files are to be there, and to stay, when only they are laid out
+_NOT_YET = ("create_on_open", "unlink", "unlink_each_loop")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +108,23 @@ class Prepared:
 
     @property
     def makes_files(self) -> bool:
-        """True if the run itself makes files."""
-        return self.facts.writes or job_rules.makes_files(self.facts.options)
+        """True if the run itself makes or removes files."""
+        options = self.facts.options
+        writes = self.facts.writes or job_rules.makes_files(options)
+        return writes or job_rules.removes_files(options)
 
     @property
     def made(self) -> tuple[Path, ...]:
         """The directories that were made for this run, on the file systems it works on."""
         found = [] if self.scratch is None else [self.scratch.path]
         return (*found, *(one.path for one in (self.staging.made if self.staging else ())))
+
+    @property
+    def cleanup(self) -> tuple[Path, ...]:
+        """Directories that nobody needs once the run is over."""
+        linked = self.staging.linked if self.staging is not None else None
+        logs = self.logs.directory if self.logs is not None else None
+        return (*self.made, *filter(None, (linked, logs)))
 
     def used_bytes(self) -> int:
         """Bytes allocated in files that were made for this run."""
@@ -204,6 +218,7 @@ class _Asked:
         check_options(text, label[0].upper() + label[1:])
         facts = inspect(self.fio, _written(self.private, "job.fio", text + END), label, cwd)
         check_section_names(text, facts)
+        check_streams(facts)
         return facts
 
 
@@ -223,7 +238,7 @@ def prepare(
     path = find_job(request.job)
     text = read_job(path)
     check_place(path, text, where)
-    overrides = _implied(request.overrides)
+    overrides = {**_unsaved(text), **_implied(request.overrides)}
     placed = {"filename", "directory"} & overrides.keys()
     if where is not None and placed:
         raise UsageError(
@@ -336,10 +351,11 @@ def _stage(prepared: Prepared) -> None:
     has them made first, because it is run with --readonly afterwards."""
     if all(map(os.path.exists, prepared.files)):
         return
-    staging = prepared.staging = Staging(prepared.files)
-    staged = staging.text(prepared.text, prepared.facts.sections, prepared.cwd)
+    staging = prepared.staging = Staging(prepared.text, prepared.facts.sections, prepared.cwd)
+    staged = staging.text
     if prepared.makes_files:
         prepared.text = staged
+    if prepared.facts.writes or job_rules.makes_files(prepared.facts.options):
         return
     new = set(staging.new)
     wanted = [
@@ -347,17 +363,21 @@ def _stage(prepared: Prepared) -> None:
         for index, section in enumerate(prepared.facts.sections)
         if any(os.path.realpath(prepared.cwd / path) in new for path in section.paths)
     ]
-    prepared.layout_text = jobfile.only(staged, wanted)
+    prepared.layout_text = jobfile.changed(jobfile.only(staged, wanted), {}, removed=_NOT_YET)
 
 
 def _longest(prepared: Prepared) -> int | None:
-    """How long a file may become: what is free but for 5 %. ``None``: the job has only devices."""
-    places = {os.path.dirname(name) for name in prepared.files if not _is_device(name)}
-    if not places:
+    """How long a file may become: what is free but for 5 %, and where that is little an equal
+    share of it. ``None``: the job has only devices."""
+    files = [name for name in prepared.files if not _is_device(name)]
+    if not files:
         return None
-    room = min(map(scratch.room_for, map(Path, places)))
-    sizes = [os.stat(name).st_size for name in prepared.files if os.path.isfile(name)]
-    return room + max(sizes, default=0)
+    room = min(scratch.room_for(Path(os.path.dirname(name))) for name in files)
+    there = [os.stat(name).st_size for name in files if os.path.isfile(name)]
+    growing = len(files) if prepared.facts.writes else len(files) - len(there)
+    if room < QUICK:
+        room //= max(1, growing)
+    return room + (max(there, default=0) if prepared.facts.writes else 0)
 
 
 def _is_device(name: str) -> bool:
@@ -365,6 +385,14 @@ def _is_device(name: str) -> bool:
         return not stat.S_ISREG(os.stat(name).st_mode)
     except OSError:
         return False
+
+
+def _unsaved(text: str) -> dict[str, str]:
+    """fio saves how far a verify came in its current directory, where it may make nothing."""
+    names = {name for section in jobfile.sections(text) for name in section.options}
+    if "verify" not in names or "verify_state_save" in names:
+        return {}
+    return {"verify_state_save": "0"}
 
 
 def _implied(overrides: Mapping[str, str]) -> dict[str, str]:
@@ -428,7 +456,8 @@ def _on_scratch(asked: _Asked, made: scratch.Scratch) -> Prepared:
     sized = {index: {"size": str(size)} for index, size in enumerate(sizes)}
     logs = FioLogs(jobfile.changed(text, {}, sized), asked.label, Path.cwd())
     text = logs.text
-    layout: str | None = jobfile.changed(text, {"overwrite": "1", "fallocate": "none"})
+    ready = {"overwrite": "1", "fallocate": "none"}
+    layout: str | None = jobfile.changed(text, ready, removed=_NOT_YET)
     by_name = by_file(facts.sections, sizes)
     total = sum(by_name.values())
     files = absolute_files(facts, made.path)

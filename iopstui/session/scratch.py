@@ -35,15 +35,18 @@ class Scratch:
     def used_bytes(self) -> int:
         """Bytes allocated below it so far."""
         total = 0
-        with contextlib.suppress(OSError), os.scandir(self.path) as entries:
-            for entry in entries:
+        for place, _, names in os.walk(self.path):
+            for name in names:
                 with contextlib.suppress(OSError):
-                    total += entry.stat(follow_symlinks=False).st_blocks * 512
+                    total += os.lstat(os.path.join(place, name)).st_blocks * 512
         return total
 
-    def close(self) -> None:
-        """Remove the directory, then the note."""
+    def close(self, moved: Path | None = None) -> None:
+        """Remove the directory, then the note. ``moved`` is where it is now, as far as is known:
+        somebody may have renamed a directory above it."""
         shutil.rmtree(self.path, ignore_errors=True)
+        if moved is not None and moved != self.path and _is_ours(moved):
+            shutil.rmtree(moved, ignore_errors=True)
         if self.note is not None and not self.path.exists():
             self.note.remove()
 
