@@ -36,7 +36,7 @@ from iopstui.session.scratch_sizes import by_file, scratch_sizes, shared_name
 from iopstui.session.staging import Staging
 from iopstui.session.write_guard import Guarded, WriteGuard
 from iopstui.sources.affinity import allowed
-from iopstui.sources.fence import NONE, Fence, fence_kind
+from iopstui.sources.fence import NONE, Fence, Grant, fence_kind, grant
 from iopstui.sources.fio_inspect import END, Fio, JobFacts, inspect
 from iopstui.sources.fio_stream import size_bytes
 from iopstui.sources.jobs import find_job, is_shipped
@@ -142,12 +142,20 @@ class Prepared:
             longest = max(longest, LEAST_LAYOUT if layout else least)
         guard = None if layout else self.guard
         return Fence(
-            read=guard.reads if guard is not None else (),
+            read=guard.reads if guard is not None else self._beside(),
             write=guard.writes if guard is not None else (),
             own=own,
             open=made,
             fsize=longest,
         )
+
+    def _beside(self) -> tuple[Grant, ...]:
+        """What exists beside the files to be laid out: fio asks how large it is."""
+        found = []
+        for name in self.files if self.staging is not None else ():
+            with contextlib.suppress(OSError):
+                found.append(grant(name))
+        return tuple(found)
 
     def overrun(self) -> str:
         """Why the run has to end, because its files grow beyond what was promised; "" if not."""

@@ -27,10 +27,12 @@ MIB = 1 << 20
 
 @dataclass(slots=True)
 class Scratch:
-    """A scratch directory and the note of it in the state directory (``None``: no note)."""
+    """A scratch directory and the note of it in the state directory (``None``: no note). ``fd`` is
+    the directory held open (O_PATH), -1 if it isn't."""
 
     path: Path
     note: Note | None
+    fd: int = -1
 
     def used_bytes(self) -> int:
         """Bytes allocated below it so far."""
@@ -41,12 +43,16 @@ class Scratch:
                     total += os.lstat(os.path.join(place, name)).st_blocks * 512
         return total
 
-    def close(self, moved: Path | None = None) -> None:
-        """Remove the directory, then the note. ``moved`` is where it is now, as far as is known:
-        somebody may have renamed a directory above it."""
+    def close(self) -> None:
+        """Remove the directory, wherever it is now, then the note. May be called twice."""
         shutil.rmtree(self.path, ignore_errors=True)
-        if moved is not None and moved != self.path and _is_ours(moved):
-            shutil.rmtree(moved, ignore_errors=True)
+        if self.fd >= 0:
+            # somebody may have renamed a directory above it
+            moved = Path(os.readlink(f"/proc/self/fd/{self.fd}"))
+            os.close(self.fd)
+            self.fd = -1
+            if moved != self.path and _is_ours(moved):
+                shutil.rmtree(moved, ignore_errors=True)
         if self.note is not None and not self.path.exists():
             self.note.remove()
 
@@ -55,6 +61,7 @@ def make_scratch(directory: Path) -> Scratch:
     """A new scratch directory inside ``directory``; UsageError where none can be made."""
     try:
         path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=directory))
+        fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
         raise UsageError(
             f"Can't make a scratch file in {directory}: {error.strerror}.",
@@ -64,7 +71,7 @@ def make_scratch(directory: Path) -> Scratch:
     # without a state directory only the crash of both processes at once leaves the file
     with contextlib.suppress(OSError):
         note = journal.write_note("scratch", {"scratch": str(path)})
-    return Scratch(path, note)
+    return Scratch(path, note, fd)
 
 
 def abandoned() -> Iterator[Scratch]:

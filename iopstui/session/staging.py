@@ -35,25 +35,24 @@ class _Place:
 
     scratch: Scratch
     parent: int
-    own: int
 
     def move(self, name: str) -> None:
         """rename(2) to the parent, where the name must be free (RENAME_NOREPLACE); where the file
         system knows no such thing a second link(2), which is refused as well. Raises OSError."""
         libc = ctypes.CDLL(None, use_errno=True)
         raw = os.fsencode(name)
-        if libc.renameat2(self.own, raw, self.parent, raw, _RENAME_NOREPLACE) == 0:
+        if libc.renameat2(self.scratch.fd, raw, self.parent, raw, _RENAME_NOREPLACE) == 0:
             return
         number = ctypes.get_errno()
         if number not in (errno.EINVAL, errno.ENOSYS):
             raise OSError(number, os.strerror(number), name)
-        os.link(name, name, src_dir_fd=self.own, dst_dir_fd=self.parent, follow_symlinks=False)
-        os.unlink(name, dir_fd=self.own)
+        os.link(
+            name, name, src_dir_fd=self.scratch.fd, dst_dir_fd=self.parent, follow_symlinks=False
+        )
+        os.unlink(name, dir_fd=self.scratch.fd)
 
     def close(self) -> None:
-        moved = Path(os.readlink(f"/proc/self/fd/{self.own}"))
-        self.scratch.close(moved)
-        os.close(self.own)
+        self.scratch.close()
         os.close(self.parent)
 
 
@@ -232,13 +231,7 @@ def _made(parent: str) -> _Place:
             "Make it, or name another place: iopstui run TARGET --job ...",
         ) from error
     try:
-        scratch = make_scratch(Path(parent))
-        try:
-            return _Place(scratch, above, os.open(scratch.path.name, flags, dir_fd=above))
-        except OSError as error:
-            scratch.close()
-            raise Refused(f"{printable(parent)} became another directory just now.",
-                          "Try again.") from error  # fmt: skip
+        return _Place(make_scratch(Path(parent)), above)
     except BaseException:
         os.close(above)
         raise

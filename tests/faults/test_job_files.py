@@ -219,6 +219,43 @@ exec {real} "$@"
 """
 
 
+@pytest.mark.parametrize(
+    ("more", "code", "why"),
+    [
+        ("rw=write", 3, "second run would overwrite"),
+        ("rw=read\nwrite_bw_log=log", 2, "would write the same one"),
+    ],
+)
+def test_a_sweep_is_refused_before_its_first_point(
+    more: str, code: int, why: str, here: Path
+) -> None:
+    """Not before its second, for what the first has made."""
+    job = here / "own.fio"
+    job.write_text(f"[a]\nfilename={here}/new\nsize=64k\n{more}\n")
+    sweep = ("sweep", "--job", str(job), "--axis", "bs=4k,8k", "--settle", "0", "--measure", "1")
+    done = iopstui(*sweep, cwd=here)
+    assert done.returncode == code and why in done.stderr, done.stderr
+    assert [path.name for path in here.iterdir()] == ["own.fio"]
+    if code == 3:
+        done = iopstui(*sweep, "--destroy-data", f"{here}/new", cwd=here)
+        assert done.returncode == 0, done.stderr
+        (here / "new").unlink()
+    job.unlink()
+
+
+@pytest.mark.parametrize("fence", FENCES)
+def test_a_device_is_read_beside_a_new_file(fence: str, here: Path) -> None:
+    job = here / "own.fio"
+    with loop(here / "disk.img") as node:
+        before = digest(node)
+        job.write_text(f"[a]\nrw=read\nsize=128k\nfilename={node}:{here}/new\n")
+        done = iopstui("run", "--job", str(job), cwd=here, fence=fence)
+        assert done.returncode == 0, done.stderr
+        assert digest(node) == before and (here / "new").stat().st_size == 64 << 10
+    job.unlink()
+    (here / "new").unlink()
+
+
 @pytest.mark.parametrize("fence", FENCES)
 def test_new_files_get_their_names_and_nothing_else_is_left(fence: str, here: Path) -> None:
     (here / "data").mkdir()

@@ -10,6 +10,7 @@ import pytest
 from iopstui.errors import UsageError
 from iopstui.model import jobfile
 from iopstui.session.job_text import escaped, joined, listed
+from iopstui.session.scratch import make_scratch
 from iopstui.session.staging import Staging
 from iopstui.sources.fio_inspect import SectionFiles
 
@@ -83,3 +84,13 @@ def test_a_path_as_fio_takes_it() -> None:
     for paths in (["/a\\:b"], ["/a\\", "/b"]):
         with pytest.raises(UsageError, match="backslash"):
             joined(paths)
+
+
+def test_a_scratch_directory_is_removed_wherever_it_is(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    scratch = make_scratch(tmp_path / "d")
+    (scratch.path / "a.0.0").write_text("x")
+    (tmp_path / "d").rename(tmp_path / "moved")
+    scratch.close()
+    scratch.close()
+    assert os.listdir(tmp_path / "moved") == []
