@@ -31,6 +31,8 @@ _SAME = (
     ("filename", "directory"),
     ("iodepth",),
 )
+# whoever says where a job works takes both away; for fio one does not replace the other
+_PLACES = frozenset({"filename", "directory"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,8 @@ class Section:
 _LONGEST = 2000
 _LONGEST_NAME = 120
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
+# what marks the end of a file that is only inspected (sources/fio_inspect.py)
+END_SECTION = "iopstui-end"
 _HEADER = re.compile(r"\[([^][#;]+)\]")
 _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
 _KEYWORDS = ("$pagesize", "$mb_memory", "$ncpus")
@@ -114,6 +118,8 @@ def _unclear_header(what: str) -> str:
         return f"the name is longer than {_LONGEST_NAME} bytes"
     if name.startswith("global") and name != "global":
         return "fio takes every name that begins so for [global]"
+    if name == END_SECTION:
+        return "iopstui marks the end of the file with this name"
     return ""
 
 
@@ -196,7 +202,7 @@ def effective(text: str) -> tuple[Section, ...]:
         else:
             own = dict(common)
             for option in section.options:
-                for name in names_of(option):
+                for name in names_of(option) - _PLACES:
                     own.pop(name, None)
             jobs.append(Section(section.name, {**own, **section.options}))
     return tuple(jobs)

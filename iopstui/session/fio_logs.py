@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from iopstui.errors import Refused
+from iopstui.errors import Refused, UsageError
 from iopstui.model import jobfile
 from iopstui.model.job_rules import FILE_LOGS, PREFIX_LOGS
 from iopstui.sources.fio_process import private_directory
@@ -28,7 +28,7 @@ class FioLogs:
         self._wanted: dict[str, Path] = {}
         if not _asked(text):
             return
-        self._check(text, cwd)
+        self._check(text, label, cwd)
         self.directory = private_directory()
         self.text = "\n".join(self._line(line, label, cwd) for line in text.split("\n"))
 
@@ -61,11 +61,12 @@ class FioLogs:
         self._wanted[number] = cwd / (value or label)
         return f"{name}={self.directory}/{number}"
 
-    def _check(self, text: str, cwd: Path) -> None:
+    def _check(self, text: str, label: str, cwd: Path) -> None:
         for value, whole in _asked(text):
-            place = cwd / (value or ".")
+            place = cwd / (value or label)
+            _check_directory(place.parent)
             taken = [place] if whole and os.path.lexists(place) else []
-            if not whole and value:
+            if not whole:
                 with contextlib.suppress(OSError):
                     taken = [one for one in place.parent.iterdir()
                              if one.name.startswith(f"{place.name}_")
@@ -75,6 +76,15 @@ class FioLogs:
                     f"The job would write its log over {printable(str(taken[0]))}, which exists.",
                     "Give the log another name.",
                 )
+
+
+def _check_directory(place: Path) -> None:
+    why = "does not exist" if not place.is_dir() else "can't be written"
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise UsageError(
+            f"The job writes a log into the directory {printable(str(place))}, which {why}.",
+            "Make it, or give the log another place.",
+        )
 
 
 def _asked(text: str) -> Sequence[tuple[str, bool]]:

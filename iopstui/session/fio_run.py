@@ -187,7 +187,7 @@ class FioRun:
             private,
             self.prepared.fence(layout),
             cwd=self.prepared.cwd,
-            cleanup=self.prepared.made,
+            cleanup=self.prepared.cleanup,
             keep=guard.fds if guard else (),
         )
 
@@ -343,6 +343,11 @@ class FioRun:
 
     def _because(self) -> str:
         log = [line for line in self.log if not _CHATTER.search(line)]
+        if any(map(_TOO_SHORT.search, log)):
+            return (
+                "a file that it works on is shorter than its size=, and none that exists is "
+                "lengthened or made anew; give a smaller size="
+            )
         too_long = [line for line in log if os.strerror(errno.EFBIG) in line]
         because = complaint(too_long or log)
         if too_long and self.prepared.longest is not None:
@@ -378,6 +383,7 @@ def _cut_short(number: int) -> str:
 
 
 _SIGNALLED = re.compile(r"terminating on signal (\d{1,3})")
+_TOO_SHORT = re.compile(r"refusing extend of file|func=unlink, error=(Perm|Operation|Read-only)")
 _CHATTER = re.compile(
     r"terminating on signal|both iodepth >= 1 and synchronous|tausworthe"
     r"|multiple writers may overwrite"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 
 from iopstui.errors import Refused, UsageError
@@ -101,12 +102,23 @@ def escaped(path: str) -> str:
     """A path as a value of filename= or directory=, where ``:`` separates (fio(1)). UsageError for
     one that a job file can't say."""
     why = jobfile.unsafe(path)
+    # fio knows no escape for the backslash itself
+    if "\\:" in path:
+        why = "fio takes a backslash before a colon for the colon's escape"
     if why:
         raise UsageError(
             f"{printable(path)} can't be named in a job file: {why}.",
             "Make a symbolic link to it with a plain name, and use that.",
         )
-    return path.replace("\\", "\\\\").replace(":", "\\:")
+    return path.replace(":", "\\:")
+
+
+def joined(paths: Sequence[str]) -> str:
+    """Several paths as one value. UsageError as ``escaped``."""
+    for path in paths[:-1]:
+        if path.endswith("\\"):
+            escaped(path + ":")
+    return ":".join(map(escaped, paths))
 
 
 def number(text: str | None) -> int:
@@ -150,6 +162,15 @@ def check_section_names(text: str, facts: JobFacts) -> None:
             )
 
 
+def check_streams(facts: JobFacts) -> None:
+    """UsageError for a file called ``-``."""
+    if "-" in facts.paths:
+        raise UsageError(
+            "The job opens -, which fio takes for its standard input or output.",
+            "To work on a file of that name: filename=./-",
+        )
+
+
 def _last(path: str) -> str:
     # what follows the directory; a section's name may have slashes in it
     return path if path.startswith("/") else path.rpartition("/")[2]
@@ -170,4 +191,10 @@ def _directories(text: str, cwd: Path) -> list[Path]:
 
 
 def _job_directories(job: Section, cwd: Path) -> list[Path]:
-    return [cwd / part for part in expand(job.options.get("directory", "")).split(":") if part]
+    return [cwd / part for part in listed(expand(job.options.get("directory", "")))]
+
+
+def listed(value: str) -> list[str]:
+    """The paths of a filename= or directory=, where ``:`` separates and ``\\:`` does not."""
+    parts = value.replace("\\:", "\0").split(":")
+    return [part.replace("\0", ":") for part in parts if part]

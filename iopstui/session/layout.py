@@ -14,7 +14,14 @@ from iopstui.sources.fio_stream import size_bytes
 
 # startdelay is waited for; with io_submit_mode=offload the threads that would submit are started
 # and never end
-_OF_THE_RUN = ("startdelay", "io_submit_mode")
+_OF_THE_RUN = (
+    "startdelay",
+    "io_submit_mode",
+    # the files are to be there, and to stay
+    "create_on_open",
+    "unlink",
+    "unlink_each_loop",
+)
 _BLOCK_SIZES = ("blocksize", "bsrange", "blocksize_range", "bssplit")
 # files are written in blocks of the job's size: 3 bytes at a time for ever, and never less
 # than a page at once

@@ -22,6 +22,7 @@ from iopstui.session.job_text import (
     check_directories,
     check_options,
     check_section_names,
+    check_streams,
     check_variables,
     describe,
     direct,
@@ -37,7 +38,7 @@ from iopstui.session.scratch_sizes import by_file, scratch_sizes, shared_name, t
 from iopstui.session.staging import Staging
 from iopstui.session.write_guard import Guarded, WriteGuard
 from iopstui.sources.affinity import allowed
-from iopstui.sources.fence import NONE, Fence, fence_kind
+from iopstui.sources.fence import NONE, Fence, Grant, fence_kind, grant
 from iopstui.sources.fio_inspect import END, Fio, JobFacts, inspect
 from iopstui.sources.fio_stream import size_bytes
 from iopstui.sources.jobs import find_job, is_shipped
@@ -48,7 +49,9 @@ from iopstui.text import printable
 ROWS_BEFORE_GROUPING = 16
 SLACK = 16 << 20
 # room for fio's own documents: its main process lays out, its jobs don't write any
-LEAST_LAYOUT, LEAST_RUN = 4 << 20, 64 << 20
+LEAST_LAYOUT, LEAST_RUN = 4 << 20, 8 << 20
+# what can be written between two looks at the free space
+QUICK = 1 << 30
 LEAST_LOGGED = 1 << 30
 
 
@@ -107,14 +110,23 @@ class Prepared:
 
     @property
     def makes_files(self) -> bool:
-        """True if the run itself makes files."""
-        return self.facts.writes or job_rules.makes_files(self.facts.options)
+        """True if the run itself makes or removes files."""
+        options = self.facts.options
+        writes = self.facts.writes or job_rules.makes_files(options)
+        return writes or job_rules.removes_files(options)
 
     @property
     def made(self) -> tuple[Path, ...]:
         """The directories that were made for this run, on the file systems it works on."""
         found = () if self.scratch is None else self.scratch.paths
         return (*found, *(one.path for one in (self.staging.made if self.staging else ())))
+
+    @property
+    def cleanup(self) -> tuple[Path, ...]:
+        """Directories that nobody needs once the run is over."""
+        linked = self.staging.linked if self.staging is not None else None
+        logs = self.logs.directory if self.logs is not None else None
+        return (*self.made, *filter(None, (linked, logs)))
 
     def used_bytes(self) -> int:
         """Bytes allocated in files that were made for this run."""
@@ -132,12 +144,20 @@ class Prepared:
             longest = max(longest, LEAST_LAYOUT if layout else least)
         guard = None if layout else self.guard
         return Fence(
-            read=guard.reads if guard is not None else (),
+            read=guard.reads if guard is not None else self._beside(),
             write=guard.writes if guard is not None else (),
             own=own,
             open=made,
             fsize=longest,
         )
+
+    def _beside(self) -> tuple[Grant, ...]:
+        """What exists beside the files to be laid out: fio asks how large it is."""
+        found = []
+        for name in self.files if self.staging is not None else ():
+            with contextlib.suppress(OSError):
+                found.append(grant(name))
+        return tuple(found)
 
     def overrun(self) -> str:
         """Why the run has to end, because its files grow beyond what was promised; "" if not."""
@@ -208,6 +228,7 @@ class _Asked:
         check_options(text, label[0].upper() + label[1:])
         facts = inspect(self.fio, _written(self.private, "job.fio", text + END), label, cwd)
         check_section_names(text, facts)
+        check_streams(facts)
         return facts
 
 
@@ -227,7 +248,7 @@ def prepare(
     path = find_job(request.job)
     text = read_job(path)
     check_place(path, text, where)
-    overrides = _implied(request.overrides)
+    overrides = {**_unsaved(text), **_implied(request.overrides)}
     placed = {"filename", "directory"} & overrides.keys()
     if where is not None and placed:
         raise UsageError(
@@ -352,10 +373,11 @@ def _stage(prepared: Prepared) -> None:
     has them made first, because it is run with --readonly afterwards."""
     if all(map(os.path.exists, prepared.files)):
         return
-    staging = prepared.staging = Staging(prepared.files)
-    staged = staging.text(prepared.text, prepared.facts.sections, prepared.cwd)
+    staging = prepared.staging = Staging(prepared.text, prepared.facts.sections, prepared.cwd)
+    staged = staging.text
     if prepared.makes_files:
         prepared.text = staged
+    if prepared.facts.writes or job_rules.makes_files(prepared.facts.options):
         return
     new = set(staging.new)
     wanted = [
@@ -367,13 +389,17 @@ def _stage(prepared: Prepared) -> None:
 
 
 def _longest(prepared: Prepared) -> int | None:
-    """How long a file may become: what is free but for 5 %. ``None``: the job has only devices."""
-    places = {os.path.dirname(name) for name in prepared.files if not _is_device(name)}
-    if not places:
+    """How long a file may become: what is free but for 5 %, and where that is little an equal
+    share of it. ``None``: the job has only devices."""
+    files = [name for name in prepared.files if not _is_device(name)]
+    if not files:
         return None
-    room = min(map(scratch.room_for, map(Path, places)))
-    sizes = [os.stat(name).st_size for name in prepared.files if os.path.isfile(name)]
-    return room + max(sizes, default=0)
+    room = min(scratch.room_for(Path(os.path.dirname(name))) for name in files)
+    there = [os.stat(name).st_size for name in files if os.path.isfile(name)]
+    growing = len(files) if prepared.facts.writes else len(files) - len(there)
+    if room < QUICK:
+        room //= max(1, growing)
+    return room + (max(there, default=0) if prepared.facts.writes else 0)
 
 
 def _is_device(name: str) -> bool:
@@ -381,6 +407,14 @@ def _is_device(name: str) -> bool:
         return not stat.S_ISREG(os.stat(name).st_mode)
     except OSError:
         return False
+
+
+def _unsaved(text: str) -> dict[str, str]:
+    """fio saves how far a verify came in its current directory, where it may make nothing."""
+    names = {name for section in jobfile.sections(text) for name in section.options}
+    if "verify" not in names or "verify_state_save" in names:
+        return {}
+    return {"verify_state_save": "0"}
 
 
 def _implied(overrides: Mapping[str, str]) -> dict[str, str]:

@@ -6,19 +6,21 @@ fail for a typing error.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from iopstui.errors import UsageError
-from iopstui.model import jobfile
+from iopstui.errors import Refused, UsageError
+from iopstui.model import job_rules, jobfile
 from iopstui.model import target as kinds
 from iopstui.model.device import BlockDevice
+from iopstui.model.job_rules import FILE_LOGS, PREFIX_LOGS
 from iopstui.model.plan import BIND, KNOB, SIZE, Plan, Setting, Step, expand
 from iopstui.model.target import Target
 from iopstui.session.job_text import check_options, check_variables, describe
 from iopstui.session.knob_view import queued_disks
-from iopstui.session.prepare import JobRequest, bound, check_place, prepare
+from iopstui.session.prepare import JobRequest, Prepared, bound, check_place, prepare
 from iopstui.session.runner import Conditions, common_share, text_of
 from iopstui.session.scratch import room_for_all
 from iopstui.session.scratch_sizes import scratch_total
@@ -27,6 +29,7 @@ from iopstui.sources.fio_inspect import END, Fio, inspect
 from iopstui.sources.jobs import find_job
 from iopstui.sources.private import private_directory, remove, write
 from iopstui.sources.roots import Roots
+from iopstui.text import printable
 
 MOST_ASKED = 50
 _STAGES = ("stonewall", "wait_for_previous")
@@ -62,6 +65,8 @@ def rehearse(
         for step in distinct(plan):
             text = text_of(plan, step)
             _check_stages(step.job, text)
+            if plan.points > len(plan.every_job):
+                _check_logs(step.job, text)
             check_place(find_job(step.job), text, job_target)
             label = f"{step.job} with {step.label}"
             check_variables(text, label)
@@ -82,7 +87,10 @@ def rehearse(
                 write(private, "job.fio", text.encode("utf-8", "surrogateescape"))
                 own = JobRequest(str(file), {}, size, conditions.destroy_data,
                                  no_fence=conditions.no_fence)  # fmt: skip
-                prepare(own, job_target, fio, private, devices, roots).close()
+                prepared = prepare(own, job_target, fio, private, devices, roots)
+                prepared.close()
+                if plan.points > len(plan.every_job):
+                    _check_again(step.job, prepared, conditions.destroy_data)
     finally:
         remove(private)
     return Rehearsed(titles, writes, dict(_knobs(plan, target, devices, roots)), largest)
@@ -111,6 +119,29 @@ def _check_stages(job: str, text: str) -> None:
                 "figure to plot or compare.",
                 "Put the stage in question into a job file of its own.",
             )
+
+
+def _check_logs(job: str, text: str) -> None:
+    for section in jobfile.sections(text):
+        for name in (*PREFIX_LOGS, *FILE_LOGS):
+            if name in section.options:
+                raise UsageError(
+                    f"{job} writes a log ({name}=), and each of its runs would write the same one.",
+                    "Take that out of the job file; `iopstui run` runs it once, with its log.",
+                )
+
+
+def _check_again(job: str, prepared: Prepared, destroy_data: Sequence[str]) -> None:
+    """Refused if the second run of a job would be, for what the first has made."""
+    if not prepared.makes_files or job_rules.removes_files(prepared.facts.options):
+        return
+    meant = {os.path.realpath(word) for word in destroy_data}
+    left = sorted({os.path.realpath(name) for name in prepared.files} - meant)
+    if left:
+        raise Refused(
+            f"{job} makes {printable(left[0])}, and its second run would overwrite it.",
+            f"If that is meant, say so: --destroy-data {printable(left[0])}",
+        )
 
 
 def _knobs(

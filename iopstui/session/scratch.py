@@ -27,7 +27,8 @@ MIB = 1 << 20
 
 @dataclass(slots=True)
 class Scratch:
-    """A scratch directory and the note of it in the state directory (``None``: no note).
+    """A scratch directory and the note of it in the state directory (``None``: no note). ``fd`` is
+    the directory held open (O_PATH), -1 if it isn't.
 
     With several target directories there is one in each: ``spread`` are all of them, this one
     first, and ``path`` holds links 0, 1 ... to them, by which fio spreads a job's files.
@@ -36,6 +37,7 @@ class Scratch:
     path: Path
     note: Note | None
     spread: tuple[Scratch, ...] = ()
+    fd: int = -1
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -45,17 +47,25 @@ class Scratch:
     def used_bytes(self) -> int:
         """Bytes allocated below it so far; of several, below each."""
         total = sum(one.used_bytes() for one in self.spread[1:])
-        with contextlib.suppress(OSError), os.scandir(self.path) as entries:
-            for entry in entries:
+        for place, _, names in os.walk(self.path):
+            for name in names:
                 with contextlib.suppress(OSError):
-                    total += entry.stat(follow_symlinks=False).st_blocks * 512
+                    total += os.lstat(os.path.join(place, name)).st_blocks * 512
         return total
 
     def close(self) -> None:
-        """Remove the directory, then the note; the same with all others."""
+        """Remove the directory, wherever it is now, then the note; the same with all others. May be
+        called twice."""
         for one in self.spread[1:]:
             one.close()
         shutil.rmtree(self.path, ignore_errors=True)
+        if self.fd >= 0:
+            # somebody may have renamed a directory above it
+            moved = Path(os.readlink(f"/proc/self/fd/{self.fd}"))
+            os.close(self.fd)
+            self.fd = -1
+            if moved != self.path and _is_ours(moved):
+                shutil.rmtree(moved, ignore_errors=True)
         if self.note is not None and not self.path.exists():
             self.note.remove()
 
@@ -76,13 +86,14 @@ def make_scratches(directories: Sequence[Path]) -> Scratch:
         if isinstance(error, OSError):
             raise UsageError(f"Can't make a link in {made[0].path}: {error.strerror}.") from error
         raise
-    return Scratch(made[0].path, made[0].note, tuple(made))
+    return Scratch(made[0].path, made[0].note, tuple(made), made[0].fd)
 
 
 def make_scratch(directory: Path) -> Scratch:
     """A new scratch directory inside ``directory``; UsageError where none can be made."""
     try:
         path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=directory))
+        fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
         raise UsageError(
             f"Can't make a scratch file in {directory}: {error.strerror}.",
@@ -92,7 +103,7 @@ def make_scratch(directory: Path) -> Scratch:
     # without a state directory only the crash of both processes at once leaves the file
     with contextlib.suppress(OSError):
         note = journal.write_note("scratch", {"scratch": str(path)})
-    return Scratch(path, note)
+    return Scratch(path, note, fd=fd)
 
 
 def abandoned() -> Iterator[Scratch]:

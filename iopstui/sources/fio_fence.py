@@ -328,7 +328,9 @@ def _close_all(writable: set[str], nodes: set[str], programs: set[str]) -> None:
             wanted |= MS_NOEXEC
         with contextlib.suppress(OSError):  # hidden below another mount; looked at next
             _mount(None, path, None, MS_REMOUNT | MS_BIND | wanted)
-    for path, _ in _mounts():
+    for path, flags in _mounts():
+        if flags & MS_RDONLY and flags & MS_NODEV:
+            continue  # not asked: a file system whose server is gone would never answer
         try:
             flag = os.statvfs(path).f_flag
         except OSError:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.errors import Interrupted, Missing, UsageError
+from iopstui.model.jobfile import END_SECTION as _END
 from iopstui.sources.fence import Fence, fenced
 from iopstui.sources.interrupts import shielded
 from iopstui.sources.limits import mend
@@ -137,8 +138,7 @@ def inspect(fio: Fio, job_file: Path, label: str, cwd: Path | None = None) -> Jo
 
 
 # no option is called so, in any version of fio
-END = "\n[iopstui-end]\niopstui-end=1\n"
-_END = "iopstui-end"
+END = f"\n[{_END}]\n{_END}=1\n"
 _SECTION = re.compile(r"^parse +\d+ +Parsing section \[(.*)\]$")
 # the path as fio will open it, directory= included, and its place in its clone's list
 _OPENED = re.compile(r'^file +\d+ +file \S+ "(.*)" added at (\d+)$')

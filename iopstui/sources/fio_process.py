@@ -33,6 +33,8 @@ __all__ = ["FioProcess", "Said", "abandoned_directories", "private_directory"]
 OUTPUT = "status.json"
 READ_CHUNK = 1 << 20
 PUNCH_EVERY = 1 << 20
+# what fio may write while nobody reads, once the first of it has been read
+UNREAD = 64 << 20
 CLOSE_WITHIN_S = 2.0
 LEAST_ROOM = 1 << 16
 _FALLOC_FL_KEEP_SIZE = 1
@@ -127,15 +129,18 @@ class FioProcess:
         if self._offset - self._punched >= PUNCH_EVERY:
             _punch(self._fd, self._offset)
             self._punched = self._offset
+        if parts:
             self._leave_room()
         return b"".join(parts)
 
     def _leave_room(self) -> None:
         """fio's documents grow without end, and its main process has the limit of its jobs
         (``Fence.fsize``), which were forked with it: it alone gets more in time (prlimit(2))."""
-        if self._longest is None or self.pid is None or self._offset < self._longest // 2:
+        if self._longest is None or self.pid is None or self._offset == 0:
             return
-        self._longest = self._offset * 4
+        if self._offset < self._longest // 2 and self._longest >= UNREAD:
+            return
+        self._longest = max(UNREAD, self._offset * 4)
         with contextlib.suppress(OSError, ValueError):
             _, hard = resource.prlimit(self.pid, resource.RLIMIT_FSIZE)
             resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (self._longest, hard))

@@ -219,6 +219,43 @@ exec {real} "$@"
 """
 
 
+@pytest.mark.parametrize(
+    ("more", "code", "why"),
+    [
+        ("rw=write", 3, "second run would overwrite"),
+        ("rw=read\nwrite_bw_log=log", 2, "would write the same one"),
+    ],
+)
+def test_a_sweep_is_refused_before_its_first_point(
+    more: str, code: int, why: str, here: Path
+) -> None:
+    """Not before its second, for what the first has made."""
+    job = here / "own.fio"
+    job.write_text(f"[a]\nfilename={here}/new\nsize=64k\n{more}\n")
+    sweep = ("sweep", "--job", str(job), "--axis", "bs=4k,8k", "--settle", "0", "--measure", "1")
+    done = iopstui(*sweep, cwd=here)
+    assert done.returncode == code and why in done.stderr, done.stderr
+    assert [path.name for path in here.iterdir()] == ["own.fio"]
+    if code == 3:
+        done = iopstui(*sweep, "--destroy-data", f"{here}/new", cwd=here)
+        assert done.returncode == 0, done.stderr
+        (here / "new").unlink()
+    job.unlink()
+
+
+@pytest.mark.parametrize("fence", FENCES)
+def test_a_device_is_read_beside_a_new_file(fence: str, here: Path) -> None:
+    job = here / "own.fio"
+    with loop(here / "disk.img") as node:
+        before = digest(node)
+        job.write_text(f"[a]\nrw=read\nsize=128k\nfilename={node}:{here}/new\n")
+        done = iopstui("run", "--job", str(job), cwd=here, fence=fence)
+        assert done.returncode == 0, done.stderr
+        assert digest(node) == before and (here / "new").stat().st_size == 64 << 10
+    job.unlink()
+    (here / "new").unlink()
+
+
 @pytest.mark.parametrize("fence", FENCES)
 def test_new_files_get_their_names_and_nothing_else_is_left(fence: str, here: Path) -> None:
     (here / "data").mkdir()
@@ -238,3 +275,91 @@ def test_new_files_get_their_names_and_nothing_else_is_left(fence: str, here: Pa
     shutil.rmtree(here / "data")
     for path in here.iterdir():
         path.unlink()
+
+
+# own job files with a use for it, and the files that there are to be afterwards
+LEGIT = {
+    "filename of global beside a directory": (
+        "[global]\nfilename=x\n[a]\ndirectory={here}/data\nrw=write\nsize=64k", {"x": 65536}),
+    "an existing file elsewhere": (
+        "[a]\nfilename=/etc/passwd:{here}/data/new\nrw=read\nbs=512\nsize=2k", {"data/new": 1024}),
+    "read and removed": ("[a]\nfilename={here}/data/new\nrw=read\nsize=64k\nunlink=1", {}),
+    "made when opened": (
+        "[a]\nfilename={here}/data/new\nrw=read\nsize=64k\ncreate_on_open=1", {"data/new": 65536}),
+    "a colon in a directory": (
+        "[a]\ndirectory={here}/data/c\\:d\nrw=write\nsize=64k", {"data/c:d/a.0.0": 65536}),
+    "a backslash": ("[a]\nfilename=data/b\\s\nrw=write\nsize=64k", {"data/b\\s": 65536}),
+    "verified": (
+        "[a]\nfilename=data/v\nrw=write\nsize=64k\nverify=crc32c", {"data/v": 65536}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fence", FENCES)
+@pytest.mark.parametrize("how", LEGIT)
+def test_what_job_files_are_for_works(how: str, fence: str, here: Path) -> None:
+    (here / "data" / "c:d").mkdir(parents=True)
+    text, expected = LEGIT[how]
+    job = here / "own.fio"
+    job.write_text(text.format(here=here) + "\n")
+    before = os.listdir("/etc")
+    done = iopstui("run", "--job", str(job), cwd=here, fence=fence)
+    assert done.returncode == 0, done.stderr
+    assert "denied" not in done.stderr and "Read-only" not in done.stderr
+    job.unlink()
+    found = {str(path.relative_to(here)): path.stat().st_size
+             for path in here.rglob("*") if path.is_file()}  # fmt: skip
+    assert found == expected
+    assert os.listdir("/etc") == before
+    shutil.rmtree(here / "data")
+    (here / "x").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("fence", FENCES)
+@pytest.mark.parametrize("new", ["", ":{here}/new"])
+def test_a_file_that_is_too_short_is_said_to_be(new: str, fence: str, here: Path) -> None:
+    (here / "short").write_bytes(b"s" * 4096)
+    job = here / "own.fio"
+    job.write_text(f"[a]\nrw=write\nsize=1m\nfilename={here}/short"
+                   + new.format(here=here) + "\n")  # fmt: skip
+    done = iopstui("run", "--job", str(job), "--destroy-data", str(here / "short"), cwd=here,
+                   fence=fence)  # fmt: skip
+    assert done.returncode == 1 and "shorter than its size=" in done.stderr
+    assert (here / "short").stat().st_size == 4096
+    for path in here.iterdir():
+        path.unlink()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[a]\nrw=read\nsize=4k\nfilename=-", "standard input"),
+        ("[a]\nrw=read\nsize=4k\nfilename=n\nwrite_bw_log=no/l", "does not exist"),
+        ("[iopstui-end]\n[a]\nrw=write\nsize=4k\nfilename=n", "marks the end"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_it_starts(text: str, why: str, here: Path) -> None:
+    job = here / "own.fio"
+    job.write_text(text + "\n")
+    done = iopstui("run", "--job", str(job), cwd=here)
+    assert done.returncode == 2 and why in done.stderr, done.stderr
+    job.unlink()
+    assert list(here.iterdir()) == []
+
+
+@pytest.mark.parametrize("fence", FENCES)
+@pytest.mark.parametrize("rw", ["read", "write"])
+@pytest.mark.parametrize("numjobs", [1, 4])
+def test_files_of_a_job_leave_a_small_file_system_its_last(
+    numjobs: int, rw: str, fence: str, here: Path
+) -> None:
+    """It fills faster than anybody can look: the kernel alone can end it in time."""
+    job = here / "job.fio"
+    job.write_text(f"[a]\nrw={rw}\nsize=1g\nbs=64k\nnumjobs={numjobs}\ndirectory={here}/mnt\n")
+    with small(here / "mnt", 64 << 20) as place, Peak(place) as peak:
+        done = iopstui("run", "--job", str(job), cwd=here, fence=fence)
+        left = os.statvfs(place)
+    assert peak.bytes <= 61 << 20 and left.f_bavail >= left.f_blocks // 21
+    # whichever is seen first
+    told = ("a file may grow to", "only 5 % of the file system")
+    assert done.returncode == 1 and any(one in done.stderr for one in told), done.stderr
+    leave(here)

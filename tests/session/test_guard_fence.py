@@ -202,3 +202,20 @@ def test_private_directories_of_the_living_are_left_alone(
     (tmp_path / "iopstui-1-2-link").symlink_to(own)
     found = [path for path in abandoned_directories() if path.parent == tmp_path]
     assert found == [dead]
+
+
+def test_a_file_system_whose_server_is_gone_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """statvfs(2) on it never returns; that its mount is read-only the kernel says itself."""
+    flags = {"/": 0, "/gone": 0}
+
+    def mount(source: str | None, target: str, kind: str | None, wanted: int) -> None:
+        flags[target] = wanted
+
+    def never(path: str) -> None:
+        raise AssertionError(f"statvfs of {path}")
+
+    monkeypatch.setattr(fio_fence, "_mounts", lambda: list(flags.items()))
+    monkeypatch.setattr(fio_fence, "_mount", mount)
+    monkeypatch.setattr(fio_fence.os, "statvfs", never)
+    fio_fence._close_all(set(), set(), set())
+    assert all(one & fio_fence.MS_RDONLY and one & fio_fence.MS_NODEV for one in flags.values())

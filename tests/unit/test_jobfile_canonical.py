@@ -38,6 +38,7 @@ def test_one_option_a_line_without_its_comment() -> None:
 @pytest.mark.parametrize(
     ("line", "why"),
     [
+        ("[iopstui-end]", "marks the end"),
         ("include more.inc", "not included"),
         ("includex=1", "not included"),
         ("numjobs=0x2", "plain decimal"),
