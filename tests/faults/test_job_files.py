@@ -31,7 +31,7 @@ OWN = {
         "[a]\nfilename={F}/missing\nrw=read\nsize=1m\n[b]\nfilename={F}/keep\nrw=read\nsize=1m",
         {1, 2, 3},
     ),
-    "a list laid out over a file": ("[a]\nfilename={F}/missing:{F}/keep\nrw=read\nsize=1m", {2, 3}),
+    "a list laid out over a file": ("[a]\nfilename={F}/missing:{F}/keep\nrw=read\nsize=1m", {1}),
     "an included format": ("[a]\ndirectory={F}\nrw=write\nsize=4k\ninclude {here}/x.inc", {2}),
     "an included directory": ("[a]\nrw=write\nsize=4k\ninclude {here}/d.inc", {2}),
     "a format": ("[a]\ndirectory={F}\nrw=write\nsize=4k\nfilename_format=keep", {3}),
