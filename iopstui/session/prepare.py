@@ -507,8 +507,10 @@ def _on_scratch(asked: _Asked, made: scratch.Scratch) -> Prepared:
         layout = None
     prepared = Prepared(asked.label, describe(text), text, facts, files, made.path, layout, total)
     prepared.scratch, prepared.logs = made, logs
+    most = max(by_name.values(), default=0)
     # fio makes the first files of several longer by a block (filesetup.c)
-    prepared.longest = max(by_name.values(), default=0) + max(map(largest_block, jobs), default=0)
+    longer = most + max(map(largest_block, jobs), default=0)
+    prepared.longest = longer if len(by_name) * longer <= room else most
     return prepared
 
 
