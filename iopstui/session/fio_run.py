@@ -351,9 +351,12 @@ class FioRun:
         too_long = [line for line in log if os.strerror(errno.EFBIG) in line]
         because = complaint(too_long or log)
         if too_long and self.prepared.longest is not None:
+            most = f"{self.prepared.longest >> 20} MiB"
             because += (
-                f" (a file may grow to {self.prepared.longest >> 20} MiB here; offset=, nrfiles= "
-                "or a larger bs= make it longer than size= says)"
+                f" (a file may grow to {most} here; offset=, nrfiles= or a larger bs= make it "
+                "longer than size= says)"
+                if self.prepared.scratch is not None
+                else f" (a file may grow to {most} here: 5 % of the file system stay free)"
             )
         return because
 

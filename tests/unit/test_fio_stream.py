@@ -11,7 +11,7 @@ from fio_recordings import NAMES, items, raw, statuses
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.sources import fio_stream
+from iopstui.sources import fio_intruders, fio_stream
 from iopstui.sources.fio_stream import (
     Broken,
     Document,
@@ -355,3 +355,14 @@ def test_the_one_size_of_all_ios(options: dict[str, str], size: int | None) -> N
 )
 def test_boolean_options(options: dict[str, str], value: bool) -> None:
     assert flag(options, "x") is value
+
+
+def test_a_document_without_an_end_is_given_up_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever writes lines of such a length is no fio, and there is nothing to take out of them."""
+    looked: list[int] = []
+    monkeypatch.setattr(fio_intruders, "_cuts", lambda body, at: iter(looked.append(at) or ()))
+    line = b'  "a": ' + b"1" * 300_000
+    assert fio_intruders.without_intruders(b"{\n" + line + b"\n}\n") is None
+    assert looked == []
+    assert fio_intruders.without_intruders(b'{\n  "a": 1\nfio: odd\n}\n') is None
+    assert looked
