@@ -15,7 +15,7 @@ from pathlib import Path
 from iopstui.errors import Refused, UsageError
 from iopstui.model import jobfile
 from iopstui.model.job_rules import FILE_LOGS, PREFIX_LOGS
-from iopstui.sources.fio_process import private_directory
+from iopstui.sources.private import private_directory, remove
 from iopstui.text import printable
 
 
@@ -50,7 +50,7 @@ class FioLogs:
     def close(self) -> None:
         """Remove the directory. May be called twice."""
         if self.directory is not None:
-            shutil.rmtree(self.directory, ignore_errors=True)
+            remove(self.directory)
             self.directory = None
 
     def _line(self, line: str, label: str, cwd: Path) -> str:

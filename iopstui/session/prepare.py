@@ -28,6 +28,7 @@ from iopstui.session.job_text import (
     direct,
     escaped,
     expand,
+    joined,
     largest_block,
     names_its_files,
     number,
@@ -444,7 +445,7 @@ def _on_own_files(asked: _Asked) -> str:
 def _on_path(asked: _Asked, where: Target) -> str:
     """The job with every section on all devices or files of the target."""
     paths = [place.path for place in where.places]
-    wanted = {**asked.overrides, "filename": ":".join(map(escaped, paths))}
+    wanted = {**asked.overrides, "filename": joined(paths)}
     if asked.request.size:
         wanted["size"] = _each(asked.request.size, len(paths))
     elif where.kind == target.FILE:

@@ -22,7 +22,7 @@ from iopstui.model import jobfile
 from iopstui.session.job_text import joined, listed
 from iopstui.session.scratch import Scratch, make_scratch
 from iopstui.sources.fio_inspect import SectionFiles
-from iopstui.sources.fio_process import private_directory
+from iopstui.sources.private import private_directory, remove
 from iopstui.text import printable
 
 _RENAME_NOREPLACE = 1
@@ -67,7 +67,7 @@ class Staging:
     def __init__(self, text: str, sections: Sequence[SectionFiles], cwd: Path) -> None:
         self._places: dict[str, _Place] = {}
         # existing files that the job names beside new ones; their directories are left alone
-        self._linked: Scratch | None = None
+        self._linked: Path | None = None
         # where the file belongs -> where fio works
         self._new: dict[str, str] = {}
         self._links: dict[str, str] = {}
@@ -85,7 +85,7 @@ class Staging:
     @property
     def linked(self) -> Path | None:
         """The directory that holds nothing but links, if there is one."""
-        return self._linked.path if self._linked is not None else None
+        return self._linked
 
     @property
     def new(self) -> tuple[str, ...]:
@@ -137,7 +137,7 @@ class Staging:
         while self._places:
             self._places.popitem()[1].close()
         if self._linked is not None:
-            self._linked.close()
+            remove(self._linked)
             self._linked = None
 
     def _staged(self, text: str, sections: Sequence[SectionFiles], cwd: Path) -> str:
@@ -184,9 +184,9 @@ class Staging:
         if meant in self._links:
             return self._links[meant]
         if self._linked is None:
-            self._linked = Scratch(private_directory(), None)
+            self._linked = private_directory()
         # not all in one directory: two may have the same name
-        place = self._linked.path / str(len(self._links))
+        place = self._linked / str(len(self._links))
         place.mkdir()
         staged = str(place / os.path.basename(meant))
         self._symlink(path, staged)
