@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from iopstui.model.formula import Formula
 from iopstui.model.lesson_text import Paragraph, Template
@@ -24,17 +25,14 @@ class Step:
     """One page. It is passed over unless ``when`` holds; where ``needs`` does not, ``why`` is
     shown in its place."""
 
+    kind: ClassVar[str]
+
     name: str
     title: str
     paragraphs: tuple[Paragraph, ...] = ()
     when: Formula | None = None
     needs: Formula | None = None
     why: tuple[Paragraph, ...] = ()
-
-    @property
-    def kind(self) -> str:
-        """One of this module's."""
-        return type(self).__name__.lower()
 
     @property
     def header(self) -> str:
@@ -45,6 +43,8 @@ class Step:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tell(Step):
     """Text alone."""
+
+    kind = TELL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +60,8 @@ class Choice:
 class Ask(Step):
     """A prediction: made before the runs, judged by the ``Explain`` that answers it."""
 
+    kind = ASK
+
     choices: tuple[Choice, ...]
 
     @property
@@ -72,6 +74,8 @@ class Ask(Step):
 class Run(Step):
     """A fio run. ``job`` is a shipped name or a path, or ``fio`` the job file itself; ``options``
     (texts that may hold facts) and ``knobs`` hold in it. ``look`` are (pane, sentence)."""
+
+    kind = RUN_STEP
 
     job: str
     fio: str | None
@@ -87,6 +91,8 @@ class Run(Step):
 class See(Step):
     """A table of ``figures`` (names of model/lesson_figures.py) of ``runs``."""
 
+    kind = SEE
+
     runs: tuple[str, ...]
     figures: tuple[str, ...]
 
@@ -95,12 +101,16 @@ class See(Step):
 class Explain(Step):
     """Text that judges the questions it ``answers`` first."""
 
+    kind = EXPLAIN
+
     answers: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report(Step):
     """fio's own report of a run, part by part: (name of ``PARTS``, what it means)."""
+
+    kind = REPORT
 
     run: str
     parts: tuple[tuple[str, tuple[Paragraph, ...]], ...]

@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import re
 from collections.abc import Mapping
 from typing import Any, TextIO
 
@@ -85,10 +84,9 @@ def event_object(event: Event) -> Object:
     """Any event as plain data; ``event`` is its kind ("frame", "step_started", "mark" ...)."""
     if isinstance(event, FrameReady):
         return frame_object(event.frame)
-    kind = re.sub(r"(?<!^)([A-Z])", r"_\1", type(event).__name__).lower()
     values = {field.name: getattr(event, field.name) for field in dataclasses.fields(event)}
     values.pop("document", None)  # fio's own JSON: ask fio for it
-    cleaned: Object = clean({"event": kind, **values})
+    cleaned: Object = clean({"event": event.kind, **values})
     return cleaned
 
 

@@ -2,6 +2,8 @@
 
 A recording says itself which fields each array has (``layouts``), so one of an older or newer
 iopstui is read field by field: a field it lacks gets its default, an unknown one is passed over.
+``Names`` says what each dataclass is called there, so no class is renamed in a file by being
+renamed here.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import Any
 
 Coder = Callable[[Any], Any]
 Layouts = Mapping[str, "list[str]"]
+Names = Mapping[type, str]
 
 
 MOST_COUNT = 1 << 64
@@ -35,22 +38,25 @@ def same(value: Any) -> Any:
     return value
 
 
-def layouts(kinds: Iterable[type]) -> dict[str, list[str]]:
-    """The fields of these dataclasses and of all they are made of, by class name."""
+def layouts(kinds: Iterable[type], names: Names) -> dict[str, list[str]]:
+    """The fields of these dataclasses and of all they are made of, by their ``names``.
+
+    Raises ``KeyError`` for one that has no name.
+    """
     found: dict[str, list[str]] = {}
     for kind in kinds:
-        _collect(kind, found)
+        _collect(kind, names, found)
     return found
 
 
-def _collect(kind: Any, found: dict[str, list[str]]) -> None:
+def _collect(kind: Any, names: Names, found: dict[str, list[str]]) -> None:
     is_one = dataclasses.is_dataclass(kind) and isinstance(kind, type)
-    if is_one and kind.__name__ not in found:
-        found[kind.__name__] = [field.name for field in dataclasses.fields(kind)]
+    if is_one and names[kind] not in found:
+        found[names[kind]] = [field.name for field in dataclasses.fields(kind)]
         for hint in typing.get_type_hints(kind).values():
-            _collect(hint, found)
+            _collect(hint, names, found)
     for part in typing.get_args(kind):
-        _collect(part, found)
+        _collect(part, names, found)
 
 
 @cache
@@ -84,8 +90,9 @@ def _encoder_of_dataclass(kind: Any) -> Coder:
 class Decoder:
     """From JSON to dataclasses, for one recording's ``layouts``. Raises ``Malformed``."""
 
-    def __init__(self, layouts: Layouts) -> None:
+    def __init__(self, layouts: Layouts, names: Names) -> None:
         self._layouts = layouts
+        self._names = names
         self._made: dict[Any, Coder] = {}
 
     def __call__(self, kind: Any, value: Any) -> Any:
@@ -117,14 +124,15 @@ class Decoder:
         raise TypeError(f"no coding for {kind}")
 
     def _dataclass(self, kind: Any) -> Coder:
-        there = self._layouts.get(kind.__name__)
+        kind_name = self._names[kind]
+        there = self._layouts.get(kind_name)
         if there is None:
-            raise Malformed(f"it does not say what a {kind.__name__} is")
+            raise Malformed(f"it does not say what a {kind_name} is")
         hints = typing.get_type_hints(kind)
         known = {field.name: field for field in dataclasses.fields(kind)}
         for name, field in known.items():
             if name not in there and _has_no_default(field):
-                raise Malformed(f"a {kind.__name__} has no {name}")
+                raise Malformed(f"a {kind_name} has no {name}")
         slots = [
             (position, name, self.of(hints[name]))
             for position, name in enumerate(there)
@@ -134,7 +142,7 @@ class Decoder:
 
         def decode(value: Any) -> Any:
             if type(value) is not list or len(value) != count:
-                raise Malformed(f"no {kind.__name__}")
+                raise Malformed(f"no {kind_name}")
             return kind(**{name: part(value[position]) for position, name, part in slots})
 
         return decode

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from iopstui.model.evidence import Finding
 from iopstui.model.expectation import Outcome
@@ -20,6 +21,8 @@ class StepStarted:
     """A fio run begins. ``command`` is the exact argument list; ``title`` a short description
     such as "randread 4k  QD 32 × 2 jobs". ``phase`` is "layout" or "run".
     """
+
+    kind: ClassVar[str] = "step_started"
 
     t: float
     step: int
@@ -35,6 +38,8 @@ class StepStarted:
 class Progress:
     """Work before the first frame of a step (laying out the scratch file). Sizes in bytes."""
 
+    kind: ClassVar[str] = "progress"
+
     t: float
     step: int
     what: str
@@ -46,6 +51,8 @@ class Progress:
 class FrameReady:
     """One more interval was measured."""
 
+    kind: ClassVar[str] = "frame"
+
     t: float
     frame: Frame
 
@@ -54,6 +61,8 @@ class FrameReady:
 class Mark:
     """A moment worth a line on every chart."""
 
+    kind: ClassVar[str] = "mark"
+
     t: float
     text: str
 
@@ -61,6 +70,8 @@ class Mark:
 @dataclass(frozen=True, slots=True)
 class Notice:
     """Something the user should know. ``level`` is "info", "warning" or "error"."""
+
+    kind: ClassVar[str] = "notice"
 
     t: float
     level: str
@@ -73,6 +84,8 @@ class TunableChanged:
     reads them. A ``Mark`` goes with it.
     """
 
+    kind: ClassVar[str] = "tunable_changed"
+
     t: float
     device: str
     name: str
@@ -84,6 +97,8 @@ class TunableChanged:
 class Found:
     """What the evidence shows (model/diagnosis.py)."""
 
+    kind: ClassVar[str] = "found"
+
     t: float
     finding: Finding
 
@@ -94,6 +109,8 @@ class Judged:
     ``limit`` (with the tolerance) and ``measured`` in its ``unit``; ``passed`` is ``None`` if it
     was not measured; ``share`` (0..1) of the measured seconds met it themselves.
     """
+
+    kind: ClassVar[str] = "judged"
 
     t: float
     step: int
@@ -114,6 +131,8 @@ class SteadyState:
     if it was too short to tell. ``text`` says it in words.
     """
 
+    kind: ClassVar[str] = "steady_state"
+
     t: float
     step: int
     steady: bool | None
@@ -127,6 +146,8 @@ class SteadyState:
 class ExperimentStarted:
     """A sweep (``plan.axes``) or a comparison (``plan.variants``) begins; its points follow."""
 
+    kind: ClassVar[str] = "experiment_started"
+
     t: float
     plan: Plan
 
@@ -136,6 +157,8 @@ class PointStarted:
     """The ``index``-th of ``total`` runs of an experiment (from 0) begins; ``label`` says what is
     set in it, ``left_s`` how long the experiment will still take.
     """
+
+    kind: ClassVar[str] = "point_started"
 
     t: float
     index: int
@@ -150,6 +173,8 @@ class PointFinished:
     before an interruption; ``little`` holds it
     against Little's law; ``outcomes`` are those of the expectations, in their order.
     """
+
+    kind: ClassVar[str] = "point_finished"
 
     t: float
     index: int
@@ -172,6 +197,8 @@ class ExperimentFinished:
     ``kept`` is the file from which it can go on, "" if there is none.
     """
 
+    kind: ClassVar[str] = "experiment_finished"
+
     t: float
     done: int
     total: int
@@ -189,6 +216,8 @@ class StepFinished:
     ``hint`` what mends it.
     """
 
+    kind: ClassVar[str] = "step_finished"
+
     t: float
     step: int
     exit_code: int
@@ -203,6 +232,8 @@ class StepFinished:
 @dataclass(frozen=True, slots=True)
 class Ended:
     """The session is over; nothing follows."""
+
+    kind: ClassVar[str] = "ended"
 
     t: float
     exit_code: int

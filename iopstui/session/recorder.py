@@ -29,7 +29,7 @@ from iopstui.model.topology import Topology
 from iopstui.model.tunable import KnobRequest
 from iopstui.session import events
 from iopstui.session import recording_format as form
-from iopstui.session.coding import encoder, layouts
+from iopstui.session.coding import encoder
 from iopstui.session.prepare import JobRequest
 from iopstui.text import printable
 
@@ -379,7 +379,7 @@ class Tape:
     def _head(self, header: form.Header) -> dict[str, Any]:
         """In the recorder's thread: of many CPUs the topology takes a while."""
         whole = dataclasses.replace(header, topology=self._topology())
-        return {"layouts": layouts(form.KINDS), "header": encoder(form.Header)(whole)}
+        return {"layouts": form.LAYOUTS, "header": encoder(form.Header)(whole)}
 
     def _facts(self) -> form.Devices:
         found = self._devices()
@@ -398,4 +398,4 @@ class Tape:
             value = dataclasses.replace(value, t=max(0.0, value.t - self._shift_s))
         t = getattr(value, "t", self._last_t)
         kind: Any = type(value)
-        self._recorder.put(form.EVENT, t, lambda: [kind.__name__, encoder(kind)(value)])
+        self._recorder.put(form.EVENT, t, lambda: [form.NAMES[kind], encoder(kind)(value)])

@@ -206,7 +206,7 @@ class Recording:
                 break
             try:
                 content = json.loads(_inflate(zlib.decompressobj(), chunk.payload))
-                decode = Decoder(_layouts(content["layouts"]))
+                decode = Decoder(_layouts(content["layouts"]), form.NAMES)
                 header: form.Header = decode(form.Header, content["header"])
             except Unbelievable as error:
                 raise unbelievable([self.path], error) from error

@@ -25,15 +25,30 @@ import struct
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any
 
 from iopstui.model.binding import Binding
-from iopstui.model.device import BlockDevice
-from iopstui.model.samples import RawSample
-from iopstui.model.target import Target
+from iopstui.model.device import BlockDevice, Hctx, IrqVector, Mount, QueueLimits
+from iopstui.model.evidence import Finding
+from iopstui.model.expectation import Expectation, Outcome
+from iopstui.model.plan import Axis, Plan, Setting, Variant
+from iopstui.model.point import Little, Point
+from iopstui.model.samples import (
+    CpuTimes,
+    DirectionStatus,
+    DiskCounters,
+    FioStatus,
+    JobStatus,
+    JobThread,
+    KernelSample,
+    LatencySum,
+    RawSample,
+)
+from iopstui.model.target import Place, Target
 from iopstui.model.topology import Topology
 from iopstui.model.tunable import KnobRequest
 from iopstui.session import events
+from iopstui.session.coding import layouts
 
 SCHEMA = 1
 NAME = b"iopstui recording "
@@ -98,12 +113,59 @@ class Header:
     own_files: bool | None = None
 
 
+# These names stand in files: they stay, whatever a class is called.
 OTHERS: dict[str, type] = {
-    kind.__name__: kind
-    for kind in (*get_args(events.Event), JobRun, Devices, Stopped)
-    if kind is not events.FrameReady
+    "StepStarted": events.StepStarted,
+    "Progress": events.Progress,
+    "Mark": events.Mark,
+    "Notice": events.Notice,
+    "TunableChanged": events.TunableChanged,
+    "Found": events.Found,
+    "Judged": events.Judged,
+    "SteadyState": events.SteadyState,
+    "ExperimentStarted": events.ExperimentStarted,
+    "PointStarted": events.PointStarted,
+    "PointFinished": events.PointFinished,
+    "ExperimentFinished": events.ExperimentFinished,
+    "StepFinished": events.StepFinished,
+    "Ended": events.Ended,
+    "JobRun": JobRun,
+    "Devices": Devices,
+    "Stopped": Stopped,
 }
-KINDS: tuple[type, ...] = (Header, RawSample, *OTHERS.values())
+_PARTS: dict[str, type] = {
+    "Header": Header,
+    "Target": Target,
+    "Place": Place,
+    "KnobRequest": KnobRequest,
+    "Topology": Topology,
+    "RawSample": RawSample,
+    "KernelSample": KernelSample,
+    "DiskCounters": DiskCounters,
+    "CpuTimes": CpuTimes,
+    "FioStatus": FioStatus,
+    "JobStatus": JobStatus,
+    "DirectionStatus": DirectionStatus,
+    "LatencySum": LatencySum,
+    "JobThread": JobThread,
+    "Finding": Finding,
+    "Plan": Plan,
+    "Axis": Axis,
+    "Variant": Variant,
+    "Setting": Setting,
+    "Point": Point,
+    "Little": Little,
+    "Outcome": Outcome,
+    "Expectation": Expectation,
+    "Binding": Binding,
+    "BlockDevice": BlockDevice,
+    "QueueLimits": QueueLimits,
+    "Hctx": Hctx,
+    "IrqVector": IrqVector,
+    "Mount": Mount,
+}
+NAMES: dict[type, str] = {kind: name for name, kind in {**_PARTS, **OTHERS}.items()}
+LAYOUTS = layouts((Header, RawSample, *OTHERS.values()), NAMES)
 
 
 def pack(value: Any) -> bytes:

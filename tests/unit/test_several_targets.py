@@ -31,7 +31,8 @@ from iopstui.output import report_data, report_words
 from iopstui.output.csv_out import CsvSink
 from iopstui.output.jsonl import frame_object, session_object
 from iopstui.output.table import TableSink
-from iopstui.session.coding import Decoder, encoder, layouts
+from iopstui.session import recording_format as form
+from iopstui.session.coding import Decoder, encoder
 from iopstui.session.events import FrameReady
 from iopstui.session.recorder import Recorder, Tape
 from iopstui.session.recording import Recording
@@ -267,13 +268,13 @@ def test_all_of_them_are_recorded_and_replayed_the_same(tmp_path: Path) -> None:
 def test_an_older_recording_s_target_is_one_place() -> None:
     old = {"Target": ["kind", "path", "device", "tree", "no_device", "fstype", "mountpoint"]}
     values = ["device", "/dev/vda1", "vda1", ["vda1", "vda"], "", None, None]
-    found = Decoder(old)(Target, values)
+    found = Decoder(old, form.NAMES)(Target, values)
     assert found == Target(DEVICE, "/dev/vda1", "vda1", ("vda1", "vda")) and not found.several
     assert found.opened == ("vda1",)
 
 
 def test_an_older_iopstui_finds_all_it_knows_in_a_new_recording() -> None:
-    there = layouts([Target])["Target"]
+    there = form.LAYOUTS["Target"]
     values = encoder(Target)(BOTH)
     assert there[:7] == [
         "kind", "path", "device", "tree", "no_device", "fstype", "mountpoint",
