@@ -123,8 +123,7 @@ def fio_latency(frames: Sequence[Frame]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class DeviceFigures:
-    """Devices together over some frames: I/Os (reads, writes, discards) and bytes per second,
-    merges per second."""
+    """Devices together over some frames: means of what ``DiskRates`` calls the same."""
 
     r_s: float
     w_s: float
@@ -147,11 +146,9 @@ def device_figures(
     return DeviceFigures(
         r_s=fmean(d.r_s or 0.0 for d in disks),
         w_s=fmean(d.w_s or 0.0 for d in disks),
-        ios_s=fmean((d.r_s or 0.0) + (d.w_s or 0.0) + (d.d_s or 0.0) for d in disks),
-        bytes_s=fmean(
-            (d.r_bytes_s or 0.0) + (d.w_bytes_s or 0.0) + (d.d_bytes_s or 0.0) for d in disks
-        ),
-        merges_s=fmean((d.rrqm_s or 0.0) + (d.wrqm_s or 0.0) + (d.drqm_s or 0.0) for d in disks),
+        ios_s=fmean(d.ios_s or 0.0 for d in disks),
+        bytes_s=fmean(d.bytes_s or 0.0 for d in disks),
+        merges_s=fmean(d.merges_s or 0.0 for d in disks),
     )
 
 

@@ -32,6 +32,7 @@ _DISK: Mapping[str, tuple[Read, Read]] = {
     "dMB/s": (lambda d: _scaled(d.d_bytes_s, MIB), lambda d: d.seconds),
     "rrqm/s": (lambda d: d.rrqm_s, lambda d: d.seconds),
     "wrqm/s": (lambda d: d.wrqm_s, lambda d: d.seconds),
+    "drqm/s": (lambda d: d.drqm_s, lambda d: d.seconds),
     "r_await": (lambda d: d.r_await, lambda d: d.reads),
     "w_await": (lambda d: d.w_await, lambda d: d.writes),
     "d_await": (lambda d: d.d_await, lambda d: d.discards),

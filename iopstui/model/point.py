@@ -15,7 +15,8 @@ from iopstui.model.statistics import steadiness
 
 LITTLE_TOLERANCE = 0.10
 SOFTIRQS, INTERRUPTS = "BLOCK softirqs", "interrupts"
-_DISK = ("r/s", "w/s", "rMB/s", "wMB/s", "rrqm/s", "wrqm/s", "aqu-sz", "util")
+_DISK = ("r/s", "w/s", "d/s", "rMB/s", "wMB/s", "dMB/s", "rrqm/s", "wrqm/s", "drqm/s",
+         "aqu-sz", "util")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +174,10 @@ class PointMeter:
     def _add_kernel(self, frame: Frame) -> None:
         disk = frame.together(self._devices)
         if disk is not None:
-            for wait, count in ((disk.r_await, disk.reads), (disk.w_await, disk.writes)):
-                if wait is not None and count:
-                    self._wait_ms += wait * count
-                    self._requests += count
+            waited = disk.waited_ms
+            if waited is not None:
+                self._wait_ms += waited
+                self._requests += disk.ios or 0
         for number, cpu in frame.cpus.items():
             if number not in self._cpus:
                 path = ("kernel", "cpus", str(number))
@@ -196,7 +197,7 @@ class PointMeter:
             return None
         latency, of = self._latency()
         found = histogram.percentiles(self._bins, (50.0, 99.0, 99.9))
-        requests, mib = self._sum("r/s", "w/s"), self._sum("rMB/s", "wMB/s")
+        requests, mib = self._sum("r/s", "w/s", "d/s"), self._sum("rMB/s", "wMB/s", "dMB/s")
         completions, completions_of = self._completions()
         loads = {number: self._busy(meters) for number, meters in sorted(self._cpus.items())}
         busy = {number: load for number, load in loads.items() if load is not None}
@@ -228,7 +229,7 @@ class PointMeter:
             max_ns=self._max_ns,
             slower=self._slower(),
             device_bw=None if mib is None else mib * MIB,
-            merges=self._sum("rrqm/s", "wrqm/s"),
+            merges=self._sum("rrqm/s", "wrqm/s", "drqm/s"),
             request_bytes=mib * MIB / requests if mib is not None and requests else None,
             await_ns=self._wait_ms * 1e6 / self._requests if self._requests else None,
             fio_cpu=self._sum("usr_cpu", "sys_cpu"),

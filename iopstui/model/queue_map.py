@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from iopstui.model.device import BlockDevice, Hctx, IrqVector
 from iopstui.model.frame import Frame, JobFrame
-from iopstui.model.rates import DiskRates
 from iopstui.model.topology import Topology
 
 BUSY_IOS = 100.0
@@ -94,7 +93,8 @@ def queue_map(
 
 def _device_map(device: BlockDevice, frame: Frame | None, topology: Topology) -> DeviceMap:
     rows = tuple(_rows(device, frame, topology))
-    ios = completed_s(frame.disks.get(device.name)) if frame is not None else None
+    disk = frame.disks.get(device.name) if frame is not None else None
+    ios = disk.ios_s if disk is not None else None
     known = [row.irq_s for row in rows if row.irq_s is not None and _serves_queue(row, rows)]
     irq_s = _once(rows) if known else None
     per_irq = ios / irq_s if ios is not None and irq_s and ios >= BUSY_IOS else None
@@ -110,13 +110,6 @@ def _device_map(device: BlockDevice, frame: Frame | None, topology: Topology) ->
         words=completion_words(device, completes),
         note=why_no_interrupt(device),
     )
-
-
-def completed_s(disk: DiskRates | None) -> float | None:
-    """Requests the device completed per second; ``None`` if it was not measured."""
-    if disk is None or disk.r_s is None or disk.w_s is None:
-        return None
-    return disk.r_s + disk.w_s + (disk.d_s or 0.0) + (disk.f_s or 0.0)
 
 
 # -- rows
@@ -217,7 +210,7 @@ def how_it_completes(device: BlockDevice, frame: Frame | None) -> str | None:
     """
     if frame is None or device.name not in frame.disks:
         return None
-    ios = completed_s(frame.disks[device.name])
+    ios = frame.disks[device.name].ios_s
     if ios is None:
         return None
     if ios < BUSY_IOS:

@@ -76,6 +76,44 @@ class DiskRates:
     util: float | None
     in_flight: int | None
 
+    @property
+    def ios(self) -> int | None:
+        """The count behind ``ios_s``."""
+        found = _total(self.reads, self.writes, self.discards)
+        return None if found is None else int(found)
+
+    @property
+    def waited_ms(self) -> float | None:
+        """What all these I/Os waited together, in ms (await times count)."""
+        waits = ((self.r_await, self.reads), (self.w_await, self.writes),
+                 (self.d_await, self.discards))  # fmt: skip
+        known = [wait * count for wait, count in waits if wait is not None and count]
+        return sum(known) if known else None
+
+    @property
+    def ios_s(self) -> float | None:
+        """I/Os completed per second: reads, writes and discards (iostat's tps). An empty flush
+        is among the writes already (Linux's blk-flush.c counts the request that holds it), so
+        ``f_s`` is not added."""
+        return _total(self.r_s, self.w_s, self.d_s)
+
+    @property
+    def bytes_s(self) -> float | None:
+        """Bytes of these I/Os per second; those discarded count, as in fio's bandwidth."""
+        return _total(self.r_bytes_s, self.w_bytes_s, self.d_bytes_s)
+
+    @property
+    def merges_s(self) -> float | None:
+        """Requests per second that were merged into others."""
+        return _total(self.rrqm_s, self.wrqm_s, self.drqm_s)
+
+
+def _total(reads: float | None, writes: float | None, discards: float | None) -> float | None:
+    """Their sum; ``None`` if reads or writes are missing. Kernels before 4.18 count no discards."""
+    if reads is None or writes is None:
+        return None
+    return reads + writes + (discards or 0.0)
+
 
 def disk_rates(current: DiskCounters, previous: DiskCounters, seconds: float) -> DiskRates | None:
     """Rates of one device; ``None`` without a positive interval or for another device number."""

@@ -6,7 +6,7 @@ Source: Documentation/ABI/stable/sysfs-block, Documentation/core-api/irq/irq-aff
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from iopstui.errors import UsageError
@@ -43,9 +43,23 @@ TUNABLES: Mapping[str, Tunable] = {
     )
 }  # fmt: skip
 
-# changing the scheduler sets these anew (wbt: bfq turns it off), so it is put back first
+# changing the scheduler sets these anew (wbt: bfq turns it off)
 RESET_BY_SCHEDULER = ("nr_requests", "wbt_lat_usec")
-RESTORE_ORDER = ("scheduler", *(name for name in TUNABLES if name != "scheduler"))
+
+
+def with_side_effects(names: Iterable[str]) -> frozenset[str]:
+    """``names`` and what the kernel sets anew when they are changed."""
+    found = frozenset(names)
+    return found | frozenset(RESET_BY_SCHEDULER) if "scheduler" in found else found
+
+
+def restore_rank(name: str) -> tuple[int, str]:
+    """Sorts settings into the order in which they are put back: the scheduler before what it
+    resets, then as in ``TUNABLES``, interrupts last."""
+    return _RANKS.get(name, len(_RANKS)), name
+
+
+_RANKS = {name: rank for rank, name in enumerate(dict.fromkeys(("scheduler", *TUNABLES)))}
 
 IRQ_PREFIX = "irq"
 

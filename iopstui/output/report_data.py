@@ -48,11 +48,10 @@ class Device:
         disk = frame.together(names)
         if disk is None:
             return
-        done = [count for count in (disk.reads, disk.writes, disk.discards) if count is not None]
-        if done:
-            self.ios = (self.ios or 0) + sum(done)
+        if disk.ios is not None:
+            self.ios = (self.ios or 0) + disk.ios
         for what, value in (
-            (COMPLETED, sum(done) / disk.seconds if done else None),
+            (COMPLETED, disk.ios_s),
             (READ, disk.r_bytes_s), (WRITTEN, disk.w_bytes_s), (QUEUE, disk.aqu_sz),
             (BUSY, disk.util),
         ):  # fmt: skip
@@ -288,7 +287,6 @@ def _frame(story: Story, frame: Frame) -> None:
         _run(story, frame.step).add(frame, target)
     fio = frame.fio
     disk = frame.together(target.opened)
-    rates = [r for r in (disk.r_s, disk.w_s, disk.d_s) if r is not None] if disk else []
     loads = [cpu.load for cpu in frame.cpus.values() if cpu.load is not None]
     busy = [100 - load.idle - load.iowait for load in loads]
     job = [v for v in (fio.usr_cpu, fio.sys_cpu) if v is not None] if fio else []
@@ -298,7 +296,7 @@ def _frame(story: Story, frame: Frame) -> None:
         "t": frame.t,
         "seconds": seconds,
         "fio": fio.total.iops if fio else None,
-        "device": sum(rates) if rates else None,
+        "device": disk.ios_s if disk else None,
         **{key: percentiles.get(key) for key in ("p50", "p99", "p99.9")},
         "aqu-sz": disk.aqu_sz if disk else None,
         "busy": sum(busy) / len(busy) if busy else None,

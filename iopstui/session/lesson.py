@@ -20,7 +20,7 @@ from iopstui.model.lesson_figures import FACTS, Figures, asked_figures, run_figu
 from iopstui.model.lesson_text import Paragraph, Text, told
 from iopstui.model.point import Point, PointMeter, run_s
 from iopstui.model.target import Target
-from iopstui.model.tunable import RESET_BY_SCHEDULER, RESTORE_ORDER
+from iopstui.model.tunable import RESET_BY_SCHEDULER, restore_rank, with_side_effects
 from iopstui.session.events import Event, FrameReady, StepFinished, StepStarted
 from iopstui.session.job_shape import shape_of
 from iopstui.session.job_text import describe, read_job
@@ -401,17 +401,17 @@ class LessonRun:
             for name in RESET_BY_SCHEDULER:
                 if name not in own:
                     wanted.pop(name, None)
-        for name in sorted(wanted, key=_rank):
+        for name in sorted(wanted, key=restore_rank):
             yield name, wanted[name]
 
     def found_knobs(self) -> tuple[tuple[str, str], ...]:
         """What the settings that this lesson turns were when it began, in the order in which
         they have to be put back: for ``LiveSession.set_tunable``, if the session goes on."""
-        turned = {name for run in self.lesson.runs for name, _ in run.knobs}
-        if "scheduler" in turned:
-            turned |= set(RESET_BY_SCHEDULER)
+        turned = with_side_effects(name for run in self.lesson.runs for name, _ in run.knobs)
         known = self._around.knobs
-        return tuple((name, known[name]) for name in sorted(turned, key=_rank) if name in known)
+        return tuple(
+            (name, known[name]) for name in sorted(turned, key=restore_rank) if name in known
+        )
 
     def look_again(self, around: Surroundings) -> None:
         """Go on after a break in which the target's settings may have been changed."""
@@ -429,7 +429,3 @@ class LessonRun:
 
 def _run_of(name: str) -> str:
     return name.partition(".")[0]
-
-
-def _rank(name: str) -> int:
-    return RESTORE_ORDER.index(name) if name in RESTORE_ORDER else len(RESTORE_ORDER)

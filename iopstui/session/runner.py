@@ -24,7 +24,7 @@ from iopstui.model.expectation import Expectation, Judge, Outcome
 from iopstui.model.plan import BIND, KNOB, OPTION, SIZE, Plan, Step, expand
 from iopstui.model.point import Point, PointMeter, Settling, little, run_s
 from iopstui.model.target import Target
-from iopstui.model.tunable import RESET_BY_SCHEDULER, RESTORE_ORDER
+from iopstui.model.tunable import restore_rank, with_side_effects
 from iopstui.session.events import (
     Ended,
     Event,
@@ -171,12 +171,9 @@ class Runner:
         names = {axis.name for axis in self.plan.axes if axis.kind == KNOB}
         for variant in self.plan.variants:
             names |= {one.name for one in variant.settings if one.kind == KNOB}
-        if "scheduler" in names:
-            names |= set(RESET_BY_SCHEDULER)
-        known = {knob.name: knob.now for knob in self._session.knobs() if knob.name in names}
-        order = [name for name in RESTORE_ORDER if name in known]
-        order += [name for name in known if name not in order]
-        return tuple((name, known[name]) for name in order)
+        wanted = with_side_effects(names)
+        known = {knob.name: knob.now for knob in self._session.knobs() if knob.name in wanted}
+        return tuple((name, known[name]) for name in sorted(known, key=restore_rank))
 
     def _all(self) -> None:
         self._share = common_share(self.plan, self._job_target)

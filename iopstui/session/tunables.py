@@ -17,10 +17,10 @@ from iopstui.errors import IopstuiError, Missing, UsageError
 from iopstui.model.device import BlockDevice
 from iopstui.model.tunable import (
     RESET_BY_SCHEDULER,
-    RESTORE_ORDER,
     TUNABLES,
     current_scheduler,
     irq_of,
+    restore_rank,
 )
 from iopstui.session import journal
 from iopstui.session.journal import Note
@@ -216,9 +216,8 @@ def _is_entry(entry: object, roots: Roots) -> bool:
 def _restore(entries: list[dict[str, object]], roots: Roots) -> tuple[list[str], list[str]]:
     """(what is as before, what could not be put back), in words; disks that are gone or new
     are in neither."""
-    rank = {name: place for place, name in enumerate(RESTORE_ORDER)}
     done, failed = [], []
-    for entry in sorted(entries, key=lambda e: rank.get(str(e["name"]), len(rank))):
+    for entry in sorted(entries, key=lambda e: restore_rank(str(e["name"]))):
         path, value = Path(str(entry["path"])), str(entry["value"])
         if not path.exists() or _another_disk(entry, roots):
             continue

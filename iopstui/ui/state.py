@@ -291,8 +291,7 @@ class LiveState:
                 values[name] = fio.total.percentiles.get(name)
         disk = frame.together(self.devices)
         if disk is not None:
-            rates = [rate for rate in (disk.r_s, disk.w_s, disk.d_s) if rate is not None]
-            values[DEVICE_IOPS] = sum(rates) if rates else None
+            values[DEVICE_IOPS] = disk.ios_s
         seconds = frame.seconds or (fio.seconds if fio else None)
         if seconds and fio is not None:
             self.latencies.add(frame.t, seconds, fio.total.bins)

@@ -144,7 +144,7 @@ def test_what_the_device_did_not_tell_is_no_zero() -> None:
     known = made.frames(made.raws(made.RUN))[1]
     disk = known.disks["vda"]
     lost = replace(disk, aqu_sz=None, util=None, r_bytes_s=None, reads=None, writes=None,
-                   discards=None)  # fmt: skip
+                   discards=None, r_s=None, w_s=None, d_s=None)  # fmt: skip
     blind = replace(known, disks={"vda": lost})
     run = report_data.Run(1)
     run.add(blind, made.TARGET)

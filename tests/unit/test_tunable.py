@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 from iopstui.errors import UsageError
 from iopstui.model.tunable import (
     RESET_BY_SCHEDULER,
-    RESTORE_ORDER,
     TUNABLES,
     KnobRequest,
     current_scheduler,
     irq_of,
     parse_knob,
+    restore_rank,
     why_rq_affinity_cannot_matter,
+    with_side_effects,
 )
 
 
@@ -80,9 +81,12 @@ def test_settings_that_can_t_be_undone_are_none_of_ours() -> None:
 
 
 def test_the_scheduler_is_put_back_before_what_it_resets() -> None:
-    assert set(RESTORE_ORDER) == set(TUNABLES)
-    for name in RESET_BY_SCHEDULER:
-        assert RESTORE_ORDER.index("scheduler") < RESTORE_ORDER.index(name)
+    names = sorted([*TUNABLES, "irq/36", "irq/4"], key=restore_rank)
+    assert names[0] == "scheduler" and set(names[-2:]) == {"irq/36", "irq/4"}
+    assert with_side_effects(["scheduler", "nomerges"]) == {
+        "scheduler", "nomerges", *RESET_BY_SCHEDULER,
+    }  # fmt: skip
+    assert with_side_effects(["nr_requests"]) == {"nr_requests"}
 
 
 @pytest.mark.parametrize(

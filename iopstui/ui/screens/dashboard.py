@@ -298,13 +298,12 @@ class Dashboard(Screen[None]):
         fio = self.shown.fio.fio if self.shown.fio else None
         frame = self.shown.frame
         disk = frame.together(self.shown.devices) if frame else None
-        rate = sum(v for v in (disk.r_s, disk.w_s, disk.d_s) if v is not None) if disk else None
         percentiles = fio.total.percentiles if fio else {}
         self.charts[0].paint(
             self.shown.history,
             self.window,
             [
-                f.count(rate) if disk else "",
+                f.count(disk.ios_s) if disk else "",
                 f.count(fio.total.iops) if fio else "",
             ],
             self._iops_note(),

@@ -227,8 +227,7 @@ def summary_line(state: LiveState, target: Target, width: int, charset: Charset)
 def _disk(disk: DiskRates | None, several: bool) -> str:
     if disk is None:
         return "no rates yet"
-    ios = sum(v for v in (disk.r_s, disk.w_s, disk.d_s) if v is not None)
-    words = f"{f.count(ios):>5} IO/s aqu {f.count(disk.aqu_sz):>4}"
+    words = f"{f.count(disk.ios_s):>5} IO/s aqu {f.count(disk.aqu_sz):>4}"
     # every device has a util of its own, and the sum has none
     return words if several else f"{words} util {f.percent(disk.util):>3} %"
 

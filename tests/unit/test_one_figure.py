@@ -1,0 +1,89 @@
+"""A device's I/Os per second are one figure, wherever it is shown.
+
+500 discards and 50 flushes a second on one device: its tps, as iostat counts it, is 500.
+"""
+
+from __future__ import annotations
+
+import pytest
+from evidence_frames import device, disk, fio, frame, seconds
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iopstui.model.evidence import device_figures
+from iopstui.model.point import PointMeter
+from iopstui.model.queue_map import queue_map
+from iopstui.model.rates import DiskRates, disk_rates, summed
+from iopstui.model.samples import DiskCounters
+from iopstui.model.topology import Topology
+from iopstui.output.report_data import COMPLETED, Device
+
+TRIMS = disk(d_s=500.0, f_s=50.0)
+
+
+def trims(t: float = 1.0, count: float = 500.0) -> dict[str, DiskRates]:
+    return {"vda": disk(d_s=count, f_s=50.0)}
+
+
+def test_discards_are_ios_and_flushes_are_not() -> None:
+    assert TRIMS.ios_s == 500 and TRIMS.ios == 500 and TRIMS.bytes_s == 500 * 4096
+
+
+def test_all_that_show_it_agree() -> None:
+    frames = seconds(5, disks=trims(), interval=fio(500))
+    figures = device_figures(frames, [device()])
+    assert figures is not None and figures.ios_s == 500
+    (queues,) = queue_map([device()], frames[-1], Topology())
+    assert queues.ios_s == 500
+    meter = PointMeter(0.0, ["vda"])
+    of_report = Device()
+    for one in frames:
+        meter.add(one)
+        of_report.add(one, ["vda"])
+    point = meter.point()
+    assert point is not None and point.device_iops == 500
+    assert point.device_bw == 500 * 4096 and point.request_bytes == 4096
+    assert of_report.ios == 5 * 500 and of_report.mean(COMPLETED) == 500
+
+
+def test_two_devices_together() -> None:
+    both = summed([TRIMS, disk(100.0, 20.0, d_s=3.0)])
+    assert both is not None and both.ios_s == 623 and both.ios == 623
+
+
+def test_without_reads_or_writes_nothing_is_known() -> None:
+    # a partition's row of four counters (2.6 kernels) still has both; a reset has neither
+    after = DiskCounters("vda", 254, 0, *[10] * 17)
+    before = DiskCounters("vda", 254, 0, 20, *[0] * 16)
+    rates = disk_rates(after, before, 1.0)
+    assert rates is not None and rates.reads is None
+    assert rates.ios_s is None and rates.ios is None and rates.bytes_s == 30 * 512
+
+
+def test_a_kernel_that_counts_no_discards_has_its_reads_and_writes() -> None:
+    before = DiskCounters("vda", 254, 0, *[0] * 11)
+    after = DiskCounters("vda", 254, 0, 30, 1, 240, 60, 12, 2, 96, 24, 0, 50, 84)
+    rates = disk_rates(after, before, 2.0)
+    assert rates is not None and rates.ios_s == 21 and rates.ios == 42
+    assert rates.merges_s == 1.5 and rates.bytes_s == 336 * 512 / 2
+    assert rates.waited_ms == 60 + 24
+
+
+COUNTS = st.lists(st.integers(0, 10**6), min_size=17, max_size=17)
+
+
+@given(COUNTS, st.floats(0.2, 60))
+def test_what_all_waited_is_what_the_kernel_summed(grown: list[int], seconds_: float) -> None:
+    rates = disk_rates(
+        DiskCounters("vda", 254, 0, *grown), DiskCounters("vda", 254, 0, *[0] * 17), seconds_
+    )
+    assert rates is not None
+    reads, _, _, read_ms, writes, _, _, write_ms = grown[:8]
+    discards, discard_ms = grown[11], grown[14]
+    expected = sum(
+        ms for ms, count in ((read_ms, reads), (write_ms, writes), (discard_ms, discards)) if count
+    )
+    assert (rates.waited_ms or 0.0) == pytest.approx(expected)
+    assert rates.ios == reads + writes + discards
+    assert rates.ios_s == pytest.approx(rates.ios / seconds_)
+    assert frame(1.0, disks={"vda": rates}).together(["vda"]) is rates
