@@ -641,7 +641,8 @@ def _width() -> int:
 
 def _print(text: str) -> None:
     """To standard output in whatever the locale's encoding can say."""
-    encoding = sys.stdout.encoding or "ascii"
-    sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+    from iopstui.units import fit
+
+    sys.stdout.write(fit(text, sys.stdout.encoding or "ascii"))
     if not text.endswith("\n"):
         sys.stdout.write("\n")

@@ -1,7 +1,8 @@
 """Numbers and texts for people: short, and never wider than the width they promise.
 
-All give at most three significant digits (exact figures are in JSON lines). A value that is not
-known is a dash. ``fit`` makes a finished line printable where the locale is not UTF-8.
+Screen, tables, reports and sentences use the same ones. All give at most three significant digits
+(exact figures are in JSON lines). A value that is not known is a dash. ``fit`` makes a finished
+line printable where the locale is not UTF-8.
 """
 
 from __future__ import annotations
@@ -32,19 +33,38 @@ def number(value: float | None) -> str:
     return text + unit
 
 
-def latency(ns: float | None) -> str:
-    """A time in nanoseconds: "812 ns", "45.3 µs", "1.29 ms", "2.10 s"."""
+def latency(ns: float | None, space: str = " ") -> str:
+    """A time in nanoseconds: "812 ns", "45.3 µs", "1.29 ms", "2.10 s". ``space`` goes before the
+    unit: none in narrow columns."""
     if ns is None:
         return MISSING
     if abs(ns) < 999.5:
-        return f"{ns:.0f} ns"
+        return f"{ns:.0f}{space}ns"
     text, unit = _scaled(ns / 1000, 1000, ("µs", "ms", "s"))
-    return f"{text} {unit}"
+    return f"{text}{space}{unit}"
 
 
-def milliseconds(ms: float | None) -> str:
+def milliseconds(ms: float | None, space: str = " ") -> str:
     """The same from milliseconds (iostat's awaits)."""
-    return latency(None if ms is None else ms * 1e6)
+    return latency(None if ms is None else ms * 1e6, space)
+
+
+def axis_number(value: float) -> str:
+    """A round number beside an axis: "0", "50k", "2.5M"."""
+    return _bare(number(value))
+
+
+def axis_latency(ns: float) -> str:
+    """A round time beside an axis: "500 µs", "2 ms"."""
+    return _bare(latency(ns))
+
+
+def _bare(text: str) -> str:
+    """Without zeros behind the point, which a round number does not need."""
+    digits = text.rstrip("nµmskMGTP ")
+    if "." not in digits:
+        return text
+    return digits.rstrip("0").rstrip(".") + text[len(digits) :]
 
 
 def size(count: float | None) -> str:
@@ -60,37 +80,40 @@ def size(count: float | None) -> str:
 
 
 def mib(bytes_s: float | None) -> str:
-    """Bytes (a second) in MiB without the unit: "0.12", "48.1", "482.1", "12345"."""
+    """Bytes (a second) in MiB without the unit: "0", "0.12", "48.1", "482", "12345"."""
     if bytes_s is None:
         return MISSING
     value = bytes_s / (1 << 20)
-    if value and abs(value) < 9.995:
-        return f"{value:.2f}"
-    return f"{value:.1f}" if abs(value) < 999.95 else f"{value:.0f}"
+    return _three(value) if value else "0"
 
 
 def percent(value: float | None) -> str:
-    """Percent without the sign: "0.4", "12.5", "100"."""
+    """Percent without the sign: "0", "0.4", "12", "100"."""
     if value is None:
         return MISSING
-    return f"{value:.1f}" if abs(value) < 99.95 else f"{value:.0f}"
+    if value == 0:
+        return "0"
+    return f"{value:.1f}" if abs(value) < 9.95 else f"{value:.0f}"
 
 
-def clock(seconds: float) -> str:
-    """Seconds since the start as "m:ss", rounded."""
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes}:{rest:02d}"
+def clock(seconds: float | None) -> str:
+    """Seconds as "0:12", "12:34", "1:02:03", rounded."""
+    if seconds is None:
+        return MISSING
+    minutes, rest = divmod(max(0, round(seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """Numbers of CPUs: "0-2, 5"."""
+    """Numbers of CPUs as the kernel writes them: "0-2,5"."""
     found: list[list[int]] = []
     for one in sorted(numbers):
         if found and one == found[-1][1] + 1:
             found[-1][1] = one
         else:
             found.append([one, one])
-    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in found)
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in found)
 
 
 def cut(text: str, width: int) -> str:

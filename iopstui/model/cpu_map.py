@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from iopstui import units
 from iopstui.model.device import BlockDevice
 from iopstui.model.frame import Frame
 from iopstui.model.rates import CpuLoad
@@ -219,19 +220,14 @@ def _grid_row(measure: Measure, rows: Sequence[CpuRow]) -> GridRow:
 def _named(measure: Measure, busiest: Sequence[tuple[int, float]], total: float | None) -> str:
     if not busiest:
         return "none"
-    suffix = " %" if measure.unit == "%" else ""
-    named = ", ".join(f"CPU {cpu} {_short(value)}{suffix}" for cpu, value in busiest)
+    percent = measure.unit == "%"
+    named = ", ".join(
+        f"CPU {cpu} {f'{units.percent(value)} %' if percent else units.number(value)}"
+        for cpu, value in busiest
+    )
     if measure.unit == "/s" and total:
-        return f"{named} of {_short(total)}"
+        return f"{named} of {units.number(total)}"
     return named
-
-
-def _short(value: float) -> str:
-    for limit, suffix in ((1e6, "M"), (1e3, "k")):
-        # 999,700 would round to "1000k"
-        if value >= limit * 0.9995:
-            return f"{value / limit:.3g}{suffix}"
-    return f"{value:.3g}" if value < 99.95 else f"{value:.0f}"
 
 
 def folded(domains: Sequence[Domain], columns: int, gap: int = 1) -> list[list[Domain]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, pstdev
 
+from iopstui import units
 from iopstui.model import evidence as e
 from iopstui.model.device import BlockDevice
 from iopstui.model.evidence import (
@@ -18,9 +19,7 @@ from iopstui.model.evidence import (
     DeviceFigures,
     Evidence,
     Finding,
-    count_words,
     recent,
-    time_words,
 )
 from iopstui.model.frame import NO_LATENCY, SUBMITTED, Frame
 from iopstui.model.tunable import why_rq_affinity_cannot_matter
@@ -90,8 +89,8 @@ def background(evidence: Evidence) -> Finding | None:
     return Finding(
         "background",
         f"{e.names_words(devices)} {_was(devices)} not idle before this run: "
-        f"{count_words(quiet.r_s)} r/s and "
-        f"{count_words(quiet.w_s)} w/s that are not this job's",
+        f"{units.number(quiet.r_s)} r/s and "
+        f"{units.number(quiet.w_s)} w/s that are not this job's",
         "find who does it: iotop, or pidstat -d 1",
     )
 
@@ -116,8 +115,8 @@ def one_cpu_completes(evidence: Evidence) -> Finding | None:
     if total < 500 or most < MOST * total or affinities == {2}:
         return None
     text = (
-        f"CPU {cpu} runs {100 * most / total:.0f} % of the {what} ({count_words(most)} of "
-        f"{count_words(total)}/s) that complete {e.names_words(devices)}'s I/O, while jobs submit "
+        f"CPU {cpu} runs {100 * most / total:.0f} % of the {what} ({units.number(most)} of "
+        f"{units.number(total)}/s) that complete {e.names_words(devices)}'s I/O, while jobs submit "
         f"from {len(submitters)} CPUs"
     )
     # the CPUs of the machine: a completion may be moved to one that fio does not use, too
@@ -161,7 +160,7 @@ def job_saturated(evidence: Evidence) -> Finding | None:
     who = f"job {next(iter(full))} is" if len(full) == 1 else f"{len(full)} of {jobs} jobs are"
     return Finding(
         "job-cpu",
-        f"{who} busy {min(fmean(full.values()), 100.0):.0f} % of a CPU at {count_words(each)} "
+        f"{who} busy {min(fmean(full.values()), 100.0):.0f} % of a CPU at {units.number(each)} "
         "IOPS a job: the CPU is the limit before the disk is",
         "try more jobs (numjobs) or a cheaper engine (ioengine=io_uring)",
         "}",
@@ -212,10 +211,10 @@ def saturated(evidence: Evidence) -> Finding | None:
         return None
     return Finding(
         "saturated",
-        f"depth {then.shape.depth} → {now.depth}: IOPS {count_words(then.iops)} → "
-        f"{count_words(iops)}, latency {time_words(then.lat_ns)} → {time_words(latency)}; more "
-        f"only wait (Little's law: N = X·R = {count_words(iops)}/s × {time_words(latency)} = "
-        f"{inside:.1f})",
+        f"depth {then.shape.depth} → {now.depth}: IOPS {units.number(then.iops)} → "
+        f"{units.number(iops)}, latency {units.latency(then.lat_ns)} → "
+        f"{units.latency(latency)}; more only wait (Little's law: N = X·R = "
+        f"{units.number(iops)}/s × {units.latency(latency)} = {inside:.1f})",
         f"depth {then.shape.depth} did the same at a lower latency",
         "[",
     )
@@ -261,8 +260,8 @@ def _buffered(depth: int, evidence: Evidence, frames: Sequence[Frame]) -> Findin
     return Finding(
         "depth",
         f"iodepth={depth} has no effect: buffered libaio submits one I/O at a time, and the "
-        f"waiting is in the submission (slat {time_words(fmean(slat))}, clat "
-        f"{time_words(fmean(clat))})",
+        f"waiting is in the submission (slat {units.latency(fmean(slat))}, clat "
+        f"{units.latency(fmean(clat))})",
         "try direct=1",
     )
 
@@ -282,7 +281,7 @@ def disagreement(evidence: Evidence) -> Finding | None:
         return None
     sums = " together" if len(devices) > 1 else ""
     names = e.names_words(devices)
-    head = f"fio does {count_words(own)} IOPS, {names}{sums} {count_words(theirs.ios_s)}"
+    head = f"fio does {units.number(own)} IOPS, {names}{sums} {units.number(theirs.ios_s)}"
     if theirs.ios_s < own:
         return _device_does_less(evidence, theirs, head, own, e.fio_bytes(frames))
     return _device_does_more(evidence, theirs, head, own, e.fio_bytes(frames))
@@ -294,7 +293,7 @@ def _device_does_less(
     if theirs.merges_s >= 0.5 * (own - theirs.ios_s):
         return Finding(
             "disagree",
-            f"{head}: {count_words(theirs.merges_s)}/s were merged into larger requests "
+            f"{head}: {units.number(theirs.merges_s)}/s were merged into larger requests "
             "(rrqm/s, wrqm/s)",
             "nomerges=2 shows the device without merging",
         )
@@ -302,7 +301,8 @@ def _device_does_less(
         return Finding(
             "disagree",
             f"{head} with no fewer bytes: read-ahead, write-back or batches make larger requests "
-            f"({_kib(own_bytes / own)} became {_kib(theirs.bytes_s / theirs.ios_s)} each)",
+            f"({units.size(own_bytes / own)} became "
+            f"{units.size(theirs.bytes_s / theirs.ios_s)} each)",
             "try direct=1" if evidence.shape.direct is False else "",
         )
     if evidence.shape.direct is False:
@@ -330,11 +330,11 @@ def _device_does_more(
     if own_bytes and abs(theirs.bytes_s - own_bytes) <= 0.1 * own_bytes:
         return Finding(
             "disagree",
-            f"{head} with the same bytes: requests are split ({_kib(own_bytes / own)} became "
-            f"{_kib(theirs.bytes_s / theirs.ios_s)} each)",
+            f"{head} with the same bytes: requests are split ({units.size(own_bytes / own)} became "
+            f"{units.size(theirs.bytes_s / theirs.ios_s)} each)",
             "max_sectors_kb is the largest request",
         )
-    more = f"{count_words(theirs.ios_s - own)} I/Os per second more"
+    more = f"{units.number(theirs.ios_s - own)} I/Os per second more"
     if evidence.shape.syncs:
         return Finding("disagree", f"{head}: {more}, because the job syncs, which makes the "
                        "file system or the disk write on its own")  # fmt: skip
@@ -391,9 +391,9 @@ def provisioned(evidence: Evidence) -> Finding | None:
         return None
     return Finding(
         "provisioned",
-        f"IOPS stand at {count_words(mean)} (±{100 * flat:.1f} % over {len(each)} s), near the "
+        f"IOPS stand at {units.number(mean)} (±{100 * flat:.1f} % over {len(each)} s), near the "
         f"round {round_figure(mean):,}, with a full queue and idle CPU; latency is depth / IOPS "
-        f"= {shape.depth} / {count_words(mean)} ≈ {time_words(latency)}: this looks like a set "
+        f"= {shape.depth} / {units.number(mean)} ≈ {units.latency(latency)}: this looks like a set "
         "limit, not the disk's own",
         "compare with what was ordered; a deeper queue gives latency only",
     )
@@ -441,7 +441,3 @@ def _share_below(levels: Mapping[str, float], depth: int) -> float:
     """Percent of I/Os issued at half the configured depth or less (fio's buckets 1, 2, 4 ...)."""
     limit = min(_half(depth), 32)
     return sum(share for name, share in levels.items() if name.isdigit() and int(name) <= limit)
-
-
-def _kib(size: float) -> str:
-    return f"{size / 1024:.3g} KiB"

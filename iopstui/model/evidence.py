@@ -201,28 +201,6 @@ def names_words(devices: Sequence[BlockDevice], most: int = 4) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) if names else ""
 
 
-def count_words(value: float) -> str:
-    """Three significant digits: "812", "45.6k", "1.02M"."""
-    for limit, suffix in ((1e6, "M"), (1e3, "k")):
-        # 999,700 would round to "1000k"
-        if value >= limit * 0.9995:
-            scaled = value / limit
-            return f"{scaled:.0f}{suffix}" if scaled >= 99.95 else f"{scaled:.3g}{suffix}"
-    return f"{value:.0f}"
-
-
-def time_words(nanoseconds: float) -> str:
-    """Three significant digits with a unit: "812 ns", "1.25 ms"."""
-    for limit, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
-        if nanoseconds >= limit * 0.9995:
-            return f"{_three(nanoseconds / limit)} {unit}"
-    return f"{nanoseconds:.0f} ns"
-
-
-def _three(value: float) -> str:
-    return f"{value:.0f}" if value >= 99.95 else f"{value:.3g}"
-
-
 def cpu_words(cpus: Sequence[int], most: int = 6) -> str:
     """ "CPU 0, 1, 5", with long lists cut: "CPU 0, 1, 2 ... (64 CPUs)"."""
     shown = ", ".join(map(str, cpus[:most]))

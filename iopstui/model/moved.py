@@ -13,9 +13,10 @@ from itertools import pairwise
 from math import inf
 from statistics import fmean
 
+from iopstui import units
 from iopstui.model import evidence as e
 from iopstui.model.device import BlockDevice
-from iopstui.model.evidence import Finding, count_words, cpu_words
+from iopstui.model.evidence import Finding, cpu_words
 from iopstui.model.frame import Frame
 from iopstui.model.tunable import irq_of
 
@@ -94,13 +95,13 @@ def _moved(
     if then is None or now is None:
         return "the device was not measured"
     if change.name in MERGING:
-        return f"merges {count_words(then.merges_s)} → {count_words(now.merges_s)}/s"
+        return f"merges {units.number(then.merges_s)} → {units.number(now.merges_s)}/s"
     if change.name in SIZES and then.ios_s and now.ios_s:
         return (
-            f"requests {then.bytes_s / then.ios_s / 1024:.3g} → "
-            f"{now.bytes_s / now.ios_s / 1024:.3g} KiB"
+            f"requests {units.size(then.bytes_s / then.ios_s)} → "
+            f"{units.size(now.bytes_s / now.ios_s)}"
         )
-    return f"the device's I/Os {count_words(then.ios_s)} → {count_words(now.ios_s)}/s"
+    return f"the device's I/Os {units.number(then.ios_s)} → {units.number(now.ios_s)}/s"
 
 
 # -- where completions run
@@ -124,7 +125,7 @@ def _function_calls(frames: Sequence[Frame], change: KnobChange, since: float) -
     now = _mean_over([s for s in spans if s[0] > change.t])
     if then is None or now is None:
         return ""
-    return f", function-call interrupts {count_words(then)} → {count_words(now)}/s"
+    return f", function-call interrupts {units.number(then)} → {units.number(now)}/s"
 
 
 def _has_ipi(frame: Frame) -> bool:
@@ -153,10 +154,10 @@ def _where(what: str, then: Mapping[int, float], now: Mapping[int, float]) -> st
     if total_then < SILENT and total_now < SILENT:
         return f"no {what} before or after"
     if total_then < SILENT:
-        return f"{what} began on {_spread(now)}, {count_words(total_now)}/s"
+        return f"{what} began on {_spread(now)}, {units.number(total_now)}/s"
     if total_now < SILENT:
-        return f"{what} ended (were {count_words(total_then)}/s on {_spread(then)})"
-    rates = f"{count_words(total_then)} → {count_words(total_now)}/s"
+        return f"{what} ended (were {units.number(total_then)}/s on {_spread(then)})"
+    rates = f"{units.number(total_then)} → {units.number(total_now)}/s"
     share = moved_share(then, now)
     if share < STAYED:
         return f"{what} stayed on {_spread(now)}, {rates}"
@@ -213,4 +214,4 @@ def _each(frames: Sequence[Frame]) -> list[float]:
 
 
 def _with_range(mean: float, each: Sequence[float]) -> str:
-    return f"{count_words(mean)} ({count_words(min(each))}-{count_words(max(each))})"
+    return f"{units.number(mean)} ({units.number(min(each))}-{units.number(max(each))})"

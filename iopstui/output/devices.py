@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 
+from iopstui import units
 from iopstui.model.device import BlockDevice, Hctx, IrqVector
 from iopstui.model.tunable import why_rq_affinity_cannot_matter
 from iopstui.model.usage import usage
@@ -14,7 +15,6 @@ Devices = Mapping[str, BlockDevice]
 
 SCHEMA = 1
 _GAP = "  "
-_UNITS = ("B", "K", "M", "G", "T", "P", "E")
 # columns in the order in which they give way: (title, narrowest width, 0 = may vanish)
 _SHRINK = (("MODEL", 8), ("MODEL", 0), ("IN USE", 12), ("HCTX>CPUS", 9), ("IRQ", 0), ("NAME", 8))
 _RIGHT = frozenset({"SIZE", "RQ_AFF"})
@@ -64,40 +64,15 @@ def devices_json(devices: Devices, online: Collection[int] = ()) -> dict[str, ob
     return {"schema": SCHEMA, "devices": [_json(d, devices, online) for d in devices.values()]}
 
 
-def format_size(size: int | None) -> str:
-    """Bytes in powers of 1024 with three significant digits: "256G", "1.82T"; "-" unknown."""
-    if size is None:
-        return "-"
-    value, unit = float(size), 0
-    while value >= 999.5 and unit < len(_UNITS) - 1:
-        value, unit = value / 1024, unit + 1
-    if unit == 0:
-        return f"{size}B"
-    digits = 0 if value >= 99.95 else 1 if value >= 9.995 else 2
-    text = f"{value:.{digits}f}"
-    return (text.rstrip("0").rstrip(".") if digits else text) + _UNITS[unit]
-
-
-def format_numbers(numbers: Iterable[int]) -> str:
-    """Whole numbers with runs joined: "0-3,8"; "-" if there are none."""
-    runs: list[list[int]] = []
-    for number in sorted(set(numbers)):
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs) or "-"
-
-
 def format_hctxs(hctxs: tuple[Hctx, ...]) -> str:
     """How many hardware queues, and what CPUs each one serves.
 
-    "1: 0-3", "4: 0 1 2 3"; long lists are said in words: "64: 2 CPUs each". "-" without queues.
+    "1: 0-3", "4: 0 1 2 3"; long lists are said in words: "64: 2 CPUs each". A dash without queues.
     """
     if not hctxs:
-        return "-"
+        return units.MISSING
     count = len(hctxs)
-    listed = " ".join(format_numbers(hctx.cpus) for hctx in hctxs)
+    listed = " ".join(units.ranges(hctx.cpus) for hctx in hctxs)
     if len(listed) <= 12:
         return f"{count}: {listed}"
     sizes = {len(hctx.cpus) for hctx in hctxs}
@@ -110,7 +85,7 @@ def format_hctxs(hctxs: tuple[Hctx, ...]) -> str:
 
 
 def short_usage(device: BlockDevice, devices: Devices) -> str:
-    """What uses the device, in a few words for a table; "-" if nothing is known to."""
+    """What uses the device, in a few words for a table; a dash if nothing is known to."""
     words = [_mount_words(mount.mountpoint, mount.elsewhere) for mount in device.mounts]
     words += ["swap"] if device.swap else []
     words += [_holder_words(devices.get(name), name) for name in device.holders]
@@ -119,7 +94,7 @@ def short_usage(device: BlockDevice, devices: Devices) -> str:
         words += [_short_reason(device, devices)] if reasons else []
     if device.read_only:
         words.append("read-only")
-    return printable(", ".join(dict.fromkeys(words))) or "-"
+    return printable(", ".join(dict.fromkeys(words))) or units.MISSING
 
 
 def _mount_words(mountpoint: str, elsewhere: bool) -> str:
@@ -166,16 +141,16 @@ def _interesting(device: BlockDevice) -> bool:
 
 def _cells(device: BlockDevice, depth: int, devices: Devices) -> list[str]:
     if depth:
-        own = ["  " + printable(device.name), format_size(device.size), "partition"]
+        own = ["  " + printable(device.name), units.size(device.size), "partition"]
         return [*own, "", "", "", "", "", short_usage(device, devices)]
     queue = device.queue
     return [
         printable(device.name),
-        format_size(device.size),
+        units.size(device.size),
         _type(device),
         _what(device),
-        (queue.scheduler if queue else None) or "-",
-        "-" if queue is None or queue.rq_affinity is None else str(queue.rq_affinity),
+        (queue.scheduler if queue else None) or units.MISSING,
+        units.MISSING if queue is None or queue.rq_affinity is None else str(queue.rq_affinity),
         *_queues(device, devices),
         short_usage(device, devices),
     ]
@@ -185,10 +160,10 @@ def _queues(device: BlockDevice, devices: Devices) -> tuple[str, str]:
     """(HCTX>CPUS, IRQ); a multipath head has those of its hidden paths."""
     paths = [devices[n] for n in device.slaves if n in devices and devices[n].hidden]
     vectors = [vector for owner in (device, *paths) for vector in owner.irqs]
-    irqs = format_numbers(v.irq for v in vectors if v.hctx is not None or v.shared)
+    irqs = units.ranges({v.irq for v in vectors if v.hctx is not None or v.shared})
     if paths and not device.hctxs:
-        return f"{len(paths)} path{'' if len(paths) == 1 else 's'}", irqs
-    return format_hctxs(device.hctxs), irqs
+        return f"{len(paths)} path{'' if len(paths) == 1 else 's'}", irqs or units.MISSING
+    return format_hctxs(device.hctxs), irqs or units.MISSING
 
 
 def _type(device: BlockDevice) -> str:
@@ -203,7 +178,7 @@ def _type(device: BlockDevice) -> str:
 
 def _what(device: BlockDevice) -> str:
     text = device.model or device.dm_name or device.backing_file or ""
-    return printable(text) or "-"
+    return printable(text) or units.MISSING
 
 
 def _fit(columns: list[_Column], width: int) -> list[_Column]:

@@ -9,6 +9,7 @@ from typing import Any
 from iopstui.fields import TOTAL
 from iopstui.model.expectation import Expectation, Judge, Outcome
 from iopstui.model.frame import RAMP, RESET, Frame
+from iopstui.model.rates import MIB
 from iopstui.model.samples import DIRECTIONS, MIXED
 from iopstui.model.statistics import (
     RANGE_LIMIT,
@@ -214,7 +215,7 @@ def value_text(value: float, unit: str) -> str:
     if unit == "ms":
         return milliseconds(value)
     if unit == "B/s":
-        return f"{value / 1e6:.1f} MB/s"
+        return f"{value / MIB:.1f} MiB/s"
     digits = 1 if abs(value) < 1000 and not math.isclose(value, round(value)) else 0
     named = {"1/s": "", "": ""}.get(unit, f" {unit}")
     return f"{value:.{digits}f}{named}"

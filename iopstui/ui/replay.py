@@ -10,12 +10,12 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
+from iopstui import units as f
 from iopstui.model.device import BlockDevice
 from iopstui.session.events import Event, FrameReady, Notice
 from iopstui.session.recording import recording_path
 from iopstui.session.replay import ReplaySession
 from iopstui.session.signals import stopping
-from iopstui.ui import format as f
 from iopstui.ui.app import IopstuiApp, run_to_end
 from iopstui.ui.experiment_keys import OVER_EXPERIMENT
 from iopstui.ui.messages import EventsWaiting

@@ -7,6 +7,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from iopstui import units as f
 from iopstui.model.evidence import Finding
 from iopstui.model.frame import FINAL, LATE, PARTIAL, Frame
 from iopstui.model.history import History
@@ -31,7 +32,6 @@ from iopstui.session.events import (
 )
 from iopstui.session.verdicts import FAIL, PASS, together
 from iopstui.text import printable
-from iopstui.ui import format as f
 from iopstui.ui.knobs import BY_OPTION, shown_value
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ class LiveState:
         elif isinstance(event, PointFinished):
             point = event.point
             words = f"point {event.index + 1} of {event.total}: {event.label}: "
-            words += f"{f.count(point.iops)} IOPS, {f.latency(point.latency_ns, ' ')}"
+            words += f"{f.number(point.iops)} IOPS, {f.latency(point.latency_ns)}"
             failed = any(one.passed is False for one in event.outcomes)
             level = FAIL if failed else PASS if event.outcomes else "info"
             self._say(event.t, level, words if level == "info" else f"{level}  {words}")

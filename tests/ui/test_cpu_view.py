@@ -61,7 +61,7 @@ def test_a_row_has_queue_job_and_rates() -> None:
     jobs = (JobFrame(0, 1, True, 50.0), JobFrame(1, 2, False, 50.0), JobFrame(2, 2, False, 9.0))
     lines = shown(busy(jobs=jobs), 120, 9).splitlines()
     assert lines[1].split()[:6] == ["cpu", "hctx", "job", "irq/s", "BLOCK/s", "IPI/s"]
-    assert lines[2].split()[:3] == ["0", "0", "·"]
+    assert lines[2].split()[:3] == ["0", "0", "–"]
     assert lines[3].split()[:3] == ["1", "0", "0*"]
     assert lines[4].split()[:4] == ["2", "1", "1", "+1"]
 

@@ -7,12 +7,12 @@ from test_app import WIDE, make, running, screen_text, settle, shows
 from iopstui.model.history import History
 from iopstui.model.latency_history import LatencyHistory
 from iopstui.ui import charts
-from iopstui.ui.format import axis_latency
 from iopstui.ui.layout import Box
 from iopstui.ui.state import LATENCIES
 from iopstui.ui.style import ASCII, CONSOLE, P50, UTF8, Charset
 from iopstui.ui.widgets.chart import Chart, ChartSpec, Curve, TimeWindow
 from iopstui.ui.widgets.heat import HeatMap
+from iopstui.units import axis_latency
 
 
 def heat_map(charset: Charset = UTF8, width: int = 80, height: int = 20) -> HeatMap:

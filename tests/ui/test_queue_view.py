@@ -53,7 +53,7 @@ def test_a_row_leads_from_queue_to_cpus_to_interrupt() -> None:
     assert "nvme0n1 nvme" in lines[0] and "31 I/Os each" in lines[0]
     assert lines[2].split() == ["0", "0-1", "1.02k", "40", "nvme0q1", "1", "1", "0", "700", "0*"]
     assert lines[3].split() == ["1", "2-3", "1.02k", "41", "nvme0q2", "2", "2-3", "1", "800", "1"]
-    assert lines[4].split()[:4] == ["·", "·", "·", "39"]
+    assert lines[4].split()[:4] == ["–", "–", "–", "39"]
 
 
 def test_a_partition_shows_its_disk_once() -> None:

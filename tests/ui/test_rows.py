@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from iopstui.ui import format as f
+from iopstui import units as f
 from iopstui.ui import layout
 from iopstui.ui.rows import Column, Line, Row, Table, fit, rule, wrap
 from iopstui.ui.style import ASCII, CONSOLE, UTF8, charset_for
@@ -13,47 +13,6 @@ from iopstui.ui.style import ASCII, CONSOLE, UTF8, charset_for
 
 def plain(row: Row) -> str:
     return "".join(text for text, _ in row)
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(0, "0"), (None, "·"), (3.21, "3.2"), (9.96, "10"), (812.4, "812"), (999.6, "1.00k"),
-     (45_612, "45.6k"), (999_600, "1.00M"), (1_020_000, "1.02M")],
-)  # fmt: skip
-def test_counts(value: float | None, text: str) -> None:
-    assert f.count(value) == text
-
-
-@pytest.mark.parametrize(
-    ("ns", "text"),
-    [(None, "·"), (0, "0"), (127, "127ns"), (812_000, "812µs"), (999_600, "1.00ms"),
-     (1_290_000, "1.29ms"), (12_300, "12.3µs"), (17_112_760_320, "17.1s"), (1.5e12, "1500s")],
-)  # fmt: skip
-def test_latencies(ns: float | None, text: str) -> None:
-    assert f.latency(ns) == text
-
-
-@given(st.floats(0, 1e15))
-def test_numbers_never_outgrow_their_columns(value: float) -> None:
-    assert len(f.count(value)) <= 5
-    assert len(f.mebibytes(value)) <= 5
-    assert len(f.latency(min(value, 9e12))) <= 6
-
-
-@given(st.floats(1e-3, 9.9e14), st.floats(1, 10))
-def test_larger_counts_never_read_smaller(value: float, factor: float) -> None:
-    def number(text: str) -> float:
-        unit = text[-1] if text[-1] in "kMGT" else " "
-        return float(text.rstrip("kMGT").replace(">1", "1e9")) * 1000 ** " kMGT".index(unit)
-
-    assert number(f.count(value * factor)) >= number(f.count(value)) * 0.999
-
-
-def test_sizes_clocks_and_cpus() -> None:
-    assert f.size(256 << 30) == "256 GiB" and f.size(1536) == "1.5 KiB"
-    assert f.clock(12) == "00:12" and f.clock(3723) == "1:02:03"
-    assert f.cpu_list((0, 1, 2, 5)) == "0-2,5"
-    assert f.axis_latency(500_000) == "500 µs" and f.axis_count(2_500_000) == "2.5M"
 
 
 @given(st.text(max_size=40), st.integers(1, 30))
@@ -72,7 +31,7 @@ def test_a_line_is_exactly_as_wide_as_it_must_be(parts: list[str], width: int) -
 
 @pytest.mark.parametrize("width", [10, 20, 40, 80, 200])
 def test_tables_fit_and_no_number_moves_another(width: int) -> None:
-    columns = [Column(f"c{i}", 6, lambda v: f.count(v), drop=i) for i in range(8)]
+    columns = [Column(f"c{i}", 6, lambda v: f.number(v), drop=i) for i in range(8)]
     table = Table(columns, 5, width, UTF8)
     small, large = plain(table.row("a", 1)), plain(table.row("a", 999_000))
     assert len(small) == len(large) == len(plain(table.header())) == width

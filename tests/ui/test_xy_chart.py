@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from iopstui import units as f
 from iopstui.ui import charts
-from iopstui.ui import format as f
 from iopstui.ui.style import ASCII, UTF8, Charset
 from iopstui.ui.widgets.xy_chart import (
     Flag,
@@ -26,7 +26,7 @@ TENTHS = XAxis(0.0, 10.0, ((0.0, "0"), (5.0, "5"), (10.0, "10")))
 
 def spec(*lines: XYLine, flags: tuple[Flag, ...] = (), upright: tuple[float, ...] = ()) -> XYSpec:
     names = (("a one   ", None), ("b two", None))
-    return XYSpec("title", TENTHS, charts.Scale(0.0, 100.0), f.axis_count, lines, names,
+    return XYSpec("title", TENTHS, charts.Scale(0.0, 100.0), f.axis_number, lines, names,
                   flags, upright)  # fmt: skip
 
 
@@ -80,16 +80,16 @@ def test_other_values_stand_side_by_side() -> None:
 
 
 def test_a_round_number_ends_the_axis() -> None:
-    axis = linear_axis(66_500, f.axis_count)
+    axis = linear_axis(66_500, f.axis_number)
     assert axis.high == 80_000 and axis.ticks[-1][1] == "80k"
-    assert linear_axis(0.0, f.axis_count).high > 0
+    assert linear_axis(0.0, f.axis_number).high > 0
 
 
 def test_labels_keep_apart() -> None:
     values = tuple(str(2**n) for n in range(17))
     axis, places = values_axis(values)
     line = XYLine("o", tuple((places[v], 50.0) for v in values), None, joined=False)
-    shown = XYSpec("t", axis, charts.Scale(0.0, 100.0), f.axis_count, (line,))
+    shown = XYSpec("t", axis, charts.Scale(0.0, 100.0), f.axis_number, (line,))
     labels = texts(chart_rows(shown, 50, 10, UTF8))[-1].split()
     assert labels[0] == "1" and labels[-1] == "65536" and set(labels) <= set(values)
 

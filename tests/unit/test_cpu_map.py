@@ -64,7 +64,7 @@ def test_the_grid_groups_and_names_the_busiest() -> None:
     assert grid.domains == (Domain(0, 0, (0, 1)), Domain(1, 1, (2, 3)))
     assert grid.notes == (NO_IRQ_TIME,)
     rows = {row.measure.name: row for row in grid.rows}
-    assert rows["BLOCK/s"].words == "CPU 3 9k, CPU 0 1k, CPU 1 10 of 10k"
+    assert rows["BLOCK/s"].words == "CPU 3 9.00k, CPU 0 1.00k, CPU 1 10.0 of 10.0k"
     assert rows["BLOCK/s"].scale == 9_000.0 and rows["busy"].scale == 100.0
     assert [rows["BLOCK/s"].level(cpu, 8) for cpu in (0, 1, 2, 3)] == [1, 1, 0, 8]
     assert rows["irq/s"].words == "not measured" and rows["irq/s"].level(0, 8) is None

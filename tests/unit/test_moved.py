@@ -33,9 +33,9 @@ def test_softirqs_that_went_to_the_submitters() -> None:
                  ipi=dict.fromkeys(range(4), 2_400.0))  # fmt: skip
     said = text(before, after)
     assert said.startswith("rq_affinity 1 → 2 on vda: 75 % of the BLOCK softirqs moved")
-    assert "from CPU 3 (100 %) to CPU 0, 1, 2, 3 (25 % each), 10k → 10k/s" in said
-    assert "function-call interrupts 20 → 9.6k/s" in said
-    assert "IOPS 10k (9.5k-10.5k) → 10.1k (9.9k-10.4k): no change beyond their spread" in said
+    assert "from CPU 3 (100 %) to CPU 0, 1, 2, 3 (25 % each), 10.0k → 10.0k/s" in said
+    assert "function-call interrupts 20.0 → 9.60k/s" in said
+    assert "IOPS 10.0k (9.50k-10.5k) → 10.1k (9.90k-10.4k): no change beyond their spread" in said
 
 
 def test_work_that_moved_and_iops_that_fell() -> None:
@@ -46,9 +46,9 @@ def test_work_that_moved_and_iops_that_fell() -> None:
 
 def test_completions_that_began_to_raise_softirqs() -> None:
     said = text(some([9_000] * 3, block={}), some([9_000] * 3, 20.0, block={0: 4e3, 1: 4e3}))
-    assert "BLOCK softirqs began on CPU 0, 1 (50 % each), 8k/s" in said
+    assert "BLOCK softirqs began on CPU 0, 1 (50 % each), 8.00k/s" in said
     back = text(some([9_000] * 3, block={0: 4e3}), some([9_000] * 3, 20.0, block={}))
-    assert "BLOCK softirqs ended (were 4k/s on CPU 0 (100 %))" in back
+    assert "BLOCK softirqs ended (were 4.00k/s on CPU 0 (100 %))" in back
 
 
 def test_each_of_a_few_cpus_is_named_with_its_share() -> None:
@@ -105,8 +105,8 @@ def test_an_interrupt_that_was_sent_elsewhere() -> None:
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("nomerges", "merges 0 → 0/s"), ("max_sectors_kb", "requests 4 → 4 KiB"),
-     ("nr_requests", "the device's I/Os 9k → 8k/s")],
+    [("nomerges", "merges 0 → 0/s"), ("max_sectors_kb", "requests 4 KiB → 4 KiB"),
+     ("nr_requests", "the device's I/Os 9.00k → 8.00k/s")],
 )  # fmt: skip
 def test_other_knobs_have_their_own_figure(name: str, words: str) -> None:
     change = KnobChange(10.0, "vda", name, "1", "2")

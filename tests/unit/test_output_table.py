@@ -76,7 +76,7 @@ def test_a_row_has_both_views_of_the_second() -> None:
     assert first[7:] == ["–"] * 4
     assert second[0] == "0:01"
     assert second[1:3] == ["75.5k", "–"]
-    assert second[7:] == ["998", "49.9", "0.60", "89.8"]
+    assert second[7:] == ["998", "49.9", "0.60", "90"]
 
 
 def test_columns_stand_below_their_headings() -> None:

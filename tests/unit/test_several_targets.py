@@ -230,8 +230,8 @@ def test_the_table_shows_the_sum_each_device_and_what_lies_below() -> None:
     assert "2 devices together" in lines[0] and max(map(len, lines)) <= 80
     _, total, loop0, loop1, vda1, vda = lines[-6:]
     assert total.split()[-4:] == ["299", "0", "1.20", "–"]
-    assert loop0.split() == ["loop0", "99.8", "0", "0.40", "10.0"]
-    assert loop1.split() == ["loop1", "200", "0", "0.80", "20.0"]
+    assert loop0.split() == ["loop0", "99.8", "0", "0.40", "10"]
+    assert loop1.split() == ["loop1", "200", "0", "0.80", "20"]
     assert vda1.split()[:4] == ["└", "vda1", "(below", "2)"] and "–" in vda1, "it was not measured"
     assert vda.split()[:4] == ["└", "vda", "(below", "2)"] and "6.99" in vda
 

@@ -48,7 +48,7 @@ def test_sizes(value: float | None, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(None, "–"), (0, "0.0"), (125_829, "0.12"), (48.1 * 2**20, "48.1"), (482.1 * 2**20, "482.1"),
+    [(None, "–"), (0, "0"), (125_829, "0.12"), (48.1 * 2**20, "48.1"), (482.1 * 2**20, "482"),
      (12_345 * 2**20, "12345"), (999.96 * 2**20, "1000"), (1, "0.00")],
 )  # fmt: skip
 def test_mib(value: float | None, text: str) -> None:
@@ -56,7 +56,8 @@ def test_mib(value: float | None, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(None, "–"), (0, "0.0"), (0.42, "0.4"), (99.94, "99.9"), (99.96, "100")]
+    ("value", "text"),
+    [(None, "–"), (0, "0"), (0.42, "0.4"), (9.94, "9.9"), (9.96, "10"), (99.6, "100")],
 )
 def test_percent(value: float | None, text: str) -> None:
     assert units.percent(value) == text
@@ -64,7 +65,16 @@ def test_percent(value: float | None, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0, "0:00"), (0.998, "0:01"), (59.6, "1:00"), (61, "1:01"), (6000, "100:00")],
+    [
+        (None, "–"),
+        (0, "0:00"),
+        (0.998, "0:01"),
+        (59.6, "1:00"),
+        (61, "1:01"),
+        (3599.4, "59:59"),
+        (3599.6, "1:00:00"),
+        (6000, "1:40:00"),
+    ],
 )
 def test_clock(value: float, text: str) -> None:
     assert units.clock(value) == text
@@ -92,6 +102,25 @@ def test_latencies_say_the_value_within_half_a_digit(value: float) -> None:
     number, unit = units.latency(value).split()
     factor = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9}[unit]
     assert math.isclose(float(number) * factor, value, rel_tol=0.0051, abs_tol=0.51)
+
+
+def test_narrow_columns_have_no_space_before_the_unit() -> None:
+    assert units.latency(12_300, "") == "12.3µs" and units.latency(127, "") == "127ns"
+    assert units.milliseconds(1.29, "") == "1.29ms"
+
+
+def test_axes_have_no_zeros_behind_the_point() -> None:
+    assert units.axis_latency(500_000) == "500 µs" and units.axis_number(2_500_000) == "2.5M"
+    assert units.axis_number(50_000) == "50k" and units.axis_number(0) == "0"
+
+
+@given(st.sets(st.integers(0, 300)))
+def test_ranges_hold_exactly_the_numbers(numbers: set[int]) -> None:
+    back: set[int] = set()
+    for part in filter(None, units.ranges(numbers).split(",")):
+        first, _, last = part.partition("-")
+        back.update(range(int(first), int(last or first) + 1))
+    assert back == numbers
 
 
 def test_cutting() -> None:

@@ -11,10 +11,10 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.screen import Screen
 
+from iopstui import units as f
 from iopstui.model.frame import NO_LATENCY
 from iopstui.model.topology import Topology
 from iopstui.ui import charts, layout
-from iopstui.ui import format as f
 from iopstui.ui.layout import HIDDEN, TABS, Box
 from iopstui.ui.messages import Controller
 from iopstui.ui.pace import OwnCost
@@ -43,7 +43,7 @@ def _specs(charset: Charset, device: str) -> tuple[ChartSpec, ChartSpec]:
             Curve(FIO_IOPS, "fio", charts.LINE, charset.line, FIO, line),
         ),
         log=False,
-        unit=f.axis_count,
+        unit=f.axis_number,
         right=0,
     )
     latency = ChartSpec(
@@ -303,8 +303,8 @@ class Dashboard(Screen[None]):
             self.shown.history,
             self.window,
             [
-                f.count(disk.ios_s) if disk else "",
-                f.count(fio.total.iops) if fio else "",
+                f.number(disk.ios_s) if disk else "",
+                f.number(fio.total.iops) if fio else "",
             ],
             self._iops_note(),
         )
@@ -312,7 +312,7 @@ class Dashboard(Screen[None]):
             self.shown.history,
             self.window,
             [
-                f.latency(percentiles[n]) if n in percentiles else ""
+                f.latency(percentiles[n], "") if n in percentiles else ""
                 for n in ("p99.9", "p99", "p50")
             ],
             self._latency_note(),

@@ -12,9 +12,9 @@ from textual.screen import Screen
 from textual.widgets import DataTable, Static
 from textual.widgets.data_table import RowDoesNotExist
 
+from iopstui import units as f
 from iopstui.model.device import BlockDevice
 from iopstui.text import printable
-from iopstui.ui import format as f
 from iopstui.ui.messages import Discover, MakeWatch
 from iopstui.ui.style import Charset
 

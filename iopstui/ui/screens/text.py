@@ -11,8 +11,8 @@ from textual.containers import VerticalScroll
 from textual.screen import Screen
 from textual.widgets import Static
 
+from iopstui import units as f
 from iopstui.session.verdicts import FAIL, PASS
-from iopstui.ui import format as f
 from iopstui.ui.help import HELP
 from iopstui.ui.state import LiveState
 from iopstui.ui.style import Charset

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
+from iopstui import units as f
 from iopstui.model import target as kinds
 from iopstui.model.device import BlockDevice
 from iopstui.model.rates import DiskRates
@@ -14,7 +15,6 @@ from iopstui.model.target import Target
 from iopstui.model.tunable import why_rq_affinity_cannot_matter
 from iopstui.session.verdicts import FAIL, PASS
 from iopstui.text import printable
-from iopstui.ui import format as f
 from iopstui.ui.layout import TABS
 from iopstui.ui.pace import OwnCost
 from iopstui.ui.rows import Line, Piece, Row
@@ -101,7 +101,7 @@ def _common(devices: Sequence[BlockDevice], cpus: Sequence[int]) -> list[str]:
     sizes = [device.size for device in devices]
     facts = [each(device.kind for device in devices)]
     if len(set(sizes)) == 1:
-        facts.append(f"{f.size(sizes[0])} each" if len(devices) > 1 else f.size(sizes[0]))
+        facts.append(f"{_size(sizes[0])} each" if len(devices) > 1 else _size(sizes[0]))
     elif None not in sizes:
         facts.append(f"{f.size(sum(size or 0 for size in sizes))} together")
     queues = [device.queue for device in devices if device.queue is not None]
@@ -119,7 +119,7 @@ def _common(devices: Sequence[BlockDevice], cpus: Sequence[int]) -> list[str]:
 
 
 def _facts(device: BlockDevice, cpus: Sequence[int]) -> list[str]:
-    facts = [printable(device.kind), f.size(device.size)]
+    facts = [printable(device.kind), _size(device.size)]
     if device.model:
         facts.append(printable(device.model))
     queue = device.queue
@@ -145,7 +145,7 @@ def _queues(device: BlockDevice) -> list[str]:
         each = f"{sizes[0]}-{sizes[-1]}" if len(sizes) > 1 else str(sizes[0])
         many = "one per CPU" if each == "1" else f"{each} CPUs each"
         return [f"{len(hctxs)} hctx, {many}"]
-    return ["  ".join(f"hctx {h.index} → CPU {f.cpu_list(h.cpus)}" for h in hctxs)]
+    return ["  ".join(f"hctx {h.index} → CPU {f.ranges(h.cpus)}" for h in hctxs)]
 
 
 def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
@@ -212,9 +212,9 @@ def summary_line(state: LiveState, target: Target, width: int, charset: Charset)
         line.add("no job" if not state.running else "no figures yet", DIM)
     else:
         total = fio.total
-        line.add(f"{f.count(total.iops):>5} IOPS {f.mebibytes(total.bw):>5} MiB/s")
+        line.add(f"{f.number(total.iops):>5} IOPS {f.mib(total.bw):>5} MiB/s")
         p99 = total.percentiles.get("p99")
-        line.add(f" p99 {f.latency(p99):>6}" if p99 is not None else " no latency")
+        line.add(f" p99 {f.latency(p99, ''):>6}" if p99 is not None else " no latency")
         line.add(" late" if state.late else "", WARNING)
     line.to(41)
     disk = state.frame.together(target.opened) if state.frame else None
@@ -227,9 +227,13 @@ def summary_line(state: LiveState, target: Target, width: int, charset: Charset)
 def _disk(disk: DiskRates | None, several: bool) -> str:
     if disk is None:
         return "no rates yet"
-    words = f"{f.count(disk.ios_s):>5} IO/s aqu {f.count(disk.aqu_sz):>4}"
+    words = f"{f.number(disk.ios_s):>5} IO/s aqu {f.number(disk.aqu_sz):>4}"
     # every device has a util of its own, and the sum has none
     return words if several else f"{words} util {f.percent(disk.util):>3} %"
+
+
+def _size(count: int | None) -> str:
+    return "size unknown" if count is None else f.size(count)
 
 
 def tabs_line(active: int, width: int, charset: Charset) -> Row:

@@ -9,11 +9,11 @@ from rich.style import Style
 
 from iopstui.model.history import History
 from iopstui.ui import charts
-from iopstui.ui.format import clock
 from iopstui.ui.layout import HIDDEN, Box
 from iopstui.ui.rows import Line, Piece, Row, pad, rule
 from iopstui.ui.style import DIM, MARK, Charset
 from iopstui.ui.widgets.lines import Lines
+from iopstui.units import clock
 
 AXIS_WIDTH = 8
 TIME_STEPS = (5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600)

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from iopstui import units as f
 from iopstui.model.comparison import CpuShift, Tested
 from iopstui.model.plan import letter
 from iopstui.model.point import Point
 from iopstui.model.verdict_words import CPUS_SHOWN, cpu_text, difference_text, value_text
 from iopstui.session.events import PointFinished
 from iopstui.ui import charts
-from iopstui.ui import format as f
 from iopstui.ui.experiment_state import ExperimentState, Trace, variant_names
 from iopstui.ui.layout import Box
 from iopstui.ui.rows import Column, Line, Piece, Row, Table
@@ -41,12 +41,12 @@ def _most(point: Point) -> str:
 
 
 COLUMNS: tuple[Column[PointFinished], ...] = (
-    Column("IOPS", 7, _point(lambda p: f.count(p.iops)), style=FIO),
-    Column("MiB/s", 7, _point(lambda p: f.mebibytes(p.bw)), drop=6),
-    Column("mean", 8, _point(lambda p: f.latency(p.latency_ns))),
-    Column("p50", 8, _point(lambda p: f.latency(p.p50_ns)), drop=5),
-    Column("p99", 8, _point(lambda p: f.latency(p.p99_ns))),
-    Column("p99.9", 8, _point(lambda p: f.latency(p.p999_ns)), drop=3),
+    Column("IOPS", 7, _point(lambda p: f.number(p.iops)), style=FIO),
+    Column("MiB/s", 7, _point(lambda p: f.mib(p.bw)), drop=6),
+    Column("mean", 8, _point(lambda p: f.latency(p.latency_ns, ""))),
+    Column("p50", 8, _point(lambda p: f.latency(p.p50_ns, "")), drop=5),
+    Column("p99", 8, _point(lambda p: f.latency(p.p99_ns, ""))),
+    Column("p99.9", 8, _point(lambda p: f.latency(p.p999_ns, "")), drop=3),
     Column("CPU/IO", 8, _point(lambda p: cpu_text(p.cpu_us).replace(" ", "")), drop=1),
     Column("most on", 12, _point(_most), drop=2),
 )  # fmt: skip
@@ -116,7 +116,7 @@ def seconds_spec(state: ExperimentState) -> XYSpec:
         # room for the names at the lines' ends
         XAxis(0.0, 1.1 * most, tuple(tick for tick in ticks if tick[0] <= 1.1 * most)),
         charts.linear_scale([y for line in lines for _, y in line.points], None, True),
-        f.axis_count,
+        f.axis_number,
         tuple(lines),
         tuple(names),
         tuple(Flag(point, letter(number)) for number, point in ends),
@@ -155,7 +155,7 @@ def runs(
         line = Line(width, charset).add(label, BOLD if step.index == running else DIM)
         if step.index == running:
             line.to(made.used - sum(one for _, one in made.columns))
-            iops = "" if state.iops is None else f.count(state.iops)
+            iops = "" if state.iops is None else f.number(state.iops)
             line.add(iops.rjust(made.columns[0][1]), FIO).add(f"  {state.now()}", WARNING)
         rows.append(line.done())
     shown, _ = window(rows, room, width, 0, 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from iopstui import units as f
 from iopstui.model.cpu_map import CpuRow, cpu_rows
 from iopstui.model.device import BlockDevice
 from iopstui.model.queue_map import (
@@ -17,7 +18,6 @@ from iopstui.model.queue_map import (
 from iopstui.model.target import Target
 from iopstui.model.topology import Topology
 from iopstui.text import printable
-from iopstui.ui import format as f
 from iopstui.ui.rows import Column, Line, Piece, Row, Table, message, pad, rule, wrap
 from iopstui.ui.state import LiveState
 from iopstui.ui.style import BOLD, DIM, Charset
@@ -40,9 +40,9 @@ def _load(name: str) -> Column[CpuRow]:
 COLUMNS: tuple[Column[CpuRow], ...] = (
     Column("hctx", 5, lambda r: queues(r)),
     Column("job", 6, lambda r: jobs(r)),
-    Column("irq/s", 7, lambda r: f.count(r.irq_s)),
-    Column("BLOCK/s", 8, lambda r: f.count(r.block_s)),
-    Column("IPI/s", 7, lambda r: f.count(r.ipi_s)),
+    Column("irq/s", 7, lambda r: f.number(r.irq_s)),
+    Column("BLOCK/s", 8, lambda r: f.number(r.block_s)),
+    Column("IPI/s", 7, lambda r: f.number(r.ipi_s)),
     *(_load(name) for name in ("usr", "sys", "iowait", "irq", "soft", "idle")),
     Column("steal", 6, lambda r: f.percent(r.load.steal if r.load else None), drop=9),
 )
@@ -51,14 +51,14 @@ COLUMNS: tuple[Column[CpuRow], ...] = (
 def queues(row: CpuRow) -> str:
     """The first hardware queue of a CPU, and whether there are more."""
     if not row.hctxs:
-        return f.NOTHING
+        return f.MISSING
     return str(row.hctxs[0]) if len(row.hctxs) == 1 else f"{row.hctxs[0]}+"
 
 
 def jobs(row: CpuRow) -> str:
     """The fio jobs that ran on a CPU last: "0*" is pinned to it, "0 +3" are four."""
     if not row.jobs:
-        return f.NOTHING
+        return f.MISSING
     first = f"{row.jobs[0]}{PINNED if row.jobs[0] in row.pinned else ''}"
     return first if len(row.jobs) == 1 else f"{first} +{len(row.jobs) - 1}"
 
@@ -103,7 +103,7 @@ def _right(maps: Sequence[DeviceMap]) -> list[Piece]:
     if shown is None or shown.ios_per_irq is None:
         return []
     name = printable(shown.device)
-    return [(f"{name}: {f.count(shown.ios_per_irq)} I/Os per interrupt", DIM)]
+    return [(f"{name}: {f.number(shown.ios_per_irq)} I/Os per interrupt", DIM)]
 
 
 def note(maps: Sequence[DeviceMap], topology: Topology) -> str:

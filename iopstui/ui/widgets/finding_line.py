@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
+from iopstui import units as f
 from iopstui.model.evidence import Finding
 from iopstui.session.verdicts import FAIL, PASS, UNKNOWN, steady_short, together
 from iopstui.text import printable
-from iopstui.ui import format as f
 from iopstui.ui.rows import Line, Piece, Row, message, pad, wrap
 from iopstui.ui.state import FoundEntry, LiveState
 from iopstui.ui.style import BOLD, DIM, ERROR, FINDING, KEY, WARNING, Charset

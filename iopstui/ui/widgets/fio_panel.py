@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from iopstui import units as f
 from iopstui.model import frame as flags
 from iopstui.model.fio_interval import DirectionInterval, FioInterval
-from iopstui.ui import format as f
 from iopstui.ui.rows import Column, Line, Row, Table, pad, rule, wrap
 from iopstui.ui.state import LiveState
 from iopstui.ui.style import BOLD, DIM, FIO, WARNING, Charset
@@ -16,21 +16,21 @@ RARE = 10_000
 
 
 def _percentile(name: str) -> Callable[[DirectionInterval], str]:
-    return lambda direction: f.latency(direction.percentiles.get(name))
+    return lambda direction: f.latency(direction.percentiles.get(name), "")
 
 
 COLUMNS: tuple[Column[DirectionInterval], ...] = (
-    Column("IOPS", 6, lambda d: f.count(d.iops), style=FIO),
-    Column("MiB/s", 6, lambda d: f.mebibytes(d.bw)),
-    Column("slat", 7, lambda d: f.latency(d.slat_ns), drop=4),
-    Column("clat", 7, lambda d: f.latency(_mean(d))),
+    Column("IOPS", 6, lambda d: f.number(d.iops), style=FIO),
+    Column("MiB/s", 6, lambda d: f.mib(d.bw)),
+    Column("slat", 7, lambda d: f.latency(d.slat_ns, ""), drop=4),
+    Column("clat", 7, lambda d: f.latency(_mean(d), "")),
     Column("p50", 7, _percentile("p50"), drop=2),
     Column("p90", 7, _percentile("p90"), drop=5),
     Column("p95", 7, _percentile("p95"), drop=6),
     Column("p99", 7, _percentile("p99")),
     Column("p99.9", 7, _percentile("p99.9"), drop=1),
     Column("p99.99", 7, _percentile("p99.99"), drop=3),
-    Column("max", 7, lambda d: f.latency(d.max_ns), drop=1),
+    Column("max", 7, lambda d: f.latency(d.max_ns, ""), drop=1),
 )
 
 
@@ -82,7 +82,7 @@ def _load(fio: FioInterval, width: int, charset: Charset) -> Row:
             ("  sys", DIM), (f"{f.percent(fio.sys_cpu):>4} %", None),
         )  # fmt: skip
     if fio.ctx_s is not None:
-        line.try_add(("   ctx/s", DIM), (f"{f.count(fio.ctx_s):>6}", None))
+        line.try_add(("   ctx/s", DIM), (f"{f.number(fio.ctx_s):>6}", None))
     return line.done()
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
+from iopstui import units as f
 from iopstui.model.frame import Frame
 from iopstui.model.rates import DiskRates
 from iopstui.model.target import Layer, Target
 from iopstui.text import printable
-from iopstui.ui import format as f
 from iopstui.ui.rows import Column, Row, Table, message, pad, rule, wrap
 from iopstui.ui.state import LiveState
 from iopstui.ui.style import BOLD, DEVICE, DIM, Charset
@@ -21,19 +21,19 @@ LABEL, LONGEST = 7, 14
 SUM = "sum of {}"
 
 COLUMNS: tuple[Column[DiskRates], ...] = (
-    Column("r/s", 6, lambda d: f.count(d.r_s), style=DEVICE),
-    Column("w/s", 6, lambda d: f.count(d.w_s), style=DEVICE),
-    Column("rMB/s", 6, lambda d: f.mebibytes(d.r_bytes_s)),
-    Column("wMB/s", 6, lambda d: f.mebibytes(d.w_bytes_s)),
-    Column("rrqm/s", 7, lambda d: f.count(d.rrqm_s), drop=3),
-    Column("wrqm/s", 7, lambda d: f.count(d.wrqm_s), drop=3),
-    Column("r_await", 8, lambda d: f.milliseconds(d.r_await)),
-    Column("w_await", 8, lambda d: f.milliseconds(d.w_await)),
-    Column("aqu-sz", 7, lambda d: f.count(d.aqu_sz), drop=1),
-    Column("infl", 5, lambda d: f.whole(d.in_flight), drop=2),
+    Column("r/s", 6, lambda d: f.number(d.r_s), style=DEVICE),
+    Column("w/s", 6, lambda d: f.number(d.w_s), style=DEVICE),
+    Column("rMB/s", 6, lambda d: f.mib(d.r_bytes_s)),
+    Column("wMB/s", 6, lambda d: f.mib(d.w_bytes_s)),
+    Column("rrqm/s", 7, lambda d: f.number(d.rrqm_s), drop=3),
+    Column("wrqm/s", 7, lambda d: f.number(d.wrqm_s), drop=3),
+    Column("r_await", 8, lambda d: f.milliseconds(d.r_await, "")),
+    Column("w_await", 8, lambda d: f.milliseconds(d.w_await, "")),
+    Column("aqu-sz", 7, lambda d: f.number(d.aqu_sz), drop=1),
+    Column("infl", 5, lambda d: f.number(d.in_flight), drop=2),
     Column("util%", 6, lambda d: f.percent(d.util)),
-    Column("d/s", 6, lambda d: f.count(d.d_s), drop=6),
-    Column("f/s", 6, lambda d: f.count(d.f_s), drop=5),
+    Column("d/s", 6, lambda d: f.number(d.d_s), drop=6),
+    Column("f/s", 6, lambda d: f.number(d.f_s), drop=5),
 )
 
 
@@ -41,7 +41,7 @@ def rows(state: LiveState, target: Target, width: int, height: int, charset: Cha
     """The panel: one row for each of the target's devices and each one under it."""
     title = rule(
         width, charset, ("kernel, this second", BOLD), (" (/proc/diskstats)", DIM),
-        right=((f"{f.NOTHING} = no such request", DIM),),
+        right=((f"{f.MISSING} = no such request", DIM),),
     )  # fmt: skip
     return pad([title, *_body(state, target, width, height - 1, charset)], height, width)
 
@@ -118,7 +118,7 @@ def _extra(name: str, disk: DiskRates, shown: set[str]) -> str:
     """Discards and flushes, in words where they have no column."""
     parts = []
     if disk.d_s and "d/s" not in shown:
-        parts.append(f"{f.count(disk.d_s)} discards/s of {f.milliseconds(disk.d_await)}")
+        parts.append(f"{f.number(disk.d_s)} discards/s of {f.milliseconds(disk.d_await)}")
     if disk.f_s and "f/s" not in shown:
-        parts.append(f"{f.count(disk.f_s)} flushes/s of {f.milliseconds(disk.f_await)}")
+        parts.append(f"{f.number(disk.f_s)} flushes/s of {f.milliseconds(disk.f_await)}")
     return f"{printable(name)}: {', '.join(parts)}" if parts else ""

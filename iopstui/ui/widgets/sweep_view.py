@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from rich.style import Style
 
+from iopstui import units as f
 from iopstui.model.curve import LOADS, Curve
 from iopstui.model.plan import JOB, Plan, Step
 from iopstui.model.point import Point
 from iopstui.session.events import PointFinished
 from iopstui.text import printable
 from iopstui.ui import charts
-from iopstui.ui import format as f
 from iopstui.ui.experiment_state import ExperimentState
 from iopstui.ui.layout import Box
 from iopstui.ui.rows import Column, Line, Piece, Row, Table, fit
@@ -33,20 +33,20 @@ def _point(show: Callable[[Point], str]) -> Callable[[PointFinished], str]:
 
 
 COLUMNS: tuple[Column[PointFinished], ...] = (
-    Column("IOPS", 7, _point(lambda p: f.count(p.iops)), style=FIO),
-    Column("MiB/s", 7, _point(lambda p: f.mebibytes(p.bw)), drop=5),
-    Column("mean", 8, _point(lambda p: f.latency(p.latency_ns))),
-    Column("p50", 8, _point(lambda p: f.latency(p.p50_ns)), drop=4),
-    Column("p99", 8, _point(lambda p: f.latency(p.p99_ns))),
-    Column("p99.9", 8, _point(lambda p: f.latency(p.p999_ns)), drop=2),
-    Column("aqu-sz", 7, _point(lambda p: f.count(p.aqu_sz)), drop=3),
-    Column("N=X*R", 7, lambda e: f.count(e.little.seen), drop=1),
+    Column("IOPS", 7, _point(lambda p: f.number(p.iops)), style=FIO),
+    Column("MiB/s", 7, _point(lambda p: f.mib(p.bw)), drop=5),
+    Column("mean", 8, _point(lambda p: f.latency(p.latency_ns, ""))),
+    Column("p50", 8, _point(lambda p: f.latency(p.p50_ns, "")), drop=4),
+    Column("p99", 8, _point(lambda p: f.latency(p.p99_ns, ""))),
+    Column("p99.9", 8, _point(lambda p: f.latency(p.p999_ns, "")), drop=2),
+    Column("aqu-sz", 7, _point(lambda p: f.number(p.aqu_sz)), drop=3),
+    Column("N=X*R", 7, lambda e: f.number(e.little.seen), drop=1),
     Column("of", 6, lambda e: _asked(e), drop=1),
 )  # fmt: skip
 
 
 def _asked(event: PointFinished) -> str:
-    asked = f.NOTHING if event.little.asked is None else str(event.little.asked)
+    asked = f.MISSING if event.little.asked is None else str(event.little.asked)
     return asked + ("!" if event.little.holds is False else "")
 
 
@@ -156,7 +156,7 @@ def _unmeasured(
     line.to(made.used - sum(one for _, one in made.columns))
     if running:
         first = made.columns[0][1]
-        iops = "" if state.iops is None else f.count(state.iops)
+        iops = "" if state.iops is None else f.number(state.iops)
         line.add(iops.rjust(first), FIO).add(f"  {state.now()}", WARNING)
     return line.done()
 
@@ -197,7 +197,7 @@ def iops_spec(state: ExperimentState) -> XYSpec:
         f"IOPS against {printable(state.axis.name)}",
         axis,
         charts.linear_scale([y for line in lines for _, y in line.points], None, True),
-        f.axis_count,
+        f.axis_number,
         tuple(lines),
         tuple(_names(state, tails=False)),
         tuple(flags),
@@ -223,7 +223,7 @@ def latency_spec(state: ExperimentState) -> XYSpec:
     most = max((x for line in lines for x, _ in line.points), default=1.0)
     return XYSpec(
         f"latency{_kind(state)} against IOPS",
-        linear_axis(most, f.axis_count),
+        linear_axis(most, f.axis_number),
         charts.log_scale(values, None, True),
         f.axis_latency,
         tuple(lines),
