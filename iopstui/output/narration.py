@@ -31,22 +31,24 @@ class Narrator:
         self._stream.flush()
 
     def _lines(self, event: Event) -> Iterator[str]:
-        if isinstance(event, StepStarted):
-            self._tenth = -1
-            version = f" ({event.fio_version})" if event.fio_version else ""
-            yield f"{'laying out' if event.phase == 'layout' else 'start'}: {event.title}{version}"
-        elif isinstance(event, Progress):
-            yield from self._progress(event)
-        elif isinstance(event, Mark):
-            yield f"mark: {event.text}"
-        elif isinstance(event, Notice):
-            yield event.text if event.level == "info" else f"{event.level}: {event.text}"
-        elif isinstance(event, Found):
-            yield f"finding: {event.finding.text}" + (
-                f" → {event.finding.advice}" if event.finding.advice else ""
-            )
-        elif isinstance(event, StepFinished):
-            yield from _finished(event)
+        match event:
+            case StepStarted():
+                self._tenth = -1
+                version = f" ({event.fio_version})" if event.fio_version else ""
+                begun = "laying out" if event.phase == "layout" else "start"
+                yield f"{begun}: {event.title}{version}"
+            case Progress():
+                yield from self._progress(event)
+            case Mark():
+                yield f"mark: {event.text}"
+            case Notice():
+                yield event.text if event.level == "info" else f"{event.level}: {event.text}"
+            case Found():
+                yield f"finding: {event.finding.text}" + (
+                    f" → {event.finding.advice}" if event.finding.advice else ""
+                )
+            case StepFinished():
+                yield from _finished(event)
 
     def _progress(self, event: Progress) -> Iterator[str]:
         tenth = 10 * event.done // event.total if event.total else 0

@@ -227,26 +227,24 @@ def _run(story: Story, step: int) -> Run:
 
 
 def _take(story: Story, fold: Fold, event: events.Event) -> None:
-    if isinstance(event, events.FrameReady):
-        _frame(story, event.frame)
-    elif isinstance(event, events.StepStarted):
-        _started(story, event)
-    elif isinstance(event, events.ExperimentStarted):
-        story.experiments.append(Experiment(event.plan, event.t))
-    elif isinstance(event, _EXPERIMENT):
-        if story.experiments:
-            story.experiments[-1].take(event)
-    elif isinstance(event, events.StepFinished):
-        _run(story, event.step).finished = event
-    elif isinstance(event, events.Judged):
-        _run(story, event.step).judged.append(event)
-    elif isinstance(event, events.SteadyState):
-        _run(story, event.step).steady = event
-    else:
-        _said(story, event)
-
-
-_EXPERIMENT = events.PointStarted | events.PointFinished | events.ExperimentFinished
+    match event:
+        case events.FrameReady():
+            _frame(story, event.frame)
+        case events.StepStarted():
+            _started(story, event)
+        case events.ExperimentStarted():
+            story.experiments.append(Experiment(event.plan, event.t))
+        case events.PointStarted() | events.PointFinished() | events.ExperimentFinished():
+            if story.experiments:
+                story.experiments[-1].take(event)
+        case events.StepFinished():
+            _run(story, event.step).finished = event
+        case events.Judged():
+            _run(story, event.step).judged.append(event)
+        case events.SteadyState():
+            _run(story, event.step).steady = event
+        case _:
+            _said(story, event)
 
 
 def _started(story: Story, event: events.StepStarted) -> None:
@@ -258,22 +256,23 @@ def _started(story: Story, event: events.StepStarted) -> None:
 
 def _said(story: Story, event: events.Event) -> None:
     """What was said, up to a number that a report can hold."""
-    if isinstance(event, events.Mark) and len(story.marks) < MOST_SAID:
-        story.marks.append(event)
-    elif isinstance(event, events.TunableChanged) and len(story.changes) < MOST_SAID:
-        story.changes.append(event)
-    elif isinstance(event, events.Found) and len(story.findings) < MOST_SAID:
-        # a finding is said again while it lasts: the report says the newest words of each once
-        step = story.runs[-1].step if story.runs else 0
-        for place, before in enumerate(story.findings):
-            same = before.finding.rule == event.finding.rule
-            if same and before.t >= _begin(story, step):
-                story.findings[place] = events.Found(before.t, event.finding)
-                return
-        story.findings.append(event)
-    elif isinstance(event, events.Notice) and len(story.notices) < MOST_SAID:
-        # what is only told by the way (fio's progress) is no part of a report
-        story.notices += [event] if event.level != "info" else []
+    match event:
+        case events.Mark() if len(story.marks) < MOST_SAID:
+            story.marks.append(event)
+        case events.TunableChanged() if len(story.changes) < MOST_SAID:
+            story.changes.append(event)
+        case events.Found() if len(story.findings) < MOST_SAID:
+            # a finding is said again while it lasts: the report says the newest words of each once
+            step = story.runs[-1].step if story.runs else 0
+            for place, before in enumerate(story.findings):
+                same = before.finding.rule == event.finding.rule
+                if same and before.t >= _begin(story, step):
+                    story.findings[place] = events.Found(before.t, event.finding)
+                    return
+            story.findings.append(event)
+        case events.Notice() if len(story.notices) < MOST_SAID:
+            # what is only told by the way (fio's progress) is no part of a report
+            story.notices += [event] if event.level != "info" else []
 
 
 def _begin(story: Story, step: int) -> float:

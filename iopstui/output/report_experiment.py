@@ -43,12 +43,13 @@ class Experiment:
 
     def take(self, event: Event) -> None:
         """One of its own events."""
-        if isinstance(event, PointStarted):
-            self._now = event
-        elif isinstance(event, PointFinished):
-            self.points[event.index] = event
-        elif isinstance(event, ExperimentFinished):
-            self.finished, self._now = event, None
+        match event:
+            case PointStarted():
+                self._now = event
+            case PointFinished():
+                self.points[event.index] = event
+            case ExperimentFinished():
+                self.finished, self._now = event, None
 
     def began(self, step: int) -> str:
         """fio run ``step`` belongs to the point that has begun; its label, "" if there is none."""

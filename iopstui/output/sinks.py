@@ -40,13 +40,14 @@ class Narrated:
         """To the data, and what is no frame to the words."""
         self._data.handle(event)
         self._narrator.handle(event)
-        if isinstance(event, StepStarted):
-            self._total = FramesTotal()
-        elif isinstance(event, FrameReady):
-            self._total.add(event.frame.fio)
-        elif isinstance(event, StepFinished) and event.summary:
-            text = fit(summary_text(event.summary, self._total), self._err.encoding)
-            self._err.write(f"\n{text}\n")
+        match event:
+            case StepStarted():
+                self._total = FramesTotal()
+            case FrameReady():
+                self._total.add(event.frame.fio)
+            case StepFinished() if event.summary:
+                text = fit(summary_text(event.summary, self._total), self._err.encoding)
+                self._err.write(f"\n{text}\n")
 
     def close(self) -> None:
         """Nothing more will come."""

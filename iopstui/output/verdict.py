@@ -25,12 +25,13 @@ class VerdictSink:
     def handle(self, event: Event) -> None:
         """Take one event."""
         self._inner.handle(event)
-        if isinstance(event, StepFinished):
-            self.judged, self._interrupted = [], event.interrupted
-        elif isinstance(event, Judged):
-            self.judged.append(event)
-        elif isinstance(event, SteadyState):
-            self._tell(event)
+        match event:
+            case StepFinished():
+                self.judged, self._interrupted = [], event.interrupted
+            case Judged():
+                self.judged.append(event)
+            case SteadyState():
+                self._tell(event)
 
     def close(self) -> None:
         """Nothing more will come."""

@@ -12,6 +12,7 @@ from iopstui.session.clock import Clock
 from iopstui.session.recorder import Tape
 from iopstui.session.verdicts import Verdicts
 from iopstui.sources.roots import Roots
+from iopstui.sources.sysfs import read_devices
 from iopstui.text import printable
 
 Sink = Callable[[events.Event], None]
@@ -23,15 +24,21 @@ class Desk:
     """
 
     def __init__(
-        self, target: Target, devices: Mapping[str, BlockDevice], roots: Roots, clock: Clock
+        self,
+        target: Target,
+        devices: Mapping[str, BlockDevice],
+        roots: Roots,
+        clock: Clock,
+        tape: Tape,
+        verdicts: Verdicts,
     ) -> None:
         self.target = target
-        self.devices = devices
         self.roots = roots
         self.clock = clock
-        self.tape: Tape
-        self.verdicts = Verdicts(())
-        self.origin_ns = clock.monotonic_ns()
+        self.tape = tape
+        self.verdicts = verdicts
+        self._devices = devices
+        self._origin_ns = clock.monotonic_ns()
         self._early: list[events.Event] = []
         self._sink: Sink = self._early.append
         self._telling = threading.Lock()
@@ -45,7 +52,20 @@ class Desk:
 
     def now(self) -> float:
         """Seconds since the session's first sample."""
-        return (self.clock.monotonic_ns() - self.origin_ns) / 1e9
+        return (self.clock.monotonic_ns() - self._origin_ns) / 1e9
+
+    def count_from(self, origin_ns: int) -> None:
+        """The first sample was taken: its moment (CLOCK_MONOTONIC) is 0, as for the frames."""
+        self._origin_ns = origin_ns
+
+    @property
+    def devices(self) -> Mapping[str, BlockDevice]:
+        """All block devices by kernel name, as they were when last looked at."""
+        return self._devices
+
+    def look_again(self) -> None:
+        """Read the devices anew: a setting was changed."""
+        self._devices = read_devices(self.roots)
 
     def emit(self, event: events.Event) -> None:
         """Record it and tell it, and the verdict that follows from it."""

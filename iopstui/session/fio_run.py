@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import importlib
 import os
 import re
 import signal
@@ -151,11 +152,9 @@ class FioRun:
         """Start fio for the current phase. Raises IopstuiError if that is not possible."""
         # now, not while the screen opens: psutil takes 12 ms, and no job is measured yet
         try:
-            from iopstui.sources import job_threads
+            importlib.import_module("iopstui.sources.job_threads")
         except ImportError as error:
             raise no_package("psutil") from error
-
-        self._follow_jobs = job_threads.JobThreads
         if self.phase != LAYOUT:
             # both may refuse; then nothing is to be left
             self.prepared.laid_out()
@@ -214,7 +213,9 @@ class FioRun:
         if self.phase != RUN or self.pid is None:
             return ()
         if self._threads is None or self._threads.fio_pid != self.pid:
-            self._threads = self._follow_jobs(self.pid)
+            from iopstui.sources.job_threads import JobThreads
+
+            self._threads = JobThreads(self.pid)
         return self._threads.sample()
 
     def work(self) -> Work:

@@ -13,7 +13,6 @@ from iopstui.session.desk import Desk
 from iopstui.session.knob_view import queued_disks
 from iopstui.session.sampling import Sampling
 from iopstui.session.tunables import Change, Tunables, read_tunable, why_not
-from iopstui.sources.sysfs import read_devices
 from iopstui.sources.topology import online_cpus
 
 
@@ -93,7 +92,7 @@ class KnobTurns:
     def _tell(self, changes: Sequence[Change], value: str) -> None:
         """The last of these changes; disks that do the same have one mark."""
         desk, change = self._desk, changes[-1]
-        desk.devices = read_devices(desk.roots)
+        desk.look_again()
         now, name = desk.now(), change.name
         desk.emit(events.TunableChanged(now, change.device, name, change.before, change.now))
         if all((one.before, one.now) != (change.before, change.now) for one in changes[:-1]):

@@ -348,15 +348,16 @@ class LessonRun:
         run, meter = self.step, self._meter
         if meter is None or not isinstance(run, Run):
             return False
-        if isinstance(event, StepStarted):
-            self._started = True
-        elif isinstance(event, FrameReady) and self._started:
-            meter.add(event.frame)
-            if event.frame.fio is not None:
-                self.elapsed_s += event.frame.fio.seconds or 0.0
-        elif isinstance(event, StepFinished) and (self._started or event.error):
-            self._finish(run, meter, event)
-            return True
+        match event:
+            case StepStarted():
+                self._started = True
+            case FrameReady() if self._started:
+                meter.add(event.frame)
+                if event.frame.fio is not None:
+                    self.elapsed_s += event.frame.fio.seconds or 0.0
+            case StepFinished() if self._started or event.error:
+                self._finish(run, meter, event)
+                return True
         return False
 
     def give_up(self, why: str) -> None:

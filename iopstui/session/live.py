@@ -22,6 +22,7 @@ from iopstui.model.topology import Topology
 from iopstui.model.tunable import KnobRequest
 from iopstui.session import events
 from iopstui.session.clock import Clock
+from iopstui.session.current_run import CurrentRun
 from iopstui.session.desk import Desk, Sink
 from iopstui.session.knob_turns import KnobTurns
 from iopstui.session.knob_view import KnobState, knob_states
@@ -83,17 +84,20 @@ class LiveSession:
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._thread: threading.Thread | None = None
         self._closing = False
-        desk = self._desk = Desk(target, devices, roots or Roots(), clock or Clock())
-        desk.verdicts = Verdicts(expectations)
-        desk.tape = Tape(
-            target, lambda: desk.devices, interval_s, idle_frames, knobs, recorder,
+        tape = Tape(
+            target, lambda: self.devices, interval_s, idle_frames, knobs, recorder,
             self.topology, own_files=job_target is None,
         )  # fmt: skip
-        self._sampling = Sampling(desk, interval_s, idle_frames)
+        desk = self._desk = Desk(
+            target, devices, roots or Roots(), clock or Clock(), tape, Verdicts(expectations)
+        )
+        self._current = CurrentRun()
+        self._sampling = Sampling(desk, self._current, interval_s, idle_frames)
         self._knobs = KnobTurns(desk, self._sampling, knobs)
         self._runs = Runs(
-            desk, self._sampling, self._knobs, self._place, job_target, interval_s, fio_path
-        )
+            desk, self._sampling, self._current, self._knobs, self._place, job_target, interval_s,
+            fio_path,
+        )  # fmt: skip
 
     # -- called from any thread
 
@@ -170,7 +174,7 @@ class LiveSession:
     @property
     def runs(self) -> int:
         """How many runs were begun so far."""
-        return self._sampling.step
+        return self._current.step
 
     def knobs(self) -> list[KnobState]:
         """What can be set on the disks under the target, as it is now (reads some files)."""
@@ -260,7 +264,6 @@ class LiveSession:
 
     def _main(self) -> None:
         desk, sampling, runs = self._desk, self._sampling, self._runs
-        sampling.open()
         try:
             desk.warn(self._place.begin())
             desk.warn(_no_sum(desk.target))
@@ -323,7 +326,7 @@ class LiveSession:
             if clock.monotonic_ns() > give_up_ns:
                 runs.leave_behind()
                 return
-            self._sampling.deadline_ns = clock.monotonic_ns() + int(1e9)
+            self._sampling.put_off(1.0)
             self._wait()
             runs.follow()
 

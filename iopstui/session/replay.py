@@ -29,8 +29,13 @@ Sink = Callable[[events.Event], None]
 class Fold:
     """Turns records into the events of the live session, which made its frames the same way."""
 
-    def __init__(self, header: form.Header, origin_ns: int | None = None) -> None:
-        self.devices: dict[str, BlockDevice] = {}
+    def __init__(
+        self,
+        header: form.Header,
+        origin_ns: int | None = None,
+        devices: Mapping[str, BlockDevice] | None = None,
+    ) -> None:
+        self.devices = dict(devices or {})
         self.run: form.JobRun | None = None
         self.whole = False
         self.begins_within = False
@@ -332,9 +337,7 @@ class ReplaySession:
         place = self._index.key_before(since)
         lead = self._index.key_before(self._time_of(place) - 1e-6)
         self.on_jump()
-        devices = self._fold.devices
-        self._fold = Fold(self.header, self._origin_ns)
-        self._fold.devices = devices
+        self._fold = Fold(self.header, self._origin_ns, self._fold.devices)
         if lead == 0 or place <= self._index.keys[0]:
             return self._recording.records()
         for at, other in self._index.others:

@@ -245,14 +245,15 @@ class Runner:
             self._t = max(self._t, event.t)
             if not self._borrowed:
                 self._sink(event)
-            if isinstance(event, FrameReady) and event.frame.step > before:
-                meter.add(event.frame)
-                if settling.over(event.frame):
-                    judge.add(event.frame)
-            elif isinstance(event, StepFinished) and event.step > before:
-                return event
-            elif isinstance(event, Ended):
-                return None
+            match event:
+                case FrameReady() if event.frame.step > before:
+                    meter.add(event.frame)
+                    if settling.over(event.frame):
+                        judge.add(event.frame)
+                case StepFinished() if event.step > before:
+                    return event
+                case Ended():
+                    return None
 
     def _done(
         self, step: Step, point: Point, outcomes: Sequence[Outcome], earlier: bool = False

@@ -18,6 +18,7 @@ from iopstui.model.binding import Binding
 from iopstui.model.summary import fio_summary, without_bins
 from iopstui.model.target import Target
 from iopstui.session import events
+from iopstui.session.current_run import CurrentRun
 from iopstui.session.desk import Desk
 from iopstui.session.fio_run import (
     HOLD_S,
@@ -61,18 +62,19 @@ class Runs:
         self,
         desk: Desk,
         sampling: Sampling,
+        current: CurrentRun,
         knobs: KnobTurns,
         place: OwnPlace,
         job_target: Target | None,
         interval_s: float,
         fio_path: str | None,
     ) -> None:
-        self.run: FioRun | None = None
         self.began_ns: int | None = None
         self.exit_code = EXIT_OK
         self.left_behind = ""
         self._desk = desk
         self._sampling = sampling
+        self._current = current
         self._knobs = knobs
         self._place = place
         self._job_target = job_target
@@ -91,6 +93,11 @@ class Runs:
         # set from any thread before ``stop`` is asked for: a job that is being looked at can take
         # a while, if fio hangs
         self.given_up = threading.Event()
+
+    @property
+    def run(self) -> FioRun | None:
+        """The running job's fio."""
+        return self._current.fio
 
     def request(self, request: JobRequest) -> None:
         """Run this; a running job is stopped first."""
@@ -130,8 +137,8 @@ class Runs:
     # -- beginning
 
     def _begin(self, request: JobRequest) -> None:
-        desk, sampling = self._desk, self._sampling
-        sampling.step += 1
+        desk = self._desk
+        step = self._current.begin()
         give_up_when(self.given_up)
         try:
             fio = find_fio(self._fio_path)
@@ -146,9 +153,7 @@ class Runs:
             return
         finally:
             self._remove_privates()
-        desk.tape.job(
-            job_run(sampling.step, request, prepared.text, prepared.files, prepared.binding)
-        )
+        desk.tape.job(job_run(step, request, prepared.text, prepared.files, prepared.binding))
         self._take(
             FioRun(
                 fio,
@@ -174,8 +179,8 @@ class Runs:
         finally:
             timer.cancel()
 
-    def _take(self, run: FioRun | None) -> None:
-        self.run = self._sampling.run = run
+    def _take(self, run: FioRun) -> None:
+        self._current.started(run)
         self._stall, self._look_again, self._silence_told = Stall(), 0.0, False
 
     def _engage(self, prepared: Prepared) -> None:
@@ -196,7 +201,7 @@ class Runs:
         interrupted = isinstance(error, Interrupted)
         self._desk.emit(
             events.StepFinished(
-                self._desk.now(), self._sampling.step, error.exit_code,
+                self._desk.now(), self._current.step, error.exit_code,
                 "" if interrupted else error.message, interrupted, hint=error.hint,
             )
         )  # fmt: skip
@@ -214,7 +219,7 @@ class Runs:
                 run.start_phase()
         except IopstuiError as error:
             run.close()
-            self._take(None)
+            self._current.over()
             self._not_started(error)
             return
         for doubt in run.prepared.guard.doubts.values() if run.prepared.guard else ():
@@ -229,7 +234,7 @@ class Runs:
         desk.emit(
             events.StepStarted(
                 desk.now(),
-                self._sampling.step,
+                self._current.step,
                 printable(run.prepared.name),
                 printable(run.prepared.title),
                 tuple(run.command),
@@ -332,7 +337,7 @@ class Runs:
         self._look_again = now + 20 * (self._desk.now() - now)
         self._desk.emit(
             events.Progress(
-                now, self._sampling.step, "laying out the scratch file", work.done,
+                now, self._current.step, "laying out the scratch file", work.done,
                 run.prepared.layout_bytes,
             )
         )  # fmt: skip
@@ -393,12 +398,12 @@ class Runs:
         for why in [] if run.hanging else run.prepared.publish():
             self._desk.warn(why)
         run.close()
-        self._take(None)
+        self._current.over()
         self.began_ns = None
         summary = fio_summary(run.last) if run.last is not None else {}
         self._desk.emit(
             events.StepFinished(
-                self._desk.now(), self._sampling.step, code, error, interrupted, summary,
+                self._desk.now(), self._current.step, code, error, interrupted, summary,
                 tuple(run.log), document=without_bins(run.document),
             )
         )  # fmt: skip

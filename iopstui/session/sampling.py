@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from iopstui.model.frame import FrameBuilder
 from iopstui.model.moved import MANY
 from iopstui.model.samples import FioStatus, JobThread, KernelSample, RawSample
 from iopstui.session import events
+from iopstui.session.current_run import CurrentRun
 from iopstui.session.desk import Desk
 from iopstui.session.findings import Findings
-from iopstui.session.fio_run import LAYOUT, FioRun
+from iopstui.session.fio_run import LAYOUT
 from iopstui.session.own_cost import GuardTime, OwnCost
 from iopstui.session.pinning import Pinning
 from iopstui.sources.kernel import KernelSampler
@@ -35,15 +37,16 @@ class Reading:
 class Sampling:
     """``deadline_ns`` is when the monotonic clock ticks if no document of fio comes before.
 
-    ``run`` is the running job and ``step`` its number. Used in the session's thread alone.
+    Used in the session's thread alone, but for being made.
     """
 
-    def __init__(self, desk: Desk, interval_s: float, idle_frames: bool) -> None:
+    def __init__(
+        self, desk: Desk, current: CurrentRun, interval_s: float, idle_frames: bool
+    ) -> None:
         self.deadline_ns = 0
-        self.run: FioRun | None = None
-        self.step = 0
         self.findings = Findings([place.no_device for place in desk.target.unseen])
         self._desk = desk
+        self._current = current
         self._interval_s = interval_s
         self._idle_frames = idle_frames
         self._builder = FrameBuilder(opened=desk.target.opened)
@@ -53,14 +56,17 @@ class Sampling:
         self._seq = 0
         self._quiet: dict[str, tuple[int, int]] | None = None
 
-    def open(self) -> None:
-        """Open the kernel's files."""
+    @cached_property
+    def _sampler(self) -> KernelSampler:
+        # opened by who reads first: the session's thread, not the one that the screen waits for
         irqs = [vector.irq for disk in self._desk.disks() for vector in disk.irqs]
-        self._sampler = KernelSampler(self._desk.roots, self._desk.target.tree, irqs)
+        return KernelSampler(self._desk.roots, self._desk.target.tree, irqs)
 
     def close(self) -> None:
-        """Close them."""
-        self._sampler.close()
+        """Close the kernel's files, if they were opened."""
+        sampler = self.__dict__.get("_sampler")
+        if sampler is not None:
+            sampler.close()
 
     def first(self) -> None:
         """The session's first tick: the first rates are soon there, all others are over whole
@@ -81,6 +87,10 @@ class Sampling:
         self.sample(reading, final=False)
         self.deadline_ns = reading.arrived_ns + int(self._interval_s * 1e9)
 
+    def put_off(self, seconds: float) -> None:
+        """No tick for so long: nobody waits for one any more."""
+        self.deadline_ns = self._desk.clock.monotonic_ns() + int(seconds * 1e9)
+
     def wait_for_document(self, since_ns: int) -> None:
         """The next tick is fio's; the clock's only if that one is late."""
         self.deadline_ns = since_ns + int(LATE_AFTER * self._interval_s * 1e9)
@@ -90,12 +100,13 @@ class Sampling:
         clock = self._desk.clock
         now, wall = clock.monotonic_ns(), clock.wall_ms()
         sample = self._sampler.sample() if kernel else None
-        jobs = self.run.jobs() if self.run is not None and kernel else ()
+        run = self._current.fio
+        jobs = run.jobs() if run is not None and kernel else ()
         return Reading(status, sample, now, wall, jobs)
 
     def sample(self, reading: Reading, final: bool) -> None:
         """Record what was read, and make a frame of it. ``final``: fio's last document."""
-        desk, run, fio = self._desk, self.run, reading.status
+        desk, run, fio = self._desk, self._current.fio, reading.status
         measuring = run is not None and run.phase != LAYOUT
         guard_s = run.guard_busy_s() if run is not None else None
         raw = RawSample(
@@ -105,13 +116,13 @@ class Sampling:
             kernel=reading.kernel,
             fio=fio,
             final=final,
-            step=self.step if fio is not None or measuring else 0,
+            step=self._current.step if fio is not None or measuring else 0,
             interval_s=self._interval_s,
             jobs=reading.jobs,
             own_busy_s=desk.clock.own_busy_s() + self._guards.total(guard_s),
         )
         if self._seq == 0:
-            desk.origin_ns = reading.arrived_ns  # frames count from here, too
+            desk.count_from(reading.arrived_ns)
         self._seq += 1
         if run is not None:
             run.watch(raw)
@@ -128,8 +139,8 @@ class Sampling:
             desk.emit(events.Found(frame.t, finding))
 
     def _unbound(self, jobs: tuple[JobThread, ...]) -> Iterator[str]:
-        if self._pinning[0] != self.step:
-            self._pinning = self.step, Pinning()
+        if self._pinning[0] != self._current.step:
+            self._pinning = self._current.step, Pinning()
         return self._pinning[1].feed(jobs, lambda: online_cpus(self._desk.roots))
 
     def knob_turned(self, names: str, name: str, before: str, now: str) -> None:

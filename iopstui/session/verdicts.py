@@ -65,20 +65,21 @@ class Verdicts:
 
     def feed(self, event: Event) -> Iterator[Judged | SteadyState]:
         """Take one event; what follows from it."""
-        if isinstance(event, ExperimentStarted | ExperimentFinished):
-            self._elsewhere = isinstance(event, ExperimentStarted)
-        elif not self._expectations or self._elsewhere:
-            return
-        elif isinstance(event, StepStarted):
-            self._begin()
-        elif isinstance(event, FrameReady):
-            self._judge.add(event.frame)
-            self._series.add(event.frame)
-        elif isinstance(event, StepFinished) and event.summary:
-            self.outcomes = self._judge.outcomes(final_rates(event.summary))
-            for outcome in self.outcomes:
-                yield judged_event(event.t, event.step, outcome)
-            yield steady_event(event.t, event.step, self._series.steadiness())
+        match event:
+            case ExperimentStarted() | ExperimentFinished():
+                self._elsewhere = isinstance(event, ExperimentStarted)
+            case _ if not self._expectations or self._elsewhere:
+                return
+            case StepStarted():
+                self._begin()
+            case FrameReady():
+                self._judge.add(event.frame)
+                self._series.add(event.frame)
+            case StepFinished() if event.summary:
+                self.outcomes = self._judge.outcomes(final_rates(event.summary))
+                for outcome in self.outcomes:
+                    yield judged_event(event.t, event.step, outcome)
+                yield steady_event(event.t, event.step, self._series.steadiness())
 
 
 class Series:

@@ -127,13 +127,13 @@ HELP: tuple[Section, ...] = (
              " ×2: it lies below two of the devices above"),
             ("sum of 2", "the devices that the jobs work on, each counted once; awaits are all"
              " their waiting over all their requests, and util has no sum"),
-            ("·", "there was no such request, so there is nothing to show"),
+            ("–", "there was no such request, so there is nothing to show"),
         ),
     ),
     (
         "CPUs, this second",
         (
-            ("hctx", "the hardware queue of this CPU's requests (+: more than one; ·: none)"),
+            ("hctx", "the hardware queue of this CPU's requests (+: more than one; –: none)"),
             ("job", "fio jobs that ran on this CPU last; * is bound to it, \"0 +3\" are four"),
             ("irq/s", "interrupts of the target's device taken by this CPU; one may report"
              " several I/Os"),

@@ -14,6 +14,7 @@ from iopstui.session.clock import Clock
 from iopstui.session.desk import Desk
 from iopstui.session.knob_turns import KnobTurns
 from iopstui.session.recorder import Tape
+from iopstui.session.verdicts import Verdicts
 from iopstui.sources.sysfs import read_devices
 
 BOTH = together([Target(DEVICE, f"/dev/{name}", name, (name,)) for name in ("sda", "sdb")])
@@ -40,8 +41,8 @@ class Turns:
             )  # fmt: skip
             (tree.roots.sys / "block" / name).symlink_to(disk)
             tree.hctx(disk, 0, "0, 1")
-        self.desk = Desk(BOTH, read_devices(tree.roots), tree.roots, Clock())
-        self.desk.tape = Tape(BOTH, dict, 1.0, True)
+        tape = Tape(BOTH, dict, 1.0, True)
+        self.desk = Desk(BOTH, read_devices(tree.roots), tree.roots, Clock(), tape, Verdicts(()))
         self.told: list[events.Event] = []
         self.desk.listen(self.told.append)
         self.watcher = Watcher()

@@ -9,6 +9,7 @@ import pytest
 
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED
 from iopstui.session import runs as module
+from iopstui.session.current_run import CurrentRun
 from iopstui.session.events import StepFinished
 from iopstui.session.runs import Runs
 
@@ -33,12 +34,14 @@ def test_a_run_that_the_user_stopped_is_an_interrupted_one(
     stopping: bool, failure: str, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "hangs", lambda pids: f"process {pids[0]} hangs")
-    desk, sampling = Desk(), SimpleNamespace(step=1, run=None)
-    runs: Any = Runs(desk, sampling, None, None, None, 1.0, None)  # type: ignore[arg-type]
-    runs.run = SimpleNamespace(
+    desk, current = Desk(), CurrentRun()
+    current.begin()
+    runs: Any = Runs(desk, None, current, None, None, None, 1.0, None)  # type: ignore[arg-type]
+    fio: Any = SimpleNamespace(
         hanging=(5,), pid=5, stopping=stopping, failure=failure, last=None, log=[], document={},
         close=lambda: None,
     )  # fmt: skip
+    current.started(fio)
     runs.leave_behind()
     (finished,) = desk.events
     assert isinstance(finished, StepFinished)
