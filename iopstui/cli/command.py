@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
-from iopstui.cli import commands
+from iopstui.cli import commands as folder
 
 
 class Command(NamedTuple):
@@ -25,11 +25,15 @@ class Command(NamedTuple):
     """Also where the current directory is gone."""
 
 
-def all_commands() -> list[Command]:
-    """Those in ``commands``, in the order of the help."""
-    found: list[Command] = []
-    for file in os.listdir(commands.__path__[0]):
-        name, suffix = os.path.splitext(file)
-        if suffix == ".py" and name != "__init__":
-            found.append(importlib.import_module(f"{commands.__name__}.{name}").COMMAND)
+def commands(word: str = "") -> list[Command]:
+    """All of them in the order of the help; the one that is called ``word`` alone, if there is
+    one."""
+    files = map(os.path.splitext, os.listdir(folder.__path__[0]))
+    names = [name for name, suffix in files if suffix == ".py" and name != "__init__"]
+    found = [_command(name) for name in ([word] if word in names else names)]
     return sorted(found, key=lambda command: (command.place, command.name))
+
+
+def _command(name: str) -> Command:
+    found: Command = importlib.import_module(f"{folder.__name__}.{name}").COMMAND
+    return found

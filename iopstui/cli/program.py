@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from iopstui import __version__
-from iopstui.cli.command import Command, all_commands
+from iopstui.cli.command import Command, commands
 from iopstui.cli.options import EPILOG
 from iopstui.errors import (
     EXIT_INTERRUPTED,
@@ -75,7 +75,8 @@ def _told(argv: Sequence[str] | None, writable: bool) -> int:
 
 
 def _main(argv: Sequence[str] | None, writable: bool) -> int:
-    arguments = parsed(parser(), argv)
+    words = sys.argv[1:] if argv is None else argv
+    arguments = parsed(parser(*words[:1]), words)
     command: Command = arguments.command
     if not writable:
         raise UsageError(
@@ -97,7 +98,7 @@ def _require_current_directory() -> None:
         ) from error
 
 
-def parsed(top: argparse.ArgumentParser, argv: Sequence[str] | None) -> argparse.Namespace:
+def parsed(top: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Namespace:
     """As ``parse_args``, but further TARGETs may also stand behind options, and without a command
     it is the default one."""
     arguments, rest = top.parse_known_args(argv)
@@ -130,8 +131,8 @@ def _output_lost(error: OSError) -> int:
     return code
 
 
-def parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+def parser(word: str = "") -> argparse.ArgumentParser:
+    """The whole command line; where its first word, ``word``, is a command, no other is read."""
     top = argparse.ArgumentParser(
         prog="iopstui",
         description="The oscilloscope for block I/O: runs fio and shows, second by second, what "
@@ -140,9 +141,9 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"iopstui {__version__}")
-    commands = top.add_subparsers(title="commands", metavar="COMMAND")
-    for command in all_commands():
-        below = commands.add_parser(
+    choices = top.add_subparsers(title="commands", metavar="COMMAND")
+    for command in commands(word):
+        below = choices.add_parser(
             command.name,
             help=command.help,
             description=command.help[0].upper() + command.help[1:] + ".",

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from iopstui.cli import commands
-from iopstui.cli.command import all_commands
+from iopstui.cli import commands as folder
+from iopstui.cli.command import commands
 from iopstui.cli.program import parser
 
 HELLO = """
@@ -48,23 +48,28 @@ def described(root: Path) -> dict[str, str]:
 
 
 def test_the_help_has_an_order() -> None:
-    found = all_commands()
+    found = commands()
     assert [one.name for one in found] == list(parsers())
     assert len({one.place for one in found}) == len(found), "no two at one place"
-    files = {Path(name).stem for name in Path(commands.__path__[0]).glob("*.py")} - {"__init__"}
+    files = {Path(name).stem for name in Path(folder.__path__[0]).glob("*.py")} - {"__init__"}
     assert {one.name for one in found} == files
 
 
 def test_a_new_command_is_one_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "hello.py").write_text(HELLO)
-    monkeypatch.setattr(commands, "__path__", [str(tmp_path)])
+    monkeypatch.setattr(folder, "__path__", [str(tmp_path)])
     try:
         top = parser()
     finally:
-        sys.modules.pop("iopstui.cli.commands.hello", None)
+        sys.modules.pop(f"{folder.__name__}.hello", None)
     arguments = top.parse_args(["hello", "--loud"])
     assert arguments.command.run(arguments) == 3
     assert "say hello" in top.format_help()
+
+
+def test_a_command_is_read_alone() -> None:
+    assert [one.name for one in commands("devices")] == ["devices"]
+    assert len(commands("device")) == len(commands("--help")) == len(commands())
 
 
 def test_the_readme_describes_every_command(root: Path) -> None:
