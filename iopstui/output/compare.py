@@ -1,21 +1,15 @@
-"""`iopstui compare`: the same job under two or more settings in turn, and what differs."""
+"""A comparison as a table, JSON lines or CSV: a row a run, then what differs."""
 
 from __future__ import annotations
 
-import argparse
-import csv
-import socket
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any, TextIO
+from typing import TextIO
 
 from iopstui import units
-from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK
 from iopstui.model.comparison import CpuShift, Tested
-from iopstui.model.plan import Plan, check_variants, letter, parse_variant
+from iopstui.model.plan import Plan, letter
 from iopstui.model.point import Point
-from iopstui.model.target import Target
 from iopstui.model.verdict_words import (
     CPUS_SHOWN,
     METHOD,
@@ -24,91 +18,36 @@ from iopstui.model.verdict_words import (
     difference_text,
     value_text,
 )
-from iopstui.output.experiment import Told, ask
-from iopstui.output.experiment_setup import session_of, set_up
-from iopstui.output.jsonl import dumps, event_object, session_object
-from iopstui.output.signals import StopSignals
+from iopstui.output.experiment import CsvFile, ExperimentSink, Lines, point_object
+from iopstui.output.jsonl import Object
 from iopstui.output.verdict import wrapped
-from iopstui.session.asked import Choose
-from iopstui.session.events import Event, PointFinished
-from iopstui.session.experiment import dry_run
-from iopstui.session.runner import Runner
+from iopstui.session.events import PointFinished
 from iopstui.text import printable
 
 NAME_WIDTH = 26
 
 
-def run_compare(arguments: argparse.Namespace, overrides: Mapping[str, str], choose: Choose) -> int:
-    """The exit code."""
-    variants = tuple(map(parse_variant, arguments.variant))
-    check_variants(variants, overrides)
-    plan = Plan(
-        (arguments.job,), dict(overrides), variants=variants, repeats=arguments.repeats,
-        settle=arguments.settle, measure=arguments.measure,
-    )  # fmt: skip
-    if not arguments.dry_run:
-        ask(plan, arguments.yes)
-    setup = set_up(arguments, plan, choose)
-    plan = setup.plan
-    if arguments.dry_run:
-        for line in dry_run(setup, None):
-            units.put(line, sys.stdout)
-        return EXIT_OK
-    told = Told(plan, CompareOut(plan, arguments.format, socket.gethostname(), setup.target,
-                                 sys.stdout, sys.stderr))  # fmt: skip
-    runner = Runner(
-        session_of(setup, arguments), plan, setup.job_target, setup.conditions,
-        told.handle,
-    )  # fmt: skip
-    StopSignals(runner.stop, runner.kill)
-    try:
-        runner.run()
-    finally:
-        told.end()
-    return EXIT_INTERRUPTED if runner.interrupted else EXIT_OK
+class CompareOut(ExperimentSink[Results]):
+    """A comparison's data and words."""
 
+    def results(self) -> Results:
+        """Of the runs so far."""
+        runs: list[dict[int, Point]] = [{} for _ in self.plan.variants]
+        for event in self.points:
+            runs[event.variant][event.repeat] = event.point
+        return Results(self.plan, runs)
 
-class CompareOut:
-    """A comparison's data on ``out`` and words on ``err``, measured now or recorded. ``begun``: the
-    first of the JSON lines, which says whose they are, is written already."""
+    def table(self, out: TextIO) -> CompareTable:
+        """A row a run, a row a figure."""
+        return CompareTable(self.plan, out)
 
-    def __init__(
-        self,
-        plan: Plan,
-        kind: str,
-        host: str,
-        target: Target,
-        out: TextIO,
-        err: TextIO,
-        begun: bool = False,
-    ) -> None:
-        self._err = err
-        self._plan = plan
-        self._kind = kind
-        self._runs: list[dict[int, Point]] = [{} for _ in plan.variants]
-        self._out: CompareTable | CompareJson | CompareCsv
-        if kind == "jsonl":
-            self._out = CompareJson(plan, out, host, target, begun)
-        elif kind == "csv":
-            self._out = CompareCsv(plan, out)
-        else:
-            self._out = CompareTable(plan, out)
+    def json(self, lines: Lines) -> CompareJson:
+        """A line a run, a line a figure."""
+        return CompareJson(self.plan, lines)
 
-    def handle(self, event: Event) -> None:
-        """Take one event."""
-        if isinstance(event, PointFinished):
-            self._runs[event.variant][event.repeat] = event.point
-            self._out.run(event)
-
-    def end(self) -> None:
-        """Say what differs."""
-        if not any(self._runs):
-            return
-        results = Results(self._plan, self._runs)
-        self._out.end(results)
-        if self._kind != "table":
-            for line in results.verdicts():
-                units.put(line, self._err)
+    def csv(self, out: TextIO) -> CompareCsv:
+        """A row a run."""
+        return CompareCsv(self.plan, out)
 
 
 class CompareTable:
@@ -123,7 +62,7 @@ class CompareTable:
                                                            "p99.9", "CPU/IO"))]  # fmt: skip
         self._print("\n" + " ".join(titles) + "  most on")
 
-    def run(self, event: PointFinished) -> None:
+    def point(self, event: PointFinished) -> None:
         """One run."""
         point = event.point
         cells = [units.number(point.iops), units.mib(point.bw), units.latency(point.latency_ns)]
@@ -177,43 +116,33 @@ class CompareTable:
 class CompareJson:
     """JSON lines: the session, the comparison, a line a run, a line a figure, the verdicts."""
 
-    def __init__(
-        self, plan: Plan, out: TextIO, host: str, target: Target | None, begun: bool = False
-    ) -> None:
-        self._plan, self._out, self._host = plan, out, host
-        if not begun:
-            self._write(session_object(host, target))
-        self._write({
-            "event": "compare", "host": host, "job": plan.jobs[0], "repeats": plan.repeats,
+    def __init__(self, plan: Plan, lines: Lines) -> None:
+        self._plan, self._lines = plan, lines
+        lines.write("compare", {
+            "job": plan.jobs[0], "repeats": plan.repeats,
             "variants": [variant.label for variant in plan.variants],
             "settle": plan.settle, "measure": plan.measure,
         })  # fmt: skip
 
-    def run(self, event: PointFinished) -> None:
+    def point(self, event: PointFinished) -> None:
         """One run."""
-        line = event_object(event)
-        line["settings"] = dict(event.settings)
-        del line["outcomes"]
-        self._write({"event": line.pop("event"), "host": self._host, **line})
+        row = point_object(event)
+        self._lines.write(row.pop("event"), row)
 
     def end(self, results: Results) -> None:
         """What differs."""
         for number, tested in enumerate(results.tested, 1):
             for one in tested:
-                row = difference_object(number, one)
-                self._write({"event": "difference", "host": self._host, **row})
-            self._write({"event": "cpus", "host": self._host, "variant": number, "against": 0,
-                         "cpus": [asdict(s) for s in results.shifts[number - 1]]})  # fmt: skip
-        self._write({"event": "compare_finished", "host": self._host,
-                     "complete": results.complete, "repeats": self._plan.repeats,
-                     "words": list(results.verdicts())})  # fmt: skip
-
-    def _write(self, line: dict[str, Any]) -> None:
-        self._out.write(dumps(line) + "\n")
-        self._out.flush()
+                self._lines.write("difference", difference_object(number, one))
+            cpus = [asdict(shift) for shift in results.shifts[number - 1]]
+            self._lines.write("cpus", {"variant": number, "against": 0, "cpus": cpus})
+        self._lines.write("compare_finished", {
+            "complete": results.complete, "repeats": self._plan.repeats,
+            "words": list(results.verdicts()),
+        })  # fmt: skip
 
 
-def difference_object(number: int, one: Tested) -> dict[str, Any]:
+def difference_object(number: int, one: Tested) -> Object:
     """What one figure of variant ``number`` does against the first's, for JSON."""
     return {
         "variant": number, "against": 0, "figure": one.metric.name, "unit": one.metric.unit,
@@ -231,17 +160,14 @@ class CompareCsv:
     """A row a run; the verdicts go to the words beside it."""
 
     def __init__(self, plan: Plan, out: TextIO) -> None:
-        self._plan, self._out = plan, out
-        self._writer = csv.writer(out, lineterminator="\n")
-        self._writer.writerow(["index", "variant", "settings", "repeat", *_CSV])
+        self._plan = plan
+        self._file = CsvFile(out, ["index", "variant", "settings", "repeat", *_CSV])
 
-    def run(self, event: PointFinished) -> None:
+    def point(self, event: PointFinished) -> None:
         """One run."""
         label = printable(self._plan.variants[event.variant].label)
         values = [getattr(event.point, name) for name in _CSV]
-        cells = [event.index, letter(event.variant), label, event.repeat, *values]
-        self._writer.writerow("" if cell is None else cell for cell in cells)
-        self._out.flush()
+        self._file.row([event.index, letter(event.variant), label, event.repeat, *values])
 
     def end(self, results: Results) -> None:
         """Nothing: a CSV file holds rows only."""

@@ -1,53 +1,16 @@
-"""`iopstui run --diskspd`: a DISKSPD command, translated, shown and run."""
+"""A DISKSPD command and what became of it, for people."""
 
 from __future__ import annotations
 
-import argparse
-import os
-import sys
-from collections.abc import Mapping
-
-from iopstui.errors import UsageError
-from iopstui.model.diskspd import Translation, translate
-from iopstui.output.headless import run_headless
-from iopstui.session.asked import Choose
+from iopstui.model.diskspd import Translation
 from iopstui.session.scratch import DEFAULT_BYTES
-from iopstui.sources.private import private_directory, remove, write
 from iopstui.text import printable
-from iopstui.units import put, size
+from iopstui.units import size
 
 
-def run_diskspd(arguments: argparse.Namespace, overrides: Mapping[str, str], choose: Choose) -> int:
-    """The exit code of the run."""
-    found = translate(arguments.diskspd)
-    given = bool(arguments.target)
-    if not given:
-        arguments.target = _place(found)
-    for line in _told(found, given, arguments.size):
-        put(line, sys.stderr)
-    private = private_directory()
-    try:
-        job = write(private, "diskspd.fio", found.text.encode("utf-8", "surrogateescape"))
-        arguments.job = str(job)
-        return run_headless(arguments, overrides, choose)
-    finally:
-        remove(private)
-
-
-def _place(found: Translation) -> list[str]:
-    """Where to work without a TARGET: a scratch file beside the one that -c would make, the
-    existing file itself, or (none) the several files that the job names."""
-    if found.creates is not None:
-        places = {os.path.dirname(target) or "." for target in found.targets}
-        if len(places) > 1:
-            raise UsageError("The DISKSPD command makes files in several directories.",
-                             "Name one as TARGET: iopstui run DIRECTORY --diskspd ...",
-                             )  # fmt: skip
-        return [places.pop()]
-    return list(found.targets) if len(found.targets) == 1 else []
-
-
-def _told(found: Translation, given: bool, wanted: str | None) -> list[str]:
+def translation_lines(found: Translation, given: bool, wanted: str | None) -> list[str]:
+    """The job, what was left out, and what takes the place of the files named: a TARGET if one is
+    ``given``, else a scratch file, ``wanted`` (--size) so large."""
     lines = ["iopstui: as a fio job:", ""]
     lines += [f"    {printable(line)}".rstrip() for line in found.text.splitlines()]
     lines.append("")

@@ -1,133 +1,161 @@
-"""What sweep and compare share on the command line: asking, telling."""
+"""The sink of a sweep or a comparison: what both have in common.
+
+A point comes, a row goes out; what all points together say ends it. Each kind of experiment has
+its rows as a table, JSON lines and CSV (sweep.py, compare.py).
+"""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
-from typing import Protocol, TextIO
+import csv
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any, Generic, Protocol, TextIO, TypeVar
 
-from iopstui.errors import UsageError
-from iopstui.model.plan import ASK_FROM, Plan
-from iopstui.output.narration import Narrator
-from iopstui.session.events import (
-    Event,
-    FrameReady,
-    Notice,
-    PointFinished,
-    PointStarted,
-    Progress,
-)
-from iopstui.session.experiment import length_text
-from iopstui.text import printable
-from iopstui.units import clock, fit, number, put
+from iopstui import units
+from iopstui.model.plan import Plan
+from iopstui.model.target import Target
+from iopstui.output.experiment_progress import Teller
+from iopstui.output.jsonl import Object, dumps, event_object, session_object
+from iopstui.session.events import Event, PointFinished
 
 
-class Teller:
-    """Says on ``stream`` how far an experiment is: on a terminal in one line that is drawn over,
-    elsewhere a line a point. Notices are said once."""
+class Conclusions(Protocol):
+    """What all points together say."""
 
-    def __init__(self, stream: TextIO, seconds: float) -> None:
-        self._stream = stream
-        self._narrator = Narrator(stream)
-        self._seconds = seconds
-        self._alive = stream.isatty()
-        self._drawn = 0
-        self._said: set[str] = set()
-        self._point: PointStarted | None = None
-        self._elapsed = 0.0
-
-    def handle(self, event: Event) -> None:
-        """Tell what this event says."""
-        if isinstance(event, PointStarted):
-            self._point, self._elapsed = event, 0.0
-            if not self._alive:
-                self._line(f"[{clock(event.t)}] {self._where()}")
-        elif isinstance(event, FrameReady):
-            self._frame(event)
-        elif isinstance(event, PointFinished):
-            self.clear()
-        elif isinstance(event, Progress):
-            self.clear()
-            self._narrator.handle(event)
-        elif isinstance(event, Notice) and event.text not in self._said:
-            self._said.add(event.text)
-            self.clear()
-            self._narrator.handle(event)
-
-    def clear(self) -> None:
-        """Make room for a line of somebody else's."""
-        if self._drawn:
-            self._stream.write("\r" + " " * self._drawn + "\r")
-            self._stream.flush()
-            self._drawn = 0
-
-    def _where(self) -> str:
-        point = self._point
-        assert point is not None
-        left = f"{clock(point.left_s)} left"
-        return f"point {point.index + 1} of {point.total}: {printable(point.label)}, {left}"
-
-    def _frame(self, event: FrameReady) -> None:
-        fio = event.frame.fio
-        if not self._alive or self._point is None or fio is None:
-            return
-        self._elapsed += fio.seconds or 0.0
-        now = f"{self._elapsed:.0f} of {self._seconds:g} s, {number(fio.total.iops)} IOPS"
-        text = fit(f"{self._where()}  {now}", self._stream.encoding)[:79]
-        self._stream.write("\r" + text.ljust(self._drawn))
-        self._stream.flush()
-        self._drawn = len(text)
-
-    def _line(self, text: str) -> None:
-        put(text, self._stream)
+    def verdicts(self) -> Iterable[str]:
+        """In sentences."""
+        ...
 
 
-class Face(Protocol):
-    """An experiment's data and what it says (SweepOut, CompareOut)."""
+R = TypeVar("R", bound=Conclusions)
+R_in = TypeVar("R_in", bound=Conclusions, contravariant=True)
+
+
+class Rows(Protocol[R_in]):
+    """An experiment's data in one format."""
+
+    def point(self, event: PointFinished) -> None:
+        """One point."""
+        ...
+
+    def end(self, results: R_in) -> None:
+        """What all points together say."""
+        ...
+
+
+class ExperimentSink(ABC, Generic[R]):
+    """An experiment's data on ``out`` as ``kind`` ("table", "jsonl" or "csv") and words on
+    ``err``, measured now or recorded. ``begun``: the first of the JSON lines, which says whose
+    they are, is written already."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        kind: str,
+        host: str,
+        target: Target | None,
+        out: TextIO,
+        err: TextIO,
+        begun: bool = False,
+    ) -> None:
+        self.plan = plan
+        self.points: list[PointFinished] = []
+        self._err = None if kind == "table" else err
+        self._rows: Rows[R]
+        if kind == "jsonl":
+            self._rows = self.json(Lines(out, host, target, begun))
+        elif kind == "csv":
+            self._rows = self.csv(out)
+        else:
+            self._rows = self.table(out)
 
     def handle(self, event: Event) -> None:
         """Take one event."""
-        ...
+        if isinstance(event, PointFinished):
+            self.points.append(event)
+            self._rows.point(event)
 
     def end(self) -> None:
-        """Say what all of it together says."""
-        ...
+        """Say what all points together say; in a table that stands below the rows."""
+        if not self.points:
+            return
+        results = self.results()
+        self._rows.end(results)
+        if self._err is not None:
+            for line in results.verdicts():
+                units.put(line, self._err)
+
+    @abstractmethod
+    def results(self) -> R:
+        """Of the points so far."""
+
+    @abstractmethod
+    def table(self, out: TextIO) -> Rows[R]:
+        """Rows for people."""
+
+    @abstractmethod
+    def json(self, lines: Lines) -> Rows[R]:
+        """Rows as JSON lines."""
+
+    @abstractmethod
+    def csv(self, out: TextIO) -> Rows[R]:
+        """Rows alone."""
+
+
+class Lines:
+    """JSON lines of one host; the first, if it is not written yet, says whose they are."""
+
+    def __init__(
+        self, out: TextIO, host: str, target: Target | None = None, begun: bool = False
+    ) -> None:
+        self._out, self._host = out, host
+        if not begun:
+            self._put(session_object(host, target))
+
+    def write(self, kind: str, row: Object) -> None:
+        """One of them, at once."""
+        self._put({"event": kind, "host": self._host, **row})
+
+    def _put(self, line: Object) -> None:
+        self._out.write(dumps(line) + "\n")
+        self._out.flush()
+
+
+def point_object(event: PointFinished) -> Object:
+    """A point for JSON, without its outcomes: they have lines of their own."""
+    row = event_object(event)
+    row["settings"] = dict(event.settings)
+    del row["outcomes"]
+    return row
+
+
+class CsvFile:
+    """Rows of cells under one head; what is not known stays empty."""
+
+    def __init__(self, out: TextIO, head: Iterable[str]) -> None:
+        self._out = out
+        self._writer = csv.writer(out, lineterminator="\n")
+        self._writer.writerow(head)
+
+    def row(self, cells: Iterable[Any]) -> None:
+        """One row, at once."""
+        self._writer.writerow("" if cell is None else cell for cell in cells)
+        self._out.flush()
 
 
 class Told:
-    """A face, and on standard error how far the experiment is."""
+    """The ``sink`` of an experiment that is measured now, and on ``err`` how far it is."""
 
-    def __init__(self, plan: Plan, face: Face) -> None:
-        self._teller = Teller(sys.stderr, plan.settle + plan.measure)
-        self._face = face
+    def __init__(self, sink: ExperimentSink[Any], err: TextIO) -> None:
+        self._teller = Teller(err, sink.plan.settle + sink.plan.measure)
+        self._sink = sink
 
     def handle(self, event: Event) -> None:
         """Take one event."""
         self._teller.handle(event)
-        self._face.handle(event)
+        self._sink.handle(event)
 
     def end(self) -> None:
         """Say what all of it together says."""
         self._teller.clear()
-        self._face.end()
-
-
-def ask(plan: Plan, yes: bool) -> None:
-    """A very long experiment is only begun if it is meant. UsageError if it is not."""
-    if plan.points < ASK_FROM or yes:
-        return
-    question = f"{length_text(plan)}. "
-    if sys.stdin.isatty() and sys.stderr.isatty():
-        sys.stderr.write(question + "Begin? [y/N] ")
-        sys.stderr.flush()
-        if sys.stdin.readline().strip().lower() in ("y", "yes"):
-            return
-        raise UsageError("Not begun.")
-    raise UsageError(question + "That many are only begun if they are meant.",
-                     "Add --yes, or see them first with --dry-run.")  # fmt: skip
-
-
-def say(lines: Sequence[str]) -> None:
-    """Words for people, on standard error."""
-    for line in lines:
-        put(f"iopstui: {printable(line)}", sys.stderr)
+        self._sink.end()

@@ -7,20 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from iopstui.model.lesson import RUN_STEP, Ask, Lesson
 from iopstui.model.lesson_figures import FACTS, RUN, Figure
 from iopstui.model.lesson_text import FORMS
+from iopstui.model.target import Target
 from iopstui.output.lesson_pages import flowed, head_lines
-from iopstui.session.asked import Choose
 from iopstui.session.lesson import LessonRun
-from iopstui.session.lesson_facts import surroundings
-from iopstui.sources.roots import Roots
-from iopstui.sources.sysfs import read_devices
+from iopstui.session.lesson_facts import Surroundings
 from iopstui.text import printable
 
 
-def list_lessons(lessons: Sequence[Lesson], choose: Choose, text: str | None) -> Iterator[str]:
+def list_lessons(
+    lessons: Sequence[Lesson], target: Target, around: Surroundings
+) -> Iterator[str]:  # fmt: skip
     """Every lesson with what it teaches, and what of it this target can show."""
-    devices = read_devices(Roots())
-    target, _ = choose([text] if text else [], None, devices)
-    around = surroundings(target, devices, Roots())
     for lesson in lessons:
         yield f"{lesson.name}  {printable(lesson.title)}"
         yield from flowed(lesson.teaches, "    ")
@@ -60,11 +57,9 @@ def _meanings(figures: Mapping[str, Figure]) -> Iterator[str]:
         yield from flowed(f"{figure.meaning}{form}", f"  {name:<23} ", " " * 26)
 
 
-def check_lesson(lesson: Lesson, choose: Choose, text: str | None) -> Iterator[str]:
+def check_lesson(lesson: Lesson, target: Target, around: Surroundings) -> Iterator[str]:
     """The steps of a lesson that is whole, without running anything."""
-    devices = read_devices(Roots())
-    target, _ = choose([text] if text else [], None, devices)
-    run = LessonRun(lesson, target, surroundings(target, devices, Roots()))
+    run = LessonRun(lesson, target, around)
     yield from head_lines(lesson)
     cannot = run.cannot()
     for number_, step in enumerate(lesson.steps, 1):

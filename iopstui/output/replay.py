@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TextIO
 
 from iopstui.errors import EXIT_OK, UsageError
-from iopstui.model.plan import Plan
 from iopstui.output.compare import CompareOut
+from iopstui.output.experiment_sinks import experiment_sink
 from iopstui.output.jsonl import JsonlSink
 from iopstui.output.narration import Narrator
 from iopstui.output.sinks import EventSink, make_sink
@@ -37,7 +37,7 @@ def replay_headless(name: str, kind: str) -> int:
         header = recording.header
         sink: EventSink
         if has_experiment(recording):
-            sink = ExperimentSink(kind, header, sys.stdout, sys.stderr)
+            sink = ReplayedExperiments(kind, header, sys.stdout, sys.stderr)
         else:
             data = make_sink(kind, sys.stdout, sys.stderr, header.target, header.host)
             sink = VerdictSink(data, sys.stdout if kind == "table" else sys.stderr)
@@ -67,45 +67,42 @@ def has_experiment(recording: Recording) -> bool:
     return any(isinstance(o.value, ExperimentStarted) for _, o in recording.index().others)
 
 
-class ExperimentSink:
-    """A sweep or a comparison as it was told when it was measured. JSON lines have the seconds
-    and everything else of its runs, too."""
+class ReplayedExperiments:
+    """Sweeps and comparisons as they were told when they were measured. JSON lines have the
+    seconds and everything else of their runs, too."""
 
     def __init__(self, kind: str, header: form.Header, out: TextIO, err: TextIO) -> None:
         self._kind, self._header = kind, header
         self._out, self._err = out, err
         self._lines = JsonlSink(out, header.host, header.target) if kind == "jsonl" else None
         self._words = Narrator(err)
-        self._face: SweepOut | CompareOut | None = None
+        self._sink: SweepOut | CompareOut | None = None
 
     def handle(self, event: Event) -> None:
         """Take one event."""
         if isinstance(event, Notice | TunableChanged):
             self._words.handle(event)
-        if isinstance(event, ExperimentStarted):
-            self._end()
-            if self._lines is not None:
-                self._lines.begin()
-            self._face = self._begun(event.plan)
-        elif isinstance(event, ExperimentFinished):
-            self._end()
-        elif isinstance(event, PointFinished):
-            if self._face is not None:
-                self._face.handle(event)
-        elif self._lines is not None:
-            self._lines.handle(event)
-
-    def _begun(self, plan: Plan) -> SweepOut | CompareOut:
-        face = CompareOut if plan.variants else SweepOut
-        header = self._header
-        return face(
-            plan, self._kind, header.host, header.target, self._out, self._err, begun=True
-        )  # fmt: skip
+        match event:
+            case ExperimentStarted():
+                self._end()
+                if self._lines is not None:
+                    self._lines.begin()
+                self._sink = experiment_sink(
+                    event.plan, self._kind, self._header.host, self._header.target,
+                    self._out, self._err, begun=True,
+                )  # fmt: skip
+            case ExperimentFinished():
+                self._end()
+            case PointFinished():
+                if self._sink is not None:
+                    self._sink.handle(event)
+            case _ if self._lines is not None:
+                self._lines.handle(event)
 
     def _end(self) -> None:
-        if self._face is not None:
-            self._face.end()
-            self._face = None
+        if self._sink is not None:
+            self._sink.end()
+            self._sink = None
 
     def close(self) -> None:
         """Nothing more will come; of an experiment that has no end, what there is."""

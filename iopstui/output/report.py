@@ -16,7 +16,7 @@ from iopstui import __version__
 from iopstui.errors import EXIT_OK, UsageError
 from iopstui.output.csv_out import CsvSink
 from iopstui.output.jsonl import clean
-from iopstui.output.replay import ExperimentSink, believed, has_experiment
+from iopstui.output.replay import ReplayedExperiments, believed, has_experiment
 from iopstui.output.report_data import SERIES, Run, Story, gather, points
 from iopstui.output.report_experiment import as_data
 from iopstui.output.report_html import html_page
@@ -107,7 +107,7 @@ def csv_text(path: Path) -> str:
     with Recording(path) as recording:
         sink: EventSink = CsvSink(stream, recording.header.target.on)
         if has_experiment(recording):
-            sink = ExperimentSink("csv", recording.header, stream, io.StringIO())
+            sink = ReplayedExperiments("csv", recording.header, stream, io.StringIO())
         for event in replayed(recording):
             sink.handle(event)
         sink.close()

@@ -2,140 +2,60 @@
 
 from __future__ import annotations
 
-import argparse
-import csv
-import socket
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TextIO
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TextIO
 
 from iopstui import units
-from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_VERDICT, UsageError
 from iopstui.model.curve import Curve, conclusions, curves_of
-from iopstui.model.expectation import Expectation, parse_tolerance
-from iopstui.model.plan import Plan, check_axes, parse_axis
-from iopstui.model.target import Target
-from iopstui.output.experiment import Told, ask, say
-from iopstui.output.experiment_setup import progress_of, session_of, set_up
-from iopstui.output.jsonl import dumps, event_object, session_object
-from iopstui.output.signals import StopSignals
+from iopstui.model.plan import Plan
+from iopstui.output.experiment import CsvFile, ExperimentSink, Lines, point_object
+from iopstui.output.jsonl import Object, event_object
 from iopstui.output.verdict import wrapped
-from iopstui.session.asked import Choose
-from iopstui.session.events import Event, PointFinished
-from iopstui.session.experiment import Setup, dry_run
-from iopstui.session.promises import expectations_of, sections_of
-from iopstui.session.runner import Runner
+from iopstui.session.events import PointFinished
 from iopstui.session.verdicts import judged_event, outcome_text, value_text
 from iopstui.text import printable
 
 NAME_MOST = 14
 
 
-def run_sweep(arguments: argparse.Namespace, overrides: Mapping[str, str], choose: Choose) -> int:
-    """`iopstui sweep`; the exit code."""
-    axes = tuple(map(parse_axis, arguments.axis))
-    check_axes(axes, overrides)
-    if not axes and len(arguments.job) < 2:
-        raise UsageError("A sweep needs something to vary.",
-                         "For example: --axis iodepth=1,2,4..256, or several --job")  # fmt: skip
-    plan = Plan(
-        tuple(dict.fromkeys(arguments.job)), dict(overrides), axes,
-        settle=arguments.settle, measure=arguments.measure,
-    )  # fmt: skip
-    if not arguments.dry_run:
-        ask(plan, arguments.yes)
-    setup = set_up(arguments, plan, choose)
-    expected = _expected(arguments, setup)
-    progress = progress_of(setup, "sweep", arguments, [one.text for one in expected])
-    if arguments.dry_run:
-        for line in dry_run(setup, progress):
-            units.put(line, sys.stdout)
-        return EXIT_OK
-    sweep = SweepOut(plan, arguments.format, socket.gethostname(), setup.target,
-                     sys.stdout, sys.stderr)  # fmt: skip
-    told = Told(plan, sweep)
-    runner = Runner(
-        session_of(setup, arguments, goes_on=bool(progress and progress.points)), plan,
-        setup.job_target, setup.conditions, told.handle, progress, expected,
-    )  # fmt: skip
-    StopSignals(runner.stop, runner.kill)
-    try:
-        runner.run()
-    finally:
-        told.end()
-    return _ending(runner, sweep)
+@dataclass(frozen=True, slots=True)
+class SweepResults:
+    """What all points of a sweep say: their curves, in sentences, and verdicts at a glance."""
+
+    curves: Sequence[Curve[PointFinished]]
+    lines: Sequence[str]
+    passes: Sequence[str]
+
+    def verdicts(self) -> Sequence[str]:
+        """In sentences."""
+        return self.lines
 
 
-def _ending(runner: Runner, sweep: SweepOut) -> int:
-    progress = runner.progress
-    if runner.interrupted:
-        if progress is not None and progress.points:
-            say([f"interrupted: {len(progress.points)} of {runner.plan.points} points are kept in "
-                 f"{progress.path}; the same command goes on from there"])  # fmt: skip
-        else:
-            say(["interrupted before the first point was measured; nothing is kept"])
-        return EXIT_INTERRUPTED
-    if progress is not None:
-        progress.remove()
-    outcomes = [one for event in sweep.points for one in event.outcomes]
-    for one in outcomes:
-        if one.measured is None:
-            raise UsageError(f"--expect {one.expectation.text!r} can't be judged: "
-                             "a point has no such figure.")  # fmt: skip
-    return EXIT_OK if all(one.passed for one in outcomes) else EXIT_VERDICT
+def sweep_results(plan: Plan, points: Sequence[PointFinished]) -> SweepResults:
+    """Of the points so far."""
+    curves = curves_of(plan, points)
+    return SweepResults(curves, conclusions(points, curves), pass_table(plan, points))
 
 
-def _expected(arguments: argparse.Namespace, setup: Setup) -> tuple[Expectation, ...]:
-    if not arguments.expect:
-        return ()
-    return expectations_of(
-        arguments.expect, parse_tolerance(arguments.tolerance), setup.target,
-        sections_of(setup.plan), {axis.name for axis in setup.plan.axes},
-    )  # fmt: skip
+class SweepOut(ExperimentSink[SweepResults]):
+    """A sweep's data and words."""
 
+    def results(self) -> SweepResults:
+        """Of the points so far."""
+        return sweep_results(self.plan, self.points)
 
-class SweepOut:
-    """A sweep's data on ``out`` and words on ``err``, measured now or recorded. ``begun``: the
-    first of the JSON lines, which says whose they are, is written already."""
+    def table(self, out: TextIO) -> SweepTable:
+        """A row a point."""
+        return SweepTable(self.plan, out)
 
-    def __init__(
-        self,
-        plan: Plan,
-        kind: str,
-        host: str,
-        target: Target,
-        out: TextIO,
-        err: TextIO,
-        begun: bool = False,
-    ) -> None:
-        self._err = err
-        self._plan = plan
-        self.points: list[PointFinished] = []
-        self._table = kind == "table"
-        self._out: SweepTable | SweepJson | SweepCsv
-        if kind == "jsonl":
-            self._out = SweepJson(plan, out, host, target, begun)
-        elif kind == "csv":
-            self._out = SweepCsv(plan, out)
-        else:
-            self._out = SweepTable(plan, out)
+    def json(self, lines: Lines) -> SweepJson:
+        """Lines a point, a line a curve."""
+        return SweepJson(self.plan, lines)
 
-    def handle(self, event: Event) -> None:
-        """Take one event."""
-        if isinstance(event, PointFinished):
-            self.points.append(event)
-            self._out.point(event)
-
-    def end(self) -> None:
-        """Say what all points together say."""
-        if not self.points:
-            return
-        curves = curves_of(self._plan, self.points)
-        lines = conclusions(self.points, curves)
-        self._out.end(lines, curves, pass_table(self._plan, self.points))
-        if not self._table:
-            for line in lines:
-                units.put(line, self._err)
+    def csv(self, out: TextIO) -> SweepCsv:
+        """A row a point."""
+        return SweepCsv(self.plan, out)
 
 
 class SweepTable:
@@ -158,16 +78,11 @@ class SweepTable:
         for outcome in event.outcomes:
             self._print(wrapped(outcome_text(outcome), 6, 12))
 
-    def end(
-        self,
-        lines: Sequence[str],
-        curves: Sequence[Curve[PointFinished]],
-        table: Sequence[str] = (),
-    ) -> None:
+    def end(self, results: SweepResults) -> None:
         """What the whole sweep says."""
-        if lines:
-            self._print("\n" + "\n".join(wrapped(line, 0, 2) for line in lines))
-        for line in table:
+        if results.lines:
+            self._print("\n" + "\n".join(wrapped(line, 0, 2) for line in results.lines))
+        for line in results.passes:
             self._print(line)
 
     def _print(self, text: str) -> None:
@@ -209,47 +124,30 @@ def row(plan: Plan, event: PointFinished) -> list[str]:
 class SweepJson:
     """JSON lines: the session, the sweep, a line a point, its verdicts, a line a curve."""
 
-    def __init__(
-        self, plan: Plan, out: TextIO, host: str, target: Target | None, begun: bool = False
-    ) -> None:
-        self._out, self._host = out, host
-        if not begun:
-            self._write(session_object(host, target))
+    def __init__(self, plan: Plan, lines: Lines) -> None:
+        self._lines = lines
         axes = {axis.name: list(axis.values) for axis in plan.axes}
-        self._write({"event": "sweep", "host": host, "jobs": list(plan.jobs), "axes": axes,
-                     "settle": plan.settle, "measure": plan.measure,
-                     "points": plan.points})  # fmt: skip
+        lines.write("sweep", {"jobs": list(plan.jobs), "axes": axes, "settle": plan.settle,
+                              "measure": plan.measure, "points": plan.points})  # fmt: skip
 
     def point(self, event: PointFinished) -> None:
         """One point and its verdicts."""
-        line = event_object(event)
-        line["settings"] = dict(event.settings)
-        del line["outcomes"]
-        line["point"]["in_flight"] = event.point.in_flight
-        self._write({"event": line.pop("event"), "host": self._host, **line})
+        row = point_object(event)
+        row["point"]["in_flight"] = event.point.in_flight
+        self._lines.write(row.pop("event"), row)
         for outcome in event.outcomes:
             judged = event_object(judged_event(event.t, event.index, outcome))
             del judged["step"]
-            self._write({"event": judged.pop("event"), "host": self._host,
-                         "index": event.index, **judged})  # fmt: skip
+            self._lines.write(judged.pop("event"), {"index": event.index, **judged})
 
-    def end(
-        self,
-        lines: Sequence[str],
-        curves: Sequence[Curve[PointFinished]],
-        table: Sequence[str] = (),
-    ) -> None:
+    def end(self, results: SweepResults) -> None:
         """What the whole sweep says."""
-        for curve in curves:
-            self._write({"event": "curve", "host": self._host, **curve_object(curve)})
-        self._write({"event": "sweep_finished", "host": self._host, "words": list(lines)})
-
-    def _write(self, line: dict[str, Any]) -> None:
-        self._out.write(dumps(line) + "\n")
-        self._out.flush()
+        for curve in results.curves:
+            self._lines.write("curve", curve_object(curve))
+        self._lines.write("sweep_finished", {"words": list(results.lines)})
 
 
-def curve_object(curve: Curve[PointFinished]) -> dict[str, Any]:
+def curve_object(curve: Curve[PointFinished]) -> Object:
     """A curve and its knee by the points' places in the plan, for JSON."""
     knee = curve.knee
     return {
@@ -270,26 +168,19 @@ class SweepCsv:
     """A row a point; verdicts and curves go to the words beside it."""
 
     def __init__(self, plan: Plan, out: TextIO) -> None:
-        self._out = out
         self._axes = [axis.name for axis in plan.axes]
-        self._writer = csv.writer(out, lineterminator="\n")
-        self._writer.writerow(["index", "job", *map(printable, self._axes), *_CSV, "asked"])
+        self._file = CsvFile(
+            out, ["index", "job", *map(printable, self._axes), *_CSV, "asked"]
+        )  # fmt: skip
 
     def point(self, event: PointFinished) -> None:
         """One point."""
         settings = dict(event.settings)
         values = [getattr(event.point, name) for name in _CSV]
         named = [printable(one) for one in (event.job, *(settings[name] for name in self._axes))]
-        cells = [event.index, *named, *values]
-        self._writer.writerow("" if c is None else c for c in [*cells, event.little.asked])
-        self._out.flush()
+        self._file.row([event.index, *named, *values, event.little.asked])
 
-    def end(
-        self,
-        lines: Sequence[str],
-        curves: Sequence[Curve[PointFinished]],
-        table: Sequence[str] = (),
-    ) -> None:
+    def end(self, results: SweepResults) -> None:
         """Nothing: a CSV file holds rows only."""
 
 

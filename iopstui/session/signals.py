@@ -54,6 +54,24 @@ def stopping(stop: Callable[[int], object]) -> Iterator[None]:
                 signal.signal(number, handler)  # type: ignore[arg-type]
 
 
+class StopSignals:
+    """For commands without a screen. From now on the first one lets fio write its last document
+    (``stop``), the second does not wait for it (``kill``)."""
+
+    def __init__(self, stop: Callable[[], None], kill: Callable[[], None]) -> None:
+        self.asked = 0
+        self._stop = stop
+        self._kill = kill
+        handle_stop_signals(self._handle)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        self.asked += 1
+        if self.asked == 1:
+            self._stop()
+        else:
+            self._kill()
+
+
 def interrupt(number: int, frame: FrameType | None) -> None:
     """What Ctrl-C does by default, but not in the middle of what has to be made whole: all that
     must be put back is put back on the way out."""

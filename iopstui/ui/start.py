@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import argparse
 import gc
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from iopstui.errors import EXIT_OK, EXIT_VERDICT, IopstuiError
 from iopstui.model.device import BlockDevice
-from iopstui.model.expectation import Expectation, parse_tolerance
+from iopstui.model.expectation import Expectation
 from iopstui.model.target import Target
-from iopstui.session.asked import Choose, asked_session
+from iopstui.session.choose_target import choose_targets
 from iopstui.session.leftovers import clean_up
 from iopstui.session.live import LiveSession
+from iopstui.session.new_session import new_session
+from iopstui.session.options import RunOptions
 from iopstui.session.recorder import next_free
 from iopstui.session.verdicts import outcome_text
 from iopstui.sources.jobs import shipped_jobs
@@ -31,34 +33,29 @@ if TYPE_CHECKING:
     from iopstui.ui.messages import Controller
 
 
-def run_screen(
-    arguments: argparse.Namespace,
-    overrides: Mapping[str, str],
-    choose: Choose,
-    lesson: Lesson | None = None,
-) -> int:
+def run_screen(options: RunOptions, refresh_s: float = 0.0, lesson: Lesson | None = None) -> int:
     """Opens the screen; the exit code. Without a target, a job and a ``lesson`` to begin with the
     picker comes first."""
     # what is imported now stays: looking for garbage in it is a tenth of the start (see app.py)
     gc.disable()
     clean_up(Roots())
-    pick = not arguments.target and arguments.job is None and lesson is None
-    sessions = _Sessions(arguments, overrides, choose)
+    pick = not options.targets and options.job is None and lesson is None
+    sessions = _Sessions(options)
     if not pick:
-        sessions.begin(arguments.target)
+        sessions.begin(options.targets)
     try:
         # only now: Textual takes longer to import than the first interval
         from iopstui.ui.app import run_app
 
         code = run_app(
             sessions.controller,
-            arguments.target,
-            arguments.job,
-            overrides,
+            options.targets,
+            options.job,
+            options.overrides,
             _discover,
             shipped_jobs(),
             pick=pick,
-            refresh_s=arguments.refresh,
+            refresh_s=refresh_s,
             watch=HotplugMonitor,
             laboratory=sessions.laboratory,
             lessons=sessions.lessons,
@@ -76,13 +73,8 @@ def _discover() -> Mapping[str, BlockDevice]:
 class _Sessions:
     """Those of one screen, one after another, each for another target."""
 
-    def __init__(
-        self, arguments: argparse.Namespace, overrides: Mapping[str, str], choose: Choose
-    ) -> None:
-        self._arguments = arguments
-        self._overrides = overrides
-        self._choose = choose
-        self._tolerance = parse_tolerance(arguments.tolerance)
+    def __init__(self, options: RunOptions) -> None:
+        self._options = options
         self._early: list[LiveSession] = []
         self._made: list[LiveSession] = []
         self._works_on: dict[object, Target | None] = {}
@@ -99,12 +91,14 @@ class _Sessions:
         return self._early.pop() if self._early else self._make(paths)
 
     def _make(self, paths: Sequence[str]) -> LiveSession:
-        asked, devices = self._arguments, _discover()
-        target, job_target = self._choose(paths, None if paths else asked.job, devices)
+        options, devices = self._options, _discover()
+        job = None if paths else options.job
+        target, job_target = choose_targets(paths, job, devices, Roots())
         # before a file is made for the recording: what can't be expected leaves none
         expected = self._expectations(target)
-        record = asked.record if not self._made else None
-        one = asked_session(asked, target, job_target, devices, record, expected)
+        if self._made:
+            options = replace(options, record=None)
+        one = new_session(options, target, job_target, devices, expected)
         if self._made and self._made[-1].recorded is not None:
             _go_on(one, self._made[-1].recorded, self._recorded)
         self._made.append(one)
@@ -112,13 +106,13 @@ class _Sessions:
         return one
 
     def _expectations(self, target: Target) -> tuple[Expectation, ...]:
-        asked = self._arguments
-        if not asked.expect:
+        options = self._options
+        if not options.expect:
             return ()
         from iopstui.session.promises import expectations_of, job_sections
 
-        jobs = [job_sections(asked.job, self._overrides)] if asked.job else []
-        return expectations_of(asked.expect, self._tolerance, target, jobs)
+        jobs = [job_sections(options.job, options.overrides)] if options.job else []
+        return expectations_of(options.expect, options.tolerance, target, jobs)
 
     def laboratory(self, controller: Controller) -> Laboratory:
         """Experiments in a session."""
@@ -126,10 +120,10 @@ class _Sessions:
         from iopstui.session.runner import Conditions
 
         assert isinstance(controller, LiveSession)
-        asked = self._arguments
-        knobs = tuple((k.name, k.value) for k in asked.knob if k.after_s is None)
+        options = self._options
+        knobs = tuple((k.name, k.value) for k in options.knobs if k.after_s is None)
         conditions = Conditions(
-            asked.size, tuple(asked.destroy_data), knobs=knobs, no_fence=asked.no_fence
+            options.size, options.destroy_data, knobs=knobs, no_fence=options.no_fence
         )
         return Laboratory(controller, self._works_on[controller], conditions)
 
@@ -137,10 +131,11 @@ class _Sessions:
         """Lessons in a session."""
         from iopstui.session import lessons as here
 
-        asked = self._arguments
+        options = self._options
         return here.Lessons(
-            self._works_on[controller], lambda: controller.devices, asked.size, asked.destroy_data
-        )
+            self._works_on[controller], lambda: controller.devices, options.size,
+            options.destroy_data,
+        )  # fmt: skip
 
     def end(self) -> None:
         """The screen is gone, the terminal as it was: only now can be read what is left to say."""

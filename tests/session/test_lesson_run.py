@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from session_frames import session
 
+from iopstui.cli.lesson_player import LessonPlayer
 from iopstui.errors import EXIT_INTERRUPTED, UsageError
 from iopstui.model.formula import Value
 from iopstui.model.lesson_file import parse_lesson
 from iopstui.model.target import DIRECTORY, Target, together
-from iopstui.output.lesson import _Player
 from iopstui.session.events import StepFinished
 from iopstui.session.lesson import LessonRun
 from iopstui.session.lesson_facts import Surroundings
@@ -417,7 +417,7 @@ def test_impatience_does_not_keep_settings_from_being_put_back(
     before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
     monkeypatch.setattr(play, "close", lambda: undone.append("files"))
     try:
-        player = _Player(play, Session(), {}, asks=False)  # type: ignore[arg-type]
+        player = LessonPlayer(play, Session(), {}, asks=False)  # type: ignore[arg-type]
         monkeypatch.setattr(player, "_page", lambda: os.kill(os.getpid(), signal.SIGINT))
         assert player.play() == EXIT_INTERRUPTED
     finally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import gc
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,6 +17,7 @@ from iopstui.model.target import DIRECTORY, Target
 from iopstui.session import experiment
 from iopstui.session.laboratory import Laboratory
 from iopstui.session.live import LiveSession
+from iopstui.session.options import RunOptions
 from iopstui.session.prepare import JobRequest, prepare
 from iopstui.session.runner import Conditions, Runner, common_share
 from iopstui.sources.fio_inspect import find_fio
@@ -136,14 +136,11 @@ def collected() -> Iterator[None]:
 
 @pytest.mark.usefixtures("collected")
 def test_no_recording_is_left_of_a_screen_that_never_opened(here: Path) -> None:
-    target = Target(DIRECTORY, str(here), None, (), "none here")
-    arguments = argparse.Namespace(
-        target=str(here), job="randread-4k", record=str(here / "r.iops"), tolerance="0%",
-        expect=["no.such.figure>=1"], interval=1.0, size=None, destroy_data=[], bind=None,
-        knob=[], cpu=None, nice=0, refresh=0.0,
-    )  # fmt: skip
+    options = RunOptions(
+        (str(here),), "randread-4k", record=str(here / "r.iops"), expect=("no.such.figure>=1",)
+    )
     with pytest.raises(UsageError, match="figure"):
-        run_screen(arguments, {}, lambda *given: (target, target))
+        run_screen(options)
     assert list(here.iterdir()) == [], "its name is free for the next try"
 
 

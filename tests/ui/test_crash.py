@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from iopstui import cli
+from iopstui import cli, fields
 from iopstui.ui.app import IopstuiApp
 
 
@@ -29,10 +29,10 @@ async def test_the_screen_prints_no_traceback() -> None:
 def test_the_command_line_prints_no_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def broken(arguments: object) -> int:
+    def broken(width: int) -> str:
         raise ZeroDivisionError("nobody\nexpected this")
 
-    monkeypatch.setattr(cli, "cmd_fields", broken)
+    monkeypatch.setattr(fields, "fields_table", broken)
     assert cli.main(["fields"]) == 1
     said = capsys.readouterr().err
     assert "ZeroDivisionError: nobody expected this" in said

@@ -37,7 +37,7 @@ def test_the_model_needs_nothing_but_python() -> None:
 
 def test_the_command_line_starts_without_a_screen() -> None:
     code = (
-        "import sys, iopstui.cli; iopstui.cli.parser(); "
+        "import sys; from iopstui.cli.program import parser; parser(); "
         "print(*({'textual', 'rich', 'plotext', 'pyudev', 'psutil'} & set(sys.modules)))"
     )
     assert loaded_by(code) == set()
@@ -66,6 +66,8 @@ def test_the_layers_hold(root: Path) -> None:
         ("output/rogue.py", "iopstui.ui"),
         ("ui/rogue.py", "plotext"),
         ("session/rogue.py", "pyudev"),
+        ("session/rogue.py", "argparse"),
+        ("ui/rogue.py", "iopstui.cli.options"),
     ],
 )
 def test_a_breach_of_the_layers_is_noticed(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iopstui.cli import _parsed, parser
+from iopstui.cli.program import parsed, parser
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from iopstui.cli import _parsed, parser
     ],
 )
 def test_every_target_is_taken(line: str, targets: list[str]) -> None:
-    assert _parsed(parser(), line.split()).target == targets
+    assert parsed(parser(), line.split()).target == targets
 
 
 @pytest.mark.parametrize(
@@ -31,10 +31,10 @@ def test_every_target_is_taken(line: str, targets: list[str]) -> None:
 )
 def test_what_is_no_target_is_still_refused(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
-        _parsed(parser(), line.split())
+        parsed(parser(), line.split())
     assert caught.value.code == 2 and "unrecognized arguments" in capsys.readouterr().err
 
 
 def test_each_device_s_word_is_kept() -> None:
     words = ["run", "a", "b", "--job", "x", "--destroy-data", "a", "--destroy-data", "b"]
-    assert _parsed(parser(), words).destroy_data == ["a", "b"]
+    assert parsed(parser(), words).destroy_data == ["a", "b"]

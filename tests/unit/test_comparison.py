@@ -17,6 +17,7 @@ from iopstui.model.plan import KNOB, Plan, Setting, expand, kept_apart, parse_va
 from iopstui.model.point import SOFTIRQS, Little, Point
 from iopstui.model.verdict_words import Results, moved
 from iopstui.output.compare import CompareCsv, CompareJson, CompareTable
+from iopstui.output.experiment import Lines
 from iopstui.session.events import PointFinished
 
 Runs = list[dict[int, Point]]
@@ -225,7 +226,7 @@ def test_the_table_keeps_to_80_columns(rates: tuple[float, ...]) -> None:
     out = io.StringIO()
     table = CompareTable(chosen, out)
     for event in finished(chosen, found):
-        table.run(event)
+        table.point(event)
     table.end(Results(chosen, found))
     lines = out.getvalue().splitlines()
     assert max(map(len, lines)) <= 80, max(lines, key=len)
@@ -235,10 +236,10 @@ def test_the_table_keeps_to_80_columns(rates: tuple[float, ...]) -> None:
 def test_json_and_csv() -> None:
     found, chosen = runs(random.Random(9), 2, 1e5, 2e5), plan(2, "iodepth=1", "iodepth=2")
     out, rows = io.StringIO(), io.StringIO()
-    sink, table = CompareJson(chosen, out, "h", None), CompareCsv(chosen, rows)
+    sink, table = CompareJson(chosen, Lines(out, "h")), CompareCsv(chosen, rows)
     for event in finished(chosen, found):
-        sink.run(event)
-        table.run(event)
+        sink.point(event)
+        table.point(event)
     sink.end(Results(chosen, found))
     lines = [json.loads(line) for line in out.getvalue().splitlines()]
     assert [line["event"] for line in lines[:3]] == ["session", "compare", "point_finished"]

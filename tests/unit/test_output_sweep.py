@@ -7,12 +7,13 @@ import io
 import json
 from dataclasses import replace
 
+from iopstui.cli.experiment import ask
 from iopstui.model.curve import conclusions, curve_text, curves_of
 from iopstui.model.expectation import Outcome, parse_expectation
 from iopstui.model.plan import Plan, expand, parse_axis
 from iopstui.model.point import Point, little
-from iopstui.output.experiment import ask
-from iopstui.output.sweep import SweepCsv, SweepJson, SweepTable, pass_table
+from iopstui.output.experiment import Lines
+from iopstui.output.sweep import SweepCsv, SweepJson, SweepTable, pass_table, sweep_results
 from iopstui.session.events import PointFinished
 from iopstui.session.experiment import length_text
 
@@ -77,7 +78,7 @@ def test_the_table_keeps_to_80_columns() -> None:
     table = SweepTable(PLAN, out)
     for event in finished():
         table.point(event)
-    table.end(conclusions(finished(), curves_of(PLAN, finished())), [])
+    table.end(sweep_results(PLAN, finished()))
     lines = out.getvalue().splitlines()
     assert len(lines) > 15
     assert max(map(len, lines)) <= 80, max(lines, key=len)
@@ -85,10 +86,10 @@ def test_the_table_keeps_to_80_columns() -> None:
 
 def test_json_lines_and_csv_carry_every_point() -> None:
     out = io.StringIO()
-    sink = SweepJson(PLAN, out, "h", None)
+    sink = SweepJson(PLAN, Lines(out, "h"))
     for event in finished():
         sink.point(event)
-    sink.end(["words"], curves_of(PLAN, finished()))
+    sink.end(sweep_results(PLAN, finished()))
     rows = [json.loads(line) for line in out.getvalue().splitlines()]
     points = [row for row in rows if row["event"] == "point_finished"]
     assert len(points) == 14 and points[3]["settings"] == {"iodepth": "8", "numjobs": "1"}

@@ -1,13 +1,12 @@
-"""`iopstui run`: a session whose events go to standard output."""
+"""One job to its end, its events on standard output."""
 
 from __future__ import annotations
 
-import argparse
 import queue
 import socket
 import sys
-from collections.abc import Mapping
 
+from iopstui.cli.terminal import say
 from iopstui.errors import (
     EXIT_INTERRUPTED,
     EXIT_OK,
@@ -16,44 +15,34 @@ from iopstui.errors import (
     UsageError,
     error_of,
 )
-from iopstui.model.expectation import parse_tolerance
-from iopstui.output.signals import StopSignals
+from iopstui.model.target import Target
 from iopstui.output.sinks import EventSink, make_sink
 from iopstui.output.verdict import VerdictSink
-from iopstui.session.asked import Choose, asked_session
+from iopstui.session.choose_target import choose_targets
 from iopstui.session.events import Ended, Event, StepFinished
 from iopstui.session.leftovers import clean_up
+from iopstui.session.live import LiveSession
+from iopstui.session.new_session import new_session
+from iopstui.session.options import RunOptions
 from iopstui.session.promises import expectations_of, job_sections
+from iopstui.session.signals import StopSignals
 from iopstui.sources.fio_inspect import find_fio
 from iopstui.sources.roots import Roots
 from iopstui.sources.sysfs import read_devices
 
 
-def run_headless(
-    arguments: argparse.Namespace, overrides: Mapping[str, str], choose: Choose
-) -> int:
-    """Run one job to its end; the exit code. Data on stdout, everything else on stderr."""
+def run_job(job: str, options: RunOptions, kind: str) -> int:
+    """The exit code. Data as ``kind`` ("table", "jsonl" or "csv") on stdout, everything else on
+    stderr."""
     find_fio()
     for line in (line for lines in clean_up(Roots()) for line in lines):
-        print(f"iopstui: left by a crash: {line}", file=sys.stderr)
-    devices = read_devices(Roots())
-    target, job_target = choose(arguments.target, arguments.job, devices)
-    expected = expectations_of(
-        arguments.expect,
-        parse_tolerance(arguments.tolerance),
-        target,
-        [job_sections(arguments.job, overrides)] if arguments.expect else [],
-    )
-    session = asked_session(
-        arguments, target, job_target, devices, arguments.record, expected, idle_frames=False
-    )
-    data = make_sink(arguments.format, sys.stdout, sys.stderr, target, socket.gethostname())
-    words = sys.stdout if arguments.format == "table" else sys.stderr
-    sink = VerdictSink(data, words)
+        say(f"left by a crash: {line}")
+    session = _session(job, options)
+    sink = _sink(kind, session.target)
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     signals = StopSignals(session.stop_job, session.kill_job)
     session.start(events.put)
-    session.run_job(arguments.job, overrides)
+    session.run_job(job, options.overrides)
     if signals.asked:  # perhaps before there was anything to stop
         session.stop_job()
     try:
@@ -66,6 +55,19 @@ def run_headless(
         sink.close()
     code = _verdict(finished)
     return _judged(sink) if code == EXIT_OK else code
+
+
+def _session(job: str, options: RunOptions) -> LiveSession:
+    devices = read_devices(Roots())
+    target, job_target = choose_targets(options.targets, job, devices, Roots())
+    jobs = [job_sections(job, options.overrides)] if options.expect else []
+    expected = expectations_of(options.expect, options.tolerance, target, jobs)
+    return new_session(options, target, job_target, devices, expected, idle_frames=False)
+
+
+def _sink(kind: str, target: Target) -> VerdictSink:
+    data = make_sink(kind, sys.stdout, sys.stderr, target, socket.gethostname())
+    return VerdictSink(data, sys.stdout if kind == "table" else sys.stderr)
 
 
 def _judged(sink: VerdictSink) -> int:

@@ -1,0 +1,5 @@
+"""A file for each command: its arguments, and what it does with them.
+
+Every module here has a ``COMMAND``, and that is all it takes. They are all imported to show the
+help, so each imports what it needs only when it is run.
+"""

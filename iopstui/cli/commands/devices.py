@@ -1,0 +1,42 @@
+"""`iopstui devices`: the block devices."""
+
+from __future__ import annotations
+
+import argparse
+
+from iopstui.cli.command import Command
+from iopstui.cli.terminal import show, width
+from iopstui.errors import EXIT_OK
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What it takes."""
+    parser.add_argument("--format", choices=("table", "json"), default="table")
+    parser.add_argument("--all", action="store_true", help="empty and hidden devices too")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """The block devices."""
+    import json
+
+    from iopstui.output.devices import devices_json, devices_table
+    from iopstui.sources.roots import Roots
+    from iopstui.sources.sysfs import read_devices
+    from iopstui.sources.topology import online_cpus
+
+    devices = read_devices(Roots())
+    if arguments.format == "json":
+        print(json.dumps(devices_json(devices, online_cpus(Roots())), indent=2))
+    else:
+        show(devices_table(devices, width(), all=arguments.all))
+    return EXIT_OK
+
+
+COMMAND = Command(
+    "devices",
+    80,
+    "block devices, their queues, CPUs, IRQs and use",
+    add_arguments,
+    run,
+    anywhere=True,
+)

@@ -1,0 +1,31 @@
+"""`iopstui doctor`: what this machine allows."""
+
+from __future__ import annotations
+
+import argparse
+
+from iopstui.cli.command import Command
+from iopstui.cli.terminal import show, width
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Nothing."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """What this machine allows."""
+    from iopstui.output.doctor import report
+    from iopstui.session.doctor import examine
+
+    text, code = report(examine(), width())
+    show(text)
+    return code
+
+
+COMMAND = Command(
+    "doctor",
+    110,
+    "what this machine allows, what is missing and what mends it; removes what a crash left",
+    add_arguments,
+    run,
+)

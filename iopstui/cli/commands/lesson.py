@@ -1,0 +1,104 @@
+"""`iopstui lesson`: guided experiments."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from iopstui.cli.command import Command
+from iopstui.cli.options import EPILOG
+from iopstui.cli.terminal import has_screen, require_for_runs, require_for_screen, show
+from iopstui.errors import EXIT_OK
+
+if TYPE_CHECKING:
+    from iopstui.model.lesson import Lesson
+    from iopstui.model.target import Target
+    from iopstui.session.lesson_facts import Surroundings
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What it takes."""
+    parser.add_argument("name", nargs="?", metavar="NAME",
+                        help="a lesson's number or name, or a lesson file of your own")  # fmt: skip
+    parser.add_argument("target", nargs="?", metavar="TARGET", help="see below")
+    parser.add_argument("--plain", action="store_true",
+                        help="as text on standard output, without the screen")  # fmt: skip
+    parser.add_argument("--answers", metavar="LETTERS",
+                        help="answers to its questions in order, - for none: a,c,-; implies "
+                        "--plain")  # fmt: skip
+    parser.add_argument("--check", action="store_true",
+                        help="examine the lesson file and show its steps")  # fmt: skip
+    parser.add_argument("--figures", action="store_true",
+                        help="list what a lesson file can ask for")  # fmt: skip
+    parser.add_argument("--size", metavar="SIZE",
+                        help="size of each scratch file: 1g (default: 256m)")  # fmt: skip
+    parser.add_argument("--destroy-data", action="append", default=[], metavar="PATH",
+                        help="for a lesson that writes; the shipped ones only read")  # fmt: skip
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """The lessons, or one of them: on the screen where there is one."""
+    if arguments.figures:
+        from iopstui.output.lesson_list import list_figures
+
+        show("\n".join(list_figures()))
+        return EXIT_OK
+    if arguments.name is None:
+        from iopstui.output.lesson_list import list_lessons
+        from iopstui.sources.lessons import shipped_lessons
+
+        show("\n".join(list_lessons(shipped_lessons(), *_here(()))))
+        return EXIT_OK
+    from iopstui.sources.lessons import find_lesson
+
+    lesson = find_lesson(arguments.name)
+    targets = (arguments.target,) if arguments.target is not None else ()
+    if arguments.check:
+        from iopstui.output.lesson_list import check_lesson
+
+        show("\n".join(check_lesson(lesson, *_here(targets))))
+        return EXIT_OK
+    return _play(lesson, arguments, targets)
+
+
+def _here(targets: Sequence[str]) -> tuple[Target, Surroundings]:
+    """What a lesson would be about, and what is known of it."""
+    from iopstui.session.choose_target import choose_targets
+    from iopstui.session.lesson_facts import surroundings
+    from iopstui.sources.roots import Roots
+    from iopstui.sources.sysfs import read_devices
+
+    devices = read_devices(Roots())
+    target, _ = choose_targets(targets, None, devices, Roots())
+    return target, surroundings(target, devices, Roots())
+
+
+def _play(lesson: Lesson, arguments: argparse.Namespace, targets: tuple[str, ...]) -> int:
+    require_for_runs()
+    from iopstui.session.options import RunOptions
+
+    options = RunOptions(
+        targets, size=arguments.size, destroy_data=tuple(arguments.destroy_data)
+    )  # fmt: skip
+    if arguments.plain or arguments.answers or not has_screen():
+        from iopstui.cli.lesson_player import parse_answers, play_plain
+
+        answers = parse_answers(arguments.answers, lesson)
+        return play_plain(lesson, options, answers, asks=not arguments.answers)
+    require_for_screen()
+    from iopstui.sources.fio_inspect import find_fio
+    from iopstui.ui.start import run_screen
+
+    find_fio()
+    return run_screen(options, lesson=lesson)
+
+
+COMMAND = Command(
+    "lesson",
+    70,
+    "guided experiments: predict, run, see, explain; without NAME a list of them",
+    add_arguments,
+    run,
+    epilog=EPILOG,
+)

@@ -1,0 +1,46 @@
+"""`iopstui live`: the screen."""
+
+from __future__ import annotations
+
+import argparse
+
+from iopstui.cli import values
+from iopstui.cli.command import Command
+from iopstui.cli.options import (
+    EPILOG,
+    add_expect,
+    add_run_options,
+    run_options,
+    with_expectations,
+)
+from iopstui.cli.terminal import require_for_screen, require_terminal
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What it takes."""
+    parser.add_argument("--job", metavar="JOB", help="start this job at once: see `iopstui jobs`")
+    parser.add_argument("--refresh", type=values.refresh, default=0.0, metavar="SECONDS",
+                        help="paint at most this often, up to 60; sampling keeps its own "
+                        "--interval (default: paint every sample)")  # fmt: skip
+    add_expect(parser)
+    add_run_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """The screen, until it is left."""
+    require_terminal()
+    require_for_screen()
+    from iopstui.ui.start import run_screen
+
+    options = with_expectations(run_options(arguments, arguments.job), arguments)
+    return run_screen(options, arguments.refresh)
+
+
+COMMAND = Command(
+    "live",
+    10,
+    "the live screen (device picker first without TARGET)",
+    add_arguments,
+    run,
+    epilog=EPILOG,
+)

@@ -1,0 +1,43 @@
+"""`iopstui replay`: a recording, on the screen or as data."""
+
+from __future__ import annotations
+
+import argparse
+
+from iopstui.cli import values
+from iopstui.cli.command import Command
+from iopstui.cli.terminal import require_for_screen, require_terminal
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What it takes."""
+    parser.add_argument("file", metavar="FILE",
+                        help='made with --record or key R; "demo" comes with iopstui')  # fmt: skip
+    parser.add_argument("--speed", type=values.speed, default=1.0, metavar="X",
+                        help="seconds of the recording in one, 0.1 to 1000 (default: 1)",
+                        )  # fmt: skip
+    parser.add_argument("--format", choices=("table", "jsonl", "csv"),
+                        help="write everything to standard output at once, without a screen",
+                        )  # fmt: skip
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """A recording, on the screen or as data."""
+    if arguments.format:
+        from iopstui.output.replay import replay_headless
+
+        return replay_headless(arguments.file, arguments.format)
+    require_terminal("iopstui replay FILE --format table|jsonl|csv")
+    require_for_screen()
+    from iopstui.ui.replay import run_replay
+
+    return run_replay(arguments.file, arguments.speed)
+
+
+COMMAND = Command(
+    "replay",
+    30,
+    "what was recorded, on the live screen or as data",
+    add_arguments,
+    run,
+)

@@ -1,0 +1,52 @@
+"""`iopstui run`: a job without a screen."""
+
+from __future__ import annotations
+
+import argparse
+
+from iopstui.cli.command import Command
+from iopstui.cli.options import (
+    EPILOG,
+    add_expect,
+    add_run_options,
+    run_options,
+    with_expectations,
+)
+from iopstui.cli.terminal import require_for_runs
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What it takes."""
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--job", metavar="JOB",
+                      help="a shipped job (see `iopstui jobs`) or any fio job file")  # fmt: skip
+    what.add_argument("--diskspd", metavar="COMMAND",
+                      help="a DISKSPD command line in quotes, translated to a fio job and run",
+                      )  # fmt: skip
+    parser.add_argument("--format", choices=("table", "jsonl", "csv"), default="table",
+                        help="of the data on standard output (default: table)")  # fmt: skip
+    add_expect(parser)
+    add_run_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """The job, to its end."""
+    require_for_runs()
+    options = with_expectations(run_options(arguments, arguments.job), arguments)
+    if arguments.diskspd is not None:
+        from iopstui.cli.diskspd import run_diskspd
+
+        return run_diskspd(arguments.diskspd, options, arguments.format)
+    from iopstui.cli.one_run import run_job
+
+    return run_job(arguments.job, options, arguments.format)
+
+
+COMMAND = Command(
+    "run",
+    20,
+    "run a job without a screen: table, JSON lines or CSV",
+    add_arguments,
+    run,
+    epilog=EPILOG,
+)

@@ -1,0 +1,65 @@
+"""`iopstui sweep`: a job at many points."""
+
+from __future__ import annotations
+
+import argparse
+
+from iopstui.cli.command import Command
+from iopstui.cli.options import (
+    EPILOG,
+    add_expect,
+    add_experiment,
+    add_resume,
+    add_run_options,
+    experiment_options,
+    run_options,
+    with_expectations,
+)
+from iopstui.cli.terminal import require_for_runs
+from iopstui.errors import UsageError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What it takes."""
+    parser.add_argument("--job", action="append", required=True, metavar="JOB",
+                        help="see `iopstui jobs`; several are measured one after another",
+                        )  # fmt: skip
+    parser.add_argument("--axis", action="append", default=[], metavar="NAME=LIST",
+                        help="any fio option or knob, e.g. iodepth=1,2,4..256 (doubles), "
+                        "numjobs=1..4 (counts), bs=4k,64k, rq_affinity=1,2; the first axis varies "
+                        "fastest")  # fmt: skip
+    add_experiment(parser)
+    add_resume(parser)
+    add_expect(parser)
+    add_run_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """All points, one after another."""
+    require_for_runs()
+    from iopstui.cli.experiment import run_experiment
+    from iopstui.model.plan import Plan, check_axes, parse_axis
+
+    options = run_options(arguments)
+    axes = tuple(map(parse_axis, arguments.axis))
+    check_axes(axes, options.overrides)
+    if not axes and len(arguments.job) < 2:
+        raise UsageError("A sweep needs something to vary.",
+                         "For example: --axis iodepth=1,2,4..256, or several --job")  # fmt: skip
+    plan = Plan(
+        tuple(dict.fromkeys(arguments.job)), options.overrides, axes,
+        settle=arguments.settle, measure=arguments.measure,
+    )  # fmt: skip
+    if arguments.expect:  # else a --tolerance is of nothing
+        options = with_expectations(options, arguments)
+    return run_experiment(experiment_options(arguments, options, plan), kept_as="sweep")
+
+
+COMMAND = Command(
+    "sweep",
+    50,
+    "run a job at every point of one or more axes",
+    add_arguments,
+    run,
+    epilog=EPILOG,
+)

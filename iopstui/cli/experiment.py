@@ -1,0 +1,91 @@
+"""A sweep or a comparison from its options to the exit code."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Sequence
+
+from iopstui.cli.terminal import say
+from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_VERDICT, UsageError
+from iopstui.model.plan import ASK_FROM, Plan
+from iopstui.output.experiment import Told
+from iopstui.output.experiment_sinks import experiment_sink
+from iopstui.session.events import PointFinished
+from iopstui.session.experiment import dry_run, length_text
+from iopstui.session.experiment_start import (
+    expectations_at_every_point,
+    experiment_session,
+    kept_progress,
+    set_up,
+)
+from iopstui.session.options import ExperimentOptions
+from iopstui.session.runner import Runner
+from iopstui.session.signals import StopSignals
+from iopstui.units import put
+
+
+def run_experiment(options: ExperimentOptions, kept_as: str = "") -> int:
+    """The exit code. ``kept_as`` names the kind of experiment whose progress is kept, so that it
+    goes on after an interruption."""
+    if not options.dry_run:
+        ask(options.plan, options.yes)
+    setup = set_up(options, say)
+    expected = expectations_at_every_point(options.run, setup)
+    progress = kept_progress(setup, kept_as, options, expected, say) if kept_as else None
+    if options.dry_run:
+        for line in dry_run(setup, progress):
+            put(line, sys.stdout)
+        return EXIT_OK
+    sink = experiment_sink(setup.plan, options.format, socket.gethostname(), setup.target,
+                           sys.stdout, sys.stderr)  # fmt: skip
+    told = Told(sink, sys.stderr)
+    runner = Runner(
+        experiment_session(setup, options.run, progress, say), setup.plan, setup.job_target,
+        setup.conditions, told.handle, progress, expected,
+    )  # fmt: skip
+    StopSignals(runner.stop, runner.kill)
+    try:
+        runner.run()
+    finally:
+        told.end()
+    if runner.interrupted:
+        if kept_as:
+            say(_what_is_kept(runner))
+        return EXIT_INTERRUPTED
+    if progress is not None:
+        progress.remove()
+    return _judged(sink.points)
+
+
+def _what_is_kept(runner: Runner) -> str:
+    progress = runner.progress
+    if progress is not None and progress.points:
+        return (f"interrupted: {len(progress.points)} of {runner.plan.points} points are kept in "
+                f"{progress.path}; the same command goes on from there")  # fmt: skip
+    return "interrupted before the first point was measured; nothing is kept"
+
+
+def _judged(points: Sequence[PointFinished]) -> int:
+    """The exit code of a whole experiment: were its expectations met at every point?"""
+    outcomes = [one for event in points for one in event.outcomes]
+    for one in outcomes:
+        if one.measured is None:
+            raise UsageError(f"--expect {one.expectation.text!r} can't be judged: "
+                             "a point has no such figure.")  # fmt: skip
+    return EXIT_OK if all(one.passed for one in outcomes) else EXIT_VERDICT
+
+
+def ask(plan: Plan, yes: bool) -> None:
+    """A very long experiment is only begun if it is meant. UsageError if it is not."""
+    if plan.points < ASK_FROM or yes:
+        return
+    question = f"{length_text(plan)}. "
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        sys.stderr.write(question + "Begin? [y/N] ")
+        sys.stderr.flush()
+        if sys.stdin.readline().strip().lower() in ("y", "yes"):
+            return
+        raise UsageError("Not begun.")
+    raise UsageError(question + "That many are only begun if they are meant.",
+                     "Add --yes, or see them first with --dry-run.")  # fmt: skip

@@ -1,0 +1,226 @@
+"""A lesson without the screen: pages on standard output, questions on standard input."""
+
+from __future__ import annotations
+
+import queue
+import sys
+from collections.abc import Mapping, Sequence
+from types import FrameType
+
+from iopstui.cli.terminal import say
+from iopstui.errors import (
+    EXIT_INTERRUPTED,
+    EXIT_JOB_FAILED,
+    EXIT_OK,
+    IopstuiError,
+    UsageError,
+)
+from iopstui.model.lesson import ASK, RUN_STEP, Ask, Lesson
+from iopstui.output.lesson import end_lines, measured_line
+from iopstui.output.lesson_pages import flowed, head_lines, page_lines
+from iopstui.output.narration import Narrator
+from iopstui.session.choose_target import choose_targets
+from iopstui.session.events import Ended, Event, FrameReady, Notice, Progress, TunableChanged
+from iopstui.session.leftovers import clean_up
+from iopstui.session.lesson import LessonRun
+from iopstui.session.lesson_facts import surroundings
+from iopstui.session.lesson_page import READY, SKIPPED, Page
+from iopstui.session.live import LiveSession
+from iopstui.session.new_session import new_session
+from iopstui.session.options import RunOptions
+from iopstui.session.signals import handle_stop_signals
+from iopstui.sources.fio_inspect import find_fio
+from iopstui.sources.roots import Roots
+from iopstui.sources.sysfs import read_devices
+from iopstui.text import printable
+from iopstui.units import fit, number
+
+
+def parse_answers(text: str | None, lesson: Lesson) -> dict[str, str]:
+    """--answers a,-,b by the names of the lesson's questions. UsageError if they don't fit."""
+    asks = [step for step in lesson.steps if isinstance(step, Ask)]
+    given = [part.strip().lower() for part in text.split(",")] if text else []
+    if len(given) > len(asks):
+        raise UsageError(
+            f"--answers has {len(given)} answers, the lesson {len(asks)} questions.",
+            f"See them with: iopstui lesson --check {lesson.name}",
+        )
+    found = {}
+    for ask, letter in zip(asks, given, strict=False):
+        letters = [choice.letter for choice in ask.choices]
+        if letter in ("", "-"):
+            continue
+        if letter not in letters:
+            raise UsageError(
+                f"--answers: {letter!r} is no answer to {ask.title!r}, which has "
+                f"{', '.join(letters)}.", "One letter for each question, - for none.",
+            )  # fmt: skip
+        found[ask.name] = letter
+    return found
+
+
+def play_plain(
+    lesson: Lesson, options: RunOptions, answers: Mapping[str, str], asks: bool = True
+) -> int:  # fmt: skip
+    """Play a lesson from its first page to its last; the exit code. Where it ``asks`` and somebody
+    can answer, what is in ``answers`` is not looked at."""
+    find_fio()
+    for line in (line for lines in clean_up(Roots()) for line in lines):
+        say(f"left by a crash: {line}")
+    devices = read_devices(Roots())
+    target, _ = choose_targets(options.targets, None, devices, Roots())
+    around = surroundings(target, devices, Roots())
+    run = LessonRun(lesson, target, around, options.size, options.destroy_data)
+    session = new_session(options, target, target, devices, idle_frames=False)
+    return LessonPlayer(run, session, answers, asks=asks and sys.stdin.isatty()).play()
+
+
+class LessonPlayer:
+    """One lesson on standard output."""
+
+    def __init__(
+        self, run: LessonRun, session: LiveSession, answers: Mapping[str, str], asks: bool
+    ) -> None:
+        self._run = run
+        self._session = session
+        self._answers = answers
+        self._asks = asks
+        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._narrator = Narrator(sys.stderr)
+        self._stopped = 0
+        self._leaving = False
+
+    def play(self) -> int:
+        """The exit code."""
+        handle_stop_signals(self._stop)
+        self._session.start(self._events.put)
+        try:
+            self._say(head_lines(self._run.lesson))
+            while not self._run.over and not self._stopped:
+                self._page()
+        except KeyboardInterrupt:
+            self._stopped = 1
+        finally:
+            self._leaving = True
+            self._session.close()
+            self._run.close()
+            while not self._events.empty():  # which settings were put back, or could not be
+                self._narrator.handle(self._events.get())
+        if self._stopped:
+            self._say(["", f"Left on page {self._place()}."])
+            return EXIT_INTERRUPTED
+        self._say(end_lines(self._run))
+        made = [n for n in self._run.failed if self._run.failed[n]]
+        return EXIT_JOB_FAILED if made else EXIT_OK
+
+    def _place(self) -> str:
+        page = self._run.page()
+        return f"{page.number} of {page.total}" if page else "the last"
+
+    def _stop(self, number_: int, frame: FrameType | None) -> None:
+        if self._leaving:
+            return  # settings are being put back
+        if not self._run.running:
+            raise KeyboardInterrupt
+        if self._stopped:
+            self._session.kill_job()
+        else:
+            self._session.stop_job()
+        self._stopped += 1
+
+    def _page(self) -> None:
+        page = self._run.page()
+        assert page is not None
+        self._say(page_lines(page))
+        if page.kind == ASK and page.state != SKIPPED:
+            self._ask(page)
+        elif page.kind == RUN_STEP and page.state == READY:
+            self._pause("Enter runs it ")
+            self._measure()
+        else:
+            self._pause("Enter goes on ")
+        if not self._stopped:
+            self._run.advance()
+
+    def _ask(self, page: Page) -> None:
+        letters = [letter for letter, _ in page.choices]
+        given = self._answers.get(page.name)
+        if self._asks:
+            given = self._prompt(letters)
+        if given is not None:
+            self._run.answer(given)
+            if not self._asks:
+                self._say([f"  Answer given: {given})"])
+        elif not self._asks:
+            self._say(["  (No answer given; the measurement will say which was right.)"])
+
+    def _prompt(self, letters: Sequence[str]) -> str | None:
+        while True:
+            line = self._read(f"Your answer ({', '.join(letters)}; Enter for none): ").strip()
+            if not line:
+                return None
+            if line.lower().rstrip(")") in letters:
+                return line.lower().rstrip(")")
+            self._say([f"  {printable(line)} is none of {', '.join(letters)}."])
+
+    def _pause(self, text: str) -> None:
+        if self._asks:
+            self._read(f"[{text.strip()}] ")
+
+    def _read(self, text: str) -> str:
+        sys.stdout.write(fit(text, sys.stdout.encoding))
+        sys.stdout.flush()
+        line = sys.stdin.readline()
+        if not line:  # the terminal's end of file: nobody will answer any more
+            self._asks = False
+            self._say([""])
+        return line
+
+    def _measure(self) -> None:
+        """Run what the page shows."""
+        try:
+            request = self._run.request()
+        except IopstuiError as error:
+            self._run.give_up(f"{error.message} {error.hint}".strip())
+        else:
+            self._session.run_request(request)
+            self._follow()
+        page = self._run.page()
+        if page is None:
+            return
+        point = self._run.points.get(page.name)
+        if point is not None:
+            self._say([measured_line(point)])
+        elif not self._stopped:
+            self._say(flowed(f"This run failed: {self._run.failed[page.name]}", "  "))
+
+    def _follow(self) -> None:
+        alive = sys.stderr.isatty()
+        drawn = 0
+        while True:
+            event = self._events.get()
+            if drawn:
+                sys.stderr.write("\r" + " " * drawn + "\r")
+                drawn = 0
+            self._tell(event)
+            if self._run.feed(event):
+                return
+            if isinstance(event, Ended):
+                self._run.give_up("the session ended before the job did")
+                return
+            if alive and isinstance(event, FrameReady) and event.frame.fio is not None:
+                now = number(event.frame.fio.total.iops)
+                text = fit(f"  {self._run.elapsed_s:.0f} s, {now} IOPS", sys.stderr.encoding)
+                sys.stderr.write(text)
+                drawn = len(text)
+            sys.stderr.flush()
+
+    def _tell(self, event: Event) -> None:
+        wanted = isinstance(event, (Progress, TunableChanged))
+        if wanted or (isinstance(event, Notice) and event.level != "info"):
+            self._narrator.handle(event)
+
+    def _say(self, lines: Sequence[str]) -> None:
+        for line in lines:
+            sys.stdout.write(fit(line.rstrip(), sys.stdout.encoding) + "\n")
+        sys.stdout.flush()

@@ -1,0 +1,141 @@
+"""Options that several commands take, and the values they stand for."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from iopstui.cli import values
+
+if TYPE_CHECKING:
+    from iopstui.model.plan import Plan
+    from iopstui.session.options import ExperimentOptions, RunOptions
+
+EPILOG = """\
+TARGET is a block device, a file, a directory (a scratch file is made in it and removed), or
+nothing (a scratch file in the current directory). Of several TARGETs of one kind every job uses
+all, as fio does with filename=A:B. A block device is only read unless --destroy-data repeats its
+path (for each device that is written); a device in use is never written.
+
+exit codes: 0 done, 1 the job failed, 2 usage or bad input, 3 refused for safety,
+4 a verdict failed, 5 something needed is missing, 130 interrupted (by a signal, whichever)
+"""
+
+
+def add_run_options(command: argparse.ArgumentParser) -> None:
+    """What holds for every run. ``run_options`` reads it."""
+    command.add_argument("target", nargs="*", metavar="TARGET", help="see below")
+    command.add_argument("--set", action="append", default=[], metavar="OPTION=VALUE",
+                         help="change an option of every job in the file, e.g. iodepth=32; "
+                         "runtime=N also makes the job time_based")  # fmt: skip
+    command.add_argument("--size", metavar="SIZE",
+                         help="size of each scratch file, or of the area used: 4g")  # fmt: skip
+    command.add_argument("--destroy-data", action="append", default=[], metavar="PATH",
+                         help="allow writing over PATH, which must repeat the target; once for "
+                         "each of several")  # fmt: skip
+    command.add_argument("--no-fence", action="store_true",
+                         help="run a job file of your own that writes even where the kernel can't "
+                         "keep fio from all other files; see iopstui doctor")  # fmt: skip
+    command.add_argument(
+        "--knob",
+        action="append",
+        default=[],
+        type=values.knob,
+        metavar="NAME=VALUE[@SECONDS]",
+        help="change a setting of the device while it is measured, e.g. rq_affinity=2 or "
+        "irq/36=0-1, with @SECONDS so long after the job began; put back at the end",
+    )
+    command.add_argument(
+        "--bind",
+        choices=("queues",),
+        help="bind every fio job to a CPU of another hardware queue",
+    )
+    command.add_argument("--interval", type=values.interval, default=1.0, metavar="SECONDS",
+                         help="between two samples, 0.25 to 60 (default: 1)")  # fmt: skip
+    command.add_argument("--cpu", type=values.cpus, metavar="LIST",
+                         help='run iopstui itself (not fio) on these CPUs, e.g. 7 or 0-1; "all": '
+                         "anywhere (default: where neither job nor device work, if the job names "
+                         "its CPUs)")  # fmt: skip
+    command.add_argument("--nice", type=values.nice, default=0, metavar="N",
+                         help="priority of iopstui itself, 0 to 19, except of what samples "
+                         "(default: 0)")  # fmt: skip
+    command.add_argument("--record", metavar="FILE",
+                         help="keep everything that is measured in FILE, which must not exist: "
+                         "see `iopstui replay` and `iopstui report`")  # fmt: skip
+
+
+def add_expect(command: argparse.ArgumentParser) -> None:
+    """What is promised of a run. ``with_expectations`` reads it."""
+    command.add_argument("--expect", action="append", default=[], metavar="FIGURE>=VALUE",
+                         help="PASS or FAIL by a figure of `iopstui fields`: iops>=5000, "
+                         "read.clat.p99<=2ms, util<=90%%; may be repeated")  # fmt: skip
+    command.add_argument("--tolerance", default="0%", metavar="PERCENT",
+                         help="how far --expect may be missed, e.g. 10%%")  # fmt: skip
+
+
+def add_experiment(command: argparse.ArgumentParser) -> None:
+    """What sweep and compare share. ``experiment_options`` reads it."""
+    command.add_argument("--settle", type=values.settle, default=2.0, metavar="SECONDS",
+                         help="not measured at the start of each run (default: 2)")  # fmt: skip
+    command.add_argument("--measure", type=values.measure, default=8.0, metavar="SECONDS",
+                         help="measured after it (default: 8)")  # fmt: skip
+    command.add_argument("--format", choices=("table", "jsonl", "csv"), default="table",
+                         help="of the data on standard output (default: table)")  # fmt: skip
+    command.add_argument("--dry-run", action="store_true",
+                         help="print the plan, its length and what it will write")  # fmt: skip
+    command.add_argument("--yes", action="store_true", help="begin a very long one without asking")
+
+
+def add_resume(command: argparse.ArgumentParser) -> None:
+    """What an experiment takes that goes on after an interruption."""
+    command.add_argument("--state", metavar="FILE",
+                         help="keep the progress here; after an interruption the same command "
+                         "goes on (default: in the state directory)")  # fmt: skip
+    command.add_argument("--fresh", action="store_true",
+                         help="begin anew after an interruption")  # fmt: skip
+
+
+def run_options(arguments: argparse.Namespace, job: str | None = None) -> RunOptions:
+    """What ``add_run_options`` has taken. UsageError for a --set that can't be."""
+    from iopstui.model.jobfile import checked_override
+    from iopstui.session.options import RunOptions
+
+    return RunOptions(
+        targets=tuple(arguments.target),
+        job=job,
+        overrides=dict(checked_override(text) for text in arguments.set),
+        size=arguments.size,
+        destroy_data=tuple(arguments.destroy_data),
+        no_fence=arguments.no_fence,
+        bind=arguments.bind == "queues",
+        knobs=tuple(arguments.knob),
+        interval_s=arguments.interval,
+        own_cpus=arguments.cpu,
+        nice=arguments.nice,
+        record=arguments.record,
+    )
+
+
+def with_expectations(options: RunOptions, arguments: argparse.Namespace) -> RunOptions:
+    """``options`` and what ``add_expect`` has taken. UsageError for a --tolerance that can't be."""
+    from dataclasses import replace
+
+    from iopstui.model.expectation import parse_tolerance
+
+    tolerance = parse_tolerance(arguments.tolerance)
+    return replace(options, expect=tuple(arguments.expect), tolerance=tolerance)
+
+
+def experiment_options(
+    arguments: argparse.Namespace, run: RunOptions, plan: Plan
+) -> ExperimentOptions:
+    """What ``add_experiment`` has taken, and ``add_resume`` of a command that has it."""
+    from pathlib import Path
+
+    from iopstui.session.options import ExperimentOptions
+
+    state = getattr(arguments, "state", None)
+    return ExperimentOptions(
+        run, plan, arguments.format, arguments.dry_run, arguments.yes,
+        state=Path(state) if state else None, fresh=getattr(arguments, "fresh", False),
+    )  # fmt: skip
