@@ -13,7 +13,7 @@ from textual.widgets import Static
 
 from iopstui.session.verdicts import FAIL, PASS
 from iopstui.ui import format as f
-from iopstui.ui.help import HELP
+from iopstui.ui.help import help_sections
 from iopstui.ui.state import LiveState
 from iopstui.ui.style import Charset
 
@@ -56,7 +56,7 @@ class TextScreen(Screen[None]):
 def help_screen(charset: Charset) -> TextScreen:
     """Every key, panel, abbreviation and flag, in plain words."""
     parts: list[Text | Table] = []
-    for title, entries in HELP:
+    for title, entries in help_sections():
         parts.append(Text(charset.text(title), style="bold"))
         table = Table.grid(padding=(0, 2, 0, 0))
         table.add_column(width=2 + max(len(term) for term, _ in entries), style="cyan")
