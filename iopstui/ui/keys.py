@@ -30,6 +30,12 @@ DASHBOARD_BINDINGS = bindings(LIVE_ACTIONS, on_dashboard=True)
 """The dashboard's own, because a screen binds these keys to its focus."""
 
 
+def closing(*actions: str) -> str:
+    """For a screen's binding: Esc, q, and the keys that have opened it."""
+    opened = [key.names for one in LIVE_ACTIONS if one.id in actions for key in one.keys]
+    return ",".join(("escape", "q", *opened))
+
+
 def markdown(actions: Iterable[Action] = LIVE_ACTIONS) -> str:
     """The table of keys in README."""
     rows = ["| key | what it does |", "|---|---|"]

@@ -14,6 +14,7 @@ from textual.widgets import Static
 from iopstui.session.verdicts import FAIL, PASS
 from iopstui.ui import format as f
 from iopstui.ui.help import help_sections
+from iopstui.ui.keys import closing
 from iopstui.ui.state import LiveState
 from iopstui.ui.style import Charset
 
@@ -28,7 +29,7 @@ class TextScreen(Screen[None]):
     """Shows a text that can be scrolled."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
-        Binding("escape,q,question_mark,f1,e", "leave", "back"),
+        Binding(closing("log", "help"), "leave", "back"),
     ]
 
     def __init__(self, title: str, text: Text | Group, charset: Charset) -> None:
