@@ -21,6 +21,7 @@ from iopstui.model.lesson import Lesson
 from iopstui.session.crash import crash_sentence
 from iopstui.session.events import Event, ExperimentStarted, FrameReady
 from iopstui.session.signals import stopping
+from iopstui.sources.jobs import ShippedJob
 from iopstui.text import printable
 from iopstui.ui.core.actions import (
     DASHBOARD,
@@ -46,7 +47,6 @@ from iopstui.ui.messages import (
     EventsWaiting,
     MakeController,
     MakeWatch,
-    ShippedJob,
 )
 from iopstui.ui.record_keys import RecordKeys
 from iopstui.ui.screens.dashboard import Dashboard

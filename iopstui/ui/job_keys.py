@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from textual.timer import Timer
 
+from iopstui.sources.jobs import ShippedJob
 from iopstui.text import printable
 from iopstui.ui import knobs
 from iopstui.ui.core.actions import EXPERIMENT, IDLE, LESSON, RUNNING, Action, Footer, Key, Part
 from iopstui.ui.core.port import Port
-from iopstui.ui.messages import ShippedJob
 
 KNOB_WAITS_S = 0.6
 DEFAULT_JOB = "mixed-4k"
