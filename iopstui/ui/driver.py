@@ -16,7 +16,7 @@ import termios
 import threading
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any
 
 from textual.drivers.linux_driver import LinuxDriver
 from textual.events import MouseEvent
@@ -142,24 +142,6 @@ def _own_descriptor(fd: int) -> tuple[int, int]:
         flags = os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
         return os.open(os.ttyname(fd), flags), PIECE
     return os.dup(fd), SMALL_PIECE
-
-
-class Terminal(Protocol):
-    """What the screen asks its terminal."""
-
-    @property
-    def behind(self) -> bool:
-        """True while it has not shown yet what was painted last."""
-        ...
-
-    @property
-    def lag_s(self) -> float:
-        """How long it took to show the paint before, 0 if it does not tell."""
-        ...
-
-    def painted(self) -> None:
-        """Something was painted."""
-        ...
 
 
 class PatientDriver(LinuxDriver):

@@ -2,288 +2,308 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from iopstui.session.events import Event
-from iopstui.ui.app_parts import AppPart
+from iopstui.ui.core.actions import (
+    ANYWHERE,
+    BOTH_SCREENS,
+    EXPERIMENT,
+    EXPERIMENT_SCREEN,
+    IDLE,
+    LESSON,
+    REPLAY,
+    RUNNING,
+    Action,
+    Footer,
+    Key,
+    KeyHint,
+    Part,
+)
+from iopstui.ui.core.port import Port
+from iopstui.ui.job_keys import JobKeys
 from iopstui.ui.messages import Controller
 from iopstui.ui.pace import OwnCost
-from iopstui.ui.widgets.bars import KeyHint
 
 if TYPE_CHECKING:
-    from iopstui.model.plan import Plan
-    from iopstui.session.laboratory import Ready
+    from iopstui.session.laboratory import Laboratory, Running
     from iopstui.ui.screens.experiment_form import Chosen, Field
 
-EXPERIMENT_ACTIONS = {"sweep", "compare"}
-OVER_EXPERIMENT = frozenset({"mark", "log", "help", "record"})
-"""Actions of the dashboard that are possible over an experiment's screen, too."""
-EXPERIMENT_HINTS = (KeyHint("w", "sweep"), KeyHint("c", "compare"))
-QUIET = {"m", "space", "- +", "e", "ctrl+p", "R", "f", "h", "o"}
-"""Keys that don't disturb one."""
 WAITS_S = 5.0
 SHOW = "show the last one"
+NONE_HERE = "no experiment can be run in this session"
+
+MakeLaboratory = Callable[[Controller], "Laboratory"]
 
 
-class Under(Protocol):
-    """An experiment under way (session/laboratory.py, Running)."""
+class ExperimentKeys(Part):
+    """The experiment of this screen's session, one at a time. Without ``laboratory`` none can be
+    begun: ``none_here`` says why, and one that was recorded is only shown when asked for."""
+
+    def __init__(
+        self,
+        port: Port,
+        jobs: JobKeys,
+        laboratory: MakeLaboratory | None,
+        tell: Callable[[Event], None],
+        hints: Callable[[], Sequence[KeyHint]],
+        none_here: str = NONE_HERE,
+    ) -> None:
+        super().__init__(port)
+        self.laboratory = laboratory
+        self.under: Running | None = None
+        self.screen: Screen[None] | None = None
+        self._jobs = jobs
+        self._tell = tell
+        self._hints = hints
+        self._none_here = none_here
+        # of each kind: the form's fields, and what was typed when one was begun last
+        self._typed: dict[str, tuple[Sequence[Field], Mapping[str, str]]] = {}
+
+    # -- what is known
+
+    @property
+    def experimenting(self) -> bool:
+        """True from the form's Enter until everything is as before."""
+        return self.under is not None and self.under.active
 
     @property
     def active(self) -> bool:
-        """False once it is over."""
-        ...
+        """True while the one that is known measures."""
+        known = self.port.state.experiment
+        return known is not None and known.active
 
-    def feed(self, event: Event) -> None:
-        """An event of the session."""
-        ...
+    @property
+    def noun(self) -> str:
+        """What the one that is known is called; "" if there is none."""
+        known = self.port.state.experiment
+        return known.noun if known is not None else ""
 
-    def stop(self) -> None:
-        """End it in order; again: at once."""
-        ...
+    @property
+    def can_stop(self) -> bool:
+        """Whether x stops the one whose screen is shown."""
+        return self.laboratory is not None and (self.active or not self.noun)
 
-    def wait(self, seconds: float) -> None:
-        """Until it is over."""
-        ...
+    @property
+    def can_renew(self) -> bool:
+        """Whether n begins another."""
+        return self.laboratory is not None and not self.active and bool(self.noun)
 
+    @property
+    def shown(self) -> bool:
+        """True while its screen is open, and nothing over it."""
+        return self.port.shows(self.screen)
 
-class Laboratory(Protocol):
-    """Experiments in one session (session/laboratory.py)."""
+    def holds(self) -> bool:
+        """True, and said, while an experiment must not be disturbed."""
+        if self.experimenting:
+            self.port.say("info", "an experiment runs and must not be disturbed: x stops it")
+        return self.experimenting
 
-    def look(self, plan: Plan) -> Ready:
-        """What would come of a plan; raises IopstuiError."""
-        ...
+    @property
+    def mode(self) -> str | None:
+        """While one measures."""
+        return EXPERIMENT if self.active else None
 
-    def begin(
-        self, ready: Ready, tell: Callable[[Event], None], t: float, anew: bool = False
-    ) -> Under:
-        """Run it beside the screen."""
-        ...
-
-    def variants(self) -> tuple[str, str]:
-        """Two settings worth comparing."""
-        ...
-
-
-MakeLaboratory = Callable[[Controller], Laboratory]
-
-
-class ExperimentKeys(AppPart):
-    """What these keys do. The rest of the application is ui/app.py."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("w", "sweep", "sweep"),
-        Binding("c", "compare", "compare"),
-        Binding("x", "stop_experiment", "stop the experiment"),
-    ]
-
-    laboratory: MakeLaboratory | None = None
-    experiment: Under | None = None
-    begun_with: Mapping[str, tuple[Sequence[Field], Mapping[str, str]]] = MappingProxyType({})
-    """Of each kind: the form's fields, and what was typed into them when one was begun last."""
-    over_experiment = OVER_EXPERIMENT
-    experiment_screen: Screen[None] | None = None
-
-    @abstractmethod
-    def _tell(self, event: Event) -> None:
-        """From the experiment's thread: an event of it."""
+    def takes(self, action: Action) -> bool:
+        """Nothing disturbs an experiment; r stops it."""
+        if action.id == "run_or_stop" and self.experimenting:
+            self.stop()
+            return True
+        return EXPERIMENT in action.disturbs and self.holds()
 
     # -- keys
 
-    def action_sweep(self) -> None:
-        """w"""
-        self.open_experiment("sweep")
+    def sweep(self) -> None:
+        """Shows the one that runs, else begins one."""
+        self._open("sweep")
 
-    def action_compare(self) -> None:
-        """c"""
-        self.open_experiment("compare")
+    def compare(self) -> None:
+        """The same with a comparison."""
+        self._open("compare")
 
-    def open_experiment(self, kind: str) -> None:
+    def _open(self, kind: str) -> None:
         """The one that runs; else the form, after a question where there is a result to show."""
-        known = self.state.experiment
-        if known is not None and known.active:
-            self.show_experiment()
-        elif known is not None:
+        if self.active or (self.noun and self.laboratory is None):
+            self.show()
+        elif self.noun:
             from iopstui.ui.screens.choice import Choice
 
             new = "new comparison" if kind == "compare" else "new sweep"
-            values = (f"{SHOW} ({known.noun})", new)
-            choice = Choice(kind, values, "", self.charset)
-            self.push_screen(choice, lambda value: self._chosen_view(kind, value))
+            values = (f"{SHOW} ({self.noun})", new)
+            choice = Choice(kind, values, "", self.port.charset)
+            self.port.push(choice, lambda value: self._chosen_view(kind, value))
         else:
-            self.new_experiment(kind)
+            self._new(kind)
 
     def _chosen_view(self, kind: str, value: str | None) -> None:
         if value is None:
             return
         if value.startswith(SHOW):
-            self.show_experiment()
+            self.show()
         else:
-            self.new_experiment(kind)
+            self._new(kind)
 
-    def show_experiment(self) -> None:
+    def show(self) -> None:
         """The screen of the experiment that runs or ran last."""
         from iopstui.ui.screens.experiment import ExperimentScreen
 
-        if self.state.experiment is None or self.controller is None:
+        port = self.port
+        if port.state.experiment is None or port.session is None:
             return
-        dashboard = self.dashboard
-        screen = ExperimentScreen(
-            self.state.experiment,
-            lambda: self.state,
+        dashboard = port.dashboard
+        self.screen = ExperimentScreen(
+            port.state.experiment,
+            lambda: port.state,
             lambda: dashboard.own if dashboard is not None else OwnCost(),
-            self.experiment_hints,
-            self.controller.target,
-            self.charset,
+            self._hints,
+            port.session.target,
+            port.charset,
         )
-        self.experiment_screen = screen
-        self.push_screen(screen)
+        port.push(self.screen)
 
-    @property
-    def experiment_shown(self) -> bool:
-        """True while its screen is open, and nothing over it."""
-        shown = self.experiment_screen
-        return shown is not None and bool(self.screen_stack) and self.screen is shown
+    def begun(self) -> None:
+        """The first event of an experiment has come: its screen opens over the dashboard."""
+        if self.laboratory is not None and self.port.shows(self.port.dashboard):
+            self.show()
 
-    def experiment_hints(self) -> Sequence[KeyHint]:
-        """The keys of its screen that matter now."""
-        known = self.state.experiment
-        if known is None or known.active:
-            return (KeyHint("x", "stop, keep what is measured"),)
-        return (KeyHint("n", f"new {known.noun}"),)
-
-    def action_new_experiment(self) -> None:
-        """n on its screen"""
-        known = self.state.experiment
+    def renew(self) -> None:
+        """The form again, in place of the result."""
+        known = self.port.state.experiment
         if known is None or known.active:
             return
         if self.laboratory is None:
-            self.no_experiments()
+            self.port.say("info", self._none_here)
             return
-        self.pop_screen()
-        self.new_experiment(known.kind)
+        self.port.pop()
+        self._new(known.kind)
 
-    def no_experiments(self) -> None:
-        """Why none can be begun here."""
-        self._say("info", "no experiment can be run in this session")
+    def back(self) -> None:
+        """From its screen to the dashboard."""
+        self.port.pop()
 
-    def new_experiment(self, kind: str) -> None:
+    def _new(self, kind: str) -> None:
         """Opens the form."""
-        controller = self.controller
-        if controller is None:
+        session, state = self.port.session, self.port.state
+        if session is None:
             return
         if self.laboratory is None:
-            self.no_experiments()
+            self.port.say("info", self._none_here)
             return
-        if self.state.ended:
-            self._say("info", "the session has ended, nothing can be run in it: d begins another")
+        if state.ended:
+            words = "the session has ended, nothing can be run in it: d begins another"
+            self.port.say("info", words)
             return
-        if self.experiment is not None and self.experiment.active:
-            self._say("info", "the last experiment is putting things back; once more, please")
+        if self.experimenting:
+            words = "the last experiment is putting things back; once more, please"
+            self.port.say("info", words)
             return
+        self._open_form(kind, self.laboratory(session), session.running or state.running)
+
+    def _open_form(self, kind: str, laboratory: Laboratory, runs: bool) -> None:
         from iopstui.ui.experiment_plan import DEFAULT_AXIS, options_text
         from iopstui.ui.screens.experiment_form import ExperimentForm, fields, filled
 
-        laboratory = self.laboratory(controller)
         varied = (DEFAULT_AXIS,) if kind == "sweep" else laboratory.variants()
-        options = options_text(self.overrides, " ".join(varied))
-        runs = controller.running or self.state.running
-        rows = fields(kind, self.job, options, varied)
+        options = options_text(self._jobs.overrides, " ".join(varied))
+        rows = fields(kind, self._jobs.job, options, varied)
         form = ExperimentForm(
-            kind, filled(rows, *self.begun_with.get(kind, ((), {}))), laboratory.look,
-            [job.name for job in self.jobs], self.charset,
+            kind, filled(rows, *self._typed.get(kind, ((), {}))), laboratory.look,
+            [job.name for job in self._jobs.jobs], self.port.charset,
             "the job that runs now is stopped first" if runs else "",
         )  # fmt: skip
-        self.push_screen(form, lambda chosen: self._form_filled(laboratory, chosen, kind, rows))
+        self.port.push(form, lambda chosen: self._form_filled(laboratory, chosen, kind, rows))
 
     def _form_filled(
         self, laboratory: Laboratory, chosen: Chosen | None, kind: str, rows: Sequence[Field]
     ) -> None:
-        if chosen is None or self.controller is None:
+        if chosen is None or self.port.session is None:
             return
-        self.begun_with = {**self.begun_with, kind: (rows, chosen.typed)}
-        self.forget_pending()
-        self.experiment = laboratory.begin(chosen.ready, self._tell, self.state.t, chosen.anew)
+        self._typed[kind] = (rows, chosen.typed)
+        self._jobs.forget_pending()
+        t = self.port.state.t
+        self.under = laboratory.begin(chosen.ready, self._tell, t, chosen.anew)
 
-    def experiment_begun(self) -> None:
-        """The first event of an experiment has come: its screen opens over the dashboard."""
-        if self.dashboard is not None and self.dashboard.is_current:
-            self.show_experiment()
-
-    def action_stop_experiment(self) -> None:
-        """x"""
-        running = self.experiment
-        if running is None or not running.active:
+    def stop(self) -> None:
+        """What was measured is kept."""
+        if self.under is None or not self.under.active:
             return
-        running.stop()
-        known = self.state.experiment
-        if known is not None and known.active:
-            self._say("info", f"stopping the {known.noun}; what was measured is kept")
+        self.under.stop()
+        if self.active:
+            self.port.say("info", f"stopping the {self.noun}; what was measured is kept")
 
-    # -- what other keys must know
+    # -- what happens around it
 
-    @property
-    def experimenting(self) -> bool:
-        """True from the form's Enter until everything is as before."""
-        return self.experiment is not None and self.experiment.active
+    def feed(self, event: Event) -> None:
+        """An event of the session, in the session's thread."""
+        if self.under is not None:
+            self.under.feed(event)
 
-    def experiment_holds(self) -> bool:
-        """True, and said, while an experiment must not be disturbed."""
-        if self.experimenting:
-            self._say("info", "an experiment runs and must not be disturbed: x stops it")
-        return self.experimenting
+    def forget(self) -> None:
+        """Another session begins."""
+        self.under = None
 
-    def with_experiment(self, hints: Sequence[KeyHint]) -> Sequence[KeyHint]:
-        """The footer's keys: those of the experiment in front while one runs."""
-        known = self.state.experiment
-        if known is not None and known.active:
-            rest = [hint for hint in hints if hint.key in QUIET]
-            return (KeyHint("w", f"show the {known.noun}"), KeyHint("x", "stop it"), *rest)
-        # with a job under way its own keys come first
-        keys = [hint.key for hint in hints]
-        at = keys.index("j") if self.state.running else 2
-        return (*hints[:at], *EXPERIMENT_HINTS, *hints[at:])
-
-    def end_experiment(self) -> None:
+    def end(self) -> None:
         """Stop it, before the session is closed; never waits."""
-        if self.experimenting and self.experiment is not None:
-            self.experiment.stop()
+        if self.under is not None and self.under.active:
+            self.under.stop()
 
-    def experiment_ended(self) -> None:
+    def wait(self) -> None:
         """Waits, after the session was closed, until its files are removed."""
-        if self.experiment is not None:
-            self.experiment.wait(WAITS_S)
+        if self.under is not None:
+            self.under.wait(WAITS_S)
 
-    def experiment_commands(self) -> Iterable[tuple[str, str, Callable[[], Any]]]:
-        """For the command palette."""
-        if self.experimenting:
-            yield "Show the experiment", "key w", self.show_experiment
-            yield (
-                "Stop the experiment",
-                "key x: what was measured is kept",
-                (self.action_stop_experiment),
-            )
-            return
-        yield "Sweep", "key w: a run at every point of one or two axes", self.action_sweep
-        yield (
-            "Compare",
-            "key c: two or three settings in turn, and what differs",
-            (self.action_compare),
-        )
-
-    def experiment_screen_commands(self) -> Iterable[tuple[str, str, Callable[[], Any]]]:
-        """The same on its own screen."""
-        if self.experimenting:
-            yield (
-                "Stop the experiment",
-                "key x: what was measured is kept",
-                (self.action_stop_experiment),
-            )
-        elif self.laboratory is not None:
-            yield "New experiment", "key n: the form again", self.action_new_experiment
-        yield "Back to the dashboard", "key Esc: what runs goes on", self.pop_screen
+    ACTIONS = (
+        Action(
+            "sweep", (Key("w", "w"),), sweep,
+            title=lambda e: "Show the experiment" if e.experimenting else "Sweep",
+            note=lambda e: "" if e.experimenting else "a run at every point of one or two axes",
+            help="a sweep: the job at every point of one or two axes, in a form that says"
+            " beforehand how long it takes and what it writes. While it runs: its screen",
+            place=120,
+            footer=(
+                Footer("sweep", {IDLE: 40, RUNNING: 176}),
+                Footer(lambda e: f"show the {e.noun}", {EXPERIMENT: 10, REPLAY: 20},
+                       when=lambda e: bool(e.noun)),
+            ),
+            disturbs=frozenset({LESSON}),
+        ),
+        Action(
+            "compare", (Key("c", "c"),), compare,
+            title=lambda e: "" if e.experimenting else "Compare",
+            note="two or three settings in turn, and what differs",
+            help="a comparison: the job with two or three settings in turn, and what differs",
+            place=130, footer=(Footer("compare", {IDLE: 50, RUNNING: 178}),),
+            disturbs=frozenset({LESSON}),
+        ),
+        Action(
+            "stop_experiment", (Key("x", "x"),), stop, title="Stop the experiment",
+            note="what was measured is kept",
+            help="stop the sweep or the comparison; what was measured is kept. Twice: at once",
+            place=140,
+            footer=(
+                Footer("stop it", {EXPERIMENT: 20}),
+                Footer("stop, keep what is measured", {EXPERIMENT_SCREEN: 10},
+                       when=lambda e: e.can_stop),
+            ),
+            applies=lambda e: e.experimenting, where=ANYWHERE, disturbs=frozenset({LESSON}),
+            offered_on=BOTH_SCREENS,
+        ),
+        Action(
+            # bound by its screen, as the next
+            "new_experiment", (Key("", "n"),), renew,
+            title=lambda e: "New experiment" if e.laboratory and not e.experimenting else "",
+            note="the form again",
+            footer=(Footer(lambda e: f"new {e.noun}", {EXPERIMENT_SCREEN: 10},
+                           when=lambda e: e.can_renew),),
+            where=ANYWHERE, offered_on=frozenset({EXPERIMENT_SCREEN}),
+        ),
+        Action(
+            "leave_experiment", (Key("", "Esc"),), back,
+            title="Back to the dashboard", note="what runs goes on", where=ANYWHERE,
+            offered_on=frozenset({EXPERIMENT_SCREEN}),
+        ),
+    )  # fmt: skip

@@ -93,19 +93,20 @@ class ExperimentState:
     def apply(self, event: Event) -> None:
         """Take in one event."""
         self.t = max(self.t, event.t)
-        if isinstance(event, FrameReady):
-            self._frame(event)
-        elif isinstance(event, PointStarted):
-            self._started(event)
-        elif isinstance(event, PointFinished):
-            self.points[event.index] = event
-            self.started, self.iops = None, None
-        elif isinstance(event, ExperimentFinished):
-            self.finished, self.started, self.iops = event, None, None
-        elif isinstance(event, StepStarted):
-            self.phase = event.phase
-        elif isinstance(event, Progress):
-            self.phase = "layout"
+        match event:
+            case FrameReady():
+                self._frame(event)
+            case PointStarted():
+                self._started(event)
+            case PointFinished():
+                self.points[event.index] = event
+                self.started, self.iops = None, None
+            case ExperimentFinished():
+                self.finished, self.started, self.iops = event, None, None
+            case StepStarted():
+                self.phase = event.phase
+            case Progress():
+                self.phase = "layout"
 
     def _started(self, event: PointStarted) -> None:
         self.started, self.iops, self.phase = event, None, ""

@@ -1,47 +1,13 @@
-"""The help's words: every key, every panel, every abbreviation and flag."""
+"""The help: every key, every panel, every abbreviation and flag."""
 
 from __future__ import annotations
 
+from iopstui.ui.core.actions import helped
+from iopstui.ui.keys import LIVE_ACTIONS, REPLAY_ONLY
+
 Section = tuple[str, tuple[tuple[str, str], ...]]
 
-HELP: tuple[Section, ...] = (
-    (
-        "Keys",
-        (
-            ("r", "run the job, or stop the one that runs"),
-            ("j", "choose another job; its explanation says what to look at"),
-            ("[  ]", "iodepth: half, double. A running job is started anew with it"),
-            ("{  }", "numjobs: half, double. A running job is started anew with it"),
-            ("b", "block size: choose one; a running job is started anew with it"),
-            ("m", "put a mark on the charts, now"),
-            ("space", "freeze the picture; measuring goes on. Again: go on"),
-            ("R", "record to a file in the current directory, or end that: see iopstui replay."
-             " With another device a recording goes on in a file of its own: FILE-2"),
-            ("-  +", "charts: a longer or a shorter stretch of time"),
-            ("1 2 3 4, tab", "the panes, where the terminal is too small for all of them"),
-            ("d", "choose another device (not while a job runs)"),
-            ("w", "a sweep: the job at every point of one or two axes, in a form that says"
-             " beforehand how long it takes and what it writes. While it runs: its screen"),
-            ("c", "a comparison: the job with two or three settings in turn, and what differs"),
-            ("x", "stop the sweep or the comparison; what was measured is kept. Twice: at once"),
-            ("a", "rq_affinity: 0, 1, 2; where completions run. At once, put back at the end"),
-            ("s", "the disk's I/O scheduler: choose one"),
-            ("k", "every setting of the disks, with its meaning and value, what it takes, and"
-             " what stands against changing it; the CPUs of interrupts too"),
-            (":", "any option of the fio job, such as rwmixread=70, ioengine=io_uring or"
-             " rate_iops=1000; a running job is started anew with it"),
-            ("B", "bind every fio job to a CPU of another hardware queue, or not"),
-            ("o", "the queue map: which hardware queue and interrupt serve which CPUs"),
-            ("h", "latency as a heat map, or as percentile lines"),
-            ("p", "percentiles over the heat map: ━ p50, ─ p99, ┄ p99.9"),
-            ("f", "findings: what the evidence shows, in sentences with their numbers; and what"
-             " came of each --expect"),
-            ("l", "lessons: guided experiments on this very target, and which of them it can show"),
-            ("e", "everything that was said in this session, and fio's command line"),
-            ("ctrl+p", "all of this in a list that can be searched"),
-            ("q, ctrl+c", "quit; a running job is stopped, scratch files are removed"),
-        ),
-    ),
+SCREENS: tuple[Section, ...] = (
     (
         "Keys of a lesson (l, or iopstui lesson NAME)",
         (
@@ -72,16 +38,10 @@ HELP: tuple[Section, ...] = (
             ("*", "a difference that the runs show, corrected for the number of figures"),
         ),
     ),
-    (
-        "Keys of a replay (iopstui replay FILE)",
-        (
-            ("space", "pause, go on; at the end: play it again"),
-            ("left right", "10 seconds back, on"),
-            ("home end", "to the beginning, to the end"),
-            ("<  >", "slower, faster"),
-            (".", "the next sample alone"),
-        ),
-    ),
+)  # fmt: skip
+"""Keys of other screens than the dashboard, and their words."""
+
+PANELS: tuple[Section, ...] = (
     (
         "Charts",
         (
@@ -161,3 +121,13 @@ HELP: tuple[Section, ...] = (
         ),
     ),
 )  # fmt: skip
+
+
+def help_sections() -> tuple[Section, ...]:
+    """All of it, in the order of the help screen."""
+    return (
+        ("Keys", helped(LIVE_ACTIONS)),
+        *SCREENS,
+        ("Keys of a replay (iopstui replay FILE)", helped(REPLAY_ONLY)),
+        *PANELS,
+    )

@@ -2,48 +2,32 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
 
-from textual.binding import Binding, BindingType
 from textual.timer import Timer
 
+from iopstui.sources.jobs import ShippedJob
 from iopstui.text import printable
 from iopstui.ui import knobs
-from iopstui.ui.app_parts import AppPart, Command
+from iopstui.ui.core.actions import EXPERIMENT, IDLE, LESSON, RUNNING, Action, Footer, Key, Part
+from iopstui.ui.core.port import Port
 
 KNOB_WAITS_S = 0.6
 DEFAULT_JOB = "mixed-4k"
-JOB_ACTIONS = ("run_or_stop", "choose_job", "knob", "block_size")
+BOTH = frozenset({EXPERIMENT, LESSON})
 
 
-class JobKeys(AppPart):
-    """What these keys do. The rest of the application is ui/app.py."""
+class JobKeys(Part):
+    """``overrides`` are the fio options that were turned, ``job`` the one that r runs."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("r", "run_or_stop", "run or stop"),
-        Binding("j", "choose_job", "job"),
-        Binding("left_square_bracket", "knob('iodepth', False)", "iodepth ÷ 2"),
-        Binding("right_square_bracket", "knob('iodepth', True)", "iodepth × 2"),
-        Binding("left_curly_bracket", "knob('numjobs', False)", "numjobs ÷ 2"),
-        Binding("right_curly_bracket", "knob('numjobs', True)", "numjobs × 2"),
-        Binding("b", "block_size", "block size"),
-    ]
-
-    _job: str | None
-    _knob_timer: Timer | None = None
-
-    def job_commands(self) -> list[Command]:
-        """For the command palette."""
-        run = "Stop the job" if self.state.running else f"Run {printable(self.job)}"
-        return [
-            (run, "key r", self.action_run_or_stop),
-            ("Choose a job", "key j", self.action_choose_job),
-            ("iodepth: double", "key ]", lambda: self.action_knob("iodepth", True)),
-            ("iodepth: halve", "key [", lambda: self.action_knob("iodepth", False)),
-            ("numjobs: double", "key }", lambda: self.action_knob("numjobs", True)),
-            ("numjobs: halve", "key {", lambda: self.action_knob("numjobs", False)),
-            ("Block size", "key b", self.action_block_size),
-        ]
+    def __init__(
+        self, port: Port, jobs: Sequence[ShippedJob], job: str | None, overrides: Mapping[str, str]
+    ) -> None:
+        super().__init__(port)
+        self.jobs = list(jobs)
+        self.overrides = dict(overrides)
+        self._job = job
+        self._knob_timer: Timer | None = None
 
     @property
     def job(self) -> str:
@@ -55,105 +39,170 @@ class JobKeys(AppPart):
                 self._job = DEFAULT_JOB
         return self._job
 
-    def action_run_or_stop(self) -> None:
-        """r"""
-        controller = self.controller
-        if controller is None:
-            return
-        if self.experimenting:
-            self.action_stop_experiment()
-            return
-        if self.state.running or controller.running or self.state.asked:
-            self.state.ask_no_more()
-            controller.stop_job()
-            self._say("info", "stopping the job")
-            return
-        self.run_job(self.job)
+    @property
+    def mode(self) -> str | None:
+        """While a job runs."""
+        return RUNNING if self.port.state.running else None
 
-    def run_job(self, job: str) -> None:
+    def choose(self, job: str, overrides: Mapping[str, str]) -> None:
+        """The next run is of this one, with these options; what was turned is forgotten."""
+        self._job, self.overrides = job, dict(overrides)
+        self.forget_pending()
+
+    def override(self, option: str, value: str) -> bool:
+        """Changes an option; nothing for ``value`` takes that back. False if it never was."""
+        if value:
+            self.overrides[option] = value
+            return True
+        return self.overrides.pop(option, None) is not None
+
+    def run_or_stop(self) -> None:
+        """Stops what runs or was asked for, else runs the job."""
+        session, state = self.port.session, self.port.state
+        if session is None:
+            return
+        if state.running or session.running or state.asked:
+            state.ask_no_more()
+            session.stop_job()
+            self.port.say("info", "stopping the job")
+            return
+        self.run(self.job)
+
+    def run_first(self) -> None:
+        """The job of the command line, without a word."""
+        if self.port.session is not None:
+            self.port.state.ask()
+            self.port.session.run_job(self.job, self.overrides)
+
+    def run(self, job: str) -> None:
         """Starts ``job`` with the options turned so far; a running one is stopped first."""
-        if self.controller is None:
+        if self.port.session is None:
             return
         self._job = job
-        self.state.ask()
-        self.controller.run_job(job, self.overrides)
-        self._refresh_hints()
+        self.port.state.ask()
+        self.port.session.run_job(job, self.overrides)
+        self.port.refresh_footer()
         changed = " ".join(f"{key}={value}" for key, value in self.overrides.items())
-        self._say("info", f"starting {job}" + (f" with {changed}" if changed else ""))
+        self.port.say("info", f"starting {job}" + (f" with {changed}" if changed else ""))
 
-    def action_choose_job(self) -> None:
-        """j"""
-        if self.dashboard is None or self.experiment_holds():
+    def choose_job(self) -> None:
+        """Opens the list of jobs."""
+        if self.port.dashboard is None:
             return
         if not self.jobs:
-            self._say("warning", "there are no shipped jobs here; start with --job FILE")
+            self.port.say("warning", "there are no shipped jobs here; start with --job FILE")
             return
         from iopstui.ui.screens.jobs import JobChooser
 
-        self.push_screen(JobChooser(self.jobs, self.job, self.charset), self._job_chosen)
+        self.port.push(JobChooser(self.jobs, self.job, self.port.charset), self._job_chosen)
 
     def _job_chosen(self, name: str | None) -> None:
         if name is not None:
             if name != self._job:
-                self.overrides = {}
-                self.forget_pending()
-            self.run_job(name)
+                self.choose(name, {})
+            self.run(name)
 
-    def action_knob(self, option: str, up: bool) -> None:
-        """[ ] { }"""
-        knob = knobs.IODEPTH if option == "iodepth" else knobs.NUMJOBS
-        if self.controller is None or self.experiment_holds():
+    def iodepth(self, up: bool) -> None:
+        """Doubles or halves it."""
+        self._double(knobs.IODEPTH, up)
+
+    def numjobs(self, up: bool) -> None:
+        """Doubles or halves it."""
+        self._double(knobs.NUMJOBS, up)
+
+    def _double(self, knob: knobs.Knob, up: bool) -> None:
+        if self.port.session is None:
             return
         value = knobs.turned(knob, self._current(knob), up)
         if value is None:
             end = "largest" if up else "smallest"
-            self._say("info", f"{knob.word} is already the {end} that this key sets")
+            self.port.say("info", f"{knob.word} is already the {end} that this key sets")
             return
         self._turn(knob, value)
 
-    def action_block_size(self) -> None:
-        """b"""
-        if self.controller is None or self.dashboard is None or self.experiment_holds():
+    def block_size(self) -> None:
+        """Opens a list of block sizes."""
+        if self.port.session is None or self.port.dashboard is None:
             return
         from iopstui.ui.screens.choice import Choice
 
         now = self._current(knobs.BLOCK_SIZE)
-        choice = Choice("block size", knobs.BLOCK_SIZES, now, self.charset)
-        self.push_screen(choice, self._block_size_chosen)
+        choice = Choice("block size", knobs.BLOCK_SIZES, now, self.port.charset)
+        self.port.push(choice, self._block_size_chosen)
 
     def _block_size_chosen(self, value: str | None) -> None:
         if value is not None:
             self._turn(knobs.BLOCK_SIZE, value)
 
     def _current(self, knob: knobs.Knob) -> str:
-        title = self.state.step.title if self.state.step else ""
+        step = self.port.state.step
         text = next((job.text for job in self.jobs if job.name == self.job), "")
-        return knobs.current(knob, self.overrides, title, text)
+        return knobs.current(knob, self.overrides, step.title if step else "", text)
 
     def _turn(self, knob: knobs.Knob, value: str) -> None:
         """Takes the new value; a running job is started anew, once the key has come to rest."""
         self.overrides[knob.option] = value
-        self._turned(knob.option, f"{knob.word} {value}")
+        self.turned(knob.option, f"{knob.word} {value}")
 
-    def _turned(self, option: str, words: str) -> None:
-        if not self.state.running and not self.state.asked:
-            self._say("info", f"{words} from the next run on (r runs {self.job})")
+    def turned(self, option: str, words: str) -> None:
+        """The next run differs from the running one by ``words``, which tell ``option``: it is
+        started anew."""
+        state = self.port.state
+        if not state.running and not state.asked:
+            self.port.say("info", f"{words} from the next run on (r runs {self.job})")
             return
-        self.state.turned[option] = words
-        self._say("info", f"{words}: the job is started anew with it")
+        state.turn(option, words)
+        self.port.say("info", f"{words}: the job is started anew with it")
         if self._knob_timer is not None:
             self._knob_timer.stop()
-        self._knob_timer = self.set_timer(KNOB_WAITS_S, self.apply_knob)
+        self._knob_timer = self.port.later(KNOB_WAITS_S, self.apply_knob)
 
     def apply_knob(self) -> None:
         """Restarts the job with the options turned, and leaves a mark on the charts."""
-        words = ", ".join(self.state.turned.values())
-        if not words or self.controller is None:
+        state, session = self.port.state, self.port.session
+        words = ", ".join(state.turned.values())
+        if not words or session is None:
             return
-        self.state.ask()
-        self.controller.mark(words)
-        self.controller.run_job(self.job, self.overrides)
+        state.ask()
+        session.mark(words)
+        session.run_job(self.job, self.overrides)
 
     def forget_pending(self) -> None:
         """A knob that was turned just now no longer starts the job anew."""
-        self.state.turned.clear()
+        self.port.state.forget_turned()
+
+    ACTIONS = (
+        Action(
+            "run_or_stop", (Key("r", "r"),), run_or_stop,
+            title=lambda jobs: "Stop the job" if jobs.port.state.running
+            else f"Run {printable(jobs.job)}",
+            help="run the job, or stop the one that runs", place=10,
+            footer=(Footer("run", {IDLE: 10}), Footer("stop", {RUNNING: 10})),
+            disturbs=frozenset({LESSON}), measures=True,
+        ),
+        Action(
+            "choose_job", (Key("j", "j"),), choose_job, title="Choose a job",
+            help="choose another job; its explanation says what to look at", place=20,
+            footer=(Footer("choose a job", {IDLE: 20}), Footer("job", {RUNNING: 180})),
+            disturbs=BOTH, measures=True,
+        ),
+        Action(
+            "iodepth",
+            (Key("left_square_bracket", "[", False, "iodepth: halve"),
+             Key("right_square_bracket", "]", True, "iodepth: double")), iodepth,
+            help="iodepth: half, double. A running job is started anew with it", place=30,
+            footer=(Footer("iodepth", {IDLE: 70, RUNNING: 70}),), disturbs=BOTH, measures=True,
+        ),
+        Action(
+            "numjobs",
+            (Key("left_curly_bracket", "{", False, "numjobs: halve"),
+             Key("right_curly_bracket", "}", True, "numjobs: double")), numjobs,
+            help="numjobs: half, double. A running job is started anew with it", place=40,
+            footer=(Footer("numjobs", {IDLE: 80, RUNNING: 80}),), disturbs=BOTH, measures=True,
+        ),
+        Action(
+            "block_size", (Key("b", "b"),), block_size, title="Block size",
+            help="block size: choose one; a running job is started anew with it", place=50,
+            footer=(Footer("block size", {IDLE: 90, RUNNING: 90}),), disturbs=BOTH, measures=True,
+        ),
+    )  # fmt: skip

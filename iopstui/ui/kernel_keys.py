@@ -1,203 +1,170 @@
-"""Keys of the kernel's half of the screen: findings, settings, options of the job."""
+"""Keys that set something: options of fio, settings of the disks."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import ClassVar
-
-from textual.binding import Binding, BindingType
 
 from iopstui.errors import UsageError
 from iopstui.model.device import BlockDevice
 from iopstui.model.jobfile import checked_override
 from iopstui.session.knob_view import common_schedulers, queued_disks
-from iopstui.ui.app_parts import AppPart, Command
-from iopstui.ui.rows import Row
-from iopstui.ui.widgets.bars import KeyHint
+from iopstui.ui.core.actions import EXPERIMENT, IDLE, LESSON, RUNNING, Action, Footer, Key, Part
+from iopstui.ui.core.port import Port
+from iopstui.ui.experiment_keys import ExperimentKeys
+from iopstui.ui.job_keys import JobKeys
 
 AFFINITIES = ("0", "1", "2")
+BOTH = frozenset({EXPERIMENT, LESSON})
 OPTION_WORDS = (
     "Any fio option: rw=randrw, rwmixread=70, ioengine=io_uring, rate_iops=1000, ... It is set in"
     " every section of the job, which is started anew with it. Nothing behind = takes it back."
 )
 
 
-class KernelKeys(AppPart):
-    """What these keys do. The rest of the application is ui/app.py."""
+class KernelKeys(Part):
+    """Settings of the disks act at once, options start the job anew."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("f", "findings", "findings"),
-        Binding("a", "rq_affinity", "rq_affinity"),
-        Binding("s", "scheduler", "scheduler"),
-        Binding("k", "settings", "settings"),
-        Binding("colon", "option", "fio option"),
-        Binding("o", "queue_map", "queue map"),
-        Binding("h", "heat_map", "heat map"),
-        Binding("p", "percentiles", "percentiles over it"),
-        Binding("B", "bind_queues", "bind to queues"),
-    ]
+    def __init__(self, port: Port, jobs: JobKeys, experiments: ExperimentKeys) -> None:
+        super().__init__(port)
+        self._jobs = jobs
+        self._experiments = experiments
 
-    def kernel_commands(self) -> list[Command]:
-        """For the command palette."""
-        bound = self.controller is not None and self.controller.bind
-        return [
-            ("rq_affinity: next value", "key a: 0, 1, 2; where completions run",
-             self.action_rq_affinity),
-            ("Scheduler", "key s: the disk's I/O scheduler", self.action_scheduler),
-            ("Settings of the disks", "key k: all that can be set, interrupts too",
-             self.action_settings),
-            ("fio option", "key :, any option of the job: rw, rwmixread, ioengine, rate_iops ...",
-             self.action_option),
-            ("Jobs: not bound to queues" if bound else "Jobs: bind to hardware queues",
-             "key B: every fio job on a CPU of another hardware queue", self.action_bind_queues),
-            ("Queue map", "key o: hardware queues, their CPUs and interrupts",
-             self.action_queue_map),
-            ("Latency: heat map or lines", "key h: each second's histogram as a column",
-             self.action_heat_map),
-            ("Heat map: percentiles over it", "key p", self.action_percentiles),
-            ("Findings", "key f: what the evidence shows, with its numbers", self.action_findings),
-        ]  # fmt: skip
-
-    def action_findings(self) -> None:
-        """f"""
-        from iopstui.ui.screens.live_rows import LiveRows
-        from iopstui.ui.widgets.finding_line import listed
-
-        state, charset = self.state, self.charset
-        title = "findings, the newest first"
-        self.push_screen(LiveRows(title, lambda width: listed(state, width, charset), charset))
-
-    def action_queue_map(self) -> None:
-        """o"""
-        if self.dashboard is not None:
-            from iopstui.ui.screens.live_rows import LiveRows
-
-            title = "queue map: hctx, CPUs, interrupts"
-            self.push_screen(LiveRows(title, self._queue_rows, self.charset))
-
-    def _queue_rows(self, width: int) -> Sequence[Row]:
-        from iopstui.ui.widgets import queue_view
-
-        controller, dashboard = self.controller, self.dashboard
-        if controller is None or dashboard is None:
-            return []
-        return queue_view.rows(
-            self.state, controller.target, controller.devices, dashboard.topology(), width,
-            self.charset,
-        )  # fmt: skip
-
-    def action_heat_map(self) -> None:
-        """h"""
-        if self.dashboard is not None:
-            self.dashboard.show_heat(not self.dashboard.heat_shown)
-
-    def action_percentiles(self) -> None:
-        """p"""
-        dashboard = self.dashboard
-        if dashboard is None:
-            return
-        if not dashboard.heat_shown:
-            dashboard.percentiles_shown = True
-            dashboard.show_heat(True)
-            return
-        dashboard.percentiles_shown = not dashboard.percentiles_shown
-        dashboard.show_heat(True)
+    @property
+    def bound(self) -> bool:
+        """Whether the next run's jobs are bound to hardware queues."""
+        return self.port.session is not None and self.port.session.bind
 
     # -- settings of the disks
 
     def _queued_disk(self, name: str) -> BlockDevice | None:
         """The first disk that has a queue to set; says so where there is none."""
-        controller = self.controller
-        if controller is None:
+        session = self.port.session
+        if session is None:
             return None
-        disks = queued_disks(controller.target, controller.devices)
+        disks = queued_disks(session.target, session.devices)
         if disks:
             return disks[0]
-        what = ", ".join(controller.target.on) or controller.target.path
-        self._say("warning", f"{what} has no request queue under it: there is no {name} to set")
+        what = ", ".join(session.target.on) or session.target.path
+        self.port.say("warning", f"{what} has no request queue under it: there is no {name} to set")
         return None
 
-    def action_rq_affinity(self) -> None:
-        """a"""
+    def rq_affinity(self) -> None:
+        """Its next value."""
         disk = self._queued_disk("rq_affinity")
-        if disk is None or self.controller is None or self.experiment_holds():
+        if disk is None or self.port.session is None:
             return
         now = disk.queue.rq_affinity if disk.queue is not None else None
         following = str(((now if now is not None else 0) + 1) % len(AFFINITIES))
-        self.controller.set_tunable("rq_affinity", following)
+        self.port.session.set_tunable("rq_affinity", following)
 
-    def action_scheduler(self) -> None:
-        """s"""
-        disk = self._queued_disk("scheduler")
-        if disk is None or self.experiment_holds():
+    def scheduler(self) -> None:
+        """Opens a list of those that all disks have."""
+        disk, session = self._queued_disk("scheduler"), self.port.session
+        if disk is None or session is None:
             return
-        queue, controller = disk.queue, self.controller
-        assert controller is not None
-        disks = queued_disks(controller.target, controller.devices)
+        queue = disk.queue
+        disks = queued_disks(session.target, session.devices)
         offered = common_schedulers(disks)
         if queue is None or len(offered) < 2:
             only = f": {queue.scheduler} is the only one" if queue and queue.scheduler else ""
             names = ", ".join(one.name for one in disks)
             if len(disks) == 1:
-                self._say("info", f"{names} offers no choice of a scheduler{only}")
+                self.port.say("info", f"{names} offers no choice of a scheduler{only}")
             else:
-                self._say("info", f"{names} have no choice of a scheduler in common")
+                self.port.say("info", f"{names} have no choice of a scheduler in common")
             return
         from iopstui.ui.screens.choice import Choice
 
-        choice = Choice("scheduler", offered, queue.scheduler or "", self.charset)
-        self.push_screen(choice, self._scheduler_chosen)
+        choice = Choice("scheduler", offered, queue.scheduler or "", self.port.charset)
+        self.port.push(choice, self._scheduler_chosen)
 
     def _scheduler_chosen(self, value: str | None) -> None:
-        if value is not None and self.controller is not None:
-            self.controller.set_tunable("scheduler", value)
+        if value is not None and self.port.session is not None:
+            self.port.session.set_tunable("scheduler", value)
 
-    def action_settings(self) -> None:
-        """k"""
-        controller = self.controller
-        if controller is None:
+    def settings(self) -> None:
+        """Opens all that can be set."""
+        session = self.port.session
+        if session is None:
             return
         from iopstui.ui.screens.settings import Settings
 
-        self.push_screen(Settings(controller.knobs, self._turn_setting, self.state, self.charset))
+        state, charset = self.port.state, self.port.charset
+        self.port.push(Settings(session.knobs, self._turn_setting, state, charset))
 
     def _turn_setting(self, name: str, value: str) -> None:
-        if self.controller is not None and not self.experiment_holds():
-            self.controller.set_tunable(name, value)
+        # an experiment may have begun since the list was opened
+        if self.port.session is not None and not self._experiments.holds():
+            self.port.session.set_tunable(name, value)
 
     # -- settings of the job
 
-    def action_option(self) -> None:
-        """:"""
-        if self.controller is None or self.experiment_holds():
+    def option(self) -> None:
+        """Asks for one."""
+        if self.port.session is None:
             return
         from iopstui.ui.screens.prompt import Prompt
 
-        turned = " ".join(f"{key}={value}" for key, value in self.overrides.items())
+        turned = " ".join(f"{key}={value}" for key, value in self._jobs.overrides.items())
         words = OPTION_WORDS + (f" Changed so far: {turned}" if turned else "")
-        prompt = Prompt("fio option=value", words, "", checked_option, self.charset)
-        self.push_screen(prompt, self._option_given)
+        prompt = Prompt("fio option=value", words, "", checked_option, self.port.charset)
+        self.port.push(prompt, self._option_given)
 
     def _option_given(self, text: str | None) -> None:
         if text is None:
             return
         option, value = checked_option(text)
-        if value:
-            self.overrides[option] = value
-        elif self.overrides.pop(option, None) is None:
-            self._say("info", f"{option} was not changed before: it is as the job has it")
+        if not self._jobs.override(option, value):
+            self.port.say("info", f"{option} was not changed before: it is as the job has it")
             return
-        self._turned(option, f"{option}={value}" if value else f"{option} as the job has it")
+        words = f"{option}={value}" if value else f"{option} as the job has it"
+        self._jobs.turned(option, words)
 
-    def action_bind_queues(self) -> None:
-        """B"""
-        controller = self.controller
-        if controller is None or self.experiment_holds():
+    def bind_queues(self) -> None:
+        """Or not any more."""
+        session = self.port.session
+        if session is None:
             return
-        if not controller.bind and self._queued_disk("binding to hardware queues") is None:
+        if not session.bind and self._queued_disk("binding to hardware queues") is None:
             return
-        controller.bind = not controller.bind
-        self._turned("bind", "bound to queues" if controller.bind else "not bound to queues")
+        session.bind = not session.bind
+        self._jobs.turned("bind", "bound to queues" if session.bind else "not bound to queues")
+
+    ACTIONS = (
+        Action(
+            "rq_affinity", (Key("a", "a"),), rq_affinity, title="rq_affinity: next value",
+            note="0, 1, 2; where completions run",
+            help="rq_affinity: 0, 1, 2; where completions run. At once, put back at the end",
+            place=150, footer=(Footer("rq_affinity", {IDLE: 100, RUNNING: 100}),), disturbs=BOTH,
+        ),
+        Action(
+            "scheduler", (Key("s", "s"),), scheduler, title="Scheduler",
+            note="the disk's I/O scheduler", help="the disk's I/O scheduler: choose one",
+            place=160, disturbs=BOTH,
+        ),
+        Action(
+            "settings", (Key("k", "k"),), settings, title="Settings of the disks",
+            note="all that can be set, interrupts too",
+            help="every setting of the disks, with its meaning and value, what it takes, and"
+            " what stands against changing it; the CPUs of interrupts too",
+            place=170, footer=(Footer("settings", {IDLE: 110, RUNNING: 110}),),
+            disturbs=frozenset({LESSON}),
+        ),
+        Action(
+            "option", (Key("colon", ":"),), option, title="fio option",
+            note="any option of the job: rw, rwmixread, ioengine, rate_iops ...",
+            help="any option of the fio job, such as rwmixread=70, ioengine=io_uring or"
+            " rate_iops=1000; nothing behind = takes it back. A running job is started anew with"
+            " it", place=180,
+            footer=(Footer("option", {IDLE: 150, RUNNING: 150}),), disturbs=BOTH, measures=True,
+        ),
+        Action(
+            "bind_queues", (Key("B", "B"),), bind_queues,
+            title=lambda kernel: "Jobs: not bound to queues" if kernel.bound
+            else "Jobs: bind to hardware queues",
+            note="every fio job on a CPU of another hardware queue",
+            help="bind every fio job to a CPU of another hardware queue, or not", place=190,
+            disturbs=BOTH, measures=True,
+        ),
+    )  # fmt: skip
 
 
 def checked_option(text: str) -> tuple[str, str]:
@@ -208,13 +175,3 @@ def checked_option(text: str) -> tuple[str, str]:
         raise UsageError(
             error.message.replace("--set ", "") + f" {error.hint}".replace("--set ", "")
         ) from error
-
-
-KERNEL_ACTIONS = {
-    "findings", "rq_affinity", "scheduler", "settings", "option", "bind_queues", "heat_map",
-    "percentiles", "queue_map",
-}  # fmt: skip
-KERNEL_HINTS = (
-    KeyHint("a", "rq_affinity"), KeyHint("k", "settings"), KeyHint("f", "findings"),
-    KeyHint("h", "heat map"), KeyHint("o", "queues"), KeyHint(":", "option"),
-)  # fmt: skip

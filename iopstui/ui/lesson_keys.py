@@ -4,152 +4,116 @@ dashboard, with a strip that says what to look at."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
-
-from textual.binding import Binding, BindingType
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from iopstui.errors import IopstuiError
 from iopstui.model.lesson import Lesson
 from iopstui.session.events import Ended, Event, Mark, StepFinished, StepStarted
-from iopstui.session.prepare import JobRequest
 from iopstui.text import printable
-from iopstui.ui.app_parts import AppPart, Command
+from iopstui.ui.core.actions import EXPERIMENT, IDLE, LESSON, Action, Footer, Key, Part
+from iopstui.ui.core.port import Port
+from iopstui.ui.experiment_keys import ExperimentKeys
+from iopstui.ui.job_keys import JobKeys
 from iopstui.ui.messages import Controller
 from iopstui.ui.rows import Row
-from iopstui.ui.widgets.bars import KeyHint
 
 if TYPE_CHECKING:
-    from textual.actions import ActionParseResult
-    from textual.dom import DOMNode
-
-    from iopstui.session.lesson import LessonRun
-    from iopstui.session.lesson_facts import Surroundings
-    from iopstui.session.lessons import Offer
+    from iopstui.session.lessons import Lessons
     from iopstui.ui.lesson_state import Playing
+    from iopstui.ui.screens.dashboard import View
     from iopstui.ui.screens.lessons import Chosen
+    from iopstui.ui.state import RunShown
 
-LESSON_ACTIONS = {"lessons", "lesson_on", "lesson_escape"}
-LESSON_HINTS = (KeyHint("l", "lessons"),)
-DISTURBING = {
-    "choose_job", "knob", "block_size", "choose_device", "rq_affinity", "scheduler", "settings",
-    "option", "bind_queues", "sweep", "compare", "lessons",
-}  # fmt: skip
-ALLOWED = {"Messages", "Quit"}
-ALLOWED_ON_DASHBOARD = {
-    "Mark this moment", "Freeze or go on", "Charts: longer time", "Charts: shorter time", "Help",
-    "Queue map", "Latency: heat map or lines", "Heat map: percentiles over it", "Findings",
-    "Record",
-}  # fmt: skip
-QUIET = {"m", "space", "- +", "e", "ctrl+p", "R", "f", "h", "o"}
+BESIDE_A_PAGE = {"log", "quit"}
+"""What the palette offers while a page is read; during a run that is all that disturbs nothing."""
+
+MakeLessons = Callable[[Controller], "Lessons"]
 
 
-@runtime_checkable
-class Teachable(Protocol):
-    """A session that can run what a lesson asks for (session/live.py)."""
+class LessonKeys(Part):
+    """The lesson that is ``playing``, or the choice of one. Without ``lessons`` there is none;
+    ``first`` is begun at once."""
 
-    def run_request(self, request: JobRequest) -> None:
-        """Run this."""
-        ...
-
-    def put_back(self, settings: Sequence[tuple[str, str]]) -> None:
-        """Set these (name, value) again, as far as they are different by now."""
-        ...
-
-
-class Lessons(Protocol):
-    """The lessons of one session (session/lessons.py)."""
-
-    def offers(self) -> Sequence[Offer]:
-        """All of them; raises IopstuiError."""
-        ...
-
-    def begin(self, lesson: Lesson) -> LessonRun:
-        """At its first page; raises IopstuiError."""
-        ...
-
-    def around(self) -> Surroundings:
-        """What is known of the target now."""
-        ...
-
-
-MakeLessons = Callable[[Controller], Lessons]
-
-
-class LessonKeys(AppPart):
-    """What these keys do. The rest of the application is ui/app.py."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("l", "lessons", "lessons")]
-
-    lessons: MakeLessons | None = None
-    first_lesson: Lesson | None = None
-    playing: Playing | None = None
-    """The lesson that is played."""
-    _left: Playing | None = None
-    """The one that was left in its middle."""
-    played: dict[str, str]
-    """What came of the lessons that were finished, by name."""
-    _undoing: asyncio.Task[None] | None = None
-    _view: tuple[int, bool] | None = None
-    _step_before: tuple[Any, ...] = ()
-    _last_words: str = ""
-    """What was said when the lesson was left, while settings are put back."""
+    def __init__(
+        self,
+        port: Port,
+        jobs: JobKeys,
+        experiments: ExperimentKeys,
+        lessons: MakeLessons | None,
+        first: Lesson | None,
+    ) -> None:
+        super().__init__(port)
+        self.lessons = lessons
+        self.playing: Playing | None = None
+        self.undoing: asyncio.Task[None] | None = None
+        self._jobs = jobs
+        self._experiments = experiments
+        self._first = first
+        self._left: Playing | None = None
+        # what came of the lessons that were finished, by name
+        self._played: dict[str, str] = {}
+        # what the dashboard showed before the lesson
+        self._before: tuple[View, RunShown] | None = None
+        # what was said when the lesson was left, while settings are put back
+        self._last_words = ""
 
     # -- the list
 
-    def action_lessons(self) -> None:
-        """l"""
-        controller = self.controller
-        if controller is None or self.experiment_holds():
+    def choose(self) -> None:
+        """Opens the list."""
+        session, state = self.port.live, self.port.state
+        if session is None:
             return
-        if self.lessons is None or not isinstance(controller, Teachable):
-            self._say("info", "no lesson can be played in this session")
+        if self.lessons is None:
+            self.port.say("info", "no lesson can be played in this session")
             return
-        if controller.running or self.state.running or self.state.asked:
-            self._say("info", "a job is running: stop it first (r), then choose a lesson (l)")
+        if session.running or state.running or state.asked:
+            words = "a job is running: stop it first (r), then choose a lesson (l)"
+            self.port.say("info", words)
             return
-        self.run_worker(self._open_list(self.lessons(controller)), group="lessons", exclusive=True)
+        self.port.work(self._open_list(self.lessons(session)), "lessons")
 
     async def _open_list(self, lessons: Lessons) -> None:
         try:
             offers = await asyncio.to_thread(lessons.offers)
         except IopstuiError as error:
-            self._say("error", f"{error.message} {error.hint}".strip())
+            self.port.say("error", f"{error.message} {error.hint}".strip())
             return
         from iopstui.ui.screens.lessons import LessonList
 
-        controller, dashboard = self.controller, self.dashboard
-        if controller is None or dashboard is None or not dashboard.is_current:
+        session = self.port.session
+        if session is None or not self.port.shows(self.port.dashboard):
             return
-        target, left = controller.target, self._left
+        target, left = session.target, self._left
         where = f"{target.path} ({', '.join(target.on)})" if target.on else target.path
-        self.push_screen(
-            LessonList(
-                offers, where, (left.run.lesson.name, left.place) if left else None,
-                self.played, self.charset,
-            ),
-            self._lesson_chosen,
-        )  # fmt: skip
+        place = (left.run.lesson.name, left.place) if left else None
+        shown = LessonList(offers, where, place, self._played, self.port.charset)
+        self.port.push(shown, self._lesson_chosen)
 
     def _lesson_chosen(self, chosen: Chosen | None) -> None:
         if chosen is not None:
-            self.begin_lesson(chosen.lesson, chosen.anew)
+            self._begin(chosen.lesson, chosen.anew)
 
-    def begin_lesson(self, lesson: Lesson, anew: bool = True) -> None:
+    def begin_first(self) -> None:
+        """The lesson of the command line."""
+        if self._first is not None:
+            lesson, self._first = self._first, None
+            self._begin(lesson)
+
+    def _begin(self, lesson: Lesson, anew: bool = True) -> None:
         """Open its first page, or the one where it was left."""
-        controller = self.controller
-        if controller is None or self.lessons is None or self.playing is not None:
+        session = self.port.session
+        if session is None or self.lessons is None or self.playing is not None:
             return
         left = None if anew else self._left
-        self.run_worker(
-            self._begin(self.lessons(controller), lesson, left), group="lessons", exclusive=True
-        )
+        self.port.work(self._begun(self.lessons(session), lesson, left), "lessons")
 
-    async def _begin(self, lessons: Lessons, lesson: Lesson, left: Playing | None) -> None:
+    async def _begun(self, lessons: Lessons, lesson: Lesson, left: Playing | None) -> None:
         from iopstui.ui.lesson_state import Playing
 
-        if self._undoing is not None:
-            await self._undoing
+        if self.undoing is not None:
+            await self.undoing
         try:
             if left is None:
                 playing = Playing(await asyncio.to_thread(lessons.begin, lesson))
@@ -157,17 +121,15 @@ class LessonKeys(AppPart):
                 playing = left
                 playing.run.look_again(await asyncio.to_thread(lessons.around))
         except IopstuiError as error:
-            self._say("error", f"{error.message} {error.hint}".strip())
+            self.port.say("error", f"{error.message} {error.hint}".strip())
             return
-        dashboard = self.dashboard
+        dashboard = self.port.dashboard
         if dashboard is None:
             return
-        self.forget_pending()
+        self._jobs.forget_pending()
         self.playing, self._left = playing, None
-        self._view = (dashboard.tab, dashboard.heat_shown)
-        state = self.state
-        self._step_before = (state.step, state.finished, state.fio, state.judged, state.steady)
-        self._refresh_hints()
+        self._before = (dashboard.view, self.port.state.run_shown)
+        self.port.refresh_footer()
         self._open_page()
 
     # -- pages
@@ -176,18 +138,14 @@ class LessonKeys(AppPart):
         from iopstui.ui.screens.lesson import LessonPage
 
         if self.playing is not None:
-            self.push_screen(
-                LessonPage(
-                    self.playing, self.charset, self.lesson_on, self.lesson_again,
-                    self.leave_lesson,
-                )
-            )  # fmt: skip
+            playing, charset = self.playing, self.port.charset
+            self.port.push(LessonPage(playing, charset, self.go_on, self.again, self.leave))
 
     def _page_turned(self) -> None:
         """Shows the page where the lesson is now."""
         from iopstui.ui.screens.lesson import LessonPage
 
-        screen = self.screen
+        screen = self.port.screen
         if isinstance(screen, LessonPage):
             screen.turned()
         else:
@@ -196,10 +154,10 @@ class LessonKeys(AppPart):
     def _close_page(self) -> None:
         from iopstui.ui.screens.lesson import LessonPage
 
-        if isinstance(self.screen, LessonPage):
-            self.pop_screen()
+        if isinstance(self.port.screen, LessonPage):
+            self.port.pop()
 
-    def lesson_on(self) -> None:
+    def go_on(self) -> None:
         """Enter: start the run that is shown, or go on."""
         playing = self.playing
         if playing is None or playing.run.running:
@@ -212,63 +170,59 @@ class LessonKeys(AppPart):
             playing.on()
             if playing.run.over:
                 self._undo(playing)
-            self._refresh_hints()
+            self.port.refresh_footer()
             self._page_turned()
 
-    def lesson_again(self) -> None:
-        """r after a run that failed"""
+    def again(self) -> None:
+        """After a run that failed."""
         if self.playing is not None and self.playing.can_repeat:
             self._run_lesson()
 
-    def action_lesson_on(self) -> None:
-        """Enter on the dashboard"""
-        self.lesson_on()
-
-    def action_lesson_escape(self) -> None:
-        """Esc on the dashboard: stop the run; leave the lesson if none runs"""
-        playing, controller = self.playing, self.controller
-        if playing is None or controller is None:
+    def escape(self) -> None:
+        """Stop the run; leave the lesson if none runs."""
+        playing, session = self.playing, self.port.session
+        if playing is None or session is None:
             return
         if playing.run.running:
-            playing.stopping = True
-            controller.stop_job()
-            self._paint_strip()
+            playing.stop()
+            session.stop_job()
+            self.port.paint()
         else:
-            self.leave_lesson()
+            self.leave()
 
     # -- runs
 
     def _run_lesson(self) -> None:
         """Run what the page shows; the dashboard is what one sees then."""
-        playing, controller, dashboard = self.playing, self.controller, self.dashboard
-        if playing is None or dashboard is None or not isinstance(controller, Teachable):
+        playing, session, dashboard = self.playing, self.port.live, self.port.dashboard
+        if playing is None or dashboard is None or session is None:
             return
         step = playing.measured
         try:
-            if self.state.ended:
+            if self.port.state.ended:
                 raise IopstuiError("the session has ended, nothing can be measured any more")
-            request = playing.run.request(getattr(controller, "interval_s", 1.0))
+            request = playing.run.request(getattr(session, "interval_s", 1.0))
         except (IopstuiError, OSError) as error:
             hint = error.hint if isinstance(error, IopstuiError) else ""
             playing.run.give_up(f"{error} {hint}".strip())
             self._page_turned()
             return
-        playing.watching, playing.stopping = True, False
+        playing.watch()
         self._close_page()
         dashboard.go_on()
         self._show_looked_at()
-        self.state.ask()
+        self.port.state.ask()
         if step is not None:
-            controller.mark(printable(f"lesson: {step.title}"))
-        controller.run_request(request)
-        self._refresh_hints()
-        self._paint_strip()
+            session.mark(printable(f"lesson: {step.title}"))
+        session.run_request(request)
+        self.port.refresh_footer()
+        self.port.paint()
 
     def _show_looked_at(self) -> None:
         """Opens the pane that the run is about, where not all can be seen."""
         from iopstui.ui.widgets.lesson_rows import PANES
 
-        playing, dashboard = self.playing, self.dashboard
+        playing, dashboard = self.playing, self.port.dashboard
         step = playing.measured if playing is not None else None
         if step is None or dashboard is None:
             return
@@ -279,55 +233,53 @@ class LessonKeys(AppPart):
         if tab is not None:
             dashboard.show_tab(tab)
 
-    def lesson_event(self, event: Event) -> None:
+    def event(self, event: Event) -> None:
         """An event of the session, after the state has taken it in."""
         playing = self.playing
         if playing is None and self._last_words:
             self._keep_last_words(event)
         if playing is None or not playing.run.running:
             return
-        if isinstance(event, StepStarted):
-            self.state.notice = None
         ended = playing.run.feed(event)
-        if isinstance(event, Ended):
-            playing.run.give_up("the session has ended")
-            ended = True
-        if ended and not (isinstance(event, StepFinished) and event.error):
-            # "press r to run it again" is no advice now
-            self.state.notice = None
+        match event:
+            case Ended():
+                playing.run.give_up("the session has ended")
+                self.port.state.forget_notice()
+            case StepFinished() if event.error:
+                pass
+            case _ if ended or isinstance(event, StepStarted):
+                # "press r to run it again" is no advice now
+                self.port.state.forget_notice()
 
     def _keep_last_words(self, event: Event) -> None:
         """The marks of the settings that are put back are no news, where the lesson was left is."""
-        if isinstance(event, StepStarted):
-            self._last_words = ""
-        elif isinstance(event, Mark) and "→" in event.text:
-            self._say("info", self._last_words)
+        match event:
+            case StepStarted():
+                self._last_words = ""
+            case Mark() if "→" in event.text:
+                self.port.say("info", self._last_words)
 
-    def lesson_rows(self, width: int, height: int, tabbed: bool) -> Sequence[Row]:
+    def strip(self, width: int, height: int, tabbed: bool) -> Sequence[Row]:
         """The strip of the dashboard; none without a run that is watched."""
         playing = self.playing
         if playing is None or not playing.watching:
             return ()
         from iopstui.ui.widgets.lesson_rows import strip_rows
 
-        return strip_rows(playing, tabbed, self.state.layout, width, height, self.charset)
-
-    def _paint_strip(self) -> None:
-        if self.dashboard is not None:
-            self.dashboard.paint()
+        port = self.port
+        return strip_rows(playing, tabbed, port.state.layout, width, height, port.charset)
 
     # -- its end
 
-    def leave_lesson(self) -> None:
-        """Esc: to the dashboard; l goes on with it."""
+    def leave(self) -> None:
+        """To the dashboard; l goes on with it."""
         playing = self.playing
         if playing is None or playing.run.running:
             return
         if playing.run.over:
             self._finish()
             return
-        playing.to_here()
-        playing.watching = False
+        playing.leave()
         self._left = playing
         self._undo(playing)
         self._back_to_dashboard()
@@ -339,123 +291,125 @@ class LessonKeys(AppPart):
             return
         good, judged = playing.score()
         words = f"{good} of {judged} answers borne out" if judged else "no question was answered"
-        self.played[playing.run.lesson.name] = words
+        self._played[playing.run.lesson.name] = words
         self._back_to_dashboard()
         self._last_word(f"the lesson is over, {words}; l shows the other lessons")
 
     def _last_word(self, words: str) -> None:
         self._last_words = words
-        self._say("info", words)
+        self.port.say("info", words)
 
     def _back_to_dashboard(self) -> None:
         """Everything is shown as it was before the lesson; its seconds stay in the charts."""
         self._close_page()
         self.playing = None
-        dashboard, state = self.dashboard, self.state
-        if dashboard is not None and self._view is not None:
-            dashboard.tab, dashboard.heat_shown = self._view
-            dashboard.relayout()
-        if self._step_before:
-            state.step, state.finished, state.fio, state.judged, state.steady = self._step_before
-        self._view, self._step_before = None, ()
-        self._refresh_hints()
-        self._paint_strip()
+        if self._before is not None:
+            view, run = self._before
+            if self.port.dashboard is not None:
+                self.port.dashboard.show_view(view)
+            self.port.state.show_run(run)
+        self._before = None
+        self.port.refresh_footer()
+        self.port.paint()
 
     def _undo(self, playing: Playing) -> None:
         """Puts the settings back and removes the scratch files; nothing runs."""
-        controller = self.controller
+        session = self.port.live
         found = playing.run.found_knobs()
-        if found and isinstance(controller, Teachable):
-            controller.put_back(found)
-        self._undoing = asyncio.create_task(asyncio.to_thread(playing.run.close))
+        if found and session is not None:
+            session.put_back(found)
+        self.undoing = asyncio.create_task(asyncio.to_thread(playing.run.close))
 
-    async def lesson_ended(self) -> None:
+    async def ended(self) -> None:
         """After the session was closed: removes the lesson's scratch files."""
-        if self._undoing is not None:
-            await self._undoing
-        await asyncio.to_thread(self.end_lesson)
+        if self.undoing is not None:
+            await self.undoing
+        await asyncio.to_thread(self.end)
 
-    def end_lesson(self) -> None:
+    def end(self) -> None:
         """The same, where nothing else does it any more."""
         for playing in (self.playing, self._left):
             if playing is not None:
                 playing.run.close()
 
-    def forget_lesson(self) -> None:
+    def forget(self) -> None:
         """Another target: what was left can't go on there."""
-        self.end_lesson()
-        self.playing = self._left = self._view = None
-        self._step_before = ()
+        self.end()
+        self.playing = self._left = self._before = None
 
     # -- what other keys must know
 
-    async def run_action(
-        self,
-        action: str | ActionParseResult,
-        default_namespace: DOMNode | None = None,
-        namespaces: Mapping[str, DOMNode] | None = None,
-    ) -> bool:
+    @property
+    def idle(self) -> bool:
+        """True while one can be begun."""
+        return self.playing is None and not self._experiments.experimenting
+
+    @property
+    def waits(self) -> bool:
+        """True while a lesson is played and none of its runs is under way."""
+        return self.playing is not None and not self.playing.run.running
+
+    @property
+    def runs(self) -> bool:
+        """True while a run of the lesson is under way."""
+        return self.playing is not None and self.playing.run.running
+
+    @property
+    def can_repeat(self) -> bool:
+        """True after a run that failed or was stopped."""
+        return self.waits and self.playing is not None and self.playing.can_repeat
+
+    @property
+    def mode(self) -> str | None:
+        """From its first page to its end."""
+        return LESSON if self.playing is not None else None
+
+    def takes(self, action: Action) -> bool:
         """Keys of the dashboard that would disturb a lesson say so instead."""
         self._last_words = ""
-        name = action if isinstance(action, str) else action[1]
-        name = name.partition("(")[0].rpartition(".")[2]
-        on_dashboard = self.dashboard is not None and self.dashboard.is_current
-        if on_dashboard and self.lesson_holds(name):
-            return True
-        return await super().run_action(action, default_namespace, namespaces)
-
-    def lesson_holds(self, action: str) -> bool:
-        """True, and said, for what must not be done while a lesson is played."""
         playing = self.playing
-        if playing is None:
+        if playing is None or LESSON not in action.disturbs:
             return False
-        if action == "run_or_stop":
-            if playing.watching and playing.can_repeat:
-                self.lesson_again()
-            else:
-                self._say("info", _held(playing))
-            return True
-        if action in DISTURBING:
-            self._say("info", _held(playing))
-            return True
-        return False
-
-    def with_lesson(self, hints: Sequence[KeyHint]) -> Sequence[KeyHint]:
-        """The footer's keys: those of the lesson in front while one is played."""
-        playing = self.playing
-        if playing is None:
-            busy = self.state.running or self.experimenting
-            return hints if busy else (*hints[:2], *LESSON_HINTS, *hints[2:])
-        if playing.run.running:
-            own = [KeyHint("Esc", "stop the run")]
+        if action.id == "run_or_stop" and playing.watching and playing.can_repeat:
+            self.again()
         else:
-            own = [KeyHint("Enter", "go on"), KeyHint("Esc", "leave the lesson")]
-            if playing.can_repeat:
-                own.insert(1, KeyHint("r", "again"))
-        return (*own, *(hint for hint in hints if hint.key in QUIET))
+            how = "Esc stops the run" if playing.run.running else "Esc leaves it"
+            self.port.say("info", f"a lesson is running, which that would disturb: {how}")
+        return True
 
-    def lesson_allows(self, commands: Sequence[Command]) -> Sequence[Command]:
-        """Of the command palette, what may be done while a lesson is played."""
-        playing = self.playing
-        if playing is None:
-            return commands
-        own = {title for title, _, _ in self.lesson_commands()}
-        here = own | ALLOWED | (ALLOWED_ON_DASHBOARD if playing.watching else set())
-        return [command for command in commands if command[0] in here]
+    def offers(self, action: Action) -> bool:
+        """What may be done while a lesson is played, by way of the palette."""
+        if self.playing is None or any(action is own for own in self.ACTIONS):
+            return True
+        return action.id in BESIDE_A_PAGE or (self.playing.watching and action.quiet)
 
-    def lesson_commands(self) -> list[Command]:
-        """For the command palette."""
-        playing = self.playing
-        if playing is None:
-            return [("Lessons", "key l: guided experiments", self.action_lessons)]
-        if playing.run.running:
-            return [("Stop the lesson's run", "key Esc", self.action_lesson_escape)]
-        return [
-            ("Go on with the lesson", "key Enter", self.lesson_on),
-            ("Leave the lesson", "key Esc: l goes on with it later", self.leave_lesson),
-        ]
-
-
-def _held(playing: Playing) -> str:
-    how = "Esc stops the run" if playing.run.running else "Esc leaves it"
-    return f"a lesson is running, which that would disturb: {how}"
+    ACTIONS = (
+        Action(
+            "lessons", (Key("l", "l"),), choose,
+            title=lambda lessons: "Lessons" if lessons.playing is None else "",
+            note="guided experiments",
+            help="lessons: guided experiments on this very target, and which of them it can show",
+            place=240, footer=(Footer("lessons", {IDLE: 30}, when=lambda lessons: lessons.idle),),
+            disturbs=frozenset({EXPERIMENT, LESSON}), measures=True,
+        ),
+        Action(
+            "lesson_on", (Key("enter", "Enter", on_dashboard=True),), go_on,
+            title="Go on with the lesson", applies=lambda lessons: lessons.waits,
+            footer=(Footer("go on", {LESSON: 10}, when=lambda lessons: lessons.waits),),
+        ),
+        Action(
+            # pressed on the dashboard r does this too
+            "lesson_again", (Key("", "r"),), again, applies=lambda lessons: lessons.can_repeat,
+            footer=(Footer("again", {LESSON: 20}, when=lambda lessons: lessons.can_repeat),),
+        ),
+        Action(
+            "lesson_escape", (Key("escape", "Esc", on_dashboard=True),), escape,
+            title=lambda lessons: "Stop the lesson's run" if lessons.runs else "Leave the lesson",
+            note=lambda lessons: "" if lessons.runs else "l goes on with it later",
+            applies=lambda lessons: lessons.playing is not None,
+            footer=(
+                Footer("stop the run", {LESSON: 30}, when=lambda lessons: lessons.runs),
+                Footer("leave the lesson", {LESSON: 30}, when=lambda lessons: lessons.waits),
+            ),
+        ),
+    )  # fmt: skip

@@ -55,9 +55,10 @@ class Playing:
         if page is not None:
             self._earlier.append(page)
 
-    def to_here(self) -> None:
-        """Where the lesson is, from the pages before."""
+    def leave(self) -> None:
+        """The lesson is left where it is, not on a page before that."""
         self._back = 0
+        self.watching = False
 
     @property
     def place(self) -> str:
@@ -84,6 +85,14 @@ class Playing:
         return sum(judged), len(judged)
 
     # -- runs
+
+    def watch(self) -> None:
+        """A run begins: from now on the dashboard is seen."""
+        self.watching, self.stopping = True, False
+
+    def stop(self) -> None:
+        """The run was asked to stop."""
+        self.stopping = True
 
     @property
     def measured(self) -> Run | None:

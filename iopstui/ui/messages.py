@@ -78,50 +78,6 @@ class Controller(Protocol):
         ...
 
 
-class ShippedJob(Protocol):
-    """A job that comes with iopstui, as the job chooser shows it."""
-
-    @property
-    def name(self) -> str:
-        """What ``run_job`` takes."""
-        ...
-
-    @property
-    def title(self) -> str:
-        """One line: what it measures."""
-        ...
-
-    @property
-    def measures(self) -> str:
-        """What it is for; "" where its file does not say."""
-        ...
-
-    @property
-    def look_at(self) -> str:
-        """Where to look while it runs."""
-        ...
-
-    @property
-    def teaches(self) -> str:
-        """What can be learned from it."""
-        ...
-
-    @property
-    def source(self) -> str:
-        """Where it comes from."""
-        ...
-
-    @property
-    def text(self) -> str:
-        """The whole job file."""
-        ...
-
-    @property
-    def writes(self) -> bool:
-        """True if it writes to the target."""
-        ...
-
-
 MakeController = Callable[[Sequence[str]], Controller]
 Discover = Callable[[], Mapping[str, BlockDevice]]
 

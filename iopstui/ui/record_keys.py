@@ -3,46 +3,37 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar, Protocol, runtime_checkable
-
-from textual.binding import Binding, BindingType
 
 from iopstui.errors import IopstuiError
-from iopstui.ui.app_parts import AppPart
-from iopstui.ui.widgets.bars import KeyHint
+from iopstui.ui.core.actions import (
+    BOTH_SCREENS,
+    EXPERIMENT,
+    IDLE,
+    LESSON,
+    OVER_EXPERIMENT,
+    QUIET_FROM,
+    RUNNING,
+    Action,
+    Footer,
+    Key,
+    Part,
+)
 
-RECORD_ACTIONS = {"record"}
 
-
-@runtime_checkable
-class Recordable(Protocol):
-    """A session that can be recorded (session/live.py)."""
+class RecordKeys(Part):
+    """Begins and ends a recording."""
 
     @property
-    def recording(self) -> Path | None:
-        """Where it is being recorded to."""
-        ...
+    def recording(self) -> bool:
+        """True while one is made."""
+        session = self.port.live
+        return session is not None and session.recording is not None
 
-    def record(self, path: Path) -> None:
-        """Record from now on; raises UsageError."""
-        ...
-
-    def stop_recording(self) -> None:
-        """End the recording."""
-        ...
-
-
-class RecordKeys(AppPart):
-    """What the key does. The rest of the application is ui/app.py."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("R", "record", "record")]
-
-    def action_record(self) -> None:
-        """R: begin, or end what was begun."""
-        session = self.controller
-        if not isinstance(session, Recordable):
+    def record(self) -> None:
+        """Begin, or end what was begun."""
+        session = self.port.live
+        if session is None:
             return
         # a notice of the session follows, and the footer's keys with it
         if session.recording is not None:
@@ -51,11 +42,22 @@ class RecordKeys(AppPart):
         try:
             session.record(Path.cwd() / time.strftime("iopstui-%Y%m%d-%H%M%S.iops"))
         except IopstuiError as error:
-            self._say("error", f"{error.message} {error.hint}".strip())
+            self.port.say("error", f"{error.message} {error.hint}".strip())
 
-    def with_record(self, hints: Sequence[KeyHint]) -> Sequence[KeyHint]:
-        """The footer's keys with R: in front while it records, so that it is never forgotten."""
-        session = self.controller
-        if isinstance(session, Recordable) and session.recording is not None:
-            return (KeyHint("R", "● end recording"), *hints)
-        return (*hints[:-1], KeyHint("R", "record"), *hints[-1:])
+    ACTIONS = (
+        Action(
+            "record", (Key("R", "R"),), record, title="Record",
+            note="keep all that is measured in a file",
+            help="record to a file in the current directory, or end that: see iopstui replay."
+            " With another device a recording goes on in a file of its own: FILE-2", place=80,
+            footer=(
+                # in front while it records, so that it is never forgotten
+                Footer("● end recording",
+                       {IDLE: 0, RUNNING: 0, EXPERIMENT: 0, LESSON: QUIET_FROM},
+                       when=lambda record: record.recording),
+                Footer("record", {IDLE: 900, RUNNING: 900},
+                       when=lambda record: not record.recording),
+            ),
+            where=OVER_EXPERIMENT, offered_on=BOTH_SCREENS, measures=True,
+        ),
+    )  # fmt: skip

@@ -28,8 +28,8 @@ from iopstui.text import printable
 
 if TYPE_CHECKING:
     from iopstui.model.lesson import Lesson
-    from iopstui.ui.experiment_keys import Laboratory
-    from iopstui.ui.lesson_keys import Lessons
+    from iopstui.session.laboratory import Laboratory
+    from iopstui.session.lessons import Lessons
     from iopstui.ui.messages import Controller
 
 

@@ -75,6 +75,17 @@ class FoundEntry:
     finding: Finding
 
 
+@dataclass(frozen=True, slots=True)
+class RunShown:
+    """The run that the screen shows as the one under way or the last one."""
+
+    step: StepStarted | None
+    finished: StepFinished | None
+    fio: Frame | None
+    judged: tuple[Judged, ...]
+    steady: SteadyState | None
+
+
 @dataclass
 class LiveState:
     """The newest of everything, and the history. ``devices`` are those that the jobs work on."""
@@ -147,6 +158,14 @@ class LiveState:
         self.sent.update(self.turned)
         self.turned.clear()
 
+    def turn(self, option: str, words: str) -> None:
+        """``option`` was turned; no run was asked for with it yet."""
+        self.turned[option] = words
+
+    def forget_turned(self) -> None:
+        """What was turned is not asked for any more."""
+        self.turned.clear()
+
     def ask_no_more(self) -> None:
         """What was asked for is not wanted any more."""
         self.asked = False
@@ -158,39 +177,53 @@ class LiveState:
         self.t = max(self.t, event.t)
         if self.experiment is not None:
             self.experiment.apply(event)
-        if isinstance(event, FrameReady):
-            self._frame(event.frame)
-        elif isinstance(event, Mark):
-            self.history.mark(event.t, printable(event.text))
-            self._say(event.t, "mark", f"mark: {event.text}")
-        elif isinstance(event, Notice):
-            self._say(event.t, event.level, event.text)
-            self._noticed = event.t
-        elif isinstance(event, Found):
-            self._found(event)
-        elif isinstance(event, Judged | SteadyState):
-            self._verdict(event)
-        elif isinstance(event, ExperimentStarted):
-            from iopstui.ui.experiment_state import ExperimentState
-
-            self.experiment = ExperimentState(event.plan, event.t)
-        elif isinstance(event, PointStarted | PointFinished | ExperimentFinished):
-            self._experiment(event)
-        elif isinstance(event, TunableChanged):
-            words = f"{event.device}: {event.name} was {event.before}, is {event.now}"
-            self.log.append(LogEntry(event.t, "info", printable(words)))
-        elif isinstance(event, StepStarted):
-            self._started(event)
-        elif isinstance(event, Progress):
-            self.progress = event
-        elif isinstance(event, StepFinished):
-            self._finished(event)
-        elif isinstance(event, Ended):
-            self._ended(event)
+        match event:
+            case FrameReady():
+                self._frame(event.frame)
+            case Mark():
+                self.history.mark(event.t, printable(event.text))
+                self._say(event.t, "mark", f"mark: {event.text}")
+            case Notice():
+                self._say(event.t, event.level, event.text)
+                self._noticed = event.t
+            case Found():
+                self._found(event)
+            case Judged():
+                self._judged(event)
+            case SteadyState():
+                self.steady = event
+                self.log.append(LogEntry(event.t, "info", printable(event.text)))
+            case ExperimentStarted() | PointStarted() | PointFinished() | ExperimentFinished():
+                self._experiment(event)
+            case TunableChanged():
+                words = f"{event.device}: {event.name} was {event.before}, is {event.now}"
+                self.log.append(LogEntry(event.t, "info", printable(words)))
+            case StepStarted():
+                self._started(event)
+            case Progress():
+                self.progress = event
+            case StepFinished():
+                self._finished(event)
+            case Ended():
+                self._ended(event)
 
     def say(self, level: str, text: str) -> None:
         """A message of the screen's own, now."""
         self._say(self.t, level, text)
+
+    def forget_notice(self) -> None:
+        """What was said last is of no use any more."""
+        self.notice = None
+
+    @property
+    def run_shown(self) -> RunShown:
+        """For ``show_run``, when others were made meanwhile."""
+        return RunShown(self.step, self.finished, self.fio, tuple(self.judged), self.steady)
+
+    def show_run(self, run: RunShown) -> None:
+        """Shows an earlier run as the last one."""
+        self.step, self.finished, self.fio = run.step, run.finished, run.fio
+        self.judged, self.steady = list(run.judged), run.steady
 
     def visible_notice(self) -> LogEntry | None:
         """The newest message, until it is too old to matter."""
@@ -226,34 +259,41 @@ class LiveState:
         self.findings.append(FoundEntry(event.t, first, step, event.finding))
         del self.findings[:-FINDINGS_KEPT]
 
-    def _verdict(self, event: Judged | SteadyState) -> None:
-        if isinstance(event, SteadyState):
-            self.steady = event
-            self.log.append(LogEntry(event.t, "info", printable(event.text)))
-            return
+    def _judged(self, event: Judged) -> None:
         self.judged.append(event)
         level, words = together([event])
         self.log.append(LogEntry(event.t, level, printable(words)))
         level, words = together(self.judged)
         self._show(LogEntry(event.t, level, printable(words)))
 
-    def _experiment(self, event: PointStarted | PointFinished | ExperimentFinished) -> None:
-        if isinstance(event, PointStarted):
-            self.point = event
-            words = f"point {event.index + 1} of {event.total}: {event.label}"
-            self._say(event.t, "info", f"{words}, {f.clock(event.left_s)} left")
-        elif isinstance(event, PointFinished):
-            point = event.point
-            words = f"point {event.index + 1} of {event.total}: {event.label}: "
-            words += f"{f.number(point.iops)} IOPS, {f.latency(point.latency_ns)}"
-            failed = any(one.passed is False for one in event.outcomes)
-            level = FAIL if failed else PASS if event.outcomes else "info"
-            self._say(event.t, level, words if level == "info" else f"{level}  {words}")
-        else:
-            self.point = None
-            how = "interrupted" if event.interrupted else "failed" if event.error else "done"
-            what = "runs" if self.experiment and self.experiment.plan.variants else "points"
-            self._say(event.t, "info", f"{how}: {event.done} of {event.total} {what} are measured")
+    def _experiment(
+        self, event: ExperimentStarted | PointStarted | PointFinished | ExperimentFinished
+    ) -> None:
+        match event:
+            case ExperimentStarted():
+                from iopstui.ui.experiment_state import ExperimentState
+
+                self.experiment = ExperimentState(event.plan, event.t)
+            case PointStarted():
+                self.point = event
+                words = f"point {event.index + 1} of {event.total}: {event.label}"
+                self._say(event.t, "info", f"{words}, {f.clock(event.left_s)} left")
+            case PointFinished():
+                self._point_finished(event)
+            case ExperimentFinished():
+                self.point = None
+                how = "interrupted" if event.interrupted else "failed" if event.error else "done"
+                what = "runs" if self.experiment and self.experiment.plan.variants else "points"
+                words = f"{how}: {event.done} of {event.total} {what} are measured"
+                self._say(event.t, "info", words)
+
+    def _point_finished(self, event: PointFinished) -> None:
+        point = event.point
+        words = f"point {event.index + 1} of {event.total}: {event.label}: "
+        words += f"{f.number(point.iops)} IOPS, {f.latency(point.latency_ns)}"
+        failed = any(one.passed is False for one in event.outcomes)
+        level = FAIL if failed else PASS if event.outcomes else "info"
+        self._say(event.t, level, words if level == "info" else f"{level}  {words}")
 
     def _say(self, t: float, level: str, text: str) -> None:
         entry = LogEntry(t, level, printable(text))

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from iopstui.ui import app
+from iopstui.ui import feed
 from iopstui.ui.pace import OwnCost
 
 
@@ -10,4 +10,4 @@ from iopstui.ui.pace import OwnCost
 def _data_of_no_age(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine the figures of a picture may be a second old when it is taken."""
     if "snap_compare" in request.fixturenames:
-        monkeypatch.setattr(app, "OwnCost", lambda cpu, age_s, dropped: OwnCost(cpu, 0.0, 0))
+        monkeypatch.setattr(feed, "OwnCost", lambda cpu, age_s, dropped: OwnCost(cpu, 0.0, 0))

@@ -63,12 +63,12 @@ def type_in(screen: ExperimentForm, **values: str) -> None:
 async def begin(pilot: Pilot[int], plan: Plan, points: int, running: bool = True) -> lab.FakeUnder:
     """An experiment with so many points done."""
     app = pilot.app
-    assert isinstance(app, IopstuiApp) and app.laboratory is not None
+    assert isinstance(app, IopstuiApp) and app.experiments.laboratory is not None
     await pilot.pause()
-    laboratory = app.laboratory(app.controller)  # type: ignore[arg-type]
-    under = laboratory.begin(laboratory.look(plan), app._tell, 0.0)
+    laboratory = app.experiments.laboratory(app.controller)  # type: ignore[arg-type]
+    under = laboratory.begin(laboratory.look(plan), app.feed.put, 0.0)
     assert isinstance(under, lab.FakeUnder)
-    app.experiment = under
+    app.experiments.under = under
     for event in lab.told(plan, points)[1:]:
         under.tell(event)
     if running:
@@ -85,7 +85,7 @@ async def test_the_form_begins_with_the_job_as_it_was_turned() -> None:
     async with lab.make(laboratory).run_test(size=LARGE) as pilot:
         screen = await form(pilot)
         typed = screen.typed()
-        assert typed["job"] == pilot.app.job and typed["options"] == "bs=8k"  # type: ignore[attr-defined]
+        assert typed["job"] == pilot.app.jobs.job and typed["options"] == "bs=8k"  # type: ignore[attr-defined]
         assert typed["axis"] == "iodepth=1,2,4..64", "so iodepth is no option of all runs"
         assert "7 points, about" in words(screen) and "is only read" in words(screen)
         type_in(screen, axis="bs=4k,8k", options="iodepth=4", settle="0", measure="1.5")

@@ -86,7 +86,7 @@ async def test_a_lesson_from_the_list_to_its_end() -> None:
         await press(pilot, "enter")
         assert isinstance(app.screen, Dashboard) and app.screen.tab == 0
         assert shows(app, "the lesson is over") and shows(app, "r runs mixed-4k")
-        assert app.overrides == {"bs": "8k"} and app.job == "mixed-4k"
+        assert app.jobs.overrides == {"bs": "8k"} and app.jobs.job == "mixed-4k"
         await press(pilot, "r")
         assert session.calls[-1] == ("run", "mixed-4k", {"bs": "8k"})
         await press(pilot, "r", "l")
@@ -240,8 +240,8 @@ async def test_the_scratch_file_goes_when_the_lesson_is_left(tmp_path: Path) -> 
         await press(pilot, "enter", "enter", "enter", "enter")
         await measured(session, pilot)
         await press(pilot, "escape")
-        assert app._undoing is not None
-        await app._undoing
+        assert app.lessons.undoing is not None
+        await app.lessons.undoing
         assert not list(tmp_path.iterdir())
 
 
@@ -256,7 +256,7 @@ async def test_no_lesson_while_a_job_runs_or_without_a_target() -> None:
         shelf.target = None
         await press(pilot, "l")
         assert isinstance(app.screen, Dashboard) and shows(app, "There is no target. Name one.")
-        app.lessons, app.state.notice = None, None
+        app.lessons.lessons, app.state.notice = None, None
         await press(pilot, "l")
         assert shows(app, "no lesson can be played in this session")
 

@@ -24,6 +24,7 @@ from iopstui.session import recording_format as form
 from iopstui.session.recording import Recording, Sample
 from iopstui.session.replay import ReplaySession
 from iopstui.ui.replay import ReplayApp, run_replay
+from iopstui.ui.replay_keys import ReplayKeys
 
 COUNTS = (0, 1 << 32, (1 << 53) + 1, (1 << 63) - 1, (1 << 64) - 1)
 NO_COUNTS: tuple[Any, ...] = (0.5, 1e30, 1 << 64, 10**400, None, "1", True)
@@ -161,10 +162,10 @@ async def test_any_figure_of_a_sample_may_be_odd(value: float, tmp_path: Path) -
 
 
 def test_a_crash_of_the_replay_never_ends_with_0(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(self: ReplayApp) -> None:
+    def broken(self: ReplayKeys) -> None:
         raise ZeroDivisionError("a paint")
 
-    monkeypatch.setattr(ReplayApp, "_show_place", broken)
+    monkeypatch.setattr(ReplayKeys, "_show_place", broken)
     monkeypatch.setattr(ReplayApp, "on_ready", lambda self: self.action_freeze(), raising=False)
     monkeypatch.setattr(
         ReplayApp, "run", functools.partialmethod(ReplayApp.run, headless=True)

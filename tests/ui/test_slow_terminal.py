@@ -29,7 +29,7 @@ async def test_frames_are_kept_and_only_paints_are_dropped() -> None:
     app = make(fake)
     async with app.run_test(size=WIDE) as pilot:
         await pilot.pause()
-        app.terminal = terminal
+        app.feed.terminal = terminal
         fake.tick()
         await pilot.pause()
         assert terminal.paints == 1
@@ -43,7 +43,7 @@ async def test_frames_are_kept_and_only_paints_are_dropped() -> None:
         assert terminal.paints == 1
         assert not shows(app, "paints dropped")
         terminal.behind, terminal.lag_s = False, 5.0
-        app.terminal_ready()
+        app.feed.terminal_ready()
         await pilot.pause()
         assert terminal.paints == 2
         assert shows(app, "data 5 s old, 4 paints dropped")
@@ -54,11 +54,11 @@ async def test_an_idle_terminal_that_has_caught_up_is_not_painted_again() -> Non
     app = make(fake)
     async with app.run_test(size=WIDE) as pilot:
         await pilot.pause()
-        app.terminal = terminal
+        app.feed.terminal = terminal
         fake.tick()
         await pilot.pause()
         for _ in range(3):
-            app.terminal_ready()
+            app.feed.terminal_ready()
             await pilot.pause()
         assert terminal.paints == 1
 
@@ -68,7 +68,7 @@ async def test_leaving_works_while_the_terminal_is_behind() -> None:
     app = make(fake)
     async with app.run_test(size=WIDE) as pilot:
         await pilot.pause()
-        app.terminal, terminal.behind = terminal, True
+        app.feed.terminal, terminal.behind = terminal, True
         fake.tick(20)
         await pilot.press("q")
         await pilot.pause()

@@ -77,11 +77,11 @@ async def test_a_script_of_keys_does_the_same_in_all_splits() -> None:
         await pilot.press("r")
         for one_by_one, pieces in SPLITS:
             fake.calls.clear()
-            app._marks = 0
+            app.view._marks = 0
             await typed(app, pilot, pieces, one_by_one)
             assert fake.calls == DONE, pieces
             assert isinstance(app.screen, Dashboard)
-            app.overrides, app._job = {}, "mixed-4k"
+            app.jobs.choose("mixed-4k", {})
 
 
 async def test_the_text_behind_the_key_that_opens_a_prompt_is_in_it() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from ui_recordings import recorded_frames
 
@@ -179,6 +180,7 @@ class FakeController:
     settings: Sequence[KnobState] = ()
     cpu_topology: Topology = field(default_factory=Topology)
     title: str = "randrw 4k QD 32 × 2 jobs"
+    recording: Path | None = None
     slow: bool = False
     """A run that is asked for begins when the test says so."""
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.screen import Screen
 
 from iopstui import units as f
 from iopstui.model.frame import NO_LATENCY
 from iopstui.model.topology import Topology
 from iopstui.ui import charts, layout
+from iopstui.ui.core.actions import KeyHint
+from iopstui.ui.keys import DASHBOARD_BINDINGS
 from iopstui.ui.layout import HIDDEN, TABS, Box
 from iopstui.ui.messages import Controller
 from iopstui.ui.pace import OwnCost
@@ -70,22 +71,26 @@ class Painted(Protocol):
         ...
 
 
-def _no_strip(width: int, height: int, tabbed: bool) -> Sequence[Row]:
-    return ()
+Strip = Callable[[int, int, bool], Sequence[Row]]
+"""Rows above the message for (width, height, tabbed): as many with tabs as without."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a user has chosen to see."""
+
+    tab: int
+    heat_shown: bool
 
 
 class Dashboard(Screen[None]):
     """Draws a ``LiveState``. It is painted when ``paint`` is called, and only what changed."""
 
-    # the screen's own, because a screen binds these keys to its focus
-    BINDINGS = [  # noqa: RUF012 (Textual's own form)
-        Binding("tab", "app.next_tab(1)", "next pane"),
-        Binding("shift+tab", "app.next_tab(-1)", "previous pane"),
-        Binding("enter", "app.lesson_on", "go on with the lesson", show=False),
-        Binding("escape", "app.lesson_escape", "stop or leave the lesson", show=False),
-    ]
+    BINDINGS = DASHBOARD_BINDINGS
 
-    def __init__(self, controller: Controller, state: LiveState, charset: Charset) -> None:
+    def __init__(
+        self, controller: Controller, state: LiveState, charset: Charset, strip: Strip
+    ) -> None:
         super().__init__()
         self.controller = controller
         self.state = state
@@ -94,9 +99,8 @@ class Dashboard(Screen[None]):
         self._still: LiveState | None = None
         self.own = OwnCost()
         self.next_job = ""
-        self.hints: Sequence[bars.KeyHint] = ()
-        # rows above the message for (width, height, tabbed): as many with tabs as without
-        self.strip: Callable[[int, int, bool], Sequence[Row]] = _no_strip
+        self.hints: Sequence[KeyHint] = ()
+        self._strip = strip
         self.window = TimeWindow(0.0, ZOOMS[0] / charset.dots)
         self._zoom = 0
         self._cpus_placed = -1
@@ -124,6 +128,31 @@ class Dashboard(Screen[None]):
     def shown(self) -> LiveState:
         """What panels and charts show: the newest state, or that at which it stands still."""
         return self._still or self.state
+
+    @property
+    def view(self) -> View:
+        """For ``show_view``."""
+        return View(self.tab, self.heat_shown)
+
+    def show_view(self, view: View) -> None:
+        """Shows what was shown before."""
+        self.tab, self.heat_shown = view.tab, view.heat_shown
+        self.relayout()
+
+    def show_keys(self, hints: Sequence[KeyHint], next_job: str) -> None:
+        """With the next paint: the footer's keys, and what r would run."""
+        self.hints, self.next_job = hints, next_job
+
+    def show_cost(self, own: OwnCost) -> None:
+        """With the next paint: what iopstui itself costs."""
+        self.own = own
+
+    def begin_anew(self, state: LiveState) -> None:
+        """Another place in a recording: its charts are drawn from their beginning."""
+        self.state = state
+        self.window.start = 0.0
+        for chart in self.charts:
+            chart.forget()
 
     def freeze(self) -> None:
         """Stand still with what is shown now, or go on."""
@@ -159,7 +188,7 @@ class Dashboard(Screen[None]):
         cpus = len(self.shown.frame.cpus) if self.shown.frame else 0
         self._cpus_placed = cpus
         disks = max(1, kernel_panel.rows_of(self.controller.target))
-        strip = len(self.strip(width, height, False))
+        strip = len(self._strip(width, height, False))
         plan = self._plan = layout.plan(width, height, disks, cpus, self.tab, strip)
         for name, panel in self.panels.items():
             box = getattr(plan, name)
@@ -206,6 +235,11 @@ class Dashboard(Screen[None]):
                 self.tab = TABS.index("latency")
             self.relayout()
 
+    def turn_percentiles(self) -> None:
+        """Over the heat map, or not any more; with them it is opened."""
+        self.percentiles_shown = not self.heat_shown or not self.percentiles_shown
+        self.show_heat(True)
+
     def zoom(self, out: bool) -> str:
         """Changes the charts' stretch of time; what it is now, in words."""
         self._zoom = min(len(ZOOMS) - 1, max(0, self._zoom + (1 if out else -1)))
@@ -226,7 +260,7 @@ class Dashboard(Screen[None]):
             return
         cpus = len(self.shown.frame.cpus) if self.shown.frame else 0
         box = self._plan.strip
-        strip = self.strip(self.app.size.width, self.app.size.height, self._plan.tabbed)
+        strip = self._strip(self.app.size.width, self.app.size.height, self._plan.tabbed)
         if cpus != self._cpus_placed or len(strip) != box.height:
             self.relayout()
             return

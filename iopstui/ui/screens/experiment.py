@@ -12,6 +12,7 @@ from textual.screen import Screen
 from iopstui.model.target import Target
 from iopstui.text import printable
 from iopstui.ui import layout
+from iopstui.ui.core.actions import KeyHint, press
 from iopstui.ui.experiment_state import COMPARE, ExperimentState
 from iopstui.ui.layout import HIDDEN, Box
 from iopstui.ui.pace import OwnCost
@@ -19,7 +20,6 @@ from iopstui.ui.rows import Line, Row, pad, wrap
 from iopstui.ui.state import LiveState
 from iopstui.ui.style import BOLD, DIM, ERROR, FIO, SELECTED, WARNING, Charset
 from iopstui.ui.widgets import bars
-from iopstui.ui.widgets.bars import KeyHint
 from iopstui.ui.widgets.compare_view import CompareView
 from iopstui.ui.widgets.lines import Lines
 from iopstui.ui.widgets.sweep_view import SweepView
@@ -36,8 +36,8 @@ class ExperimentScreen(Screen[None]):
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         Binding("escape,w,c", "leave", "dashboard"),
-        Binding("x", "app.stop_experiment", "stop"),
-        Binding("n", "app.new_experiment", "new"),
+        Binding("x", "app." + press("stop_experiment"), "stop"),
+        Binding("n", "app." + press("new_experiment"), "new"),
         Binding("tab", "next(1)", "next pane"),
         Binding("shift+tab", "next(-1)", "previous pane"),
         *(Binding(str(number), f"pane({number})", show=False) for number in range(5)),

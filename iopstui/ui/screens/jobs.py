@@ -12,8 +12,8 @@ from textual.screen import Screen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from iopstui.sources.jobs import ShippedJob
 from iopstui.text import printable
-from iopstui.ui.messages import ShippedJob
 from iopstui.ui.style import Charset
 
 FOOT = " type to filter   up/down choose   PgUp/PgDn read   Enter runs it   Esc back"

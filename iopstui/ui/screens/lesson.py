@@ -10,13 +10,17 @@ from textual.binding import Binding
 from iopstui.model.lesson import ASK
 from iopstui.session.lesson_page import SKIPPED, Page
 from iopstui.text import printable
+from iopstui.ui.core.actions import LESSON
+from iopstui.ui.keys import LIVE_ACTIONS
 from iopstui.ui.lesson_state import END, Playing
 from iopstui.ui.rows import Line, Row
 from iopstui.ui.screens.page import PageScreen
 from iopstui.ui.style import BOLD, DIM, KEY, WARNING, Charset
 from iopstui.ui.widgets.lesson_rows import end_page, foot_keys, page_rows
 
-DISTURBING = frozenset("rj[]{}baskdwc:Blx")
+DISTURBING = frozenset(
+    key.shown for action in LIVE_ACTIONS if LESSON in action.disturbs for key in action.keys
+)
 HELD = "a lesson is running: Esc leaves it"
 
 

@@ -17,6 +17,7 @@ from textual.widgets.option_list import Option
 from iopstui.model.lesson import Lesson
 from iopstui.session.lessons import Offer
 from iopstui.text import printable
+from iopstui.ui.keys import closing
 from iopstui.ui.rows import fit
 from iopstui.ui.style import Charset
 
@@ -38,7 +39,7 @@ class LessonList(Screen["Chosen | None"]):
     in its middle, ``played`` what came of those that were finished, by name."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
-        Binding("escape,q,l", "leave", "back"),
+        Binding(closing("lessons"), "leave", "back"),
         Binding("n", "anew", "anew"),
         Binding("pagedown", "scroll(1)", priority=True),
         Binding("pageup", "scroll(-1)", priority=True),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from textual.binding import Binding
 
+from iopstui.ui.keys import closing
 from iopstui.ui.rows import Line, Row
 from iopstui.ui.screens.page import PageScreen
 from iopstui.ui.style import BOLD, DIM, Charset
@@ -17,7 +18,7 @@ FOOT = "up/down, PgUp/PgDn scroll   Esc goes back"
 class LiveRows(PageScreen):
     """Shows ``build(width)``, and shows it anew whenever ``paint`` is called."""
 
-    BINDINGS = [Binding("escape,q,f,o", "leave", "back")]  # noqa: RUF012 (Textual's own form)
+    BINDINGS = [Binding(closing("queue_map", "findings"), "leave", "back")]  # noqa: RUF012 (Textual's own form)
 
     def __init__(self, title: str, build: Build, charset: Charset) -> None:
         super().__init__(charset)

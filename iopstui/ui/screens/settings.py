@@ -16,6 +16,7 @@ from iopstui.errors import UsageError
 from iopstui.model.tunable import parse_knob
 from iopstui.session.knob_view import KnobState
 from iopstui.text import printable
+from iopstui.ui.keys import closing
 from iopstui.ui.screens.choice import Choice
 from iopstui.ui.screens.prompt import Prompt
 from iopstui.ui.state import LiveState
@@ -30,7 +31,7 @@ class Settings(Screen[None]):
     the newest of which stands at the bottom."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
-        Binding("escape,q,k", "leave", "back"),
+        Binding(closing("settings"), "leave", "back"),
     ]
 
     def __init__(

@@ -13,7 +13,8 @@ from textual.widgets import Static
 
 from iopstui import units as f
 from iopstui.session.verdicts import FAIL, PASS
-from iopstui.ui.help import HELP
+from iopstui.ui.help import help_sections
+from iopstui.ui.keys import closing
 from iopstui.ui.state import LiveState
 from iopstui.ui.style import Charset
 
@@ -28,7 +29,7 @@ class TextScreen(Screen[None]):
     """Shows a text that can be scrolled."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
-        Binding("escape,q,question_mark,f1,e", "leave", "back"),
+        Binding(closing("log", "help"), "leave", "back"),
     ]
 
     def __init__(self, title: str, text: Text | Group, charset: Charset) -> None:
@@ -56,7 +57,7 @@ class TextScreen(Screen[None]):
 def help_screen(charset: Charset) -> TextScreen:
     """Every key, panel, abbreviation and flag, in plain words."""
     parts: list[Text | Table] = []
-    for title, entries in HELP:
+    for title, entries in help_sections():
         parts.append(Text(charset.text(title), style="bold"))
         table = Table.grid(padding=(0, 2, 0, 0))
         table.add_column(width=2 + max(len(term) for term, _ in entries), style="cyan")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from rich.cells import cell_len
 
@@ -15,6 +14,7 @@ from iopstui.model.target import Target
 from iopstui.model.tunable import why_rq_affinity_cannot_matter
 from iopstui.session.verdicts import FAIL, PASS
 from iopstui.text import printable
+from iopstui.ui.core.actions import KeyHint
 from iopstui.ui.layout import TABS
 from iopstui.ui.pace import OwnCost
 from iopstui.ui.rows import Line, Piece, Row
@@ -273,14 +273,6 @@ def _message(state: LiveState) -> Piece:
     if state.layout:
         return fio_panel.layout(state), None
     return "", None
-
-
-@dataclass(frozen=True, slots=True)
-class KeyHint:
-    """A key of the footer and what it does now."""
-
-    key: str
-    does: str
 
 
 def footer_line(hints: Sequence[KeyHint], width: int, charset: Charset) -> Row:

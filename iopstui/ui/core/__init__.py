@@ -1,0 +1,1 @@
+"""What the parts of the screen are made of: actions and the port to the application."""

@@ -1,0 +1,242 @@
+"""An action: what a key does, said once.
+
+Bindings, the footer, the help's list of keys, the command palette and README's table are all made
+from the ``ACTIONS`` of the parts (ui/keys.py collects them). A new key is a new ``Action``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual.binding import Binding, BindingType
+
+if TYPE_CHECKING:
+    from iopstui.ui.core.port import Port
+
+Words = str | Callable[[Any], str]
+"""Words that are always the same, or depend on what the part knows; "": none now."""
+
+IDLE, RUNNING, EXPERIMENT, LESSON = "idle", "running", "experiment", "lesson"
+EXPERIMENT_SCREEN, REPLAY = "experiment screen", "replay"
+"""What the screen is about: each of these modes has a footer of its own."""
+QUIET_FROM = 1000
+"""Where keys that disturb nothing begin in the footer of an experiment and of a lesson."""
+
+DASHBOARD, OVER_EXPERIMENT, ANYWHERE = "dashboard", "over experiment", "anywhere"
+"""Where a key works: on the dashboard alone, on an experiment's screen as well, or always."""
+BOTH_SCREENS = frozenset({DASHBOARD, EXPERIMENT_SCREEN})
+
+
+@dataclass(frozen=True, slots=True)
+class KeyHint:
+    """A key of the footer and what it does now."""
+
+    key: str
+    does: str
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """``names`` as Textual has them, joined by commas; ``shown`` is how the key is written.
+
+    Of several keys of an action each has the ``argument`` that the action is done with, and a
+    ``title`` for the command palette. ``on_dashboard``: bound by the dashboard itself, because a
+    Textual screen would use the key to move its focus.
+    """
+
+    names: str
+    shown: str
+    argument: object = None
+    title: str = ""
+    on_dashboard: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """``words`` in the footer of the modes in ``at``, each with the place there: small is first.
+
+    ``key`` is how it is written, if not as the action's keys are.
+    """
+
+    words: Words
+    at: Mapping[str, int]
+    when: Callable[[Any], bool] = lambda part: True
+    key: Words = ""
+
+    def place(self, mode: str, quiet: bool) -> int | None:
+        """Where it stands in the footer of ``mode``; None: it does not."""
+        if mode in self.at:
+            return self.at[mode]
+        if quiet and mode in (EXPERIMENT, LESSON) and IDLE in self.at:
+            return QUIET_FROM + self.at[IDLE]
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What keys do. ``does`` is a method of the part whose action it is.
+
+    ``help`` is its line in the help and in README, at ``place`` among the others; ``term`` is how
+    the keys are written there, if not one behind another. ``title`` and ``note`` are for the
+    command palette. ``applies``: whether there is anything to do now.
+    """
+
+    id: str
+    keys: tuple[Key, ...]
+    does: Callable[..., object]
+    title: Words = ""
+    note: Words = ""
+    help: str = ""
+    place: int = 0
+    term: str = ""
+    footer: tuple[Footer, ...] = ()
+    applies: Callable[[Any], bool] = lambda part: True
+    where: str = DASHBOARD
+    disturbs: frozenset[str] = frozenset()
+    """What it must not be done in: EXPERIMENT, LESSON."""
+    offered_on: frozenset[str] = frozenset({DASHBOARD})
+    """Where the palette has it: DASHBOARD, EXPERIMENT_SCREEN."""
+    measures: bool = False
+    """Runs, changes or marks something, which is not possible in a recording."""
+
+    @property
+    def quiet(self) -> bool:
+        """True if it disturbs neither a lesson nor an experiment."""
+        return not self.disturbs
+
+    @property
+    def written(self) -> str:
+        """Its keys in the help."""
+        return self.term or "  ".join(key.shown for key in self.keys)
+
+
+def press(action: str, number: int = 0) -> str:
+    """What Textual calls the action done with its ``number``-th key (IopstuiApp.action_do)."""
+    return f"do({action!r}, {number})"
+
+
+def bindings(actions: Iterable[Action], on_dashboard: bool = False) -> list[BindingType]:
+    """The application's own, or those that the dashboard has to bind."""
+    return [
+        Binding(
+            key.names,
+            ("app." if on_dashboard else "") + press(action.id, number),
+            key.title or (action.title if isinstance(action.title, str) else "") or action.id,
+            priority=key.names == "ctrl+c",
+            show=key.names != "ctrl+c",
+        )
+        for action in actions
+        for number, key in enumerate(action.keys)
+        if key.names and key.on_dashboard == on_dashboard
+    ]
+
+
+def helped(actions: Iterable[Action]) -> tuple[tuple[str, str], ...]:
+    """(keys, what they do) in the order of the help."""
+    told = sorted((action for action in actions if action.help), key=lambda action: action.place)
+    return tuple((action.written, action.help) for action in told)
+
+
+class Part:
+    """Keys that belong together and what they do; it knows the application only as a ``port``."""
+
+    ACTIONS: ClassVar[tuple[Action, ...]] = ()
+
+    def __init__(self, port: Port) -> None:
+        self.port = port
+
+    @property
+    def mode(self) -> str | None:
+        """What the screen is about now, if this part has a say in it."""
+        return None
+
+    def takes(self, action: Action) -> bool:
+        """True if ``action`` is not to be done now: why not is said, or it was done otherwise."""
+        return False
+
+    def offers(self, action: Action) -> bool:
+        """False if the command palette must not have ``action`` now."""
+        return True
+
+
+@dataclass
+class Actions:
+    """The actions of all parts of an application. ``without`` are ids that others stand in for.
+
+    Where several parts have a say in what the screen is about, the last one of ``parts`` has it.
+    """
+
+    parts: Sequence[Part]
+    without: frozenset[str] = frozenset()
+    by_id: dict[str, tuple[Action, Part]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.by_id = {
+            action.id: (action, part)
+            for part in self.parts
+            for action in part.ACTIONS
+            if action.id not in self.without
+        }
+
+    def possible(self, action: str, on_dashboard: bool, over_experiment: bool) -> bool:
+        """Whether its key does anything on the screen that is shown."""
+        known = self.by_id.get(action)
+        if known is None:
+            return False
+        where = known[0].where
+        return on_dashboard or where == ANYWHERE or (where == OVER_EXPERIMENT and over_experiment)
+
+    def do(self, name: str, number: int = 0) -> object:
+        """Does it with the argument of its ``number``-th key, unless a part takes it over."""
+        action, part = self.by_id[name]
+        if not action.applies(part) or any(one.takes(action) for one in self.parts):
+            return None
+        argument = action.keys[number].argument
+        return action.does(part) if argument is None else action.does(part, argument)
+
+    @property
+    def mode(self) -> str:
+        """What the screen is about now."""
+        return next((part.mode for part in reversed(self.parts) if part.mode), IDLE)
+
+    def footer(self, mode: str) -> list[KeyHint]:
+        """The keys that matter in ``mode``, now."""
+        found: list[tuple[int, KeyHint]] = []
+        for action, part in self.by_id.values():
+            for one in action.footer:
+                place = one.place(mode, action.quiet)
+                if place is not None and one.when(part):
+                    key = _said(one.key, part) or " ".join(key.shown for key in action.keys)
+                    found.append((place, KeyHint(key, _said(one.words, part))))
+        return [hint for _, hint in sorted(found, key=lambda one: one[0])]
+
+    def palette(self, screen: str) -> list[tuple[str, str, Callable[[], object]]]:
+        """(title, words, what it does) for the palette of DASHBOARD or EXPERIMENT_SCREEN."""
+        found: list[tuple[str, str, Callable[[], object]]] = []
+        for action, part in self.by_id.values():
+            if screen not in action.offered_on or not action.applies(part):
+                continue
+            if not all(one.offers(action) for one in self.parts):
+                continue
+            for number, key in enumerate(action.keys):
+                title = key.title or _said(action.title, part)
+                if title and (number == 0 or key.title):
+                    words = _keyed(key.shown, _said(action.note, part))
+                    found.append((title, words, _doer(self, action.id, number)))
+        return found
+
+
+def _said(words: Words, part: Part) -> str:
+    return words if isinstance(words, str) else words(part)
+
+
+def _keyed(key: str, note: str) -> str:
+    if not note:
+        return f"key {key}"
+    return f"key {key}, {note}" if key == ":" else f"key {key}: {note}"
+
+
+def _doer(actions: Actions, name: str, number: int) -> Callable[[], object]:
+    return lambda: actions.do(name, number)

@@ -1,0 +1,117 @@
+"""The port: all that the parts of the screen (ui/*_keys.py) know of the application."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from iopstui.ui.state import LiveState
+
+if TYPE_CHECKING:
+    from textual.app import App
+    from textual.screen import Screen
+    from textual.timer import Timer
+
+    from iopstui.session.live import LiveSession
+    from iopstui.ui.messages import Controller
+    from iopstui.ui.screens.dashboard import Dashboard
+    from iopstui.ui.style import Charset
+
+Result = TypeVar("Result")
+
+
+class Port:
+    """What is measured and shown now, and what can be done on the screen.
+
+    ``session`` and ``dashboard`` are there from the choice of a target on. A ``replay`` can't be
+    measured in.
+    """
+
+    def __init__(
+        self,
+        app: App[int],
+        charset: Charset,
+        refresh_footer: Callable[[], None],
+        leave: Callable[[Exception], None],
+        replay: bool = False,
+    ) -> None:
+        self.charset = charset
+        self.refresh_footer = refresh_footer
+        self.leave_with = leave
+        self.state = LiveState()
+        self.session: Controller | None = None
+        self.dashboard: Dashboard | None = None
+        self._app = app
+        self._replay = replay
+
+    @property
+    def live(self) -> LiveSession | None:
+        """The session, if it measures."""
+        return None if self._replay else cast("LiveSession | None", self.session)
+
+    # -- which session
+
+    def begin(self, session: Controller, state: LiveState, dashboard: Dashboard) -> None:
+        """From now on this is what everybody looks at."""
+        self.session, self.state, self.dashboard = session, state, dashboard
+
+    def begin_anew(self, state: LiveState) -> None:
+        """Another place in the same session's recording."""
+        self.state = state
+        if self.dashboard is not None:
+            self.dashboard.begin_anew(state)
+
+    def close_session(self) -> None:
+        """It makes way for another; its dashboard is seen until ``close_dashboard``."""
+        session, self.session = self.session, None
+        if session is not None:
+            session.close()
+
+    def close_dashboard(self) -> None:
+        """Takes it away."""
+        dashboard, self.dashboard = self.dashboard, None
+        if dashboard is not None and dashboard.is_current:
+            self._app.pop_screen()
+
+    # -- what can be done
+
+    def say(self, level: str, text: str) -> None:
+        """A message of the screen's own, at once."""
+        self.state.say(level, text)
+        self.paint()
+
+    def paint(self) -> None:
+        """Shows the newest state."""
+        if self.dashboard is not None:
+            self.dashboard.paint()
+
+    @property
+    def screen(self) -> Screen[Any]:
+        """The one that is seen."""
+        return self._app.screen
+
+    def shows(self, screen: Screen[Any] | None) -> bool:
+        """True while ``screen`` is open and nothing over it."""
+        return screen is not None and bool(self._app.screen_stack) and self.screen is screen
+
+    def push(
+        self, screen: Screen[Result], then: Callable[[Result | None], None] | None = None
+    ) -> None:
+        """Opens ``screen``; ``then`` gets what comes of it."""
+        self._app.push_screen(screen, then)
+
+    def pop(self) -> None:
+        """Closes the screen that is seen."""
+        self._app.pop_screen()
+
+    def later(self, seconds: float, do: Callable[[], None]) -> Timer:
+        """Calls ``do`` in a while."""
+        return self._app.set_timer(seconds, do)
+
+    def work(self, coroutine: Coroutine[Any, Any, None], group: str) -> None:
+        """Beside the screen; what the ``group`` did before is broken off."""
+        self._app.run_worker(coroutine, group=group, exclusive=True)
+
+    def leave(self, code: int) -> None:
+        """Ends the screen."""
+        self._app.exit(code)

@@ -1,0 +1,49 @@
+"""All keys: the parts of the screen whose actions they do. `python -m iopstui.ui.keys` writes
+README's table of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from iopstui.ui.core.actions import Action, Part, bindings, helped
+from iopstui.ui.experiment_keys import ExperimentKeys
+from iopstui.ui.job_keys import JobKeys
+from iopstui.ui.kernel_keys import KernelKeys
+from iopstui.ui.leave_keys import LeaveKeys
+from iopstui.ui.lesson_keys import LessonKeys
+from iopstui.ui.record_keys import RecordKeys
+from iopstui.ui.replay_keys import REPLACED, ReplayKeys
+from iopstui.ui.target_keys import TargetKeys
+from iopstui.ui.view_keys import ViewKeys
+
+PARTS: tuple[type[Part], ...] = (
+    JobKeys, TargetKeys, ViewKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys, LeaveKeys,
+)  # fmt: skip
+
+LIVE_ACTIONS = tuple(action for part in PARTS for action in part.ACTIONS)
+REPLAY_ONLY = ReplayKeys.ACTIONS
+REPLAY_ACTIONS = tuple(one for one in LIVE_ACTIONS if one.id not in REPLACED) + REPLAY_ONLY
+
+LIVE_BINDINGS = bindings(LIVE_ACTIONS)
+REPLAY_BINDINGS = bindings(REPLAY_ONLY)
+DASHBOARD_BINDINGS = bindings(LIVE_ACTIONS, on_dashboard=True)
+"""The dashboard's own, because a screen binds these keys to its focus."""
+
+
+def closing(*actions: str) -> str:
+    """For a screen's binding: Esc, q, and the keys that have opened it."""
+    opened = [key.names for one in LIVE_ACTIONS if one.id in actions for key in one.keys]
+    return ",".join(("escape", "q", *opened))
+
+
+def markdown(actions: Iterable[Action] = LIVE_ACTIONS) -> str:
+    """The table of keys in README."""
+    rows = ["| key | what it does |", "|---|---|"]
+    for written, help_ in helped(actions):
+        keys = " ".join(f"`{key}`" for key in written.replace(",", " ").split())
+        rows.append(f"| {keys} | {help_} |")
+    return "\n".join(rows) + "\n"
+
+
+if __name__ == "__main__":
+    print(markdown(), end="")

@@ -1,0 +1,29 @@
+"""Key q: the end."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from iopstui.ui.core.actions import ANYWHERE, BOTH_SCREENS, Action, Key, Part
+from iopstui.ui.core.port import Port
+
+
+class LeaveKeys(Part):
+    """``leave`` ends the screen, and before it all that runs."""
+
+    def __init__(self, port: Port, leave: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(port)
+        self._leave = leave
+
+    def quit(self) -> Awaitable[None]:
+        """Stops a running job first; the terminal is left as it was."""
+        return self._leave()
+
+    ACTIONS = (
+        Action(
+            "quit", (Key("q", "q"), Key("ctrl+c", "ctrl+c")), quit, title="Quit",
+            note="a running job is stopped first",
+            help="quit; a running job is stopped, scratch files are removed", place=270,
+            term="q, ctrl+c", where=ANYWHERE, offered_on=BOTH_SCREENS,
+        ),
+    )  # fmt: skip

@@ -1,0 +1,104 @@
+"""One registry of actions: what is made from it agrees, and is complete."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import ui_fakes as fakes
+from experiment_fakes import FakeLaboratory
+from experiment_fakes import make as make_experiments
+from textual.binding import Binding
+
+from iopstui.session.replay import ReplaySession
+from iopstui.ui.core.actions import EXPERIMENT, LESSON, QUIET_FROM, Action, Footer, Key
+from iopstui.ui.help import help_sections
+from iopstui.ui.keys import (
+    DASHBOARD_BINDINGS,
+    LIVE_ACTIONS,
+    LIVE_BINDINGS,
+    PARTS,
+    REPLAY_ACTIONS,
+    REPLAY_BINDINGS,
+    markdown,
+)
+
+WIDE = (160, 45)
+
+
+def keys_of(found: list[Any]) -> list[str]:
+    assert all(isinstance(one, Binding) for one in found)
+    return [key for one in found for key in one.key.split(",")]
+
+
+def test_readme_has_the_table_of_keys(root: Path) -> None:
+    readme = (root / "README.md").read_text()
+    assert markdown() in readme, "write it anew: python -m iopstui.ui.keys"
+
+
+@pytest.mark.parametrize("actions", [LIVE_ACTIONS, REPLAY_ACTIONS])
+def test_every_id_and_every_place_is_taken_once(actions: tuple[Action, ...]) -> None:
+    ids = [one.id for one in actions]
+    assert len(ids) == len(set(ids))
+    places = [one.place for one in LIVE_ACTIONS if one.help]
+    assert len(places) == len(set(places)) and all(places)
+
+
+def test_every_key_is_bound_once() -> None:
+    live = [*keys_of(LIVE_BINDINGS), *keys_of(DASHBOARD_BINDINGS)]
+    assert len(live) == len(set(live))
+    replay = keys_of(REPLAY_BINDINGS)
+    # space is the only one that does another thing in a replay
+    assert len(replay) == len(set(replay)) and set(replay) & set(live) == {"space"}
+
+
+def test_every_bound_key_of_the_dashboard_is_in_the_help() -> None:
+    told = " ".join(keys for _, rows in help_sections() for keys, _ in rows)
+    for action in (*LIVE_ACTIONS, *REPLAY_ACTIONS):
+        for key in action.keys:
+            if key.names and action.help:
+                assert key.shown in told, action.id
+
+
+def test_what_starts_or_turns_something_disturbs_a_lesson() -> None:
+    quiet = {one.id for one in LIVE_ACTIONS if one.quiet}
+    assert quiet >= {"mark", "freeze", "zoom", "record", "findings", "queue_map", "log", "quit"}
+    disturbing = {one.id for one in LIVE_ACTIONS if LESSON in one.disturbs}
+    assert disturbing >= {"run_or_stop", "choose_job", "iodepth", "rq_affinity", "sweep", "option"}
+    alike = {one.id for one in LIVE_ACTIONS if EXPERIMENT in one.disturbs}
+    assert alike < disturbing
+
+
+def test_a_quiet_action_stands_behind_the_own_keys_of_an_experiment() -> None:
+    one = Footer("x", {"idle": 10})
+    assert one.place(EXPERIMENT, quiet=True) == QUIET_FROM + 10
+    assert one.place(EXPERIMENT, quiet=False) is None and one.place("running", quiet=True) is None
+    assert Action("x", (Key("x", "x"),), lambda part: None).written == "x"
+
+
+async def test_the_application_has_every_part(root: Path) -> None:
+    app = make_experiments(FakeLaboratory(), fakes.FakeController())
+    assert {type(part) for part in app.actions.parts} == set(PARTS)
+    assert set(app.actions.by_id) == {one.id for one in LIVE_ACTIONS}
+    from iopstui.session.recording import recording_path
+    from iopstui.ui.replay import ReplayApp
+
+    session = ReplaySession(recording_path("demo"), 1.0)
+    try:
+        known = ReplayApp(session).actions.by_id
+    finally:
+        session.close()
+    assert set(known) == {one.id for one in REPLAY_ACTIONS}
+
+
+async def test_what_the_palette_offers_can_be_done_by_id() -> None:
+    app = make_experiments(FakeLaboratory(), fakes.FakeController())
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.pause()
+        titles = [title for title, _, _ in app.actions.palette("dashboard")]
+        assert len(titles) == len(set(titles)) and "iodepth: double" in titles
+        app.actions.do("iodepth", 1)
+        assert app.jobs.overrides["iodepth"] == "8"
+        app.actions.do("heat_map")
+        assert app.dashboard is not None and app.dashboard.heat_shown
