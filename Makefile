@@ -20,8 +20,9 @@ run:
 	@.ci/setup run
 	@.venv/bin/iopstui live . --job mixed-4k
 
-test: lint
-	@.venv/bin/python -m pytest
+test:
+	@.ci/setup test
+	@.ci/tests
 
 bench:
 	@.ci/setup run

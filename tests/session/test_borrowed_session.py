@@ -77,11 +77,11 @@ def test_a_job_under_way_gives_way_and_the_session_stays(here: Path) -> None:
     screen.session.start(screen.sink)
     try:
         screen.session.run_job("randread-4k", {"runtime": "60"})
-        assert screen.in_run.wait(20)
+        assert screen.in_run.wait(45)
         screen.begin(PLAN)
-        assert screen.over.wait(30)
+        assert screen.over.wait(45)
         assert screen.running is not None
-        screen.running.wait(10)
+        screen.running.wait(45)
         assert not screen.running.active
         kinds = [type(event) for event in screen.own]
         assert kinds == [ExperimentStarted, *(PointStarted, PointFinished) * 2, ExperimentFinished]
@@ -107,23 +107,23 @@ def test_stopped_while_the_job_before_still_ends(here: Path) -> None:
     screen.session.start(screen.sink)
     try:
         screen.session.run_job("randread-4k", {"runtime": "60"})
-        assert screen.in_run.wait(20)
+        assert screen.in_run.wait(45)
         begun = threading.Event()
         ask = screen.session.run_request
 
         def ask_and_stop(request: JobRequest) -> None:
             ask(request)
-            assert begun.wait(10) and screen.running is not None
+            assert begun.wait(45) and screen.running is not None
             screen.running.stop()
 
         screen.session.run_request = ask_and_stop  # type: ignore[method-assign]
         screen.begin(PLAN)
         begun.set()
-        assert screen.over.wait(20), "it does not wait for a run that never comes"
+        assert screen.over.wait(45), "it does not wait for a run that never comes"
         done = screen.own[-1]
         assert isinstance(done, ExperimentFinished) and done.interrupted and done.done == 0
         assert screen.running is not None
-        screen.running.wait(10)
+        screen.running.wait(45)
     finally:
         screen.session.close()
     assert list(here.iterdir()) == []
@@ -143,7 +143,7 @@ def test_events_after_its_end_are_not_kept() -> None:
 
     running = Running(Over(), lambda event: None)  # type: ignore[arg-type]
     running.start()
-    running.wait(10)
+    running.wait(45)
     running.feed(Notice(0.0, "info", "a session goes on for days"))
     assert Over.fed == []
 
@@ -157,8 +157,8 @@ def test_stopped_in_mid_run_it_keeps_what_it_has_for_the_next_time(here: Path) -
         while sum(isinstance(event, PointStarted) for event in screen.own) < 2:
             assert not screen.over.wait(0.02)
         screen.running.stop()
-        assert screen.over.wait(20)
-        screen.running.wait(10)
+        assert screen.over.wait(45)
+        screen.running.wait(45)
         done = screen.own[-1]
         assert isinstance(done, ExperimentFinished) and done.interrupted and done.done == 1
         assert Path(done.kept).exists()

@@ -14,6 +14,8 @@ from typing import Any
 import psutil
 
 ROOT = Path(__file__).resolve().parents[2]
+WITHIN_S = 45.0
+"""Only a failure waits for it. A run that would end by itself before is no test of that."""
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
@@ -85,9 +87,9 @@ def family(pid: int) -> list[psutil.Process]:
     return psutil.Process(pid).children(recursive=True)
 
 
-def fio_of(pid: int, within: float = 20.0) -> list[psutil.Process]:
+def fio_of(pid: int) -> list[psutil.Process]:
     """The measuring fio and its jobs below ``pid``, once they are there."""
-    deadline = time.monotonic() + within
+    deadline = time.monotonic() + WITHIN_S
     while time.monotonic() < deadline:
         found = [p for p in family(pid) if _is_measuring(p)]
         if len(found) >= 2:
@@ -104,7 +106,7 @@ def _is_measuring(process: psutil.Process) -> bool:
     return any(word.startswith("--status-interval") for word in line) and "fio" in line[0]
 
 
-def gone(processes: list[psutil.Process], within: float) -> list[psutil.Process]:
+def gone(processes: list[psutil.Process], within: float = WITHIN_S) -> list[psutil.Process]:
     """Those that still run after ``within`` seconds (zombies do not run)."""
     deadline = time.monotonic() + within
     alive = processes

@@ -104,7 +104,7 @@ def test_a_dumb_terminal(here: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", script, *command("live")],
         cwd=here, env=environment(here.parent, TERM="dumb"), capture_output=True, text=True,
-        stdin=subprocess.DEVNULL, timeout=30,
+        stdin=subprocess.DEVNULL, timeout=60,
     )  # fmt: skip
     assert done.returncode == 2
     assert "TERM=dumb" in done.stdout

@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from program import events, fio_of, gone, iopstui, start
+from program import WITHIN_S, events, fio_of, gone, iopstui, start
 
 SHORT = ("compare", "--job", "randread-4k", "--settle", "0", "--measure", "1", "--size", "16m")
 
@@ -54,7 +54,7 @@ def test_an_interrupted_comparison_reports_what_it_has(here: Path) -> None:
         assert line, "it ended before its first run"
     fio = fio_of(process.pid)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=WITHIN_S)
     assert process.returncode == 130, err
     assert "not enough: no complete repeat of 5" in out
     assert gone(fio, 2.0) == [] and list(here.iterdir()) == []

@@ -10,7 +10,7 @@ from typing import Any
 
 import psutil
 import pytest
-from program import command, environment, events, family, fio_of, gone, start
+from program import WITHIN_S, command, environment, events, family, fio_of, gone, start
 
 JOB = ("run", "--job", "mixed-4k", "--set", "runtime=60", "--size", "16m")
 
@@ -34,9 +34,9 @@ def test_a_signal_ends_the_run_with_its_summary(number: int, here: Path) -> None
     fio_of(process.pid)
     below = family(process.pid)
     process.send_signal(number)
-    out, err = process.communicate(timeout=15)
+    out, err = process.communicate(timeout=WITHIN_S)
     assert process.returncode == 130, err
-    assert gone(below, 2.0) == []
+    assert gone(below) == []
     assert list(here.iterdir()) == []
     assert "fio's final figures" in out and "exactly fio's count" in out
 
@@ -46,8 +46,8 @@ def test_after_sigkill_nothing_goes_on(here: Path) -> None:
     fio_of(process.pid)
     below = family(process.pid)
     process.kill()
-    process.communicate(timeout=15)
-    assert gone(below, 2.5) == []
+    process.communicate(timeout=WITHIN_S)
+    assert gone(below) == []
     assert list(here.iterdir()) == []
 
 
@@ -56,8 +56,8 @@ def test_fio_s_main_process_killed_is_a_failed_run(here: Path) -> None:
     fio = fio_of(process.pid)
     main = min(fio, key=lambda p: p.create_time())
     main.kill()
-    out, err = process.communicate(timeout=15)
-    assert gone(fio, 2.0) == []
+    out, err = process.communicate(timeout=WITHIN_S)
+    assert gone(fio) == []
     assert process.returncode == 1
     assert "killed" in err
     assert events(out)[-1]["event"] in ("step_finished", "ended")
@@ -68,7 +68,7 @@ def test_a_killed_job_is_not_taken_for_a_success(here: Path) -> None:
     process = start(*JOB, cwd=here)
     fio = fio_of(process.pid)
     max(fio, key=lambda p: p.create_time()).kill()
-    _, err = process.communicate(timeout=15)
+    _, err = process.communicate(timeout=WITHIN_S)
     assert process.returncode == 1
     assert "killed" in err
 
@@ -81,11 +81,11 @@ def test_a_run_cut_short_from_outside_is_a_failed_run(which: Any, here: Path) ->
     assert process.stdout is not None
     process.stdout.readline()
     which(fio, key=lambda p: p.create_time()).terminate()
-    out, err = process.communicate(timeout=15)
+    out, err = process.communicate(timeout=WITHIN_S)
     assert process.returncode == 1
     assert "cut short: SIGTERM came to one of fio's processes" in err
     assert "fio's final figures" in out and "exactly fio's count" in out
-    assert gone(fio, 2.0) == []
+    assert gone(fio) == []
 
 
 def guard_of(pid: int) -> psutil.Process:
@@ -99,8 +99,8 @@ def test_a_stopped_guard_ends_fio_when_iopstui_is_killed(here: Path) -> None:
     below = family(process.pid)
     guard_of(process.pid).suspend()
     process.kill()
-    process.communicate(timeout=15)
-    assert gone(below, 3.0) == []
+    process.communicate(timeout=WITHIN_S)
+    assert gone(below) == []
     assert list(here.iterdir()) == []
 
 
@@ -109,9 +109,9 @@ def test_a_stopped_fio_ends_when_its_guard_is_killed(here: Path) -> None:
     fio = fio_of(process.pid)
     min(fio, key=lambda p: p.create_time()).suspend()
     guard_of(process.pid).kill()
-    _, err = process.communicate(timeout=15)
+    _, err = process.communicate(timeout=WITHIN_S)
     assert process.returncode == 1, err
-    assert gone(fio, 2.0) == []
+    assert gone(fio) == []
 
 
 def test_a_stopped_iopstui_does_not_disturb_fio(here: Path) -> None:
@@ -124,12 +124,13 @@ def test_a_stopped_iopstui_does_not_disturb_fio(here: Path) -> None:
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(timeout=3)
     process.send_signal(signal.SIGCONT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=WITHIN_S)
     assert process.returncode == 0, err
     lines = events(out)
     final = next(line for line in lines if line["event"] == "step_finished")["summary"]
     directions = final["rows"][0]["directions"]
-    assert all(4900 <= part["runtime_ms"] <= 5300 for part in directions.values())
+    # had fio waited for it, the three seconds would be on top
+    assert all(4900 <= part["runtime_ms"] < 7900 for part in directions.values())
     counted = sum(line["fio"]["total"]["ios"] for line in lines
                   if line["event"] == "frame" and line["fio"])  # fmt: skip
     assert counted == sum(part["total_ios"] for part in directions.values())
@@ -145,9 +146,9 @@ def test_a_closed_standard_output_ends_the_run(here: Path) -> None:
     with os.fdopen(read) as stdout:
         fio = fio_of(process.pid)
         stdout.readline()
-    _, err = process.communicate(timeout=15)
+    _, err = process.communicate(timeout=WITHIN_S)
     assert process.returncode == 130
-    assert gone(fio, 2.0) == []
+    assert gone(fio) == []
     assert "Traceback" not in err and "standard output" in err
     assert list(here.iterdir()) == []
 

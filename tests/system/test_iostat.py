@@ -15,6 +15,8 @@ from iopstui.model.samples import KernelSample
 from iopstui.sources.kernel import KernelSampler
 from iopstui.sources.roots import Roots
 
+pytestmark = pytest.mark.alone
+
 WINDOW_S = 4
 RUN_S = 2
 

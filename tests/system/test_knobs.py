@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from program import events, iopstui, start
+from program import WITHIN_S, events, iopstui, start
 from screen import screen
 
 SIZE = 16 << 20
@@ -150,7 +150,7 @@ def test_a_signal_puts_it_back(here: Path, loop: Path, number: signal.Signals) -
                     "--knob", "rq_affinity=0", cwd=here)  # fmt: skip
     until(lambda: knob(loop, "rq_affinity").read_text() == "0\n")
     process.send_signal(number)
-    process.communicate(timeout=30)
+    process.communicate(timeout=WITHIN_S)
     assert knob(loop, "rq_affinity").read_text() == before
 
 

@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from program import fio_of, gone, iopstui, start
+from program import WITHIN_S, fio_of, gone, iopstui, start
 
 OWN = """
 [lesson]
@@ -85,10 +85,10 @@ def test_ctrl_c_leaves_it_in_order(where: Path) -> None:
     process = start("lesson", "../own.ini", "--plain", cwd=where)
     running = fio_of(process.pid)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=WITHIN_S)
     assert process.returncode == 130, err
     assert "Left on page 2 of 5." in out and "Traceback" not in err
-    assert not gone(running, 5) and list(where.iterdir()) == []
+    assert not gone(running) and list(where.iterdir()) == []
 
 
 def test_the_list_and_a_lesson_looked_at(where: Path) -> None:

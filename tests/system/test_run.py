@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +20,7 @@ def here(tmp_path: Path) -> Path:
     return directory
 
 
+@pytest.mark.alone
 def test_frames_add_up_to_fio_s_total_and_agree_with_the_device(here: Path) -> None:
     # other programs use the disk too: they can only add to the device's count, and one of a
     # few runs finds it quiet
@@ -124,39 +122,16 @@ def test_a_group_of_which_some_take_latencies_counts_all(here: Path) -> None:
     assert "exactly fio's count" in done.stderr
 
 
-@pytest.fixture(scope="module")
-def runs_of_shipped_jobs(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, tuple[Path, Future[subprocess.CompletedProcess[str]]]]]:
-    """The runs of all jobs that are asked for, three at once: most of their time is waiting."""
-    calls = [getattr(item, "callspec", None) for item in request.session.items]
-    names = {call.params["shipped"] for call in calls if call and "shipped" in call.params}
-    with ThreadPoolExecutor(3) as pool:
-        runs = {}
-        for name in sorted(names):
-            directory = tmp_path_factory.mktemp(name) / "work"
-            directory.mkdir()
-            words = ("run", ".", "--job", name, "--set", "runtime=1", "--size", "4m")
-            runs[name] = (
-                directory,
-                pool.submit(iopstui, *words, "--format", "jsonl", cwd=directory),
-            )
-        yield runs
-
-
 @pytest.mark.parametrize("shipped", sorted(job_paths()))
-def test_every_shipped_job_runs_on_a_scratch_directory(
-    shipped: str,
-    runs_of_shipped_jobs: dict[str, tuple[Path, Future[subprocess.CompletedProcess[str]]]],
-) -> None:
-    directory, run = runs_of_shipped_jobs[shipped]
-    done = run.result()
+def test_every_shipped_job_runs_on_a_scratch_directory(shipped: str, here: Path) -> None:
+    words = ("run", ".", "--job", shipped, "--set", "runtime=1", "--size", "4m")
+    done = iopstui(*words, "--format", "jsonl", cwd=here)
     assert done.returncode == 0, done.stderr
     lines = events(done.stdout)
     assert any(line["event"] == "frame" and line["fio"] for line in lines)
     finished = next(line for line in lines if line["event"] == "step_finished")
     assert finished["error"] == "" and finished["exit_code"] == 0
-    assert list(directory.iterdir()) == []
+    assert list(here.iterdir()) == []
 
 
 def test_a_job_of_the_user_s_own_runs_unchanged(here: Path) -> None:

@@ -39,7 +39,7 @@ def test_a_signal_while_fio_runs(number: signal.Signals, here: Path) -> None:
         one.process.send_signal(number)
         assert one.end() == 130
         assert one.given_back
-        assert gone(below, 5.0) == []
+        assert gone(below) == []
     assert list(here.iterdir()) == []
 
 
@@ -73,7 +73,7 @@ def test_several_signals_of_several_kinds(here: Path) -> None:
             one.process.send_signal(number)
         assert one.end() == 130
         assert one.given_back
-        assert gone(below, 5.0) == []
+        assert gone(below) == []
     assert list(here.iterdir()) == []
 
 
@@ -100,7 +100,7 @@ def test_a_terminal_that_is_closed_ends_it_and_fio(here: Path) -> None:
         os.close(one.master)
         os.close(one._slave)
         assert one.process.wait(60) == 130
-        assert gone(below, 5.0) == []
+        assert gone(below) == []
     assert list(here.iterdir()) == []
 
 

@@ -61,7 +61,7 @@ def test_killed_it_leaves_no_file_in_any_directory(here: Path) -> None:
         below: list[psutil.Process] = family(process.pid)
         assert len(left(here)) == 2
         os.kill(process.pid, signal.SIGKILL)
-        assert gone(below, within=20.0) == []
+        assert gone(below) == []
         assert left(here) == []
     finally:
         process.kill()

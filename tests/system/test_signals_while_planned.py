@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from program import family, gone, start
+from program import WITHIN_S, family, gone, start
 
 HANGS = """#!/bin/sh
 case "$*" in *--debug=*) exec sleep 1000;; esac
@@ -61,9 +61,9 @@ def test_nothing_is_left(words: tuple[str, ...], number: int, here: Path) -> Non
     )  # fmt: skip
     below = wait_until_asked(process.pid)
     process.send_signal(number)
-    _, err = process.communicate(timeout=15)
+    _, err = process.communicate(timeout=WITHIN_S)
     assert process.returncode == 130, err
-    assert gone(below, 2.0) == []
+    assert gone(below) == []
     assert list((here.parent / "runtime").iterdir()) == []
     assert list(here.iterdir()) == []
     assert "Traceback" not in err and "interrupted" in err

@@ -120,4 +120,4 @@ def test_an_output_that_does_not_block_gets_all_of_it(here: Path) -> None:
     assert len(whole) > 8192, "it would fit into the pipe"
     with os.fdopen(read, "rb") as stdout:
         assert stdout.read().decode() == whole
-    assert process.wait(timeout=30) == 0
+    assert process.wait(timeout=60) == 0

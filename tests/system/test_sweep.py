@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from program import events, family, fio_of, gone, iopstui, start
+from program import WITHIN_S, events, family, fio_of, gone, iopstui, start
 
 SHORT = ("--settle", "0", "--measure", "1", "--size", "16m")
 
@@ -62,7 +62,7 @@ def test_an_interrupted_sweep_goes_on(here: Path) -> None:
         assert line, "it ended before its first point"
     fio = fio_of(process.pid)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=WITHIN_S)
     assert process.returncode == 130, err
     assert "1 of 3 points are kept" in err
     assert gone(fio, 2.0) == [] and list(here.iterdir()) == []
@@ -83,8 +83,8 @@ def test_after_sigkill_no_scratch_file_is_left(here: Path) -> None:
     below = family(process.pid)
     assert len(list(here.iterdir())) == 1
     process.kill()
-    process.communicate(timeout=15)
-    assert gone(below, 5.0) == []
+    process.communicate(timeout=WITHIN_S)
+    assert gone(below) == []
     assert list(here.iterdir()) == []
 
 

@@ -68,14 +68,17 @@ SPLITS = [
     *((True, [SCRIPT[:at], SCRIPT[at:]]) for at in range(1, len(SCRIPT))),
     *((one_by_one, cut(SCRIPT, every)) for every in (1, 3) for one_by_one in (False, True)),
 ]
+SHARES = 6
 
 
-async def test_a_script_of_keys_does_the_same_in_all_splits() -> None:
+# several tests, for several processors
+@pytest.mark.parametrize("first", range(SHARES))
+async def test_a_script_of_keys_does_the_same_in_all_splits(first: int) -> None:
     app = make()
     async with app.run_test(size=SMALL) as pilot:
         fake = await running(app, pilot)
         await pilot.press("r")
-        for one_by_one, pieces in SPLITS:
+        for one_by_one, pieces in SPLITS[first::SHARES]:
             fake.calls.clear()
             app.view._marks = 0
             await typed(app, pilot, pieces, one_by_one)

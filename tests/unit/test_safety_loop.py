@@ -82,6 +82,7 @@ def test_a_signature_is_seen(loop: str, image: Path) -> None:
         check_write(target, devices, ROOTS, None)
 
 
+@pytest.mark.alone  # nobody else takes the number that is given up and taken again
 def test_a_changed_medium_is_noticed(loop: str, image: Path) -> None:
     devices = read_devices(ROOTS)
     device = devices[loop.removeprefix("/dev/")]
