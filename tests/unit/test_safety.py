@@ -178,17 +178,18 @@ def test_a_node_that_is_something_else(tree: Tree, tmp_path: Path) -> None:
 
 
 def test_programs_that_have_it_open_for_writing(tree: Tree) -> None:
+    own = os.getpid()
     for pid, node, flags in (
-        ("10", "/dev/vdb", "0100002"),
-        ("11", "/dev/vdb", "0100000"),
-        ("12", "/dev/vdc", "0100002"),
-        (str(os.getpid()), "/dev/vdb", "0100002"),
+        (str(own + 1), "/dev/vdb", "0100002"),
+        (str(own + 2), "/dev/vdb", "0100000"),
+        (str(own + 3), "/dev/vdc", "0100002"),
+        (str(own), "/dev/vdb", "0100002"),
     ):
         tree.proc(f"{pid}/comm", "qemu\x1b\n")
         tree.proc(f"{pid}/fdinfo/3", f"pos:\t0\nflags:\t{flags}\n")
         (tree.roots.proc / pid / "fd").mkdir()
         (tree.roots.proc / pid / "fd/3").symlink_to(node)
-    assert writers(["/dev/vdb"], tree.roots) == ("qemu? (pid 10)",)
+    assert writers(["/dev/vdb"], tree.roots) == (f"qemu? (pid {own + 1})",)
 
 
 def test_a_directory_passes_and_a_file_needs_its_path(tree: Tree, tmp_path: Path) -> None:
