@@ -23,9 +23,9 @@ from queue import SimpleQueue
 
 import equal
 import parts
-import sandbox
 from changes import Change, sample
 from covering import Covering, covering, environment, pytest
+from sandbox import NO_SANDBOX
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "mutants"
@@ -37,7 +37,6 @@ NEVER_RUN, EQUAL = "run by no test", "changes nothing"
 def main(arguments: Sequence[str] | None = None) -> int:
     """0: enough of them are noticed."""
     asked = _parser().parse_args(arguments)
-    sandbox.enter(BUILD)
     seed = asked.seed if asked.seed is not None else random.SystemRandom().randrange(10000)
     trees = [_copied(BUILD / f"tree-{number}") for number in range(asked.jobs)]
     known = covering(trees, BUILD, list(parts.tests(ROOT)))
@@ -136,9 +135,10 @@ def _fail(tree: Path, tests: Sequence[str], limit: float) -> bool:
     except subprocess.TimeoutExpired:
         _kill(process)
         return True
-    if process.returncode in (0, 1, 2) or "ERROR collecting" in said:  # it can't be imported
-        return process.returncode != 0
-    raise SystemExit(f"mutants: pytest ended with {process.returncode}:\n{said}")
+    code, why = process.returncode, "ERROR collecting" in said  # it can't be imported any more
+    if code == NO_SANDBOX or said.startswith("unshare: ") or (code in (4, 5) and not why):
+        raise SystemExit(f"mutants: pytest ended with {code}:\n{said}")
+    return code != 0
 
 
 def _kill(process: subprocess.Popen[str]) -> None:

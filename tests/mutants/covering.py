@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from coverage import CoverageData
+from sandbox import inside
 
 # What the tests that are asked about one change take together at most, measured with coverage.
 LONGEST_S = 20.0
@@ -70,7 +71,7 @@ def environment(tree: Path) -> dict[str, str]:
 def pytest(tree: Path, arguments: Sequence[str]) -> list[str]:
     """The command; plugins are named, for the rest of them costs a second at each start."""
     plugins = ("pytest_asyncio.plugin", "no:cacheprovider")
-    return [sys.executable, "-m", "pytest", "-q", f"--rootdir={tree}",
+    return [*inside(tree), sys.executable, "-m", "pytest", "-q", f"--rootdir={tree}",
             *(word for one in plugins for word in ("-p", one)), *arguments]  # fmt: skip
 
 

@@ -70,12 +70,13 @@ def test_rates_are_over_all_seconds_and_latencies_over_all_ios() -> None:
 
 
 def test_devices_together_over_the_frames_that_measured_all_of_them() -> None:
-    both = {"vda": disk(100, 10, d_s=5, merges=3), "vdb": disk(200, size=8192)}
+    merged = replace(disk(100, 10, d_s=5), rrqm_s=1, wrqm_s=2, drqm_s=4)
+    both = {"vda": merged, "vdb": disk(200, size=8192)}
     frames = [frame(n, disks=both) for n in range(3)] + [frame(4, disks={"vda": disk(9)})]
     devices = [device(), device(name="vdb")]
     found = e.device_figures(frames, devices)
     assert found is not None
-    assert (found.r_s, found.w_s, found.ios_s, found.merges_s) == (300, 10, 315, 3)
+    assert (found.r_s, found.w_s, found.ios_s, found.merges_s) == (300, 10, 315, 7)
     assert found.bytes_s == 115 * 4096 + 200 * 8192
     assert e.device_figures(frames[1:], devices) is None
     assert e.device_figures(frames[1:], devices, 2) is not None
