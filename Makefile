@@ -1,6 +1,6 @@
 # make run: everything from a fresh clone to the live screen. make test: all checks.
 .POSIX:
-.PHONY: help run test bench truth faults faults-long fuzz lint format lock clean report-look
+.PHONY: help run test bench truth faults faults-long fuzz mutants lint format lock clean report-look
 
 help:
 	@echo 'make run     set up what is missing, then watch a safe job on a scratch file here'
@@ -10,6 +10,7 @@ help:
 	@echo 'make faults  real fio on failing devices and hostile jobs (root; devices of its own)'
 	@echo 'make faults-long  the same, what takes long: many cycles, all of fio'"'"'s examples'
 	@echo 'make fuzz    feed the parsers with garbage for a minute (needs atheris)'
+	@echo 'make mutants  change the program at random: do the tests notice? (needs mutmut)'
 	@echo 'make lint    the checks without the tests'
 	@echo 'make format  put the code into the one style'
 	@echo 'make report-look  pictures of a report, made by a real browser, in build/'
@@ -45,6 +46,14 @@ faults-long:
 fuzz:
 	@.ci/setup test
 	.venv/bin/python tests/fuzz/fuzz_parsers.py -max_total_time=60
+
+# needs what is not in the lock: .venv/bin/pip install mutmut==3.8.1 pytest-cov
+# SAMPLE=N: how many changes; SEED=N: which ones, e.g. those of an earlier run
+SAMPLE = 200
+SEED =
+mutants:
+	@.ci/setup test
+	.venv/bin/python tests/mutants --sample $(SAMPLE) $(SEED:%=--seed %)
 
 lint:
 	@.ci/setup test

@@ -199,6 +199,16 @@ def test_the_shape_of_a_job(text: str, shape: JobShape) -> None:
     assert shape_of(text) == shape
 
 
+@pytest.mark.parametrize(
+    ("engine", "in_flight"),
+    [(name, 1) for name in ("sync", "psync", "vsync", "pvsync", "pvsync2", "mmap")]
+    + [(name, 64) for name in ("libaio", "io_uring", "posixaio", "null")],
+)
+def test_a_synchronous_engine_has_one_io_under_way(engine: str, in_flight: int) -> None:
+    """fio(1), "I/O engine" and iodepth=: raising it beyond 1 does not affect those."""
+    assert shape_of(f"[a]\nioengine={engine}\niodepth=64\n").in_flight == in_flight
+
+
 def test_depth_and_place_do_not_make_a_job_another_one() -> None:
     assert comparable(job(1)) == comparable(job(64))
     assert comparable(job()) == comparable(job().replace("[a]", "[a]\nfilename=/x\nnumjobs=4"))

@@ -72,6 +72,43 @@ def test_names_and_units(text: str, path: str, required: float) -> None:
 
 
 @pytest.mark.parametrize(
+    ("value", "required"),
+    [
+        ("1B/s", 1), ("1kB/s", 10**3), ("1MB/s", 10**6), ("1GB/s", 10**9), ("1TB/s", 10**12),
+        ("1KiB/s", 2**10), ("1MiB/s", 2**20), ("1GiB/s", 2**30), ("1TiB/s", 2**40),
+    ],
+)  # fmt: skip
+def test_units_are_those_of_the_si_and_the_iec_exactly(value: str, required: int) -> None:
+    assert parse_expectation(f"bw>={value}", TREE).required == required
+
+
+@pytest.mark.parametrize(
+    ("value", "required"),
+    [("1k", 10**3), ("1M", 10**6), ("7", 7)],
+)
+def test_counts_are_in_powers_of_a_thousand_exactly(value: str, required: int) -> None:
+    assert parse_expectation(f"iops>={value}", TREE).required == required
+
+
+@pytest.mark.parametrize(
+    ("value", "required"),
+    [("1ns", 1), ("1us", 10**3), ("1usec", 10**3), ("1ms", 10**6), ("1msec", 10**6), ("1s", 10**9)],
+)
+def test_times_are_in_nanoseconds_exactly(value: str, required: int) -> None:
+    assert parse_expectation(f"read.clat.p99<={value}", TREE).required == required
+
+
+@pytest.mark.parametrize(
+    ("text", "required"),
+    [("rMB/s>=1048576B/s", 1), ("rMB/s>=1GiB/s", 1024), ("rareq-sz<=4096B", 4),
+     ("rareq-sz<=1MiB", 1024), ("r_await<=2s", 2000)],
+)  # fmt: skip
+def test_a_device_s_figures_are_in_iostat_s_units(text: str, required: float) -> None:
+    """iostat(1): sizes in KiB, throughput in MiB/s, times in milliseconds."""
+    assert parse_expectation(text, TREE).required == pytest.approx(required, rel=1e-12)
+
+
+@pytest.mark.parametrize(
     ("text", "words"),
     [
         ("iops", "form"),

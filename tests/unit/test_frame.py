@@ -8,7 +8,14 @@ from fio_recordings import NAMES, frames, samples, statuses
 
 from iopstui.model import frame as flags
 from iopstui.model.frame import Frame, FrameBuilder
-from iopstui.model.samples import CpuTimes, DiskCounters, FioStatus, KernelSample, RawSample
+from iopstui.model.samples import (
+    CpuTimes,
+    DiskCounters,
+    FioStatus,
+    JobThread,
+    KernelSample,
+    RawSample,
+)
 
 DISK = DiskCounters("vda", 254, 0, *[0] * 17)
 SECOND = 1_000_000_000
@@ -114,6 +121,34 @@ def test_ipi_rates_span_the_last_two_readings_of_their_file() -> None:
     assert [frame.cpus[1].ipi_s for frame in built[1:3]] == [None, None]
     assert built[3].cpus[1].ipi_s == pytest.approx(300 / 2.5)
     assert [frame.ipi_age_s for frame in built[1:3]] == [None, None]
+
+
+def test_own_cpu_is_what_was_used_since_the_sample_before() -> None:
+    ticks = [tick(at, own_busy_s=busy) for at, busy in ((0, 7), (2, 7.5), (3, None), (4, 9))]
+    assert [f.own_cpu for f in build(*ticks, tick(5, own_busy_s=10.0))] == [
+        None, 25, None, None, 100,
+    ]  # fmt: skip
+
+
+def test_own_cpu_is_never_below_nothing() -> None:
+    """A guard that ends takes its time with it."""
+    assert [f.own_cpu for f in build(tick(0, own_busy_s=7.0), tick(1, own_busy_s=6.0))][1] == 0
+
+
+def test_how_busy_a_job_is_and_whether_it_is_pinned() -> None:
+    def jobs(*busy: float) -> tuple[JobThread, ...]:
+        return tuple(
+            JobThread(index, 100 + index, 1, ((1,), (0, 1))[index], busy_s)
+            for index, busy_s in enumerate(busy)
+        )
+
+    first, second, third = build(
+        tick(0, jobs=jobs(3)), tick(2, jobs=jobs(4, 1)), tick(3, jobs=jobs(4, 2))
+    )
+    assert [job.busy for job in first.jobs] == [None]
+    assert [job.busy for job in second.jobs] == [50, None]
+    assert [job.busy for job in third.jobs] == [0, 100]
+    assert [(job.index, job.cpu, job.pinned) for job in third.jobs] == [(0, 1, True), (1, 1, False)]
 
 
 def test_the_age_of_function_calls_that_were_read_before_the_sample() -> None:

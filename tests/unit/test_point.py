@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import evidence_frames as made
 import pytest
 from fio_recordings import statuses
 from hypothesis import given
@@ -163,6 +164,15 @@ def test_without_latencies_the_kernel_s_await_stands_in() -> None:
     assert point.latency_of == "await" and point.p99_ns is None
     # 500 ms of 1000 reads and 100 ms of 50 writes a sample
     assert point.latency_ns is not None and 0.3e6 < point.latency_ns < 3e6
+
+
+def test_an_await_is_milliseconds_and_a_point_nanoseconds() -> None:
+    meter = PointMeter(0.0, ["vda"])
+    for at in range(1, 4):
+        meter.add(made.frame(at, made.fio(100), disks={"vda": made.disk(100)}))
+    point = meter.point()
+    assert point is not None and point.latency_of == "await"
+    assert (point.latency_ns, point.await_ns) == (1_000_000, 1_000_000)
 
 
 def test_a_point_survives_json() -> None:

@@ -178,17 +178,18 @@ def test_a_node_that_is_something_else(tree: Tree, tmp_path: Path) -> None:
 
 
 def test_programs_that_have_it_open_for_writing(tree: Tree) -> None:
+    own = os.getpid()
     for pid, node, flags in (
-        ("10", "/dev/vdb", "0100002"),
-        ("11", "/dev/vdb", "0100000"),
-        ("12", "/dev/vdc", "0100002"),
-        (str(os.getpid()), "/dev/vdb", "0100002"),
+        (str(own + 1), "/dev/vdb", "0100002"),
+        (str(own + 2), "/dev/vdb", "0100000"),
+        (str(own + 3), "/dev/vdc", "0100002"),
+        (str(own), "/dev/vdb", "0100002"),
     ):
         tree.proc(f"{pid}/comm", "qemu\x1b\n")
         tree.proc(f"{pid}/fdinfo/3", f"pos:\t0\nflags:\t{flags}\n")
         (tree.roots.proc / pid / "fd").mkdir()
         (tree.roots.proc / pid / "fd/3").symlink_to(node)
-    assert writers(["/dev/vdb"], tree.roots) == ("qemu? (pid 10)",)
+    assert writers(["/dev/vdb"], tree.roots) == (f"qemu? (pid {own + 1})",)
 
 
 def test_a_directory_passes_and_a_file_needs_its_path(tree: Tree, tmp_path: Path) -> None:
@@ -224,6 +225,39 @@ def test_a_file_in_use_has_no_override(tree: Tree, tmp_path: Path) -> None:
         with pytest.raises(Refused, match=why) as caught:
             check_file_write(str(path), str(path), devices, tree.roots)
         assert "no override" in caught.value.hint
+
+
+def test_what_a_loop_device_is_made_of_is_asked_of_the_kernel(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """loop(4): LOOP_GET_STATUS64 has its device and inode; the name may mean another by now."""
+    image, kept = tmp_path / "image", tmp_path / "kept"
+    image.write_text("")
+    info = image.stat()
+    image.rename(kept)
+    image.write_text("")
+    tree.disk("loop0", VIRTUAL, "7:0", loop__backing_file=str(image))
+    devices = read_devices(tree.roots)
+    monkeypatch.setattr(safety, "backing_identity", lambda node: (info.st_dev, info.st_ino))
+    check_file_write(str(image), str(image), devices, tree.roots)
+    with pytest.raises(Refused, match="loop0 is made of it"):
+        check_file_write(str(kept), str(kept), devices, tree.roots)
+    monkeypatch.setattr(safety, "backing_identity", lambda node: None)
+    with pytest.raises(Refused, match="loop0 is made of it"):
+        check_file_write(str(image), str(image), devices, tree.roots)
+
+
+def test_a_device_that_a_server_shows_is_not_asked(tree: Tree, tmp_path: Path) -> None:
+    """Its file system may never answer (proc_pid_mountinfo(5) tells which it is)."""
+    process = str(os.getpid() + 1)
+    tree.proc(f"{process}/comm", "far\n")
+    tree.proc(f"{process}/fdinfo/3", "pos:\t0\nflags:\t0100002\nmnt_id:\t41\n")
+    (tree.roots.proc / process / "fd").mkdir()
+    (tree.roots.proc / process / "fd/3").symlink_to("/dev/null")
+    line = "{} 1 0:50 / /far rw - {} server:/far rw\n"
+    for number, kind in (("41", "nfs4"), ("41", "fuse.sshfs")):
+        tree.proc(f"{process}/mountinfo", line.format(number, kind))
+        assert writers(["/dev/vdb"], tree.roots, frozenset({(1, 3)})) == ()
 
 
 def test_programs_that_cannot_be_seen_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch

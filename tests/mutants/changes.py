@@ -1,0 +1,101 @@
+"""The changes that mutmut knows, and a random sample of them.
+
+mutmut's own runner changes only functions without decorators: no constant of a module, no property.
+Half of what counts here is one of those, so its operators are used without its runner.
+"""
+
+from __future__ import annotations
+
+import difflib
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import libcst as cst
+from libcst.metadata import MetadataWrapper
+from mutmut.mutation.file_mutation import Mutation, MutationVisitor
+from mutmut.mutation.mutators import mutation_operators
+from mutmut.mutation.pragma_handling import IgnoredCode
+
+
+@dataclass(frozen=True)
+class Change:
+    """One changed file."""
+
+    path: Path
+    before: str
+    after: str
+
+    @property
+    def lines(self) -> set[int]:
+        """Those of the file before that are changed, from 1."""
+        matcher = difflib.SequenceMatcher(
+            None, self.before.splitlines(), self.after.splitlines(), autojunk=False
+        )
+        found: set[int] = set()
+        for tag, start, end, _, _ in matcher.get_opcodes():
+            if tag != "equal":
+                found.update(range(start + 1, max(end, start + 1) + 1))
+        return found
+
+    @property
+    def diff(self) -> str:
+        """For people: the changed lines with one around them."""
+        lines = difflib.unified_diff(
+            self.before.splitlines(), self.after.splitlines(), lineterm="", n=1
+        )
+        return "\n".join(line for line in lines if not line.startswith(("---", "+++")))
+
+
+class _Visitor(MutationVisitor):
+    """mutmut's, going into decorated functions too: here nothing is copied beside them."""
+
+    def _skip_node_and_children(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, cst.FunctionDef) and node.decorators:
+            return False
+        return super()._skip_node_and_children(node)
+
+
+def sample(root: Path, paths: Sequence[Path], count: int, seed: int) -> list[Change]:
+    """``count`` different changes: a random place in all of the code, then a random one of the
+    changes that are possible there.
+    """
+    chance = random.Random(seed)
+    places = [(path, module, place) for path in paths for module, place in _places(root / path)]
+    chance.shuffle(places)
+    found: list[Change] = []
+    for path, module, place in places:
+        if len(found) == count:
+            break
+        one = chance.choice(place)
+        after = module.deep_replace(one.original_node, one.mutated_node).code  # type: ignore[arg-type]
+        if after != module.code and _compiles(after):
+            found.append(Change(path, module.code, after))
+    return found
+
+
+def _places(path: Path) -> Iterator[tuple[cst.Module, list[Mutation]]]:
+    # no copy: what was just parsed has no node twice
+    wrapper = MetadataWrapper(cst.parse_module(path.read_text()), unsafe_skip_copy=True)
+    visitor = _Visitor(mutation_operators, IgnoredCode(set(), set(), set()))
+    module = wrapper.visit(visitor)
+    by_node: dict[int, list[Mutation]] = {}
+    for one in visitor.mutations:
+        if not _only_wording(one.original_node):
+            by_node.setdefault(id(one.original_node), []).append(one)
+    for place in by_node.values():
+        yield module, place
+
+
+def _only_wording(node: cst.CSTNode) -> bool:
+    """A sentence for people. A text without a blank is a key, a name of a file or of an option."""
+    return isinstance(node, cst.SimpleString) and " " in node.value
+
+
+def _compiles(code: str) -> bool:
+    try:
+        compile(code, "changed", "exec")
+    except SyntaxError:
+        return False
+    return True

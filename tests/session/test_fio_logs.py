@@ -1,0 +1,108 @@
+"""Logs that a job has fio write: never over anything, and only where they were meant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from iopstui.errors import Refused, UsageError
+from iopstui.session.fio_logs import FioLogs
+
+
+def logs(text: str, cwd: Path, label: str = "randread") -> FioLogs:
+    return FioLogs(text, label, cwd)
+
+
+def values(text: str) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+
+
+def test_a_job_without_logs_is_left_as_it_is(tmp_path: Path) -> None:
+    text = "[a]\nrw=read\nlog_avg_msec=100\n"
+    found = logs(text, tmp_path)
+    assert found.text == text and found.directory is None
+    assert found.publish() == []
+    found.close()
+
+
+def test_fio_writes_apart_and_the_logs_get_their_names_afterwards(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    text = "[a]\nrw=read\nwrite_bw_log=one\nwrite_lat_log=sub/two\nwrite_iolog=io\n"
+    found = logs(text, tmp_path)
+    directory = found.directory
+    assert directory is not None and directory.parent != tmp_path
+    told = values(found.text)
+    assert told.pop("rw") == "read"
+    assert set(told) == {"write_bw_log", "write_lat_log", "write_iolog"}
+    assert {Path(value).parent for value in told.values()} == {directory}
+    # fio(1): write_bw_log=foo gives foo_bw.1.log, write_iolog=foo gives foo
+    Path(told["write_bw_log"] + "_bw.1.log").write_text("bw")
+    Path(told["write_lat_log"] + "_clat.2.log").write_text("lat")
+    Path(told["write_iolog"]).write_text("io")
+    assert found.publish() == []
+    assert (tmp_path / "one_bw.1.log").read_text() == "bw"
+    assert (tmp_path / "sub/two_clat.2.log").read_text() == "lat"
+    assert (tmp_path / "io").read_text() == "io"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["io", "one_bw.1.log", "sub"]
+    found.close()
+    assert not directory.exists() and found.directory is None
+    found.close()
+
+
+def test_a_log_without_a_name_has_the_job_s(tmp_path: Path) -> None:
+    found = logs("[a]\nwrite_bw_log=\n", tmp_path, "mixed")
+    Path(values(found.text)["write_bw_log"] + "_bw.1.log").write_text("bw")
+    assert found.publish() == []
+    assert (tmp_path / "mixed_bw.1.log").read_text() == "bw"
+    found.close()
+
+
+def test_what_came_to_be_in_the_meantime_is_not_written_over(tmp_path: Path) -> None:
+    found = logs("[a]\nwrite_iolog=io\nwrite_bw_log=one\n", tmp_path)
+    told = values(found.text)
+    Path(told["write_iolog"]).write_text("fio's")
+    Path(told["write_bw_log"] + "_bw.1.log").write_text("fio's")
+    (tmp_path / "io").write_text("mine")
+    (tmp_path / "one_bw.1.log").symlink_to(tmp_path / "elsewhere")
+    assert found.publish() == [
+        f"{tmp_path}/io can't be written: File exists",
+        f"{tmp_path}/one_bw.1.log can't be written: File exists",
+    ]
+    assert (tmp_path / "io").read_text() == "mine"
+    assert not (tmp_path / "elsewhere").exists()
+    found.close()
+
+
+@pytest.mark.parametrize(
+    ("option", "there", "against"),
+    [
+        ("write_iolog=io", "io", True),
+        ("write_iolog=io", "io_bw.1.log", False),
+        ("write_bw_log=one", "one_bw.1.log", True),
+        ("write_bw_log=one", "one", False),
+        ("write_bw_log=one", "one_bw.1.txt", False),
+        ("write_bw_log=one", "two_bw.1.log", False),
+        ("write_hist_log=one", "one_clat_hist.1.log", True),
+    ],
+)
+def test_a_log_over_what_exists_is_refused(
+    option: str, there: str, against: bool, tmp_path: Path
+) -> None:
+    (tmp_path / there).write_text("mine")
+    if not against:
+        logs(f"[a]\n{option}\n", tmp_path).close()
+        return
+    with pytest.raises(Refused, match=f"write its log over .*/{there}, which exists"):
+        logs(f"[a]\n{option}\n", tmp_path)
+
+
+def test_a_broken_link_is_in_the_way_too(tmp_path: Path) -> None:
+    (tmp_path / "io").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(Refused):
+        logs("[a]\nwrite_iolog=io\n", tmp_path)
+
+
+def test_a_directory_that_is_none_is_a_mistake(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=f"the directory {tmp_path}/no, which does not exist"):
+        logs("[a]\nwrite_bw_log=no/one\n", tmp_path)

@@ -1,0 +1,106 @@
+"""Figures and words that the rules share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from evidence_frames import device, disk, fio, frame
+
+from iopstui.model import evidence as e
+from iopstui.model.frame import PARTIAL, RAMP, RESET
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(0, "0"), (7.4, "7"), (812, "812"), (999, "999"), (999.4, "999"), (999.5, "1k"), (1000, "1k"),
+     (1234, "1.23k"), (45_600, "45.6k"), (99_949, "99.9k"), (99_960, "100k"), (812_345, "812k"),
+     (999_400, "999k"), (999_700, "1M"), (1_020_000, "1.02M"), (123_456_789, "123M")],
+)  # fmt: skip
+def test_counts_have_three_significant_digits(value: float, words: str) -> None:
+    assert e.count_words(value) == words
+
+
+@pytest.mark.parametrize(
+    ("nanoseconds", "words"),
+    [(0, "0 ns"), (812, "812 ns"), (999.4, "999 ns"), (999.5, "1 µs"), (1000, "1 µs"),
+     (1250, "1.25 µs"), (99_949, "99.9 µs"), (99_960, "100 µs"), (999_600, "1 ms"),
+     (1_250_000, "1.25 ms"), (999_600_000, "1 s"), (2_100_000_000, "2.1 s"),
+     (123_000_000_000, "123 s")],
+)  # fmt: skip
+def test_times_have_three_significant_digits_and_a_unit(nanoseconds: float, words: str) -> None:
+    assert e.time_words(nanoseconds) == words
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [(0, ""), (1, "d0"), (2, "d0 and d1"), (3, "d0, d1 and d2"), (4, "d0, d1, d2 and d3"),
+     (5, "d0, d1, d2 and 2 more"), (8, "d0, d1, d2 and 5 more")],
+)  # fmt: skip
+def test_names_of_devices(count: int, words: str) -> None:
+    assert e.names_words([device(name=f"d{n}") for n in range(count)]) == words
+
+
+def test_names_of_cpus() -> None:
+    assert e.cpu_words([0, 1, 5]) == "CPU 0, 1, 5"
+    assert e.cpu_words(range(6)) == "CPU 0, 1, 2, 3, 4, 5"
+    assert e.cpu_words(range(64)) == "CPU 0, 1, 2, 3, 4, 5 ... (64 CPUs)"
+    assert e.cpu_words(range(64), most=3) == "CPU 0, 1, 2 ... (64 CPUs)"
+
+
+def test_only_frames_of_a_whole_interval_are_measured() -> None:
+    good = [frame(n, fio(100)) for n in range(3)]
+    bad = [frame(n, fio(100), flags=frozenset({flag}))
+           for n, flag in enumerate((RAMP, PARTIAL, RESET))]  # fmt: skip
+    unknown = replace(fio(100), seconds=None)
+    assert e.measured([*bad, *good, frame(9), frame(10, unknown)]) == good
+    assert e.recent(e.Evidence([*good, *bad])) == good
+    assert e.recent(e.Evidence([*good[1:], *bad])) == []
+    assert e.recent(e.Evidence(good), 2) == good[1:]
+
+
+def test_rates_are_over_all_seconds_and_latencies_over_all_ios() -> None:
+    frames = [frame(1, fio(100, lat_ns=1000)), frame(4, fio(300, seconds=3, lat_ns=2000)), frame(5)]
+    assert e.fio_iops(frames) == (100 + 900) / 4
+    assert e.fio_bytes(frames) == 4096 * (100 + 900) / 4
+    assert e.fio_latency(frames) == (100 * 1000 + 900 * 2000) / 1000
+    assert e.fio_latency([frame(1, fio(100, clat_ns=7)), frame(2, fio(100))]) == 7
+    assert e.fio_latency([frame(2, fio(100)), frame(3)]) is None
+    assert e.fio_iops([frame(1)]) == e.fio_bytes([]) == 0
+
+
+def test_devices_together_over_the_frames_that_measured_all_of_them() -> None:
+    merged = replace(disk(100, 10, d_s=5), rrqm_s=1, wrqm_s=2, drqm_s=4)
+    both = {"vda": merged, "vdb": disk(200, size=8192)}
+    frames = [frame(n, disks=both) for n in range(3)] + [frame(4, disks={"vda": disk(9)})]
+    devices = [device(), device(name="vdb")]
+    found = e.device_figures(frames, devices)
+    assert found is not None
+    assert (found.r_s, found.w_s, found.ios_s, found.merges_s) == (300, 10, 315, 7)
+    assert found.bytes_s == 115 * 4096 + 200 * 8192
+    assert e.device_figures(frames[1:], devices) is None
+    assert e.device_figures(frames[1:], devices, 2) is not None
+    assert e.device_figures(frames, []) is None
+    assert e.device_figures([], devices, 0) is None
+
+
+def test_seconds_that_both_sides_know() -> None:
+    disks = {"vda": disk(50)}
+    frames = [frame(1, fio(100), disks=disks), frame(2, fio(100)), frame(3, None, disks=disks),
+              frame(4, fio(0), disks=disks)]  # fmt: skip
+    assert e.each_second(frames, [device()]) == [(100, 50)]
+
+
+def test_a_cpu_s_mean_is_over_the_frames_that_know_it() -> None:
+    frames = [frame(1, block={0: 10, 1: 4}, cpus=2), frame(2, block={0: 30}, cpus=1), frame(3)]
+    assert e.per_cpu(frames, "block_s") == {0: 20, 1: 4}
+    assert e.largest({0: 5, 3: 9, 2: 9}) == (2, 9)  # the first of the busiest
+    jobs = [frame(1, jobs=((0, 50), (1, None))), frame(2, jobs=((0, 70), (1, 5)))]
+    assert e.job_busy(jobs) == {0: [50, 70], 1: [5]}
+
+
+def test_depth() -> None:
+    assert e.JobShape().depth == 1
+    assert e.JobShape(jobs=4, iodepth=8).depth == 32
+    assert e.JobShape(jobs=4, iodepth=None).depth == 4
+    assert e.JobShape(jobs=4, iodepth=8, in_flight=20).depth == 20

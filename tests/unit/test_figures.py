@@ -1,0 +1,125 @@
+"""A run's figure out of its frames: weighted with what it is a mean of, never a mean of means."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from evidence_frames import disk, fio, frame
+
+from iopstui.model.figures import Meter, measurable
+from iopstui.model.frame import FINAL, PARTIAL, RAMP, CpuFrame, Frame
+from iopstui.model.rates import CpuLoad, DiskRates
+
+# 1 s with 100 reads, 10 writes ... and 3 s with three times as much of all but the writes
+SHORT = DiskRates(
+    seconds=1.0, reads=100, writes=10, discards=4, r_s=100, w_s=10, d_s=4, f_s=2,
+    r_bytes_s=1 << 20, w_bytes_s=2 << 20, d_bytes_s=4 << 20, rrqm_s=1, wrqm_s=3, drqm_s=0,
+    r_await=1, w_await=2, d_await=3, f_await=4, rareq_size=4096, wareq_size=8192,
+    dareq_size=None, aqu_sz=1, util=10, in_flight=1,
+)  # fmt: skip
+LONG = DiskRates(
+    seconds=3.0, reads=900, writes=10, discards=36, r_s=300, w_s=10 / 3, d_s=12, f_s=6,
+    r_bytes_s=3 << 20, w_bytes_s=6 << 20, d_bytes_s=12 << 20, rrqm_s=5, wrqm_s=7, drqm_s=0,
+    r_await=2, w_await=4, d_await=4, f_await=6, rareq_size=8192, wareq_size=4096,
+    dareq_size=None, aqu_sz=3, util=50, in_flight=1,
+)  # fmt: skip
+
+
+def over(name: str, *frames: Frame) -> float | None:
+    meter = Meter(tuple(name.split("/", 3)))
+    for one in frames:
+        meter.add(one)
+    return meter.value
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        # per second: all of them over all seconds (four)
+        ("r/s", (100 + 900) / 4), ("w/s", (10 + 10) / 4), ("d/s", (4 + 36) / 4),
+        ("f/s", (2 + 18) / 4), ("rMB/s", (1 + 9) / 4), ("wMB/s", (2 + 18) / 4),
+        ("dMB/s", (4 + 36) / 4), ("rrqm/s", (1 + 15) / 4), ("wrqm/s", (3 + 21) / 4),
+        # of a request: all of them over all requests
+        ("r_await", (100 * 1 + 900 * 2) / 1000), ("w_await", (10 * 2 + 10 * 4) / 20),
+        ("d_await", (4 * 3 + 36 * 4) / 40), ("f_await", (2 * 4 + 18 * 6) / 20),
+        ("rareq-sz", (100 * 4 + 900 * 8) / 1000), ("wareq-sz", (10 * 8 + 10 * 4) / 20),
+        # of the time
+        ("aqu-sz", (1 + 9) / 4), ("util", (10 + 150) / 4),
+    ],
+)  # fmt: skip
+def test_a_device_s_figures_in_iostat_s_units(name: str, expected: float) -> None:
+    frames = [frame(1, disks={"vda": SHORT}), frame(4, disks={"vda": LONG})]
+    assert over(f"kernel/disks/vda/{name}", *frames) == pytest.approx(expected)
+
+
+def test_what_was_not_counted_weighs_nothing() -> None:
+    none = replace(SHORT, reads=0, r_await=None, rareq_size=None, f_s=None, f_await=None)
+    frames = [frame(1, disks={"vda": none}), frame(2), frame(3, disks={"vda": SHORT})]
+    assert over("kernel/disks/vda/r_await", *frames) == 1
+    assert over("kernel/disks/vda/f_await", *frames) == 4
+    assert over("kernel/disks/vda/r_await", *frames[:2]) is None
+    assert over("kernel/disks/vdb/r_await", *frames) is None
+
+
+def test_add_tells_the_frame_s_own_value() -> None:
+    meter = Meter(("kernel", "disks", "vda", "r_await"))
+    assert meter.add(frame(1, disks={"vda": SHORT})) == 1
+    assert meter.add(frame(2)) is None
+    assert meter.add(frame(3, disks={"vda": LONG})) == 2
+
+
+def test_the_ramp_is_left_out_and_so_is_the_end_unless_it_is_all() -> None:
+    ramp = frame(1, disks={"vda": LONG}, flags=frozenset({RAMP}))
+    measured = frame(2, disks={"vda": SHORT})
+    end = frame(3, disks={"vda": LONG}, flags=frozenset({FINAL, PARTIAL}))
+    only_final = frame(3, disks={"vda": LONG}, flags=frozenset({FINAL}))
+    name = "kernel/disks/vda/util"
+    assert over(name, ramp, measured, end) == 10
+    assert over(name, ramp, end) == 50
+    assert over(name, ramp) is None
+    assert over(name, measured, only_final) == 40
+
+
+def test_fio_s_end_is_measured_as_long_as_it_is() -> None:
+    end = frame(2, fio(400, seconds=0.5), flags=frozenset({FINAL, PARTIAL}))
+    assert over("fio/total/iops", frame(1, fio(100)), end) == pytest.approx(300 / 1.5)
+    assert over("fio/total/bw", frame(1, fio(100)), end) == pytest.approx(4096 * 300 / 1.5)
+
+
+def test_a_second_without_any_write_had_a_rate_of_0() -> None:
+    assert over("fio/write/iops", frame(1, fio(100))) == 0
+    assert over("fio/write/iops", frame(1)) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("usr", 1), ("sys", 2), ("iowait", 3), ("irq", 4), ("soft", 5), ("idle", 6), ("steal", 7),
+     ("block/s", 8), ("irq/s", 9), ("ipi/s", 10)],
+)  # fmt: skip
+def test_a_cpu_s_figures(name: str, expected: float) -> None:
+    busy = replace(frame(1), cpus={3: CpuFrame(CpuLoad(1, 2, 3, 4, 5, 6, 7), 8, 9, 10)})
+    assert over(f"kernel/cpus/3/{name}", busy, frame(2, cpus=0)) == expected
+    assert over(f"kernel/cpus/2/{name}", busy) is None
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["fio", "fio/total", "fio/total/ios", "fio/total/clat/sum", "kernel/disks/vda/in_flight",
+     "kernel/cpus/0/guest", "kernel/vda/util", "own", "seconds", "kernel/irqs/0/0",
+     "kernel/disks/vda"],
+)  # fmt: skip
+def test_what_has_no_figure_of_a_whole_run(path: str) -> None:
+    parts = tuple(path.split("/", 3))
+    assert not measurable(parts)
+    with pytest.raises(ValueError, match="no figure of a whole run: "):
+        Meter(parts)
+
+
+def test_all_devices_together() -> None:
+    both = frame(1, disks={"vda": disk(100), "vdb": disk(50)})
+    path = ("kernel", "total", "r/s")
+    assert measurable(path) and not measurable(("kernel", "total", "in_flight"))
+    meter = Meter(path)
+    meter.add(replace(both, opened=("vda", "vdb")))
+    assert meter.value == 150
