@@ -43,14 +43,13 @@ def unpinned() -> Iterator[None]:
 
 
 def renice_others(nice: int) -> None:
-    """Lower the priority of all threads but this one, and so of all threads they start.
-
-    Raises PermissionError for a higher priority without the right to one.
-    """
+    """Lower the priority of all threads but this one, and so of all threads they start, to
+    ``nice``; one that is lower already stays."""
     for thread in _threads():
         if thread != threading.get_native_id():
             with contextlib.suppress(ProcessLookupError):
-                os.setpriority(os.PRIO_PROCESS, thread, nice)
+                if os.getpriority(os.PRIO_PROCESS, thread) < nice:
+                    os.setpriority(os.PRIO_PROCESS, thread, nice)
 
 
 def _threads() -> list[int]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 NO_SANDBOX = 99
 _SCRIPT = f"""
-mount --bind "$0" "$0" && mount -o remount,ro,bind / && mount -o remount,ro /sys &&
+mount --bind "$0" "$0" && mount -o remount,ro,bind / && mount -o remount,ro,bind /sys &&
 mkdir -p "$0/tmp" && mount -t tmpfs -o mode=1777 mutants "$0/tmp" &&
 mount -t tmpfs -o mode=1777 mutants /dev/shm && cd "$0" || exit {NO_SANDBOX}
 TMPDIR="$0/tmp" exec "$@"
