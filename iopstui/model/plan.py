@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field
 
 from iopstui.errors import UsageError
 from iopstui.model.jobfile import checked_override, names_of
+from iopstui.model.sizes import FACTORS, sized, whole_size
 from iopstui.model.tunable import TUNABLES, irq_of
 
 OPTION, KNOB, SIZE, BIND, JOB = "option", "knob", "size", "bind", "job"
@@ -32,8 +33,6 @@ _NOT_AN_AXIS = {
     **dict.fromkeys(("stonewall", "wait_for_previous"), "all jobs of a point run at once"),
 }
 _COUNTS = {"iodepth", "numjobs", "nrfiles"}
-_SIZED = re.compile(r"(\d+)([kmgtKMGT]?)")
-_FACTOR = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,7 +316,7 @@ def _range(text: str, before: Sequence[str], end: str) -> Iterator[str]:
     with_units = any(one[-1].isalpha() for one in (*before, end))
     candidates = [_counted(numbers, last), _multiplied(numbers, last)]
     if len(numbers) == 1:
-        unit = _FACTOR[before[-1].lstrip("0123456789").lower()]
+        unit = FACTORS[before[-1].lstrip("0123456789").lower()]
         candidates = [range(numbers[0], last + 1, unit) if last > numbers[0] else None]
     found = [one for one in candidates if one and one[-1] == last]
     if len(found) == 2 and list(found[0]) != list(found[1]):
@@ -359,15 +358,7 @@ def _multiplied(numbers: Sequence[int], last: int) -> Sequence[int] | None:
 
 
 def _number(text: str, value: str) -> int:
-    match = _SIZED.fullmatch(value.strip())
-    if match is None:
+    size = whole_size(value)
+    if size is None:
         raise UsageError(f"--axis {text!r}: {value!r} is not a number, which .. needs.")
-    return int(match[1]) * _FACTOR[match[2].lower()]
-
-
-def sized(value: int) -> str:
-    """8192 -> "8k", in the largest unit that leaves a whole number."""
-    for unit in ("t", "g", "m", "k"):
-        if value and value % _FACTOR[unit] == 0:
-            return f"{value // _FACTOR[unit]}{unit}"
-    return str(value)
+    return size

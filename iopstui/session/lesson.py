@@ -22,6 +22,7 @@ from iopstui.model.point import Point, PointMeter, run_s
 from iopstui.model.target import Target
 from iopstui.model.tunable import RESET_BY_SCHEDULER, restore_rank, with_side_effects
 from iopstui.session.events import Event, FrameReady, StepFinished, StepStarted
+from iopstui.session.job_request import JobRequest
 from iopstui.session.job_shape import shape_of
 from iopstui.session.job_text import describe, read_job
 from iopstui.session.keeper import KeptScratch
@@ -39,7 +40,6 @@ from iopstui.session.lesson_page import (
     judge,
     missing_text,
 )
-from iopstui.session.prepare import JobRequest
 from iopstui.sources.fio_stream import size_bytes
 from iopstui.sources.jobs import find_job
 from iopstui.sources.private import private_directory, remove, write

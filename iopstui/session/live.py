@@ -24,10 +24,10 @@ from iopstui.session import events
 from iopstui.session.clock import Clock
 from iopstui.session.current_run import CurrentRun
 from iopstui.session.desk import Desk, Sink
+from iopstui.session.job_request import JobRequest
 from iopstui.session.knob_turns import KnobTurns
 from iopstui.session.knob_view import KnobState, knob_states
 from iopstui.session.place import OwnPlace
-from iopstui.session.prepare import JobRequest
 from iopstui.session.recorder import Recorder, Tape
 from iopstui.session.runs import Runs
 from iopstui.session.sampling import Sampling

@@ -6,7 +6,7 @@ import contextlib
 import os
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from iopstui.errors import Refused, UsageError
@@ -17,6 +17,7 @@ from iopstui.model.jobfile import Section
 from iopstui.model.target import Target
 from iopstui.session import scratch
 from iopstui.session.fio_logs import FioLogs
+from iopstui.session.job_request import JobRequest
 from iopstui.session.job_text import (
     absolute_files,
     check_directories,
@@ -54,29 +55,6 @@ LEAST_LAYOUT, LEAST_RUN = 4 << 20, 8 << 20
 # what can be written between two looks at the free space
 QUICK = 1 << 30
 LEAST_LOGGED = 1 << 30
-
-
-@dataclass(frozen=True, slots=True)
-class JobRequest:
-    """What to run: a shipped job's name or a path, changed options (fio's names), the size of
-    scratch files ("512m"), the paths whose data may be destroyed, whether every job is bound to
-    another hardware queue, and whether one that writes may run where the kernel has no fence.
-
-    For the points of an experiment: ``knobs`` are settings of the device in force while it
-    runs; ``scratch`` is a scratch directory whose files are used and left for the next run, its
-    owner removes it; ``share`` is the most bytes each file has without ``size``, so that a point
-    with more jobs has files of the same size.
-    """
-
-    job: str
-    overrides: Mapping[str, str] = field(default_factory=dict)
-    size: str | None = None
-    destroy_data: tuple[str, ...] = ()
-    bind: bool = False
-    knobs: tuple[tuple[str, str], ...] = ()
-    scratch: scratch.Scratch | None = None
-    share: int | None = None
-    no_fence: bool = False
 
 
 @dataclass(slots=True)

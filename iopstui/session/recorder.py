@@ -21,7 +21,6 @@ from typing import Any
 
 from iopstui import __version__
 from iopstui.errors import UsageError
-from iopstui.model.binding import Binding
 from iopstui.model.device import BlockDevice
 from iopstui.model.samples import RawSample
 from iopstui.model.target import Target
@@ -30,7 +29,6 @@ from iopstui.model.tunable import KnobRequest
 from iopstui.session import events
 from iopstui.session import recording_format as form
 from iopstui.session.coding import encoder
-from iopstui.session.prepare import JobRequest
 from iopstui.text import printable
 
 MOST_WAITING = 300
@@ -167,20 +165,6 @@ def _create(path: Path) -> int:
             f"The recording {printable(str(path))} can't be made: {error.strerror}.",
             "Name a file in a directory you can write to: --record /tmp/run.iops",
         ) from error
-
-
-def job_run(
-    step: int,
-    request: JobRequest,
-    text: str,
-    files: Sequence[str],
-    binding: Binding | None = None,
-) -> form.JobRun:
-    """What a recording says of the job that was asked for; ``text`` is what fio is given."""
-    return form.JobRun(
-        step, request.job, dict(request.overrides), request.size, request.bind, text, tuple(files),
-        tuple(request.knobs), binding,
-    )  # fmt: skip
 
 
 _EXPERIMENT = (events.ExperimentStarted, events.PointStarted, events.PointFinished)

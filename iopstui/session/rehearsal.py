@@ -18,9 +18,10 @@ from iopstui.model.device import BlockDevice
 from iopstui.model.job_rules import FILE_LOGS, PREFIX_LOGS
 from iopstui.model.plan import BIND, KNOB, SIZE, Plan, Setting, Step, expand
 from iopstui.model.target import Target
+from iopstui.session.job_request import JobRequest
 from iopstui.session.job_text import check_options, check_variables, describe
 from iopstui.session.knob_view import queued_disks
-from iopstui.session.prepare import JobRequest, Prepared, bound, check_place, prepare
+from iopstui.session.prepare import Prepared, bound, check_place, prepare
 from iopstui.session.runner import Conditions, common_share, text_of
 from iopstui.session.scratch import room_for_all
 from iopstui.session.scratch_sizes import scratch_total

@@ -35,11 +35,11 @@ from iopstui.session.events import (
     PointStarted,
     StepFinished,
 )
+from iopstui.session.job_request import JobRequest
 from iopstui.session.job_shape import shape_of
 from iopstui.session.job_text import read_job
 from iopstui.session.keeper import KeptScratch
 from iopstui.session.live import LiveSession
-from iopstui.session.prepare import JobRequest
 from iopstui.session.progress_file import ProgressFile
 from iopstui.session.scratch import DEFAULT_BYTES, Scratch, room_for_all
 from iopstui.session.scratch_sizes import files_of

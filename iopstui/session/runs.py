@@ -31,12 +31,12 @@ from iopstui.session.fio_run import (
     Said,
     hangs,
 )
+from iopstui.session.job_request import JobRequest, recorded
 from iopstui.session.knob_turns import KnobTurns
 from iopstui.session.last_word import once, said_again
 from iopstui.session.layout import OFFLOAD_STALLED, SILENT, STALLED, Stall
 from iopstui.session.place import OwnPlace
-from iopstui.session.prepare import JobRequest, Prepared, prepare
-from iopstui.session.recorder import job_run
+from iopstui.session.prepare import Prepared, prepare
 from iopstui.session.sampling import Reading, Sampling
 from iopstui.sources.fio_inspect import find_fio, give_up_when
 from iopstui.sources.private import private_directory, remove
@@ -153,7 +153,7 @@ class Runs:
             return
         finally:
             self._remove_privates()
-        desk.tape.job(job_run(step, request, prepared.text, prepared.files, prepared.binding))
+        desk.tape.job(recorded(step, request, prepared.text, prepared.files, prepared.binding))
         self._take(
             FioRun(
                 fio,

@@ -27,7 +27,8 @@ from iopstui.errors import IopstuiError
 from iopstui.model import job_rules
 from iopstui.model.target import Target
 from iopstui.session.fio_run import FioRun, PhaseOver
-from iopstui.session.prepare import JobRequest, prepare
+from iopstui.session.job_request import JobRequest
+from iopstui.session.prepare import prepare
 from iopstui.sources import fence
 from iopstui.sources.fence import Fence
 from iopstui.sources.fio_inspect import Fio, find_fio

@@ -21,9 +21,9 @@ from iopstui.session.events import (
     PointStarted,
     StepStarted,
 )
+from iopstui.session.job_request import JobRequest
 from iopstui.session.laboratory import Laboratory, Running
 from iopstui.session.live import LiveSession
-from iopstui.session.prepare import JobRequest
 from iopstui.session.runner import Conditions
 from iopstui.sources.roots import Roots
 from iopstui.sources.sysfs import read_devices

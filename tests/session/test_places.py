@@ -15,10 +15,11 @@ from iopstui.model.jobfile import effective
 from iopstui.model.plan import Plan, parse_axis, parse_variant
 from iopstui.model.target import DIRECTORY, Target
 from iopstui.session import experiment
+from iopstui.session.job_request import JobRequest
 from iopstui.session.laboratory import Laboratory
 from iopstui.session.live import LiveSession
 from iopstui.session.options import RunOptions
-from iopstui.session.prepare import JobRequest, prepare
+from iopstui.session.prepare import prepare
 from iopstui.session.runner import Conditions, Runner, common_share
 from iopstui.sources.fio_inspect import find_fio
 from iopstui.sources.roots import Roots

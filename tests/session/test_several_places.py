@@ -17,8 +17,9 @@ from iopstui.model.jobfile import Section
 from iopstui.model.target import DEVICE, DIRECTORY, FILE, Target, together
 from iopstui.session import prepare as module
 from iopstui.session import scratch
+from iopstui.session.job_request import JobRequest
 from iopstui.session.keeper import KeptScratch
-from iopstui.session.prepare import JobRequest, Prepared, prepare
+from iopstui.session.prepare import Prepared, prepare
 from iopstui.session.scratch_sizes import scratch_sizes
 from iopstui.sources.fio_inspect import SectionFiles, find_fio
 from iopstui.sources.roots import Roots

@@ -11,10 +11,10 @@ from iopstui.errors import UsageError
 from iopstui.model.lesson import Lesson
 from iopstui.model.lesson_file import parse_lesson
 from iopstui.model.target import Target
+from iopstui.session.job_request import JobRequest
 from iopstui.session.lesson import LessonRun
 from iopstui.session.lesson_facts import Surroundings
 from iopstui.session.lessons import Offer
-from iopstui.session.prepare import JobRequest
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.style import UTF8, Charset
 
