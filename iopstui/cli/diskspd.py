@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from iopstui.cli.one_run import run_job
 from iopstui.errors import UsageError
-from iopstui.model.diskspd import Translation, translate
+from iopstui.format import put
+from iopstui.linux.process.private import private_directory, remove, write
+from iopstui.model.experiment.options import RunOptions
+from iopstui.model.fio.diskspd import Translation, translate
 from iopstui.output.diskspd import translation_lines
-from iopstui.session.options import RunOptions
-from iopstui.sources.private import private_directory, remove, write
-from iopstui.units import put
 
 
 def run_diskspd(command: str, options: RunOptions, kind: str) -> int:

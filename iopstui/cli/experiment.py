@@ -8,21 +8,21 @@ from collections.abc import Sequence
 
 from iopstui.cli.terminal import say
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_VERDICT, UsageError
-from iopstui.model.plan import ASK_FROM, Plan
-from iopstui.output.experiment import Told
-from iopstui.output.experiment_sinks import experiment_sink
-from iopstui.session.events import PointFinished
-from iopstui.session.experiment import dry_run, length_text
-from iopstui.session.experiment_start import (
+from iopstui.events import PointFinished
+from iopstui.experiment.runner import Runner
+from iopstui.experiment.setup import dry_run, length_text
+from iopstui.experiment.start import (
     expectations_at_every_point,
     experiment_session,
     kept_progress,
     set_up,
 )
-from iopstui.session.options import ExperimentOptions
-from iopstui.session.runner import Runner
-from iopstui.session.signals import StopSignals
-from iopstui.units import put
+from iopstui.format import put
+from iopstui.model.experiment.options import ExperimentOptions
+from iopstui.model.experiment.plan import ASK_FROM, Plan
+from iopstui.output.experiment.sink import Told
+from iopstui.output.experiment.sinks import experiment_sink
+from iopstui.safety.signals import StopSignals
 
 
 def run_experiment(options: ExperimentOptions, kept_as: str = "") -> int:

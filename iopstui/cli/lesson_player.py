@@ -15,25 +15,25 @@ from iopstui.errors import (
     IopstuiError,
     UsageError,
 )
-from iopstui.model.lesson import ASK, RUN_STEP, Ask, Lesson
-from iopstui.output.lesson import end_lines, measured_line
-from iopstui.output.lesson_pages import flowed, head_lines, page_lines
+from iopstui.events import Ended, Event, FrameReady, Notice, Progress, TunableChanged
+from iopstui.fio.inspect import find_fio
+from iopstui.format import fit, number
+from iopstui.lesson.facts import surroundings
+from iopstui.lesson.page import READY, SKIPPED, Page
+from iopstui.lesson.player import LessonRun
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.roots import Roots
+from iopstui.model.experiment.options import RunOptions
+from iopstui.model.lesson.pages import ASK, RUN_STEP, Ask, Lesson
+from iopstui.output.lesson.pages import flowed, head_lines, page_lines
+from iopstui.output.lesson.text import end_lines, measured_line
 from iopstui.output.narration import Narrator
-from iopstui.session.choose_target import choose_targets
-from iopstui.session.events import Ended, Event, FrameReady, Notice, Progress, TunableChanged
-from iopstui.session.leftovers import clean_up
-from iopstui.session.lesson import LessonRun
-from iopstui.session.lesson_facts import surroundings
-from iopstui.session.lesson_page import READY, SKIPPED, Page
+from iopstui.preflight.targets import choose_targets
+from iopstui.safety.leftovers import clean_up
+from iopstui.safety.signals import handle_stop_signals
 from iopstui.session.live import LiveSession
 from iopstui.session.new_session import new_session
-from iopstui.session.options import RunOptions
-from iopstui.session.signals import handle_stop_signals
-from iopstui.sources.fio_inspect import find_fio
-from iopstui.sources.roots import Roots
-from iopstui.sources.sysfs import read_devices
 from iopstui.text import printable
-from iopstui.units import fit, number
 
 
 def parse_answers(text: str | None, lesson: Lesson) -> dict[str, str]:

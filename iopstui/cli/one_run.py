@@ -15,20 +15,20 @@ from iopstui.errors import (
     UsageError,
     error_of,
 )
-from iopstui.model.target import Target
+from iopstui.events import Ended, Event, StepFinished
+from iopstui.experiment.expectations import expectations_of, job_sections
+from iopstui.fio.inspect import find_fio
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.roots import Roots
+from iopstui.model.block.target import Target
+from iopstui.model.experiment.options import RunOptions
 from iopstui.output.sinks import EventSink, make_sink
 from iopstui.output.verdict import VerdictSink
-from iopstui.session.choose_target import choose_targets
-from iopstui.session.events import Ended, Event, StepFinished
-from iopstui.session.leftovers import clean_up
+from iopstui.preflight.targets import choose_targets
+from iopstui.safety.leftovers import clean_up
+from iopstui.safety.signals import StopSignals
 from iopstui.session.live import LiveSession
 from iopstui.session.new_session import new_session
-from iopstui.session.options import RunOptions
-from iopstui.session.promises import expectations_of, job_sections
-from iopstui.session.signals import StopSignals
-from iopstui.sources.fio_inspect import find_fio
-from iopstui.sources.roots import Roots
-from iopstui.sources.sysfs import read_devices
 
 
 def run_job(job: str, options: RunOptions, kind: str) -> int:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from iopstui.cli import values
 
 if TYPE_CHECKING:
-    from iopstui.model.plan import Plan
-    from iopstui.session.options import ExperimentOptions, RunOptions
+    from iopstui.model.experiment.options import ExperimentOptions, RunOptions
+    from iopstui.model.experiment.plan import Plan
 
 EPILOG = """\
 TARGET is a block device, a file, a directory (a scratch file is made in it and removed), or
@@ -97,8 +97,8 @@ def add_resume(command: argparse.ArgumentParser) -> None:
 
 def run_options(arguments: argparse.Namespace, job: str | None = None) -> RunOptions:
     """What ``add_run_options`` has taken. UsageError for a --set that can't be."""
-    from iopstui.model.jobfile import checked_override
-    from iopstui.session.options import RunOptions
+    from iopstui.model.experiment.options import RunOptions
+    from iopstui.model.fio.jobfile import checked_override
 
     return RunOptions(
         targets=tuple(arguments.target),
@@ -120,7 +120,7 @@ def with_expectations(options: RunOptions, arguments: argparse.Namespace) -> Run
     """``options`` and what ``add_expect`` has taken. UsageError for a --tolerance that can't be."""
     from dataclasses import replace
 
-    from iopstui.model.expectation import parse_tolerance
+    from iopstui.model.experiment.expectation import parse_tolerance
 
     tolerance = parse_tolerance(arguments.tolerance)
     return replace(options, expect=tuple(arguments.expect), tolerance=tolerance)
@@ -132,7 +132,7 @@ def experiment_options(
     """What ``add_experiment`` has taken, and ``add_resume`` of a command that has it."""
     from pathlib import Path
 
-    from iopstui.session.options import ExperimentOptions
+    from iopstui.model.experiment.options import ExperimentOptions
 
     state = getattr(arguments, "state", None)
     return ExperimentOptions(

@@ -18,7 +18,7 @@ from iopstui.errors import (
     IopstuiError,
     UsageError,
 )
-from iopstui.session.signals import handle_stop_signals, interrupt
+from iopstui.safety.signals import handle_stop_signals, interrupt
 
 DEFAULT = "live"
 """The command where none is named."""
@@ -67,7 +67,7 @@ def _told(argv: Sequence[str] | None, writable: bool) -> int:
         print("iopstui: interrupted.", file=sys.stderr)
         return EXIT_INTERRUPTED
     except Exception as error:
-        from iopstui.session.crash import crash_sentence
+        from iopstui.safety.crash import crash_sentence
         from iopstui.text import printable
 
         print(printable(crash_sentence(error)), file=sys.stderr)

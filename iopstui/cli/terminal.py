@@ -32,14 +32,14 @@ def require_terminal(
 
 def require_for_screen() -> None:
     """Missing if a package is that the screen needs."""
-    from iopstui.sources.packages import FOR_THE_SCREEN, require
+    from iopstui.linux.process.packages import FOR_THE_SCREEN, require
 
     require(*FOR_THE_SCREEN)
 
 
 def require_for_runs() -> None:
     """Missing if a package is that a run needs."""
-    from iopstui.sources.packages import FOR_RUNS, require
+    from iopstui.linux.process.packages import FOR_RUNS, require
 
     require(*FOR_RUNS)
 
@@ -53,7 +53,7 @@ def width() -> int:
 
 def show(text: str) -> None:
     """To standard output in whatever the locale's encoding can say."""
-    from iopstui.units import fit
+    from iopstui.format import fit
 
     sys.stdout.write(fit(text, sys.stdout.encoding or "ascii"))
     if not text.endswith("\n"):
@@ -62,7 +62,7 @@ def show(text: str) -> None:
 
 def say(text: str) -> None:
     """A line for people, on standard error."""
+    from iopstui.format import put
     from iopstui.text import printable
-    from iopstui.units import put
 
     put(f"iopstui: {printable(text)}", sys.stderr)

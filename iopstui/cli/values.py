@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from iopstui.errors import UsageError
 
 if TYPE_CHECKING:
-    from iopstui.model.tunable import KnobRequest
+    from iopstui.model.block.tunable import KnobRequest
 
 
 def seconds(text: str, low: float, high: float) -> float:
@@ -71,7 +71,7 @@ def nice(text: str) -> int:
 
 def cpus(text: str) -> tuple[int, ...]:
     """CPU numbers; none for "all"."""
-    from iopstui.sources.sysattr import parse_cpu_list
+    from iopstui.linux.sysattr import parse_cpu_list
 
     found = parse_cpu_list(text)
     if text != "all" and (not found or not set(text) <= set("0123456789,-")):
@@ -81,7 +81,7 @@ def cpus(text: str) -> tuple[int, ...]:
 
 def knob(text: str) -> KnobRequest:
     """A setting of a device, and when it is changed."""
-    from iopstui.model.tunable import parse_knob
+    from iopstui.model.block.tunable import parse_knob
 
     try:
         return parse_knob(text)

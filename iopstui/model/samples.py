@@ -1,6 +1,6 @@
 """Raw samples: counters exactly as the kernel and fio gave them.
 
-Nothing here is a rate. Two of these make a frame (model/frame.py), so a recording of raw
+Nothing here is a rate. Two of these make a frame (model/metrics/frame.py), so a recording of raw
 samples can be replayed through corrected formulas.
 """
 

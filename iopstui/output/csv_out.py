@@ -1,4 +1,4 @@
-"""Frames as CSV: one row a frame, for spreadsheets. Headings are ids of fields.py.
+"""Frames as CSV: one row a frame, for spreadsheets. Headings are ids of model/metrics/fields.py.
 
 The main figures only: JSON lines carry everything. Empty is missing.
 """
@@ -9,11 +9,11 @@ import csv
 from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
 
-from iopstui.fields import ANY, BY_ID, FIELDS, TOTAL, Field
-from iopstui.model.frame import Frame
+from iopstui.events import Event, FrameReady
+from iopstui.model.metrics.fields import ANY, BY_ID, FIELDS, TOTAL, Field
+from iopstui.model.metrics.frame import Frame
 from iopstui.model.samples import READ, TRIM, WRITE
 from iopstui.output.jsonl import frame_object
-from iopstui.session.events import Event, FrameReady
 from iopstui.text import printable
 
 _HEAD = ("t", "wall_ms", "step", "seconds", "flags.*")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 
-from iopstui import units
-from iopstui.model.device import BlockDevice, Hctx, IrqVector
-from iopstui.model.tunable import why_rq_affinity_cannot_matter
-from iopstui.model.usage import usage
+from iopstui import format as units
+from iopstui.model.block.device import BlockDevice, Hctx, IrqVector
+from iopstui.model.block.tunable import why_rq_affinity_cannot_matter
+from iopstui.model.block.usage import usage
 from iopstui.text import printable
 
 Devices = Mapping[str, BlockDevice]
@@ -55,10 +55,10 @@ def zip_lists(rows: list[list[str]]) -> list[list[str]]:
 def devices_json(devices: Devices, online: Collection[int] = ()) -> dict[str, object]:
     """Everything known, ready for ``json.dumps``: ``{"schema": 1, "devices": [...]}``.
 
-    Fields are those of model/device.py, sizes in bytes, unknown is null. Each hctx also lists
+    Fields are those of model/block/device.py, sizes in bytes, unknown is null. Each hctx also lists
     the numbers of its interrupts in ``irqs``; ``in_use`` and ``in_use_by`` are the reasons of
-    model/usage.py. ``queue`` holds the present values of all settings that can be turned
-    (model/tunable.py); ``rq_affinity_cannot_matter`` says in words why that one moves nothing
+    model/block/usage.py. ``queue`` holds the present values of all settings that can be turned
+    (model/block/tunable.py); ``rq_affinity_cannot_matter`` says in words why that one moves nothing
     on this device and the CPUs ``online``, null if it may.
     """
     return {"schema": SCHEMA, "devices": [_json(d, devices, online) for d in devices.values()]}

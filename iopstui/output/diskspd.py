@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from iopstui.model.diskspd import Translation
-from iopstui.session.scratch import DEFAULT_BYTES
+from iopstui.format import size
+from iopstui.model.fio.diskspd import Translation
+from iopstui.safety.scratch import DEFAULT_BYTES
 from iopstui.text import printable
-from iopstui.units import size
 
 
 def translation_lines(found: Translation, given: bool, wanted: str | None) -> list[str]:

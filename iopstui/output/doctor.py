@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 
 from iopstui.errors import EXIT_MISSING, EXIT_OK
-from iopstui.session.doctor import NEEDED, Check
+from iopstui.preflight.doctor import NEEDED, Check
 from iopstui.text import printable
 
 LABEL = 24

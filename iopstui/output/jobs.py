@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from iopstui.sources.jobs import ShippedJob
+from iopstui.fio.library import ShippedJob
 from iopstui.text import printable
 
 NARROWEST = 40

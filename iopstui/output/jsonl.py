@@ -2,8 +2,8 @@
 
 One object a line. The first is ``{"event": "session", "schema": 1, ...}``; every object carries
 its host, so the lines of many machines can be put together. Missing is null; a frame's keys are
-always the same (fields.py lists them), except that a direction without I/O and a frame without
-fio are null as a whole. Output is pure ASCII.
+always the same (model/metrics/fields.py lists them), except that a direction without I/O
+and a frame without fio are null as a whole. Output is pure ASCII.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from collections.abc import Mapping
 from typing import Any, TextIO
 
 from iopstui import __version__
-from iopstui.fields import SCHEMA, TOTAL
-from iopstui.model.fio_interval import DirectionInterval, FioInterval, JobInterval
-from iopstui.model.frame import CpuFrame, Frame
+from iopstui.events import Event, FrameReady
+from iopstui.model.block.target import Target
+from iopstui.model.fio.interval import DirectionInterval, FioInterval, JobInterval
 from iopstui.model.histogram import PERCENTILES, percentile_name
+from iopstui.model.metrics.fields import SCHEMA, TOTAL
+from iopstui.model.metrics.frame import CpuFrame, Frame
 from iopstui.model.rates import MIB, DiskRates
 from iopstui.model.samples import DIRECTIONS
-from iopstui.model.target import Target
-from iopstui.session.events import Event, FrameReady
 
 KIB = 1024
 DECIMALS = 6
@@ -91,7 +91,7 @@ def event_object(event: Event) -> Object:
 
 
 def frame_object(frame: Frame) -> Object:
-    """A frame as plain data, in the names and units of fields.py."""
+    """A frame as plain data, in the names and units of model/metrics/fields.py."""
     row = {
         "event": "frame",
         "seq": frame.seq,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TextIO
 
-from iopstui.session.events import Event, Found, Mark, Notice, Progress, StepFinished, StepStarted
+from iopstui.events import Event, Found, Mark, Notice, Progress, StepFinished, StepStarted
+from iopstui.format import clock, fit, size
 from iopstui.text import printable
-from iopstui.units import clock, fit, size
 
 LOG_LINES = 10
 

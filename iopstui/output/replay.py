@@ -9,15 +9,7 @@ from pathlib import Path
 from typing import TextIO
 
 from iopstui.errors import EXIT_OK, UsageError
-from iopstui.output.compare import CompareOut
-from iopstui.output.experiment_sinks import experiment_sink
-from iopstui.output.jsonl import JsonlSink
-from iopstui.output.narration import Narrator
-from iopstui.output.sinks import EventSink, make_sink
-from iopstui.output.sweep import SweepOut
-from iopstui.output.verdict import VerdictSink
-from iopstui.session import recording_format as form
-from iopstui.session.events import (
+from iopstui.events import (
     Event,
     ExperimentFinished,
     ExperimentStarted,
@@ -25,8 +17,16 @@ from iopstui.session.events import (
     PointFinished,
     TunableChanged,
 )
-from iopstui.session.recording import Recording, recording_path, unbelievable
-from iopstui.session.replay import Fold, replayed
+from iopstui.output.experiment.compare import CompareOut
+from iopstui.output.experiment.sinks import experiment_sink
+from iopstui.output.experiment.sweep import SweepOut
+from iopstui.output.jsonl import JsonlSink
+from iopstui.output.narration import Narrator
+from iopstui.output.sinks import EventSink, make_sink
+from iopstui.output.verdict import VerdictSink
+from iopstui.recording import layout as form
+from iopstui.recording.reader import Recording, recording_path, unbelievable
+from iopstui.recording.replay import Fold, replayed
 from iopstui.text import printable
 
 

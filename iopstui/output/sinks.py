@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Protocol, TextIO
 
-from iopstui.model.summary import FramesTotal
-from iopstui.model.target import Target
+from iopstui.events import Event, FrameReady, StepFinished, StepStarted
+from iopstui.format import fit
+from iopstui.model.block.target import Target
+from iopstui.model.metrics.summary import FramesTotal
 from iopstui.output.csv_out import CsvSink
 from iopstui.output.jsonl import JsonlSink
 from iopstui.output.narration import Narrator
 from iopstui.output.summary import summary_text
 from iopstui.output.table import TableSink
-from iopstui.session.events import Event, FrameReady, StepFinished, StepStarted
-from iopstui.units import fit
 
 
 class EventSink(Protocol):

@@ -7,10 +7,10 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from iopstui.format import MISSING, cut, latency, size
+from iopstui.model.metrics.summary import EXACT, UNCHECKED, FramesTotal, certificate
 from iopstui.model.rates import MIB
-from iopstui.model.summary import EXACT, UNCHECKED, FramesTotal, certificate
 from iopstui.text import printable
-from iopstui.units import MISSING, cut, latency, size
 
 NAME_WIDTH = 14
 WIDTH = 80

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from typing import TextIO
 
-from iopstui import units
-from iopstui.model import frame as flags
-from iopstui.model.fio_interval import DirectionInterval
-from iopstui.model.frame import Frame
+from iopstui import format as units
+from iopstui.events import Event, FrameReady, Notice, StepFinished, StepStarted
+from iopstui.model.block.target import Layer, Target
+from iopstui.model.fio.interval import DirectionInterval
+from iopstui.model.metrics import frame as flags
+from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.summary import FramesTotal
 from iopstui.model.rates import DiskRates
 from iopstui.model.samples import DIRECTIONS, MIXED, READ, WRITE
-from iopstui.model.summary import FramesTotal
-from iopstui.model.target import Layer, Target
 from iopstui.output.narration import Narrator
 from iopstui.output.summary import summary_text
-from iopstui.session.events import Event, FrameReady, Notice, StepFinished, StepStarted
 from iopstui.text import printable
 
 HEADER_EVERY = 20

@@ -5,10 +5,10 @@ from __future__ import annotations
 import textwrap
 from typing import TextIO
 
-from iopstui import units
+from iopstui import format as units
+from iopstui.events import Event, Judged, SteadyState, StepFinished
 from iopstui.output.sinks import EventSink
-from iopstui.session.events import Event, Judged, SteadyState, StepFinished
-from iopstui.session.verdicts import judged_text
+from iopstui.session.outcomes import judged_text
 from iopstui.text import tied, untied
 
 

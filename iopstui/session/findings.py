@@ -1,4 +1,4 @@
-"""Looks at the session's frames with the rules of model/diagnosis.py and says what is new."""
+"""Looks at the session's frames with the rules of model/findings/rules.py and says what is new."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from math import inf
 
-from iopstui.model.device import BlockDevice
-from iopstui.model.diagnosis import diagnose
-from iopstui.model.evidence import (
+from iopstui.fio.job_shape import comparable, shape_of
+from iopstui.linux.process.affinity import allowed
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.findings.evidence import (
     ENOUGH,
     LONG_ENOUGH,
     Evidence,
@@ -19,10 +20,9 @@ from iopstui.model.evidence import (
     fio_latency,
     measured,
 )
-from iopstui.model.frame import FINAL, Frame
-from iopstui.model.moved import MANY, KnobChange, around, what_moved
-from iopstui.session.job_shape import comparable, shape_of
-from iopstui.sources.affinity import allowed
+from iopstui.model.findings.rules import diagnose
+from iopstui.model.findings.tunable_effect import MANY, KnobChange, around, what_moved
+from iopstui.model.metrics.frame import FINAL, Frame
 
 KEEP = 30
 REPEAT_S = 30.0

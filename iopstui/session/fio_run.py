@@ -13,24 +13,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from iopstui.model import jobfile
-from iopstui.model.device_watch import DeviceWatch
-from iopstui.model.jobfile import Section
+from iopstui.fio.guard import descendants
+from iopstui.fio.inspect import Fio, complaint
+from iopstui.fio.job_text import expand
+from iopstui.fio.layout import Work
+from iopstui.fio.process import OUTPUT, FioProcess
+from iopstui.fio.stream import Broken, Document, Framer, LogLine, parse_status
+from iopstui.linux.process.packages import no_package
+from iopstui.linux.process.private import remove
+from iopstui.linux.process.processes import cpu_s, state, written_bytes
+from iopstui.model.block.device_watch import DeviceWatch
+from iopstui.model.fio import jobfile
+from iopstui.model.fio.jobfile import Section
 from iopstui.model.samples import FioStatus, JobThread, RawSample
-from iopstui.session.job_text import expand
-from iopstui.session.layout import Work
-from iopstui.session.prepare import Prepared, write_job
-from iopstui.sources.fio_guard import descendants
-from iopstui.sources.fio_inspect import Fio, complaint
-from iopstui.sources.fio_process import OUTPUT, FioProcess
-from iopstui.sources.fio_stream import Broken, Document, Framer, LogLine, parse_status
-from iopstui.sources.packages import no_package
-from iopstui.sources.private import remove
-from iopstui.sources.processes import cpu_s, state, written_bytes
+from iopstui.preflight.job import Prepared, write_job
 from iopstui.text import printable
 
 if TYPE_CHECKING:
-    from iopstui.sources.job_threads import JobThreads
+    from iopstui.linux.process.job_threads import JobThreads
 
 LAYOUT, RUN, OVER = "layout", "run", "over"
 HOLD_S = 0.3
@@ -152,7 +152,7 @@ class FioRun:
         """Start fio for the current phase. Raises IopstuiError if that is not possible."""
         # now, not while the screen opens: psutil takes 12 ms, and no job is measured yet
         try:
-            importlib.import_module("iopstui.sources.job_threads")
+            importlib.import_module("iopstui.linux.process.job_threads")
         except ImportError as error:
             raise no_package("psutil") from error
         if self.phase != LAYOUT:
@@ -213,7 +213,7 @@ class FioRun:
         if self.phase != RUN or self.pid is None:
             return ()
         if self._threads is None or self._threads.fio_pid != self.pid:
-            from iopstui.sources.job_threads import JobThreads
+            from iopstui.linux.process.job_threads import JobThreads
 
             self._threads = JobThreads(self.pid)
         return self._threads.sample()

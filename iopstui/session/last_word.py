@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from iopstui.model.fio_time import repeats
+from iopstui.model.fio.time import repeats
 from iopstui.model.samples import FioStatus
 from iopstui.session.fio_run import HOLD_S, NewDocument
 

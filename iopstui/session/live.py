@@ -14,27 +14,27 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from iopstui import events
 from iopstui.errors import EXIT_JOB_FAILED
-from iopstui.model.device import BlockDevice
-from iopstui.model.expectation import Expectation, Outcome
-from iopstui.model.target import Target
-from iopstui.model.topology import Topology
-from iopstui.model.tunable import KnobRequest
-from iopstui.session import events
-from iopstui.session.clock import Clock
+from iopstui.linux.devices.topology import read_topology
+from iopstui.linux.process.clock import Clock
+from iopstui.linux.process.processes import thread_cpu_s
+from iopstui.linux.roots import Roots
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import Target
+from iopstui.model.block.topology import Topology
+from iopstui.model.block.tunable import KnobRequest
+from iopstui.model.experiment.expectation import Expectation, Outcome
+from iopstui.preflight.request import JobRequest
+from iopstui.recording.writer import Recorder, Tape
+from iopstui.safety.tunable_states import KnobState, knob_states
+from iopstui.session.context import Desk, Sink
 from iopstui.session.current_run import CurrentRun
-from iopstui.session.desk import Desk, Sink
-from iopstui.session.job_request import JobRequest
-from iopstui.session.knob_turns import KnobTurns
-from iopstui.session.knob_view import KnobState, knob_states
-from iopstui.session.place import OwnPlace
-from iopstui.session.recorder import Recorder, Tape
+from iopstui.session.outcomes import Verdicts
+from iopstui.session.own_cpus import OwnPlace
 from iopstui.session.runs import Runs
 from iopstui.session.sampling import Sampling
-from iopstui.session.verdicts import Verdicts
-from iopstui.sources.processes import thread_cpu_s
-from iopstui.sources.roots import Roots
-from iopstui.sources.topology import read_topology
+from iopstui.session.tunable_turns import KnobTurns
 from iopstui.text import printable
 
 LEAVE_WITHIN_S = 4.0
@@ -163,8 +163,8 @@ class LiveSession:
         self._command(lambda: self._desk.emit(events.Mark(self._desk.now(), printable(text))))
 
     def set_tunable(self, name: str, value: str) -> None:
-        """Change a setting (model/tunable.py) of the disks under the target; it is put back by
-        ``close``. A refusal arrives as a Notice."""
+        """Change a setting (model/block/tunable.py) of the disks under the target; it is put
+        back by ``close``. A refusal arrives as a Notice."""
         self._command(lambda: self._knobs.turn_or_tell(name, value))
 
     def put_back(self, settings: Sequence[tuple[str, str]]) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from iopstui.model.device import BlockDevice
-from iopstui.model.expectation import Expectation
-from iopstui.model.target import Target
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import Target
+from iopstui.model.experiment.expectation import Expectation
+from iopstui.model.experiment.options import RunOptions
+from iopstui.recording.writer import Recorder
 from iopstui.session.live import LiveSession
-from iopstui.session.options import RunOptions
-from iopstui.session.place import OwnPlace
-from iopstui.session.recorder import Recorder
+from iopstui.session.own_cpus import OwnPlace
 
 
 def new_session(

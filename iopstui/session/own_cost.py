@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from statistics import median
 
-from iopstui.model.frame import Frame
+from iopstui.model.metrics.frame import Frame
 
 CPU_LIMIT = 2.0
 SKEW_LIMIT_MS = 50.0

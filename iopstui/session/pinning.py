@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from iopstui.format import ranges
 from iopstui.model.samples import JobThread
-from iopstui.units import ranges
 
 
 class Pinning:

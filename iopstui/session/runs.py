@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from iopstui import events
 from iopstui.errors import (
     EXIT_INTERRUPTED,
     EXIT_JOB_FAILED,
@@ -14,12 +15,17 @@ from iopstui.errors import (
     Interrupted,
     IopstuiError,
 )
-from iopstui.model.binding import Binding
-from iopstui.model.summary import fio_summary, without_bins
-from iopstui.model.target import Target
-from iopstui.session import events
+from iopstui.fio.inspect import find_fio, give_up_when
+from iopstui.fio.layout import OFFLOAD_STALLED, SILENT, STALLED, Stall
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.process.private import private_directory, remove
+from iopstui.model.block.binding import Binding
+from iopstui.model.block.target import Target
+from iopstui.model.metrics.summary import fio_summary, without_bins
+from iopstui.preflight.job import Prepared, prepare
+from iopstui.preflight.request import JobRequest, recorded
+from iopstui.session.context import Desk
 from iopstui.session.current_run import CurrentRun
-from iopstui.session.desk import Desk
 from iopstui.session.fio_run import (
     HOLD_S,
     LAYOUT,
@@ -31,16 +37,10 @@ from iopstui.session.fio_run import (
     Said,
     hangs,
 )
-from iopstui.session.job_request import JobRequest, recorded
-from iopstui.session.knob_turns import KnobTurns
 from iopstui.session.last_word import once, said_again
-from iopstui.session.layout import OFFLOAD_STALLED, SILENT, STALLED, Stall
-from iopstui.session.place import OwnPlace
-from iopstui.session.prepare import Prepared, prepare
+from iopstui.session.own_cpus import OwnPlace
 from iopstui.session.sampling import Reading, Sampling
-from iopstui.sources.fio_inspect import find_fio, give_up_when
-from iopstui.sources.private import private_directory, remove
-from iopstui.sources.sysfs import read_devices
+from iopstui.session.tunable_turns import KnobTurns
 from iopstui.text import printable
 
 POLL_S = 0.1

@@ -6,18 +6,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from iopstui.model.frame import FrameBuilder
-from iopstui.model.moved import MANY
+from iopstui import events
+from iopstui.linux.counters.sampler import KernelSampler
+from iopstui.linux.devices.topology import online_cpus
+from iopstui.model.findings.tunable_effect import MANY
+from iopstui.model.metrics.frame import FrameBuilder
 from iopstui.model.samples import FioStatus, JobThread, KernelSample, RawSample
-from iopstui.session import events
+from iopstui.session.context import Desk
 from iopstui.session.current_run import CurrentRun
-from iopstui.session.desk import Desk
 from iopstui.session.findings import Findings
 from iopstui.session.fio_run import LAYOUT
 from iopstui.session.own_cost import GuardTime, OwnCost
 from iopstui.session.pinning import Pinning
-from iopstui.sources.kernel import KernelSampler
-from iopstui.sources.topology import online_cpus
 
 LATE_AFTER = 1.5
 FIRST_S = 0.2

@@ -16,12 +16,12 @@ from textual.screen import Screen
 from textual.scrollbar import ScrollBar, ScrollBarRender
 
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, IopstuiError
-from iopstui.model.device import BlockDevice
-from iopstui.model.lesson import Lesson
-from iopstui.session.crash import crash_sentence
-from iopstui.session.events import Event, ExperimentStarted, FrameReady
-from iopstui.session.signals import stopping
-from iopstui.sources.jobs import ShippedJob
+from iopstui.events import Event, ExperimentStarted, FrameReady
+from iopstui.fio.library import ShippedJob
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.lesson.pages import Lesson
+from iopstui.safety.crash import crash_sentence
+from iopstui.safety.signals import stopping
 from iopstui.text import printable
 from iopstui.ui.core.actions import (
     DASHBOARD,
@@ -30,30 +30,30 @@ from iopstui.ui.core.actions import (
     Actions,
     KeyHint,
 )
-from iopstui.ui.core.port import Port
-from iopstui.ui.driver import PatientDriver
-from iopstui.ui.experiment_keys import NONE_HERE, ExperimentKeys, MakeLaboratory
-from iopstui.ui.feed import Feed
-from iopstui.ui.job_keys import JobKeys
-from iopstui.ui.kernel_keys import KernelKeys
-from iopstui.ui.keys import LIVE_BINDINGS
-from iopstui.ui.keys_in_order import KeysInOrder
-from iopstui.ui.leave_keys import LeaveKeys
-from iopstui.ui.lesson_keys import LessonKeys, MakeLessons
-from iopstui.ui.mends import mend
-from iopstui.ui.messages import (
+from iopstui.ui.core.driver import PatientDriver
+from iopstui.ui.core.feed import Feed
+from iopstui.ui.core.keys_in_order import KeysInOrder
+from iopstui.ui.core.mends import mend
+from iopstui.ui.core.messages import (
     Controller,
     Discover,
     EventsWaiting,
     MakeController,
     MakeWatch,
 )
-from iopstui.ui.record_keys import RecordKeys
-from iopstui.ui.screens.dashboard import Dashboard
-from iopstui.ui.state import LiveState
-from iopstui.ui.style import UTF8, Charset, charset_for
-from iopstui.ui.target_keys import TargetKeys
-from iopstui.ui.view_keys import ViewKeys
+from iopstui.ui.core.port import Port
+from iopstui.ui.core.state import LiveState
+from iopstui.ui.dashboard.screen import Dashboard
+from iopstui.ui.draw.style import UTF8, Charset, charset_for
+from iopstui.ui.experiment.part import NONE_HERE, ExperimentKeys, MakeLaboratory
+from iopstui.ui.keys import LIVE_BINDINGS
+from iopstui.ui.lesson.part import LessonKeys, MakeLessons
+from iopstui.ui.parts.job import JobKeys
+from iopstui.ui.parts.kernel import KernelKeys
+from iopstui.ui.parts.leave import LeaveKeys
+from iopstui.ui.parts.record import RecordKeys
+from iopstui.ui.parts.target import TargetKeys
+from iopstui.ui.parts.view import ViewKeys
 
 # Live screens stand still; Textual reads this when it is imported elsewhere too.
 os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
@@ -321,7 +321,7 @@ class IopstuiApp(KeysInOrder):
 def _settle() -> None:
     """What the first frame did not need. What is loaded by now is never looked at again by the
     garbage collector."""
-    from iopstui.ui import charts
+    from iopstui.ui.draw import charts
 
     charts.load()
     gc.freeze()

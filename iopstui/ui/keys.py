@@ -6,15 +6,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from iopstui.ui.core.actions import Action, Part, bindings, helped
-from iopstui.ui.experiment_keys import ExperimentKeys
-from iopstui.ui.job_keys import JobKeys
-from iopstui.ui.kernel_keys import KernelKeys
-from iopstui.ui.leave_keys import LeaveKeys
-from iopstui.ui.lesson_keys import LessonKeys
-from iopstui.ui.record_keys import RecordKeys
-from iopstui.ui.replay_keys import REPLACED, ReplayKeys
-from iopstui.ui.target_keys import TargetKeys
-from iopstui.ui.view_keys import ViewKeys
+from iopstui.ui.experiment.part import ExperimentKeys
+from iopstui.ui.lesson.part import LessonKeys
+from iopstui.ui.parts.job import JobKeys
+from iopstui.ui.parts.kernel import KernelKeys
+from iopstui.ui.parts.leave import LeaveKeys
+from iopstui.ui.parts.record import RecordKeys
+from iopstui.ui.parts.replay import REPLACED, ReplayKeys
+from iopstui.ui.parts.target import TargetKeys
+from iopstui.ui.parts.view import ViewKeys
 
 PARTS: tuple[type[Part], ...] = (
     JobKeys, TargetKeys, ViewKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys, LeaveKeys,

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from textual.message import Message
 
 from iopstui.errors import EXIT_OK
-from iopstui.model.device import BlockDevice
-from iopstui.session.recording import recording_path
-from iopstui.session.replay import ReplaySession
-from iopstui.session.signals import stopping
+from iopstui.model.block.device import BlockDevice
+from iopstui.recording.reader import recording_path
+from iopstui.recording.replay import ReplaySession
+from iopstui.safety.signals import stopping
 from iopstui.ui.app import IopstuiApp, run_to_end
 from iopstui.ui.core.actions import Actions
+from iopstui.ui.core.state import LiveState
+from iopstui.ui.draw.style import Charset
 from iopstui.ui.keys import REPLAY_BINDINGS
-from iopstui.ui.replay_keys import RECORDED, REPLACED, ReplayKeys
-from iopstui.ui.state import LiveState
-from iopstui.ui.style import Charset
+from iopstui.ui.parts.replay import RECORDED, REPLACED, ReplayKeys
 
 
 class ReplayFailed(Message):

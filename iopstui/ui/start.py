@@ -10,27 +10,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from iopstui.errors import EXIT_OK, EXIT_VERDICT, IopstuiError
-from iopstui.model.device import BlockDevice
-from iopstui.model.expectation import Expectation
-from iopstui.model.target import Target
-from iopstui.session.choose_target import choose_targets
-from iopstui.session.leftovers import clean_up
+from iopstui.fio.library import shipped_jobs
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.devices.udev import HotplugMonitor
+from iopstui.linux.roots import Roots
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import Target
+from iopstui.model.experiment.expectation import Expectation
+from iopstui.model.experiment.options import RunOptions
+from iopstui.preflight.targets import choose_targets
+from iopstui.recording.writer import next_free
+from iopstui.safety.leftovers import clean_up
 from iopstui.session.live import LiveSession
 from iopstui.session.new_session import new_session
-from iopstui.session.options import RunOptions
-from iopstui.session.recorder import next_free
-from iopstui.session.verdicts import outcome_text
-from iopstui.sources.jobs import shipped_jobs
-from iopstui.sources.roots import Roots
-from iopstui.sources.sysfs import read_devices
-from iopstui.sources.udev import HotplugMonitor
+from iopstui.session.outcomes import outcome_text
 from iopstui.text import printable
 
 if TYPE_CHECKING:
-    from iopstui.model.lesson import Lesson
-    from iopstui.session.laboratory import Laboratory
-    from iopstui.session.lessons import Lessons
-    from iopstui.ui.messages import Controller
+    from iopstui.experiment.background import Laboratory
+    from iopstui.lesson.shelf import Lessons
+    from iopstui.model.lesson.pages import Lesson
+    from iopstui.ui.core.messages import Controller
 
 
 def run_screen(options: RunOptions, refresh_s: float = 0.0, lesson: Lesson | None = None) -> int:
@@ -109,15 +109,15 @@ class _Sessions:
         options = self._options
         if not options.expect:
             return ()
-        from iopstui.session.promises import expectations_of, job_sections
+        from iopstui.experiment.expectations import expectations_of, job_sections
 
         jobs = [job_sections(options.job, options.overrides)] if options.job else []
         return expectations_of(options.expect, options.tolerance, target, jobs)
 
     def laboratory(self, controller: Controller) -> Laboratory:
         """Experiments in a session."""
-        from iopstui.session.laboratory import Laboratory
-        from iopstui.session.runner import Conditions
+        from iopstui.experiment.background import Laboratory
+        from iopstui.experiment.runner import Conditions
 
         assert isinstance(controller, LiveSession)
         options = self._options
@@ -129,7 +129,7 @@ class _Sessions:
 
     def lessons(self, controller: Controller) -> Lessons:
         """Lessons in a session."""
-        from iopstui.session import lessons as here
+        from iopstui.lesson import shelf as here
 
         options = self._options
         return here.Lessons(

@@ -19,8 +19,13 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from iopstui.model.device import BlockDevice  # noqa: E402
-from iopstui.model.frame import Frame, FrameBuilder  # noqa: E402
+from iopstui import events  # noqa: E402
+from iopstui.fio.library import shipped_jobs  # noqa: E402
+from iopstui.fio.stream import Document, Framer, parse_status  # noqa: E402
+from iopstui.model.block.device import BlockDevice  # noqa: E402
+from iopstui.model.block.target import DEVICE, Target  # noqa: E402
+from iopstui.model.block.topology import Topology  # noqa: E402
+from iopstui.model.metrics.frame import Frame, FrameBuilder  # noqa: E402
 from iopstui.model.samples import (  # noqa: E402
     CpuTimes,
     DiskCounters,
@@ -28,13 +33,8 @@ from iopstui.model.samples import (  # noqa: E402
     KernelSample,
     RawSample,
 )
-from iopstui.model.target import DEVICE, Target  # noqa: E402
-from iopstui.model.topology import Topology  # noqa: E402
-from iopstui.session import events  # noqa: E402
 from iopstui.session.findings import Findings  # noqa: E402
 from iopstui.session.own_cost import OwnCost  # noqa: E402
-from iopstui.sources.fio_stream import Document, Framer, parse_status  # noqa: E402
-from iopstui.sources.jobs import shipped_jobs  # noqa: E402
 from iopstui.ui.app import IopstuiApp  # noqa: E402
 
 CPUS = 8

@@ -18,13 +18,13 @@ from typing import Any
 
 import program
 
-from iopstui.model.frame import FrameBuilder
+from iopstui.events import FrameReady
+from iopstui.fio.stream import Document, Framer, parse_status
+from iopstui.linux.counters.sampler import KernelSampler
+from iopstui.linux.roots import Roots
+from iopstui.model.metrics.frame import FrameBuilder
 from iopstui.model.samples import KernelSample, RawSample
-from iopstui.session.events import FrameReady
-from iopstui.sources.fio_stream import Document, Framer, parse_status
-from iopstui.sources.kernel import KernelSampler
-from iopstui.sources.roots import Roots
-from iopstui.ui.state import LiveState
+from iopstui.ui.core.state import LiveState
 
 QUEUES, IRQS, DISKS = 64, 2000, 200
 FIXTURE = program.ROOT / "tests" / "fixtures" / "fio" / "3.42-c-numjobs4-nogroup.json.gz"

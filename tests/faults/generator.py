@@ -24,18 +24,18 @@ from pathlib import Path
 from bait import Bait
 
 from iopstui.errors import IopstuiError
-from iopstui.model import job_rules
-from iopstui.model.target import Target
+from iopstui.fio import fence
+from iopstui.fio.fence import Fence
+from iopstui.fio.inspect import Fio, find_fio
+from iopstui.fio.process import FioProcess, private_directory
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.devices.target import resolve_target
+from iopstui.linux.roots import Roots
+from iopstui.model.block.target import Target
+from iopstui.model.fio import job_rules
+from iopstui.preflight.job import prepare
+from iopstui.preflight.request import JobRequest
 from iopstui.session.fio_run import FioRun, PhaseOver
-from iopstui.session.job_request import JobRequest
-from iopstui.session.prepare import prepare
-from iopstui.sources import fence
-from iopstui.sources.fence import Fence
-from iopstui.sources.fio_inspect import Fio, find_fio
-from iopstui.sources.fio_process import FioProcess, private_directory
-from iopstui.sources.roots import Roots
-from iopstui.sources.sysfs import read_devices
-from iopstui.sources.target import resolve_target
 
 LONGEST_S = 0.6
 MODES = ("read", "write", "randread", "randwrite", "rw", "randrw", "trim", "trimwrite", "readwrite")

@@ -10,11 +10,11 @@ import psutil
 import pytest
 from machine import loop
 
-from iopstui.session.events import Event, StepFinished, StepStarted
+from iopstui.events import Event, StepFinished, StepStarted
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.devices.target import resolve_target
+from iopstui.linux.roots import Roots
 from iopstui.session.live import LiveSession
-from iopstui.sources.roots import Roots
-from iopstui.sources.sysfs import read_devices
-from iopstui.sources.target import resolve_target
 
 CYCLES = 200
 pytestmark = pytest.mark.long

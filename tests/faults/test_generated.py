@@ -12,8 +12,8 @@ import pytest
 from generator import Arena
 from program import FENCES
 
-from iopstui.sources import fence
-from iopstui.sources.fio_inspect import find_fio
+from iopstui.fio import fence
+from iopstui.fio.inspect import find_fio
 
 # what once went wrong, so that it never does again
 PAST: tuple[int, ...] = ()

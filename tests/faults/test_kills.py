@@ -47,7 +47,7 @@ def test_the_guard_killed(here: Path) -> None:
     with loop(here / "disk.img") as node:
         process = start("run", node, *LONG, cwd=here)
         fio = fio_of(process.pid)
-        guard = next(p for p in _below(process.pid) if "fio_guard.py" in " ".join(p.cmdline()))
+        guard = next(p for p in _below(process.pid) if "fio/guard.py" in " ".join(p.cmdline()))
         guard.kill()
         process.communicate(timeout=20)
         assert gone(fio, 2.0) == []

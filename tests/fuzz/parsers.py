@@ -12,15 +12,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 from iopstui.errors import IopstuiError
-from iopstui.model import job_rules, jobfile
-from iopstui.model.fio_interval import FioIntervals
-from iopstui.sources import fio_inspect, mounts, procfs, signatures, sysattr
-from iopstui.sources.blkmq import parse_scheduler
-from iopstui.sources.cgroup import parse_throttled_us
-from iopstui.sources.fio_stream import Document, Framer, parse_status, size_bytes
-from iopstui.sources.irqmap import parse_names
-from iopstui.sources.jobs import parse_header
-from iopstui.sources.sysfs import parse_drivers
+from iopstui.fio import inspect as fio_inspect
+from iopstui.fio.library import parse_header
+from iopstui.fio.stream import Document, Framer, parse_status, size_bytes
+from iopstui.linux import sysattr
+from iopstui.linux.counters import procfs
+from iopstui.linux.counters.cgroup import parse_throttled_us
+from iopstui.linux.devices import mounts, signatures
+from iopstui.linux.devices.blkmq import parse_scheduler
+from iopstui.linux.devices.irqmap import parse_names
+from iopstui.linux.devices.sysfs import parse_drivers
+from iopstui.model.fio import job_rules, jobfile
+from iopstui.model.fio.interval import FioIntervals
 from iopstui.text import printable
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"

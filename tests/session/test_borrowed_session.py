@@ -9,9 +9,7 @@ from typing import ClassVar
 
 import pytest
 
-from iopstui.model.plan import Plan, parse_axis
-from iopstui.model.target import Target
-from iopstui.session.events import (
+from iopstui.events import (
     Event,
     ExperimentFinished,
     ExperimentStarted,
@@ -21,13 +19,15 @@ from iopstui.session.events import (
     PointStarted,
     StepStarted,
 )
-from iopstui.session.job_request import JobRequest
-from iopstui.session.laboratory import Laboratory, Running
+from iopstui.experiment.background import Laboratory, Running
+from iopstui.experiment.runner import Conditions
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.devices.target import resolve_target
+from iopstui.linux.roots import Roots
+from iopstui.model.block.target import Target
+from iopstui.model.experiment.plan import Plan, parse_axis
+from iopstui.preflight.request import JobRequest
 from iopstui.session.live import LiveSession
-from iopstui.session.runner import Conditions
-from iopstui.sources.roots import Roots
-from iopstui.sources.sysfs import read_devices
-from iopstui.sources.target import resolve_target
 
 PLAN = Plan(("randread-4k",), {}, (parse_axis("iodepth=1,4"),), settle=0.0, measure=0.6)
 

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from iopstui.errors import Missing
-from iopstui.model.device import BlockDevice
-from iopstui.session import doctor, locks
-from iopstui.sources.roots import Roots
+from iopstui.linux.roots import Roots
+from iopstui.model.block.device import BlockDevice
+from iopstui.preflight import doctor
+from iopstui.safety import locks
 
 Machine = Callable[..., None]
 

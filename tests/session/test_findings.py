@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 from evidence_frames import device, disk, fio, frame, seconds
 
-from iopstui.model.evidence import Finding, JobShape
-from iopstui.model.frame import FINAL, Frame
+from iopstui.fio.job_shape import comparable, shape_of
+from iopstui.model.findings.evidence import Finding, JobShape
+from iopstui.model.metrics.frame import FINAL, Frame
 from iopstui.session.findings import REPEAT_S, Findings
-from iopstui.session.job_shape import comparable, shape_of
 
 JOB = "[global]\nioengine=libaio\ndirect=1\niodepth={depth}\nrw=randread\nbs={bs}\n[a]\n"
 
@@ -158,7 +158,10 @@ def test_two_changes_are_not_mixed() -> None:
     findings.changed(9.4, "vda", "rq_affinity", "2", "1")
     (found,) = fed(findings, run(6, 10.0, 3_000))
     # the seconds of rq_affinity 1 at the beginning are not among those before the change
-    assert found.text.startswith("rq_affinity 2 → 1") and "IOPS 2k (2k-2k) → 3k" in found.text
+    assert (
+        found.text.startswith("rq_affinity 2 → 1")
+        and "IOPS 2.00k (2.00k-2.00k) → 3.00k" in found.text
+    )
 
 
 def test_rules_look_only_at_seconds_since_the_change() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from iopstui.errors import Refused, UsageError
-from iopstui.session.fio_logs import FioLogs
+from iopstui.fio.logs import FioLogs
 
 
 def logs(text: str, cwd: Path, label: str = "randread") -> FioLogs:

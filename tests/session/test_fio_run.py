@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from iopstui.errors import Refused
+from iopstui.fio.inspect import Fio, JobFacts
+from iopstui.linux.process.private import private_directory
+from iopstui.preflight.job import Prepared
 from iopstui.session import fio_run
 from iopstui.session.fio_run import FioRun, PhaseOver
-from iopstui.session.prepare import Prepared
-from iopstui.sources.fio_inspect import Fio, JobFacts
-from iopstui.sources.private import private_directory
 
 FACTS = JobFacts((), False)
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from iopstui.sources import fence, fio_fence
-from iopstui.sources.fence import LANDLOCK, NAMESPACE, Fence, fenced, grant
-from iopstui.sources.fio_process import FioProcess, abandoned_directories, private_directory
+from iopstui.fio import fence, fence_exec
+from iopstui.fio.fence import LANDLOCK, NAMESPACE, Fence, fenced, grant
+from iopstui.fio.process import FioProcess, abandoned_directories, private_directory
 
 # not that of a virtual environment, which reads files beside it
 PYTHON = os.path.realpath(sys.executable)
@@ -46,7 +46,7 @@ for word in sys.argv[1:]:
 @pytest.fixture(params=[LANDLOCK, NAMESPACE])
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Each fence that this kernel has."""
-    if request.param == LANDLOCK and fio_fence.landlock_abi() == 0:
+    if request.param == LANDLOCK and fence_exec.landlock_abi() == 0:
         pytest.skip("this kernel has no Landlock")
     monkeypatch.setattr(fence, "fence_kind", lambda: request.param)
     if request.param == NAMESPACE:
@@ -159,7 +159,7 @@ def test_relative_names_work_where_fio_is_started(place: Path) -> None:
 def test_what_is_fenced_in_sees_no_other_process(tmp_path: Path) -> None:
     command = ["/bin/sh", "-c", "echo $$; ls /proc | grep -c '^[0-9]'; cat /proc/self/status"]
     spec = fence.specification(Fence(open=("/bin",)), sys.executable)
-    script = [sys.executable, "-I", "-S", fio_fence.__file__]
+    script = [sys.executable, "-I", "-S", fence_exec.__file__]
     spec = spec.replace(f'"{fence.fence_kind()}"', f'"{NAMESPACE}"', 1)
     spec = spec.replace('"execute": [', '"execute": ["/bin", "/usr/bin", ')
     done = subprocess.run([*script, spec, "--", *command], capture_output=True, text=True)
@@ -168,21 +168,21 @@ def test_what_is_fenced_in_sees_no_other_process(tmp_path: Path) -> None:
     assert done.stdout.split()[0] == "1"
     assert int(done.stdout.split()[1]) < 10
     bounds = next(line for line in done.stdout.split("\n") if line.startswith("CapBnd"))
-    kept = (fio_fence.CAP_IPC_LOCK, fio_fence.CAP_SYS_NICE, fio_fence.CAP_SETUID,
-            fio_fence.CAP_SETGID, fio_fence.CAP_DAC_READ_SEARCH)  # fmt: skip
+    kept = (fence_exec.CAP_IPC_LOCK, fence_exec.CAP_SYS_NICE, fence_exec.CAP_SETUID,
+            fence_exec.CAP_SETGID, fence_exec.CAP_DAC_READ_SEARCH)  # fmt: skip
     assert int(bounds.split()[1], 16) == sum(1 << one for one in kept)
 
 
 @pytest.mark.parametrize("more", [[], ["--no-namespaces"]])
 def test_the_fence_there_is_is_found(more: list[str]) -> None:
     """Asked of the kernel, not of its version: it can be switched off."""
-    kind = [sys.executable, "-I", "-S", fio_fence.__file__, "--kind"]
+    kind = [sys.executable, "-I", "-S", fence_exec.__file__, "--kind"]
     done = subprocess.run([sys.executable, str(NO_LANDLOCK), *more, *kind], capture_output=True,
                           text=True, check=True)  # fmt: skip
-    assert done.stdout.split()[0] == ("none" if more else fio_fence_without_landlock())
+    assert done.stdout.split()[0] == ("none" if more else fence_without_landlock())
 
 
-def fio_fence_without_landlock() -> str:
+def fence_without_landlock() -> str:
     # an ordinary user's namespaces may be switched off
     return NAMESPACE if os.geteuid() == 0 or _user_namespaces() else "none"
 
@@ -214,8 +214,8 @@ def test_a_file_system_whose_server_is_gone_is_not_asked(monkeypatch: pytest.Mon
     def never(path: str) -> None:
         raise AssertionError(f"statvfs of {path}")
 
-    monkeypatch.setattr(fio_fence, "_mounts", lambda: list(flags.items()))
-    monkeypatch.setattr(fio_fence, "_mount", mount)
-    monkeypatch.setattr(fio_fence.os, "statvfs", never)
-    fio_fence._close_all(set(), set(), set())
-    assert all(one & fio_fence.MS_RDONLY and one & fio_fence.MS_NODEV for one in flags.values())
+    monkeypatch.setattr(fence_exec, "_mounts", lambda: list(flags.items()))
+    monkeypatch.setattr(fence_exec, "_mount", mount)
+    monkeypatch.setattr(fence_exec.os, "statvfs", never)
+    fence_exec._close_all(set(), set(), set())
+    assert all(one & fence_exec.MS_RDONLY and one & fence_exec.MS_NODEV for one in flags.values())

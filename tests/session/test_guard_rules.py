@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.errors import Refused
-from iopstui.model import job_rules
-from iopstui.session import write_guard
-from iopstui.session.write_guard import Guarded, WriteGuard
-from iopstui.sources.fence import Grant
-from iopstui.sources.fio_inspect import JobFacts, SectionFiles, opened_files
-from iopstui.sources.roots import Roots
+from iopstui.fio.fence import Grant
+from iopstui.fio.inspect import JobFacts, SectionFiles, opened_files
+from iopstui.linux.roots import Roots
+from iopstui.model.fio import job_rules
+from iopstui.safety import write_guard
+from iopstui.safety.write_guard import Guarded, WriteGuard
 
 DEBUG = """\
 parse    7 Parsing section [global]

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
+from iopstui.fio import guard as fio_guard
+from iopstui.fio.guard import SLOW_AFTER_S, STUCK_AFTER_S, Guard
 from iopstui.session import fio_run
-from iopstui.sources import fio_guard
-from iopstui.sources.fio_guard import SLOW_AFTER_S, STUCK_AFTER_S, Guard
 
 
 class Machine:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from iopstui.sources.job_threads import OWN_THREADS, JobThreads
+from iopstui.linux.process.job_threads import OWN_THREADS, JobThreads
 
 FORKS = """
 import os, sys

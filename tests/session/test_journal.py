@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.session import journal, tunables
-from iopstui.session.leftovers import clean_up
-from iopstui.sources.roots import Roots
+from iopstui.linux.roots import Roots
+from iopstui.safety import journal, tunables
+from iopstui.safety.leftovers import clean_up
 
 
 @pytest.fixture

@@ -7,15 +7,16 @@ from pathlib import Path
 import pytest
 from trees import VIRTUAL, Tree
 
+from iopstui import events
 from iopstui.errors import IopstuiError
-from iopstui.model.target import DEVICE, Target, together
-from iopstui.session import events, tunables
-from iopstui.session.clock import Clock
-from iopstui.session.desk import Desk
-from iopstui.session.knob_turns import KnobTurns
-from iopstui.session.recorder import Tape
-from iopstui.session.verdicts import Verdicts
-from iopstui.sources.sysfs import read_devices
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.process.clock import Clock
+from iopstui.model.block.target import DEVICE, Target, together
+from iopstui.recording.writer import Tape
+from iopstui.safety import tunables
+from iopstui.session.context import Desk
+from iopstui.session.outcomes import Verdicts
+from iopstui.session.tunable_turns import KnobTurns
 
 BOTH = together([Target(DEVICE, f"/dev/{name}", name, (name,)) for name in ("sda", "sdb")])
 

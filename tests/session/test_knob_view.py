@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from evidence_frames import device
 
-from iopstui.model.device import BlockDevice
-from iopstui.model.target import Target, together
-from iopstui.session.knob_view import common_schedulers, queued_disks
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import Target, together
+from iopstui.safety.tunable_states import common_schedulers, queued_disks
 
 DISK = device(name="vda")
 DEVICES = {

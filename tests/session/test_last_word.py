@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from fio_recordings import samples, statuses
 
-from iopstui.model.frame import FINAL, PARTIAL, FrameBuilder
+from iopstui.model.metrics.frame import FINAL, PARTIAL, FrameBuilder
 from iopstui.session.fio_run import NewDocument
 from iopstui.session.last_word import once, said_again
 

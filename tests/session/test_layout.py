@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from iopstui.model import jobfile
-from iopstui.session.layout import IDLE_S, Stall, Work, layout_text
+from iopstui.fio.layout import IDLE_S, Stall, Work, layout_text
+from iopstui.model.fio import jobfile
 
 
 def only(text: str) -> dict[str, str]:

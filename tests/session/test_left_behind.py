@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED
+from iopstui.events import StepFinished
 from iopstui.session import runs as module
 from iopstui.session.current_run import CurrentRun
-from iopstui.session.events import StepFinished
 from iopstui.session.runs import Runs
 
 

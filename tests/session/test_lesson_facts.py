@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from iopstui.model.device import BlockDevice, Hctx, IrqVector, QueueLimits
-from iopstui.model.lesson_figures import FACTS
-from iopstui.model.target import Target
-from iopstui.session import lesson_facts
-from iopstui.session.knob_view import KnobState
-from iopstui.session.lesson import LessonRun
-from iopstui.session.lesson_facts import Surroundings, surroundings
-from iopstui.sources.lessons import find_lesson
-from iopstui.sources.roots import Roots
+from iopstui.lesson import facts as lesson_facts
+from iopstui.lesson.facts import Surroundings, surroundings
+from iopstui.lesson.library import find_lesson
+from iopstui.lesson.player import LessonRun
+from iopstui.linux.roots import Roots
+from iopstui.model.block.device import BlockDevice, Hctx, IrqVector, QueueLimits
+from iopstui.model.block.target import Target
+from iopstui.model.lesson.figures import FACTS
+from iopstui.safety.tunable_states import KnobState
 
 LIMITS = QueueLimits(
     "mq-deadline", ("none", "mq-deadline", "bfq"), 1, 256, 0, True, None, 512, 4096, 1280, 128,

@@ -15,16 +15,16 @@ from session_frames import session
 
 from iopstui.cli.lesson_player import LessonPlayer
 from iopstui.errors import EXIT_INTERRUPTED, UsageError
-from iopstui.model.formula import Value
-from iopstui.model.lesson_file import parse_lesson
-from iopstui.model.target import DIRECTORY, Target, together
-from iopstui.session.events import StepFinished
-from iopstui.session.lesson import LessonRun
-from iopstui.session.lesson_facts import Surroundings
-from iopstui.session.lesson_page import DONE, FAILED, READY, RUNNING, SKIPPED, Table
-from iopstui.session.lessons import Lessons
-from iopstui.session.signals import STOP_SIGNALS
-from iopstui.sources.lessons import shipped_lessons
+from iopstui.events import StepFinished
+from iopstui.lesson.facts import Surroundings
+from iopstui.lesson.library import shipped_lessons
+from iopstui.lesson.page import DONE, FAILED, READY, RUNNING, SKIPPED, Table
+from iopstui.lesson.player import LessonRun
+from iopstui.lesson.shelf import Lessons
+from iopstui.model.block.target import DIRECTORY, Target, together
+from iopstui.model.lesson.file import parse_lesson
+from iopstui.model.lesson.formula import Value
+from iopstui.safety.signals import STOP_SIGNALS
 
 TEXT = """
 [lesson]

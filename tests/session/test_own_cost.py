@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from iopstui.model.fio_interval import FioInterval
-from iopstui.model.frame import Frame, FrameBuilder
+from iopstui.model.fio.interval import FioInterval
+from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.samples import RawSample
 from iopstui.session.own_cost import AGAIN_S, FRAMES, GuardTime, OwnCost
 

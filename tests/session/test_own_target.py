@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from iopstui.errors import UsageError
-from iopstui.model.device import BlockDevice
-from iopstui.model.target import DIRECTORY, FILE, Target
-from iopstui.session import own_target as module
-from iopstui.session.own_target import own_target
-from iopstui.sources.roots import Roots
+from iopstui.linux.roots import Roots
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import DIRECTORY, FILE, Target
+from iopstui.preflight import own_target as module
+from iopstui.preflight.own_target import own_target
 
 DEVICES = {name: BlockDevice(name, f"/dev/{name}", 7, 0, "loop", 1) for name in ("loop0", "loop1")}
 

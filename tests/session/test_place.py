@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from iopstui.errors import UsageError
-from iopstui.model.device import BlockDevice, Hctx, IrqVector
-from iopstui.session.place import OwnPlace, job_cpus, measured_cpus
-from iopstui.sources import affinity
+from iopstui.linux.process import affinity
+from iopstui.model.block.device import BlockDevice, Hctx, IrqVector
+from iopstui.session.own_cpus import OwnPlace, job_cpus, measured_cpus
 
 
 def disk(*vectors: IrqVector) -> BlockDevice:
@@ -103,7 +103,7 @@ def test_what_was_asked_for_is_not_changed_by_a_job(monkeypatch: pytest.MonkeyPa
 
 SCRIPT = """
 import json, os, subprocess, sys, threading
-from iopstui.session.place import OwnPlace
+from iopstui.session.own_cpus import OwnPlace
 cpu = min(os.sched_getaffinity(0))
 go, other = threading.Event(), []
 def look():

@@ -11,20 +11,20 @@ import pytest
 
 from iopstui.cli import main
 from iopstui.errors import UsageError
-from iopstui.model.jobfile import effective
-from iopstui.model.plan import Plan, parse_axis, parse_variant
-from iopstui.model.target import DIRECTORY, Target
-from iopstui.session import experiment
-from iopstui.session.job_request import JobRequest
-from iopstui.session.laboratory import Laboratory
+from iopstui.experiment import setup as experiment
+from iopstui.experiment.background import Laboratory
+from iopstui.experiment.runner import Conditions, Runner, common_share
+from iopstui.fio.inspect import find_fio
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.devices.target import resolve_target
+from iopstui.linux.roots import Roots
+from iopstui.model.block.target import DIRECTORY, Target
+from iopstui.model.experiment.options import RunOptions
+from iopstui.model.experiment.plan import Plan, parse_axis, parse_variant
+from iopstui.model.fio.jobfile import effective
+from iopstui.preflight.job import prepare
+from iopstui.preflight.request import JobRequest
 from iopstui.session.live import LiveSession
-from iopstui.session.options import RunOptions
-from iopstui.session.prepare import prepare
-from iopstui.session.runner import Conditions, Runner, common_share
-from iopstui.sources.fio_inspect import find_fio
-from iopstui.sources.roots import Roots
-from iopstui.sources.sysfs import read_devices
-from iopstui.sources.target import resolve_target
 from iopstui.ui.start import run_screen
 
 OWN = "[global]\nrw=randread\nsize=1m\n[a]\nfilename={}\n"

@@ -11,18 +11,18 @@ from pathlib import Path
 import pytest
 
 from iopstui.errors import Refused, UsageError
-from iopstui.model import job_rules
-from iopstui.model.device import BlockDevice, Hctx
-from iopstui.model.jobfile import Section
-from iopstui.model.target import DEVICE, DIRECTORY, FILE, Target, together
-from iopstui.session import prepare as module
-from iopstui.session import scratch
-from iopstui.session.job_request import JobRequest
-from iopstui.session.keeper import KeptScratch
-from iopstui.session.prepare import Prepared, prepare
-from iopstui.session.scratch_sizes import scratch_sizes
-from iopstui.sources.fio_inspect import SectionFiles, find_fio
-from iopstui.sources.roots import Roots
+from iopstui.fio.inspect import SectionFiles, find_fio
+from iopstui.linux.roots import Roots
+from iopstui.model.block.device import BlockDevice, Hctx
+from iopstui.model.block.target import DEVICE, DIRECTORY, FILE, Target, together
+from iopstui.model.fio import job_rules
+from iopstui.model.fio.jobfile import Section
+from iopstui.preflight import job as module
+from iopstui.preflight.job import Prepared, prepare
+from iopstui.preflight.kept_scratch import KeptScratch
+from iopstui.preflight.request import JobRequest
+from iopstui.safety import scratch
+from iopstui.safety.scratch_sizes import scratch_sizes
 
 OWN_FILES = "[global]\nrw=randrw\nbs=4k\nsize=1g\n[reader/1]\nnumjobs=2\n[writer]\n"
 SHARED = "[a]\nrw=randread\nbs=4k\nsize=1g\nfilename=x:y\nnumjobs=3\n"

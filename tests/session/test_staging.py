@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from iopstui.errors import UsageError
-from iopstui.model import jobfile
-from iopstui.session.job_text import escaped, joined, listed
-from iopstui.session.scratch import make_scratch
-from iopstui.session.staging import Staging
-from iopstui.sources.fio_inspect import SectionFiles
+from iopstui.fio.inspect import SectionFiles
+from iopstui.fio.job_text import escaped, joined, listed
+from iopstui.model.fio import jobfile
+from iopstui.preflight.staging import Staging
+from iopstui.safety.scratch import make_scratch
 
 
 def made(tmp_path: Path, text: str, *sections: tuple[str, ...]) -> Staging:

@@ -13,10 +13,10 @@ import pytest
 from trees import PCI, Tree, virtio_disk
 
 from iopstui.errors import Missing, UsageError
-from iopstui.model.device import BlockDevice
-from iopstui.session import journal, tunables
-from iopstui.session.tunables import Tunables, read_tunable, restore_abandoned
-from iopstui.sources.sysfs import read_devices
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.model.block.device import BlockDevice
+from iopstui.safety import journal, tunables
+from iopstui.safety.tunables import Tunables, read_tunable, restore_abandoned
 
 Kernel = Callable[[Path, str], None]
 

@@ -89,7 +89,7 @@ def test_a_run_cut_short_from_outside_is_a_failed_run(which: Any, here: Path) ->
 
 
 def guard_of(pid: int) -> psutil.Process:
-    found = [p for p in family(pid) if any(w.endswith("fio_guard.py") for w in p.cmdline())]
+    found = [p for p in family(pid) if any(w.endswith("fio/guard.py") for w in p.cmdline())]
     return found[0]
 
 

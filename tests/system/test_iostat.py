@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from iopstui.linux.counters.sampler import KernelSampler
+from iopstui.linux.roots import Roots
 from iopstui.model.rates import MIB, DiskRates, disk_rates
 from iopstui.model.samples import KernelSample
-from iopstui.sources.kernel import KernelSampler
-from iopstui.sources.roots import Roots
 
 pytestmark = pytest.mark.alone
 

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from program import WITHIN_S, events, fio_of, gone, iopstui, start
 
-from iopstui.model.target import DIRECTORY, Target
-from iopstui.session import events as kinds
-from iopstui.session import recording_format as form
+from iopstui import events as kinds
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.devices.target import resolve_target
+from iopstui.linux.roots import Roots
+from iopstui.model.block.target import DIRECTORY, Target
+from iopstui.recording import layout as form
+from iopstui.recording.reader import Recording
+from iopstui.recording.replay import replayed
 from iopstui.session.live import LiveSession
-from iopstui.session.recording import Recording
-from iopstui.session.replay import replayed
-from iopstui.sources.roots import Roots
-from iopstui.sources.sysfs import read_devices
-from iopstui.sources.target import resolve_target
 
 JOB = ("run", "--job", "mixed-4k", "--size", "16m", "--format", "jsonl")
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from program import events, iopstui
 
+from iopstui.fio.library import job_paths
 from iopstui.model.histogram import bucket_bounds
-from iopstui.sources.jobs import job_paths
 
 
 @pytest.fixture

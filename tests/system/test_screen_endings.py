@@ -10,7 +10,7 @@ import pytest
 from program import family, fio_of, gone
 from screen import screen
 
-from iopstui.session.signals import STOP_SIGNALS
+from iopstui.safety.signals import STOP_SIGNALS
 
 LIVE = ("live", ".", "--job", "randread-4k", "--set", "runtime=60", "--size", "16m")
 NAMED = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1,

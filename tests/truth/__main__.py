@@ -22,7 +22,7 @@ import compare
 import fio_runs
 
 import jobs
-from iopstui.session.scratch import supports_direct
+from iopstui.safety.scratch import supports_direct
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

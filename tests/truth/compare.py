@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from fio_runs import Measured
 
 from iopstui.model import histogram
-from iopstui.model.fio_counts import longest_runtime
-from iopstui.model.fio_interval import FioInterval
+from iopstui.model.fio.counts import longest_runtime
+from iopstui.model.fio.interval import FioInterval
+from iopstui.model.metrics.summary import DIFFERS, FramesTotal, certificate, fio_summary
 from iopstui.model.samples import MIXED, DirectionStatus, JobStatus
-from iopstui.model.summary import DIFFERS, FramesTotal, certificate, fio_summary
 
 # fewer samples than this say nothing of a percentile
 ENOUGH = {50.0: 20, 90.0: 100, 99.0: 1000, 99.9: 10_000}

@@ -7,12 +7,12 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from iopstui.model.fio_time import repeats
-from iopstui.model.frame import Frame, FrameBuilder
-from iopstui.model.jobfile import effective
+from iopstui.fio.stream import Document, Framer, parse_status
+from iopstui.model.fio.jobfile import effective
+from iopstui.model.fio.time import repeats
+from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.samples import FioStatus, RawSample
 from iopstui.session.fio_run import status_interval
-from iopstui.sources.fio_stream import Document, Framer, parse_status
 from jobs import Job
 
 INTERVAL_S = 0.5

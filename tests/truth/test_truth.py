@@ -10,7 +10,7 @@ import pytest
 from fio_runs import Measured
 
 import jobs
-from iopstui.model.frame import Frame
+from iopstui.model.metrics.frame import Frame
 
 
 def above(measured: Measured) -> set[str]:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from iopstui.ui import feed
-from iopstui.ui.pace import OwnCost
+from iopstui.ui.core import feed
+from iopstui.ui.core.pace import OwnCost
 
 
 @pytest.fixture(autouse=True)

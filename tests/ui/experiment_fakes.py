@@ -8,9 +8,7 @@ from dataclasses import dataclass, field, replace
 import ui_fakes as fakes
 
 from iopstui.errors import IopstuiError
-from iopstui.model.plan import Plan, expand, parse_axis, parse_variant
-from iopstui.model.point import Point, little
-from iopstui.session.events import (
+from iopstui.events import (
     Event,
     ExperimentFinished,
     ExperimentStarted,
@@ -18,12 +16,14 @@ from iopstui.session.events import (
     PointFinished,
     PointStarted,
 )
-from iopstui.session.experiment import Setup, times_text
-from iopstui.session.laboratory import Ready
-from iopstui.session.rehearsal import Rehearsed
-from iopstui.session.runner import Conditions
+from iopstui.experiment.background import Ready
+from iopstui.experiment.preview import Rehearsed
+from iopstui.experiment.runner import Conditions
+from iopstui.experiment.setup import Setup, times_text
+from iopstui.model.experiment.plan import Plan, expand, parse_axis, parse_variant
+from iopstui.model.experiment.point import Point, little
 from iopstui.ui.app import IopstuiApp
-from iopstui.ui.style import UTF8, Charset
+from iopstui.ui.draw.style import UTF8, Charset
 
 SWEEP = Plan(("randread-4k",), {}, (parse_axis("iodepth=1,2,4..64"),), settle=2, measure=8)
 CURVES = Plan(("randread-4k",), {}, (parse_axis("iodepth=1,4,16"), parse_axis("numjobs=1,2,4")))

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 import ui_fakes as fakes
 
 from iopstui.errors import UsageError
-from iopstui.model.lesson import Lesson
-from iopstui.model.lesson_file import parse_lesson
-from iopstui.model.target import Target
-from iopstui.session.job_request import JobRequest
-from iopstui.session.lesson import LessonRun
-from iopstui.session.lesson_facts import Surroundings
-from iopstui.session.lessons import Offer
+from iopstui.lesson.facts import Surroundings
+from iopstui.lesson.player import LessonRun
+from iopstui.lesson.shelf import Offer
+from iopstui.model.block.target import Target
+from iopstui.model.lesson.file import parse_lesson
+from iopstui.model.lesson.pages import Lesson
+from iopstui.preflight.request import JobRequest
 from iopstui.ui.app import IopstuiApp
-from iopstui.ui.style import UTF8, Charset
+from iopstui.ui.draw.style import UTF8, Charset
 
 TEXT = """
 [lesson]

@@ -11,7 +11,7 @@ from experiment_fakes import FakeLaboratory
 from experiment_fakes import make as make_experiments
 from textual.binding import Binding
 
-from iopstui.session.replay import ReplaySession
+from iopstui.recording.replay import ReplaySession
 from iopstui.ui.core.actions import EXPERIMENT, LESSON, QUIET_FROM, Action, Footer, Key
 from iopstui.ui.help import help_sections
 from iopstui.ui.keys import (
@@ -81,7 +81,7 @@ async def test_the_application_has_every_part(root: Path) -> None:
     app = make_experiments(FakeLaboratory(), fakes.FakeController())
     assert {type(part) for part in app.actions.parts} == set(PARTS)
     assert set(app.actions.by_id) == {one.id for one in LIVE_ACTIONS}
-    from iopstui.session.recording import recording_path
+    from iopstui.recording.reader import recording_path
     from iopstui.ui.replay import ReplayApp
 
     session = ReplaySession(recording_path("demo"), 1.0)

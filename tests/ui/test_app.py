@@ -9,15 +9,15 @@ from textual.pilot import Pilot
 from textual.widgets import DataTable, Input, OptionList, Static
 
 from iopstui.errors import UsageError
-from iopstui.model.device import BlockDevice
+from iopstui.model.block.device import BlockDevice
 from iopstui.ui.app import IopstuiApp
-from iopstui.ui.screens.choice import Choice
-from iopstui.ui.screens.dashboard import Dashboard
-from iopstui.ui.screens.jobs import JobChooser
-from iopstui.ui.screens.picker import Picker
-from iopstui.ui.screens.text import TextScreen
-from iopstui.ui.style import ASCII, UTF8, Charset
-from iopstui.ui.widgets.lines import Lines
+from iopstui.ui.dashboard.screen import Dashboard
+from iopstui.ui.dialogs.choice import Choice
+from iopstui.ui.dialogs.jobs import JobChooser
+from iopstui.ui.dialogs.picker import Picker
+from iopstui.ui.dialogs.text import TextScreen
+from iopstui.ui.draw.lines import Lines
+from iopstui.ui.draw.style import ASCII, UTF8, Charset
 
 WIDE = (160, 45)
 

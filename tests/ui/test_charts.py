@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iopstui.ui import charts
-from iopstui.ui.charts import AREA, LINE, POINTS, Scale, Series
-from iopstui.ui.style import ASCII, UTF8, Charset
+from iopstui.ui.draw import charts
+from iopstui.ui.draw.charts import AREA, LINE, POINTS, Scale, Series
+from iopstui.ui.draw.style import ASCII, UTF8, Charset
 
 charts.load()
 

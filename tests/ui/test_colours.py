@@ -12,10 +12,10 @@ from textual.pilot import Pilot
 from textual.widget import Widget
 from textual.widgets import DataTable, Input, OptionList
 
-from iopstui.session.knob_view import KnobState
-from iopstui.session.lessons import Offer
-from iopstui.sources.lessons import shipped_lessons
-from iopstui.ui.screens.lessons import LessonList
+from iopstui.lesson.library import shipped_lessons
+from iopstui.lesson.shelf import Offer
+from iopstui.safety.tunable_states import KnobState
+from iopstui.ui.lesson.list import LessonList
 
 WIDE = (120, 36)
 KNOBS = (

@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 import ui_fakes as fakes
 
-from iopstui.model.device import BlockDevice, Hctx, IrqVector
-from iopstui.model.frame import Frame, JobFrame
-from iopstui.model.topology import Topology
-from iopstui.session.events import FrameReady
-from iopstui.ui.state import LiveState
-from iopstui.ui.style import ASCII, UTF8, Charset
-from iopstui.ui.widgets import cpu_panel
+from iopstui.events import FrameReady
+from iopstui.model.block.device import BlockDevice, Hctx, IrqVector
+from iopstui.model.block.topology import Topology
+from iopstui.model.metrics.frame import Frame, JobFrame
+from iopstui.ui.core.state import LiveState
+from iopstui.ui.dashboard import cpu_panel
+from iopstui.ui.draw.style import ASCII, UTF8, Charset
 
 VECTORS = (IrqVector(40, "nvme0q1", 0, node=0), IrqVector(41, "nvme0q2", 1, node=0))
 DISK = replace(fakes.NVME, irqs=VECTORS)
@@ -67,7 +67,7 @@ def test_a_row_has_queue_job_and_rates() -> None:
 
 
 def test_ios_per_interrupt_are_told_beside_the_title() -> None:
-    assert "nvme0n1: 31 I/Os per interrupt" in shown(busy(), 120, 8)
+    assert "nvme0n1: 30.9 I/Os per interrupt" in shown(busy(), 120, 8)
 
 
 def test_irq_time_that_is_not_accounted_is_said_and_not_shown_as_0() -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from iopstui import cli, fields
+from iopstui import cli
+from iopstui.model.metrics import fields
 from iopstui.ui.app import IopstuiApp
 
 

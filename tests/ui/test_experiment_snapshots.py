@@ -9,8 +9,8 @@ import pytest
 from test_experiment_view import begin
 from textual.pilot import Pilot
 
-from iopstui.model.plan import Plan
-from iopstui.ui.style import ASCII, UTF8, Charset
+from iopstui.model.experiment.plan import Plan
+from iopstui.ui.draw.style import ASCII, UTF8, Charset
 
 SCENES: dict[str, tuple[tuple[int, int], Plan, int, Charset, str]] = {
     "sweep-120x36": ((120, 36), lab.SWEEP, 7, UTF8, "0"),

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from experiment_fakes import COMPARE, CURVES, SWEEP, finished, second, started, told
 
-from iopstui.model.plan import Plan, parse_axis
-from iopstui.session.events import Event, ExperimentFinished, FrameReady
-from iopstui.ui.experiment_state import ExperimentState
-from iopstui.ui.state import DEVICE_IOPS, LiveState
+from iopstui.events import Event, ExperimentFinished, FrameReady
+from iopstui.model.experiment.plan import Plan, parse_axis
+from iopstui.ui.core.state import DEVICE_IOPS, LiveState
+from iopstui.ui.experiment.state import ExperimentState
 
 
 def folded(events: list[Event]) -> ExperimentState:
@@ -121,7 +121,7 @@ def test_no_verdict_before_the_end() -> None:
 
 
 def test_the_job_is_not_said_to_be_done_in_mid_sweep() -> None:
-    from iopstui.session.events import StepFinished
+    from iopstui.events import StepFinished
 
     state = LiveState()
     for event in told(SWEEP, 1):

@@ -11,19 +11,19 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
 from iopstui.errors import Refused, UsageError
-from iopstui.model.plan import Plan, parse_axis
-from iopstui.session.events import ExperimentFinished
-from iopstui.session.recording import recording_path
-from iopstui.session.replay import ReplaySession
+from iopstui.events import ExperimentFinished
+from iopstui.model.experiment.plan import Plan, parse_axis
+from iopstui.recording.reader import recording_path
+from iopstui.recording.replay import ReplaySession
 from iopstui.ui.app import IopstuiApp
-from iopstui.ui.experiment_plan import options_text, plan_of
+from iopstui.ui.dashboard.screen import Dashboard
+from iopstui.ui.dialogs.choice import Choice
+from iopstui.ui.draw.style import ASCII, UTF8, Charset
+from iopstui.ui.experiment import form as experiment_form
+from iopstui.ui.experiment.form import ExperimentForm, fields, filled
+from iopstui.ui.experiment.plan import options_text, plan_of
+from iopstui.ui.experiment.screen import ExperimentScreen
 from iopstui.ui.replay import ReplayApp
-from iopstui.ui.screens import experiment_form
-from iopstui.ui.screens.choice import Choice
-from iopstui.ui.screens.dashboard import Dashboard
-from iopstui.ui.screens.experiment import ExperimentScreen
-from iopstui.ui.screens.experiment_form import ExperimentForm, fields, filled
-from iopstui.ui.style import ASCII, UTF8, Charset
 
 LARGE, SMALL = (120, 36), (80, 24)
 

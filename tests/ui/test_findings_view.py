@@ -3,13 +3,13 @@ from __future__ import annotations
 import ui_fakes as fakes
 from test_app import WIDE, make, running, screen_text, settle, shows
 
-from iopstui.model.evidence import Finding
-from iopstui.session.events import Found, StepFinished, StepStarted
-from iopstui.ui.screens.live_rows import LiveRows
-from iopstui.ui.state import LiveState
-from iopstui.ui.style import UTF8
-from iopstui.ui.widgets import finding_line
-from iopstui.ui.widgets.lines import Lines
+from iopstui.events import Found, StepFinished, StepStarted
+from iopstui.model.findings.evidence import Finding
+from iopstui.ui.core.state import LiveState
+from iopstui.ui.dashboard import finding_line
+from iopstui.ui.dialogs.live_rows import LiveRows
+from iopstui.ui.draw.lines import Lines
+from iopstui.ui.draw.style import UTF8
 
 ONE_CPU = Finding("one-cpu", "CPU 1 runs 97 % of it", "try rq_affinity 2 (now 1)", "a")
 DEPTH = Finding("depth", "iodepth=16 is not reached", "")

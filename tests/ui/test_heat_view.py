@@ -4,15 +4,15 @@ import pytest
 import ui_fakes as fakes
 from test_app import WIDE, make, running, screen_text, settle, shows
 
-from iopstui.model.history import History
-from iopstui.model.latency_history import LatencyHistory
-from iopstui.ui import charts
-from iopstui.ui.layout import Box
-from iopstui.ui.state import LATENCIES
-from iopstui.ui.style import ASCII, CONSOLE, P50, UTF8, Charset
-from iopstui.ui.widgets.chart import Chart, ChartSpec, Curve, TimeWindow
-from iopstui.ui.widgets.heat import HeatMap
-from iopstui.units import axis_latency
+from iopstui.format import axis_latency
+from iopstui.model.metrics.history import History
+from iopstui.model.metrics.latency_history import LatencyHistory
+from iopstui.ui.core.state import LATENCIES
+from iopstui.ui.draw import charts
+from iopstui.ui.draw.chart import Chart, ChartSpec, Curve, TimeWindow
+from iopstui.ui.draw.heat import HeatMap
+from iopstui.ui.draw.layout import Box
+from iopstui.ui.draw.style import ASCII, CONSOLE, P50, UTF8, Charset
 
 
 def heat_map(charset: Charset = UTF8, width: int = 80, height: int = 20) -> HeatMap:

@@ -8,10 +8,10 @@ from test_app import settle
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Static
 
-from iopstui.model.device import BlockDevice
+from iopstui.model.block.device import BlockDevice
 from iopstui.ui.app import IopstuiApp
-from iopstui.ui.screens import picker
-from iopstui.ui.style import UTF8
+from iopstui.ui.dialogs import picker
+from iopstui.ui.draw.style import UTF8
 
 USB = replace(fakes.ODD, name="sdb", path="/dev/sdb", model="stick")
 

@@ -12,17 +12,17 @@ from textual.pilot import Pilot
 from textual.widgets import OptionList, Static
 
 from iopstui.errors import UsageError
-from iopstui.model.lesson_text import Text
-from iopstui.model.target import DIRECTORY, Target
-from iopstui.session.lesson_page import Page, Table
-from iopstui.session.lessons import Lessons
-from iopstui.ui import layout
+from iopstui.lesson.page import Page, Table
+from iopstui.lesson.shelf import Lessons
+from iopstui.model.block.target import DIRECTORY, Target
+from iopstui.model.lesson.text import Text
 from iopstui.ui.app import IopstuiApp
-from iopstui.ui.screens.dashboard import Dashboard
-from iopstui.ui.screens.lesson import LessonPage
-from iopstui.ui.screens.lessons import LessonList
-from iopstui.ui.style import UTF8
-from iopstui.ui.widgets.lesson_rows import flow, folded, page_rows
+from iopstui.ui.dashboard.screen import Dashboard
+from iopstui.ui.draw import layout
+from iopstui.ui.draw.style import UTF8
+from iopstui.ui.lesson.list import LessonList
+from iopstui.ui.lesson.page import LessonPage
+from iopstui.ui.lesson.rows import flow, folded, page_rows
 
 SMALL, MIDDLE = (80, 24), (120, 36)
 

@@ -6,12 +6,8 @@ import pytest
 import ui_fakes as fakes
 from ui_recordings import recorded_frames
 
-from iopstui import units as f
-from iopstui.model.device import Hctx
-from iopstui.model.frame import FINAL, LATE, NO_FIO, NO_LATENCY, PARTIAL, RAMP
-from iopstui.model.target import DEVICE, Target, together
-from iopstui.model.topology import Topology
-from iopstui.session.events import (
+from iopstui import format as f
+from iopstui.events import (
     Ended,
     FrameReady,
     Mark,
@@ -20,11 +16,15 @@ from iopstui.session.events import (
     StepFinished,
     StepStarted,
 )
-from iopstui.ui.pace import OwnCost
-from iopstui.ui.rows import Row
-from iopstui.ui.state import LiveState
-from iopstui.ui.style import ASCII, UTF8, Charset
-from iopstui.ui.widgets import bars, cpu_panel, fio_panel, kernel_panel
+from iopstui.model.block.device import Hctx
+from iopstui.model.block.target import DEVICE, Target, together
+from iopstui.model.block.topology import Topology
+from iopstui.model.metrics.frame import FINAL, LATE, NO_FIO, NO_LATENCY, PARTIAL, RAMP
+from iopstui.ui.core.pace import OwnCost
+from iopstui.ui.core.state import LiveState
+from iopstui.ui.dashboard import bars, cpu_panel, fio_panel, kernel_panel
+from iopstui.ui.draw.rows import Row
+from iopstui.ui.draw.style import ASCII, UTF8, Charset
 
 STARTED = StepStarted(1.0, 1, "randread-4k", "randread 4k QD 32 × 1 job", ("fio",), True)
 
@@ -305,7 +305,7 @@ def test_the_kernel_panel_shows_the_sum_each_and_what_lies_below() -> None:
     found = [line.split()[0] for line in lines[2:7]]
     assert found == ["sum", "loop0", "loop1", "└nvme0n1p1×2", "└nvme0n1×2"]
     shown = dict(zip(lines[1].split()[1:], lines[2].split()[3:], strict=True))
-    assert (shown["r/s"], shown["util%"], shown["aqu-sz"]) == ("400", f.MISSING, "34")
+    assert (shown["r/s"], shown["util%"], shown["aqu-sz"]) == ("400", f.MISSING, "34.4")
     assert {len(line) for line in lines} == {100}
 
 

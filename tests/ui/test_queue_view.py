@@ -6,14 +6,14 @@ import pytest
 import ui_fakes as fakes
 from test_app import make, running, screen_text, settle, shows
 
-from iopstui.model.device import BlockDevice, Hctx, IrqVector
-from iopstui.model.frame import Frame, JobFrame
-from iopstui.model.target import Target
-from iopstui.model.topology import Topology
-from iopstui.session.events import FrameReady
-from iopstui.ui.state import LiveState
-from iopstui.ui.style import ASCII, UTF8, Charset
-from iopstui.ui.widgets import queue_view
+from iopstui.events import FrameReady
+from iopstui.model.block.device import BlockDevice, Hctx, IrqVector
+from iopstui.model.block.target import Target
+from iopstui.model.block.topology import Topology
+from iopstui.model.metrics.frame import Frame, JobFrame
+from iopstui.ui.core.state import LiveState
+from iopstui.ui.dashboard import queue_view
+from iopstui.ui.draw.style import ASCII, UTF8, Charset
 
 DISK = replace(
     fakes.NVME,
@@ -50,7 +50,7 @@ def shown(
 
 def test_a_row_leads_from_queue_to_cpus_to_interrupt() -> None:
     lines = shown()
-    assert "nvme0n1 nvme" in lines[0] and "31 I/Os each" in lines[0]
+    assert "nvme0n1 nvme" in lines[0] and "30.9 I/Os each" in lines[0]
     assert lines[2].split() == ["0", "0-1", "1.02k", "40", "nvme0q1", "1", "1", "0", "700", "0*"]
     assert lines[3].split() == ["1", "2-3", "1.02k", "41", "nvme0q2", "2", "2-3", "1", "800", "1"]
     assert lines[4].split()[:4] == ["–", "–", "–", "39"]

@@ -20,11 +20,11 @@ from test_replay_screen import WIDE, until
 from iopstui.errors import EXIT_JOB_FAILED, EXIT_USAGE, UsageError
 from iopstui.model.samples import RawSample
 from iopstui.output.replay import replay_headless
-from iopstui.session import recording_format as form
-from iopstui.session.recording import Recording, Sample
-from iopstui.session.replay import ReplaySession
+from iopstui.recording import layout as form
+from iopstui.recording.reader import Recording, Sample
+from iopstui.recording.replay import ReplaySession
+from iopstui.ui.parts.replay import ReplayKeys
 from iopstui.ui.replay import ReplayApp, run_replay
-from iopstui.ui.replay_keys import ReplayKeys
 
 COUNTS = (0, 1 << 32, (1 << 53) + 1, (1 << 63) - 1, (1 << 64) - 1)
 NO_COUNTS: tuple[Any, ...] = (0.5, 1e30, 1 << 64, 10**400, None, "1", True)

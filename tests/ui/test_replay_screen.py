@@ -13,10 +13,10 @@ from test_app import make, screen_text, settle, shows
 from textual.pilot import Pilot
 
 from iopstui.errors import UsageError
-from iopstui.session.recording import recording_path
-from iopstui.session.replay import ReplaySession
+from iopstui.recording.reader import recording_path
+from iopstui.recording.replay import ReplaySession
+from iopstui.ui.draw.style import ASCII, UTF8, Charset
 from iopstui.ui.replay import ReplayApp
-from iopstui.ui.style import ASCII, UTF8, Charset
 
 WIDE = (160, 45)
 
@@ -119,7 +119,7 @@ async def test_speed_and_place_stand_in_the_footer_in_any_charset() -> None:
         assert app.session.speed == 0.5
         await settle(pilot)
         text = screen_text(app)
-        assert text.isascii() and "REPLAY 00:0" in text and "paused" in text
+        assert text.isascii() and "REPLAY 0:0" in text and "paused" in text
 
 
 # -- R

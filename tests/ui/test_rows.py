@@ -5,10 +5,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from iopstui import units as f
-from iopstui.ui import layout
-from iopstui.ui.rows import Column, Line, Row, Table, fit, rule, wrap
-from iopstui.ui.style import ASCII, CONSOLE, UTF8, charset_for
+from iopstui import format as f
+from iopstui.ui.draw import layout
+from iopstui.ui.draw.rows import Column, Line, Row, Table, fit, rule, wrap
+from iopstui.ui.draw.style import ASCII, CONSOLE, UTF8, charset_for
 
 
 def plain(row: Row) -> str:

@@ -6,11 +6,11 @@ from test_app import WIDE, make, running, settle, shows
 from textual.widgets import Input, OptionList, Static
 
 from iopstui.errors import UsageError
-from iopstui.session.knob_view import KnobState
-from iopstui.ui.screens.choice import Choice
-from iopstui.ui.screens.dashboard import Dashboard
-from iopstui.ui.screens.prompt import Prompt
-from iopstui.ui.screens.settings import Settings, checked_value
+from iopstui.safety.tunable_states import KnobState
+from iopstui.ui.dashboard.screen import Dashboard
+from iopstui.ui.dialogs.choice import Choice
+from iopstui.ui.dialogs.prompt import Prompt
+from iopstui.ui.dialogs.settings import Settings, checked_value
 
 AFFINITY = KnobState(
     "rq_affinity", "where a completion runs", "1", ("0", "1", "2"), "0, 1, 2",

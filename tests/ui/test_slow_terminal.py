@@ -9,7 +9,7 @@ import pytest
 import ui_fakes as fakes
 from test_app import WIDE, make, shows
 
-from iopstui.ui.driver import PatientDriver
+from iopstui.ui.core.driver import PatientDriver
 
 
 class SlowTerminal:

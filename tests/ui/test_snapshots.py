@@ -10,7 +10,7 @@ import ui_fakes as fakes
 from textual.pilot import Pilot
 
 from iopstui.ui.app import IopstuiApp
-from iopstui.ui.style import ASCII, UTF8, Charset
+from iopstui.ui.draw.style import ASCII, UTF8, Charset
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,10 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from iopstui.ui.app import IopstuiApp
-from iopstui.ui.screens.dashboard import Dashboard
-from iopstui.ui.screens.prompt import Prompt
-from iopstui.ui.screens.text import TextScreen
-from iopstui.ui.terminal_input import MetaKey, TerminalInput
+from iopstui.ui.core.terminal_input import MetaKey, TerminalInput
+from iopstui.ui.dashboard.screen import Dashboard
+from iopstui.ui.dialogs.prompt import Prompt
+from iopstui.ui.dialogs.text import TextScreen
 
 SMALL = (80, 24)
 SCRIPT = (
@@ -114,7 +114,7 @@ async def test_a_key_that_is_never_dealt_with_does_not_hold_back_q(
         await asyncio.Event().wait()
 
     monkeypatch.setattr(IopstuiApp, "_dealt_with", never)
-    monkeypatch.setattr("iopstui.ui.keys_in_order.PATIENCE_S", 0.0)
+    monkeypatch.setattr("iopstui.ui.core.keys_in_order.PATIENCE_S", 0.0)
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from iopstui import units as f
-from iopstui.ui import charts
-from iopstui.ui.style import ASCII, UTF8, Charset
-from iopstui.ui.widgets.xy_chart import (
+from iopstui import format as f
+from iopstui.ui.draw import charts
+from iopstui.ui.draw.style import ASCII, UTF8, Charset
+from iopstui.ui.draw.xy_chart import (
     Flag,
     XAxis,
     XYChart,

@@ -9,14 +9,7 @@ from pathlib import Path
 
 from ui_recordings import recorded_frames
 
-from iopstui.model import histogram
-from iopstui.model.device import BlockDevice, Hctx, Mount, QueueLimits
-from iopstui.model.fio_interval import DirectionInterval, FioInterval
-from iopstui.model.frame import NO_FIO, NO_LATENCY, CpuFrame, Frame
-from iopstui.model.rates import CpuLoad, DiskRates
-from iopstui.model.target import DEVICE, FILE, Target
-from iopstui.model.topology import Topology
-from iopstui.session.events import (
+from iopstui.events import (
     Ended,
     Event,
     FrameReady,
@@ -26,7 +19,14 @@ from iopstui.session.events import (
     StepFinished,
     StepStarted,
 )
-from iopstui.session.knob_view import KnobState
+from iopstui.model import histogram
+from iopstui.model.block.device import BlockDevice, Hctx, Mount, QueueLimits
+from iopstui.model.block.target import DEVICE, FILE, Target
+from iopstui.model.block.topology import Topology
+from iopstui.model.fio.interval import DirectionInterval, FioInterval
+from iopstui.model.metrics.frame import NO_FIO, NO_LATENCY, CpuFrame, Frame
+from iopstui.model.rates import CpuLoad, DiskRates
+from iopstui.safety.tunable_states import KnobState
 
 QUEUE = QueueLimits(
     scheduler="none", schedulers=("none", "mq-deadline"), rq_affinity=1, nr_requests=256,

@@ -6,9 +6,9 @@ import gzip
 from functools import lru_cache
 from pathlib import Path
 
-from iopstui.model.frame import Frame, FrameBuilder
+from iopstui.fio.stream import Document, Framer, parse_status
+from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.samples import RawSample
-from iopstui.sources.fio_stream import Document, Framer, parse_status
 
 DATA = Path(__file__).parent / "data"
 

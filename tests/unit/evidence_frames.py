@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from iopstui.model.device import BlockDevice, Hctx, IrqVector, QueueLimits
-from iopstui.model.fio_interval import DirectionInterval, FioInterval
-from iopstui.model.frame import CpuFrame, Frame, JobFrame
+from iopstui.model.block.device import BlockDevice, Hctx, IrqVector, QueueLimits
+from iopstui.model.fio.interval import DirectionInterval, FioInterval
+from iopstui.model.metrics.frame import CpuFrame, Frame, JobFrame
 from iopstui.model.rates import CpuLoad, DiskRates
 
 PER_CPU = Mapping[int, float]

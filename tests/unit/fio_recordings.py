@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from iopstui.model.frame import Frame, FrameBuilder
-from iopstui.model.jobfile import effective
+from iopstui.fio.stream import Document, Framer, Item, parse_status
+from iopstui.model.fio.jobfile import effective
+from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.samples import FioStatus, RawSample
-from iopstui.sources.fio_stream import Document, Framer, Item, parse_status
 
 DIRECTORY = Path(__file__).parent.parent / "fixtures" / "fio"
 NAMES = sorted(path.name.removesuffix(".json.gz") for path in DIRECTORY.glob("*.json.gz"))

@@ -9,16 +9,16 @@ from pathlib import Path
 from fio_recordings import samples, statuses
 from session_frames import kernel
 
-from iopstui.model.device import BlockDevice, Hctx, IrqVector
-from iopstui.model.diagnosis import Finding
-from iopstui.model.frame import Frame, FrameBuilder
+from iopstui import events
+from iopstui.model.block.device import BlockDevice, Hctx, IrqVector
+from iopstui.model.block.target import DIRECTORY, Target
+from iopstui.model.findings.rules import Finding
+from iopstui.model.metrics.frame import Frame, FrameBuilder
+from iopstui.model.metrics.summary import fio_summary
 from iopstui.model.samples import JobThread, RawSample
-from iopstui.model.summary import fio_summary
-from iopstui.model.target import DIRECTORY, Target
-from iopstui.session import events
-from iopstui.session import recording_format as form
-from iopstui.session.recorder import Recorder, Tape
-from iopstui.session.recording import Other, Recording, Sample
+from iopstui.recording import layout as form
+from iopstui.recording.reader import Other, Recording, Sample
+from iopstui.recording.writer import Recorder, Tape
 
 RUN = "3.33-p-mixed"
 VDA = BlockDevice(

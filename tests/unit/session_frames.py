@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from fio_recordings import samples, statuses
 
-from iopstui.model.frame import Frame, FrameBuilder
+from iopstui.events import Ended, Event, FrameReady, StepFinished, StepStarted
+from iopstui.model.metrics.frame import Frame, FrameBuilder
+from iopstui.model.metrics.summary import fio_summary
 from iopstui.model.samples import CpuTimes, DiskCounters, JobThread, KernelSample
-from iopstui.model.summary import fio_summary
-from iopstui.session.events import Ended, Event, FrameReady, StepFinished, StepStarted
 
 DISK = DiskCounters("vda", 254, 0, *[0] * 17)
 

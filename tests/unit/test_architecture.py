@@ -27,7 +27,10 @@ def loaded_by(code: str, *arguments: str) -> set[str]:
 
 
 def test_the_core_needs_no_screen() -> None:
-    core = ("iopstui.model", "iopstui.sources", "iopstui.session", "iopstui.output")
+    core = tuple(f"iopstui.{ring}" for ring in (
+        "model", "linux", "fio", "safety", "recording", "preflight", "session", "experiment",
+        "lesson", "output", "report",
+    ))  # fmt: skip
     assert loaded_by(IMPORT_ALL, *core).isdisjoint({"textual", "rich", "plotext"})
 
 
@@ -58,9 +61,14 @@ def test_the_layers_hold(root: Path) -> None:
 @pytest.mark.parametrize(
     ("module", "imports"),
     [
-        ("model/rogue.py", "iopstui.sources.roots"),
+        ("model/rogue.py", "iopstui.linux.roots"),
         ("model/rogue.py", "psutil"),
-        ("sources/rogue.py", "iopstui.session.events"),
+        ("model/block/rogue.py", "iopstui.model.metrics.frame"),
+        ("linux/rogue.py", "iopstui.fio.stream"),
+        ("fio/rogue.py", "iopstui.safety.journal"),
+        ("recording/rogue.py", "iopstui.preflight.job"),
+        ("session/rogue.py", "iopstui.experiment.runner"),
+        ("ui/rogue.py", "iopstui.report.story"),
         ("session/rogue.py", "textual"),
         ("output/rogue.py", "rich"),
         ("output/rogue.py", "iopstui.ui"),

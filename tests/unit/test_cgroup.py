@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from trees import Tree
 
-from iopstui.sources.cgroup import cpu_stat_files, parse_throttled_us
+from iopstui.linux.counters.cgroup import cpu_stat_files, parse_throttled_us
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.model.device import BlockDevice
+from iopstui.model.block.device import BlockDevice
 from iopstui.model.samples import (
     CpuTimes,
     DirectionStatus,
@@ -20,8 +20,8 @@ from iopstui.model.samples import (
     LatencySum,
     RawSample,
 )
-from iopstui.session import recording_format as form
-from iopstui.session.coding import Decoder, Malformed, encoder, layouts
+from iopstui.recording import layout as form
+from iopstui.recording.coding import Decoder, Malformed, encoder, layouts
 
 WHOLE = st.integers(1 - (1 << 64), (1 << 64) - 1)
 REAL = st.floats(-1e20, 1e20)

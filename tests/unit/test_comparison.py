@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.model.comparison import CpuShift, compare, cpu_shifts, mean, pairs
-from iopstui.model.plan import KNOB, Plan, Setting, expand, kept_apart, parse_variant
-from iopstui.model.point import SOFTIRQS, Little, Point
-from iopstui.model.verdict_words import Results, moved
-from iopstui.output.compare import CompareCsv, CompareJson, CompareTable
-from iopstui.output.experiment import Lines
-from iopstui.session.events import PointFinished
+from iopstui.events import PointFinished
+from iopstui.model.experiment.comparison import CpuShift, compare, cpu_shifts, mean, pairs
+from iopstui.model.experiment.plan import KNOB, Plan, Setting, expand, kept_apart, parse_variant
+from iopstui.model.experiment.point import SOFTIRQS, Little, Point
+from iopstui.model.experiment.words import Results, moved
+from iopstui.output.experiment.compare import CompareCsv, CompareJson, CompareTable
+from iopstui.output.experiment.sink import Lines
 
 Runs = list[dict[int, Point]]
 

@@ -5,7 +5,8 @@ from evidence_frames import device, disk, fio, frame
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.model.cpu_map import (
+from iopstui.model.block.topology import Domain, Topology
+from iopstui.model.metrics.cpu_map import (
     NO_IRQ_TIME,
     CpuRow,
     cpu_grid,
@@ -14,7 +15,6 @@ from iopstui.model.cpu_map import (
     sentence,
 )
 from iopstui.model.rates import CpuLoad
-from iopstui.model.topology import Domain, Topology
 
 FOUR = Topology(
     (0, 1, 2, 3), (0, 1, 2, 3), (3,), {0: 0, 1: 0, 2: 1, 3: 1}, {0: 0, 1: 0, 2: 2, 3: 2}, False

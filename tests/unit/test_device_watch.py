@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iopstui.model.device_watch import DeviceWatch
+from iopstui.model.block.device_watch import DeviceWatch
 from iopstui.model.samples import (
     DirectionStatus,
     FioStatus,

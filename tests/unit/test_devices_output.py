@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trees import VIRTUAL, Tree, virtio_disk
 
-from iopstui.model.device import BlockDevice, Hctx, Mount
+from iopstui.format import fit
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.model.block.device import BlockDevice, Hctx, Mount
 from iopstui.output.devices import (
     devices_json,
     devices_table,
     format_hctxs,
 )
-from iopstui.sources.sysfs import read_devices
 from iopstui.text import printable
-from iopstui.units import fit
 
 
 @pytest.fixture

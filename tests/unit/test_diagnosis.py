@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from session_frames import whole_frames
 
-from iopstui.model import diagnosis as d
-from iopstui.model.evidence import (
+from iopstui.model.findings import rules as d
+from iopstui.model.findings.evidence import (
     Evidence,
     Finding,
     JobShape,
     Steady,
 )
-from iopstui.model.frame import PARTIAL, RAMP
+from iopstui.model.metrics.frame import PARTIAL, RAMP
 
 LIBAIO = JobShape(jobs=2, iodepth=32, engine="libaio", direct=True)
 

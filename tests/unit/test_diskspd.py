@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.errors import UsageError
-from iopstui.model.diskspd import translate
-from iopstui.model.jobfile import effective
+from iopstui.model.fio.diskspd import translate
+from iopstui.model.fio.jobfile import effective
 
 AZURE_WRITE = "diskspd -c200G -w100 -b8K -F4 -r -o128 -W30 -d30 -Sh testfile.dat"
 AZURE_READ = "diskspd -c200G -b4K -F4 -r -o128 -W7200 -d30 -Sh testfile.dat"

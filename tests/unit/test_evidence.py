@@ -7,29 +7,8 @@ from dataclasses import replace
 import pytest
 from evidence_frames import device, disk, fio, frame
 
-from iopstui.model import evidence as e
-from iopstui.model.frame import PARTIAL, RAMP, RESET
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [(0, "0"), (7.4, "7"), (812, "812"), (999, "999"), (999.4, "999"), (999.5, "1k"), (1000, "1k"),
-     (1234, "1.23k"), (45_600, "45.6k"), (99_949, "99.9k"), (99_960, "100k"), (812_345, "812k"),
-     (999_400, "999k"), (999_700, "1M"), (1_020_000, "1.02M"), (123_456_789, "123M")],
-)  # fmt: skip
-def test_counts_have_three_significant_digits(value: float, words: str) -> None:
-    assert e.count_words(value) == words
-
-
-@pytest.mark.parametrize(
-    ("nanoseconds", "words"),
-    [(0, "0 ns"), (812, "812 ns"), (999.4, "999 ns"), (999.5, "1 µs"), (1000, "1 µs"),
-     (1250, "1.25 µs"), (99_949, "99.9 µs"), (99_960, "100 µs"), (999_600, "1 ms"),
-     (1_250_000, "1.25 ms"), (999_600_000, "1 s"), (2_100_000_000, "2.1 s"),
-     (123_000_000_000, "123 s")],
-)  # fmt: skip
-def test_times_have_three_significant_digits_and_a_unit(nanoseconds: float, words: str) -> None:
-    assert e.time_words(nanoseconds) == words
+from iopstui.model.findings import evidence as e
+from iopstui.model.metrics.frame import PARTIAL, RAMP, RESET
 
 
 @pytest.mark.parametrize(

@@ -12,25 +12,25 @@ from hypothesis import strategies as st
 from session_frames import session, whole_frames
 
 from iopstui.errors import UsageError
-from iopstui.fields import ANY, FIELDS
-from iopstui.model.expectation import (
+from iopstui.events import ExperimentFinished, ExperimentStarted, Judged, SteadyState
+from iopstui.experiment.expectations import expectations_of, sections_of
+from iopstui.model.block.target import Target
+from iopstui.model.experiment.expectation import (
     Judge,
     Outcome,
     parse_expectation,
     parse_tolerance,
     why_not_measurable,
 )
-from iopstui.model.figures import Meter, measurable
-from iopstui.model.jobfile import effective
-from iopstui.model.plan import Plan, parse_axis
-from iopstui.model.summary import fio_summary
-from iopstui.model.target import Target
+from iopstui.model.experiment.plan import Plan, parse_axis
+from iopstui.model.fio.jobfile import effective
+from iopstui.model.metrics.fields import ANY, FIELDS
+from iopstui.model.metrics.figures import Meter, measurable
+from iopstui.model.metrics.summary import fio_summary
 from iopstui.output.csv_out import value_at
 from iopstui.output.jsonl import JsonlSink, frame_object
 from iopstui.output.verdict import VerdictSink, wrapped
-from iopstui.session.events import ExperimentFinished, ExperimentStarted, Judged, SteadyState
-from iopstui.session.promises import expectations_of, sections_of
-from iopstui.session.verdicts import (
+from iopstui.session.outcomes import (
     FAIL,
     PASS,
     UNKNOWN,

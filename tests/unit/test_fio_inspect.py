@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from iopstui.errors import Missing
-from iopstui.sources import fio_inspect, processes
-from iopstui.sources.fio_inspect import find_fio
+from iopstui.fio import inspect as fio_inspect
+from iopstui.fio.inspect import find_fio
+from iopstui.linux.process import processes
 
 
 @pytest.fixture

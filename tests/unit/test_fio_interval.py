@@ -9,10 +9,9 @@ from fio_recordings import NAMES, frames, samples, statuses
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.model.fio_interval import FioInterval, FioIntervals
-from iopstui.model.fio_ramp import duration_s, was_reset
-from iopstui.model.fio_time import repeats
-from iopstui.model.frame import FINAL, NO_LATENCY, PARTIAL, FrameBuilder
+from iopstui.model.fio.interval import FioInterval, FioIntervals
+from iopstui.model.fio.ramp import duration_s, was_reset
+from iopstui.model.fio.time import repeats
 from iopstui.model.histogram import (
     MAX_RELATIVE_ERROR,
     bucket_key,
@@ -20,8 +19,9 @@ from iopstui.model.histogram import (
     percentile_name,
     percentiles,
 )
+from iopstui.model.metrics.frame import FINAL, NO_LATENCY, PARTIAL, FrameBuilder
+from iopstui.model.metrics.summary import FramesTotal
 from iopstui.model.samples import DirectionStatus, FioStatus, JobStatus, LatencySum
-from iopstui.model.summary import FramesTotal
 
 
 def direction(ios: int, runtime_ms: int, **changes: Any) -> DirectionStatus:

@@ -13,11 +13,11 @@ from fio_recordings import NAMES, items, raw
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.model.fio_report import report_parts
-from iopstui.model.lesson import PARTS
-from iopstui.model.summary import without_bins
-from iopstui.sources.fio_inspect import find_fio
-from iopstui.sources.fio_stream import Document
+from iopstui.fio.inspect import find_fio
+from iopstui.fio.stream import Document
+from iopstui.model.fio.report import report_parts
+from iopstui.model.lesson.pages import PARTS
+from iopstui.model.metrics.summary import without_bins
 
 ON_FILE = """
 [global]

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from iopstui.model.fio_rows import flag, rows_of
-from iopstui.model.jobfile import effective
+from iopstui.model.fio.jobfile import effective
+from iopstui.model.fio.rows import flag, rows_of
 
 GROUPED = "[global]\ngroup_reporting\n"
 TWO = "[big]\nbs=64k\niodepth=8\nnumjobs=3\n[small]\nbs=4k\n"

@@ -11,8 +11,9 @@ from fio_recordings import NAMES, items, raw, statuses
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.sources import fio_intruders, fio_stream
-from iopstui.sources.fio_stream import (
+from iopstui.fio import intruders as fio_intruders
+from iopstui.fio import stream as fio_stream
+from iopstui.fio.stream import (
     Broken,
     Document,
     Item,

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from fio_recordings import NAMES, frames, samples, statuses
 
-from iopstui.model import frame as flags
-from iopstui.model.frame import Frame, FrameBuilder
+from iopstui.model.metrics import frame as flags
+from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.samples import (
     CpuTimes,
     DiskCounters,

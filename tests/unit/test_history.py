@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.model.history import MAX, MEAN, History
+from iopstui.model.metrics.history import MAX, MEAN, History
 
 values = st.one_of(st.none(), st.floats(0, 1e9, allow_subnormal=False))
 

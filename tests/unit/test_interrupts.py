@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from iopstui.sources.interrupts import interrupt, shielded
+from iopstui.linux.counters.interrupts import interrupt, shielded
 
 
 def test_it_breaks_off_what_is_not_shielded() -> None:

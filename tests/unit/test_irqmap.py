@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trees import PCI, VIRTUAL, Tree, virtio_disk
 
-from iopstui.sources.irqmap import IrqTable, parse_names
-from iopstui.sources.sysfs import read_devices
+from iopstui.linux.devices.irqmap import IrqTable, parse_names
+from iopstui.linux.devices.sysfs import read_devices
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.errors import UsageError
-from iopstui.model import jobfile
-from iopstui.model.jobfile import Unclear, canonical
-from iopstui.sources.fio_inspect import END
+from iopstui.fio.inspect import END
+from iopstui.model.fio import jobfile
+from iopstui.model.fio.jobfile import Unclear, canonical
 
 PLAIN = """\
 # a comment stays

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.errors import Missing, UsageError
-from iopstui.output.jobs import explain, jobs_json, jobs_table
-from iopstui.sources import jobs
-from iopstui.sources.jobs import (
+from iopstui.fio import library as jobs
+from iopstui.fio.library import (
     LABELS,
     find_job,
     find_shipped,
@@ -20,6 +19,7 @@ from iopstui.sources.jobs import (
     parse_header,
     shipped_jobs,
 )
+from iopstui.output.jobs import explain, jobs_json, jobs_table
 
 SHIPPED = shipped_jobs()
 BY_NAME = {job.name: job for job in SHIPPED}

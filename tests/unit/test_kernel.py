@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from iopstui.linux.counters import reread
+from iopstui.linux.counters import sampler as kernel
+from iopstui.linux.counters.reread import Reread
+from iopstui.linux.counters.sampler import KernelSampler
+from iopstui.linux.roots import Roots
 from iopstui.model.samples import KernelSample
-from iopstui.sources import kernel, reread
-from iopstui.sources.kernel import KernelSampler
-from iopstui.sources.reread import Reread
-from iopstui.sources.roots import Roots
 
 PROC = Path(__file__).parent.parent / "fixtures" / "proc"
 MACHINE = "4cpu-6.12-cpu3-offline"

@@ -4,7 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.model.histogram import bucket_key
-from iopstui.model.latency_history import STEPS_PER_DECADE, LatencyHistory, middle_of, step_of
+from iopstui.model.metrics.latency_history import (
+    STEPS_PER_DECADE,
+    LatencyHistory,
+    middle_of,
+    step_of,
+)
 
 
 @given(st.integers(1, 10**12))

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.errors import Missing, UsageError
-from iopstui.model.formula import Value
-from iopstui.model.lesson import PARTS, Ask, Explain, Report
-from iopstui.model.lesson_figures import FACTS, RUN
-from iopstui.model.lesson_file import parse_lesson
-from iopstui.model.tunable import TUNABLES
-from iopstui.sources import lessons
-from iopstui.sources.jobs import find_job, load_job
-from iopstui.sources.lessons import find_lesson, load_lesson, shipped_lessons
+from iopstui.fio.library import find_job, load_job
+from iopstui.lesson import library as lessons
+from iopstui.lesson.library import find_lesson, load_lesson, shipped_lessons
+from iopstui.model.block.tunable import TUNABLES
+from iopstui.model.lesson.figures import FACTS, RUN
+from iopstui.model.lesson.file import parse_lesson
+from iopstui.model.lesson.formula import Value
+from iopstui.model.lesson.pages import PARTS, Ask, Explain, Report
 
 SHIPPED = shipped_lessons()
 each_lesson = pytest.mark.parametrize("lesson", SHIPPED, ids=lambda lesson: lesson.name)

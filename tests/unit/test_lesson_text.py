@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.model.formula import FormulaError, Value
-from iopstui.model.lesson_figures import unit_of
-from iopstui.model.lesson_text import FORMS, parse_paragraphs, parse_template, shown, told
+from iopstui.model.lesson.figures import unit_of
+from iopstui.model.lesson.formula import FormulaError, Value
+from iopstui.model.lesson.text import FORMS, parse_paragraphs, parse_template, shown, told
 
 KNOWN: dict[str, Value] = {
     "one.iops": 15_800.0, "one.latency": 62_900.0, "one.in_flight": 0.98, "one.bw": 64.7 * 2**20,

@@ -4,7 +4,7 @@ import errno
 
 import pytest
 
-from iopstui.sources.limits import mend
+from iopstui.linux.process.limits import mend
 
 
 @pytest.mark.parametrize(

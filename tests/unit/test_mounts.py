@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trees import VIRTUAL, Tree
 
-from iopstui.model.device import Mount
-from iopstui.sources.mounts import parse_mountinfo, parse_swaps, read_mounts, unescape
-from iopstui.sources.sysfs import read_devices
+from iopstui.linux.devices.mounts import parse_mountinfo, parse_swaps, read_mounts, unescape
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.model.block.device import Mount
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from evidence_frames import device, disk, fio, frame
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.model.frame import RAMP, Frame
-from iopstui.model.moved import KnobChange, around, moved_share, what_moved
+from iopstui.model.findings.tunable_effect import KnobChange, around, moved_share, what_moved
+from iopstui.model.metrics.frame import RAMP, Frame
 
 CHANGE = KnobChange(10.0, "vda", "rq_affinity", "1", "2")
 COUNTS = st.dictionaries(st.integers(0, 7), st.floats(0, 1e6), max_size=8)

@@ -13,11 +13,11 @@ from typing import Any, get_args
 
 import pytest
 
+from iopstui import events
 from iopstui.output.jsonl import event_object
-from iopstui.session import events
-from iopstui.session import recording_format as form
-from iopstui.session.recording import Other, Recording, Sample, recording_path
-from iopstui.session.replay import replayed
+from iopstui.recording import layout as form
+from iopstui.recording.reader import Other, Recording, Sample, recording_path
+from iopstui.recording.replay import replayed
 
 KEPT = Path(__file__).parents[1] / "fixtures" / "recordings"
 FILES = [recording_path("demo"), *sorted(KEPT.glob("*.iops"))]

@@ -10,13 +10,13 @@ from evidence_frames import device, disk, fio, frame, seconds
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.model.evidence import device_figures
-from iopstui.model.point import PointMeter
-from iopstui.model.queue_map import queue_map
+from iopstui.model.block.topology import Topology
+from iopstui.model.experiment.point import PointMeter
+from iopstui.model.findings.evidence import device_figures
+from iopstui.model.metrics.queue_map import queue_map
 from iopstui.model.rates import DiskRates, disk_rates, summed
 from iopstui.model.samples import DiskCounters
-from iopstui.model.topology import Topology
-from iopstui.output.report_data import COMPLETED, Device
+from iopstui.report.story import COMPLETED, Device
 
 TRIMS = disk(d_s=500.0, f_s=50.0)
 

@@ -8,9 +8,9 @@ from fio_recordings import NAMES, statuses
 from session_frames import session
 from test_output_jsonl import Closed
 
-from iopstui.fields import find
+from iopstui.events import Mark
+from iopstui.model.metrics.fields import find
 from iopstui.output.csv_out import CsvSink
-from iopstui.session.events import Mark
 
 
 def rows(name: str, device: str | None = "vda") -> list[dict[str, str]]:

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from session_frames import session, whole_frames
 
 from iopstui import __version__
+from iopstui.events import Ended, Event, Mark, Notice, Progress
+from iopstui.model.block.target import Target
 from iopstui.model.histogram import merge
-from iopstui.model.target import Target
 from iopstui.output.jsonl import JsonlSink, clean, dumps, event_object, frame_object
-from iopstui.session.events import Ended, Event, Mark, Notice, Progress
 
 TARGET = Target("file", "/data/a file", "sda1", ("sda1", "sda"), "", "ext4", "/data")
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from fio_recordings import NAMES, OFF, ONLY_SUBMISSIONS, frames, items, raw, statuses
 
-from iopstui.model.fio_interval import FioIntervals
-from iopstui.model.frame import SOME_LATENCY, SUBMITTED
-from iopstui.model.samples import FioStatus
-from iopstui.model.summary import (
+from iopstui.fio.stream import Document
+from iopstui.model.fio.interval import FioIntervals
+from iopstui.model.metrics.frame import SOME_LATENCY, SUBMITTED
+from iopstui.model.metrics.summary import (
     DIFFERS,
     EXACT,
     UNCHECKED,
@@ -18,8 +18,8 @@ from iopstui.model.summary import (
     certificate,
     fio_summary,
 )
+from iopstui.model.samples import FioStatus
 from iopstui.output.summary import MOST_ROWS, reconciliation, summary_text
-from iopstui.sources.fio_stream import Document
 
 
 def total(name: str) -> FramesTotal:

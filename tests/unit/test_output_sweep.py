@@ -8,14 +8,20 @@ import json
 from dataclasses import replace
 
 from iopstui.cli.experiment import ask
-from iopstui.model.curve import conclusions, curve_text, curves_of
-from iopstui.model.expectation import Outcome, parse_expectation
-from iopstui.model.plan import Plan, expand, parse_axis
-from iopstui.model.point import Point, little
-from iopstui.output.experiment import Lines
-from iopstui.output.sweep import SweepCsv, SweepJson, SweepTable, pass_table, sweep_results
-from iopstui.session.events import PointFinished
-from iopstui.session.experiment import length_text
+from iopstui.events import PointFinished
+from iopstui.experiment.setup import length_text
+from iopstui.model.experiment.curve import conclusions, curve_text, curves_of
+from iopstui.model.experiment.expectation import Outcome, parse_expectation
+from iopstui.model.experiment.plan import Plan, expand, parse_axis
+from iopstui.model.experiment.point import Point, little
+from iopstui.output.experiment.sink import Lines
+from iopstui.output.experiment.sweep import (
+    SweepCsv,
+    SweepJson,
+    SweepTable,
+    pass_table,
+    sweep_results,
+)
 
 PLAN = Plan(("randread-4k",), {}, (parse_axis("iodepth=1,2,4..64"), parse_axis("numjobs=1,4")))
 

@@ -11,10 +11,7 @@ from hypothesis import strategies as st
 from session_frames import session, whole_frames
 from test_output_jsonl import Closed
 
-from iopstui.model import frame as flags
-from iopstui.model.target import DEVICE, Target
-from iopstui.output.table import HEADER_EVERY, TableSink, flag_words, shown_directions
-from iopstui.session.events import (
+from iopstui.events import (
     Event,
     FrameReady,
     Mark,
@@ -23,6 +20,9 @@ from iopstui.session.events import (
     StepFinished,
     StepStarted,
 )
+from iopstui.model.block.target import DEVICE, Target
+from iopstui.model.metrics import frame as flags
+from iopstui.output.table import HEADER_EVERY, TableSink, flag_words, shown_directions
 
 
 def on(device: str | None) -> Target:

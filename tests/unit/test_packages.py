@@ -9,7 +9,7 @@ import pytest
 
 from iopstui import cli
 from iopstui.errors import Missing
-from iopstui.sources.packages import FOR_THE_SCREEN, require
+from iopstui.linux.process.packages import FOR_THE_SCREEN, require
 
 
 def test_all_are_there() -> None:

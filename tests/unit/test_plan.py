@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.errors import UsageError
-from iopstui.model.plan import (
+from iopstui.model.experiment.plan import (
     BIND,
     JOB,
     KNOB,

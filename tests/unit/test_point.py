@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from session_frames import whole_frames
 
 from iopstui.errors import UsageError
-from iopstui.model.expectation import Outcome, parse_expectation
-from iopstui.model.point import (
+from iopstui.experiment.progress import ProgressFile
+from iopstui.model.experiment.expectation import Outcome, parse_expectation
+from iopstui.model.experiment.point import (
     INTERRUPTS,
     SOFTIRQS,
     Point,
@@ -26,7 +27,6 @@ from iopstui.model.point import (
     point_json,
     run_s,
 )
-from iopstui.session.progress_file import ProgressFile
 
 NAME = "3.42-a-randread-grp"
 

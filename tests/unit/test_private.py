@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from iopstui.errors import Missing
-from iopstui.sources import fio_process, private
+from iopstui.fio import process as fio_process
+from iopstui.linux.process import private
 
 UID = os.geteuid()
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.model.samples import CpuTimes, DiskCounters
-from iopstui.sources.procfs import (
+from iopstui.linux.counters.procfs import (
     PerCpuCount,
     next_per_cpu_count,
     parse_cpu_header,
@@ -18,6 +17,7 @@ from iopstui.sources.procfs import (
     parse_softirqs_block,
     parse_stat_cpus,
 )
+from iopstui.model.samples import CpuTimes, DiskCounters
 
 PROC = Path(__file__).parent.parent / "fixtures" / "proc"
 TWO = "2cpu-6.18"

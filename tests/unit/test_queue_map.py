@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 from evidence_frames import device, disk, fio, frame
 
-from iopstui.model.device import BlockDevice, IrqVector
-from iopstui.model.frame import Frame
-from iopstui.model.queue_map import (
+from iopstui.model.block.device import BlockDevice, IrqVector
+from iopstui.model.block.topology import Topology
+from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.queue_map import (
     IDLE,
     INLINE,
     MIXED,
@@ -18,7 +19,6 @@ from iopstui.model.queue_map import (
     mapped_disks,
     queue_map,
 )
-from iopstui.model.topology import Topology
 
 FOUR = Topology((0, 1, 2, 3), (0, 1, 2, 3), nodes={0: 0, 1: 0, 2: 1, 3: 1})
 EACH = ((0,), (1,), (2,), (3,))

@@ -18,13 +18,13 @@ from fio_recordings import NAMES
 from hypothesis import given
 from hypothesis import strategies as st
 
+from iopstui import events
 from iopstui.errors import IopstuiError, Missing, UsageError
-from iopstui.model.tunable import KnobRequest
-from iopstui.session import events
-from iopstui.session import recorder as recorder_module
-from iopstui.session import recording_format as form
-from iopstui.session.recorder import MOST_WAITING, Recorder, Tape
-from iopstui.session.recording import Recording
+from iopstui.model.block.tunable import KnobRequest
+from iopstui.recording import layout as form
+from iopstui.recording import writer as recorder_module
+from iopstui.recording.reader import Recording
+from iopstui.recording.writer import MOST_WAITING, Recorder, Tape
 
 
 @pytest.fixture

@@ -10,14 +10,15 @@ import pytest
 import recordings as made
 from fio_recordings import NAMES
 
+from iopstui import events
 from iopstui.errors import UsageError
 from iopstui.output.jsonl import dumps, frame_object
 from iopstui.output.replay import replay_headless
-from iopstui.session import events, replay
-from iopstui.session import recording_format as form
-from iopstui.session.recorder import Recorder
-from iopstui.session.recording import Recording
-from iopstui.session.replay import ReplaySession, replayed
+from iopstui.recording import layout as form
+from iopstui.recording import replay
+from iopstui.recording.reader import Recording
+from iopstui.recording.replay import ReplaySession, replayed
+from iopstui.recording.writer import Recorder
 
 WAIT_S = 30.0
 

@@ -18,19 +18,20 @@ from fio_recordings import NAMES, statuses
 from hypothesis import given
 from hypothesis import strategies as st
 
+from iopstui import events
 from iopstui.errors import UsageError
-from iopstui.model.diagnosis import Finding
-from iopstui.model.summary import fio_summary
-from iopstui.output import report_data, report_words
-from iopstui.output.report import FORMATS, kind_of, rendered, report
-from iopstui.output.report_data import gather, points
-from iopstui.output.report_md import markdown
-from iopstui.output.report_svg import HEIGHT, WIDTH, Curve, Scale, chart, heat, linear, logarithmic
-from iopstui.session import events
-from iopstui.session import recording_format as form
-from iopstui.session.recorder import Recorder, Tape
-from iopstui.session.recording import recording_path
-from iopstui.units import MISSING, number
+from iopstui.format import MISSING, number
+from iopstui.model.findings.rules import Finding
+from iopstui.model.metrics.summary import fio_summary
+from iopstui.recording import layout as form
+from iopstui.recording.reader import recording_path
+from iopstui.recording.writer import Recorder, Tape
+from iopstui.report import story as report_data
+from iopstui.report import wording as report_words
+from iopstui.report.files import FORMATS, kind_of, rendered, report
+from iopstui.report.markdown import markdown
+from iopstui.report.story import gather, points
+from iopstui.report.svg import HEIGHT, WIDTH, Curve, Scale, chart, heat, linear, logarithmic
 
 LOADS = {"src", "href", "srcset", "data", "action", "poster", "background", "formaction", "style"}
 HOSTILE = (

@@ -19,21 +19,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_report import HOSTILE, page, words
 
+from iopstui import events
 from iopstui.errors import UsageError
-from iopstui.model.binding import Binding
-from iopstui.model.expectation import Outcome, parse_expectation
-from iopstui.model.plan import Axis, Plan, Setting, Variant, parse_axis
-from iopstui.model.topology import Topology
+from iopstui.model.block.binding import Binding
+from iopstui.model.block.topology import Topology
+from iopstui.model.experiment.expectation import Outcome, parse_expectation
+from iopstui.model.experiment.plan import Axis, Plan, Setting, Variant, parse_axis
 from iopstui.output.replay import replay_headless
-from iopstui.output.report import rendered
-from iopstui.output.report_data import gather
-from iopstui.output.report_svg import Scale
-from iopstui.output.report_xy import HEIGHT, STYLES, WIDTH, XYCurve, places, xy_chart
-from iopstui.session import events
-from iopstui.session import recording_format as form
-from iopstui.session.recorder import Recorder, Tape
-from iopstui.session.recording import Recording, recording_path
-from iopstui.session.replay import ReplaySession, replayed
+from iopstui.recording import layout as form
+from iopstui.recording.reader import Recording, recording_path
+from iopstui.recording.replay import ReplaySession, replayed
+from iopstui.recording.writer import Recorder, Tape
+from iopstui.report.files import rendered
+from iopstui.report.story import gather
+from iopstui.report.svg import Scale
+from iopstui.report.xy import HEIGHT, STYLES, WIDTH, XYCurve, places, xy_chart
 
 SWEEP = Plan(("randread-4k",), {"bs": "8k"}, (parse_axis("iodepth=1,4,16"),), measure=3.0)
 EXPECTED = parse_expectation("iops>=50000", (), 0.1)

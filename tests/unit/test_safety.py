@@ -8,12 +8,12 @@ import pytest
 from trees import VIRTUAL, Tree, virtio_disk
 
 from iopstui.errors import EXIT_REFUSED, Refused
-from iopstui.model.target import DEVICE, DIRECTORY, FILE, Target
-from iopstui.session import safety
-from iopstui.session.safety import Verdict, check_file_write, check_write, hold, write_reasons
-from iopstui.sources.openers import unseen, writers
-from iopstui.sources.signatures import Signatures
-from iopstui.sources.sysfs import read_devices
+from iopstui.linux.devices.openers import unseen, writers
+from iopstui.linux.devices.signatures import Signatures
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.model.block.target import DEVICE, DIRECTORY, FILE, Target
+from iopstui.safety import refusals as safety
+from iopstui.safety.refusals import Verdict, check_file_write, check_write, hold, write_reasons
 
 
 @pytest.fixture

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from iopstui.errors import Refused
-from iopstui.model.target import DEVICE
-from iopstui.session.safety import check_file_write, check_write, hold, write_reasons
-from iopstui.sources.loop import backing_identity
-from iopstui.sources.openers import writers
-from iopstui.sources.roots import Roots
-from iopstui.sources.sysfs import read_devices
-from iopstui.sources.target import resolve_target
-from iopstui.sources.udev import HotplugMonitor
+from iopstui.linux.devices.loop import backing_identity
+from iopstui.linux.devices.openers import writers
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.devices.target import resolve_target
+from iopstui.linux.devices.udev import HotplugMonitor
+from iopstui.linux.roots import Roots
+from iopstui.model.block.target import DEVICE
+from iopstui.safety.refusals import check_file_write, check_write, hold, write_reasons
 
 ROOTS = Roots()
 

@@ -3,9 +3,11 @@ from __future__ import annotations
 import pytest
 
 from iopstui.errors import UsageError
-from iopstui.model.jobfile import effective
-from iopstui.session.job_text import read_job
-from iopstui.session.scratch_sizes import (
+from iopstui.fio.inspect import SectionFiles
+from iopstui.fio.job_text import read_job
+from iopstui.fio.library import find_job, job_paths
+from iopstui.model.fio.jobfile import effective
+from iopstui.safety.scratch_sizes import (
     by_file,
     files_of,
     scratch_sizes,
@@ -13,8 +15,6 @@ from iopstui.session.scratch_sizes import (
     shared_name,
     times,
 )
-from iopstui.sources.fio_inspect import SectionFiles
-from iopstui.sources.jobs import find_job, job_paths
 
 SMALL = 64 << 20
 

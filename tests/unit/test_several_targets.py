@@ -16,27 +16,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.errors import UsageError
-from iopstui.fields import TOTAL
-from iopstui.model import diagnosis as d
-from iopstui.model.device_watch import DeviceWatch
-from iopstui.model.evidence import Evidence, names_words
-from iopstui.model.expectation import parse_expectation
-from iopstui.model.figures import Meter
-from iopstui.model.frame import FrameBuilder
-from iopstui.model.point import PointMeter
+from iopstui.events import FrameReady
+from iopstui.model.block.device_watch import DeviceWatch
+from iopstui.model.block.target import DEVICE, DIRECTORY, Layer, Target, together
+from iopstui.model.experiment.expectation import parse_expectation
+from iopstui.model.experiment.point import PointMeter
+from iopstui.model.findings import rules as d
+from iopstui.model.findings.evidence import Evidence, names_words
+from iopstui.model.metrics.fields import TOTAL
+from iopstui.model.metrics.figures import Meter
+from iopstui.model.metrics.frame import FrameBuilder
 from iopstui.model.rates import DiskRates, disk_rates, summed
 from iopstui.model.samples import DiskCounters, KernelSample, RawSample
-from iopstui.model.target import DEVICE, DIRECTORY, Layer, Target, together
-from iopstui.output import report_data, report_words
 from iopstui.output.csv_out import CsvSink
 from iopstui.output.jsonl import frame_object, session_object
 from iopstui.output.table import TableSink
-from iopstui.session import recording_format as form
-from iopstui.session.coding import Decoder, encoder
-from iopstui.session.events import FrameReady
-from iopstui.session.recorder import Recorder, Tape
-from iopstui.session.recording import Recording
-from iopstui.session.replay import replayed
+from iopstui.recording import layout as form
+from iopstui.recording.coding import Decoder, encoder
+from iopstui.recording.reader import Recording
+from iopstui.recording.replay import replayed
+from iopstui.recording.writer import Recorder, Tape
+from iopstui.report import story as report_data
+from iopstui.report import wording as report_words
 
 LOOPS = tuple(
     Target(DEVICE, f"/dev/loop{n}", f"loop{n}", (f"loop{n}", "vda1", "vda")) for n in range(2)
@@ -312,7 +313,7 @@ def test_what_is_on_no_device_is_where_the_rest_is() -> None:
 
 
 def test_the_queues_of_all_devices_hold_the_requests() -> None:
-    from iopstui.model.evidence import JobShape
+    from iopstui.model.findings.evidence import JobShape
 
     frames = own(4, 10_000, {"loop0": 5_000.0, "loop1": 5_000.0})
     deep = JobShape(jobs=2, iodepth=150)

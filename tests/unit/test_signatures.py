@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.sources import signatures
-from iopstui.sources.signatures import known_magics, parse_blkid, read_signatures
+from iopstui.linux.devices import signatures
+from iopstui.linux.devices.signatures import known_magics, parse_blkid, read_signatures
 
 MIB = 1 << 20
 

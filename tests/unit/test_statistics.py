@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from iopstui.model.comparison import RESOLUTION
+from iopstui.model.experiment.comparison import RESOLUTION
 from iopstui.model.histogram import bucket_key
-from iopstui.model.statistics import (
+from iopstui.model.metrics.statistics import (
     holm,
     knee,
     paired,
@@ -205,7 +205,7 @@ def test_too_short_to_be_judged() -> None:
 
 @given(st.lists(st.tuples(st.floats(0.3, 2), st.floats(1, 1e6)), min_size=5, max_size=60))
 def test_rounds_share_out_intervals_and_lose_none(intervals: list[tuple[float, float]]) -> None:
-    from iopstui.model.statistics import _rounds
+    from iopstui.model.metrics.statistics import _rounds
 
     total = sum(seconds for seconds, _ in intervals)
     rates = _rounds(intervals, 0.0, total / 5)

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trees import PCI, VIRTUAL, Tree, virtio_disk
 
-from iopstui.model.device import Hctx, Mount
-from iopstui.sources import sysfs
-from iopstui.sources.blkmq import parse_scheduler
-from iopstui.sources.sysattr import parse_cpu_list
-from iopstui.sources.sysfs import natural_key, parse_drivers, read_devices
+from iopstui.linux.devices import sysfs
+from iopstui.linux.devices.blkmq import parse_scheduler
+from iopstui.linux.devices.sysfs import natural_key, parse_drivers, read_devices
+from iopstui.linux.sysattr import parse_cpu_list
+from iopstui.model.block.device import Hctx, Mount
 
 
 @pytest.fixture

@@ -10,19 +10,19 @@ import pytest
 from trees import VIRTUAL, Tree, virtio_disk
 
 from iopstui.errors import EXIT_USAGE, UsageError
-from iopstui.model.device import BlockDevice
-from iopstui.model.target import DEVICE, DIRECTORY, FILE
-from iopstui.sources import target as module
-from iopstui.sources.mounts import parse_mountinfo
-from iopstui.sources.roots import Roots
-from iopstui.sources.sysfs import read_devices
-from iopstui.sources.target import (
+from iopstui.linux.devices import target as module
+from iopstui.linux.devices.mounts import parse_mountinfo
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.devices.target import (
     device_tree,
     mount_of,
     resolve_target,
     resolve_targets,
     why_no_device,
 )
+from iopstui.linux.roots import Roots
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import DEVICE, DIRECTORY, FILE
 
 
 @pytest.fixture

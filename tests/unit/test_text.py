@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from iopstui.output.lesson_pages import flowed
+from iopstui.output.lesson.pages import flowed
 from iopstui.output.verdict import wrapped
 from iopstui.text import printable, tied, untied
-from iopstui.ui.rows import wrap
-from iopstui.ui.style import UTF8
-from iopstui.ui.widgets.lesson_rows import flow
+from iopstui.ui.draw.rows import wrap
+from iopstui.ui.draw.style import UTF8
+from iopstui.ui.lesson.rows import flow
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trees import Tree
 
-from iopstui.model.topology import Domain, Topology
-from iopstui.sources.topology import read_topology
+from iopstui.linux.devices.topology import read_topology
+from iopstui.model.block.topology import Domain, Topology
 
 CPU = "devices/system/cpu"
 

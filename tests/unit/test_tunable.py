@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.errors import UsageError
-from iopstui.model.tunable import (
+from iopstui.model.block.tunable import (
     RESET_BY_SCHEDULER,
     TUNABLES,
     KnobRequest,

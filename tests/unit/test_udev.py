@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from iopstui.sources import udev
-from iopstui.sources.udev import HotplugMonitor
+from iopstui.linux.devices import udev
+from iopstui.linux.devices.udev import HotplugMonitor
 
 
 @pytest.mark.parametrize("error", [ImportError("no libudev"), PermissionError(1, "netlink")])

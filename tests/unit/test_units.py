@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui import units
+from iopstui import format as units
 
 positive = st.floats(0, 1e14)
 

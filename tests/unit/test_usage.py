@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from iopstui.model.device import BlockDevice, Mount
-from iopstui.model.usage import stacked_on, usage
+from iopstui.model.block.device import BlockDevice, Mount
+from iopstui.model.block.usage import stacked_on, usage
 
 
 def device(name: str, **fields: object) -> BlockDevice:

@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     """All variants in turn."""
     require_for_runs()
     from iopstui.cli.experiment import run_experiment
-    from iopstui.model.plan import Plan, check_variants, parse_variant
+    from iopstui.model.experiment.plan import Plan, check_variants, parse_variant
 
     options = run_options(arguments)
     variants = tuple(map(parse_variant, arguments.variant))

@@ -19,10 +19,10 @@ def run(arguments: argparse.Namespace) -> int:
     """The block devices."""
     import json
 
+    from iopstui.linux.devices.sysfs import read_devices
+    from iopstui.linux.devices.topology import online_cpus
+    from iopstui.linux.roots import Roots
     from iopstui.output.devices import devices_json, devices_table
-    from iopstui.sources.roots import Roots
-    from iopstui.sources.sysfs import read_devices
-    from iopstui.sources.topology import online_cpus
 
     devices = read_devices(Roots())
     if arguments.format == "json":

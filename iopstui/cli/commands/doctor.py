@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """What this machine allows."""
     from iopstui.output.doctor import report
-    from iopstui.session.doctor import examine
+    from iopstui.preflight.doctor import examine
 
     text, code = report(examine(), width())
     show(text)

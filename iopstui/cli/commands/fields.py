@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """The field registry."""
-    from iopstui import fields
+    from iopstui.model.metrics import fields
 
     show(fields.fields_json() if arguments.format == "json" else fields.fields_table(width()))
     return EXIT_OK

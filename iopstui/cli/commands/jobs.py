@@ -19,8 +19,8 @@ def run(arguments: argparse.Namespace) -> int:
     """The shipped jobs, or one of them."""
     import json
 
+    from iopstui.fio.library import find_shipped, shipped_jobs
     from iopstui.output.jobs import explain, jobs_json, jobs_table
-    from iopstui.sources.jobs import find_shipped, shipped_jobs
 
     if arguments.name:
         job = find_shipped(arguments.name)

@@ -12,9 +12,9 @@ from iopstui.cli.terminal import has_screen, require_for_runs, require_for_scree
 from iopstui.errors import EXIT_OK
 
 if TYPE_CHECKING:
-    from iopstui.model.lesson import Lesson
-    from iopstui.model.target import Target
-    from iopstui.session.lesson_facts import Surroundings
+    from iopstui.lesson.facts import Surroundings
+    from iopstui.model.block.target import Target
+    from iopstui.model.lesson.pages import Lesson
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,22 +40,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """The lessons, or one of them: on the screen where there is one."""
     if arguments.figures:
-        from iopstui.output.lesson_list import list_figures
+        from iopstui.output.lesson.list import list_figures
 
         show("\n".join(list_figures()))
         return EXIT_OK
     if arguments.name is None:
-        from iopstui.output.lesson_list import list_lessons
-        from iopstui.sources.lessons import shipped_lessons
+        from iopstui.lesson.library import shipped_lessons
+        from iopstui.output.lesson.list import list_lessons
 
         show("\n".join(list_lessons(shipped_lessons(), *_here(()))))
         return EXIT_OK
-    from iopstui.sources.lessons import find_lesson
+    from iopstui.lesson.library import find_lesson
 
     lesson = find_lesson(arguments.name)
     targets = (arguments.target,) if arguments.target is not None else ()
     if arguments.check:
-        from iopstui.output.lesson_list import check_lesson
+        from iopstui.output.lesson.list import check_lesson
 
         show("\n".join(check_lesson(lesson, *_here(targets))))
         return EXIT_OK
@@ -64,10 +64,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _here(targets: Sequence[str]) -> tuple[Target, Surroundings]:
     """What a lesson would be about, and what is known of it."""
-    from iopstui.session.choose_target import choose_targets
-    from iopstui.session.lesson_facts import surroundings
-    from iopstui.sources.roots import Roots
-    from iopstui.sources.sysfs import read_devices
+    from iopstui.lesson.facts import surroundings
+    from iopstui.linux.devices.sysfs import read_devices
+    from iopstui.linux.roots import Roots
+    from iopstui.preflight.targets import choose_targets
 
     devices = read_devices(Roots())
     target, _ = choose_targets(targets, None, devices, Roots())
@@ -76,7 +76,7 @@ def _here(targets: Sequence[str]) -> tuple[Target, Surroundings]:
 
 def _play(lesson: Lesson, arguments: argparse.Namespace, targets: tuple[str, ...]) -> int:
     require_for_runs()
-    from iopstui.session.options import RunOptions
+    from iopstui.model.experiment.options import RunOptions
 
     options = RunOptions(
         targets, size=arguments.size, destroy_data=tuple(arguments.destroy_data)
@@ -87,7 +87,7 @@ def _play(lesson: Lesson, arguments: argparse.Namespace, targets: tuple[str, ...
         answers = parse_answers(arguments.answers, lesson)
         return play_plain(lesson, options, answers, asks=not arguments.answers)
     require_for_screen()
-    from iopstui.sources.fio_inspect import find_fio
+    from iopstui.fio.inspect import find_fio
     from iopstui.ui.start import run_screen
 
     find_fio()

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """The page, or the data."""
-    from iopstui.output.report import report
+    from iopstui.report.files import report
 
     return report(arguments.file, arguments.output, arguments.format)
 

@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     """All points, one after another."""
     require_for_runs()
     from iopstui.cli.experiment import run_experiment
-    from iopstui.model.plan import Plan, check_axes, parse_axis
+    from iopstui.model.experiment.plan import Plan, check_axes, parse_axis
 
     options = run_options(arguments)
     axes = tuple(map(parse_axis, arguments.axis))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from iopstui.ui.state import LiveState
+from iopstui.ui.core.state import LiveState
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from textual.timer import Timer
 
     from iopstui.session.live import LiveSession
-    from iopstui.ui.messages import Controller
-    from iopstui.ui.screens.dashboard import Dashboard
-    from iopstui.ui.style import Charset
+    from iopstui.ui.core.messages import Controller
+    from iopstui.ui.dashboard.screen import Dashboard
+    from iopstui.ui.draw.style import Charset
 
 Result = TypeVar("Result")
 

@@ -1,0 +1,258 @@
+"""The one stream of a session. Screen, headless printer and report are sinks of it.
+
+Every event carries ``t``: seconds since the session's first sample (monotonic clock).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from iopstui.model.experiment.expectation import Outcome
+from iopstui.model.experiment.plan import Plan
+from iopstui.model.experiment.point import Little, Point
+from iopstui.model.findings.evidence import Finding
+from iopstui.model.metrics.frame import Frame
+
+
+@dataclass(frozen=True, slots=True)
+class StepStarted:
+    """A fio run begins. ``command`` is the exact argument list; ``title`` a short description
+    such as "randread 4k  QD 32 × 2 jobs". ``phase`` is "layout" or "run".
+    """
+
+    kind: ClassVar[str] = "step_started"
+
+    t: float
+    step: int
+    job: str
+    title: str
+    command: tuple[str, ...]
+    read_only: bool
+    phase: str = "run"
+    fio_version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Work before the first frame of a step (laying out the scratch file). Sizes in bytes."""
+
+    kind: ClassVar[str] = "progress"
+
+    t: float
+    step: int
+    what: str
+    done: int
+    total: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FrameReady:
+    """One more interval was measured."""
+
+    kind: ClassVar[str] = "frame"
+
+    t: float
+    frame: Frame
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment worth a line on every chart."""
+
+    kind: ClassVar[str] = "mark"
+
+    t: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something the user should know. ``level`` is "info", "warning" or "error"."""
+
+    kind: ClassVar[str] = "notice"
+
+    t: float
+    level: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TunableChanged:
+    """A setting of a device was changed (model/block/tunable.py) or put back; values as the kernel
+    reads them. A ``Mark`` goes with it.
+    """
+
+    kind: ClassVar[str] = "tunable_changed"
+
+    t: float
+    device: str
+    name: str
+    before: str
+    now: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the evidence shows (model/findings/rules.py)."""
+
+    kind: ClassVar[str] = "found"
+
+    t: float
+    finding: Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What came of one expectation (model/experiment/expectation.py): the ``field``'s id,
+    ``required`` and ``limit`` (with the tolerance) and ``measured`` in its ``unit``; ``passed`` is
+    ``None`` if it was not measured; ``share`` (0..1) of the measured seconds met it themselves.
+    """
+
+    kind: ClassVar[str] = "judged"
+
+    t: float
+    step: int
+    expectation: str
+    field: str
+    unit: str
+    op: str
+    required: float
+    limit: float
+    measured: float | None
+    passed: bool | None
+    share: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SteadyState:
+    """Whether a run's IOPS were steady (model/metrics/statistics.py, Steadiness); ``steady`` is
+    ``None`` if it was too short to tell. ``text`` says it in words.
+    """
+
+    kind: ClassVar[str] = "steady_state"
+
+    t: float
+    step: int
+    steady: bool | None
+    range: float
+    slope: float
+    round_s: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentStarted:
+    """A sweep (``plan.axes``) or a comparison (``plan.variants``) begins; its points follow."""
+
+    kind: ClassVar[str] = "experiment_started"
+
+    t: float
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class PointStarted:
+    """The ``index``-th of ``total`` runs of an experiment (from 0) begins; ``label`` says what is
+    set in it, ``left_s`` how long the experiment will still take.
+    """
+
+    kind: ClassVar[str] = "point_started"
+
+    t: float
+    index: int
+    total: int
+    label: str
+    left_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class PointFinished:
+    """What that run measured. ``settings`` are (name, value); ``earlier``: it was measured
+    before an interruption; ``little`` holds it
+    against Little's law; ``outcomes`` are those of the expectations, in their order.
+    """
+
+    kind: ClassVar[str] = "point_finished"
+
+    t: float
+    index: int
+    total: int
+    label: str
+    job: str
+    settings: tuple[tuple[str, str], ...]
+    variant: int
+    repeat: int
+    point: Point
+    little: Little
+    outcomes: tuple[Outcome, ...] = ()
+    earlier: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentFinished:
+    """It is over: ``done`` of ``total`` points are measured. ``interrupted`` if it was stopped;
+    ``error`` says in one sentence why a point failed, or is empty, and ``hint`` what mends it.
+    ``kept`` is the file from which it can go on, "" if there is none.
+    """
+
+    kind: ClassVar[str] = "experiment_finished"
+
+    t: float
+    done: int
+    total: int
+    interrupted: bool = False
+    error: str = ""
+    hint: str = ""
+    kept: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StepFinished:
+    """A fio run ended. ``summary`` holds fio's own final figures (output/summary.py makes a
+    table of it); ``document`` is the JSON report itself without its histograms (JSON lines leave it
+    out); ``error`` says in one sentence why it failed, or is empty, and
+    ``hint`` what mends it.
+    """
+
+    kind: ClassVar[str] = "step_finished"
+
+    t: float
+    step: int
+    exit_code: int
+    error: str
+    interrupted: bool
+    summary: Mapping[str, object] = field(default_factory=dict)
+    fio_log: tuple[str, ...] = ()
+    hint: str = ""
+    document: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The session is over; nothing follows."""
+
+    kind: ClassVar[str] = "ended"
+
+    t: float
+    exit_code: int
+
+
+Event = (
+    StepStarted
+    | Progress
+    | FrameReady
+    | Mark
+    | Notice
+    | TunableChanged
+    | Found
+    | Judged
+    | SteadyState
+    | ExperimentStarted
+    | PointStarted
+    | PointFinished
+    | ExperimentFinished
+    | StepFinished
+    | Ended
+)

@@ -1,0 +1,138 @@
+"""Experiments in a session that a screen shows: looked at, begun beside it, stopped, waited for."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from iopstui.errors import IopstuiError
+from iopstui.events import Event, Notice
+from iopstui.experiment.progress import ProgressFile, default_path
+from iopstui.experiment.runner import Conditions, Runner
+from iopstui.experiment.setup import (
+    Setup,
+    effects,
+    goes_on_text,
+    job_lines,
+    rehearsed_setup,
+    times_text,
+)
+from iopstui.fio.inspect import find_fio
+from iopstui.linux.roots import Roots
+from iopstui.model.block.target import Target
+from iopstui.model.experiment.plan import Plan
+from iopstui.session.live import LiveSession
+
+Tell = Callable[[Event], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """An experiment that was looked at. ``words`` say how long it takes, what it runs, changes and
+    writes, a line each; ``kept`` what is measured already ("" if nothing), and ``lost`` why what
+    it measures won't be kept if it is stopped ("" if it will)."""
+
+    setup: Setup
+    progress: ProgressFile | None
+    words: tuple[str, ...]
+    kept: str = ""
+    lost: str = ""
+
+
+class Laboratory:
+    """For one session; ``conditions`` are those of its command line."""
+
+    def __init__(
+        self, session: LiveSession, job_target: Target | None, conditions: Conditions
+    ) -> None:
+        self._session = session
+        self._job_target = job_target
+        self._conditions = conditions
+
+    def look(self, plan: Plan) -> Ready:
+        """What would come of this plan. Takes a while: fio reads every kind of run. Raises
+        UsageError, Refused or Missing."""
+        session = self._session
+        conditions = replace(self._conditions, bind=session.bind)
+        setup = rehearsed_setup(
+            plan, session.target, self._job_target, session.devices, conditions, find_fio(), Roots()
+        )
+        words = [times_text(plan), *job_lines(setup), *effects(setup)]
+        if plan.variants:
+            return Ready(setup, None, tuple(words))
+        try:
+            key = setup.key()
+            progress = ProgressFile(default_path("sweep", key), key)
+        except OSError as error:
+            return Ready(setup, None, tuple(words), lost=f"the progress is not kept: {error}")
+        kept = goes_on_text(progress, plan, time.time()) if progress.points else ""
+        return Ready(setup, progress, tuple(words), kept)
+
+    def begin(self, ready: Ready, tell: Tell, t: float, anew: bool = False) -> Running:
+        """Run it in a thread of its own. ``tell`` gets the experiment's events there; those of the
+        session must be handed to ``Running.feed``. ``t`` is the session's time; ``anew``: what is
+        kept is thrown away."""
+        if anew and ready.progress is not None:
+            ready.progress.remove()
+        setup = ready.setup
+        runner = Runner(
+            self._session, setup.plan, setup.job_target, setup.conditions, tell, ready.progress,
+            borrowed=True, t=t,
+        )  # fmt: skip
+        running = Running(runner, tell)
+        running.start()
+        return running
+
+    def variants(self) -> tuple[str, str]:
+        """Two settings that are worth comparing here."""
+        for knob in self._session.knobs():
+            if knob.name == "rq_affinity" and not knob.idle and not knob.refused:
+                return "rq_affinity=1", "rq_affinity=2"
+        return "iodepth=1", "iodepth=16"
+
+
+class Running:
+    """One experiment under way."""
+
+    def __init__(self, runner: Runner, tell: Tell) -> None:
+        self._runner = runner
+        self._tell = tell
+        self._thread = threading.Thread(target=self._main, name="experiment", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    @property
+    def active(self) -> bool:
+        """False once it is over and everything is as before."""
+        return self._thread.is_alive()
+
+    def feed(self, event: Event) -> None:
+        """An event of the session; after its end nobody takes it any more."""
+        if self.active:
+            self._runner.feed(event)
+
+    def stop(self) -> None:
+        """End it in order: the running fio still tells its last second. Asked again: at once."""
+        if self._runner.interrupted:
+            self._runner.kill()
+        else:
+            self._runner.stop()
+
+    def wait(self, seconds: float) -> None:
+        """Until it is over."""
+        self._thread.join(seconds)
+
+    def _main(self) -> None:
+        runner = self._runner
+        try:
+            runner.run()
+            if runner.progress is not None and not runner.interrupted:
+                runner.progress.remove()
+        except IopstuiError:
+            return  # ExperimentFinished has told it
+        except Exception as error:  # the last line of defence, as in the session's own thread
+            self._tell(Notice(runner.t, "error", f"internal error in the experiment: {error!r}"))

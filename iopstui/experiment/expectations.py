@@ -1,0 +1,63 @@
+"""Expectations of a job that is about to run: what can't be measured is said beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from iopstui.errors import UsageError
+from iopstui.experiment.preview import distinct
+from iopstui.fio.job_text import expand, read_job
+from iopstui.fio.library import find_job
+from iopstui.model.block.target import Target
+from iopstui.model.experiment.expectation import Expectation, parse_expectation, why_not_measurable
+from iopstui.model.experiment.plan import OPTION, Plan
+from iopstui.model.fio import jobfile
+from iopstui.model.fio.jobfile import Section
+
+
+def job_sections(job: str, overrides: Mapping[str, str]) -> tuple[Section, ...]:
+    """The sections of a job as they will run: changed, with variables expanded. UsageError."""
+    text = jobfile.changed(read_job(find_job(job)), overrides)
+    return tuple(
+        Section(one.name, {name: expand(value) for name, value in one.options.items()})
+        for one in jobfile.effective(text)
+    )
+
+
+def sections_of(plan: Plan) -> list[tuple[Section, ...]]:
+    """The sections of every kind of run that a plan has: each value of each axis at least once."""
+    return [job_sections(step.job, {**plan.options, **step.of(OPTION)}) for step in distinct(plan)]
+
+
+def expectations_of(
+    texts: Sequence[str],
+    tolerance: float,
+    target: Target,
+    jobs: Sequence[Sequence[Section]],
+    varied: Collection[str] = (),
+) -> tuple[Expectation, ...]:
+    """The --expect of a command. UsageError for one that one of the ``jobs`` can't measure;
+    ``varied`` names the axes that made them differ."""
+    found = []
+    for text in texts:
+        one = parse_expectation(text, target.tree, tolerance, target.opened)
+        whys = [why_not_measurable(one, sections) for sections in jobs]
+        wrong = [why for why in whys if why is not None]
+        if wrong:
+            where = " at some of the points" if len(wrong) < len(whys) else ""
+            raise UsageError(f"--expect {text!r} can't be judged{where}: {wrong[0]}.",
+                             _mend(wrong[0], varied))  # fmt: skip
+        found.append(one)
+    return tuple(found)
+
+
+def _mend(why: str, varied: Collection[str]) -> str:
+    for name in varied:
+        if f"({name}=" in why:
+            return f"Leave that value out of --axis {name}, or expect something else."
+    if "gtod_reduce" in why:
+        return "Add --set gtod_reduce=0, or expect something of the kernel's r_await or w_await."
+    for option in ("lat_percentiles", "unified_rw_reporting"):
+        if f"{option}=1" in why:
+            return f"Add --set {option}=1"
+    return ""

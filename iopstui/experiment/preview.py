@@ -1,0 +1,190 @@
+"""An experiment looked at before it runs: wrong values, missing rights, what it will write.
+
+Every value is shown to fio's own parser once, so that the last point of a long sweep does not
+fail for a typing error.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from iopstui.errors import Refused, UsageError
+from iopstui.experiment.runner import Conditions, common_share, text_of
+from iopstui.fio.inspect import END, Fio, inspect
+from iopstui.fio.job_text import check_options, check_variables, describe
+from iopstui.fio.library import find_job
+from iopstui.linux.process.private import private_directory, remove, write
+from iopstui.linux.roots import Roots
+from iopstui.model.block import target as kinds
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import Target
+from iopstui.model.experiment.plan import BIND, KNOB, SIZE, Plan, Setting, Step, expand
+from iopstui.model.fio import job_rules, jobfile
+from iopstui.model.fio.job_rules import FILE_LOGS, PREFIX_LOGS
+from iopstui.preflight.job import Prepared, bound, check_place, prepare
+from iopstui.preflight.request import JobRequest
+from iopstui.safety.scratch import room_for_all
+from iopstui.safety.scratch_sizes import scratch_total
+from iopstui.safety.tunable_states import queued_disks
+from iopstui.safety.tunables import read_tunable, why_not
+from iopstui.text import printable
+
+MOST_ASKED = 50
+_STAGES = ("stonewall", "wait_for_previous")
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsed:
+    """``titles`` describe each job ("randread 4k  QD 32 × 2 jobs"); ``writes`` is fio's verdict
+    over all; ``knobs`` maps each setting that will be changed to its value now;
+    ``scratch_bytes`` is how large the scratch files of one job get (0: none are made)."""
+
+    titles: Mapping[str, str]
+    writes: bool
+    knobs: Mapping[str, str]
+    scratch_bytes: int
+
+
+def rehearse(
+    plan: Plan,
+    target: Target,
+    job_target: Target | None,
+    conditions: Conditions,
+    devices: Mapping[str, BlockDevice],
+    fio: Fio,
+    roots: Roots,
+) -> Rehearsed:
+    """UsageError, Refused or Missing for what would fail later. Nothing is written."""
+    private = private_directory()
+    titles: dict[str, str] = {}
+    writes, largest = False, 0
+    share = common_share(plan, job_target)
+    try:
+        for step in distinct(plan):
+            text = text_of(plan, step)
+            _check_stages(step.job, text)
+            if plan.points > len(plan.every_job):
+                _check_logs(step.job, text)
+            check_place(find_job(step.job), text, job_target)
+            label = f"{step.job} with {step.label}"
+            check_variables(text, label)
+            check_options(text, label)
+            file = write(private, "job.fio", (text + END).encode("utf-8", "surrogateescape"))
+            facts = inspect(fio, file, label, Path.cwd())
+            writes = writes or facts.writes
+            titles.setdefault(step.job, describe(text))
+            if step.of(BIND).get("bind") == "queues":
+                bound(text, {}, job_target, devices)
+            size = step.of(SIZE).get("size", conditions.size)
+            if job_target is not None and job_target.kind == kinds.DIRECTORY:
+                places = [Path(place.path) for place in job_target.places]
+                room, spread = room_for_all(places), len(places)
+                total = scratch_total(text, facts.sections, size, room, share, spread)
+                largest = max(largest, total)
+            else:
+                write(private, "job.fio", text.encode("utf-8", "surrogateescape"))
+                own = JobRequest(str(file), {}, size, conditions.destroy_data,
+                                 no_fence=conditions.no_fence)  # fmt: skip
+                prepared = prepare(own, job_target, fio, private, devices, roots)
+                prepared.close()
+                if plan.points > len(plan.every_job):
+                    _check_again(step.job, prepared, conditions.destroy_data)
+    finally:
+        remove(private)
+    return Rehearsed(titles, writes, dict(_knobs(plan, target, devices, roots)), largest)
+
+
+def distinct(plan: Plan) -> Iterator[Step]:
+    """Steps in which each value occurs at least once (of very long axes: the first ones)."""
+    seen: set[tuple[str, Setting | None]] = set()
+    asked = 0
+    for step in expand(plan):
+        keys = {(step.job, one) for one in (*step.settings, None)}
+        if keys <= seen:
+            continue
+        seen |= keys
+        asked += 1
+        yield step
+        if asked >= MOST_ASKED:
+            return
+
+
+def _check_stages(job: str, text: str) -> None:
+    for section in jobfile.effective(text)[1:]:
+        if any(name in section.options for name in _STAGES):
+            raise UsageError(
+                f"The stages of {job} follow one another (stonewall), so a run of it has no one "
+                "figure to plot or compare.",
+                "Put the stage in question into a job file of its own.",
+            )
+
+
+def _check_logs(job: str, text: str) -> None:
+    for section in jobfile.sections(text):
+        for name in (*PREFIX_LOGS, *FILE_LOGS):
+            if name in section.options:
+                raise UsageError(
+                    f"{job} writes a log ({name}=), and each of its runs would write the same one.",
+                    "Take that out of the job file; `iopstui run` runs it once, with its log.",
+                )
+
+
+def _check_again(job: str, prepared: Prepared, destroy_data: Sequence[str]) -> None:
+    """Refused if the second run of a job would be, for what the first has made."""
+    if not prepared.makes_files or job_rules.removes_files(prepared.facts.options):
+        return
+    meant = {os.path.realpath(word) for word in destroy_data}
+    left = sorted({os.path.realpath(name) for name in prepared.files} - meant)
+    if left:
+        raise Refused(
+            f"{job} makes {printable(left[0])}, and its second run would overwrite it.",
+            f"If that is meant, say so: --destroy-data {printable(left[0])}",
+        )
+
+
+def _knobs(
+    plan: Plan, target: Target, devices: Mapping[str, BlockDevice], roots: Roots
+) -> Iterator[tuple[str, str]]:
+    values: dict[str, set[str]] = {}
+    for axis in plan.axes:
+        if axis.kind == KNOB:
+            values.setdefault(axis.name, set()).update(axis.values)
+    for variant in plan.variants:
+        for setting in variant.settings:
+            if setting.kind == KNOB:
+                values.setdefault(setting.name, set()).add(setting.value)
+    for name, wanted in values.items():
+        yield name, _checked_knob(name, wanted, target, devices, roots)
+
+
+def _checked_knob(
+    name: str,
+    wanted: set[str],
+    target: Target,
+    devices: Mapping[str, BlockDevice],
+    roots: Roots,
+) -> str:
+    """The value of a knob now, the same on all disks under the target."""
+    disks = queued_disks(target, devices)
+    if not disks:
+        what = ", ".join(target.on) or target.path
+        raise UsageError(f"{name} can't be changed: {what} has no device with a request queue.")
+    found = {}
+    for disk in disks:
+        refusal = why_not(disk, name, roots)
+        if refusal is not None:
+            raise refusal
+        known = disk.queue.schedulers if disk.queue is not None else ()
+        for value in sorted(wanted) if name == "scheduler" else ():
+            if value not in known:
+                raise UsageError(f"{disk.name} has no scheduler {value!r}.",
+                                 f"It has: {', '.join(known)}")  # fmt: skip
+        found[disk.name] = read_tunable(disk, name, roots) or ""
+    if len(set(found.values())) > 1:
+        told = ", ".join(f"{disk} {value}" for disk, value in found.items())
+        raise UsageError(f"{name} differs between the disks under the target ({told}).",
+                         "Make it the same first, or name one disk.")  # fmt: skip
+    return next(iter(found.values()))

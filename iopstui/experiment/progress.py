@@ -1,0 +1,114 @@
+"""What an interrupted experiment has measured so far, so that it can go on.
+
+One JSON object a line: first the experiment's key, then a line for each point, appended and
+on disk when the point is done. A line that was cut off by a crash is passed over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from iopstui.errors import UsageError
+from iopstui.model.experiment.expectation import Outcome
+from iopstui.model.experiment.point import Point, point_from_json, point_json
+from iopstui.safety.journal import state_directory
+
+VERSION = 1
+
+
+class ProgressFile:
+    """``path`` is the file; ``points`` what an earlier run of the same experiment, begun at
+    ``made`` (seconds since the epoch), measured; ``judged`` the figure and the share of each
+    point's expectations. Raises UsageError if the file is of another experiment or none of ours.
+    """
+
+    def __init__(self, path: Path, key: str) -> None:
+        self.path = path
+        self.key = key
+        self.points: dict[int, Point] = {}
+        self.judged: dict[int, list[tuple[float | None, float | None]]] = {}
+        self.made = time.time()
+        self._begun = False
+        self._load()
+
+    def _load(self) -> None:
+        try:
+            lines = self.path.read_bytes().splitlines()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise UsageError(f"Can't read {self.path}: {error.strerror}.") from error
+        if not lines:
+            return
+        head = _object(lines[0])
+        if head.get("iopstui") != "experiment":
+            raise UsageError(f"{self.path} is not a state file of iopstui.",
+                             "Name another with --state.")  # fmt: skip
+        if head.get("version") != VERSION or head.get("key") != self.key:
+            raise UsageError(
+                f"{self.path} holds another experiment (its job, axes, times or target differ).",
+                "Name another file with --state, or remove this one.",
+            )
+        with contextlib.suppress(TypeError, ValueError):
+            self.made = float(head.get("made", self.made))
+        self._begun = True
+        for line in lines[1:]:
+            row = _object(line)
+            with contextlib.suppress(KeyError, TypeError, ValueError):
+                index, point = int(row["index"]), point_from_json(row["point"])
+                self.judged[index] = [(one[0], one[1]) for one in row["judged"]]
+                self.points[index] = point
+
+    def add(self, index: int, point: Point, outcomes: Sequence[Outcome] = ()) -> None:
+        """Keep one point; on disk when this returns. Raises UsageError."""
+        self.points[index] = point
+        self.judged[index] = [(one.measured, one.share) for one in outcomes]
+        row = {"index": index, "point": point_json(point), "judged": self.judged[index]}
+        rows: list[dict[str, Any]] = [row]
+        if not self._begun:
+            head = {"iopstui": "experiment", "version": VERSION, "key": self.key}
+            rows.insert(0, {**head, "made": self.made})
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        try:
+            fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            with os.fdopen(fd, "r+b", buffering=0) as file:
+                if self._begun and not _ends_in_newline(file.fileno()):
+                    text = "\n" + text
+                file.write(text.encode())
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise UsageError(f"Can't write {self.path}: {error.strerror}.",
+                             "Name another file with --state.") from error  # fmt: skip
+        self._begun = True
+
+    def remove(self) -> None:
+        """The experiment is complete, or is begun anew."""
+        self.path.unlink(missing_ok=True)
+        self.points.clear()
+        self.judged.clear()
+        self._begun = False
+        self.made = time.time()
+
+
+def default_path(what: str, key: str) -> Path:
+    """Where an experiment's progress is kept unless --state says otherwise. Raises OSError."""
+    return state_directory() / f"{what}-{key}.jsonl"
+
+
+def _ends_in_newline(fd: int) -> bool:
+    size = os.fstat(fd).st_size
+    return size == 0 or os.pread(fd, 1, size - 1) == b"\n"
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,342 @@
+"""Runs the steps of a plan one after another in one session, each with a fio of its own.
+
+``Runner.run`` blocks its caller. The session is the runner's own: every event of it and of the
+experiment goes to the sink, in order, in the caller's thread. Or it is ``borrowed`` from a screen
+that shows it: whoever gets its events hands them on with ``feed``, and the sink gets those of the
+experiment alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from iopstui.errors import IopstuiError, JobFailed, error_of
+from iopstui.events import (
+    Ended,
+    Event,
+    ExperimentFinished,
+    ExperimentStarted,
+    FrameReady,
+    PointFinished,
+    PointStarted,
+    StepFinished,
+)
+from iopstui.experiment.progress import ProgressFile
+from iopstui.fio.job_shape import shape_of
+from iopstui.fio.job_text import read_job
+from iopstui.fio.library import find_job
+from iopstui.model.block import target as kinds
+from iopstui.model.block.target import Target
+from iopstui.model.block.tunable import restore_rank, with_side_effects
+from iopstui.model.experiment.expectation import Expectation, Judge, Outcome
+from iopstui.model.experiment.plan import BIND, KNOB, OPTION, SIZE, Plan, Step, expand
+from iopstui.model.experiment.point import Point, PointMeter, Settling, little, run_s
+from iopstui.model.findings.evidence import SYNCHRONOUS
+from iopstui.model.fio import jobfile
+from iopstui.preflight.kept_scratch import KeptScratch
+from iopstui.preflight.request import JobRequest
+from iopstui.safety.scratch import DEFAULT_BYTES, Scratch, room_for_all
+from iopstui.safety.scratch_sizes import files_of
+from iopstui.session.live import LiveSession
+
+# starting and ending fio, and the interval in which the settling ends
+OVERHEAD_S = 2.5
+POLL_S = 0.1
+ENOUGH = 0.9
+
+Sink = Callable[[Event], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What holds for every run of an experiment, as on the command line."""
+
+    size: str | None = None
+    destroy_data: tuple[str, ...] = ()
+    bind: bool = False
+    knobs: tuple[tuple[str, str], ...] = ()
+    no_fence: bool = False
+
+
+class Runner:
+    """Drives one plan. ``points`` are the figures so far by step index; what ``progress``
+    holds from before is not measured again. ``t`` is the session's time, where it is borrowed."""
+
+    def __init__(
+        self,
+        session: LiveSession,
+        plan: Plan,
+        job_target: Target | None,
+        conditions: Conditions,
+        sink: Sink,
+        progress: ProgressFile | None = None,
+        expectations: Sequence[Expectation] = (),
+        borrowed: bool = False,
+        t: float = 0.0,
+    ) -> None:
+        self.plan = plan
+        self.steps = tuple(expand(plan))
+        self.points: dict[int, Point] = {}
+        self.interrupted = False
+        self._session = session
+        self._job_target = job_target
+        self._conditions = conditions
+        self._sink = sink
+        self.progress = progress
+        self._expectations = tuple(expectations)
+        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._scratch: dict[str, KeptScratch] = {}
+        self._share: int | None = None
+        self._overheads: list[float] = []
+        self._borrowed = borrowed
+        self._t = t
+
+    @property
+    def t(self) -> float:
+        """The session's time of the newest event."""
+        return self._t
+
+    def feed(self, event: Event) -> None:
+        """An event of the borrowed session, in its order; from any thread."""
+        self._events.put(event)
+
+    def stop(self) -> None:
+        """End after the running fio has written its last document; from any thread."""
+        self.interrupted = True
+        self._session.stop_job()
+
+    def kill(self) -> None:
+        """The same at once."""
+        self.interrupted = True
+        self._session.kill_job()
+
+    def run(self) -> None:
+        """Run all steps. Raises the error of the first that fails; what was measured is in
+        ``points`` also then. After it no scratch file is left, and the session is closed or, if
+        it was borrowed, has its settings as they were before."""
+        if not self._borrowed:
+            self._session.start(self._events.put)
+        before = self._settings() if self._borrowed else ()
+        error = IopstuiError("")
+        try:
+            self._tell(ExperimentStarted(self._t, self.plan))
+            if self._borrowed:
+                self._end_job()
+            self._all()
+        except IopstuiError as failed:
+            error = failed
+            raise
+        finally:
+            # whoever is told may fail: a closed pipe, a full disk
+            try:
+                self._tell(self._finished(error))
+            finally:
+                self._leave(before)
+
+    def _leave(self, before: Sequence[tuple[str, str]]) -> None:
+        """No scratch file is left; the session is closed, or as it was."""
+        try:
+            if self._borrowed:
+                self._session.put_back(before)
+            else:
+                self._session.close()
+        finally:
+            self._close_scratch()
+        if not self._borrowed:
+            self._drain()
+
+    def _end_job(self) -> None:
+        """Stop the job that runs, and wait for its end: who stops the experiment before that would
+        take back the request of its first run, and then no end of it ever came."""
+        self._session.stop_job()
+        while self._session.running and not self.interrupted:
+            with contextlib.suppress(queue.Empty):
+                self._t = max(self._t, self._events.get(timeout=POLL_S).t)
+
+    def _finished(self, error: IopstuiError) -> ExperimentFinished:
+        done, total = len(self.points), len(self.steps)
+        kept = str(self.progress.path) if self.progress is not None and 0 < done < total else ""
+        return ExperimentFinished(
+            self._t, done, total, self.interrupted, error.message, error.hint, kept
+        )
+
+    def _settings(self) -> tuple[tuple[str, str], ...]:
+        """What the plan changes of the device, as it is now, in the order to put it back."""
+        names = {axis.name for axis in self.plan.axes if axis.kind == KNOB}
+        for variant in self.plan.variants:
+            names |= {one.name for one in variant.settings if one.kind == KNOB}
+        wanted = with_side_effects(names)
+        known = {knob.name: knob.now for knob in self._session.knobs() if knob.name in wanted}
+        return tuple((name, known[name]) for name in sorted(known, key=restore_rank))
+
+    def _all(self) -> None:
+        self._share = common_share(self.plan, self._job_target)
+        for step in self.steps:
+            if self.interrupted:
+                return
+            earlier = self.progress.points.get(step.index) if self.progress else None
+            if earlier is not None:
+                self._done(step, earlier, self._earlier_outcomes(step), earlier=True)
+            else:
+                self._one(step)
+
+    def _tell(self, event: Event) -> None:
+        """An event of the experiment's own: recorded too."""
+        self._session.note(event)
+        self._sink(event)
+
+    def _drain(self) -> None:
+        """What the session said while it closed (settings put back)."""
+        while not self._events.empty():
+            self._sink(self._events.get())
+
+    def _one(self, step: Step) -> None:
+        began = time.monotonic()
+        self._tell(PointStarted(self._t, step.index, len(self.steps), step.label, self.left_s()))
+        length = self.plan.settle, self.plan.measure
+        meter = PointMeter(length[0], self._session.target.opened, length[1])
+        before = self._session.runs
+        self._session.run_request(self.request(step))
+        if self.interrupted:
+            self._session.stop_job()
+        judge, settling = Judge(self._expectations), Settling(*length)
+        finished = self._follow(before, meter, judge, settling)
+        if finished is None and self.interrupted:
+            return
+        if finished is None:
+            raise JobFailed("The session ended before the job did; see the message above.")
+        if finished.error:
+            raise error_of(finished.exit_code, finished.error, finished.hint)
+        if finished.interrupted or self.interrupted:
+            self.interrupted = True
+            return
+        point = meter.point()
+        if point is None:
+            raise JobFailed(f"{step.label}: fio ended before the settle time was over.",
+                            "Give a shorter --settle.")  # fmt: skip
+        if point.seconds < ENOUGH * self.plan.measure:
+            self._session.notice(
+                "warning",
+                f"{step.label}: only {point.seconds:.2g} of {self.plan.measure:g} s were measured; "
+                "fio ended early, or its jobs stood still",
+            )
+        self._overheads.append(time.monotonic() - began - self.plan.settle - self.plan.measure)
+        outcomes = judge.outcomes()
+        if self.progress is not None:
+            self.progress.add(step.index, point, outcomes)
+        self._done(step, point, outcomes)
+
+    def _earlier_outcomes(self, step: Step) -> list[Outcome]:
+        kept = self.progress.judged.get(step.index, []) if self.progress else []
+        return [Outcome(one, *known) for one, known in zip(self._expectations, kept, strict=False)]
+
+    def _follow(
+        self, before: int, meter: PointMeter, judge: Judge, settling: Settling
+    ) -> StepFinished | None:
+        """Takes in the run after number ``before``; ``None`` if the session ended in it."""
+        while True:
+            event = self._events.get()
+            self._t = max(self._t, event.t)
+            if not self._borrowed:
+                self._sink(event)
+            match event:
+                case FrameReady() if event.frame.step > before:
+                    meter.add(event.frame)
+                    if settling.over(event.frame):
+                        judge.add(event.frame)
+                case StepFinished() if event.step > before:
+                    return event
+                case Ended():
+                    return None
+
+    def _done(
+        self, step: Step, point: Point, outcomes: Sequence[Outcome], earlier: bool = False
+    ) -> None:
+        self.points[step.index] = point
+        shape = shape_of(text_of(self.plan, step))
+        law = little(point, shape.in_flight, shape.paced, shape.engine in SYNCHRONOUS)
+        settings = tuple((one.name, one.value) for one in step.settings)
+        self._tell(
+            PointFinished(
+                self._t, step.index, len(self.steps), step.label, step.job, settings,
+                step.variant, step.repeat, point, law, tuple(outcomes), earlier,
+            )
+        )  # fmt: skip
+
+    def left_s(self) -> float:
+        """Seconds until the last step will be done, by how long the steps took so far."""
+        known = self.progress.points if self.progress else self.points
+        missing = sum(1 for step in self.steps if step.index not in known)
+        # laying out the files, in the first of them, does not come again
+        overhead = median(self._overheads[1:]) if self._overheads[1:] else OVERHEAD_S
+        return missing * (self.plan.settle + self.plan.measure + overhead)
+
+    def request(self, step: Step) -> JobRequest:
+        """What the session is asked to run for a step."""
+        length_s = run_s(self.plan.settle, self.plan.measure, self._session.interval_s)
+        overrides = {
+            **self.plan.options,
+            **step.of(OPTION),
+            "runtime": f"{round(1000 * length_s)}ms",
+            "time_based": "1",
+        }
+        bind = step.of(BIND).get("bind")
+        # the scheduler sets others of them anew, so it comes first
+        knobs = sorted(
+            (*self._conditions.knobs, *step.of(KNOB).items()),
+            key=lambda knob: knob[0] != "scheduler",
+        )
+        return JobRequest(
+            step.job,
+            overrides,
+            step.of(SIZE).get("size", self._conditions.size),
+            self._conditions.destroy_data,
+            self._conditions.bind if bind is None else bind == "queues",
+            tuple(knobs),
+            self._scratch_of(step.job),
+            self._share,
+            self._conditions.no_fence,
+        )
+
+    def _scratch_of(self, job: str) -> Scratch | None:
+        """The scratch directory of a job: made for its first step, then used by all of them.
+        A sweep goes from job to job and needs one at a time, a comparison all of them."""
+        where = self._job_target
+        if where is None or where.kind != kinds.DIRECTORY:
+            return None
+        if job not in self._scratch:
+            if not self.plan.variants:
+                self._close_scratch()
+            self._scratch[job] = KeptScratch([Path(place.path) for place in where.places])
+        return self._scratch[job].scratch
+
+    def _close_scratch(self) -> None:
+        while self._scratch:
+            self._scratch.popitem()[1].close()
+
+
+def text_of(plan: Plan, step: Step) -> str:
+    """The job file of a step, as far as the plan makes it."""
+    text = read_job(find_job(step.job))
+    return jobfile.changed(text, {**plan.options, **step.of(OPTION)})
+
+
+def common_share(plan: Plan, job_target: Target | None) -> int | None:
+    """The most bytes each scratch file may have, so that the files of every step fit and are of
+    one size; ``None`` if no scratch files are made."""
+    if job_target is None or job_target.kind != kinds.DIRECTORY:
+        return None
+    most: dict[tuple[str, str], int] = {}
+    for step in expand(plan):
+        key = step.job, step.of(OPTION).get("numjobs", "")
+        if key not in most:
+            most[key] = files_of(text_of(plan, step))
+    together = len({job for job, _ in most}) if plan.variants else 1
+    room = min(DEFAULT_BYTES, room_for_all([Path(place.path) for place in job_target.places]))
+    return room // max(most.values()) // together

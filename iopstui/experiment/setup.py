@@ -1,0 +1,160 @@
+"""An experiment that was looked at and may begin: its name, and what it will do, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from iopstui.errors import UsageError
+from iopstui.experiment.preview import Rehearsed, rehearse
+from iopstui.experiment.progress import ProgressFile
+from iopstui.experiment.runner import OVERHEAD_S, Conditions
+from iopstui.fio.inspect import Fio
+from iopstui.fio.job_text import read_job
+from iopstui.fio.library import find_job
+from iopstui.format import clock, size
+from iopstui.linux.roots import Roots
+from iopstui.model.block import target as kinds
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import Target
+from iopstui.model.experiment.plan import Plan, check_name, expand, kept_apart
+from iopstui.preflight.own_target import own_target
+from iopstui.text import printable
+
+STEPS_SHOWN = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What an experiment works on, as far as it can be known beforehand."""
+
+    plan: Plan
+    target: Target
+    job_target: Target | None
+    devices: Mapping[str, BlockDevice]
+    conditions: Conditions
+    rehearsed: Rehearsed
+
+    def key(self, expectations: Sequence[str] = ()) -> str:
+        """Names the experiment, however it is shown."""
+        texts = [read_job(find_job(job)) for job in self.plan.jobs]
+        return self.plan.key(texts, self.target.path, self.conditions, list(expectations))
+
+
+def rehearsed_setup(
+    plan: Plan,
+    target: Target,
+    job_target: Target | None,
+    devices: Mapping[str, BlockDevice],
+    conditions: Conditions,
+    fio: Fio,
+    roots: Roots,
+) -> Setup:
+    """Look at everything before anything runs. UsageError, Refused or Missing. Knobs that only
+    some variants turn are kept as they are now in the others."""
+    _check_conflicts(plan, conditions)
+    if job_target is None:
+        _check_device(plan, target, devices, roots)
+    rehearsed = rehearse(plan, target, job_target, conditions, devices, fio, roots)
+    if plan.variants:
+        plan = replace(plan, variants=kept_apart(plan.variants, rehearsed.knobs))
+    return Setup(plan, target, job_target, devices, conditions, rehearsed)
+
+
+def _check_conflicts(plan: Plan, conditions: Conditions) -> None:
+    """UsageError for what is fixed for all runs and varied between them at once."""
+    for name in plan.options:
+        check_name(name, f"--set {name}")
+    varied = {axis.name for axis in plan.axes}
+    varied |= {one.name for variant in plan.variants for one in variant.settings}
+    for name in sorted(varied & {name for name, _ in conditions.knobs}):
+        raise UsageError(f"{name} is varied and fixed with --knob at once.")
+    if conditions.bind and {"bind", "cpus_allowed"} & varied:
+        raise UsageError("The CPUs of the jobs are varied and fixed with --bind at once.")
+
+
+def _check_device(
+    plan: Plan, target: Target, devices: Mapping[str, BlockDevice], roots: Roots
+) -> None:
+    """UsageError for a job whose own files are where the session does not look."""
+    for job in plan.every_job:
+        own = own_target(job, devices, roots)
+        if own is not None and set(own.on) != set(target.on):
+            raise UsageError(
+                f"The job {job} works on {', '.join(own.on) or own.path}, but what is measured is "
+                f"{', '.join(target.on) or target.path}.",
+                "Name a common TARGET on the command line.",
+            )
+
+
+def length_text(plan: Plan) -> str:
+    """ "21 points, about 4:05"."""
+    seconds = plan.seconds + plan.points * OVERHEAD_S
+    points = f"{plan.points} runs" if plan.variants else f"{plan.points} points"
+    if seconds < 3600:
+        return f"{points}, about {clock(seconds)} minutes"
+    return f"{points}, about {seconds / 3600:.1f} hours"
+
+
+def times_text(plan: Plan) -> str:
+    """The same with what each run is."""
+    each = f"each {plan.settle:g} s to settle and {plan.measure:g} s measured"
+    return f"{length_text(plan)}, {each}"
+
+
+def dry_run(setup: Setup, state: ProgressFile | None) -> Iterator[str]:
+    """The plan, its length, and what it will change and write."""
+    plan = setup.plan
+    yield times_text(plan)
+    yield from job_lines(setup)
+    done = state.points if state else {}
+    for step in expand(plan):
+        if step.index >= STEPS_SHOWN:
+            yield f"  ... {plan.points - step.index} more"
+            break
+        kept = "  (done before)" if step.index in done else ""
+        yield f"  {step.index + 1:>3}  {printable(step.label)}{kept}"
+    yield from effects(setup)
+    if state is not None:
+        yield f"progress is kept in {printable(str(state.path))} until the last point is done"
+
+
+def job_lines(setup: Setup) -> Iterator[str]:
+    """The jobs and what they do."""
+    for job, title in setup.rehearsed.titles.items():
+        yield f"job {printable(job)}: {printable(title)}"
+
+
+def effects(setup: Setup) -> Iterator[str]:
+    """What it will change and write."""
+    where, found = setup.job_target, setup.rehearsed
+    place = printable(setup.target.path)
+    if where is not None and where.kind == kinds.DIRECTORY:
+        yield (
+            f"writes: scratch files of {size(found.scratch_bytes)} in {place}, laid out once for "
+            "each job and removed at the end"
+        )
+    elif found.writes:
+        what = place if where is not None else "the files that the job names"
+        yield f"writes: OVERWRITES {what}"
+    else:
+        yield f"writes: nothing; {place} is only read"
+    for name, value in found.knobs.items():
+        yield f"changes: {name}, now {printable(value)}; put back at the end"
+    for name, value in setup.conditions.knobs:
+        yield f"changes: {name} to {printable(value)}; put back at the end"
+
+
+def goes_on_text(state: ProgressFile, plan: Plan, now: float) -> str:
+    """What an interrupted run has left; ``now`` in seconds since the epoch."""
+    ago = _ago(now - state.made)
+    done = f"{len(state.points)} of {plan.points} points are done"
+    return f"goes on with an interrupted run begun {ago}: {done}"
+
+
+def _ago(seconds: float) -> str:
+    if seconds < 3600:
+        return f"{clock(max(0.0, seconds))} minutes ago"
+    if seconds < 172_800:
+        return f"{seconds / 3600:.0f} hours ago"
+    return f"{seconds / 86400:.0f} days ago"

@@ -1,0 +1,110 @@
+"""From the options of a sweep or a comparison to an experiment that is ready to run.
+
+``say`` takes a sentence for people: some of the steps take seconds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from iopstui.errors import UsageError
+from iopstui.experiment.expectations import expectations_of, sections_of
+from iopstui.experiment.preview import distinct
+from iopstui.experiment.progress import ProgressFile, default_path
+from iopstui.experiment.runner import Conditions
+from iopstui.experiment.setup import Setup, goes_on_text, rehearsed_setup
+from iopstui.fio.inspect import find_fio
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.roots import Roots
+from iopstui.model.experiment.expectation import Expectation
+from iopstui.model.experiment.options import ExperimentOptions, RunOptions
+from iopstui.preflight.targets import choose_common_targets
+from iopstui.recording.writer import next_free
+from iopstui.safety.leftovers import clean_up
+from iopstui.session.live import LiveSession
+from iopstui.session.new_session import new_session
+
+Say = Callable[[str], None]
+
+MANY = 20
+"""From so many questions on, fio's answers take seconds."""
+
+
+def set_up(options: ExperimentOptions, say: Say) -> Setup:
+    """Look at everything before anything runs. UsageError, Refused or Missing."""
+    fio = find_fio()
+    for line in (line for lines in clean_up(Roots()) for line in lines):
+        say(f"left by a crash: {line}")
+    plan, run = options.plan, options.run
+    devices = read_devices(Roots())
+    target, job_target = choose_common_targets(run.targets, plan.every_job, devices, Roots())
+    conditions = _conditions(run)
+    looked = sum(1 for _ in distinct(plan))
+    if looked >= MANY:
+        say(f"asking fio about {looked} of {plan.points} points first; nothing runs yet")
+    return rehearsed_setup(plan, target, job_target, devices, conditions, fio, Roots())
+
+
+def _conditions(run: RunOptions) -> Conditions:
+    if any(knob.after_s is not None for knob in run.knobs):
+        raise UsageError(
+            "A knob turned in mid-run (NAME=VALUE@SECONDS) makes the runs of an experiment uneven.",
+            "Give it without @, or make it an axis or a variant.",
+        )
+    return Conditions(
+        run.size,
+        run.destroy_data,
+        run.bind,
+        tuple((knob.name, knob.value) for knob in run.knobs),
+        run.no_fence,
+    )
+
+
+def expectations_at_every_point(run: RunOptions, setup: Setup) -> tuple[Expectation, ...]:
+    """What is expected of each point. UsageError for what one of them can't measure."""
+    if not run.expect:
+        return ()
+    varied = {axis.name for axis in setup.plan.axes}
+    return expectations_of(
+        run.expect, run.tolerance, setup.target, sections_of(setup.plan), varied
+    )  # fmt: skip
+
+
+def kept_progress(
+    setup: Setup,
+    what: str,
+    options: ExperimentOptions,
+    expectations: Sequence[Expectation],
+    say: Say,
+) -> ProgressFile | None:
+    """The file that keeps what was measured, with what an interrupted run has left in it;
+    ``None`` where none can be kept. UsageError for a --state that is of something else."""
+    key = setup.key([one.text for one in expectations])
+    try:
+        path = options.state or default_path(what, key)
+    except OSError as error:
+        say(f"the progress is not kept: {error}")
+        return None
+    found = ProgressFile(path, key)
+    if options.fresh and not options.dry_run:
+        found.remove()
+    if found.points:
+        say(f"{goes_on_text(found, setup.plan, time.time())} (--fresh begins anew)")
+    return found
+
+
+def experiment_session(
+    setup: Setup, run: RunOptions, progress: ProgressFile | None, say: Say
+) -> LiveSession:
+    """The session that runs it; not started. UsageError for a --record that can't be. One that
+    goes on after an interruption has been recorded to that file before."""
+    record = Path(run.record) if run.record else None
+    goes_on = progress is not None and bool(progress.points)
+    if record is not None and goes_on and record.exists():
+        free = next_free(record)
+        say(f"recording to {free}: {run.record} ends with the interruption")
+        run = replace(run, record=str(free))
+    return new_session(run, setup.target, setup.job_target, setup.devices, idle_frames=False)

@@ -1,0 +1,1 @@
+"""fio as a program: its fence, its guard, its stream, its jobs."""

@@ -1,0 +1,140 @@
+"""What one fio may do, and starting it so that the kernel keeps it to that (``fence_exec``)."""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from iopstui.fio import fence_exec
+from iopstui.fio.fence_exec import LANDLOCK, NAMESPACE, NONE
+from iopstui.linux.process.private import write
+
+__all__ = ["LANDLOCK", "NAMESPACE", "NONE", "Fence", "Grant", "fence_kind", "fenced", "grant"]
+
+_SPEC = "fence.json"
+# what lies beside the bin directory of a program that is not the system's own
+_BESIDE = ("lib", "lib64", "lib/fio", "libexec", "share", "bin", "pyvenv.cfg")
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A single file or device as it was examined: another one in its place is not granted."""
+
+    path: str
+    device: int
+    inode: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """What fio may do beside reading what belongs to the system. ``own`` are directories this run
+    has made; ``fsize`` is the longest a file may become, in bytes."""
+
+    read: tuple[Grant, ...] = ()
+    write: tuple[Grant, ...] = ()
+    own: tuple[str, ...] = ()
+    open: tuple[str, ...] = ()
+    fsize: int | None = None
+
+
+def grant(path: str) -> Grant:
+    """The file a path names now, links followed. Raises OSError."""
+    real = os.path.realpath(path)
+    info = os.stat(real)
+    return Grant(real, info.st_dev, info.st_ino)
+
+
+@lru_cache(maxsize=1)
+def fence_kind() -> str:
+    """The fence this machine has for this user: "landlock", "namespace" or "none"."""
+    if fence_exec.landlock_abi() > 0:
+        return LANDLOCK
+    answer = subprocess.run(
+        [*_script(), "--kind"], stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    return NAMESPACE if answer.stdout.startswith(NAMESPACE.encode()) else NONE
+
+
+def fenced(fence: Fence, command: Sequence[str]) -> list[str]:
+    """The command that puts up the fence and becomes ``command``, whose first word is a path."""
+    return [*_script(), specification(fence, command[0]), "--", *command]
+
+
+def written(fence: Fence, program: str, private: Path) -> str:
+    """The specification in a file of the private directory, as the guard takes it: it may be longer
+    than an argument."""
+    data = specification(fence, program).encode("utf-8", "surrogateescape")
+    return f"@{write(private, _SPEC, data)}"
+
+
+def specification(fence: Fence, program: str) -> str:
+    """The JSON that ``fence_exec`` takes."""
+    return json.dumps(
+        {
+            "kind": fence_kind(),
+            "read": [[one.path, one.device, one.inode] for one in fence.read],
+            "write": [[one.path, one.device, one.inode] for one in fence.write],
+            "own": list(fence.own),
+            "open": list(fence.open),
+            "execute": list(_programs(program)),
+            "fsize": fence.fsize,
+        }
+    )
+
+
+def _script() -> list[str]:
+    return [sys.executable, "-I", "-S", str(Path(fence_exec.__file__).resolve())]
+
+
+@lru_cache(maxsize=8)
+def _programs(program: str) -> tuple[str, ...]:
+    """The program, its libraries and engines; for a script its interpreter and that one's."""
+    found = [program, os.path.realpath(program), *_library_directories()]
+    found += _beside(program, ("lib", "lib64", "lib/fio"))
+    for interpreter in _interpreters(program):
+        found += [interpreter, os.path.realpath(interpreter), "/bin", "/usr/bin"]
+        found += _beside(interpreter, _BESIDE)
+    return tuple(path for path in dict.fromkeys(found) if os.path.exists(path))
+
+
+def _beside(program: str, names: Iterable[str]) -> Iterator[str]:
+    for path in dict.fromkeys((program, os.path.realpath(program))):
+        directory = os.path.dirname(path)
+        if os.path.basename(directory) in ("bin", "sbin"):
+            top = os.path.dirname(directory)
+            yield from (os.path.join(top, name) for name in names)
+
+
+def _interpreters(program: str) -> Iterator[str]:
+    """What the first line of a script names (execve(2)); for env(1) what it looks for, too."""
+    try:
+        with open(program, "rb") as file:
+            line = file.read(256).split(b"\n")[0]
+    except OSError:
+        return
+    words = os.fsdecode(line.removeprefix(b"#!")).split() if line.startswith(b"#!") else []
+    if words:
+        yield words[0]
+    if words and os.path.basename(words[0]) == "env":
+        yield from filter(None, (shutil.which(word) for word in words[1:2]))
+
+
+def _library_directories() -> Iterator[str]:
+    """Those the system has set up (ld.so(8)), and those this user's environment names."""
+    for file in ("/etc/ld.so.conf", *sorted(glob.glob("/etc/ld.so.conf.d/*.conf"))):
+        try:
+            lines = Path(file).read_text(errors="replace").split("\n")
+        except OSError:
+            continue
+        yield from (line.strip() for line in lines if line.strip().startswith("/"))
+    for path in os.environ.get("LD_LIBRARY_PATH", "").split(":"):
+        if os.path.isabs(path):
+            yield path

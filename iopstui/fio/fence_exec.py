@@ -1,0 +1,447 @@
+"""The fence around every fio that is started: what it may read, write and execute, by the kernel.
+
+Run as a script (``python -I -S fence_exec.py SPEC -- COMMAND...``) it fences itself in and becomes
+COMMAND; ``guard`` does the same in the child it forks. It imports nothing of iopstui, to be
+small and quick. SPEC is JSON, or ``@FILE`` with the JSON in it:
+
+``kind``     "landlock", "namespace" or "none" (see ``available``)
+``read``     [[path, st_dev, st_ino]...] files and devices that may be read
+``write``    the same, that may be read and written
+``own``      directories this run has made: anything may be made, written and removed in them
+``open``     directories and files that may be read, beside the system's own
+``execute``  programs that may be executed, and directories with libraries
+``fsize``    the longest a file may become in bytes, or null (setrlimit(2), RLIMIT_FSIZE, the soft
+             limit; what would make it longer fails with EFBIG)
+
+Two fences give the same promise. **Landlock** (landlock(7), Linux 5.13): a file that is not named
+can be neither opened nor executed, whatever path leads to it. **Namespaces** (mount_namespaces(7),
+pid_namespaces(7)): every mount is read-only, nodev and noexec but for what is named, /proc shows
+fio's own processes alone, and these capabilities alone are left: CAP_IPC_LOCK (locked and
+registered buffers), CAP_SYS_NICE (nice=, prio=), CAP_SETUID and CAP_SETGID (uid=, gid=),
+CAP_DAC_READ_SEARCH (root reads what others own); CAP_DAC_OVERRIDE only where a file that belongs
+to somebody else is to be written and no device is to be read. A device that is only to be read
+gets a node of its own without the right to write.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import json
+import os
+import resource
+import signal
+import stat
+import struct
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing alone takes as long as all the rest
+    from typing import Any
+
+    Spec = dict[str, Any]
+
+LANDLOCK, NAMESPACE, NONE = "landlock", "namespace", "none"
+
+# linux/landlock.h; the system call numbers are the same on every architecture
+CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
+RULESET_VERSION, PATH_BENEATH = 1, 1
+EXECUTE, WRITE_FILE, READ_FILE, TRUNCATE = 1, 1 << 1, 1 << 2, 1 << 14
+REMOVE_DIR, REMOVE_FILE, MAKE_DIR, MAKE_REG, MAKE_SYM = 1 << 4, 1 << 5, 1 << 7, 1 << 8, 1 << 12
+MAKE_OTHER = 1 << 6 | 1 << 9 | 1 << 10 | 1 << 11 | MAKE_SYM
+
+# linux/mount.h, linux/sched.h, linux/prctl.h, linux/capability.h, linux/fs.h
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT = 1, 2, 4, 8, 32
+MS_NOATIME, MS_NODIRATIME, MS_BIND, MS_REC, MS_PRIVATE = 1024, 2048, 4096, 16384, 1 << 18
+MS_RELATIME = 1 << 21
+CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID = 0x20000, 0x10000000, 0x20000000
+PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 24, 38
+PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
+CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_SETGID, CAP_SETUID = 1, 2, 6, 7
+CAP_IPC_LOCK, CAP_SYS_NICE = 14, 23
+CAPABILITY_VERSION_3 = 0x20080522
+BLKFLSBUF = 0x1261
+
+LIBRARIES = ("/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec",
+             "/usr/local/lib", "/usr/local/lib64", "/nix/store", "/gnu/store")  # fmt: skip
+READABLE = ("/etc", "/usr/share", "/proc", "/sys")
+NODES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+_KEPT = (("nosuid", MS_NOSUID), ("nodev", MS_NODEV), ("noexec", MS_NOEXEC),
+         ("noatime", MS_NOATIME), ("nodiratime", MS_NODIRATIME),
+         ("relatime", MS_RELATIME))  # fmt: skip
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Closed(OSError):
+    """The fence can't be put up. fio is then not started."""
+
+
+# -- which one there is
+
+
+def landlock_abi() -> int:
+    """The version of Landlock this kernel has; 0: none, or switched off."""
+    return max(0, _landlock(CREATE_RULESET, None, 0, RULESET_VERSION))
+
+
+def available() -> str:
+    """The fence this process can put up: "landlock", "namespace" or "none". The second is tried
+    out in a child."""
+    if landlock_abi() > 0:
+        return LANDLOCK
+    pid = os.fork()
+    if pid == 0:
+        with contextlib.suppress(BaseException):
+            spec = {"kind": NAMESPACE}
+            before_fork(spec)
+            inner = os.fork()
+            if inner == 0:
+                with contextlib.suppress(BaseException):
+                    enter(spec)
+                    os._exit(0)
+                os._exit(1)
+            os._exit(os.waitstatus_to_exitcode(os.waitpid(inner, 0)[1]))
+        os._exit(1)
+    return NAMESPACE if os.waitpid(pid, 0)[1] == 0 else NONE
+
+
+# -- putting it up
+
+
+def before_fork(spec: Spec) -> None:
+    """What the parent of the fenced process has to do: its children then live in a PID namespace
+    of their own. Raises Closed."""
+    if spec["kind"] != NAMESPACE:
+        return
+    user, group = os.geteuid(), os.getegid()
+    if user == 0 and _call("unshare", CLONE_NEWPID) == 0:
+        return
+    _must("unshare", CLONE_NEWUSER | CLONE_NEWPID)
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"),
+                       ("gid_map", f"{group} {group} 1")):  # fmt: skip
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(text)
+
+
+def enter(spec: Spec) -> None:
+    """Fence in this process and all it will start. Raises OSError if a file is gone, is another
+    one than was examined, or the kernel refuses; nothing must be started then."""
+    _limit(spec.get("fsize"))
+    if spec["kind"] == NAMESPACE:
+        # before anything is opened: what belongs to another mount namespace can't be mounted here
+        _must("unshare", CLONE_NEWNS)
+        _mount(None, "/", None, MS_REC | MS_PRIVATE)
+    grants = Grants(spec)
+    try:
+        if spec["kind"] == LANDLOCK:
+            _landlocked(spec, grants)
+        elif spec["kind"] == NAMESPACE:
+            _mounted(spec, grants)
+    finally:
+        grants.close()
+    _call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+
+
+class Grants:
+    """What is named in the specification, opened and compared with what was examined."""
+
+    def __init__(self, spec: Spec) -> None:
+        self._fds: list[int] = []
+        try:
+            self.read = [self._checked(*one) for one in spec.get("read", ())]
+            self.write = [self._checked(*one) for one in spec.get("write", ())]
+            self.own = [self._checked(path, None, None) for path in spec.get("own", ())]
+        except BaseException:
+            self.close()
+            raise
+
+    def _checked(self, path: str, device: int | None, inode: int | None) -> int:
+        fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+        self._fds.append(fd)
+        info = os.fstat(fd)
+        link = stat.S_ISLNK(info.st_mode)
+        if device is not None and (link or (info.st_dev, info.st_ino) != (device, inode)):
+            raise Closed(errno.ESTALE, f"{path} is another file than before")
+        if device is None and (not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid()):
+            raise Closed(errno.ESTALE, f"{path} is not the directory that was made for this run")
+        return fd
+
+    def close(self) -> None:
+        """Let go of all of them."""
+        while self._fds:
+            os.close(self._fds.pop())
+
+
+def _limit(fsize: int | None) -> None:
+    # the signal's default action is death without a word; ignored, write(2) says EFBIG
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    if fsize is None:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    limits = [one for one in (fsize, soft, hard) if one != resource.RLIM_INFINITY]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (min(limits), hard))
+
+
+# -- Landlock
+
+
+def _landlocked(spec: Spec, grants: Grants) -> None:
+    abi = landlock_abi()
+    if abi == 0:
+        raise Closed(errno.ENOSYS, "this kernel has no Landlock (any more)")
+    write = WRITE_FILE | READ_FILE | (TRUNCATE if abi >= 3 else 0)
+    below = write | REMOVE_DIR | REMOVE_FILE | MAKE_DIR | MAKE_REG
+    handled = struct.pack("=Q", below | MAKE_OTHER | EXECUTE)
+    rules = _checked(_landlock(CREATE_RULESET, handled, len(handled), 0))
+    for path in _there(*READABLE, *LIBRARIES, *NODES, *spec.get("open", ())):
+        _allow_path(rules, path, READ_FILE)
+    for path in _there(*LIBRARIES, *spec.get("execute", ())):
+        _allow_path(rules, path, READ_FILE | EXECUTE)
+    _allow_path(rules, os.devnull, write)
+    for fd in grants.read:
+        _allow(rules, fd, READ_FILE)
+    for fd in grants.write:
+        _allow(rules, fd, write)
+    for fd in grants.own:
+        _allow(rules, fd, below)
+    _must("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    _checked(_landlock(RESTRICT_SELF, rules, 0))
+    os.close(rules)
+
+
+def _allow_path(rules: int, path: str, access: int) -> None:
+    fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        _allow(rules, fd, access)
+    finally:
+        os.close(fd)
+
+
+def _allow(rules: int, fd: int, access: int) -> None:
+    if not stat.S_ISDIR(os.fstat(fd).st_mode):
+        access &= EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE
+    _checked(_landlock(ADD_RULE, rules, PATH_BENEATH, struct.pack("=Qi", access, fd), 0))
+
+
+def _landlock(number: int, *arguments: int | bytes | None) -> int:
+    """One of Landlock's system calls; its answer, or minus the errno."""
+    wide = [ctypes.c_long(one) if isinstance(one, int) else one for one in arguments]
+    answer = int(_libc.syscall(ctypes.c_long(number), *wide))
+    return answer if answer >= 0 else -ctypes.get_errno()
+
+
+def _checked(answer: int) -> int:
+    if answer < 0:
+        raise Closed(-answer, f"it can't be fenced in ({os.strerror(-answer)})")
+    return answer
+
+
+# -- namespaces
+
+
+def _mounted(spec: Spec, grants: Grants) -> None:
+    """Everything read-only, without devices and programs, but for what is named."""
+    here = os.getcwd()
+    for fd in (*grants.read, *grants.write):
+        _flush(fd)
+    programs = set(_there(*LIBRARIES, *spec.get("execute", ())))
+    writable = {_bind_fd(fd) for fd in (*grants.write, *grants.own)}
+    nodes = {_bind(path) for path in _there(*NODES)}
+    nodes |= {_read_only_node(fd) for fd in grants.read if _is_device(fd)}
+    for path in sorted(programs):
+        _bind(path)
+    nodes |= {_name(fd) for fd in grants.write if _is_device(fd)}
+    _mount("proc", "/proc", "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
+    _close_all(writable, nodes, {os.path.realpath(path) for path in programs})
+    os.chdir(here)
+    _drop_capabilities(grants)
+
+
+def _name(fd: int) -> str:
+    return os.readlink(f"/proc/self/fd/{fd}")
+
+
+def _bind_fd(fd: int) -> str:
+    """A mount of its own over what is open, by descriptor: nobody can swap the path meanwhile."""
+    path = _name(fd)
+    _mount(f"/proc/self/fd/{fd}", f"/proc/self/fd/{fd}", None, MS_BIND)
+    return path
+
+
+def _bind(path: str) -> str:
+    real = os.path.realpath(path)
+    _mount(real, real, None, MS_BIND)
+    return real
+
+
+def _is_device(fd: int) -> bool:
+    return stat.S_ISBLK(os.fstat(fd).st_mode)
+
+
+def _read_only_node(fd: int) -> str:
+    """Over a device to be read: a node of the same number that nobody may write. A read-only mount
+    does not keep anybody from writing to a device. Only root can make one; for others the node's
+    own rights hold, and fio's --readonly."""
+    path = _name(fd)
+    if os.geteuid() != 0:
+        return _bind_fd(fd)
+    place = f"/dev/iopstui-node-{os.getpid()}"
+    os.mkdir(place, 0o700)
+    try:
+        _mount("tmpfs", place, "tmpfs", MS_NOSUID | MS_NOEXEC)
+        node = os.path.join(place, "node")
+        try:
+            os.mknod(node, stat.S_IFBLK | 0o400, os.fstat(fd).st_rdev)
+        except PermissionError:
+            return _bind_fd(fd)
+        _mount(node, f"/proc/self/fd/{fd}", None, MS_BIND)
+    finally:
+        _call("umount2", place.encode(), 2)
+        os.rmdir(place)
+    return path
+
+
+def _flush(fd: int) -> None:
+    """fio's invalidate=1 on a device takes CAP_SYS_ADMIN, which it will not have: done for it."""
+    if not _is_device(fd):
+        return
+    with contextlib.suppress(OSError):
+        device = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            fcntl.ioctl(device, BLKFLSBUF)
+        finally:
+            os.close(device)
+
+
+def _close_all(writable: set[str], nodes: set[str], programs: set[str]) -> None:
+    """Take from every mount what it isn't named for, then look whether that is so."""
+    for path, flags in _mounts():
+        wanted = flags | MS_NOSUID
+        if path not in writable:
+            wanted |= MS_RDONLY
+        if path not in nodes:
+            wanted |= MS_NODEV
+        if not _within(path, programs):
+            wanted |= MS_NOEXEC
+        with contextlib.suppress(OSError):  # hidden below another mount; looked at next
+            _mount(None, path, None, MS_REMOUNT | MS_BIND | wanted)
+    for path, flags in _mounts():
+        if flags & MS_RDONLY and flags & MS_NODEV:
+            continue  # not asked: a file system whose server is gone would never answer
+        try:
+            flag = os.statvfs(path).f_flag
+        except OSError:
+            continue  # what can't be reached can't be opened
+        if path not in writable and not flag & os.ST_RDONLY:
+            raise Closed(errno.EPERM, f"{path} can't be made read-only")
+        if path not in nodes and not flag & os.ST_NODEV:
+            raise Closed(errno.EPERM, f"the devices in {path} can't be closed")
+
+
+def _within(path: str, tops: set[str]) -> bool:
+    return any(path == top or path.startswith(top + "/") for top in tops)
+
+
+def _mounts() -> list[tuple[str, int]]:
+    """(mount point, flags to keep) of every mount of this process (proc_pid_mountinfo(5))."""
+    found = []
+    with open("/proc/self/mountinfo", "rb") as file:
+        for line in file:
+            fields = line.split()
+            path = fields[4].decode("unicode_escape").encode("latin-1")
+            options = fields[5].decode().split(",")
+            found.append((os.fsdecode(path), sum(bit for name, bit in _KEPT if name in options)
+                          | (MS_RDONLY if "ro" in options else 0)))  # fmt: skip
+    return found
+
+
+def _drop_capabilities(grants: Grants) -> None:
+    keep = {CAP_IPC_LOCK, CAP_SYS_NICE, CAP_SETUID, CAP_SETGID, CAP_DAC_READ_SEARCH}
+    others = [os.fstat(fd).st_uid != os.geteuid() for fd in grants.write if not _is_device(fd)]
+    if any(others) and not any(_is_device(fd) for fd in grants.read):
+        keep.add(CAP_DAC_OVERRIDE)
+    for number in range(64):
+        if number not in keep:
+            _call("prctl", PR_CAPBSET_DROP, number, 0, 0, 0)  # EINVAL beyond the last one
+    _call("prctl", PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+    header = struct.pack("=Ii", CAPABILITY_VERSION_3, 0)
+    data = ctypes.create_string_buffer(24)
+    _must("capget", header, data)
+    effective, permitted, *_ = struct.unpack("=6I", data.raw)
+    mask = sum(1 << number for number in keep)
+    words = (effective & mask, permitted & mask, 0, 0, 0, 0)
+    _must("capset", header, struct.pack("=6I", *words))
+
+
+def _mount(source: str | None, target: str, kind: str | None, flags: int) -> None:
+    texts = [one if one is None else os.fsencode(one) for one in (source, target, kind)]
+    if _libc.mount(*texts, ctypes.c_ulong(flags), None) != 0:
+        number = ctypes.get_errno()
+        raise Closed(number, f"{target} can't be mounted ({os.strerror(number)})")
+
+
+def _call(name: str, *arguments: object) -> int:
+    wide = [ctypes.c_ulong(one) if isinstance(one, int) else one for one in arguments]
+    return int(getattr(_libc, name)(*wide))
+
+
+def _must(name: str, *arguments: object) -> None:
+    if _call(name, *arguments) != 0:
+        number = ctypes.get_errno()
+        raise Closed(number, f"{name}: {os.strerror(number)}")
+
+
+def _there(*paths: str) -> list[str]:
+    return [path for path in dict.fromkeys(paths) if os.path.exists(path)]
+
+
+# -- as a program
+
+
+def parsed(text: str) -> Spec:
+    """The specification, from the argument itself or the file it names."""
+    if text.startswith("@"):
+        with open(text[1:], encoding="utf-8", errors="surrogateescape") as file:
+            text = file.read()
+    spec: Spec = json.loads(text)
+    return spec
+
+
+def main(argv: list[str]) -> int:
+    """SPEC -- COMMAND: become it, or for a PID namespace wait for it. ``--kind``: say which fence
+    there is. 126: it can't be put up, 127: COMMAND can't be executed."""
+    if argv == ["--kind"]:
+        print(available(), landlock_abi())
+        return 0
+    spec, command = parsed(argv[0]), argv[2:]
+    try:
+        before_fork(spec)
+        pid = os.fork() if spec["kind"] == NAMESPACE else 0
+        if pid:
+            return _follow(pid)
+        if spec["kind"] == NAMESPACE:
+            _call("prctl", PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+        enter(spec)
+    except OSError as error:
+        sys.stderr.write(f"iopstui: no fence for {command[0]}: {error.strerror}\n")
+        return 126
+    try:
+        os.execv(command[0], command)
+    except OSError as error:
+        sys.stderr.write(f"iopstui: {command[0]} can't be executed: {error.strerror}\n")
+    return 127
+
+
+def _follow(pid: int) -> int:
+    """The child's exit code, as a shell gives it. It dies with this process."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda got, frame: os.kill(pid, signal.SIGKILL))
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return code if code >= 0 else 128 - code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,299 @@
+"""The guardian of one fio run: a process of its own between iopstui and fio.
+
+Killing fio's main process leaves its jobs doing I/O, because each is in a session of its own.
+This process is their "child subreaper" (prctl(2)): whatever fio leaves behind becomes its
+child, so it can be found and killed. It stops fio when told to, when iopstui's end of its
+standard input is closed (iopstui died, however; should it be stopped itself, the kernel wakes it
+up), and it is itself in a session of its own, so that neither Ctrl-C, Ctrl-Z nor a closed terminal
+reaches fio.
+
+It also fences fio in (``fence_exec``): the kernel keeps it from everything it was not granted,
+whatever its job file says.
+
+It is run as a script (``python -I -S guard.py PRIVATE SPEC DIRECTORY... -- fio ...``) and
+imports nothing of iopstui but the fence, to be small and quick. PRIVATE is the run's private
+directory, the DIRECTORIES its scratch directories: all are removed should iopstui die. SPEC is what
+``fence_exec`` takes, or ``-`` for a command that needs no fence. Lines on its standard output:
+``started PID``, ``exited CODE`` (negative: the signal), ``stuck PID...`` (could not be killed
+yet). Lines on its standard input: ``stop`` (SIGINT first), ``kill``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib.util
+import os
+import select
+import shutil
+import signal
+import sys
+import time
+from types import ModuleType
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+GRACE_S = 1.3
+# in state D (uninterruptible sleep, proc(5)) so long after SIGKILL, or in any state so long
+STUCK_AFTER_S = 1.0
+SLOW_AFTER_S = 5.0
+GIVE_UP_S = 30.0
+
+
+def prctl(option: int, value: int) -> None:
+    """prctl(2); failures are ignored: every use is a second line of defence."""
+    ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+
+
+def say(line: str) -> None:
+    """Tell iopstui, if it still listens."""
+    with contextlib.suppress(OSError):
+        os.write(1, (line + "\n").encode())
+
+
+def children(pid: int) -> list[int]:
+    """Direct children of a process, from /proc (empty if it is gone)."""
+    found: list[int] = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children") as file:
+                found += [int(word) for word in file.read().split()]
+    except OSError:
+        return [child for child, parent in _parents() if parent == pid]
+    return found
+
+
+def _parents() -> list[tuple[int, int]]:
+    pairs = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:
+                    fields = file.read().rpartition(b")")[2].split()
+                pairs.append((int(name), int(fields[1])))
+            except (OSError, IndexError, ValueError):
+                continue
+    return pairs
+
+
+def state(pid: int) -> bytes:
+    """Its state (proc(5)); b"" if it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0]
+    except (OSError, IndexError):
+        return b""
+
+
+def descendants(pid: int) -> list[int]:
+    """All processes below ``pid``, deepest last."""
+    found: list[int] = []
+    queue = [pid]
+    while queue:
+        below = children(queue.pop())
+        found += below
+        queue += below
+    return found
+
+
+def load_fence() -> ModuleType:
+    """``fence_exec`` beside this file; nothing else is on the path of an isolated Python."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fence_exec.py")
+    spec = importlib.util.spec_from_file_location("fence_exec", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class Fence:
+    """What is to be put up around fio; nothing for a command that needs no fence."""
+
+    def __init__(self, text: str) -> None:
+        self._module = load_fence() if text != "-" else None
+        self._spec = self._module.parsed(text) if self._module is not None else {}
+
+    def before_fork(self) -> None:
+        """In the guard itself. Raises OSError."""
+        if self._module is not None:
+            self._module.before_fork(self._spec)
+
+    def enter(self) -> None:
+        """In fio's process. Raises OSError."""
+        if self._module is not None:
+            self._module.enter(self._spec)
+
+
+def start(command: list[str], private: str, fence: Fence) -> int:
+    """Start fio with its streams in files; it gets SIGTERM should this process die."""
+    parent = os.getpid()
+    trouble = ""
+    try:
+        fence.before_fork()
+    except OSError as error:
+        trouble = error.strerror or str(error)
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        # with SIGPIPE's default action fio's own TERM handler would kill it before its jobs
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        null = os.open("/dev/null", os.O_RDONLY)
+        place = os.open(private, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+        out = os.open("stdout", flags, 0o600, dir_fd=place)
+        err = os.open("stderr", flags, 0o600, dir_fd=place)
+        os.dup2(null, 0)
+        os.dup2(out, 1)
+        os.dup2(err, 2)
+        os.closerange(3, 1 << 16)
+        # in a PID namespace of its own it does not see its parent
+        if os.getppid() not in (parent, 0):
+            os._exit(125)
+        if trouble:
+            raise OSError(1, f"no fence can be put up around it ({trouble})")
+        fence.enter()
+        os.execvp(command[0], command)
+    except OSError as error:
+        os.write(2, f"fio: {command[0]}: {error.strerror}\n".encode())
+    os._exit(127)
+
+
+class Guard:
+    """Waits for fio and for orders; see the module's docstring."""
+
+    def __init__(self, fio: int, cleanup: list[str]) -> None:
+        self.fio = fio
+        self.cleanup = cleanup
+        self.exit_code: int | None = None
+        self.orphaned = False
+        self.stop_at: float | None = None
+        self.kill_at: float | None = None
+        self.listening = True
+        self.told_stuck = False
+        self.waiting: dict[int, float] = {}
+
+    def run(self) -> None:
+        """Until no process of this run is left."""
+        wake, self.wake_write = os.pipe()
+        os.set_blocking(wake, False)
+        os.set_blocking(self.wake_write, False)
+        signal.set_wakeup_fd(self.wake_write, warn_on_full_buffer=False)
+        while self.reap():
+            watched = [0, wake] if self.listening else [wake]
+            ready, _, _ = select.select(watched, [], [], self.timeout())
+            if wake in ready:
+                os.read(wake, 4096)
+            if 0 in ready:
+                self.order()
+            self.enforce()
+        self.clean()
+
+    def timeout(self) -> float | None:
+        """How long to wait for news, in seconds; None: until there is some."""
+        if self.kill_at is None:
+            return None
+        return min(max(self.kill_at - time.monotonic(), 0.02), 0.2)
+
+    def reap(self) -> bool:
+        """Collect the dead; False when nobody is left."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if pid == 0:
+                return True
+            if pid == self.fio:
+                self.exit_code = os.waitstatus_to_exitcode(status)
+                say(f"exited {self.exit_code}")
+                self.kill_at = time.monotonic()
+                self.enforce()
+
+    def order(self) -> None:
+        """Obey what iopstui says; its silence for ever (end of file) means stop."""
+        data = os.read(0, 4096)
+        if not data:
+            self.listening = False
+            self.orphaned = True
+            self.stop()
+        if b"kill" in data:
+            self.kill_at = time.monotonic()
+        elif b"stop" in data:
+            self.stop()
+
+    def stop(self) -> None:
+        """SIGINT lets fio write its last document; a stopped job would never see it."""
+        if self.stop_at is not None:
+            return
+        self.stop_at = time.monotonic()
+        if self.kill_at is None:
+            self.kill_at = self.stop_at + GRACE_S
+        if self.exit_code is None:
+            os.kill(self.fio, signal.SIGINT)
+            for pid in (self.fio, *descendants(self.fio)):
+                send(pid, signal.SIGCONT)
+
+    def enforce(self) -> None:
+        """Once the grace is over: SIGKILL to every process below, fio's main last."""
+        if self.kill_at is None or time.monotonic() < self.kill_at:
+            return
+        below = descendants(os.getpid())
+        for pid in sorted(below, key=lambda pid: pid == self.fio):
+            send(pid, signal.SIGKILL)
+        stuck = [] if self.told_stuck else self.stuck(below)
+        if stuck:
+            self.told_stuck = True
+            say("stuck " + " ".join(map(str, stuck)))
+        if time.monotonic() > self.kill_at + GIVE_UP_S:
+            # each has its SIGKILL and dies as soon as the kernel lets it
+            self.clean()
+            sys.exit(1)
+
+    def stuck(self, below: list[int]) -> list[int]:
+        """Those that SIGKILL does not end: a short wait in the kernel is no hang."""
+        now = time.monotonic()
+        waiting = {pid for pid in below if state(pid) == b"D"}
+        self.waiting = {pid: self.waiting.get(pid, now) for pid in waiting}
+        found = [pid for pid, since in self.waiting.items() if now - since >= STUCK_AFTER_S]
+        if not found and self.kill_at is not None and now - self.kill_at > SLOW_AFTER_S:
+            found = [pid for pid in below if state(pid) not in (b"", b"Z")]
+        return found
+
+    def clean(self) -> None:
+        """Remove what iopstui can't remove any more."""
+        if self.orphaned:
+            for path in self.cleanup:
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def send(pid: int, number: int) -> None:
+    """kill(2) to a process that may be gone."""
+    with contextlib.suppress(OSError):
+        os.kill(pid, number)
+
+
+def main(argv: list[str]) -> None:
+    """PRIVATE SPEC DIRECTORY... -- command: run it to its end, leave nobody behind."""
+    split = argv.index("--")
+    private, text, *scratch = argv[:split]
+    command = argv[split + 1 :]
+    fence = Fence(text)
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGTSTP, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)
+    # a handler of our own, so that a dead child wakes select
+    signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    # a stopped guard would not see that iopstui has died: the kernel wakes it up then
+    prctl(PR_SET_PDEATHSIG, signal.SIGCONT)
+    fio = start(command, private, fence)
+    say(f"started {fio}")
+    Guard(fio, [private, *scratch]).run()
+    say("over")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,253 @@
+"""Asking fio itself: which version it is, what a job file means, whether it writes."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from iopstui.errors import Interrupted, Missing, UsageError
+from iopstui.fio.fence import Fence, fenced
+from iopstui.linux.counters.interrupts import shielded
+from iopstui.linux.process.limits import mend
+from iopstui.linux.process.processes import children, cpu_s, waits_for_cpu
+from iopstui.model.fio.jobfile import END_SECTION as _END
+from iopstui.text import printable
+
+OLDEST = (3, 1)
+# a fio that does nothing any more is given up; one that works is waited for: a busy or emulated
+# machine may take a minute
+IDLE_S = 20.0
+LONGEST_S = 300.0
+LOOK_S = 0.25
+INSTALL_HINT = (
+    "Install it: apt install fio | dnf install fio | zypper install fio | pacman -S fio | "
+    "apk add fio"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fio:
+    """A fio program: its path and version, e.g. (3, 33) from "fio-3.33"."""
+
+    path: str
+    version: tuple[int, int]
+    banner: str
+
+
+@dataclass(frozen=True, slots=True)
+class SectionFiles:
+    """What fio opens for one job section. ``paths`` are those of all its clones, as fio joins them
+    with ``directory=``, in order; ``sets`` is how many clones have files of their own (1: all
+    share the same)."""
+
+    name: str
+    paths: tuple[str, ...] = ()
+    sets: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class JobFacts:
+    """What fio makes of a job file: in its own words, nothing of it is reckoned.
+
+    ``sections`` are the job sections in order with their files; ``writes`` is True if any of them
+    writes or trims: fio's own verdict, given by its read-only switch. ``options`` are all that fio
+    has understood in all sections ("" for a bare one).
+    """
+
+    sections: tuple[SectionFiles, ...]
+    writes: bool
+    options: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def jobs(self) -> tuple[str, ...]:
+        """The names of the sections, in order."""
+        return tuple(section.name for section in self.sections)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Every file fio opens, without repeats."""
+        return tuple(dict.fromkeys(path for one in self.sections for path in one.paths))
+
+
+_of_this_thread = threading.local()
+
+
+def give_up_when(asked: threading.Event) -> None:
+    """From now on this thread stops waiting for fio's answers once ``asked`` is set; what it asked
+    for is Interrupted then."""
+    _of_this_thread.given_up = asked
+
+
+def find_fio(path: str | None = None) -> Fio:
+    """The fio in PATH (or IOPSTUI_FIO). Missing (exit 5) if there is none or it is too old."""
+    wanted = path or os.environ.get("IOPSTUI_FIO") or "fio"
+    found = shutil.which(wanted)
+    if found is None:
+        raise Missing(f"{wanted} was not found, and nothing can be measured without it.",
+                      INSTALL_HINT)  # fmt: skip
+    answer = _ask([found, "--version"], None, Fence())
+    banner = answer.stdout.strip()
+    match = re.match(r"fio-(\d+)\.(\d+)", banner)
+    if match is None and answer.returncode:
+        raise Missing(f"{found} fails at once: {_how_ended(answer)}.",
+                      "Try it: fio --version; a limit of this shell may be in its way: ulimit -a",
+                      )  # fmt: skip
+    if match is None:
+        said = banner or complaint(answer.stderr.split("\n")) or "nothing"
+        raise Missing(f"{found} does not say which fio it is; it says: {printable(said[:200])}.",
+                      INSTALL_HINT)  # fmt: skip
+    version = int(match[1]), int(match[2])
+    if version < OLDEST:
+        raise Missing(f"{found} is {banner}; iopstui needs fio 3.1 or newer.", INSTALL_HINT)
+    return Fio(found, version, banner)
+
+
+def _how_ended(answer: subprocess.CompletedProcess[str]) -> str:
+    said = answer.stderr.strip().splitlines()[-1:]
+    if answer.returncode < 0:
+        return ", ".join([f"killed by signal {-answer.returncode}", *map(printable, said)])
+    return ", ".join([f"exit code {answer.returncode}", *map(printable, said)])
+
+
+def inspect(fio: Fio, job_file: Path, label: str, cwd: Path | None = None) -> JobFacts:
+    """What fio makes of ``job_file``; UsageError with fio's own words if it refuses it.
+
+    ``label`` is how messages name the job. The file's last section has to be ``END``: there fio
+    gives up, after it has said what it would open and before it has opened anything. It is fenced
+    in and can write nowhere.
+    """
+    fence = Fence(open=(str(job_file.parent),))
+    parsed = _ask([fio.path, "--debug=file,parse", str(job_file)], cwd, fence)
+    if not _reached_end(parsed.stdout):
+        why = complaint((parsed.stdout + "\n" + parsed.stderr).split("\n"))
+        raise UsageError(f"fio does not accept {label}: {why or 'it does not say why'}.")
+    found = opened_files(parsed.stdout)
+    if not found:
+        raise UsageError(f"{label} has no job section, so there is nothing to run.",
+                         "A job file needs at least one [name] section; see `iopstui jobs`.",
+                         )  # fmt: skip
+    read_only = _ask([fio.path, "--readonly", "--debug=parse", str(job_file)], cwd, fence)
+    return JobFacts(found, not _reached_end(read_only.stdout), _options(parsed.stdout))
+
+
+# no option is called so, in any version of fio
+END = f"\n[{_END}]\n{_END}=1\n"
+_SECTION = re.compile(r"^parse +\d+ +Parsing section \[(.*)\]$")
+# the path as fio will open it, directory= included, and its place in its clone's list
+_OPENED = re.compile(r'^file +\d+ +file \S+ "(.*)" added at (\d+)$')
+
+
+def _reached_end(debug: str) -> bool:
+    return re.search(rf"^parse +\d+ +Parsing section \[{_END}\]$", debug, re.M) is not None
+
+
+def opened_files(debug: str) -> tuple[SectionFiles, ...]:
+    """The job sections and their files, from what fio says with ``--debug=file,parse``."""
+    found: list[SectionFiles] = []
+    name: str | None = None
+    # a section has the files of [global], too
+    common: dict[str, None] = {}
+    paths: dict[str, None] = {}
+    sets = 0
+    for line in [*debug.split("\n"), f"parse 0 Parsing section [{_END}]"]:
+        if section := _SECTION.match(line):
+            if name == "global":
+                common = paths
+            elif name not in (None, _END):
+                found.append(SectionFiles(name or "", tuple(paths), max(1, sets)))
+            name, paths, sets = section[1], dict(common), 0
+        elif opened := _OPENED.match(line):
+            paths[opened[1]] = None
+            sets += opened[2] == "0"
+    return tuple(found)
+
+
+def _options(debug: str) -> tuple[tuple[str, str], ...]:
+    found = re.findall(r"^parse +\d+ +handle_option=([^,\n]+), ptr=(.*)$", debug, re.M)
+    return tuple((name.strip(), "" if value == "(null)" else value.strip())
+                 for name, value in found)  # fmt: skip
+
+
+_NOISE = re.compile(
+    r"^(parse |file |fio: set debug|fio: job .* dropped|\s|Correct format|\.\.\.$|$)|valid values"
+    r"|^ *:|: \(g=\d+\): rw="
+)
+_BLAME = re.compile(
+    r"fail|bad option|unable|not found|error|outside|invalid|unknown|too|must|not loadable", re.I
+)
+
+
+def complaint(lines: Sequence[str]) -> str:
+    """The line in which fio says what is wrong, in printable characters; "" if there is none."""
+    said = [line.strip() for line in lines if not _NOISE.search(line)]
+    said = [line for line in said if line]
+    # where in fio's source it happened says less than any other line
+    blaming = sorted((line for line in said if _BLAME.search(line)), key=_is_place)
+    best = (blaming or said or [""])[0]
+    return printable(best.removeprefix("fio: ").rstrip("."))[:300]
+
+
+def _is_place(line: str) -> bool:
+    return line.removeprefix("fio: ").startswith("file:")
+
+
+def _ask(
+    command: Sequence[str], cwd: Path | None, fence: Fence
+) -> subprocess.CompletedProcess[str]:
+    process = None
+    try:
+        with shielded():
+            process = subprocess.Popen(
+                fenced(fence, command),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=cwd,
+            )
+        streams = _answer(process, command[0])
+    except OSError as error:
+        raise Missing(f"Can't run {command[0]}: {error.strerror}.",
+                      mend(error, INSTALL_HINT)) from error  # fmt: skip
+    finally:
+        if process is not None:
+            process.kill()
+            process.wait()
+            for stream in (process.stdout, process.stderr):
+                if stream is not None:
+                    stream.close()
+    # decoded like a file name: what is checked must be the very file that fio opens, and a
+    # carriage return in a name is no new line
+    out, said = (os.fsdecode(stream) for stream in streams)
+    return subprocess.CompletedProcess(command, process.returncode, out, said)
+
+
+def _answer(process: subprocess.Popen[bytes], name: str) -> tuple[bytes, bytes]:
+    """All it writes until it ends. Missing if it has done nothing for ``IDLE_S``."""
+    began = worked = time.monotonic()
+    busy = 0.0
+    while True:
+        try:
+            return process.communicate(timeout=LOOK_S)
+        except subprocess.TimeoutExpired:
+            given_up = getattr(_of_this_thread, "given_up", None)
+            if given_up is not None and given_up.is_set():
+                raise Interrupted(f"{name} did not answer yet.") from None
+            now, had = time.monotonic(), _busy_s(process.pid)
+            if had > busy or any(map(waits_for_cpu, (process.pid, *children(process.pid)))):
+                busy, worked = had, now
+            if now - worked > IDLE_S:
+                raise Missing(f"{name} does nothing: no answer within {IDLE_S:.0f} s.") from None
+            if now - began > LONGEST_S:
+                raise Missing(f"{name} did not answer within {LONGEST_S:.0f} s.") from None
+
+
+def _busy_s(pid: int) -> float:
+    """Of the process and those it has started: in a PID namespace fio is a child."""
+    return sum(cpu_s(one) or 0.0 for one in (pid, *children(pid)))

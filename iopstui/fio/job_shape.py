@@ -1,0 +1,79 @@
+"""What a job file asks for, as far as the rules of model/findings/rules.py need to know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from iopstui.fio.job_text import expand
+from iopstui.model.findings.evidence import SYNCHRONOUS, JobShape
+from iopstui.model.fio import jobfile
+from iopstui.model.fio.rows import flag
+
+_PACES = ("rate", "rate_iops", "thinktime", "flow")
+_POLLS = ("hipri", "sqthread_poll")
+_SYNCS = ("fsync", "fdatasync", "sync", "fsync_on_close", "end_fsync", "sync_file_range")
+# what may differ between two runs whose depths are compared
+_DEPTH = frozenset({"iodepth", "numjobs", "runtime", "time_based", "cpus_allowed",
+                    "cpus_allowed_policy", "filename", "directory", "name"})  # fmt: skip
+
+Options = Mapping[str, str]
+Value = TypeVar("Value")
+
+
+def shape_of(text: str) -> JobShape:
+    """The shape of all sections that run at once (with stonewall: of the largest)."""
+    jobs = [section.options for section in jobfile.effective(text)]
+    if not jobs:
+        return JobShape()
+    staged = any("stonewall" in o or "wait_for_previous" in o for o in jobs)
+    together = max if staged else sum
+    numbers = [_number(options.get("numjobs")) for options in jobs]
+    return JobShape(
+        jobs=together(numbers),
+        iodepth=_common([_number(options.get("iodepth")) for options in jobs]),
+        engine=_common([engine(options) for options in jobs]),
+        direct=_common([direct(options) for options in jobs]),
+        in_flight=together(n * _depth(o) for n, o in zip(numbers, jobs, strict=True)),
+        paced=_any(jobs, _PACES),
+        polls=_any(jobs, _POLLS),
+        syncs=_any(jobs, _SYNCS),
+    )
+
+
+def comparable(text: str) -> str:
+    """The job without what two runs of different depth differ in: equal texts may be compared."""
+    parts = (
+        sorted(f"{name}={expand(value)}" for name, value in s.options.items() if name not in _DEPTH)
+        for s in jobfile.effective(text)
+    )
+    return "\n\n".join("\n".join(part) for part in parts)
+
+
+def engine(options: Options) -> str:
+    """The ioengine; fio's default is psync."""
+    return expand(options.get("ioengine", "psync")).partition(":")[0]
+
+
+def direct(options: Options) -> bool:
+    """Whether I/O goes past the page cache."""
+    if "buffered" in options:
+        return not flag(options, "buffered")
+    return flag(options, "direct")
+
+
+def _depth(options: Options) -> int:
+    return 1 if engine(options) in SYNCHRONOUS else _number(options.get("iodepth"))
+
+
+def _any(jobs: Sequence[Options], names: Sequence[str]) -> bool:
+    return any(name in o and expand(o[name]) != "0" for o in jobs for name in names)
+
+
+def _common(values: Sequence[Value]) -> Value | None:
+    return values[0] if all(value == values[0] for value in values) else None
+
+
+def _number(text: str | None) -> int:
+    digits = expand(text or "1").split(",")[0]
+    return max(1, int(digits)) if digits.isdecimal() else 1

@@ -1,0 +1,200 @@
+"""What a job file says, as far as its text tells: fio's own view is fio/inspect.py."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+
+from iopstui.errors import Refused, UsageError
+from iopstui.fio.inspect import JobFacts
+from iopstui.fio.stream import size_bytes
+from iopstui.model.fio import job_rules, jobfile
+from iopstui.model.fio.jobfile import Section
+from iopstui.model.fio.rows import flag
+from iopstui.text import printable
+
+MAX_JOB_FILE = 1 << 20
+
+
+def read_job(path: Path) -> str:
+    """The text of a job file as ``jobfile.canonical`` writes it; UsageError if it is none or a
+    line of it can't be understood for certain. Undecodable bytes are kept."""
+    try:
+        info = path.stat()
+        if not stat.S_ISREG(info.st_mode):
+            raise UsageError(f"{path} is not a file, so it can't be a fio job.")
+        if info.st_size > MAX_JOB_FILE:
+            raise UsageError(f"{path} is too large for a fio job file ({info.st_size} bytes).")
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"Can't read the job file {path}: {error.strerror}.") from error
+    if not data.strip():
+        raise UsageError(f"The job file {path} is empty, so there is nothing to run.",
+                         "Choose one of `iopstui jobs`, or write at least one [name] section.",
+                         )  # fmt: skip
+    if b"\0" in data:
+        raise UsageError(f"{path} is not a fio job file: it holds binary data.")
+    text = data.decode("utf-8", "surrogateescape")
+    try:
+        return jobfile.canonical(text, os.environ)
+    except jobfile.Unclear as error:
+        raise UsageError(
+            f"The job file {path} is not taken: {error.message}.",
+            "Write it so that it has one meaning, or run the file with fio itself.",
+        ) from error
+
+
+def check_variables(text: str, label: str) -> None:
+    """UsageError for a ``${VAR}`` that is not set; fio would put nothing in its place."""
+    for name, line in jobfile.unset(text):
+        raise UsageError(
+            f"{label} needs the variable {name}, which is not set: {line}",
+            f"Set it for the command: {name}=... iopstui ...",
+        )
+
+
+def check_options(text: str, label: str) -> None:
+    """Refused for what a job must not do, before fio sees the file."""
+    against = job_rules.objections(
+        pair for section in jobfile.sections(text) for pair in section.options.items()
+    )
+    if against:
+        raise Refused(
+            f"{label} is not run: {printable('; '.join(against))}.",
+            "Take that out of the job file, or run it with fio itself.",
+        )
+
+
+def names_its_files(text: str) -> bool:
+    """True if a job says itself where it works (a path or a directory), so that no target is
+    needed. A shipped job's relative ``filename=`` only says that its threads share a file."""
+    return any("filename" in s.options or "directory" in s.options for s in jobfile.effective(text))
+
+
+def describe(text: str) -> str:
+    """One line for the header: "randread 4k  QD 32 × 2 jobs", or the sections' names."""
+    jobs = jobfile.effective(text)
+    if len(jobs) != 1:
+        return f"{len(jobs)} jobs: " + ", ".join(job.name for job in jobs)
+    options = {name: expand(value) for name, value in jobs[0].options.items()}
+    rw = options.get("rw", options.get("readwrite", "read"))
+    block = options.get("bs") or options.get("bsrange") or options.get("bssplit") or "4k"
+    count = number(options.get("numjobs"))
+    plural = "job" if count == 1 else "jobs"
+    return f"{rw} {block}  QD {options.get('iodepth', '1')} × {count} {plural}"
+
+
+def expand(text: str) -> str:
+    """``${VAR}`` as fio expands it, from the environment (unset: empty)."""
+    out, rest = "", text
+    while True:
+        before, opening, tail = rest.partition("${")
+        name, closing, after = tail.partition("}")
+        if not opening or not closing:
+            return out + rest
+        out, rest = out + before + os.environ.get(name, ""), after
+
+
+def escaped(path: str) -> str:
+    """A path as a value of filename= or directory=, where ``:`` separates (fio(1)). UsageError for
+    one that a job file can't say."""
+    why = jobfile.unsafe(path)
+    # fio knows no escape for the backslash itself
+    if "\\:" in path:
+        why = "fio takes a backslash before a colon for the colon's escape"
+    if why:
+        raise UsageError(
+            f"{printable(path)} can't be named in a job file: {why}.",
+            "Make a symbolic link to it with a plain name, and use that.",
+        )
+    return path.replace(":", "\\:")
+
+
+def joined(paths: Sequence[str]) -> str:
+    """Several paths as one value. UsageError as ``escaped``."""
+    for path in paths[:-1]:
+        if path.endswith("\\"):
+            escaped(path + ":")
+    return ":".join(map(escaped, paths))
+
+
+def number(text: str | None) -> int:
+    """A count of at least 1, which is also what stands for none."""
+    with contextlib.suppress(ValueError):
+        return max(1, int(expand(text or "1")))
+    return 1
+
+
+def direct(job: Section) -> bool:
+    """Whether it asks for O_DIRECT (direct=, buffered=)."""
+    if "buffered" in job.options:
+        return not flag(job.options, "buffered")
+    return flag(job.options, "direct")
+
+
+def largest_block(job: Section) -> int:
+    """The largest I/O of a job in bytes, as far as the text says."""
+    sizes = [4096]
+    for name in ("bs", "blocksize", "bsrange", "blocksize_range"):
+        for part in expand(job.options.get(name, "")).replace("-", ",").split(","):
+            sizes.append(size_bytes(part) or 0)
+    for part in expand(job.options.get("bssplit", "")).replace(",", ":").split(":"):
+        sizes.append(size_bytes(part.partition("/")[0]) or 0)
+    return max(sizes)
+
+
+def absolute_files(facts: JobFacts, cwd: Path) -> tuple[str, ...]:
+    """Every file the job opens, as fio joins it, as an absolute path."""
+    return tuple(dict.fromkeys(os.path.join(cwd, path) for path in facts.paths))
+
+
+def check_section_names(text: str, facts: JobFacts) -> None:
+    """UsageError where a section's name is that of a device: fio takes it for the file."""
+    for job, found in zip(jobfile.effective(text), facts.sections, strict=True):
+        if "filename" not in job.options and job.name in map(_last, found.paths):
+            raise UsageError(
+                f"The section [{job.name}] has the name of something that exists, and fio would "
+                "work on that.",
+                "Say which file is meant: filename=...",
+            )
+
+
+def check_streams(facts: JobFacts) -> None:
+    """UsageError for a file called ``-``."""
+    if "-" in facts.paths:
+        raise UsageError(
+            "The job opens -, which fio takes for its standard input or output.",
+            "To work on a file of that name: filename=./-",
+        )
+
+
+def _last(path: str) -> str:
+    # what follows the directory; a section's name may have slashes in it
+    return path if path.startswith("/") else path.rpartition("/")[2]
+
+
+def check_directories(text: str, cwd: Path) -> None:
+    """UsageError if a directory= is none."""
+    for directory in _directories(text, cwd):
+        if not directory.is_dir():
+            raise UsageError(
+                f"The job works in the directory {directory}, which does not exist.",
+                "Make it, or name another place: iopstui run TARGET --job ...",
+            )
+
+
+def _directories(text: str, cwd: Path) -> list[Path]:
+    return [one for job in jobfile.effective(text) for one in _job_directories(job, cwd)]
+
+
+def _job_directories(job: Section, cwd: Path) -> list[Path]:
+    return [cwd / part for part in listed(expand(job.options.get("directory", "")))]
+
+
+def listed(value: str) -> list[str]:
+    """The paths of a filename= or directory=, where ``:`` separates and ``\\:`` does not."""
+    parts = value.replace("\\:", "\0").split(":")
+    return [part.replace("\0", ":") for part in parts if part]

@@ -1,0 +1,107 @@
+"""The job that only makes a job's files, and whether it still does.
+
+fio makes all files of a job beforehand with ``create_only=1``. Options that only say how the
+job is run are taken out: with some of them that takes minutes, or never ends (fio 3.33).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from iopstui.fio.stream import size_bytes
+from iopstui.model.fio import jobfile
+
+# startdelay is waited for; with io_submit_mode=offload the threads that would submit are started
+# and never end
+_OF_THE_RUN = (
+    "startdelay",
+    "io_submit_mode",
+    # the files are to be there, and to stay
+    "create_on_open",
+    "unlink",
+    "unlink_each_loop",
+)
+_BLOCK_SIZES = ("blocksize", "bsrange", "blocksize_range", "bssplit")
+# files are written in blocks of the job's size: 3 bytes at a time for ever, and never less
+# than a page at once
+LEAST_BLOCK = 4096
+IDLE_S = 30.0
+
+
+def layout_text(text: str) -> str:
+    """The same job as ``text``, to be run with --create_only=1."""
+    text = jobfile.changed(text, {}, removed=_OF_THE_RUN)
+    sections = jobfile.effective(text)
+    if any(map(_has_small_blocks, sections)) and not any(map(_has_small_files, sections)):
+        return jobfile.changed(text, {"bs": str(LEAST_BLOCK)}, removed=_BLOCK_SIZES)
+    return text
+
+
+def _has_small_blocks(section: jobfile.Section) -> bool:
+    words = [section.options.get(name, "") for name in ("bs", *_BLOCK_SIZES)]
+    sizes = [size_bytes(part) for word in words for part in re.split("[,/:-]", word)]
+    return any(size is not None and size < LEAST_BLOCK for size in sizes)
+
+
+def _has_small_files(section: jobfile.Section) -> bool:
+    """A file must be at least as long as a block."""
+    options = section.options
+    files = size_bytes(options.get("nrfiles", "1")) or 1
+    sizes = [size_bytes(part) for part in options.get("filesize", "").split("-")]
+    whole = size_bytes(options.get("size", ""))
+    known = [size for size in (*sizes, whole // files if whole else None) if size is not None]
+    return any(size < LEAST_BLOCK for size in known)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What fio's processes have done so far: bytes in the files, bytes given to write(2) and the
+    like (``None``: can't be told), CPU time in seconds; ``waits``: one waits for a device, or is
+    stopped (SIGSTOP), now."""
+
+    done: int
+    written: int | None
+    busy_s: float
+    waits: bool
+
+
+class Stall:
+    """Tells whether the making of files has come to a standstill."""
+
+    def __init__(self) -> None:
+        self._last: Work | None = None
+        self._since = 0.0
+
+    def feed(self, t: float, work: Work) -> bool:
+        """At ``t`` seconds. True once nothing was written and hardly anything done for
+        ``IDLE_S``."""
+        last, self._last = self._last, self._last or work
+        if last is None or self._moved(t - self._since, last, work):
+            self._last, self._since = work, t
+            return False
+        return t - self._since > IDLE_S
+
+    def _moved(self, seconds: float, last: Work, work: Work) -> bool:
+        return (
+            work.written is None
+            or work.waits
+            or (last.done, last.written) != (work.done, work.written)
+            # fio's main process looks every 10 ms whether its jobs have ended
+            or work.busy_s - last.busy_s > 0.05 * max(seconds, 1.0)
+        )
+
+
+STALLED = (
+    f"fio does not finish making the job's files: for {IDLE_S:.0f} s it has written nothing and "
+    "computed nothing, as `fio --create_only=1` does with some options; name files that exist "
+    "already, or leave out options until it ends"
+)
+OFFLOAD_STALLED = (
+    f"fio came to a standstill: for {IDLE_S:.0f} s it has done nothing and given no figures, as "
+    "fio alone does with io_submit_mode=offload here; mend it with --set io_submit_mode=inline"
+)
+SILENT = (
+    f"for {IDLE_S:.0f} s fio has given no figures and hardly worked; a job that waits long "
+    "(thinktime, startdelay) does that, and one that hangs: Ctrl-C ends it"
+)

@@ -1,0 +1,147 @@
+"""The fio job files that come with iopstui, and finding a job by name or path."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from iopstui.errors import Missing, UsageError
+from iopstui.fio.shipped import shipped_directory
+
+SUFFIX = ".fio"
+LABELS = ("Title", "Measures", "Source", "Look at", "Writes", "Teaches")
+
+
+@dataclass(frozen=True, slots=True)
+class ShippedJob:
+    """A job file and what the comment block at its top says of it (one line each, "" if it
+    does not). ``writes`` is what the block says; fio's own verdict is sources.fio_inspect's.
+    ``text`` is the whole file.
+    """
+
+    name: str
+    path: Path
+    title: str
+    measures: str
+    source: str
+    look_at: str
+    teaches: str
+    writes: bool
+    text: str
+
+
+def parse_header(text: str) -> dict[str, str]:
+    """The ``# Label: text`` lines at the top of a job file, continuation lines joined.
+
+    Keys are those of ``LABELS`` that were found. The first line that is no comment ends it.
+    A file that does not use the labels gives an empty result.
+    """
+    found: dict[str, list[str]] = {}
+    current: list[str] = []
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            break
+        content = line[1:].strip()
+        label, colon, rest = content.partition(":")
+        if colon and label in LABELS and label not in found:
+            current = found[label] = [rest.strip()]
+        elif content:
+            current.append(content)
+    return {label: " ".join(part for part in parts if part) for label, parts in found.items()}
+
+
+def jobs_directory() -> Path:
+    """Where the shipped jobs are. Raises Missing."""
+    return shipped_directory("jobs", "fio job file")
+
+
+def job_paths() -> dict[str, Path]:
+    """The shipped job files by name, sorted."""
+    files = sorted(jobs_directory().glob(f"*{SUFFIX}"))
+    return {file.name.removesuffix(SUFFIX): file for file in files}
+
+
+def is_shipped(path: Path) -> bool:
+    """True if this very file is one of the shipped ones (a copy of one is not)."""
+    try:
+        return path.resolve() in {shipped.resolve() for shipped in job_paths().values()}
+    except Missing:
+        return False
+
+
+def load_job(path: Path) -> ShippedJob:
+    """A job file with what its comment block says."""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    head = parse_header(text)
+    return ShippedJob(
+        name=path.name.removesuffix(SUFFIX),
+        path=path,
+        title=head.get("Title", ""),
+        measures=head.get("Measures", ""),
+        source=head.get("Source", ""),
+        look_at=head.get("Look at", ""),
+        teaches=head.get("Teaches", ""),
+        # a block that does not say so is taken for a writing one
+        writes=head.get("Writes", "").lower() != "no",
+        text=text,
+    )
+
+
+def shipped_jobs() -> tuple[ShippedJob, ...]:
+    """All shipped jobs, sorted by name."""
+    return tuple(load_job(path) for path in job_paths().values())
+
+
+def find_shipped(name: str) -> ShippedJob:
+    """The shipped job of that name, or the only one whose name begins so; else UsageError."""
+    paths = job_paths()
+    chosen = _chosen(name, paths)
+    if chosen is None:
+        raise _unknown(name, paths, "No shipped job is called")
+    return load_job(chosen)
+
+
+def find_job(name_or_path: str) -> Path:
+    """The file of a shipped job, or any path; UsageError if it is neither.
+
+    A shipped name comes first: ``./NAME`` means a file of the same name. A beginning that
+    only one shipped name has is enough, unless a file is called so.
+    """
+    if "/" in name_or_path:
+        if os.path.exists(name_or_path):
+            return Path(name_or_path)
+        raise UsageError(
+            f"The job file {name_or_path} does not exist.", _advice(name_or_path, job_paths())
+        )
+    paths = job_paths()
+    if name_or_path in paths:
+        return paths[name_or_path]
+    if name_or_path and os.path.exists(name_or_path):
+        return Path(name_or_path)
+    chosen = _chosen(name_or_path, paths)
+    if chosen is None:
+        raise _unknown(name_or_path, paths, "There is neither a shipped job nor a file called")
+    return chosen
+
+
+def _chosen(name: str, paths: dict[str, Path]) -> Path | None:
+    wanted = name.removesuffix(SUFFIX)
+    if wanted in paths:
+        return paths[wanted]
+    begun = [path for known, path in paths.items() if wanted and known.startswith(wanted)]
+    return begun[0] if len(begun) == 1 else None
+
+
+def _unknown(name: str, paths: dict[str, Path], what: str) -> UsageError:
+    return UsageError(f"{what} {name!r}.", _advice(name, paths))
+
+
+def _advice(name: str, paths: dict[str, Path]) -> str:
+    """What was probably meant: names that begin so, else similar ones."""
+    wanted = os.path.basename(name).removesuffix(SUFFIX).lower()
+    meant = [known for known in paths if wanted and known.startswith(wanted)]
+    meant = meant or difflib.get_close_matches(wanted, paths, n=3, cutoff=0.5)
+    listing = "All of them: iopstui jobs"
+    return f"Did you mean {' or '.join(meant)}? {listing}" if meant else listing

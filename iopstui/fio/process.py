@@ -1,0 +1,269 @@
+"""Starting fio so that nothing iopstui does can disturb it, and reading what it says.
+
+fio writes its documents into a file in a private directory (in memory where possible), so a
+reader that pauses never blocks fio: a full pipe makes fio's helper thread hold the lock that
+every job needs (measured: runtime doubled, then all jobs died). The part already read is
+given back to the file system. ``guard`` sees to it that fio never outlives iopstui.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+import signal
+import struct
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from iopstui.errors import JobFailed
+from iopstui.fio import guard as fio_guard
+from iopstui.fio.fence import Fence, written
+from iopstui.linux.process import private as private_files
+from iopstui.linux.process.limits import mend
+from iopstui.linux.process.private import abandoned_directories, private_directory
+from iopstui.linux.process.processes import cpu_s, start_time
+
+__all__ = ["FioProcess", "Said", "abandoned_directories", "private_directory"]
+
+OUTPUT = "status.json"
+READ_CHUNK = 1 << 20
+PUNCH_EVERY = 1 << 20
+# what fio may write while nobody reads, once the first of it has been read
+UNREAD = 64 << 20
+CLOSE_WITHIN_S = 2.0
+LEAST_ROOM = 1 << 16
+_FALLOC_FL_KEEP_SIZE = 1
+_FALLOC_FL_PUNCH_HOLE = 2
+_IN_MODIFY = 2
+_IN_FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A line of the guard: ``word`` is "started", "exited", "stuck", "over" or "gone"."""
+
+    word: str
+    numbers: tuple[int, ...] = ()
+
+
+class FioProcess:
+    """One running fio. ``private`` is removed by ``close``.
+
+    ``fence`` is what fio may do beside using its private directory. ``cleanup`` are directories
+    that are removed should iopstui die. ``keep`` are descriptors (locks, held devices) that stay
+    open until the last process of this run is gone, whatever becomes of iopstui.
+
+    ``wake_fds`` become readable when there may be news (poll them beside a timeout);
+    ``read_output`` and ``read_guard`` never block.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        private: Path,
+        fence: Fence,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        cleanup: Sequence[Path] = (),
+        keep: Sequence[int] = (),
+    ) -> None:
+        self.private = private
+        self.pid: int | None = None
+        self._longest = fence.fsize
+        self._born: int | None = None
+        self._over = False
+        try:
+            self._fd = private_files.create(private, OUTPUT)
+        except OSError as error:
+            private_files.remove(private)
+            raise private_files.no_room(private, error) from error
+        self._offset = 0
+        self._punched = 0
+        self._guard_rest = b""
+        self._inotify = _watch(private / OUTPUT)
+        guard = [sys.executable, "-I", "-S", str(Path(fio_guard.__file__).resolve())]
+        places = [str(path) for path in cleanup]
+        try:
+            own = replace(fence, own=(str(private), *fence.own))
+            specification = written(own, command[0], private)
+            self._guard = subprocess.Popen(
+                [*guard, str(private), specification, *places, "--", *command],
+                pass_fds=tuple(keep),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=dict(env) if env is not None else None,
+                cwd=cwd,
+                start_new_session=True,
+            )
+        except OSError as error:
+            self._release()
+            raise JobFailed(
+                f"Can't start {sys.executable}, which guards fio: {error.strerror}.",
+                mend(error, ""),
+            ) from error
+        assert self._guard.stdout is not None and self._guard.stdin is not None
+        os.set_blocking(self._guard.stdout.fileno(), False)
+
+    @property
+    def wake_fds(self) -> tuple[int, ...]:
+        """File descriptors to wait on."""
+        assert self._guard.stdout is not None
+        guard = () if self._guard.stdout.closed else (self._guard.stdout.fileno(),)
+        return guard if self._inotify is None else (*guard, self._inotify)
+
+    def read_output(self) -> bytes:
+        """What fio has written to its documents' file since the last call."""
+        if self._inotify is not None:
+            with contextlib.suppress(BlockingIOError):
+                os.read(self._inotify, 65536)
+        parts = []
+        while data := os.pread(self._fd, READ_CHUNK, self._offset):
+            parts.append(data)
+            self._offset += len(data)
+        if self._offset - self._punched >= PUNCH_EVERY:
+            _punch(self._fd, self._offset)
+            self._punched = self._offset
+        if parts:
+            self._leave_room()
+        return b"".join(parts)
+
+    def _leave_room(self) -> None:
+        """fio's documents grow without end, and its main process has the limit of its jobs
+        (``Fence.fsize``), which were forked with it: it alone gets more in time (prlimit(2))."""
+        if self._longest is None or self.pid is None or self._offset == 0:
+            return
+        if self._offset < self._longest // 2 and self._longest >= UNREAD:
+            return
+        self._longest = max(UNREAD, self._offset * 4)
+        with contextlib.suppress(OSError, ValueError):
+            _, hard = resource.prlimit(self.pid, resource.RLIMIT_FSIZE)
+            resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (self._longest, hard))
+
+    def read_guard(self) -> list[Said]:
+        """What the guard has said since the last call; "gone" once it has closed its end."""
+        assert self._guard.stdout is not None
+        if self._guard.stdout.closed:
+            return []
+        try:
+            data = os.read(self._guard.stdout.fileno(), 65536)
+        except BlockingIOError:
+            return []
+        if not data:
+            self._guard.stdout.close()
+            if not self._over:
+                self._kill()
+            return [Said("gone")]
+        *lines, self._guard_rest = (self._guard_rest + data).split(b"\n")
+        said = [_said(line.decode("ascii", "replace")) for line in lines if line]
+        for one in said:
+            if one.word == "started" and one.numbers:
+                self.pid = one.numbers[0]
+                self._born = start_time(self.pid)
+            self._over = self._over or one.word == "over"
+        return said
+
+    def _kill(self) -> None:
+        """The guard was killed. The kernel tells fio to end then, but a stopped fio can't, nor can
+        its jobs without it."""
+        if self.pid is None or self._born is None or start_time(self.pid) != self._born:
+            return
+        for pid in (*fio_guard.descendants(self.pid), self.pid):
+            fio_guard.send(pid, signal.SIGKILL)
+
+    def order(self, word: str) -> None:
+        """Tell the guard to "stop" (fio writes its last document) or to "kill"."""
+        assert self._guard.stdin is not None
+        with contextlib.suppress(OSError, ValueError):
+            self._guard.stdin.write(word.encode() + b"\n")
+            self._guard.stdin.flush()
+
+    def messages(self) -> list[str]:
+        """Lines that fio wrote to its standard output and error, at most the last 200."""
+        lines: list[str] = []
+        for name in ("stdout", "stderr"):
+            with (
+                contextlib.suppress(OSError),
+                open(private_files.opened_file(self.private, name), "rb") as file,
+            ):
+                size = os.fstat(file.fileno()).st_size
+                file.seek(max(0, size - 65536))
+                lines += file.read().decode("utf-8", "replace").splitlines()
+        return [line for line in lines if line.strip()][-200:]
+
+    def no_room(self) -> str:
+        """Where fio could not write what it had to say; "" if there is room."""
+        try:
+            room = os.fstatvfs(self._fd)
+        except OSError:
+            return ""
+        full = room.f_blocks and room.f_bavail * room.f_frsize < LEAST_ROOM
+        return str(self.private.parent) if full else ""
+
+    def guard_busy_s(self) -> float | None:
+        """CPU time of the guard so far, fio's not included; ``None`` once it is gone."""
+        return cpu_s(self._guard.pid)
+
+    def jobs_alive(self) -> bool | None:
+        """Whether fio still has job processes or job threads; ``None`` if that can't be seen."""
+        if self.pid is None:
+            return None
+        try:
+            with open(f"/proc/{self.pid}/task/{self.pid}/children") as file:
+                if file.read().strip():
+                    return True
+            # with the option `thread` jobs are threads: two are fio's main and its helper
+            return len(os.listdir(f"/proc/{self.pid}/task")) > 2
+        except OSError:
+            return None
+
+    def close(self, wait_s: float = CLOSE_WITHIN_S) -> None:
+        """Stop whatever is left, wait for the guard (not longer than ``wait_s``), remove the
+        private directory."""
+        assert self._guard.stdin is not None
+        with contextlib.suppress(OSError):
+            self._guard.stdin.close()
+        # a job that hangs in the kernel can't be waited for; the guard goes on trying
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._guard.wait(timeout=wait_s)
+        self._release()
+
+    def _release(self) -> None:
+        for fd in (self._fd, self._inotify):
+            if fd is not None:
+                with contextlib.suppress(OSError):
+                    os.close(fd)
+        guard = getattr(self, "_guard", None)
+        if guard is not None and guard.stdout is not None:
+            guard.stdout.close()
+        private_files.remove(self.private)
+
+
+def _said(line: str) -> Said:
+    word, *rest = line.split()
+    return Said(word, tuple(int(number) for number in rest))
+
+
+def _watch(path: Path) -> int | None:
+    """An inotify descriptor that wakes on writes to ``path``; ``None``: poll instead."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    fd = int(libc.inotify_init1(_IN_FLAGS))
+    if fd < 0:
+        return None
+    if libc.inotify_add_watch(fd, os.fsencode(path), _IN_MODIFY) < 0:
+        os.close(fd)
+        return None
+    return fd
+
+
+def _punch(fd: int, end: int) -> None:
+    """Give the first ``end`` bytes back (fallocate(2)); not possible everywhere, never needed."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    mode = _FALLOC_FL_PUNCH_HOLE | _FALLOC_FL_KEEP_SIZE
+    if struct.calcsize("P") == 8:
+        libc.fallocate(fd, mode, ctypes.c_long(0), ctypes.c_long(end))

@@ -1,0 +1,366 @@
+"""fio's JSON stream: bytes -> whole documents -> ``FioStatus``.
+
+The writer is fio with ``--output-format=json+ --status-interval``. Its documents are glued
+together, may be cut anywhere, and messages of fio and its jobs stand before, between, behind
+and even inside them (fio issues #731, #1685).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from iopstui.fio.intruders import without_intruders
+from iopstui.model.fio.jobfile import Section
+from iopstui.model.fio.ramp import duration_s
+from iopstui.model.fio.rows import Row, flag, rows_of
+from iopstui.model.samples import (
+    DIRECTIONS,
+    DirectionStatus,
+    FioStatus,
+    JobStatus,
+    LatencySum,
+)
+
+MAX_DOCUMENT_BYTES = 64 << 20
+ETA_UNKNOWN_FROM = 0x7FFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One whole document of fio, decoded. ``size`` is its length in bytes."""
+
+    data: Mapping[str, Any]
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line between the documents: what fio or one of its jobs had to say."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A document that could not be read even after intruding messages were taken out."""
+
+    size: int
+
+
+Item = Document | LogLine | Broken
+
+
+_BRACE = re.compile(rb"\n([{}])\r*\n")
+# what every document of fio begins with, also behind a message that has no line end (yet)
+_OPENING = re.compile(rb'\{\r*\n[ ]*"fio version"')
+_MAYBE_OPENING = re.compile(rb"\{\r*\Z")
+_VERSION = b'  "fio version"'
+
+
+class Framer:
+    """Cuts fio's output into documents and messages, however the bytes arrive.
+
+    A document's outer braces stand alone in the first column, so lines are enough; only behind a
+    message that was cut a document begins within the line. Memory is bounded: an endless document
+    is given up after ``MAX_DOCUMENT_BYTES``. Time is proportional to the length.
+    """
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+        self._inside = False
+        self._seen = 0
+
+    def feed(self, data: bytes) -> Iterator[Item]:
+        """All documents and messages that ``data`` completes."""
+        self._rest += data
+        yield from self._all(last=False)
+
+    def close(self) -> Iterator[Item]:
+        """What is left at the end of the stream: a last line without newline, a torn document."""
+        if not self._rest.endswith(b"\n"):
+            self._rest += b"\n"
+        yield from self._all(last=True)
+        rest, self._rest = bytes(self._rest), bytearray()
+        if self._inside:
+            self._inside = False
+            yield from decode(rest)
+
+    def _all(self, last: bool) -> Iterator[Item]:
+        at = 0
+        try:
+            while True:
+                inside = self._inside
+                found, end = self._document(at) if inside else self._outside(at, last)
+                if end is None:
+                    break
+                yield from found
+                at = end
+        finally:
+            del self._rest[:at]
+            self._seen = max(0, self._seen - at)
+        if len(self._rest) > MAX_DOCUMENT_BYTES:
+            size = len(self._rest)
+            self._rest, self._inside, self._seen = bytearray(), False, 0
+            yield Broken(size)
+
+    def _outside(self, at: int, last: bool) -> tuple[Iterable[Item], int | None]:
+        """The next line, and where it ends; ``None`` until it is whole."""
+        rest = self._rest
+        end = rest.find(b"\n", at)
+        if end < 0:
+            return (), None
+        line = bytes(rest[at:end])
+        if line.rstrip(b"\r") == b"{":
+            # the brace stays, so that a document is what stands between two line ends
+            self._inside, self._seen = True, end
+            return (), at
+        brace = _MAYBE_OPENING.search(line)
+        if brace is not None:
+            beyond = bytes(rest[end + 1 : end + 1 + len(_VERSION)])
+            if beyond == _VERSION:
+                self._inside, self._seen = True, end
+                return _message(line[: brace.start()]), at + brace.start()
+            if _VERSION.startswith(beyond) and not last:
+                return (), None
+        return _message(line), end + 1
+
+    def _document(self, at: int) -> tuple[Iterable[Item], int | None]:
+        """The document whose brace stands at ``at``, and where it ends; ``None`` until it is
+        whole. Its thousands of lines are not looked at one by one: that would cost as much as
+        parsing it.
+        """
+        rest, since = self._rest, max(self._seen, at)
+        match = _BRACE.search(rest, since)
+        end = match.start() if match else len(rest)
+        # another one's beginning, where this one has no end
+        other = _OPENING.search(rest, max(at + 1, since - 2 * len(_VERSION)), end)
+        if other is not None:
+            self._inside = False
+            return decode(bytes(rest[at : other.start()])), other.start()
+        if match is None:
+            # a brace and the end of its line may still come in pieces
+            self._seen = max(since, len(rest) - 4)
+            return (), None
+        self._inside = False
+        if match[1] == b"{":
+            return decode(bytes(rest[at : match.start() + 1])), match.start(1)
+        return decode(bytes(rest[at : match.end(1)])), match.end()
+
+
+def _message(line: bytes) -> Iterable[Item]:
+    text = line.decode("utf-8", "replace").strip()
+    return (LogLine(text),) if text else ()
+
+
+def decode(body: bytes) -> Iterator[Item]:
+    """The document in ``body``, and the messages that had got into it."""
+    data = _loads(body, strict=True)
+    if data is None:
+        mended = without_intruders(body)
+        if mended is not None:
+            data = _loads(mended[0], strict=False) or None
+            for line in b"\n".join(mended[1]).split(b"\n") if data is not None else ():
+                yield from _message(line)
+    yield Broken(len(body)) if data is None else Document(data, len(body))
+
+
+def _loads(body: bytes, strict: bool) -> dict[str, Any] | None:
+    # not strict: fio writes tabs and control characters of job names as they are
+    try:
+        data = json.loads(body.decode("utf-8", "replace"), strict=strict)
+    except (ValueError, RecursionError):
+        return None
+    return data if isinstance(data, dict) else None
+
+
+def parse_status(data: Mapping[str, Any], sections: Sequence[Section] = ()) -> FioStatus | None:
+    """A decoded document as ``FioStatus``; ``None`` if it is not a fio status at all.
+
+    ``sections`` are those of the job file, their variables expanded: a row that is the sum of
+    several has only the last one's options in the document.
+    """
+    rows = data.get("jobs")
+    if not isinstance(rows, list):
+        return None
+    timestamp = _int(data.get("timestamp_ms")) or 1000 * _int(data.get("timestamp"))
+    common = _options(data.get("global options"))
+    known = [row for row in rows if isinstance(row, Mapping)]
+    behind = rows_of(sections, len(known)) or (None,) * len(known)
+    return FioStatus(
+        version=str(data.get("fio version", "")),
+        timestamp_ms=timestamp,
+        jobs=tuple(_job(row, common, own) for row, own in zip(known, behind, strict=True)),
+    )
+
+
+def _job(row: Mapping[str, Any], common: Mapping[str, str], behind: Row | None) -> JobStatus:
+    options = {**common, **_options(row.get("job options"))}
+    each = [section.options for section in behind.sections] if behind else [options]
+    timed = [_measures_latency(one, row) for one in each]
+    sizes = {fixed_block_size(one) for one in each}
+    directions = {
+        name: _direction(row[name]) for name in DIRECTIONS if isinstance(row.get(name), Mapping)
+    }
+    longest = max((d.runtime_ms for d in directions.values()), default=0)
+    return JobStatus(
+        name=str(row.get("jobname", "")),
+        group=_int(row.get("groupid")),
+        error=_int(row.get("error")),
+        elapsed_s=_int(row["elapsed"]) if "elapsed" in row else None,
+        eta_s=_eta(row, options),
+        job_start=_int(row["job_start"]) if "job_start" in row else None,
+        job_runtime_ms=_int(row.get("job_runtime")) or longest,
+        usr_cpu=_float(row.get("usr_cpu")),
+        sys_cpu=_float(row.get("sys_cpu")),
+        ctx=_int(row.get("ctx")),
+        iodepth_level=_percentages(row.get("iodepth_level")),
+        directions=directions,
+        options=options,
+        block_size=sizes.pop() if len(sizes) == 1 else None,
+        has_ramp=any(duration_s(one.get("ramp_time", "0")) for one in each),
+        measures_latency=any(timed),
+        times_all=all(timed),
+        in_flight=behind.in_flight if behind else None,
+        members=behind.members if behind else None,
+        failed=_int(row["total_err"]) if "total_err" in row else None,
+    )
+
+
+def _direction(row: Mapping[str, Any]) -> DirectionStatus:
+    bins, bins_of = _bins(row)
+    counted = sum(bins.values()) if bins else None
+    sums = {name: _latency_sum(row.get(f"{name}_ns"), counted) for name in ("slat", "clat", "lat")}
+    counts = [s.count for name, s in sums.items() if s is not None and name != "slat"]
+    clat = row.get("clat_ns") if isinstance(row.get("clat_ns"), Mapping) else {}
+    source = row.get("lat_ns") if bins_of == "lat" else clat
+    return DirectionStatus(
+        issued=_int(row.get("total_ios")),
+        completed=max(counts) if counts else counted,
+        io_bytes=_int(row["io_bytes"]) if "io_bytes" in row else 1024 * _int(row.get("io_kbytes")),
+        runtime_ms=_int(row.get("runtime")),
+        slat=sums["slat"],
+        clat=sums["clat"],
+        lat=sums["lat"],
+        bins=bins,
+        bins_of=bins_of,
+        iops=_float(row.get("iops")),
+        bw_bytes=_float(row["bw_bytes"]) if "bw_bytes" in row else 1024 * _float(row.get("bw")),
+        percentiles=_percentile_list(source),
+        lat_max_ns=_int(source.get("max")) if isinstance(source, Mapping) else None,
+    )
+
+
+def _bins(row: Mapping[str, Any]) -> tuple[dict[int, int] | None, str]:
+    """The histogram and what it is of: clat where there is one, else lat (``None`` if neither)."""
+    for kind in ("clat", "lat"):
+        block = row.get(f"{kind}_ns")
+        raw = block.get("bins") if isinstance(block, Mapping) else None
+        if isinstance(raw, Mapping) and raw:
+            bins = {_int(key): _int(count) for key, count in raw.items()}
+            return {key: count for key, count in bins.items() if count > 0}, kind
+    return None, "clat"
+
+
+def _latency_sum(block: object, counted: int | None) -> LatencySum | None:
+    """fio's mean with its N; before 3.19 there is no N and the bins are counted instead."""
+    if not isinstance(block, Mapping):
+        return None
+    count = _int(block["N"]) if "N" in block else counted
+    mean = _float(block.get("mean"))
+    if count is None or (count > 0 and mean == 0.0 and not _int(block.get("max"))):
+        return None
+    return LatencySum(mean, count)
+
+
+def _percentile_list(block: object) -> dict[str, int]:
+    raw = block.get("percentile") if isinstance(block, Mapping) else None
+    if not isinstance(raw, Mapping):
+        return {}
+    return {f"p{_float(key):g}": _int(value) for key, value in raw.items() if _float(key)}
+
+
+def _measures_latency(options: Mapping[str, str], row: Mapping[str, Any]) -> bool:
+    """Whether completions have a latency sample that the document counts. fio before 3.19 counts
+    them in the histogram alone, which is that of clat (of lat with lat_percentiles, 3.16)."""
+    if flag(options, "gtod_reduce"):
+        return False
+    if not flag(options, "disable_clat"):
+        return True
+    return not flag(options, "disable_lat") and (
+        _says_counts(row) or flag(options, "lat_percentiles")
+    )
+
+
+def _says_counts(row: Mapping[str, Any]) -> bool:
+    """Whether there is an N beside the means (fio 3.19)."""
+    blocks = (row[name].get("lat_ns") for name in DIRECTIONS if isinstance(row.get(name), Mapping))
+    return any(isinstance(block, Mapping) and "N" in block for block in blocks)
+
+
+def fixed_block_size(options: Mapping[str, str]) -> int | None:
+    """The size in bytes of every I/O of a job, or ``None`` if sizes vary (fio(1), "bs")."""
+    varying = ("bsrange", "blocksize_range", "bssplit", "bs_unaligned", "blocksize_unaligned")
+    if any(name in options for name in varying):
+        return None
+    text = options.get("bs", options.get("blocksize", "4k"))
+    sizes = {size_bytes(part, options) for part in re.split("[,/]", text) if part}
+    return sizes.pop() if len(sizes) == 1 else None
+
+
+_UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
+
+
+def size_bytes(text: str, options: Mapping[str, str] | None = None) -> int | None:
+    """A fio size ("4k", "1MiB", "200g") in bytes; ``None`` for percentages and nonsense.
+
+    As fio does by default (kb_base=1024), k and kB mean 1024 bytes, and so does KiB.
+    """
+    match = re.fullmatch(r"(\d{1,19})([kmgtp]?)(i?b)?", text.strip().lower(), re.ASCII)
+    if match is None:
+        return None
+    base = 1000 if (options or {}).get("kb_base") == "1000" and match[3] != "ib" else 1024
+    factor: int = base ** _UNITS[match[2]]
+    return int(match[1]) * factor
+
+
+def _eta(row: Mapping[str, Any], options: Mapping[str, str]) -> int | None:
+    """Seconds left as fio says; ``None`` for its placeholders (2**31-1 and absurd values)."""
+    eta = _int(row.get("eta"), -1)
+    if eta < 0 or eta >= ETA_UNKNOWN_FROM:
+        return None
+    planned = duration_s(options.get("runtime", "")) or 0.0
+    ramp = duration_s(options.get("ramp_time", "")) or 0.0
+    if planned and "stonewall" not in options and eta > 10 * (planned + ramp) + 60:
+        return None
+    return eta
+
+
+def _options(raw: object) -> dict[str, str]:
+    if not isinstance(raw, Mapping):
+        return {}
+    return {str(key): str(value) for key, value in raw.items()}
+
+
+def _percentages(raw: object) -> dict[str, float]:
+    if not isinstance(raw, Mapping):
+        return {}
+    return {str(key): _float(value) for key, value in raw.items()}
+
+
+def _int(value: object, default: int = 0) -> int:
+    try:
+        return int(value)  # type: ignore[call-overload, no-any-return]
+    except (TypeError, ValueError, OverflowError):
+        return default
+
+
+def _float(value: object) -> float:
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return 0.0
+    return number if number == number and abs(number) != float("inf") else 0.0

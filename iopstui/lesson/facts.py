@@ -1,0 +1,159 @@
+"""What a lesson can know of its target before anything runs (model/lesson/figures.py, FACTS)."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from iopstui.linux.devices.topology import online_cpus
+from iopstui.linux.process.affinity import allowed
+from iopstui.linux.roots import Roots
+from iopstui.model.block import target as kinds
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import Target
+from iopstui.model.block.tunable import why_rq_affinity_cannot_matter
+from iopstui.model.lesson.figures import Figures
+from iopstui.model.lesson.formula import Value
+from iopstui.safety.scratch import supports_direct
+from iopstui.safety.tunable_states import KnobState, knob_states, queued_disks
+
+TURNED = ("rq_affinity", "scheduler", "nomerges", "read_ahead_kb")
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """``facts`` by name (unknown: ``None``), and what each setting of the disks is now."""
+
+    facts: Mapping[str, Value | None]
+    knobs: Mapping[str, str]
+
+
+def surroundings(target: Target, devices: Mapping[str, BlockDevice], roots: Roots) -> Surroundings:
+    """Reads some files; where the target is a directory a file is made in it and removed."""
+    disks = queued_disks(target, devices)
+    online = online_cpus(roots)
+    states = {state.name: state for state in knob_states(target, devices, roots)}
+    facts: Figures = {
+        "host.cpus": float(len(online)) if online else None,
+        "host.memory": _memory(),
+        "target.kind": target.kind,
+        "target.fstype": target.fstype,
+        "target.direct": _direct(target),
+        "device.name": target.device,
+        "why.device": target.no_device or None,
+    }
+    facts |= _device(target, devices, disks, online)
+    facts |= _knobs(states, disks, online)
+    return Surroundings(facts, {name: state.now for name, state in states.items()})
+
+
+def _memory() -> float | None:
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (OSError, ValueError):
+        return None
+
+
+def _direct(target: Target) -> bool | None:
+    """Whether O_DIRECT works there; ``None`` if that can't be tried."""
+    if target.kind == kinds.DEVICE:
+        return True
+    if target.kind == kinds.DIRECTORY:
+        return supports_direct(Path(target.path))
+    try:
+        os.close(os.open(target.path, os.O_RDONLY | os.O_DIRECT))
+    except OSError as error:
+        return False if error.errno == errno.EINVAL else None
+    return True
+
+
+def _device(
+    target: Target,
+    devices: Mapping[str, BlockDevice],
+    disks: Sequence[BlockDevice],
+    online: Sequence[int],
+) -> Figures:
+    own = devices.get(target.device or "")
+    if own is None:
+        return {"device.queues": 0.0}
+    disk = disks[0] if disks else own
+    found: Figures = {
+        "device.kind": disk.kind,
+        "device.queues": float(len(disk.hctxs)),
+        "device.cpus_per_queue": _cpus_per_queue(disk, online),
+    }
+    queue = disk.queue
+    if queue is not None:
+        others = [one for one in queue.schedulers if one != queue.scheduler]
+        found |= {
+            "device.rotational": queue.rotational,
+            "device.scheduler": queue.scheduler if queue.schedulers else None,
+            # mq-deadline sorts and merges as the plain one; bfq does much more
+            "device.other_scheduler": next(
+                (one for one in ("none", "mq-deadline", *others) if one in others), None
+            ),
+            "device.nomerges": queue.nomerges,
+            "device.nr_requests": queue.nr_requests,
+            "device.rq_affinity": queue.rq_affinity,
+            "device.max_request": _kib(queue.max_sectors_kb),
+            "device.read_ahead": _kib(queue.read_ahead_kb),
+        }
+    far = next(_far_cpus(disk, online), None)
+    if far is not None:
+        found |= {"device.far_cpu": float(far[0]), "device.irq_cpu": far[1]}
+    return found
+
+
+def _kib(value: int | None) -> float | None:
+    return None if value is None else 1024.0 * value
+
+
+def _cpus_per_queue(disk: BlockDevice, online: Sequence[int]) -> float | None:
+    counts = [len(set(hctx.cpus) & set(online)) for hctx in disk.hctxs]
+    return float(max(counts)) if counts and online else None
+
+
+def _far_cpus(disk: BlockDevice, online: Sequence[int]) -> Iterator[tuple[int, float | None]]:
+    """CPUs that we may use whose queue's interrupt is served elsewhere, with that CPU; of a
+    device without interrupts (loop) the last one that we may use."""
+    usable = sorted(set(online) & allowed())
+    for hctx in disk.hctxs:
+        vectors = [v for v in disk.irqs if v.hctx == hctx.index or v.shared]
+        served = {cpu for vector in vectors for cpu in vector.effective_cpus}
+        for cpu in usable if len(served) == 1 else ():
+            if cpu in hctx.cpus and cpu not in served:
+                yield cpu, float(min(served))
+    if disk.hctxs and not disk.irqs and len(usable) > 1:
+        yield usable[-1], None
+
+
+def _knobs(
+    states: Mapping[str, KnobState], disks: Sequence[BlockDevice], online: Sequence[int]
+) -> Figures:
+    found: Figures = {}
+    for name in TURNED:
+        why = _why_not(name, states.get(name), disks)
+        found[f"can.{name}"] = not why
+        found[f"why.{name}"] = why or None
+    idle = [why_rq_affinity_cannot_matter(disk, online) for disk in disks]
+    reasons = [reason for reason in idle if reason is not None]
+    matters = bool(disks) and len(reasons) < len(disks)
+    found["matters.rq_affinity"] = matters
+    if not matters:
+        found["why.rq_affinity"] = reasons[0] if reasons else found["why.rq_affinity"]
+    return found
+
+
+def _why_not(name: str, state: KnobState | None, disks: Sequence[BlockDevice]) -> str:
+    if not disks:
+        return "no device with a request queue can be seen under the target"
+    if state is None:
+        return f"{disks[0].name} has no {name}"
+    if state.refused:
+        return f"{state.refused} {state.hint}".rstrip(" .")
+    if len({value for _, value in state.each}) > 1:
+        return f"{name} differs between the disks under the target"
+    return ""

@@ -1,0 +1,108 @@
+"""What a lesson shows: pages of text and tables, ready for any screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from iopstui.format import MISSING
+from iopstui.model.lesson.figures import FACTS, FIO, RUN, unit_of
+from iopstui.model.lesson.formula import Lookup
+from iopstui.model.lesson.pages import Ask, Choice, See
+from iopstui.model.lesson.text import Text, shown
+
+READY, RUNNING, DONE, FAILED, SKIPPED = "ready", "running", "done", "failed", "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of cells; the first cell of each row says what it is, the others are right-aligned
+    under ``head``."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+Block = Text | Table
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One step as it is shown. ``kind`` is model/lesson/pages.py's. ``choices`` are (letter,
+    text) of a question, ``chosen`` the answer given. ``state`` is of a run (READY ... FAILED), or
+    SKIPPED for any step that can't be shown here. ``look`` are (pane, sentence)."""
+
+    kind: str
+    name: str
+    title: str
+    blocks: tuple[Block, ...]
+    number: int
+    total: int
+    choices: tuple[tuple[str, str], ...] = ()
+    chosen: str | None = None
+    state: str = ""
+    look: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the measurement says to a question. ``right`` are the letters it bears out;
+    ``correct`` is ``None`` where the given answer can't be judged, or none was given."""
+
+    question: str
+    chosen: str | None
+    right: tuple[str, ...]
+    correct: bool | None
+    text: str
+
+
+def judge(ask: Ask, chosen: str | None, lookup: Lookup, figures: Iterable[str]) -> Verdict:
+    """Hold an answer against what was measured; ``figures`` are those that decide it."""
+    held = {choice.letter: choice.right.truth(lookup) for choice in ask.choices}
+    right = tuple(letter for letter, value in held.items() if value)
+    by_letter = {choice.letter: choice for choice in ask.choices}
+    # an answer is wrong only where another is right: else the measurement decided nothing
+    correct = held.get(chosen) if chosen and right else None
+    said = f"You said {_said(by_letter[chosen], lookup)}. " if chosen else ""
+    borne_out = " and ".join(_said(by_letter[letter], lookup) for letter in right)
+    measured = any(name not in FACTS for name in figures)
+    if chosen and correct:
+        others = [_said(by_letter[letter], lookup) for letter in right if letter != chosen]
+        text = said + ("The measurement bears it out." if measured else "That is so.")
+        text += f" And so is {' and '.join(others)}." if others else ""
+    elif right:
+        text = f"{said}{'Measured' if measured else 'It is'}: {borne_out}."
+    elif any(value is None for value in held.values()):
+        text = f"{said}It can't be told here: a figure that decides it is not known."
+    else:
+        text = f"{said}Not decided by this measurement: none of the answers is borne out."
+    return Verdict(ask.name, chosen, right, correct, text)
+
+
+def _said(choice: Choice, lookup: Lookup) -> str:
+    text = choice.text.fill(lookup, unit_of) or MISSING
+    return f"{choice.letter}) {text.rstrip('.')}"
+
+
+def figures_table(see: See, runs: Sequence[str], lookup: Lookup) -> Table:
+    """The figures of those ``runs``, a column each; a figure that none has is left out."""
+    rows = []
+    for figure in see.figures:
+        values = [lookup(f"{run}.{figure}") for run in runs]
+        if any(value is not None for value in values):
+            unit = unit_of(f"run.{figure}")
+            cells = [MISSING if value is None else shown(value, unit) for value in values]
+            rows.append((_meaning(figure), *cells))
+    return Table(("", *runs), tuple(rows))
+
+
+def _meaning(figure: str) -> str:
+    return RUN[figure].meaning if figure in RUN else figure.removeprefix(f"{FIO}.")
+
+
+def missing_text(names: Iterable[str]) -> Text | None:
+    """What could not be said, because it was not measured."""
+    told = sorted(names)
+    if not told:
+        return None
+    return Text(f"(More would be said here, but this is not known: {', '.join(told)}.)")

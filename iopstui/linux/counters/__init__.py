@@ -1,0 +1,1 @@
+"""The counters of /proc and cgroups that every tick reads."""

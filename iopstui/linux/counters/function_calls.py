@@ -1,0 +1,93 @@
+"""The function-call interrupts of /proc/interrupts, where need be read beside the samples.
+
+There is no smaller file that has them, and the kernel writes the whole table for each reading:
+megabytes on a machine with hundreds of CPUs, which take tens of milliseconds.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from iopstui.linux.counters import procfs
+from iopstui.linux.counters.reread import Reread
+
+# what holds the lines below the numbered ones (about 25) with 4,096 CPUs
+TAIL = 2 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCalls:
+    """Counts by CPU (``None`` where the architecture has none) in the middle of a reading, by
+    CLOCK_MONOTONIC, that took ``took_ns``."""
+
+    counts: dict[int, int] | None
+    at_ns: int
+    took_ns: int
+
+
+class FunctionCallReader:
+    """Reads them at once (``read``) or in a thread of its own (``ask``, later ``take``)."""
+
+    def __init__(self, file: Reread, clock: Callable[[], int]) -> None:
+        self._file = file
+        self._clock = clock
+        self._thread: threading.Thread | None = None
+        self._result: FunctionCalls | OSError | None = None
+
+    def read(self) -> FunctionCalls:
+        """Read them now. Raises OSError."""
+        start = self._clock()
+        counts = procfs.parse_function_calls(*self._ends())
+        end = self._clock()
+        return FunctionCalls(counts, (start + end) // 2, end - start)
+
+    def _ends(self) -> tuple[bytes, bytes]:
+        """The file's first line, and its end: what is between them is passed over."""
+        first = b""
+        tail = deque[bytes]()
+        size = 0
+        for piece in self._file.pieces():
+            if b"\n" not in first:
+                first += piece
+            tail.append(piece)
+            size += len(piece)
+            while size - len(tail[0]) >= TAIL:
+                size -= len(tail.popleft())
+        return first.split(b"\n", 1)[0], b"".join(tail)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a reading was asked for and not taken yet."""
+        return self._thread is not None
+
+    def ask(self) -> None:
+        """Begin a reading; one that is under way goes on."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="interrupts", daemon=True)
+            self._thread.start()
+
+    def take(self) -> FunctionCalls | None:
+        """What was asked for, once, if it has been read by now. Raises OSError if it can't be."""
+        if self._thread is None or self._thread.is_alive():
+            return None
+        self._thread.join()
+        self._thread = None
+        result, self._result = self._result, None
+        if isinstance(result, OSError):
+            raise result
+        return result
+
+    def close(self) -> None:
+        """Wait for a reading that is under way, and forget it. The file stays open."""
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = self._result = None
+
+    def _work(self) -> None:
+        try:
+            self._result = self.read()
+        except OSError as error:
+            self._result = error

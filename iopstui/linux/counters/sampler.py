@@ -1,0 +1,250 @@
+"""Reads the kernel's counters at once, cheaply, again and again.
+
+Files stay open and are read anew from their beginning. What cannot be read (a container may
+hide any of it) is left out of the sample and named in ``KernelSampler.unavailable``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from iopstui.linux.counters import procfs
+from iopstui.linux.counters.cgroup import cpu_stat_files, parse_throttled_us
+from iopstui.linux.counters.function_calls import FunctionCallReader, FunctionCalls
+from iopstui.linux.counters.reread import Reread, opened
+from iopstui.linux.roots import Roots
+from iopstui.model.samples import CpuTimes, DiskCounters, KernelSample
+
+# reading /proc/interrupts within a sample: on so many CPUs at most, and not longer than this
+FEW_CPUS = 32
+CHEAP_NS = 2_000_000
+# reading it beside the samples: about so long for each of them
+BUDGET_NS = 1_000_000
+LONGEST_STRIDE = 30
+
+Parsed = TypeVar("Parsed")
+
+
+class _PerCpuCount(Reread):
+    """One interrupt's count on each CPU. Raises OSError once its device is gone."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._last: procfs.PerCpuCount | None = None
+
+    def counts(self, possible: Sequence[int]) -> dict[int, int] | None:
+        """As they are now; the last one's own dictionary if nothing has changed."""
+        data = self.read_attribute()
+        self._last = procfs.next_per_cpu_count(data, possible, self._last)
+        return None if self._last is None else self._last.counts
+
+
+class KernelSampler:
+    """Takes ``KernelSample``s of some disks, their interrupts, and all CPUs.
+
+    ``unavailable`` maps what could not be read ("diskstats", "stat", "softirqs", "interrupts",
+    "irq 36") to the reason in words. Not for several threads at once.
+    """
+
+    def __init__(
+        self,
+        roots: Roots,
+        disks: Sequence[str],
+        irqs: Sequence[int],
+        clock: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self.unavailable: dict[str, str] = {}
+        self._roots = roots
+        self._clock = clock
+        self._files: dict[str, Reread] = {}
+        self._disks: tuple[str, ...] = ()
+        self._irqs: dict[int, _PerCpuCount] = {}
+        self._irqs_in_table: tuple[int, ...] = ()
+        self._possible: list[int] = []
+        self._calls: FunctionCallReader | None = None
+        self._samples = 0
+        self._read_in = 0
+        self._cost_ns = 0
+        self._follow = 0
+        self._cpu_stats = opened(cpu_stat_files(roots))
+        self.retarget(disks, irqs)
+
+    def retarget(self, disks: Sequence[str], irqs: Sequence[int]) -> None:
+        """Watch other disks and interrupts; what was unavailable is tried again."""
+        self.unavailable = {}
+        self._disks = tuple(disks)
+        for name in ("diskstats", "stat", "softirqs", "interrupts"):
+            if name not in self._files:
+                self._open(name)
+        softirqs = self._read("softirqs", procfs.parse_cpu_header)
+        self._possible = softirqs or []
+        self._retarget_irqs(irqs)
+        self._begin_calls()
+
+    def _retarget_irqs(self, irqs: Sequence[int]) -> None:
+        for file in self._irqs.values():
+            file.close()
+        self._irqs = {}
+        in_table = []
+        for irq in dict.fromkeys(irqs):
+            try:
+                self._irqs[irq] = _PerCpuCount(
+                    self._roots.sys / "kernel" / "irq" / str(irq) / "per_cpu_count"
+                )
+            except OSError:
+                in_table.append(irq)
+        self._irqs_in_table = tuple(in_table)
+
+    def _begin_calls(self) -> None:
+        if self._calls is None and "interrupts" in self._files:
+            self._calls = FunctionCallReader(self._files["interrupts"], self._clock)
+        # two readings make the first rate
+        self._cost_ns, self._follow = 0, max(2, self._follow)
+
+    def disks(self) -> dict[str, DiskCounters]:
+        """Only what /proc/diskstats says now."""
+        return self._read("diskstats", self._parse_disks) or {}
+
+    def sample(self) -> KernelSample:
+        """Read everything now. Never fails: see ``unavailable``.
+
+        /proc/diskstats is read first, and the sample's clocks stand for the middle of just
+        that reading: what follows may take milliseconds on a wide machine, and not always the
+        same number of them.
+        """
+        start = self._clock()
+        disks = self.disks()
+        read = self._clock()
+        wall_ms = time.time_ns() / 1e6
+        middle = (start + read) // 2
+        softirqs = self._read("softirqs", procfs.parse_softirqs_block)
+        cpus: dict[int, CpuTimes] | None = self._read("stat", procfs.parse_stat_cpus)
+        irqs = self._per_irq()
+        table, ipi, ipi_ns = self._interrupts()
+        return KernelSample(
+            monotonic_ns=middle,
+            wall_ms=wall_ms - (read - middle) / 1e6,
+            took_ns=self._clock() - start,
+            disks=disks,
+            cpus=cpus or {},
+            softirq_block=softirqs or {},
+            irqs={**irqs, **table},
+            ipi=ipi,
+            ipi_ns=ipi_ns,
+            throttled_us=self._throttled(),
+        )
+
+    def follow_interrupts(self, samples: int) -> None:
+        """Read /proc/interrupts with each of the next samples, whatever that costs: a knob was
+        turned, and the function calls it brings are seen there alone."""
+        self._follow = samples
+
+    def close(self) -> None:
+        """Close all files, end all threads; no sample can be taken afterwards."""
+        if self._calls is not None:
+            self._calls.close()
+        for file in (*self._files.values(), *self._irqs.values(), *self._cpu_stats):
+            file.close()
+        self._files, self._irqs, self._cpu_stats, self._calls = {}, {}, [], None
+
+    def _throttled(self) -> int | None:
+        """The most that any cgroup of ours was throttled: a limit above stops us as well."""
+        most = None
+        for file in self._cpu_stats:
+            with contextlib.suppress(OSError):
+                one = parse_throttled_us(file.read())
+                most = one if most is None else max(most, one or 0)
+        return most
+
+    def _open(self, name: str) -> None:
+        try:
+            self._files[name] = Reread(self._roots.proc / name)
+        except OSError as error:
+            self._give_up(name, error)
+
+    def _give_up(self, name: str, error: OSError) -> None:
+        self.unavailable[name] = error.strerror or type(error).__name__
+        file = self._files.pop(name, None)
+        if file is not None:
+            file.close()
+
+    def _read(self, name: str, parse: Callable[[bytes], Parsed]) -> Parsed | None:
+        file = self._files.get(name)
+        if file is None:
+            return None
+        try:
+            return parse(file.read())
+        except OSError as error:
+            self._give_up(name, error)
+            return None
+
+    def _parse_disks(self, data: bytes) -> dict[str, DiskCounters]:
+        return procfs.parse_diskstats(data, self._disks)
+
+    def _per_irq(self) -> dict[int, dict[int, int]]:
+        found = {}
+        for irq, file in list(self._irqs.items()):
+            try:
+                counts = file.counts(self._possible)
+            except OSError as error:
+                # the device is gone, and its interrupt with it
+                self.unavailable[f"irq {irq}"] = error.strerror or type(error).__name__
+                self._irqs.pop(irq).close()
+                continue
+            if counts is not None:
+                found[irq] = counts
+        return found
+
+    def _interrupts(
+        self,
+    ) -> tuple[Mapping[int, Mapping[int, int]], Mapping[int, int] | None, int | None]:
+        """From /proc/interrupts: the device's interrupts that are nowhere else, which costs what
+        it costs, and the function calls with the time they were read."""
+        self._samples += 1
+        if not self._irqs_in_table:
+            calls = self._function_calls()
+            if calls is None or calls.counts is None:
+                return {}, None, None
+            return {}, calls.counts, calls.at_ns
+        start = self._clock()
+        found = self._read("interrupts", self._parse_table)
+        end = self._clock()
+        irqs, ipi = found or ({}, None)
+        return irqs, ipi, None if ipi is None else (start + end) // 2
+
+    def _function_calls(self) -> FunctionCalls | None:
+        """Read within the sample where that is cheap. Else beside it, for a later one, and only
+        in every Nth, so that it costs about ``BUDGET_NS`` a sample on average."""
+        if self._calls is None:
+            return None
+        try:
+            done = self._calls.take()
+            if done is not None:
+                self._cost_ns = done.took_ns
+            if not self._calls.busy and self._due():
+                self._read_in, self._follow = self._samples, max(0, self._follow - 1)
+                if self._cheap():
+                    done = self._calls.read()
+                    self._cost_ns = done.took_ns
+                else:
+                    self._calls.ask()
+        except OSError as error:
+            self._calls = None
+            self._give_up("interrupts", error)
+            return None
+        return done
+
+    def _due(self) -> bool:
+        cost = self._cost_ns
+        stride = 1 if cost <= CHEAP_NS else min(LONGEST_STRIDE, -(-cost // BUDGET_NS))
+        return self._follow > 0 or self._samples >= self._read_in + stride
+
+    def _cheap(self) -> bool:
+        return len(self._possible) <= FEW_CPUS and self._cost_ns <= CHEAP_NS
+
+    def _parse_table(self, data: bytes) -> tuple[dict[int, dict[int, int]], dict[int, int] | None]:
+        return procfs.parse_interrupts(data, self._irqs_in_table)

@@ -1,0 +1,1 @@
+"""Block devices, their queues and interrupts, and who uses them."""

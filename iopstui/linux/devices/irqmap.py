@@ -1,0 +1,193 @@
+"""Which interrupts belong to a block device, and which hardware queue each one serves.
+
+The kernel states no such map. It is put together from the device's sysfs ancestors
+(``msi_irqs/`` or ``irq``) and the names drivers give their interrupts
+(/sys/kernel/irq/N/actions, else /proc/interrupts).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from iopstui.linux.roots import Roots
+from iopstui.linux.sysattr import (
+    decode,
+    list_names,
+    parse_cpu_list,
+    read_bytes,
+    read_count,
+    read_int,
+    read_text,
+)
+from iopstui.model.block.device import Hctx, IrqVector
+
+_NVME = re.compile(r"nvme[0-9]+q([0-9]+)")
+_VIRTIO_QUEUE = re.compile(r"virtio[0-9]+-req\.([0-9]+)")
+_VIRTIO_SHARED = re.compile(r"virtio[0-9]+(-virtqueues)?")
+_VIRTIO_SCSI = re.compile(r"virtio[0-9]+-request")
+_OTHER_VIRTIO = re.compile(r"virtio[0-9]+-\w+")
+_NAMED_AFTER_ANCESTOR = re.compile(r"virtio[0-9]+|mmc[0-9]+")
+_LINE = re.compile(r"\s*([0-9]+):((?:\s+[0-9]+)*)\s+(.*)")
+# MSI-X: the vector's index is in the low bits; Linux before 6.2 adds the PCI address above
+_VECTOR_INDEX = 0x7FF
+
+
+@dataclass(frozen=True, slots=True)
+class _Vector:
+    irq: int
+    names: tuple[str, ...]
+    index: int
+
+
+class IrqTable:
+    """Names of interrupts, read when first asked for. Make a new one for fresh answers."""
+
+    def __init__(self, roots: Roots) -> None:
+        self._roots = roots
+        self._names: dict[int, tuple[str, ...]] = {}
+
+    def names(self, irq: int) -> tuple[str, ...]:
+        """The actions of an interrupt; empty if nobody has requested it."""
+        if irq not in self._names:
+            text = read_text(self._roots.sys / f"kernel/irq/{irq}/actions")
+            listed = text.split(",") if text else self._from_proc.get(irq, ())
+            self._names[irq] = tuple(name.strip() for name in listed if name.strip())
+        return self._names[irq]
+
+    def named(self, name: str) -> list[int]:
+        """Interrupts with an action of exactly this name, in numerical order."""
+        numbers = {int(n) for n in list_names(self._roots.sys / "kernel/irq") if n.isdecimal()}
+        numbers.update(self._from_proc)
+        return sorted(irq for irq in numbers if name in self.names(irq))
+
+    def index(self, irq: int) -> int:
+        """The vector's place in its device; the interrupt's number where that is unknown."""
+        hwirq = read_int(self._roots.sys / f"kernel/irq/{irq}/hwirq")
+        return irq if hwirq is None else hwirq & _VECTOR_INDEX
+
+    def effective_cpus(self, irq: int) -> tuple[int, ...]:
+        """Where the interrupt goes now; empty if the kernel doesn't say."""
+        text = read_text(self._roots.proc / f"irq/{irq}/effective_affinity_list")
+        return parse_cpu_list(text or "")
+
+    def node(self, irq: int) -> int | None:
+        """The NUMA node of the interrupt's device."""
+        return read_count(self._roots.proc / f"irq/{irq}/node")
+
+    @cached_property
+    def _from_proc(self) -> dict[int, tuple[str, ...]]:
+        data = read_bytes(self._roots.proc / "interrupts")
+        return parse_names(decode(data or b""))
+
+
+def parse_names(text: str) -> dict[int, tuple[str, ...]]:
+    """Interrupt number -> action names from /proc/interrupts.
+
+    The last column holds them, separated by ", "; chip and trigger columns before it hold no
+    comma, and two or more spaces separate it from them.
+    """
+    names: dict[int, tuple[str, ...]] = {}
+    for line in text.splitlines():
+        match = _LINE.fullmatch(line)
+        if not match:
+            continue
+        first, *more = match[3].split(", ")
+        words = first.split()
+        if len(words) > 1:
+            names[int(match[1])] = (words[-1], *(name.strip() for name in more))
+    return names
+
+
+def read_irqs(
+    directory: Path, kind: str, hctxs: tuple[Hctx, ...], roots: Roots, table: IrqTable
+) -> tuple[IrqVector, ...]:
+    """The interrupts of the whole disk whose real sysfs directory is ``directory``.
+
+    Empty for devices without hardware under them (loop, dm, md, zram, null_blk, ram).
+    """
+    irqs = _device_irqs(directory, kind, len(hctxs), roots, table)
+    vectors = [_Vector(irq, table.names(irq), table.index(irq)) for irq in irqs]
+    vectors = [vector for vector in vectors if vector.names]
+    served = _serves(vectors, len(hctxs))
+    return tuple(
+        IrqVector(
+            irq=vector.irq,
+            name=",".join(vector.names),
+            hctx=served[vector.irq][0],
+            shared=served[vector.irq][1],
+            effective_cpus=table.effective_cpus(vector.irq),
+            node=table.node(vector.irq),
+        )
+        for vector in vectors
+    )
+
+
+def _device_irqs(
+    directory: Path, kind: str, queues: int, roots: Roots, table: IrqTable
+) -> list[int]:
+    """Interrupt numbers of the nearest ancestor that has any."""
+    top = Path(os.path.realpath(roots.sys)) / "devices"
+    if top not in directory.parents or top / "virtual" in directory.parents:
+        return []
+    for ancestor in directory.parents:
+        if ancestor == top:
+            break
+        vectors = sorted(int(n) for n in list_names(ancestor / "msi_irqs") if n.isdecimal())
+        if vectors:
+            return vectors
+        if (ancestor / "irq").exists():
+            # further up are bridges, whose interrupts are others'
+            irq = read_int(ancestor / "irq")
+            return [irq] if irq else []
+    for ancestor in directory.parents:
+        if _NAMED_AFTER_ANCESTOR.fullmatch(ancestor.name):
+            return table.named(ancestor.name)
+    if kind == "xen":
+        blkif = table.named("blkif")
+        # all Xen disks' interrupts have one name: only a lone disk's can be told
+        return blkif if len(blkif) == queues else []
+    return []
+
+
+def _serves(vectors: list[_Vector], queues: int) -> dict[int, tuple[int | None, bool]]:
+    """Interrupt -> (hctx, serves all queues)."""
+    requests = [v for v in vectors if any(_VIRTIO_SCSI.fullmatch(n) for n in v.names)]
+    order = {v.irq: k for k, v in enumerate(sorted(requests, key=lambda v: (v.index, v.irq)))}
+    if vectors and len(vectors) == queues and all("blkif" in v.names for v in vectors):
+        order = {v.irq: k for k, v in enumerate(vectors)}
+    found: dict[int, tuple[int | None, bool]] = {}
+    for vector in vectors:
+        if vector.irq in order:
+            hctx = order[vector.irq]
+            found[vector.irq] = (hctx if hctx < queues else None, False)
+        else:
+            found[vector.irq] = _serves_by_name(vector, queues, len(vectors))
+    return found
+
+
+def _serves_by_name(vector: _Vector, queues: int, vectors: int) -> tuple[int | None, bool]:
+    hctxs = {h for name in vector.names if (h := _named_hctx(name)) is not None}
+    only = 0 if queues == 1 else None
+    if any(_VIRTIO_SHARED.fullmatch(name) for name in vector.names):
+        return only, True
+    if hctxs - {-1}:
+        known = sorted(h for h in hctxs if 0 <= h < queues)
+        return (known[0], False) if len(known) == 1 else (None, len(known) > 1)
+    if hctxs or any(_OTHER_VIRTIO.fullmatch(name) for name in vector.names):
+        return None, False  # admin, configuration, control, event
+    if vectors == 1:
+        return only, queues > 1
+    return None, False
+
+
+def _named_hctx(name: str) -> int | None:
+    """The hctx a name tells, -1 for NVMe's admin queue, None if it tells none."""
+    if match := _NVME.fullmatch(name):
+        return int(match[1]) - 1
+    if match := _VIRTIO_QUEUE.fullmatch(name):
+        return int(match[1])
+    return None

@@ -1,0 +1,211 @@
+"""What is mounted where, in every mount namespace that can be seen, and what is swap.
+
+Sources: proc_pid_mountinfo(5), /proc/swaps (proc(5)), /sys/fs/btrfs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from iopstui.linux.roots import Roots
+from iopstui.linux.sysattr import decode, list_names, read_bytes
+from iopstui.model.block.device import BlockDevice, Mount
+
+_OCTAL = re.compile(r"\\([0-3][0-7]{2})")
+
+
+@dataclass(frozen=True, slots=True)
+class MountEntry:
+    """One line of mountinfo. ``elsewhere``: only another mount namespace has it."""
+
+    major: int
+    minor: int
+    root: str
+    mountpoint: str
+    fstype: str
+    source: str
+    super_options: str = ""
+    elsewhere: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MountTable:
+    """Everything mounted or swapped on. ``swaps`` are the paths in /proc/swaps; ``btrfs``
+    maps a mounted btrfs's UUID to the kernel names of its devices.
+    """
+
+    entries: tuple[MountEntry, ...] = ()
+    swaps: tuple[str, ...] = ()
+    btrfs: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+def unescape(text: str) -> str:
+    r"""The kernel's ``\040`` style escapes (space, tab, newline, backslash, #) undone."""
+
+    def one(match: re.Match[str]) -> str:
+        return chr(int(match[1], 8))
+
+    # latin-1 would break UTF-8 names: only ASCII is ever escaped by the kernel
+    return _OCTAL.sub(lambda m: one(m) if int(m[1], 8) < 128 else m[0], text)
+
+
+def parse_mountinfo(text: str, *, elsewhere: bool = False) -> list[MountEntry]:
+    """The lines of a mountinfo file; lines that aren't of its form are skipped."""
+    entries = []
+    for line in text.split("\n"):
+        left, found, right = line.partition(" - ")
+        before, after = left.split(" "), right.split(" ")
+        if not found or len(before) < 6 or len(after) < 2:
+            continue
+        major, _, minor = before[2].partition(":")
+        if not (major.isdecimal() and minor.isdecimal()):
+            continue
+        entries.append(
+            MountEntry(
+                major=int(major),
+                minor=int(minor),
+                root=unescape(before[3]),
+                mountpoint=unescape(before[4]),
+                fstype=unescape(after[0]),
+                source=unescape(after[1]),
+                super_options=after[2] if len(after) > 2 else "",
+                elsewhere=elsewhere,
+            )
+        )
+    return entries
+
+
+def parse_swaps(text: str) -> tuple[str, ...]:
+    """Paths of the swap areas in /proc/swaps."""
+    lines = [line.split() for line in text.splitlines()[1:]]
+    return tuple(unescape(words[0]) for words in lines if words)
+
+
+def read_own_mounts(roots: Roots) -> tuple[MountEntry, ...]:
+    """The mounts of this process's namespace."""
+    return tuple(parse_mountinfo(decode(read_bytes(roots.proc / "self/mountinfo") or b"")))
+
+
+def read_mounts(roots: Roots) -> MountTable:
+    """Own mounts first, then those that only other visible mount namespaces have."""
+    own = read_own_mounts(roots)
+    seen = {(e.major, e.minor, e.source, e.mountpoint) for e in own}
+    others: list[MountEntry] = []
+    for text in _other_namespaces(roots):
+        for entry in parse_mountinfo(text, elsewhere=True):
+            key = (entry.major, entry.minor, entry.source, entry.mountpoint)
+            if key not in seen:
+                seen.add(key)
+                others.append(entry)
+    swaps = parse_swaps(decode(read_bytes(roots.proc / "swaps") or b""))
+    return MountTable((*own, *others), swaps, read_btrfs(roots))
+
+
+def read_btrfs(roots: Roots) -> dict[str, frozenset[str]]:
+    """UUID -> kernel names of the member devices, for every mounted btrfs."""
+    top = roots.sys / "fs/btrfs"
+    found = {uuid: list_names(top / uuid / "devices") for uuid in list_names(top)}
+    return {
+        uuid: frozenset(name.replace("!", "/") for name in names)
+        for uuid, names in found.items()
+        if names
+    }
+
+
+def _other_namespaces(roots: Roots) -> Iterator[str]:
+    """One mountinfo text per mount namespace other than our own.
+
+    /proc/PID/ns/mnt can be read only with ptrace rights, mountinfo by anybody: without the
+    former, equal texts count as one namespace.
+    """
+    seen: set[str | bytes] = set()
+    own = _namespace(roots.proc / "self")
+    if own is not None:
+        seen.add(own)
+    for pid in list_names(roots.proc):
+        if not pid.isdecimal():
+            continue
+        process = roots.proc / pid
+        namespace = _namespace(process)
+        if namespace is not None and namespace in seen:
+            continue
+        data = read_bytes(process / "mountinfo")
+        key: str | bytes = namespace if namespace is not None else data or b""
+        if not data or key in seen:
+            continue
+        seen.add(key)
+        yield decode(data)
+
+
+def _namespace(process: Path) -> str | None:
+    try:
+        return os.readlink(process / "ns/mnt")
+    except OSError:
+        return None
+
+
+def apply_mounts(
+    devices: Mapping[str, BlockDevice], table: MountTable, roots: Roots
+) -> tuple[dict[str, tuple[Mount, ...]], frozenset[str]]:
+    """(mounts by device name, names of devices that are swap)."""
+    finder = DeviceFinder(devices, roots)
+    mounts: dict[str, dict[tuple[str, bool], Mount]] = {}
+    for entry in table.entries:
+        first = finder.of_mount(entry)
+        if first is None:
+            continue
+        for name in _members(first, table):
+            where = mounts.setdefault(name, {})
+            key = (entry.mountpoint, entry.elsewhere)
+            where.setdefault(key, Mount(entry.mountpoint, entry.fstype, entry.elsewhere))
+    swaps = {finder.by_path(path) for path in table.swaps}
+    return (
+        {name: tuple(found.values()) for name, found in mounts.items()},
+        frozenset(name for name in swaps if name is not None),
+    )
+
+
+def _members(name: str, table: MountTable) -> Iterable[str]:
+    """The device itself, and the other devices of the btrfs it belongs to."""
+    for names in table.btrfs.values():
+        if name in names:
+            return sorted(names)
+    return (name,)
+
+
+class DeviceFinder:
+    """Finds block devices by number or by the path of a node."""
+
+    def __init__(self, devices: Mapping[str, BlockDevice], roots: Roots) -> None:
+        self._numbers = {(d.major, d.minor): d.name for d in devices.values() if d.major >= 0}
+        self._paths = {d.path: d.name for d in devices.values()}
+        self._paths.update(
+            {f"/dev/mapper/{d.dm_name}": d.name for d in devices.values() if d.dm_name}
+        )
+        self._roots = roots
+
+    def by_number(self, major: int, minor: int) -> str | None:
+        """The device with this number."""
+        return self._numbers.get((major, minor))
+
+    def by_path(self, path: str) -> str | None:
+        """The device whose node ``path`` is, through symbolic links."""
+        if not path.startswith("/dev/"):
+            return None
+        real = self._roots.dev / path[len("/dev/") :]
+        try:
+            info = os.stat(real)
+        except (OSError, ValueError):
+            return self._paths.get(path)
+        if stat.S_ISBLK(info.st_mode):
+            return self.by_number(os.major(info.st_rdev), os.minor(info.st_rdev))
+        return self._paths.get(path)
+
+    def of_mount(self, entry: MountEntry) -> str | None:
+        """The device a mount is on: by its number, else by its source if that is a device."""
+        return self.by_number(entry.major, entry.minor) or self.by_path(entry.source)

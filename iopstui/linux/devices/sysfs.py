@@ -1,0 +1,348 @@
+"""Block devices as sysfs describes them (Documentation/ABI/stable/sysfs-block).
+
+Any attribute may be missing, unreadable or garbage: it is None then. A device that vanishes
+while it is read is left out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from iopstui.linux.devices import blkmq
+from iopstui.linux.devices.irqmap import IrqTable, read_irqs
+from iopstui.linux.devices.mounts import apply_mounts, read_mounts
+from iopstui.linux.devices.udev import Found, enumerate_block
+from iopstui.linux.roots import Roots
+from iopstui.linux.sysattr import (
+    decode,
+    link_name,
+    list_names,
+    read_bytes,
+    read_count,
+    read_flag,
+    read_text,
+)
+from iopstui.model.block.device import BlockDevice, Hctx, IrqVector
+from iopstui.text import printable
+
+SECTOR = 512
+_NUMBER = re.compile(r"([0-9]{1,9}):([0-9]{1,9})")
+_PATH_OF_HEAD = re.compile(r"nvme([0-9]+)c[0-9]+n([0-9]+)")
+_DRIVER_KINDS = {
+    "virtblk": "virtio-blk",
+    "sd": "scsi",
+    "sr": "scsi",
+    "nullb": "null_blk",
+    "zram": "zram",
+    "ramdisk": "ram",
+    "nbd": "nbd",
+    "xvd": "xen",
+    "mmc": "mmc",
+    "loop": "loop",
+    "md": "md",
+    "device-mapper": "dm",
+}
+_NAME_KINDS = (
+    ("nullb", "null_blk"),
+    ("zram", "zram"),
+    ("ram", "ram"),
+    ("nbd", "nbd"),
+    ("xvd", "xen"),
+    ("mmcblk", "mmc"),
+    ("loop", "loop"),
+    ("vd", "virtio-blk"),
+    ("sd", "scsi"),
+    ("sr", "scsi"),
+)
+_DM_LAYERS = (
+    ("LVM-", "LVM"),
+    ("CRYPT-", "dm-crypt"),
+    ("mpath-", "dm-multipath"),
+    ("DMRAID-", "dm-raid"),
+    ("stratis-", "Stratis"),
+)
+_WITHOUT_REQUESTS = frozenset({"dm", "md", "zram", "ram", "nvme"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Machine:
+    """What is read once for all devices."""
+
+    roots: Roots
+    drivers: Mapping[int, str]
+    irqs: IrqTable
+
+
+def read_devices(roots: Roots) -> dict[str, BlockDevice]:
+    """Every block device by its kernel name, in the order of ``natural_key``.
+
+    Includes partitions, empty loop devices and hidden NVMe multipath paths.
+    """
+    machine = _Machine(roots, parse_drivers(_proc_devices(roots)), IrqTable(roots))
+    read = (_read_one(found, machine) for found in enumerate_block(roots))
+    devices = {device.name: device for device in read if device is not None}
+    devices = {name: devices[name] for name in sorted(devices, key=natural_key)}
+    devices = _join_multipath(devices)
+    devices = _inherit(devices)
+    mounts, swaps = apply_mounts(devices, read_mounts(roots), roots)
+    devices = {
+        name: replace(device, mounts=mounts.get(name, ()), swap=name in swaps)
+        for name, device in devices.items()
+    }
+    return _note_shared_irqs(devices)
+
+
+def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
+    """Sorts sda2 before sda10."""
+    parts = re.split(r"([0-9]+)", name)
+    return tuple((1, int(part), "") if part.isdecimal() else (0, 0, part) for part in parts if part)
+
+
+def parse_drivers(text: str) -> dict[int, str]:
+    """Major number -> driver, from the "Block devices:" part of /proc/devices."""
+    _, _, block = text.partition("Block devices:")
+    pairs = [line.split() for line in block.splitlines()]
+    return {int(p[0]): p[1] for p in pairs if len(p) == 2 and p[0].isdecimal()}
+
+
+def _proc_devices(roots: Roots) -> str:
+    return decode(read_bytes(roots.proc / "devices") or b"")
+
+
+def _read_one(found: Found, machine: _Machine) -> BlockDevice | None:
+    directory = found.directory
+    name = found.name.replace("!", "/")
+    number = _NUMBER.fullmatch(read_text(directory / "dev") or "")
+    hidden = read_flag(directory / "hidden") or False
+    if number is None and not hidden:
+        return None  # vanished, or not a block device
+    major, minor = (int(number[1]), int(number[2])) if number else (-1, -1)
+    partition = (directory / "partition").exists()
+    kind = "partition" if partition else _kind(name, directory, major, machine)
+    size = read_count(directory / "size")
+    device = BlockDevice(
+        name=name,
+        path=f"/dev/{name}",
+        major=major,
+        minor=minor,
+        kind=kind,
+        size=None if size is None else size * SECTOR,
+        read_only=read_flag(directory / "ro") or False,
+        removable=read_flag(directory / "removable") or False,
+        hidden=hidden,
+        disk=directory.parent.name.replace("!", "/") if partition else None,
+        holders=_related(directory / "holders"),
+        slaves=_related(directory / "slaves"),
+        numa_node=_numa_node(directory, machine.roots),
+    )
+    if not partition:
+        device = _whole_disk(device, found, machine)
+    return device if directory.is_dir() else None
+
+
+def _whole_disk(device: BlockDevice, found: Found, machine: _Machine) -> BlockDevice:
+    directory, kind = found.directory, device.kind
+    hctxs = blkmq.read_hctxs(directory)
+    request_based = bool(hctxs) or kind not in _WITHOUT_REQUESTS
+    return replace(
+        device,
+        model=_model(directory, found.properties),
+        serial=_serial(directory, found.properties),
+        transport=_transport(kind, directory),
+        diskseq=read_count(directory / "diskseq"),
+        partitions=_partitions(directory),
+        backing_file=_backing_file(directory),
+        queue=blkmq.read_queue(directory, request_based=request_based),
+        hctxs=hctxs,
+        irqs=_irqs(directory, kind, hctxs, machine),
+        driver=_driver(directory, machine.roots),
+        dm_name=read_text(directory / "dm/name"),
+        layer=_layer(directory, kind),
+        notes=_queue_notes(hctxs),
+    )
+
+
+def _queue_notes(hctxs: tuple[Hctx, ...]) -> tuple[str, ...]:
+    cpus = [cpu for hctx in hctxs for cpu in hctx.cpus]
+    if len(cpus) == len(set(cpus)):
+        return ()
+    # which queue has which type is only in debugfs
+    return ("its queues overlap: some are for polling, reads or writes alone",)
+
+
+def _irqs(
+    directory: Path, kind: str, hctxs: tuple[Hctx, ...], machine: _Machine
+) -> tuple[IrqVector, ...]:
+    return read_irqs(directory, kind, hctxs, machine.roots, machine.irqs)
+
+
+def _related(directory: Path) -> tuple[str, ...]:
+    names = (name.replace("!", "/") for name in list_names(directory))
+    return tuple(sorted(names, key=natural_key))
+
+
+def _partitions(directory: Path) -> tuple[str, ...]:
+    names = (n for n in list_names(directory) if (directory / n / "partition").exists())
+    return tuple(sorted((n.replace("!", "/") for n in names), key=natural_key))
+
+
+def _kind(name: str, directory: Path, major: int, machine: _Machine) -> str:
+    if name.startswith("nvme"):
+        return "nvme"
+    for member, kind in (("dm", "dm"), ("md", "md"), ("loop", "loop")):
+        if (directory / member).is_dir():
+            return kind
+    driver = machine.drivers.get(major)
+    if driver in _DRIVER_KINDS:
+        return _DRIVER_KINDS[driver]
+    return next((kind for prefix, kind in _NAME_KINDS if name.startswith(prefix)), "disk")
+
+
+def _model(directory: Path, properties: Mapping[str, str]) -> str | None:
+    for attribute in ("device/model", "device/name"):
+        text = read_text(directory / attribute)
+        if text is not None and printable(text):
+            return printable(text)
+    return printable(properties.get("ID_MODEL", "").replace("_", " ")) or None
+
+
+def _serial(directory: Path, properties: Mapping[str, str]) -> str | None:
+    page = read_bytes(directory / "device/vpd_pg80")
+    candidates = (
+        read_text(directory / "serial"),
+        read_text(directory / "device/serial"),
+        # SPC-5 7.8.18: the serial number follows a header of four bytes
+        decode(page[4:]).replace("\0", "") if page else None,
+        properties.get("ID_SERIAL_SHORT"),
+        read_text(directory / "device/wwid"),
+        read_text(directory / "wwid"),
+    )
+    cleaned = (printable(text) for text in candidates if text)
+    return next((text for text in cleaned if text), None)
+
+
+def _transport(kind: str, directory: Path) -> str | None:
+    parts = directory.parts
+    if kind == "nvme":
+        transport = read_text(directory / "device/transport")
+        return "nvme" if transport in (None, "pcie") else f"nvme-{printable(transport)}"
+    markers = (
+        ("usb", "usb"),
+        ("ata", "sata"),
+        ("session", "iscsi"),
+        ("end_device-", "sas"),
+        ("rport-", "fc"),
+        ("virtio", "virtio"),
+    )
+    for prefix, transport in markers:
+        pattern = re.compile(re.escape(prefix) + r"[0-9][0-9:.-]*")
+        if any(pattern.fullmatch(part) for part in parts):
+            return transport
+    return "mmc" if kind == "mmc" else None
+
+
+def _driver(directory: Path, roots: Roots) -> str | None:
+    """The driver of the nearest ancestor that has one; "sd" hides the one that matters."""
+    top = Path(os.path.realpath(roots.sys)) / "devices"
+    first = None
+    for ancestor in directory.parents:
+        if ancestor == top or top not in ancestor.parents:
+            break
+        driver = link_name(ancestor / "driver")
+        if driver is not None and driver not in ("sd", "sr"):
+            return driver
+        first = first or driver
+    return first
+
+
+def _numa_node(directory: Path, roots: Roots) -> int | None:
+    top = Path(os.path.realpath(roots.sys)) / "devices"
+    for ancestor in directory.parents:
+        if ancestor == top or top not in ancestor.parents:
+            break
+        node = read_count(ancestor / "numa_node")
+        if node is not None:
+            return node
+    return None
+
+
+def _layer(directory: Path, kind: str) -> str | None:
+    if kind == "dm":
+        uuid = read_text(directory / "dm/uuid") or ""
+        matching = (layer for prefix, layer in _DM_LAYERS if uuid.startswith(prefix))
+        return next(matching, "device-mapper")
+    if kind == "md":
+        level = read_text(directory / "md/level")
+        return printable(level) if level else "md"
+    return "bcache" if directory.name.startswith("bcache") else None
+
+
+def _backing_file(directory: Path) -> str | None:
+    data = read_bytes(directory / "loop/backing_file")
+    # a file's name may end in spaces: only the kernel's own newline goes
+    return (decode(data).removesuffix("\n") or None) if data else None
+
+
+def _join_multipath(devices: dict[str, BlockDevice]) -> dict[str, BlockDevice]:
+    """NVMe multipath heads sit on their hidden paths; sysfs has no slaves/ links for it."""
+    paths: dict[str, list[str]] = {}
+    for device in devices.values():
+        match = _PATH_OF_HEAD.fullmatch(device.name)
+        if match and device.hidden:
+            paths.setdefault(f"nvme{match[1]}n{match[2]}", []).append(device.name)
+    joined = dict(devices)
+    for head, names in paths.items():
+        if head not in devices:
+            continue
+        note = "multipath: its I/O goes through the hidden " + ", ".join(names)
+        slaves = (*devices[head].slaves, *names)
+        joined[head] = replace(devices[head], slaves=slaves, notes=(*devices[head].notes, note))
+        for name in names:
+            joined[name] = replace(joined[name], holders=(*joined[name].holders, head))
+    return joined
+
+
+def _inherit(devices: dict[str, BlockDevice]) -> dict[str, BlockDevice]:
+    """Partitions use the queue and the interrupts of their disk."""
+    result = {}
+    for name, device in devices.items():
+        disk = devices.get(device.disk) if device.disk else None
+        result[name] = device if disk is None else _partition_of(device, disk)
+    return result
+
+
+def _partition_of(device: BlockDevice, disk: BlockDevice) -> BlockDevice:
+    return replace(
+        device,
+        transport=disk.transport,
+        diskseq=disk.diskseq,
+        queue=disk.queue,
+        hctxs=disk.hctxs,
+        irqs=disk.irqs,
+        driver=disk.driver,
+        read_only=device.read_only or disk.read_only,
+        removable=disk.removable,
+    )
+
+
+def _note_shared_irqs(devices: dict[str, BlockDevice]) -> dict[str, BlockDevice]:
+    """Says on each disk which others raise the same interrupts (one host adapter)."""
+    users: dict[int, list[str]] = {}
+    for device in devices.values():
+        for vector in device.irqs if device.disk is None else ():
+            users.setdefault(vector.irq, []).append(device.name)
+    result = {}
+    for name, device in devices.items():
+        own = (users[v.irq] for v in device.irqs)
+        others = _sorted({user for names in own for user in names} - {name, device.disk or ""})
+        note = "its interrupts also serve " + ", ".join(others)
+        result[name] = replace(device, notes=(*device.notes, note)) if others else device
+    return result
+
+
+def _sorted(names: Iterable[str]) -> list[str]:
+    return sorted(names, key=natural_key)

@@ -1,0 +1,340 @@
+"""From what the user named to a block device, a file or a directory, and the disk under it."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from iopstui.errors import UsageError
+from iopstui.linux.devices.mounts import DeviceFinder, MountEntry, read_btrfs, read_own_mounts
+from iopstui.linux.process.rights import NO_RIGHT, how_to_open, why_closed
+from iopstui.linux.roots import Roots
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import DEVICE, DIRECTORY, FILE, Target, together
+from iopstui.text import printable
+
+Devices = Mapping[str, BlockDevice]
+
+LIST_DEVICES = "See what there is with: iopstui devices"
+_IN_MEMORY = frozenset({"tmpfs", "ramfs", "devtmpfs", "hugetlbfs"})
+_REMOTE = frozenset({"nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "virtiofs", "afs", "lustre"})
+_WRONG_KINDS = (
+    (stat.S_ISCHR, "a character device"),
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+)
+
+
+def resolve_target(
+    text: str | None, cwd: Path, roots: Roots, devices: Devices, *, to_read: bool = True
+) -> Target:
+    """What ``text`` names; the directory ``cwd`` if it is None.
+
+    ``path`` of the answer is absolute with every symbolic link followed. A bare kernel name
+    ("vda") that is no file in ``cwd`` means its node under /dev. Raises UsageError for what
+    doesn't exist, can't be read, or can't be a target. With ``to_read`` False (only the
+    kernel's counters are looked at, no job runs) nobody needs the right to read.
+    """
+    if text is None:
+        text = str(cwd)
+    if not text or "\0" in text:
+        raise UsageError("The target's name is empty or no name at all.", LIST_DEVICES)
+    given = cwd / text
+    info = _stat(given)
+    if info is None:
+        given = _known_device(text, given, roots, devices)
+        info = _stat(given)
+    if info is None:
+        raise UsageError(
+            f"The kernel knows {_say(text)}, but its node {_say(given)} does not exist here.",
+            "In a container, pass the device into it (docker run --device ...).",
+        )
+    path = Path(os.path.realpath(given))
+    if stat.S_ISBLK(info.st_mode):
+        return _device_target(path, info, roots, devices, to_read)
+    _check_usable(path, info, roots)
+    if to_read:
+        _check_rights(path, info)
+    return _file_target(path, info, roots, devices)
+
+
+def resolve_targets(
+    texts: Sequence[str], cwd: Path, roots: Roots, devices: Devices, *, to_read: bool = True
+) -> Target:
+    """What all ``texts`` name as one target, of which every job uses each; of none and of one
+    as ``resolve_target``.
+
+    UsageError besides for what has no meaning together: different kinds, one thing named twice
+    (by whatever path), one device that lies on another.
+    """
+    if len(texts) < 2:
+        given = texts[0] if texts else None
+        return resolve_target(given, cwd, roots, devices, to_read=to_read)
+    found = [resolve_target(text, cwd, roots, devices, to_read=to_read) for text in texts]
+    _check_kinds(texts, found)
+    _check_different(texts, found)
+    target = together(found)
+    if target.nested is not None:
+        top, below = target.nested
+        raise UsageError(
+            f"{printable(top)} lies on {printable(below)}, and both are named: what the first "
+            "does the second does, too, so neither their sum nor either of them would say what "
+            "was measured.",
+            "Name one of them.",
+        )
+    return target
+
+
+def _check_kinds(texts: Sequence[str], found: Sequence[Target]) -> None:
+    first = found[0]
+    for text, one in zip(texts, found, strict=True):
+        if one.kind != first.kind:
+            raise UsageError(
+                f"{_say(texts[0])} is a {first.kind} and {_say(text)} a {one.kind}: a job uses "
+                "all targets alike, and they differ in how much of them it may use (a device "
+                "whole, a file as far as it goes, in a directory a scratch file).",
+                "Name several devices, several files, or several directories.",
+            )
+
+
+def _check_different(texts: Sequence[str], found: Sequence[Target]) -> None:
+    """fio would open it twice and say nothing; who names two means two."""
+    known: dict[object, str] = {}
+    for text, one in zip(texts, found, strict=True):
+        key = one.device if one.kind == DEVICE else _identity(one.path)
+        if key in known:
+            if known[key] == text:
+                raise UsageError(f"{_say(text)} is named twice.", "Name it once.")
+            raise UsageError(
+                f"{_say(known[key])} and {_say(text)} are the same {one.kind}.", "Name it once."
+            )
+        known[key] = text
+
+
+def _identity(path: str) -> object:
+    info = os.stat(path)
+    return info.st_dev, info.st_ino
+
+
+def device_tree(name: str, devices: Devices, roots: Roots) -> tuple[str, ...]:
+    """``name`` and everything below it, nearest first, without repeats.
+
+    A partition's disk, the slaves of dm, md and multipath, and the device that holds a loop
+    device's backing file.
+    """
+    found: list[str] = []
+    waiting = [name]
+    while waiting:
+        current = waiting.pop(0)
+        device = devices.get(current)
+        if device is None or current in found:
+            continue
+        found.append(current)
+        waiting.extend(_below(device, devices, roots))
+    return tuple(found)
+
+
+def device_of_path(path: str, roots: Roots, devices: Devices) -> str | None:
+    """The block device a file or node is on (or is); None if that can't be told."""
+    try:
+        info = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    finder = DeviceFinder(devices, roots)
+    if stat.S_ISBLK(info.st_mode):
+        return finder.by_number(os.major(info.st_rdev), os.minor(info.st_rdev))
+    entry = mount_of(os.path.realpath(path), info.st_dev, read_own_mounts(roots))
+    return _device_of(info.st_dev, entry, finder)
+
+
+def mount_of(
+    path: str, st_dev: int, mounts: tuple[MountEntry, ...] | list[MountEntry]
+) -> MountEntry | None:
+    """The mount ``path`` (absolute, real) is in.
+
+    The longest mount point above it, the latest of equals; one with the number ``st_dev`` is
+    preferred, because a mount can be hidden under a later one.
+    """
+    above = [entry for entry in mounts if _is_under(path, entry.mountpoint)]
+    same = [e for e in above if (e.major, e.minor) == (os.major(st_dev), os.minor(st_dev))]
+    best: MountEntry | None = None
+    for entry in same or above:
+        if best is None or len(entry.mountpoint) >= len(best.mountpoint):
+            best = entry
+    return best
+
+
+def why_no_device(entry: MountEntry | None) -> str:
+    """In words, why a file system shows no block device."""
+    if entry is None:
+        return "the mount it is on can't be seen"
+    kind = printable(entry.fstype)
+    if kind in _IN_MEMORY:
+        return f"{kind} keeps files in memory: no block device"
+    if kind in _REMOTE:
+        return f"{kind} files are on another machine: no block device here"
+    if kind == "overlay":
+        return "overlay stacks other file systems: the disk under it can't be told from here"
+    if kind in ("zfs", "bcachefs"):
+        return f"{kind} spreads files over disks of its own: no single block device"
+    if kind.startswith("fuse"):
+        return f"{kind} is served by a program: no block device"
+    return f"the {kind} file system shows no block device"
+
+
+def _stat(path: Path) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise UsageError(f"{_say(path)} can't be looked at: {why}.") from error
+
+
+def _known_device(text: str, given: Path, roots: Roots, devices: Devices) -> Path:
+    """The node of a device named without /dev/; else a UsageError that says what is wrong."""
+    device = devices.get(text)
+    if device is not None and device.hidden:
+        heads = " or ".join(device.holders) or "its multipath device"
+        raise UsageError(f"{_say(text)} is a hidden path without a node.", f"Name {heads} instead.")
+    if device is not None:
+        return roots.dev / device.name
+    is_link = os.path.islink(given)
+    given = Path(os.path.realpath(given))
+    if _is_device_place(given, roots):
+        raise UsageError(
+            f"{_say(given)} does not exist: there is no such device "
+            "(fio would quietly create an ordinary file of that name).",
+            _did_you_mean(given, devices),
+        )
+    if is_link:
+        raise UsageError(f"{_say(text)} is a symbolic link to {_say(given)}, which doesn't exist.")
+    if given.parent.is_dir():
+        raise UsageError(
+            f"{_say(given)} does not exist.",
+            f"Name the directory {_say(given.parent)} (a scratch file is made in it and "
+            "removed), or create the file first.",
+        )
+    raise UsageError(f"{_say(given)} does not exist, nor does the directory {_say(given.parent)}.")
+
+
+def _did_you_mean(given: Path, devices: Devices) -> str:
+    paths = [d.path for d in devices.values() if not d.hidden and d.size]
+    close = difflib.get_close_matches(str(given), paths, n=3, cutoff=0.75)
+    if not close:
+        return LIST_DEVICES
+    return f"Did you mean {' or '.join(_say(path) for path in close)}? {LIST_DEVICES}"
+
+
+def _is_device_place(path: Path, roots: Roots) -> bool:
+    """Under /dev, where a file that is no device is a mistake; /dev/shm is for files."""
+    return roots.dev in path.parents and roots.dev / "shm" not in path.parents
+
+
+def _device_target(
+    path: Path, info: os.stat_result, roots: Roots, devices: Devices, to_read: bool
+) -> Target:
+    finder = DeviceFinder(devices, roots)
+    name = finder.by_number(os.major(info.st_rdev), os.minor(info.st_rdev))
+    if name is None:
+        number = f"{os.major(info.st_rdev)}:{os.minor(info.st_rdev)}"
+        raise UsageError(
+            f"{_say(path)} is a node of block device {number}, which the kernel doesn't have.",
+            LIST_DEVICES,
+        )
+    if devices[name].size == 0:
+        raise UsageError(
+            f"{_say(path)} has no size: nothing is attached to it or in it.", LIST_DEVICES
+        )
+    if to_read:
+        _try_device(path)
+    return Target(DEVICE, str(path), name, device_tree(name, devices, roots))
+
+
+def _try_device(path: Path) -> None:
+    error = why_closed(str(path))
+    if error is not None:
+        raise UsageError(
+            f"{_say(path)} can't be opened for reading ({error.strerror}).",
+            how_to_open(str(path)) if error.errno in NO_RIGHT else LIST_DEVICES,
+        )
+
+
+def _check_rights(path: Path, info: os.stat_result) -> None:
+    right = os.R_OK | (os.X_OK if stat.S_ISDIR(info.st_mode) else 0)
+    if not os.access(path, right):
+        raise UsageError(f"{_say(path)} can't be read by this user: permission denied.")
+
+
+def _file_target(path: Path, info: os.stat_result, roots: Roots, devices: Devices) -> Target:
+    kind = DIRECTORY if stat.S_ISDIR(info.st_mode) else FILE
+    entry = mount_of(str(path), info.st_dev, read_own_mounts(roots))
+    name = _device_of(info.st_dev, entry, DeviceFinder(devices, roots))
+    return Target(
+        kind=kind,
+        path=str(path),
+        device=name,
+        tree=_file_tree(name, devices, roots),
+        no_device="" if name else why_no_device(entry),
+        fstype=printable(entry.fstype) if entry else None,
+        mountpoint=entry.mountpoint if entry else None,
+        also=tuple(n for n in _with_btrfs(name, roots)[1:] if n in devices) if name else (),
+    )
+
+
+def _check_usable(path: Path, info: os.stat_result, roots: Roots) -> None:
+    for test, what in _WRONG_KINDS:
+        if test(info.st_mode):
+            raise UsageError(
+                f"{_say(path)} is {what}, not a block device, file or directory.", LIST_DEVICES
+            )
+    if stat.S_ISREG(info.st_mode) and _is_device_place(path, roots):
+        raise UsageError(
+            f"{_say(path)} is an ordinary file among the devices: a mistyped fio command "
+            "leaves such files.",
+            f"Look at it, then remove it: rm {_say(path)}",
+        )
+
+
+def _device_of(st_dev: int, entry: MountEntry | None, finder: DeviceFinder) -> str | None:
+    """By the file's own device number; for anonymous ones (btrfs) by the mount's source."""
+    name = finder.by_number(os.major(st_dev), os.minor(st_dev))
+    if name is None and entry is not None:
+        name = finder.of_mount(entry)
+    return name
+
+
+def _file_tree(name: str | None, devices: Devices, roots: Roots) -> tuple[str, ...]:
+    """The tree of a file's device, and those of the other devices of its btrfs."""
+    if name is None:
+        return ()
+    trees = (device_tree(member, devices, roots) for member in _with_btrfs(name, roots))
+    return tuple(dict.fromkeys(device for tree in trees for device in tree))
+
+
+def _with_btrfs(name: str, roots: Roots) -> list[str]:
+    """The device, then the others of the mounted btrfs it belongs to."""
+    groups = (names for names in read_btrfs(roots).values() if name in names)
+    return [name, *(other for names in groups for other in sorted(names) if other != name)]
+
+
+def _below(device: BlockDevice, devices: Devices, roots: Roots) -> Iterator[str]:
+    if device.disk:
+        yield device.disk
+    yield from device.slaves
+    if device.backing_file:
+        below = device_of_path(device.backing_file, roots, devices)
+        if below is not None:
+            yield from _with_btrfs(below, roots)
+
+
+def _is_under(path: str, mountpoint: str) -> bool:
+    return path == mountpoint or path.startswith(mountpoint.rstrip("/") + "/")
+
+
+def _say(path: object) -> str:
+    return printable(str(path))

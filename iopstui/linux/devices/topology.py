@@ -1,0 +1,89 @@
+"""Reads which CPUs there are and which belong together.
+
+Sources: Documentation/ABI/stable/sysfs-devices-node, Documentation/ABI/testing/
+sysfs-devices-system-cpu (online, isolated, cache/indexN/shared_cpu_list).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from iopstui.linux.counters.procfs import parse_stat_cpus
+from iopstui.linux.roots import Roots
+from iopstui.linux.sysattr import (
+    list_names,
+    parse_cpu_list,
+    read_bytes,
+    read_count,
+    read_text,
+)
+from iopstui.model.block.topology import Topology
+
+# so many ticks of softirq time and none of irq time: the kernel does not account it
+ENOUGH_TICKS = 20
+
+
+def read_topology(roots: Roots) -> Topology:
+    """The machine's CPUs; what can't be read is left out. Costs a few ms on 256 CPUs: read it
+    when a session begins and when the set of CPUs has changed, not every second."""
+    system = roots.sys / "devices/system"
+    possible = _cpus(system / "cpu/possible") or _numbered(system / "cpu", "cpu")
+    online = _cpus(system / "cpu/online") or possible
+    return Topology(
+        online=online,
+        possible=possible,
+        isolated=_cpus(system / "cpu/isolated"),
+        nodes=_nodes(system / "node"),
+        caches=_caches(system / "cpu", online),
+        irq_time=_irq_time(roots),
+    )
+
+
+def _irq_time(roots: Roots) -> bool | None:
+    """Whether interrupt time is accounted (CONFIG_IRQ_TIME_ACCOUNTING and the like): without,
+    the irq column of /proc/stat is 0 since boot on every CPU."""
+    times = parse_stat_cpus(read_bytes(roots.proc / "stat") or b"").values()
+    if any(one.irq for one in times):
+        return True
+    return False if sum(one.softirq for one in times) >= ENOUGH_TICKS else None
+
+
+def online_cpus(roots: Roots) -> tuple[int, ...]:
+    """The CPUs that are online, whichever of them this process may use; empty if unknown."""
+    return _cpus(roots.sys / "devices/system/cpu/online")
+
+
+def _cpus(path: Path) -> tuple[int, ...]:
+    return parse_cpu_list(read_text(path) or "")
+
+
+def _numbered(directory: Path, prefix: str) -> tuple[int, ...]:
+    names = (name[len(prefix) :] for name in list_names(directory) if name.startswith(prefix))
+    return tuple(sorted(int(name) for name in names if name.isascii() and name.isdigit()))
+
+
+def _nodes(directory: Path) -> Mapping[int, int]:
+    return {
+        cpu: node
+        for node in _numbered(directory, "node")
+        for cpu in _cpus(directory / f"node{node}/cpulist")
+    }
+
+
+def _caches(directory: Path, online: tuple[int, ...]) -> dict[int, int]:
+    """CPU -> lowest CPU of its last-level-cache domain (an offline CPU has no cache files)."""
+    found: dict[int, int] = {}
+    for cpu in online:
+        if cpu in found:
+            continue
+        sharers = _last_level(directory / f"cpu{cpu}/cache")
+        if cpu in sharers:
+            found.update(dict.fromkeys(sharers, min(sharers)))
+    return found
+
+
+def _last_level(cache: Path) -> tuple[int, ...]:
+    """CPUs of the cache with the highest level."""
+    levels = [(read_count(cache / f"index{n}/level") or 0, n) for n in _numbered(cache, "index")]
+    return _cpus(cache / f"index{max(levels)[1]}/shared_cpu_list") if levels else ()

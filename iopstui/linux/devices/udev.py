@@ -1,0 +1,150 @@
+"""Block devices through libudev: enumeration, properties and hot-plug events.
+
+Without a running udevd enumeration works from sysfs; ID_* properties and links are missing
+then, and events come from the kernel itself.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from iopstui.linux.roots import Roots
+from iopstui.text import printable
+
+Callback = Callable[[str, str], None]
+
+LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A block device libudev or sysfs names. ``directory`` is its real sysfs directory."""
+
+    name: str
+    directory: Path
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+def enumerate_block(roots: Roots) -> list[Found]:
+    """Every block device, partitions and hidden multipath paths included.
+
+    From libudev on the running machine; from the directories themselves in a fixture tree or
+    where libudev is missing.
+    """
+    if roots.real:
+        try:
+            return _from_libudev()
+        except (ImportError, OSError):
+            pass
+    return _from_directories(roots)
+
+
+def _from_libudev() -> list[Found]:
+    import pyudev
+
+    found = []
+    for device in pyudev.Context().list_devices(subsystem="block"):
+        try:
+            found.append(Found(device.sys_name, Path(device.sys_path), dict(device.properties)))
+        except (KeyError, OSError, ValueError):
+            continue  # it vanished while libudev looked at it
+    return found
+
+
+def _from_directories(roots: Roots) -> list[Found]:
+    top = roots.sys / "class/block"
+    try:
+        names = sorted(os.listdir(top))
+    except OSError:
+        return []
+    return [Found(name, Path(os.path.realpath(top / name))) for name in names]
+
+
+class HotplugMonitor:
+    """Calls ``callback(action, name)`` from a thread of its own on block device events.
+
+    ``action`` is the kernel's ("add", "remove", "change", ...), or ``LOST`` with an empty name
+    when events came faster than they were read: look at everything anew. ``name`` is the
+    kernel's name. An exception in the callback ends the monitor.
+    """
+
+    def __init__(self, callback: Callback, roots: Roots | None = None) -> None:
+        self._callback = callback
+        self._roots = roots or Roots()
+        self._thread: threading.Thread | None = None
+        self._wake: tuple[int, int] | None = None
+
+    @property
+    def running(self) -> bool:
+        """True while events are being listened to."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self) -> bool:
+        """Begin; False (and no exception) where netlink or libudev is refused or missing."""
+        if self._thread is not None or not self._roots.real:
+            return self.running
+        try:
+            monitor = _open_monitor(self._roots)
+            self._wake = os.pipe2(os.O_CLOEXEC)
+        except (ImportError, OSError):
+            return False
+        self._thread = threading.Thread(
+            target=self._listen, args=(monitor, self._wake[0]), name="hotplug", daemon=True
+        )
+        self._thread.start()
+        return True
+
+    def stop(self) -> None:
+        """End. After it returns the callback isn't called again (unless called from it)."""
+        thread, wake = self._thread, self._wake
+        self._thread = self._wake = None
+        if thread is None or wake is None:
+            return
+        os.close(wake[1])
+        if thread is not threading.current_thread():
+            thread.join()
+        os.close(wake[0])
+
+    def _listen(self, monitor: Any, wake: int) -> None:
+        poll = select.poll()
+        poll.register(monitor.fileno(), select.POLLIN)
+        poll.register(wake, select.POLLIN)
+        try:
+            while True:
+                ready = [fd for fd, _ in poll.poll()]
+                if wake in ready:
+                    return
+                self._deliver(monitor)
+        except Exception:
+            # a screen that is going down refuses calls; a traceback on it helps nobody
+            return
+
+    def _deliver(self, monitor: Any) -> None:
+        while True:
+            try:
+                device = monitor.poll(timeout=0)
+            except OSError:  # ENOBUFS: the socket's buffer overflowed
+                self._callback(LOST, "")
+                return
+            if device is None:
+                return
+            name = printable(str(device.sys_name)).replace("!", "/")
+            self._callback(str(device.action or "change"), name)
+
+
+def _open_monitor(roots: Roots) -> Any:
+    import pyudev
+
+    # udev's multicast group is silent without udevd; with it, the kernel's own events come
+    # before the properties exist
+    source = "udev" if (roots.run / "udev/control").exists() else "kernel"
+    monitor = pyudev.Monitor.from_netlink(pyudev.Context(), source=source)
+    monitor.filter_by(subsystem="block")
+    monitor.start()
+    return monitor

@@ -1,0 +1,235 @@
+"""Private directories: where job files, fio's output and its words lie while it runs.
+
+One is made in a place that nobody else can rename or swap (in memory where possible) and is held
+open and locked (flock(2)) while it is used. Every file in it is made and read by that descriptor,
+never by way of a link: whoever may have put something there, root never writes to it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import errno
+import fcntl
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from iopstui.errors import Missing
+from iopstui.linux.counters.interrupts import shielded
+from iopstui.linux.process.limits import mend
+from iopstui.linux.process.processes import start_time
+
+PREFIX = "iopstui-"
+SHARED_MEMORY = "/dev/shm"
+# fio's documents are taken away as they are read, so little is needed
+ROOM = 4 << 20
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+
+_held: dict[Path, int] = {}
+
+
+def private_directory() -> Path:
+    """A new directory only this user can enter, in memory if there is such a place. Its name
+    tells whose it is, so that ``abandoned_directories`` finds it after a crash. Missing (with
+    each place and what is wrong with it) if there is none."""
+    refused: list[str] = []
+    for place in _places():
+        try:
+            with shielded():
+                return _made(place)
+        except OSError as error:
+            refused.append(f"{place} ({error.strerror or error})")
+    raise Missing(
+        f"There is no place for iopstui's own files (the job file, what fio says): "
+        f"{', '.join(refused)}.",
+        f"Make room in {SHARED_MEMORY}, or name a directory: "
+        'XDG_RUNTIME_DIR="$(mktemp -d -p DIRECTORY)" iopstui ...',
+    )
+
+
+def abandoned_directories() -> list[Path]:
+    """Private directories of this user whose iopstui no longer runs."""
+    found = []
+    for place in dict.fromkeys(_places()):
+        with contextlib.suppress(OSError):
+            check_place(place)
+            with os.scandir(place) as entries:
+                found += [Path(entry.path) for entry in entries if _is_abandoned(entry)]
+    return found
+
+
+def write(private: Path, name: str, data: bytes) -> Path:
+    """Make the file ``name`` (in the place of an earlier one); its path. Missing if there is no
+    room for it."""
+    try:
+        with open(create(private, name), "wb") as file:
+            file.write(data)
+    except OSError as error:
+        raise no_room(private, error) from error
+    return private / name
+
+
+def create(private: Path, name: str) -> int:
+    """A descriptor of the new, empty file ``name``, to read and write. OSError."""
+    with _opened(private) as directory:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=directory)
+        flags = _FILE | os.O_RDWR | os.O_CREAT | os.O_EXCL
+        return os.open(name, flags, 0o600, dir_fd=directory)
+
+
+def opened_file(private: Path, name: str) -> int:
+    """A descriptor of a file in it, to read. OSError, also if it is no file."""
+    with _opened(private) as directory:
+        fd = os.open(name, _FILE | os.O_RDONLY, dir_fd=directory)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "it is no file", name)
+    return fd
+
+
+def no_room(private: Path, error: OSError) -> Missing:
+    """What to tell if a file there can't be written."""
+    return Missing(
+        f"iopstui's own files (the job file, what fio says) can't be written in "
+        f"{private.parent}: {error.strerror or error}.",
+        mend(error, f"Make room in {private.parent}."),
+    )
+
+
+def remove(private: Path) -> None:
+    """Remove it with all that is in it."""
+    # before the lock is let go of: nobody else takes it for an abandoned one meanwhile
+    shutil.rmtree(private, ignore_errors=True)
+    fd = _held.pop(private, None)
+    if fd is not None:
+        os.close(fd)
+
+
+@atexit.register
+def remove_all() -> None:
+    """At the end of the program, however it came: none is left."""
+    for private in tuple(_held):
+        remove(private)
+
+
+def check_place(place: str | Path, others: int = stat.S_IWGRP | stat.S_IWOTH) -> None:
+    """OSError if another user could redirect what is made there: it and all above it, as far as
+    that exists, must be root's or ours, and writable by nobody else (the mode bits ``others``),
+    unless their entries belong to their makers (sticky)."""
+    said, whole = Path(os.path.abspath(place)), Path(os.path.realpath(place))
+    for path in {said, *said.parents, whole, *whole.parents}:
+        try:
+            info = path.stat()
+        except FileNotFoundError:
+            continue
+        if info.st_uid not in _trusted():
+            raise PermissionError(errno.EPERM, f"{path} belongs to another user")
+        if info.st_mode & others and not info.st_mode & stat.S_ISVTX:
+            raise PermissionError(errno.EPERM, f"others can write to {path}")
+
+
+def _trusted() -> set[int]:
+    """Root and this user. In a user namespace the real root may be a stranger (overflowuid)."""
+    found = {0, os.geteuid()}
+    with contextlib.suppress(OSError, ValueError):
+        if int(Path("/proc/self/uid_map").read_text().split()[2]) < 0xFFFFFFFF:
+            found.add(int(Path("/proc/sys/kernel/overflowuid").read_text()))
+    return found
+
+
+def _places() -> Iterator[str]:
+    """Where to try, in this order: XDG_RUNTIME_DIR if it is what it should be (the XDG base
+    directory specification: absolute, ours, mode 0700), memory, the directory for temporary
+    files."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    if os.path.isabs(runtime) and _is_runtime(runtime):
+        yield os.path.realpath(runtime)
+    yield SHARED_MEMORY
+    with contextlib.suppress(OSError):  # there is none
+        yield os.path.realpath(tempfile.gettempdir())
+
+
+def _is_runtime(path: str) -> bool:
+    try:
+        info = os.lstat(path)
+    except (OSError, ValueError):
+        return False
+    ours = stat.S_ISDIR(info.st_mode) and info.st_uid == os.geteuid()
+    return ours and not info.st_mode & 0o077
+
+
+def _made(place: str) -> Path:
+    check_place(place)
+    room = os.statvfs(place)
+    # some file systems don't say how large they are
+    if room.f_blocks and room.f_bavail * room.f_frsize < ROOM:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    prefix = f"{PREFIX}{os.getpid()}-{start_time(os.getpid())}-"
+    path = Path(tempfile.mkdtemp(prefix=prefix, dir=place))
+    try:
+        fd = _descriptor(path)
+    except BaseException:
+        os.rmdir(path)
+        raise
+    with contextlib.suppress(OSError):  # not every file system knows locks
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    _held[path] = fd
+    return path
+
+
+def _descriptor(path: Path) -> int:
+    """Of a directory that is no link, ours, and nobody else's to enter. OSError."""
+    fd = os.open(path, _DIRECTORY)
+    info = os.fstat(fd)
+    if info.st_uid != os.geteuid() or info.st_mode & 0o077:
+        os.close(fd)
+        raise PermissionError(errno.EPERM, f"{path} is not for this user alone")
+    return fd
+
+
+@contextmanager
+def _opened(private: Path) -> Iterator[int]:
+    fd = _held.get(private)
+    if fd is not None:
+        yield fd
+        return
+    fd = _descriptor(private)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _is_abandoned(entry: os.DirEntry[str]) -> bool:
+    parts = entry.name.removeprefix(PREFIX).split("-", 2)
+    if (
+        not entry.name.startswith(PREFIX)
+        or len(parts) != 3
+        or not all(part.isdecimal() and len(part) < 20 for part in parts[:2])
+    ):
+        return False
+    info = entry.stat(follow_symlinks=False)
+    ours = stat.S_ISDIR(info.st_mode) and info.st_uid == os.geteuid()
+    return ours and start_time(int(parts[0])) != int(parts[1]) and not _is_locked(entry.path)
+
+
+def _is_locked(path: str) -> bool:
+    """Its process number says nothing where it was made in another container."""
+    try:
+        fd = os.open(path, _DIRECTORY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno in (errno.EWOULDBLOCK, errno.EAGAIN)
+    finally:
+        os.close(fd)
+    return False

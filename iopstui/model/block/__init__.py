@@ -1,0 +1,1 @@
+"""Block devices as values: queues, CPUs, interrupts, settings, targets."""

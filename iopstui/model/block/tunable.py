@@ -1,0 +1,134 @@
+"""The settings of a device's queue that can be changed while a job runs.
+
+Source: Documentation/ABI/stable/sysfs-block, Documentation/core-api/irq/irq-affinity.rst.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from iopstui.errors import UsageError
+from iopstui.model.block.device import BlockDevice
+
+
+@dataclass(frozen=True, slots=True)
+class Tunable:
+    """One file below /sys/block/X/queue. ``values`` are all allowed ones, empty if it takes a
+    number (``minimum`` and up); ``meaning`` says what it does.
+    """
+
+    name: str
+    meaning: str
+    values: tuple[str, ...] = ()
+    minimum: int | None = None
+    unit: str = ""
+
+
+TUNABLES: Mapping[str, Tunable] = {
+    tunable.name: tunable
+    for tunable in (
+        Tunable("rq_affinity", "where a completion runs: 0 where the interrupt came, 1 on the "
+                "submitter's cache domain, 2 on the submitting CPU itself", ("0", "1", "2")),
+        Tunable("scheduler", "the I/O scheduler of every hardware queue"),
+        Tunable("nomerges", "0 tries all merges, 1 only simple ones, 2 none", ("0", "1", "2")),
+        Tunable("nr_requests", "requests each queue may hold (4 at least)", minimum=4),
+        Tunable("wbt_lat_usec", "read latency that writeback is throttled for; 0 off, -1 default",
+                minimum=-1, unit="µs"),
+        Tunable("read_ahead_kb", "read-ahead of buffered reads", minimum=0, unit="KiB"),
+        Tunable("max_sectors_kb", "largest request the file systems may send", minimum=1,
+                unit="KiB"),
+        Tunable("iostats", "whether the kernel counts I/Os in /proc/diskstats", ("0", "1")),
+    )
+}  # fmt: skip
+
+# changing the scheduler sets these anew (wbt: bfq turns it off)
+RESET_BY_SCHEDULER = ("nr_requests", "wbt_lat_usec")
+
+
+def with_side_effects(names: Iterable[str]) -> frozenset[str]:
+    """``names`` and what the kernel sets anew when they are changed."""
+    found = frozenset(names)
+    return found | frozenset(RESET_BY_SCHEDULER) if "scheduler" in found else found
+
+
+def restore_rank(name: str) -> tuple[int, str]:
+    """Sorts settings into the order in which they are put back: the scheduler before what it
+    resets, then as in ``TUNABLES``, interrupts last."""
+    return _RANKS.get(name, len(_RANKS)), name
+
+
+_RANKS = {name: rank for rank, name in enumerate(dict.fromkeys(("scheduler", *TUNABLES)))}
+
+IRQ_PREFIX = "irq"
+
+
+def irq_of(name: str) -> int | None:
+    """The interrupt number of a knob named "irq/36"; ``None`` for a queue setting."""
+    prefix, _, number = name.partition("/")
+    return int(number) if prefix == IRQ_PREFIX and number.isdecimal() else None
+
+
+_REQUEST = re.compile(r"([^=]*)=([^@]*)(?:@([0-9]{1,6}(?:\.[0-9]{1,3})?))?")
+
+
+@dataclass(frozen=True, slots=True)
+class KnobRequest:
+    """A setting asked for on the command line; ``after_s`` seconds into the run, ``None``:
+    before it begins."""
+
+    name: str
+    value: str
+    after_s: float | None = None
+
+
+def parse_knob(text: str) -> KnobRequest:
+    """NAME=VALUE or NAME=VALUE@SECONDS. UsageError says what is wrong with it.
+
+    Only what no device could take is refused here; the rest is the kernel's to say.
+    """
+    match = _REQUEST.fullmatch(text.strip())
+    if match is None or not match[1].strip() or not match[2].strip():
+        raise UsageError(f"{text!r} is not NAME=VALUE or NAME=VALUE@SECONDS")
+    name, value = match[1].strip(), match[2].strip()
+    known = TUNABLES.get(name)
+    if known is None and irq_of(name) is None:
+        raise UsageError(f"{name!r} is no setting; known are {', '.join(TUNABLES)}, irq/NUMBER")
+    if known is not None and known.values and value not in known.values:
+        raise UsageError(f"{name} takes {', '.join(known.values)}, not {value!r}")
+    if known is not None and known.minimum is not None and not _at_least(value, known.minimum):
+        raise UsageError(f"{name} takes a whole number from {known.minimum} up, not {value!r}")
+    return KnobRequest(name, value, None if match[3] is None else float(match[3]))
+
+
+def _at_least(text: str, minimum: int) -> bool:
+    return re.fullmatch(r"-?[0-9]{1,10}", text) is not None and int(text) >= minimum
+
+
+def current_scheduler(text: str) -> str:
+    """The chosen one of "none [mq-deadline] kyber"; the text itself if none is marked."""
+    for word in text.split():
+        if word.startswith("[") and word.endswith("]"):
+            return word[1:-1]
+    return text.strip()
+
+
+def why_rq_affinity_cannot_matter(device: BlockDevice, online: Sequence[int]) -> str | None:
+    """In words, why turning rq_affinity moves nothing on this device; ``None`` if it may.
+
+    From block/blk-mq.c, blk_mq_complete_need_ipi: a completion is only moved if its request
+    came from another CPU than the one its interrupt is served on. ``online`` are the machine's
+    CPUs, whichever of them the job may use (empty: unknown).
+    """
+    if device.kind == "null_blk":
+        return "null_blk completes on the submitting CPU and never moves a completion"
+    if not device.hctxs:
+        return f"{device.name} is bio-based: it has no request queue, so nothing to complete"
+    if len(online) == 1:
+        return "there is one CPU only"
+    usable = set(online) or {cpu for hctx in device.hctxs for cpu in hctx.cpus}
+    crowded = [h for h in device.hctxs if len(set(h.cpus) & usable) > 1]
+    if not crowded and len(device.hctxs) > 1:
+        return "every CPU has a hardware queue and an interrupt of its own"
+    return None

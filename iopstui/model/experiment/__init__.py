@@ -1,0 +1,1 @@
+"""Sweeps and comparisons as data: plans, points, curves, intervals, expectations."""

@@ -1,0 +1,176 @@
+"""What differs between two settings, by the figures of whole runs.
+
+Every repeat has one run of each variant, close in time; they are a pair. What is tested is the
+mean over the pairs, figure by figure, corrected for the number of figures (Holm).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from iopstui.model.experiment.point import Point
+from iopstui.model.histogram import MAX_RELATIVE_ERROR
+from iopstui.model.metrics.statistics import CONFIDENCE, Difference, holm, paired
+
+HIGHER, LOWER, NEITHER = "higher", "lower", "neither"
+
+# two repeats may well find a job on one CPU with the one setting, on another with the other, by
+# the scheduler's choice alone
+REPEATS_OF_PLACES = 3
+
+# percentiles are the middles of fio's buckets
+RESOLUTION = 2 * MAX_RELATIVE_ERROR
+
+Runs = Mapping[int, Point]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A figure of a run: ``better`` says which way; ``relative`` whether differences are shares
+    of it (otherwise plain ones); ``resolution`` the steps it comes in, likewise."""
+
+    name: str
+    read: Callable[[Point], float | None]
+    unit: str
+    better: str
+    relative: bool = True
+    resolution: float = 0.0
+
+
+METRICS = (
+    Metric("IOPS", lambda p: p.iops, "1/s", HIGHER),
+    Metric("mean latency", lambda p: p.latency_ns, "ns", LOWER),
+    Metric("p50", lambda p: p.p50_ns, "ns", LOWER, resolution=RESOLUTION),
+    Metric("p99", lambda p: p.p99_ns, "ns", LOWER, resolution=RESOLUTION),
+    Metric("p99.9", lambda p: p.p999_ns, "ns", LOWER, resolution=RESOLUTION),
+    Metric("CPU per I/O", lambda p: p.cpu_us, "us", LOWER),
+    Metric("busiest CPU's completions", lambda p: p.most_completions, "share",
+           NEITHER, relative=False),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """One figure of two variants: their means over the pairs, the difference (``None``: it can't
+    be told), and ``p``, corrected for all figures that were looked at. The means are geometric
+    where the difference is relative, so that it is exactly what lies between them."""
+
+    metric: Metric
+    first: float
+    second: float
+    difference: Difference | None
+    p: float
+
+    @property
+    def shown(self) -> bool:
+        """True if the runs show a difference."""
+        return self.difference is not None and self.p < 1 - CONFIDENCE
+
+    @property
+    def better(self) -> bool | None:
+        """Whether the second is better; ``None`` if that can't be said."""
+        if not self.shown or self.difference is None or self.metric.better == NEITHER:
+            return None
+        return (self.difference.mean > 0) == (self.metric.better == HIGHER)
+
+
+def pairs(first: Runs, second: Runs) -> list[tuple[Point, Point]]:
+    """The runs of the same repeats, in their order."""
+    return [(first[n], second[n]) for n in sorted(first) if n in second]
+
+
+def compare(runs: Sequence[Runs]) -> list[list[Tested]]:
+    """Each variant after the first against the first; ``runs`` are points by repeat.
+
+    A figure that a run lacks is left out. The correction is over all figures of all variants.
+    """
+    found = [list(_differences(runs[0], other)) for other in runs[1:]]
+    flat = [one for group in found for one in group if one.difference is not None]
+    adjusted = dict(
+        zip(map(id, flat), holm([one.difference.p for one in flat if one.difference]), strict=True)
+    )
+    return [
+        [
+            Tested(one.metric, one.first, one.second, one.difference, adjusted.get(id(one), 1.0))
+            for one in group
+        ]
+        for group in found
+    ]
+
+
+def _differences(first: Runs, second: Runs) -> list[Tested]:
+    both = pairs(first, second)
+    tested = []
+    for metric in METRICS:
+        values = [(metric.read(a), metric.read(b)) for a, b in both]
+        known = [(a, b) for a, b in values if a is not None and b is not None]
+        if not known or len(known) < len(values):
+            continue
+        left, right = [a for a, _ in known], [b for _, b in known]
+        difference = paired(left, right, metric.relative, resolution=metric.resolution)
+        relative = difference.relative if difference else metric.relative
+        means = mean(left, relative), mean(right, relative)
+        tested.append(Tested(metric, *means, difference, 1.0))
+    return tested
+
+
+def mean(values: Sequence[float], geometric: bool) -> float:
+    """Of one or more values; the geometric one only if all are positive."""
+    if geometric and all(value > 0 for value in values):
+        return math.exp(sum(map(math.log, values)) / len(values))
+    return sum(values) / len(values)
+
+
+@dataclass(frozen=True, slots=True)
+class CpuShift:
+    """One CPU under two variants, mean over the runs: its load in percent and its share (0..1)
+    of the completions; ``shown`` and ``moved`` if the runs show that these differ."""
+
+    cpu: int
+    load: tuple[float, float]
+    completions: tuple[float, float]
+    shown: bool
+    moved: bool
+
+    @property
+    def moved_by(self) -> float:
+        """How far its share of the completions differs."""
+        return abs(self.completions[1] - self.completions[0])
+
+
+def cpu_shifts(first: Runs, second: Runs) -> list[CpuShift]:
+    """All CPUs that both have, the largest change of load first (corrected for their number)."""
+    both = pairs(first, second)
+    if not both:
+        return []
+    cpus = sorted(set.intersection(*(set(a.busy) & set(b.busy) for a, b in both)))
+    loads = {cpu: ([a.busy[cpu] for a, _ in both], [b.busy[cpu] for _, b in both]) for cpu in cpus}
+    done = {
+        cpu: (
+            [a.completions.get(cpu, 0.0) for a, _ in both],
+            [b.completions.get(cpu, 0.0) for _, b in both],
+        )
+        for cpu in cpus
+    }
+    shown, moved = _differing(loads), _differing(done)
+    shifts = [
+        CpuShift(cpu, _means(loads[cpu]), _means(done[cpu]), cpu in shown, cpu in moved)
+        for cpu in cpus
+    ]
+    return sorted(shifts, key=lambda s: (-abs(s.load[1] - s.load[0]), s.cpu))
+
+
+def _means(sides: tuple[Sequence[float], Sequence[float]]) -> tuple[float, float]:
+    return sum(sides[0]) / len(sides[0]), sum(sides[1]) / len(sides[1])
+
+
+def _differing(sides: Mapping[int, tuple[Sequence[float], Sequence[float]]]) -> set[int]:
+    """The CPUs whose two sides differ, corrected for the number of CPUs."""
+    if any(len(first) < REPEATS_OF_PLACES for first, _ in sides.values()):
+        return set()
+    tests = {cpu: paired(*both, relative=False) for cpu, both in sides.items()}
+    known = {cpu: test.p for cpu, test in tests.items() if test is not None}
+    adjusted = zip(known, holm(list(known.values())), strict=True)
+    return {cpu for cpu, p in adjusted if p < 1 - CONFIDENCE}

@@ -1,0 +1,261 @@
+"""Expectations: "iops>=5000", "read.clat.p99<=2ms", and whether a run met them.
+
+A figure is named as in the field registry (model/metrics/fields.py); what goes without saying may
+be left out: ``fio.``, ``total.``, and ``kernel.disks.DEVICE.`` for the target's own device. With
+several devices ``r/s`` is their sum (``kernel.total.r/s``) and ``vdb.r/s`` one of them.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from iopstui.errors import UsageError
+from iopstui.model.fio.jobfile import Section
+from iopstui.model.metrics.fields import ANY, FIELDS, TOTAL, Field
+from iopstui.model.metrics.figures import Meter, measurable
+from iopstui.model.metrics.frame import Frame
+
+EXAMPLES = "For example: --expect 'iops>=5000' --expect 'read.clat.p99<=2ms' --expect 'util<=90%'"
+_FORM = re.compile(r"\s*([^<>=!\s]+)\s*(>=|<=)\s*(\S.*?)\s*")
+_VALUE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([a-zA-Zµμ%]*)(?:/s)?")
+
+_TIMES = {"ns": 1.0, "us": 1e3, "µs": 1e3, "μs": 1e3, "usec": 1e3, "ms": 1e6, "msec": 1e6,
+          "s": 1e9}  # fmt: skip
+_BYTES = {"b": 1.0} | {
+    f"{letter}{kind}": base**power
+    for power, letter in enumerate("kmgt", start=1)
+    for kind, base in (("b", 1000.0), ("ib", 1024.0))
+}
+_COUNTS = {"": 1.0, "k": 1e3, "m": 1e6}
+_PERCENT = {"": 1.0, "%": 1.0}
+# by a field's unit: the units a value may have, in terms of the field's own, and which to name
+_UNITS: Mapping[str, tuple[Mapping[str, float], str]] = {
+    "ns": (_TIMES, "ns, us, ms or s"),
+    "ms": ({name: ns / 1e6 for name, ns in _TIMES.items()}, "ns, us, ms or s"),
+    "B/s": (_BYTES, "kB/s, MB/s, GB/s, KiB/s, MiB/s or GiB/s"),
+    "MiB/s": ({name: size / 2**20 for name, size in _BYTES.items()}, "MB/s or MiB/s"),
+    "KiB": ({name: size / 2**10 for name, size in _BYTES.items()}, "kB, KiB or MiB"),
+    "1/s": (_COUNTS, "nothing, k or M"),
+    "": (_COUNTS, "nothing, k or M"),
+    "%": (_PERCENT, "%"),
+    "% of a CPU": (_PERCENT, "%"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """``name`` as the user gave it, the concrete ``path`` of the field, ``op`` ">=" or "<=",
+    ``required`` in the field's ``unit``, ``tolerance`` as a share (0.1 is 10 %).
+    """
+
+    text: str
+    name: str
+    path: tuple[str, ...]
+    unit: str
+    op: str
+    required: float
+    tolerance: float = 0.0
+
+    @property
+    def limit(self) -> float:
+        """What is still accepted."""
+        return self.required * (1 + (-self.tolerance if self.op == ">=" else self.tolerance))
+
+    def met_by(self, value: float) -> bool:
+        """Whether a figure is within the limit."""
+        return value >= self.limit if self.op == ">=" else value <= self.limit
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """``measured`` is the whole run's figure (``None``: it was not measured), ``share`` of the
+    measured time in which the seconds themselves met the expectation (0..1, ``None`` likewise).
+    """
+
+    expectation: Expectation
+    measured: float | None
+    share: float | None
+
+    @property
+    def passed(self) -> bool | None:
+        """``None`` if there was nothing to judge by."""
+        return None if self.measured is None else self.expectation.met_by(self.measured)
+
+
+def parse_tolerance(text: str) -> float:
+    """ "10%" or "10" as 0.1; UsageError for anything that is no percentage from 0 to 100."""
+    match = re.fullmatch(r"(\d+(?:\.\d*)?)\s*%?", text.strip())
+    if match is None or not 0 <= float(match[1]) < 100:
+        raise UsageError(f"--tolerance {text!r} is not a percentage.", "For example: 10%")
+    return float(match[1]) / 100
+
+
+def parse_expectation(
+    text: str,
+    tree: Sequence[str] = (),
+    tolerance: float = 0.0,
+    opened: Sequence[str] | None = None,
+) -> Expectation:
+    """An --expect. ``tree`` names the devices under the target, ``opened`` those of them whose
+    sum the jobs' I/Os are (``None``: the first of ``tree`` alone). UsageError."""
+    match = _FORM.fullmatch(text)
+    if match is None:
+        raise UsageError(
+            f"--expect {text!r} is not of the form FIGURE>=VALUE or FIGURE<=VALUE.", EXAMPLES
+        )
+    name, op, value = match.groups()
+    field = _field(text, name, tree, tree[:1] if opened is None else opened)
+    required = _value(text, value, field)
+    return Expectation(text.strip(), name, field.path, field.unit, op, required, tolerance)
+
+
+def _field(text: str, name: str, tree: Sequence[str], opened: Sequence[str]) -> Field:
+    known = {field.id: field for field in _concrete(name, tree)}
+    own = f"kernel.disks.{opened[0]}." if len(opened) == 1 else f"kernel.{TOTAL}."
+    prefixes = ("", "fio.", f"fio.{TOTAL}.", own, "kernel.", "kernel.disks.")
+    for prefix in prefixes:
+        if prefix + name in known:
+            _check_sum(text, known[prefix + name], tree, opened)
+            return known[prefix + name]
+    if not tree and any(field.path[-1] == name.rpartition(".")[2] for field in _disk_fields()):
+        raise UsageError(
+            f"{text!r} can't be measured: no block device can be seen under the target.",
+            "fio's own figures can: iops, bw, clat.mean, clat.p99 ...",
+        )
+    short = {_short(one, prefixes) for one in known}
+    near = difflib.get_close_matches(name, sorted(short), n=3, cutoff=0.5)
+    raise UsageError(
+        f"There is no figure {name!r} of a whole run to expect anything of.",
+        (f"Did you mean {' or '.join(near)}? " if near else "") + "All fields: iopstui fields",
+    )
+
+
+def _check_sum(text: str, field: Field, tree: Sequence[str], opened: Sequence[str]) -> None:
+    """UsageError for what several devices have no one figure of."""
+    if field.path[:2] != ("kernel", TOTAL) or len(opened) == 1:
+        return
+    if opened and field.path[-1] != "util":
+        return
+    why = "every device has its own, and shares of time don't add up"
+    if not opened:
+        why = "the devices have no sum, because one lies on another"
+    names = " or ".join(f"{name}.{field.path[-1]}" for name in (opened or tree)[:3])
+    raise UsageError(f"--expect {text!r}: {why}.", f"Name the device: {names}")
+
+
+def _short(name: str, prefixes: Sequence[str]) -> str:
+    return min((name[len(p) :] for p in prefixes if name.startswith(p)), key=len)
+
+
+def _disk_fields() -> Iterator[Field]:
+    return (field for field in FIELDS if field.path[:2] == ("kernel", "disks"))
+
+
+def _concrete(name: str, tree: Sequence[str]) -> Iterator[Field]:
+    """The fields a whole run has one figure of, with every ``*`` filled in."""
+    cpu = re.search(r"(?:^|\.)cpus\.(\d+)\.", name)
+    for field in FIELDS:
+        fillings: Sequence[str] = ("",)
+        if field.path[:2] in (("kernel", "disks"), ("kernel", TOTAL)):
+            fillings = tree if "disks" in field.path else tree[:1]
+        elif field.path[:2] == ("kernel", "cpus"):
+            fillings = (cpu[1],) if cpu else ()
+        for filling in fillings:
+            path = tuple(filling if key == ANY else key for key in field.path)
+            if "" not in path and measurable(path):
+                yield replace(field, path=path)
+
+
+def _value(text: str, value: str, field: Field) -> float:
+    units, named = _UNITS[field.unit]
+    match = _VALUE.fullmatch(value)
+    factor = units.get(match[2].lower()) if match else None
+    if match is None or factor is None:
+        what = "needs a unit" if match and not match[2] else "is not understood"
+        raise UsageError(
+            f"--expect {text!r}: the value {value!r} {what}.", f"{field.title} takes {named}."
+        )
+    return float(match[1]) * factor
+
+
+def why_not_measurable(expectation: Expectation, jobs: Sequence[Section]) -> str | None:
+    """In words, why this job can't give the figure, from its options; ``None`` if it may.
+
+    ``jobs`` are the job file's sections with their variables expanded.
+    """
+    path = expectation.path
+    if path[0] != "fio" or len(path) < 3 or not jobs:
+        return None
+    direction, kind = path[1], path[2]
+    if direction == "mixed" and not any("unified_rw_reporting" in job.options for job in jobs):
+        return "fio only counts reads and writes as one with unified_rw_reporting=1"
+    if direction in ("read", "write", "trim") and not any(_does(job, direction) for job in jobs):
+        return f"the job does no {direction}s"
+    if kind not in ("slat", "clat", "lat"):
+        return None
+    reason = next(filter(None, (_no_latency(job, kind) for job in jobs)), None)
+    if reason:
+        return reason
+    if kind == "lat" and path[3] != "mean" and not all(
+        _on(job, "lat_percentiles") for job in jobs
+    ):  # fmt: skip
+        return "fio only has a histogram of lat with lat_percentiles=1 (of clat it has one)"
+    return None
+
+
+def _no_latency(job: Section, kind: str) -> str | None:
+    if _on(job, "gtod_reduce"):
+        return "the job measures no latencies (gtod_reduce=1)"
+    if _on(job, f"disable_{kind}"):
+        return f"the job does not measure {kind} (disable_{kind}=1)"
+    return None
+
+
+def _on(job: Section, option: str) -> bool:
+    value = job.options.get(option)
+    return value is not None and value.strip() not in ("0", "false", "no")
+
+
+def _does(job: Section, direction: str) -> bool:
+    """Whether a section's rw= contains this direction; unknown words may."""
+    rw = job.options.get("rw", job.options.get("readwrite", "read")).partition(":")[0]
+    if "verify" in job.options or _on(job, "unified_rw_reporting"):
+        return True
+    kinds = {"rw": "read write", "readwrite": "read write", "trimwrite": "trim write"}
+    words = kinds.get(rw.removeprefix("rand"), rw)
+    return direction in words or not any(one in words for one in ("read", "write", "trim"))
+
+
+class Judge:
+    """Follows one run and says in the end what came of each expectation."""
+
+    def __init__(self, expectations: Sequence[Expectation]) -> None:
+        self.expectations = tuple(expectations)
+        self._meters = [Meter(one.path) for one in expectations]
+        self._met = [0.0] * len(self._meters)
+        self._seconds = [0.0] * len(self._meters)
+
+    def add(self, frame: Frame) -> None:
+        """Count one frame."""
+        fio_s = frame.fio.seconds if frame.fio else None
+        for index, meter in enumerate(self._meters):
+            value = meter.add(frame)
+            seconds = fio_s if meter.path[0] == "fio" else frame.seconds
+            if value is not None and seconds:
+                self._seconds[index] += seconds
+                self._met[index] += seconds * self.expectations[index].met_by(value)
+
+    def outcomes(self, final: Mapping[tuple[str, ...], float] | None = None) -> list[Outcome]:
+        """``final`` has fio's own final figures by path, where the whole run is judged: rates
+        by fio's clock are nearer the truth than the sum of our intervals."""
+        found = []
+        for meter, one, met, seconds in zip(
+            self._meters, self.expectations, self._met, self._seconds, strict=True
+        ):
+            value = meter.value if final is None else final.get(one.path, meter.value)
+            share = met / seconds if seconds and value is not None else None
+            found.append(Outcome(one, value, share))
+        return found

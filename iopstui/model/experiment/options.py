@@ -1,0 +1,56 @@
+"""What the user asked for, as values: how a run is made, and how an experiment is.
+
+Whoever takes an order (the command line today) makes these once; everything below reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from iopstui.model.block.tunable import KnobRequest
+from iopstui.model.experiment.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What holds for every run of a command. ``targets``, ``destroy_data`` and ``record`` are
+    paths as the user wrote them."""
+
+    targets: tuple[str, ...] = ()
+    job: str | None = None
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    """Options of fio that take the place of the job's."""
+    size: str | None = None
+    destroy_data: tuple[str, ...] = ()
+    no_fence: bool = False
+    bind: bool = False
+    """Every fio job on a CPU of another hardware queue."""
+    knobs: tuple[KnobRequest, ...] = ()
+    interval_s: float = 1.0
+    own_cpus: tuple[int, ...] | None = None
+    """Where iopstui itself runs: ``()`` anywhere, ``None`` where it disturbs least."""
+    nice: int = 0
+    record: str | None = None
+    expect: tuple[str, ...] = ()
+    tolerance: float = 0.0
+    """By how much of its value an expectation may be missed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentOptions:
+    """A sweep or a comparison: what is run (``plan``), how each run is made (``run``), and how
+    the whole goes."""
+
+    run: RunOptions
+    plan: Plan
+    format: str = "table"
+    """Of the data: "table", "jsonl" or "csv"."""
+    dry_run: bool = False
+    yes: bool = False
+    """A very long one begins without a question."""
+    state: Path | None = None
+    """Where progress is kept; ``None``: in the state directory."""
+    fresh: bool = False
+    """What an interrupted one has measured is thrown away."""

@@ -1,0 +1,364 @@
+"""Experiments as data: a plan of axes or variants, and the steps it expands to.
+
+Pure: nothing here runs or reads anything. A setting is a fio option, a knob of the device
+(model/block/tunable.py), a size of the scratch files, a binding to queues, or another job.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+
+from iopstui.errors import UsageError
+from iopstui.model.block.tunable import TUNABLES, irq_of
+from iopstui.model.fio.jobfile import checked_override, names_of
+from iopstui.model.sizes import FACTORS, sized, whole_size
+
+OPTION, KNOB, SIZE, BIND, JOB = "option", "knob", "size", "bind", "job"
+MOST_VALUES = 10_000
+MOST_POINTS = 100_000
+MOST_VARIANTS = 12
+ASK_FROM = 200
+AS_IS = "as-is"
+
+# the experiment itself says how long it measures, and the target where
+_NOT_AN_AXIS = {
+    **dict.fromkeys(("runtime", "timeout", "time_based"), "--settle and --measure say how long"),
+    **dict.fromkeys(("filename", "directory"), "the target says where"),
+    **dict.fromkeys(("stonewall", "wait_for_previous"), "all jobs of a point run at once"),
+}
+_COUNTS = {"iodepth", "numjobs", "nrfiles"}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """``kind`` is one of this module's; ``name`` and ``value`` as the user gave them."""
+
+    kind: str
+    name: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.name}={self.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One thing that is varied, over ``values`` in order."""
+
+    kind: str
+    name: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One side of a comparison: settings that hold together (none: the job as it is). ``kept``
+    are what the other sides change and this one must find as it was."""
+
+    settings: tuple[Setting, ...]
+    kept: tuple[Setting, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """ "rq_affinity=2 iodepth=16"."""
+        return " ".join(map(str, self.settings)) or AS_IS
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One fio run of an experiment: the ``index``-th from 0, of ``variant`` in ``repeat``
+    (comparisons; otherwise 0). ``label`` says what distinguishes it."""
+
+    index: int
+    job: str
+    settings: tuple[Setting, ...]
+    label: str
+    variant: int = 0
+    repeat: int = 0
+
+    def of(self, kind: str) -> dict[str, str]:
+        """The settings of one kind, by name."""
+        return {one.name: one.value for one in self.settings if one.kind == kind}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """``jobs`` x ``axes`` (a sweep), or ``variants`` x ``repeats`` (a comparison), each run
+    ``settle`` seconds unmeasured and then ``measure`` seconds; ``options`` hold everywhere.
+    """
+
+    jobs: tuple[str, ...]
+    options: Mapping[str, str] = field(default_factory=dict)
+    axes: tuple[Axis, ...] = ()
+    variants: tuple[Variant, ...] = ()
+    repeats: int = 1
+    settle: float = 2.0
+    measure: float = 8.0
+
+    @property
+    def every_job(self) -> tuple[str, ...]:
+        """The jobs, those of variants too."""
+        settings = (one for variant in self.variants for one in variant.settings)
+        named = (one.value for one in settings if one.kind == JOB)
+        return tuple(dict.fromkeys((*self.jobs, *named)))
+
+    @property
+    def points(self) -> int:
+        """How many runs it takes."""
+        if self.variants:
+            return len(self.variants) * self.repeats
+        count = len(self.jobs)
+        for axis in self.axes:
+            count *= len(axis.values)
+        return count
+
+    @property
+    def seconds(self) -> float:
+        """How long fio runs in all, without starting it and laying out files."""
+        return self.points * (self.settle + self.measure)
+
+    def key(self, *more: object) -> str:
+        """Names this plan (and what else it depends on): equal keys mean the same experiment."""
+        text = json.dumps([asdict(self), *more], sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def expand(plan: Plan) -> Iterator[Step]:
+    """The steps in the order they are run.
+
+    A sweep goes through the jobs, each through the axes; the first axis named varies fastest,
+    so that its curve is measured in one stretch. A comparison goes through the variants forth
+    and back (ABBA), so that what drifts slowly meets all of them alike.
+    """
+    if plan.variants:
+        yield from _compared(plan)
+        return
+    lists = [[Setting(a.kind, a.name, v) for v in a.values] for a in reversed(plan.axes)]
+    index = 0
+    for job in plan.jobs:
+        for chosen in itertools.product(*lists):
+            settings = tuple(reversed(chosen))
+            if len(plan.jobs) > 1:
+                settings = (Setting(JOB, "job", job), *settings)
+            yield Step(index, job, settings, " ".join(map(str, settings)))
+            index += 1
+
+
+def _compared(plan: Plan) -> Iterator[Step]:
+    index = 0
+    for repeat in range(plan.repeats):
+        order = range(len(plan.variants))
+        for number in order if repeat % 2 == 0 else reversed(order):
+            variant = plan.variants[number]
+            settings = (*variant.settings, *variant.kept)
+            job = next((one.value for one in settings if one.kind == JOB), plan.jobs[0])
+            yield Step(index, job, settings, f"{letter(number)}: {variant.label}", number, repeat)
+            index += 1
+
+
+def letter(number: int) -> str:
+    """Variants are A, B, C ..."""
+    return chr(ord("A") + number)
+
+
+def kind_of(name: str) -> str:
+    """What a name sets. Any name that is nothing else is taken for a fio option."""
+    if name in TUNABLES or irq_of(name) is not None:
+        return KNOB
+    return {"size": SIZE, "bind": BIND, "job": JOB}.get(name, OPTION)
+
+
+def parse_axis(text: str) -> Axis:
+    """--axis NAME=LIST. UsageError for anything that is none."""
+    name, separator, values = text.partition("=")
+    name = name.strip()
+    if not separator or not name or re.search(r"[\s\[\]#;]", name):
+        raise UsageError(
+            f"--axis {text!r} is not of the form NAME=LIST.",
+            "For example: --axis iodepth=1,2,4..256 --axis numjobs=1,4",
+        )
+    if name == "job":
+        raise UsageError("Several jobs are no axis.", "Give --job several times.")
+    check_name(name, f"--axis {text!r}")
+    found = tuple(_values(text, values))
+    if not found:
+        raise UsageError(f"--axis {text!r} has no values.", f"For example: --axis {name}=1,2,4")
+    times = Counter(found)
+    doubled = next((one for one in found if times[one] > 1), None)
+    if doubled is not None:
+        raise UsageError(f"--axis {text!r} has {doubled} twice.")
+    for value in found:
+        check_value(name, value, f"--axis {text!r}")
+    return Axis(kind_of(name), name, found)
+
+
+def check_name(name: str, label: str) -> None:
+    """UsageError for what an experiment does not vary."""
+    for one in names_of(name):
+        if one in _NOT_AN_AXIS:
+            raise UsageError(f"{label}: {name} can't be chosen here, {_NOT_AN_AXIS[one]}.")
+
+
+def check_value(name: str, value: str, label: str) -> None:
+    """UsageError for a value that is surely wrong (fio and the kernel judge the rest)."""
+    if name in _COUNTS and not (value.isdecimal() and int(value) > 0):
+        raise UsageError(f"{label}: {name} takes a whole number from 1 on, not {value!r}.")
+    if name == "bind" and value not in ("queues", "none"):
+        raise UsageError(f"{label}: bind is queues or none, not {value!r}.")
+    known = TUNABLES.get(name)
+    if known is not None and known.values and value not in known.values:
+        raise UsageError(f"{label}: {name} takes {', '.join(known.values)}, not {value!r}.")
+    if known is not None and known.minimum is not None:
+        number = value.removeprefix("-")
+        if not number.isdecimal() or int(value) < known.minimum:
+            raise UsageError(
+                f"{label}: {name} takes a number from {known.minimum} on, not {value!r}."
+            )
+    if kind_of(name) == OPTION:
+        checked_override(f"{name}={value}")
+
+
+def check_axes(axes: Sequence[Axis], options: Mapping[str, str]) -> None:
+    """UsageError for two that set the same thing, also under another name, and for too many."""
+    seen: set[str] = set()
+    for axis in axes:
+        names = names_of(axis.name)
+        if names & seen:
+            raise UsageError(f"There are two axes for {axis.name}.", "Join their lists in one.")
+        if names & set(options):
+            raise UsageError(f"{axis.name} is an axis and set with --set at once.")
+        seen |= names
+    count = 1
+    for axis in axes:
+        count *= len(axis.values)
+    if count > MOST_POINTS:
+        raise UsageError(f"These axes have {count} points; at most {MOST_POINTS} are run.")
+
+
+def parse_variant(text: str) -> Variant:
+    """--variant NAME=VALUE[,NAME=VALUE]... UsageError for anything that is none."""
+    if text.strip() == AS_IS:
+        return Variant(())
+    settings = []
+    # a comma followed by NAME= begins the next setting; others belong to the value (cpus)
+    for part in re.split(r",(?=[^,=\s]+=)", text):
+        name, separator, value = part.partition("=")
+        name, value = name.strip(), value.strip()
+        if not separator or not name or not value or re.search(r"[\s\[\]#;]", name):
+            raise UsageError(
+                f"--variant {text!r} is not of the form NAME=VALUE[,NAME=VALUE]...",
+                "For example: --variant rq_affinity=1 --variant rq_affinity=2",
+            )
+        check_name(name, f"--variant {text!r}")
+        check_value(name, value, f"--variant {text!r}")
+        settings.append(Setting(kind_of(name), name, value))
+    names = [one for setting in settings for one in names_of(setting.name)]
+    if len(set(names)) < len(names):
+        raise UsageError(f"--variant {text!r} sets the same thing twice.")
+    if {"bind", "cpus_allowed"} <= set(names):
+        raise UsageError(f"--variant {text!r}: bind=queues chooses the CPUs itself.")
+    return Variant(tuple(settings))
+
+
+def check_variants(variants: Sequence[Variant], options: Mapping[str, str]) -> None:
+    """UsageError for what can't be compared."""
+    if len(variants) < 2:
+        raise UsageError(
+            "A comparison needs two variants.",
+            "For example: --variant rq_affinity=1 --variant rq_affinity=2",
+        )
+    if len(variants) > MOST_VARIANTS:
+        raise UsageError(f"{len(variants)} variants; at most {MOST_VARIANTS} are compared.")
+    for variant in variants:
+        for setting in variant.settings:
+            if names_of(setting.name) & set(options):
+                raise UsageError(f"{setting.name} differs between variants and is set with --set.")
+
+
+def kept_apart(variants: Sequence[Variant], now: Mapping[str, str]) -> tuple[Variant, ...]:
+    """The variants with the knobs that only others turn kept at their value ``now``."""
+    found = []
+    for variant in variants:
+        own = {setting.name for setting in variant.settings}
+        kept = tuple(Setting(KNOB, name, v) for name, v in now.items() if name not in own)
+        found.append(Variant(variant.settings, kept))
+    return tuple(found)
+
+
+def _values(text: str, values: str) -> Iterator[str]:
+    parts = [part.strip() for part in values.split(",")]
+    if parts == [""]:
+        return
+    plain: list[str] = []
+    for part in parts:
+        if not part:
+            raise UsageError(f"--axis {text!r} has an empty place in its list.")
+        low, dots, high = part.partition("..")
+        if not dots:
+            plain.append(part)
+            yield part
+            continue
+        for value in _range(text, [*plain, low], high):
+            plain.append(value)
+            yield value
+
+
+def _range(text: str, before: Sequence[str], end: str) -> Iterator[str]:
+    """The values that "before[-1]..end" stands for, both included."""
+    numbers = [_number(text, one) for one in before]
+    last = _number(text, end)
+    with_units = any(one[-1].isalpha() for one in (*before, end))
+    candidates = [_counted(numbers, last), _multiplied(numbers, last)]
+    if len(numbers) == 1:
+        unit = FACTORS[before[-1].lstrip("0123456789").lower()]
+        candidates = [range(numbers[0], last + 1, unit) if last > numbers[0] else None]
+    found = [one for one in candidates if one and one[-1] == last]
+    if len(found) == 2 and list(found[0]) != list(found[1]):
+        raise UsageError(
+            f"--axis {text!r} may count or multiply: it is not clear what .. stands for.",
+            "Write one value more before it: 1,2,3..8 counts, 1,2,4..8 doubles.",
+        )
+    if not found:
+        raise UsageError(
+            f"--axis {text!r}: {before[-1]}..{end} does not arrive at {end}.",
+            "1..8 counts, 1,2,4..256 doubles, 10,20,30..100 adds 10.",
+        )
+    if len(found[0]) > MOST_VALUES:
+        raise UsageError(f"--axis {text!r} has {len(found[0])} values; at most {MOST_VALUES}.")
+    yield from (sized(value) if with_units else str(value) for value in found[0])
+
+
+def _counted(numbers: Sequence[int], last: int) -> Sequence[int] | None:
+    """From the last number on with the difference that the last ones have."""
+    if len(numbers) < 2:
+        return None
+    step = numbers[-1] - numbers[-2]
+    if step <= 0 or (len(numbers) > 2 and numbers[-2] - numbers[-3] != step):
+        return None
+    return range(numbers[-1], last + 1, step)
+
+
+def _multiplied(numbers: Sequence[int], last: int) -> Sequence[int] | None:
+    """The same with their ratio."""
+    if len(numbers) < 2 or numbers[-2] <= 0 or numbers[-1] % numbers[-2]:
+        return None
+    ratio = numbers[-1] // numbers[-2]
+    if ratio < 2 or (len(numbers) > 2 and numbers[-3] * ratio != numbers[-2]):
+        return None
+    values = [numbers[-1]]
+    while values[-1] * ratio <= last:
+        values.append(values[-1] * ratio)
+    return values
+
+
+def _number(text: str, value: str) -> int:
+    size = whole_size(value)
+    if size is None:
+        raise UsageError(f"--axis {text!r}: {value!r} is not a number, which .. needs.")
+    return size

@@ -1,0 +1,312 @@
+"""What one run of an experiment measured, after it settled: one figure each, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from iopstui.model import histogram
+from iopstui.model.metrics.fields import TOTAL
+from iopstui.model.metrics.figures import Meter
+from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, Frame
+from iopstui.model.metrics.statistics import steadiness
+from iopstui.model.rates import MIB
+
+LITTLE_TOLERANCE = 0.10
+SOFTIRQS, INTERRUPTS = "BLOCK softirqs", "interrupts"
+_DISK = ("r/s", "w/s", "d/s", "rMB/s", "wMB/s", "dMB/s", "rrqm/s", "wrqm/s", "drqm/s",
+         "aqu-sz", "util")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One run's figures. Rates per second, latencies in ns, of reads and writes together.
+
+    ``latency_ns`` is the mean of ``latency_of`` ("lat", or "clat" where fio has no lat, or
+    "await" where fio took none: the kernel's); percentiles are of ``bins_of``. ``device_iops``,
+    ``aqu_sz`` and ``util`` are the target device's, of several devices their
+    sum (``util`` is unknown then). ``cpu_us`` is CPU time of the whole machine
+    for each I/O. ``busy`` maps a CPU to its load in percent, ``completions`` to its share (0..1)
+    of ``completions_of``. ``steady`` is SNIA's verdict on these seconds. ``iops_low`` and
+    ``iops_high`` are its worst and best whole interval; ``slower`` the share (0..1) of I/Os
+    slower than their mean. ``device_bw`` (bytes/s), ``merges`` (requests/s), ``request_bytes``
+    (mean size) and ``await_ns`` are the device's. ``fio_cpu`` is percent of one CPU, ``ctx_s``
+    fio's context switches per second. Unknown is ``None``.
+    """
+
+    seconds: float
+    ios: int
+    iops: float
+    bw: float
+    read_iops: float | None = None
+    write_iops: float | None = None
+    latency_ns: float | None = None
+    latency_of: str = ""
+    p50_ns: float | None = None
+    p99_ns: float | None = None
+    p999_ns: float | None = None
+    bins_of: str = "clat"
+    device_iops: float | None = None
+    aqu_sz: float | None = None
+    util: float | None = None
+    cpu_us: float | None = None
+    busy: Mapping[int, float] = field(default_factory=dict)
+    completions: Mapping[int, float] = field(default_factory=dict)
+    completions_of: str = ""
+    steady: bool | None = None
+    iops_low: float | None = None
+    iops_high: float | None = None
+    slat_ns: float | None = None
+    clat_ns: float | None = None
+    max_ns: float | None = None
+    slower: float | None = None
+    device_bw: float | None = None
+    merges: float | None = None
+    request_bytes: float | None = None
+    await_ns: float | None = None
+    fio_cpu: float | None = None
+    ctx_s: float | None = None
+
+    @property
+    def in_flight(self) -> float | None:
+        """N = X * R (Little's law): how many I/Os were under way on average."""
+        return None if self.latency_ns is None else self.iops * self.latency_ns / 1e9
+
+    @property
+    def most_completions(self) -> float | None:
+        """The share of the CPU that completed most."""
+        return max(self.completions.values(), default=None)
+
+
+def point_json(point: Point) -> dict[str, Any]:
+    """As JSON can carry it; ``point_from_json`` gives the same again."""
+    return asdict(point)
+
+
+def point_from_json(data: Mapping[str, Any]) -> Point:
+    """KeyError, TypeError or ValueError if it is none."""
+    known = {one.name for one in fields(Point)}
+    values = {name: value for name, value in data.items() if name in known}
+    for name in ("busy", "completions"):
+        values[name] = {int(cpu): float(share) for cpu, share in values.get(name, {}).items()}
+    for name in ("seconds", "ios", "iops", "bw"):
+        values[name] = values[name] + 0
+    return Point(**values)
+
+
+def run_s(settle_s: float, measure_s: float, interval_s: float) -> float:
+    """How long a run has to be for ``measure_s`` seconds to be measured in it: the interval in
+    which the settling ends is lost."""
+    return settle_s + measure_s + (interval_s if settle_s else 0.0)
+
+
+class Settling:
+    """Tells the frames of one run that are measured: those behind fio's first ``settle_s``
+    seconds and its ramp, until they make ``measure_s`` (``None``: all), each to within a tenth of
+    an interval."""
+
+    def __init__(self, settle_s: float, measure_s: float | None = None) -> None:
+        self._settle_s = settle_s
+        self._measure_s = measure_s
+        self.elapsed = self.measured = 0.0
+
+    def over(self, frame: Frame) -> bool:
+        """Count one frame; True if it is measured."""
+        if frame.fio is None or not frame.fio.seconds or RAMP in frame.flags:
+            return False
+        began, self.elapsed = self.elapsed, self.elapsed + frame.fio.seconds
+        tolerance = 0.1 * min(frame.fio.seconds, 1.0)
+        if began < self._settle_s - tolerance:
+            return False
+        if self._measure_s is not None and self.measured >= self._measure_s - tolerance:
+            return False
+        self.measured += frame.fio.seconds
+        return True
+
+
+class PointMeter:
+    """Takes the frames of one run; what lies before its settling, or behind the seconds that are
+    to be measured, is dropped. ``devices`` are those that the job works on."""
+
+    def __init__(
+        self, settle_s: float, devices: Sequence[str], measure_s: float | None = None
+    ) -> None:
+        self._settling = Settling(settle_s, measure_s)
+        self._devices = tuple(devices)
+        self._ios = 0
+        self._intervals: list[tuple[float, float]] = []
+        self._whole: list[float] = []
+        self._bins: dict[int, int] = {}
+        self._bins_of = "clat"
+        self._max_ns: int | None = None
+        self._wait_ms, self._requests = 0.0, 0
+        self._block: dict[int, float] = {}
+        self._irq: dict[int, float] = {}
+        paths = [
+            ("fio", "total", "iops"), ("fio", "total", "bw"), ("fio", "total", "lat", "mean"),
+            ("fio", "total", "clat", "mean"), ("fio", "read", "iops"), ("fio", "write", "iops"),
+            ("fio", "total", "slat", "mean"), ("fio", "usr_cpu"), ("fio", "sys_cpu"),
+            ("fio", "ctx/s"),
+        ]  # fmt: skip
+        one = ("disks", *devices) if len(devices) == 1 else (TOTAL,)
+        paths += [("kernel", *one, name) for name in _DISK if devices]
+        self._meters = {path[1:] if path[0] == "fio" else path[-1:]: Meter(path) for path in paths}
+        self._cpus: dict[int, list[Meter]] = {}
+
+    def add(self, frame: Frame) -> None:
+        """Count one frame."""
+        if not self._settling.over(frame) or frame.fio is None or not frame.fio.seconds:
+            return
+        self._ios += frame.fio.total.ios
+        self._intervals.append((frame.fio.seconds, float(frame.fio.total.ios)))
+        if PARTIAL not in frame.flags:
+            self._whole.append(frame.fio.total.ios / frame.fio.seconds)
+        self._bins = histogram.merge((self._bins, frame.fio.total.bins))
+        self._bins_of = frame.fio.total.bins_of
+        if frame.fio.total.max_ns is not None:
+            self._max_ns = max(self._max_ns or 0, frame.fio.total.max_ns)
+        for meter in self._meters.values():
+            meter.add(frame)
+        if not (self._requests and {FINAL, PARTIAL} <= frame.flags):
+            self._add_kernel(frame)
+
+    def _add_kernel(self, frame: Frame) -> None:
+        disk = frame.together(self._devices)
+        if disk is not None:
+            waited = disk.waited_ms
+            if waited is not None:
+                self._wait_ms += waited
+                self._requests += disk.ios or 0
+        for number, cpu in frame.cpus.items():
+            if number not in self._cpus:
+                path = ("kernel", "cpus", str(number))
+                names = ("usr", "sys", "irq", "soft")
+                self._cpus[number] = [Meter((*path, name)) for name in names]
+            for meter in self._cpus[number]:
+                meter.add(frame)
+            for total, rate in ((self._block, cpu.block_s), (self._irq, cpu.irq_s)):
+                if rate is not None and frame.seconds:
+                    total[number] = total.get(number, 0.0) + rate * frame.seconds
+
+    def point(self) -> Point | None:
+        """The figures so far; ``None`` if nothing was measured."""
+        seconds = sum(length for length, _ in self._intervals)
+        iops = self._value("total", "iops")
+        if not seconds or iops is None:
+            return None
+        latency, of = self._latency()
+        found = histogram.percentiles(self._bins, (50.0, 99.0, 99.9))
+        requests, mib = self._sum("r/s", "w/s", "d/s"), self._sum("rMB/s", "wMB/s", "dMB/s")
+        completions, completions_of = self._completions()
+        loads = {number: self._busy(meters) for number, meters in sorted(self._cpus.items())}
+        busy = {number: load for number, load in loads.items() if load is not None}
+        return Point(
+            seconds=seconds,
+            ios=self._ios,
+            iops=iops,
+            bw=self._value("total", "bw") or 0.0,
+            read_iops=self._value("read", "iops"),
+            write_iops=self._value("write", "iops"),
+            latency_ns=latency,
+            latency_of=of,
+            p50_ns=found.get(50.0),
+            p99_ns=found.get(99.0),
+            p999_ns=found.get(99.9),
+            bins_of=self._bins_of,
+            device_iops=requests,
+            aqu_sz=self._value("aqu-sz"),
+            util=self._value("util"),
+            cpu_us=1e4 * sum(busy.values()) / iops if busy and iops else None,
+            busy=busy,
+            completions=completions,
+            completions_of=completions_of,
+            steady=steadiness(self._intervals).steady,
+            iops_low=min(self._whole, default=None),
+            iops_high=max(self._whole, default=None),
+            slat_ns=self._value("total", "slat", "mean"),
+            clat_ns=self._value("total", "clat", "mean"),
+            max_ns=self._max_ns,
+            slower=self._slower(),
+            device_bw=None if mib is None else mib * MIB,
+            merges=self._sum("rrqm/s", "wrqm/s", "drqm/s"),
+            request_bytes=mib * MIB / requests if mib is not None and requests else None,
+            await_ns=self._wait_ms * 1e6 / self._requests if self._requests else None,
+            fio_cpu=self._sum("usr_cpu", "sys_cpu"),
+            ctx_s=self._value("ctx/s"),
+        )
+
+    def _sum(self, *names: str) -> float | None:
+        known = [value for name in names if (value := self._value(name)) is not None]
+        return sum(known) if known else None
+
+    def _slower(self) -> float | None:
+        """The share of I/Os in buckets above the mean of the same latency."""
+        mean, total = self._value("total", self._bins_of, "mean"), sum(self._bins.values())
+        if mean is None or not total:
+            return None
+        return sum(count for key, count in self._bins.items() if key > mean) / total
+
+    def _value(self, *path: str) -> float | None:
+        meter = self._meters.get(path)
+        return meter.value if meter else None
+
+    def _latency(self) -> tuple[float | None, str]:
+        for kind in ("lat", "clat"):
+            mean = self._value("total", kind, "mean")
+            if mean is not None:
+                return mean, kind
+        if self._requests:
+            return self._wait_ms * 1e6 / self._requests, "await"
+        return None, ""
+
+    def _busy(self, meters: list[Meter]) -> float | None:
+        known = [value for meter in meters if (value := meter.value) is not None]
+        return sum(known) if known else None
+
+    def _completions(self) -> tuple[dict[int, float], str]:
+        """Where completions ran. Without softirqs (the interrupt's CPU did the rest itself) the
+        device's own interrupts tell. Both come once for many I/Os, so they are held against each
+        other: completions that are passed on raise about a softirq an interrupt, other disks
+        few."""
+        block, irq = sum(self._block.values()), sum(self._irq.values())
+        if block and block >= 0.5 * irq:
+            return {cpu: n / block for cpu, n in sorted(self._block.items())}, SOFTIRQS
+        if irq:
+            return {cpu: n / irq for cpu, n in sorted(self._irq.items())}, INTERRUPTS
+        return {}, ""
+
+
+@dataclass(frozen=True, slots=True)
+class Little:
+    """Little's law on one run: ``asked`` I/Os by the job (depth x jobs), ``seen`` = IOPS x mean
+    latency; ``holds`` if they agree within ``LITTLE_TOLERANCE``; ``why`` not, in words.
+    """
+
+    asked: int | None
+    seen: float | None
+    holds: bool | None
+    why: str = ""
+
+
+def little(point: Point, asked: int | None, paced: bool, synchronous: bool = False) -> Little:
+    """Check N = X * R. ``paced``: the job holds I/Os back by itself (rate, thinktime)."""
+    seen = point.in_flight
+    if seen is None:
+        return Little(asked, None, None, "no latency was measured")
+    if asked is None:
+        return Little(None, seen, None, "how many I/Os the job keeps under way is not known")
+    if abs(seen - asked) <= LITTLE_TOLERANCE * asked:
+        return Little(asked, seen, True)
+    of = "the kernel's (fio took none)" if point.latency_of == "await" else point.latency_of
+    if seen > asked:
+        why = f"more than were asked for: the latency, {of}, is not of these I/Os alone"
+    elif paced:
+        why = "the job paces itself (rate or thinktime), so its queue is not full"
+    elif point.latency_of == "await":
+        why = "the rest waits in fio or above the device; the kernel's latency does not show it"
+    elif synchronous:
+        why = "the rest of the time fio's jobs spend outside of the I/O"
+    else:
+        why = "fio's jobs do not keep their queue full: between I/Os they wait for a CPU or block"
+    return Little(asked, seen, False, why)

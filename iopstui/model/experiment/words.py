@@ -1,0 +1,195 @@
+"""What the runs of a comparison show, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from iopstui import format as units
+from iopstui.model.experiment.comparison import CpuShift, Tested, compare, cpu_shifts, pairs
+from iopstui.model.experiment.plan import BIND, Plan, letter
+from iopstui.model.experiment.point import Point
+from iopstui.model.findings.evidence import cpu_words
+from iopstui.text import printable
+
+CPUS_SHOWN = 8
+NAMED = 2
+MOVED = 0.05
+ELSEWHERE = 0.2
+CPU_PER_IO = "CPU per I/O"
+METHOD = (
+    "compared are figures of whole runs, in pairs of the same repeat (the seconds of one run "
+    "depend on each other); intervals: 95 %, paired t; * = shown at 5 % after correction for "
+    "the number of figures (Holm); columns: geometric means"
+)
+
+
+class Results:
+    """What the runs so far show."""
+
+    def __init__(self, plan: Plan, runs: Sequence[Mapping[int, Point]]) -> None:
+        self.plan = plan
+        self.runs = runs
+        self.complete = min(len(pairs(runs[0], other)) for other in runs[1:])
+        self.tested = compare(runs)
+        self.shifts = [cpu_shifts(runs[0], other) for other in runs[1:]]
+
+    def verdicts(self) -> Iterator[str]:
+        """One sentence for each variant after the first, and what they are worth."""
+        if self.complete < 2:
+            yield (
+                f"not enough: {self.complete or 'no'} complete repeat of {self.plan.repeats}; "
+                "nothing can be told from chance with fewer than 2"
+            )
+            return
+        for number, (tested, shifts) in enumerate(zip(self.tested, self.shifts, strict=True), 1):
+            yield verdict(self.plan, number, tested, self.complete, bool(gone(shifts)))
+            yield from moved(shifts, letter(0), letter(number))
+            payer = list(_payer_unknown(tested, shifts))
+            yield from payer
+            yield from _unsettled(shifts, letter(number), not payer and not _placed(self.plan))
+        if self.complete < self.plan.repeats:
+            yield (
+                f"interrupted after {self.complete} of {self.plan.repeats} repeats: that is not "
+                "enough of what was planned; take it as a hint and run it again"
+            )
+
+
+def verdict(
+    plan: Plan, number: int, tested: Sequence[Tested], runs: int, went: bool = False
+) -> str:
+    """What one variant does against the first, in one sentence. ``went``: completions are shown
+    to run elsewhere, whether or not a figure differs."""
+    name = f"{letter(number)} ({plan.variants[number].label}) against "
+    name += f"{letter(0)} ({plan.variants[0].label}): "
+    shown = [one for one in tested if one.shown]
+    if not shown:
+        what = "completions run elsewhere, but " if went else ""
+        of = " in IOPS, latency or CPU time" if went else ""
+        words = f"{name}{what}no difference{of} that {runs} runs of each can show"
+        return printable(words + _within(tested))
+    parts = [f"{one.metric.name} {_change(one)}" for one in shown]
+    better = [one.better for one in shown if one.better is not None]
+    judgement = ""
+    if better:
+        judgement = "better: " if all(better) else "worse: " if not any(better) else "mixed: "
+    rest = [one.metric.name for one in tested if not one.shown]
+    tail = f"; no difference shown in {', '.join(rest)}" if rest else ""
+    return printable(f"{name}{judgement}{', '.join(parts)}{tail}")
+
+
+def _change(one: Tested) -> str:
+    """A share in words of its own first: points alone say little."""
+    if one.difference is None or one.difference.relative:
+        return difference_text(one)
+    return f"{100 * one.first:.0f} → {100 * one.second:.0f} %, {difference_text(one)}"
+
+
+def _within(tested: Sequence[Tested]) -> str:
+    """How large a difference in IOPS may still be."""
+    iops = next((one.difference for one in tested if one.metric.name == "IOPS"), None)
+    if iops is None:
+        return ""
+    if iops.shown:
+        return (
+            f"; IOPS by themselves would differ by {100 * iops.low:+.1f} to {100 * iops.high:+.1f} "
+            f"% (95 % confidence), but of {len(tested)} figures one may by chance: more repeats "
+            "can settle it"
+        )
+    return (
+        f"; in IOPS it lies between {100 * iops.low:+.1f} and {100 * iops.high:+.1f} % "
+        "(95 % confidence)"
+    )
+
+
+def difference_text(one: Tested) -> str:
+    """ "+12.3 % (+8.0 to +16.8)"; shares in percentage points."""
+    found = one.difference
+    if found is None:
+        return units.MISSING
+    unit = "%" if found.relative else "points"
+    values = [100 * value for value in (found.mean, found.low, found.high)]
+    return f"{_signed(values[0])} {unit} ({_signed(values[1])} to {_signed(values[2])})"
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.1f}" if abs(value) < 99.95 else f"{value:+.0f}"
+
+
+def moved(shifts: Sequence[CpuShift], first: str, second: str) -> Iterator[str]:
+    """Which CPU pays, and where completions went, in words; only what is shown and matters."""
+    differing = [s for s in shifts if s.shown and abs(s.load[1] - s.load[0]) >= 1]
+    for words, others, more in (
+        ("pays", "pay too", True),
+        ("is relieved", "are relieved too", False),
+    ):
+        those = [shift for shift in differing if (shift.load[1] > shift.load[0]) is more]
+        for shift in those[:NAMED]:
+            yield (
+                f"CPU {shift.cpu} {words} with {second}: its load goes from {shift.load[0]:.0f} "
+                f"to {shift.load[1]:.0f} %"
+            )
+        if len(those) > NAMED:
+            rest = cpu_words(sorted(shift.cpu for shift in those[NAMED:]))
+            yield f"{len(those) - NAMED} more ({rest}) {others} with {second}, by less"
+    went = gone(shifts)
+    if went:
+        yield f"completions move from {first} to {second}: {_shares(went)}"
+
+
+def gone(shifts: Sequence[CpuShift]) -> list[CpuShift]:
+    """The CPUs whose share of the completions is shown to differ by what matters."""
+    return [shift for shift in shifts if shift.moved and shift.moved_by >= MOVED]
+
+
+def _shares(shifts: Sequence[CpuShift]) -> str:
+    most = sorted(shifts, key=lambda s: (-s.moved_by, s.cpu))[:CPUS_SHOWN]
+    return ", ".join(
+        f"CPU {s.cpu} {100 * s.completions[0]:.0f} → {100 * s.completions[1]:.0f} %"
+        for s in sorted(most, key=lambda s: s.cpu)
+    )
+
+
+def _unsettled(shifts: Sequence[CpuShift], second: str, advise: bool) -> Iterator[str]:
+    """Completions ran elsewhere on average, but so they do from run to run."""
+    those = [shift for shift in shifts if shift.moved_by >= ELSEWHERE]
+    if not those or gone(shifts):
+        return
+    advice = "; cpus_allowed in the job keeps it on the same CPUs" if advise else ""
+    yield (
+        f"with {second} completions ran elsewhere on average ({_shares(those)}), which these "
+        f"runs can't tell from where the jobs happened to run{advice}"
+    )
+
+
+def _placed(plan: Plan) -> bool:
+    """Whether the plan says on which CPUs the jobs run."""
+    settings = (one.name for variant in plan.variants for one in variant.settings)
+    return not {"cpus_allowed", BIND}.isdisjoint((*plan.options, *settings))
+
+
+def _payer_unknown(tested: Sequence[Tested], shifts: Sequence[CpuShift]) -> Iterator[str]:
+    """An I/O costs more or less CPU time, but no one CPU can be named for it."""
+    cost = any(one.shown and one.metric.name == CPU_PER_IO for one in tested)
+    if not cost or not shifts or any(shift.shown for shift in shifts):
+        return
+    loads = ", ".join(
+        f"CPU {s.cpu} {s.load[0]:.0f} → {s.load[1]:.0f} %" for s in shifts[:CPUS_SHOWN]
+    )
+    yield (
+        f"which CPU pays for it can't be told: no load differs by more than from run to run "
+        f"({loads}); cpus_allowed in the job keeps it on the same CPUs"
+    )
+
+
+def value_text(unit: str, value: float) -> str:
+    """A figure of a comparison (``Metric.unit``)."""
+    if unit == "ns":
+        return units.latency(value)
+    if unit == "us":
+        return cpu_text(value)
+    return f"{100 * value:.0f} %" if unit == "share" else units.number(value)
+
+
+def cpu_text(cpu_us: float | None) -> str:
+    """CPU time of one I/O."""
+    return units.latency(None if cpu_us is None else cpu_us * 1000)

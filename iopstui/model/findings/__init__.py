@@ -1,0 +1,1 @@
+"""What the evidence of some seconds shows, in sentences with their numbers."""

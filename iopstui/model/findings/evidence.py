@@ -1,0 +1,207 @@
+"""What the rules of model/findings/rules.py look at: frames, the device, and what the job asks for.
+
+Figures over several frames are means of what those frames say; a figure that no frame has is
+``None`` or empty, never 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.metrics.frame import PARTIAL, RAMP, RESET, Frame
+
+ENOUGH = 3
+LONG_ENOUGH = 10
+
+SYNCHRONOUS = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"})
+
+
+@dataclass(frozen=True, slots=True)
+class JobShape:
+    """What the running job asks for: ``jobs`` in all, each with up to ``iodepth`` I/Os.
+
+    ``iodepth``, ``engine`` and ``direct`` are ``None`` where the sections differ.
+    ``in_flight`` is the sum over all jobs, a synchronous one counting 1 (``None``:
+    jobs × iodepth). ``paced``: the job holds itself back (rate, rate_iops, thinktime).
+    ``polls``: it waits for completions by asking again and again, so its CPU is always busy.
+    ``syncs``: it calls fsync or the like, which writes more than it counts.
+    """
+
+    jobs: int = 1
+    iodepth: int | None = 1
+    engine: str | None = None
+    direct: bool | None = None
+    in_flight: int | None = None
+    paced: bool = False
+    polls: bool = False
+    syncs: bool = False
+
+    @property
+    def depth(self) -> int:
+        """I/Os in flight at most: N of Little's law."""
+        return self.in_flight or self.jobs * (self.iodepth or 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Steady:
+    """An earlier run of this session that differs in depth only: its shape and steady figures."""
+
+    shape: JobShape
+    iops: float
+    lat_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the rules look at. ``frames`` are the running step's, oldest first; ``before`` those
+    of the quiet time right before it; ``online`` the CPUs that can be used. ``devices`` are those
+    that the job works on; ``unseen`` says what else it works on, if that is on no block device.
+    """
+
+    frames: Sequence[Frame]
+    before: Sequence[Frame] = ()
+    devices: Sequence[BlockDevice] = ()
+    shape: JobShape = JobShape()
+    online: tuple[int, ...] = ()
+    earlier: Sequence[Steady] = ()
+    unseen: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """``rule`` names what fired, ``text`` is the sentence, ``advice`` what to try ("" if
+    nothing helps), ``key`` the key that does it ("" if none).
+    """
+
+    rule: str
+    text: str
+    advice: str = ""
+    key: str = ""
+
+
+# -- figures
+
+
+def measured(frames: Iterable[Frame]) -> list[Frame]:
+    """Frames whose figures stand for a whole interval."""
+    unfit = {RAMP, PARTIAL, RESET}
+    return [f for f in frames if f.fio is not None and f.fio.seconds and not unfit & f.flags]
+
+
+def recent(evidence: Evidence, count: int = ENOUGH) -> list[Frame]:
+    """The last ``count`` measured frames; empty if there are fewer."""
+    found = measured(evidence.frames)
+    return found[-count:] if len(found) >= count else []
+
+
+def fio_iops(frames: Sequence[Frame]) -> float:
+    """fio's completions per second over these frames."""
+    seconds = sum(f.fio.seconds or 0.0 for f in frames if f.fio)
+    return sum(f.fio.total.ios for f in frames if f.fio) / seconds if seconds else 0.0
+
+
+def fio_bytes(frames: Sequence[Frame]) -> float:
+    """fio's bytes per second over these frames."""
+    seconds = sum(f.fio.seconds or 0.0 for f in frames if f.fio)
+    return sum(f.fio.total.bytes for f in frames if f.fio) / seconds if seconds else 0.0
+
+
+def fio_latency(frames: Sequence[Frame]) -> float | None:
+    """Mean latency (lat, else clat) in ns, weighted by the I/Os."""
+    weighted, count = 0.0, 0
+    for frame in frames:
+        total = frame.fio.total if frame.fio else None
+        mean = None if total is None else total.lat_ns or total.clat_ns
+        if total is not None and mean is not None:
+            weighted += mean * total.ios
+            count += total.ios
+    return weighted / count if count else None
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFigures:
+    """Devices together over some frames: means of what ``DiskRates`` calls the same."""
+
+    r_s: float
+    w_s: float
+    ios_s: float
+    bytes_s: float
+    merges_s: float
+
+
+def device_figures(
+    frames: Sequence[Frame], devices: Sequence[BlockDevice], least: int = ENOUGH
+) -> DeviceFigures | None:
+    """Means over the frames that measured all the devices; ``None`` if fewer than ``least``
+    did."""
+    names = [device.name for device in devices]
+    each = [frame.together(names) for frame in frames] if names else []
+    disks = [disk for disk in each if disk is not None]
+    disks = [disk for disk in disks if disk.r_s is not None and disk.w_s is not None]
+    if len(disks) < max(least, 1):
+        return None
+    return DeviceFigures(
+        r_s=fmean(d.r_s or 0.0 for d in disks),
+        w_s=fmean(d.w_s or 0.0 for d in disks),
+        ios_s=fmean(d.ios_s or 0.0 for d in disks),
+        bytes_s=fmean(d.bytes_s or 0.0 for d in disks),
+        merges_s=fmean(d.merges_s or 0.0 for d in disks),
+    )
+
+
+def each_second(
+    frames: Sequence[Frame], devices: Sequence[BlockDevice]
+) -> list[tuple[float, float]]:
+    """(fio's IOPS, the devices' I/Os per second) of each frame that has both."""
+    found = []
+    for frame in frames:
+        own, theirs = fio_iops([frame]), device_figures([frame], devices, 1)
+        if own and theirs is not None:
+            found.append((own, theirs.ios_s))
+    return found
+
+
+def per_cpu(frames: Sequence[Frame], name: str) -> dict[int, float]:
+    """Mean of ``block_s``, ``irq_s`` or ``ipi_s`` for each CPU, over the frames that have it."""
+    found: dict[int, list[float]] = {}
+    for frame in frames:
+        for cpu, counts in frame.cpus.items():
+            value = getattr(counts, name)
+            if value is not None:
+                found.setdefault(cpu, []).append(value)
+    return {cpu: fmean(values) for cpu, values in found.items()}
+
+
+def job_busy(frames: Sequence[Frame]) -> dict[int, list[float]]:
+    """Percent of a CPU by job, one value for each frame that knows it."""
+    busy: dict[int, list[float]] = {}
+    for frame in frames:
+        for job in frame.jobs:
+            if job.busy is not None:
+                busy.setdefault(job.index, []).append(job.busy)
+    return busy
+
+
+def largest(counts: Mapping[int, float]) -> tuple[int, float]:
+    """(CPU, count) of the busiest one; ``counts`` must not be empty."""
+    return max(counts.items(), key=lambda pair: (pair[1], -pair[0]))
+
+
+# -- words in a sentence
+
+
+def names_words(devices: Sequence[BlockDevice], most: int = 4) -> str:
+    """ "vda", "vda and vdb", "vda, vdb, vdc and 5 more"."""
+    names = [device.name for device in devices]
+    if len(names) > most:
+        names = [*names[: most - 1], f"{len(names) - most + 1} more"]
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) if names else ""
+
+
+def cpu_words(cpus: Sequence[int], most: int = 6) -> str:
+    """ "CPU 0, 1, 5", with long lists cut: "CPU 0, 1, 2 ... (64 CPUs)"."""
+    shown = ", ".join(map(str, cpus[:most]))
+    return f"CPU {shown}" + (f" ... ({len(cpus)} CPUs)" if len(cpus) > most else "")

@@ -1,0 +1,217 @@
+"""What moved when a knob was turned, and, told apart from it, what that did to IOPS.
+
+A knob moves work whether or not that pays: both are said, neither is promised. The seconds
+before and after one change are no comparison (the load drifts, too); repeated, interleaved
+runs are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import inf
+from statistics import fmean
+
+from iopstui import format as units
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.tunable import irq_of
+from iopstui.model.findings import evidence as e
+from iopstui.model.findings.evidence import Finding, cpu_words
+from iopstui.model.metrics.frame import Frame
+
+ENOUGH = 3
+MANY = 5
+SILENT = 50.0
+STAYED = 0.1
+NAMED = 4
+
+COMPLETIONS = ("rq_affinity",)
+MERGING = ("nomerges", "scheduler")
+SIZES = ("max_sectors_kb", "read_ahead_kb")
+
+
+@dataclass(frozen=True, slots=True)
+class KnobChange:
+    """A setting changed at ``t`` (seconds of the session's clock); values as the kernel reads."""
+
+    t: float
+    device: str
+    name: str
+    before: str
+    now: str
+
+
+def around(
+    frames: Sequence[Frame], change: KnobChange, since: float = -inf
+) -> tuple[list[Frame], list[Frame]]:
+    """(the last measured seconds wholly before the change, the first wholly after it), at most
+    ``MANY`` each. Nothing that began before ``since`` (an earlier change) is used, and the
+    second after the change is left out: what was in flight then is of both."""
+    usable = e.measured(frames)
+    before = [f for f in usable if f.t <= change.t and _began(f) >= since]
+    after = [f for f in usable if _began(f) > change.t]
+    return before[-MANY:], after[:MANY]
+
+
+def _began(frame: Frame) -> float:
+    # whichever of the two intervals of a frame is the longer
+    seconds = max(frame.seconds or 0.0, (frame.fio.seconds or 0.0) if frame.fio else 0.0)
+    return frame.t - seconds
+
+
+def what_moved(
+    change: KnobChange,
+    frames: Sequence[Frame],
+    devices: Sequence[BlockDevice],
+    since: float = -inf,
+) -> Finding | None:
+    """The finding; ``None`` without ``ENOUGH`` seconds on both sides (see ``around``)."""
+    before, after = around(frames, change, since)
+    if len(before) < ENOUGH or len(after) < ENOUGH:
+        return None
+    if change.name in COMPLETIONS:
+        moved = _completions(before, after) + _function_calls(frames, change, since)
+    else:
+        moved = _moved(change, before, after, devices)
+    text = f"{change.name} {change.before} → {change.now} on {change.device}: {moved}; "
+    return Finding(
+        "moved",
+        text + _iops(before, after),
+        "one change is no comparison: turn it back and again",
+    )
+
+
+def _moved(
+    change: KnobChange,
+    before: Sequence[Frame],
+    after: Sequence[Frame],
+    devices: Sequence[BlockDevice],
+) -> str:
+    irq = irq_of(change.name)
+    if irq is not None:
+        return _where(f"interrupt {irq}", _vector(before, irq), _vector(after, irq))
+    then, now = e.device_figures(before, devices), e.device_figures(after, devices)
+    if then is None or now is None:
+        return "the device was not measured"
+    if change.name in MERGING:
+        return f"merges {units.number(then.merges_s)} → {units.number(now.merges_s)}/s"
+    if change.name in SIZES and then.ios_s and now.ios_s:
+        return (
+            f"requests {units.size(then.bytes_s / then.ios_s)} → "
+            f"{units.size(now.bytes_s / now.ios_s)}"
+        )
+    return f"the device's I/Os {units.number(then.ios_s)} → {units.number(now.ios_s)}/s"
+
+
+# -- where completions run
+
+
+def _completions(before: Sequence[Frame], after: Sequence[Frame]) -> str:
+    return _where("BLOCK softirqs", e.per_cpu(before, "block_s"), e.per_cpu(after, "block_s"))
+
+
+def _function_calls(frames: Sequence[Frame], change: KnobChange, since: float) -> str:
+    """Wide machines read these in some seconds only, before the frame that has them, and then
+    over the time since the last reading: what reaches over the change is left out. "" where
+    nothing remains."""
+    read = [
+        (f.t - (f.ipi_age_s or 0.0), sum(c.ipi_s or 0.0 for c in f.cpus.values()))
+        for f in frames
+        if _has_ipi(f)
+    ]
+    spans = [(a[0], b[0], b[1]) for a, b in pairwise(read)]
+    then = _mean_over([s for s in spans if s[0] >= since and s[1] <= change.t])
+    now = _mean_over([s for s in spans if s[0] > change.t])
+    if then is None or now is None:
+        return ""
+    return f", function-call interrupts {units.number(then)} → {units.number(now)}/s"
+
+
+def _has_ipi(frame: Frame) -> bool:
+    return any(cpu.ipi_s is not None for cpu in frame.cpus.values())
+
+
+def _mean_over(spans: Sequence[tuple[float, float, float]]) -> float | None:
+    """Mean of (begin, end, rate), by time."""
+    seconds = sum(end - begin for begin, end, _ in spans)
+    return sum((end - begin) * rate for begin, end, rate in spans) / seconds if seconds else None
+
+
+def _vector(frames: Sequence[Frame], irq: int) -> dict[int, float]:
+    found: dict[int, list[float]] = {}
+    for frame in frames:
+        for cpu, rate in frame.irqs.get(irq, {}).items():
+            found.setdefault(cpu, []).append(rate)
+    return {cpu: fmean(rates) for cpu, rates in found.items()}
+
+
+def _where(what: str, then: Mapping[int, float], now: Mapping[int, float]) -> str:
+    """Where a count was, and is: moved if a tenth of it is on other CPUs."""
+    total_then, total_now = sum(then.values()), sum(now.values())
+    if not then or not now:
+        return f"{what} not measured"
+    if total_then < SILENT and total_now < SILENT:
+        return f"no {what} before or after"
+    if total_then < SILENT:
+        return f"{what} began on {_spread(now)}, {units.number(total_now)}/s"
+    if total_now < SILENT:
+        return f"{what} ended (were {units.number(total_then)}/s on {_spread(then)})"
+    rates = f"{units.number(total_then)} → {units.number(total_now)}/s"
+    share = moved_share(then, now)
+    if share < STAYED:
+        return f"{what} stayed on {_spread(now)}, {rates}"
+    return (
+        f"{100 * share:.0f} % of the {what} moved, from {_spread(then)} to {_spread(now)}, {rates}"
+    )
+
+
+def moved_share(then: Mapping[int, float], now: Mapping[int, float]) -> float:
+    """The part of a count that is on other CPUs than before, 0 to 1, whatever its sum is."""
+    total_then, total_now = sum(then.values()), sum(now.values())
+    if total_then <= 0 or total_now <= 0:
+        return 0.0
+    cpus = {*then, *now}
+    apart = sum(abs(then.get(c, 0) / total_then - now.get(c, 0) / total_now) for c in cpus)
+    return min(1.0, apart / 2)
+
+
+def _spread(counts: Mapping[int, float]) -> str:
+    """The CPUs that make up nine tenths: "CPU 3 (100 %)", "CPU 0 71 %, CPU 1 29 %", and with
+    many of them "CPU 0, 1, 2 ... (64 CPUs) (1-3 % each)"."""
+    total = sum(counts.values())
+    chosen: list[int] = []
+    for cpu, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        if count <= 0 or sum(counts[c] for c in chosen) >= 0.9 * total:
+            break
+        chosen.append(cpu)
+    shares = [f"{100 * counts[cpu] / total:.0f}" for cpu in chosen]
+    if len(chosen) == 1:
+        return f"CPU {chosen[0]} ({shares[0]} %)"
+    if len(set(shares)) > 1 and len(chosen) <= NAMED:
+        named = zip(chosen, shares, strict=True)
+        return ", ".join(f"CPU {cpu} {share} %" for cpu, share in named)
+    each = shares[0] if len(set(shares)) == 1 else f"{shares[-1]}-{shares[0]}"
+    return f"{cpu_words(sorted(chosen))} ({each} % each)"
+
+
+# -- what it did to IOPS
+
+
+def _iops(before: Sequence[Frame], after: Sequence[Frame]) -> str:
+    then, now = _each(before), _each(after)
+    first, second = e.fio_iops(before), e.fio_iops(after)
+    figures = f"IOPS {_with_range(first, then)} → {_with_range(second, now)}"
+    if max(then) >= min(now) and max(now) >= min(then):
+        return f"{figures}: no change beyond their spread from second to second"
+    change = 100 * (second / first - 1) if first else None
+    by = f" by {abs(change):.0f} %" if change is not None else ""
+    return f"{figures}: {'rose' if second > first else 'fell'}{by}, more than they varied before"
+
+
+def _each(frames: Sequence[Frame]) -> list[float]:
+    return [e.fio_iops([frame]) for frame in frames]
+
+
+def _with_range(mean: float, each: Sequence[float]) -> str:
+    return f"{units.number(mean)} ({units.number(min(each))}-{units.number(max(each))})"

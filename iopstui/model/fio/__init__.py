@@ -1,0 +1,1 @@
+"""fio's own figures and job files, as values: intervals between two documents, options, reports."""

@@ -1,0 +1,292 @@
+"""fio job files as text: read strictly, and copied with some options changed.
+
+fio's own parser is lax: it cuts a value at any ``#`` or ``;``, takes ``[globalx]`` for ``[global]``
+and drops the last letter of ``[name`` without a bracket, hands sums to a shell, and goes on in the
+next line where one is too long. ``canonical`` takes only what has one meaning, and writes it so
+that fio can understand nothing else; whatever it refuses is refused with its line and the reason.
+
+``changed`` removes an option wherever it stands, under every name fio gives it, and writes the
+wanted value at the end of each job section, so that the change holds whatever ``[global]`` and the
+section said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from iopstui.errors import UsageError
+
+# options with several names, and options that speak of the same thing (fio(1))
+_SAME = (
+    ("bs", "blocksize", "bsrange", "blocksize_range", "bssplit"),
+    ("rw", "readwrite"),
+    ("runtime", "timeout"),
+    ("direct", "buffered"),
+    ("io_size", "io_limit"),
+    ("name", "jobname"),
+    ("size", "filesize"),
+    ("numjobs",),
+    ("filename", "directory"),
+    ("iodepth",),
+)
+# whoever says where a job works takes both away; for fio one does not replace the other
+_PLACES = frozenset({"filename", "directory"})
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One ``[name]`` of a job file with its own options, in order, unexpanded."""
+
+    name: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+# the line that fio's parser of any version still takes as one
+_LONGEST = 2000
+_LONGEST_NAME = 120
+_NAME = re.compile(r"[a-z][a-z0-9_-]*")
+# what marks the end of a file that is only inspected (fio/inspect.py)
+END_SECTION = "iopstui-end"
+_HEADER = re.compile(r"\[([^][#;]+)\]")
+_VARIABLE = re.compile(r"\$\{([^{}]*)\}")
+_KEYWORDS = ("$pagesize", "$mb_memory", "$ncpus")
+_BLANK = " \t\r"
+# what iopstui itself counts with: fio would take 0x10, (2*8) and $ncpus, too
+_COUNTS = frozenset({"numjobs", "nrfiles", "iodepth", "loops"})
+_SIZES = frozenset(
+    {"size", "filesize", "file_size", "io_size", "io_limit", "offset", "bs", "blocksize", "ba"}
+)
+_ODD_NUMBER = re.compile(r"0[xX]|[()*/+]")
+
+
+class Unclear(UsageError):
+    """A line of a job file that has more than one meaning, or one that is not safe."""
+
+    def __init__(self, line: int, what: str, why: str) -> None:
+        super().__init__(f"line {line}: {what}: {why}")
+        self.line = line
+
+
+def canonical(text: str, environment: Mapping[str, str]) -> str:
+    """``text`` so that every reader understands the same: one option or header a line, no comment
+    behind it, ``${VAR}`` replaced where it is set (``unset`` finds the others).
+
+    Raises Unclear for the first line that can't be understood for certain.
+    """
+    out: list[str] = []
+    inside = False
+    for number, line in enumerate(text.split("\n"), 1):
+        if len(line.encode("utf-8", "surrogateescape")) > _LONGEST:
+            raise Unclear(number, f"{line[:30]!r}...", f"it is longer than {_LONGEST} bytes")
+        bare = line.strip(_BLANK)
+        if not bare or bare[0] in "#;":
+            out.append("".join(char for char in bare if char.isprintable()))
+            continue
+        what = re.split("[#;]", bare, maxsplit=1)[0].rstrip(_BLANK)
+        why = _unclear(what, inside)
+        if why:
+            raise Unclear(number, repr(what), why)
+        inside = True
+        out.append(what if what[0] == "[" else _plain(number, what, environment))
+    return "\n".join(out)
+
+
+def _unclear(what: str, inside: bool) -> str:
+    """Why a line without its comment isn't taken; "" if it is."""
+    if not all(char.isprintable() or char == "\t" or char > "\x9f" for char in what):
+        return "it has control characters in it"
+    if what[0] == "[":
+        return _unclear_header(what)
+    if what.startswith("include"):
+        return "other files are not included; put their lines here"
+    if not inside:
+        return "it stands before the first [section]"
+    name = what.partition("=")[0].rstrip(_BLANK)
+    if not _NAME.fullmatch(name):
+        return "this is no name of an option of fio's"
+    return ""
+
+
+def _unclear_header(what: str) -> str:
+    found = _HEADER.fullmatch(what)
+    if found is None:
+        return "a section is [name], alone in its line"
+    name = found[1]
+    if len(name.encode("utf-8", "surrogateescape")) > _LONGEST_NAME:
+        return f"the name is longer than {_LONGEST_NAME} bytes"
+    if name.startswith("global") and name != "global":
+        return "fio takes every name that begins so for [global]"
+    if name == END_SECTION:
+        return "iopstui marks the end of the file with this name"
+    return ""
+
+
+def _plain(number: int, what: str, environment: Mapping[str, str]) -> str:
+    """An option with its value, variables replaced."""
+    name, equals, value = what.partition("=")
+    name, value = name.strip(_BLANK), value.strip(_BLANK)
+    if not equals:
+        return name
+    brought = [environment[one] for one in _VARIABLE.findall(value) if one in environment]
+    found = _VARIABLE.sub(lambda one: environment.get(one[1], one[0]), value)
+    why = next(filter(None, map(unsafe, (*brought, _VARIABLE.sub("", found)))), "")
+    why = why or odd_number(name, found)
+    if why:
+        raise Unclear(number, repr(f"{name}={found}"), why)
+    return f"{name}={found}" if found or equals else name
+
+
+def unsafe(value: str) -> str:
+    """Why fio would take this value for another one; "" if it would not."""
+    if any(char in value for char in "#;"):
+        return "fio cuts a value at # and ;"
+    if "${" in value:
+        return "fio would look for a variable of the environment in it"
+    keyword = next((one for one in _KEYWORDS if one in value), "")
+    if keyword:
+        return f"fio would replace {keyword} and calculate; write the number"
+    if value != value.strip() or any(ord(char) < 32 or char == "\x7f" for char in value):
+        return "fio would cut blanks or control characters off"
+    if len(value.encode("utf-8", "surrogateescape")) > _LONGEST:
+        return f"it is longer than {_LONGEST} bytes"
+    return ""
+
+
+def odd_number(name: str, value: str) -> str:
+    """Why a number is not taken that iopstui counts with; "" if it is."""
+    if name in _COUNTS and not _VARIABLE.search(value) and not value.isdecimal():
+        return "write a plain decimal number"
+    if name in _SIZES and _ODD_NUMBER.search(_VARIABLE.sub("", value)):
+        return "write a plain size, such as 4k or 1g"
+    return ""
+
+
+def unset(text: str) -> Iterator[tuple[str, str]]:
+    """(variable, line) of every ``${VAR}`` that is still in a canonical text: not set."""
+    for line in text.split("\n"):
+        if not line.lstrip(_BLANK).startswith(("#", ";")):
+            yield from ((found[1], line.strip()) for found in _VARIABLE.finditer(line))
+
+
+def names_of(option: str) -> frozenset[str]:
+    """All names that set the same thing as ``option``."""
+    for group in _SAME:
+        if option in group:
+            return frozenset(group)
+    return frozenset((option,))
+
+
+def sections(text: str) -> tuple[Section, ...]:
+    """The sections of a job file. Later options of the same name win, as they do for fio."""
+    found: list[tuple[str, dict[str, str]]] = []
+    for line in text.split("\n"):
+        header = _header(line)
+        if header is not None:
+            found.append((header, {}))
+            continue
+        option = _option(line)
+        if option is not None and found:
+            found[-1][1][option[0]] = option[1]
+    return tuple(Section(name, options) for name, options in found)
+
+
+def effective(text: str) -> tuple[Section, ...]:
+    """The job sections, each with the ``[global]`` options that stand before it."""
+    common: dict[str, str] = {}
+    jobs = []
+    for section in sections(text):
+        if section.name == "global":
+            common.update(section.options)
+        else:
+            own = dict(common)
+            for option in section.options:
+                for name in names_of(option) - _PLACES:
+                    own.pop(name, None)
+            jobs.append(Section(section.name, {**own, **section.options}))
+    return tuple(jobs)
+
+
+def changed(
+    text: str,
+    overrides: Mapping[str, str],
+    per_section: Mapping[int, Mapping[str, str]] | None = None,
+    removed: Iterable[str] = (),
+) -> str:
+    """``text`` with ``overrides`` in force in every job section.
+
+    ``per_section`` adds options to single job sections by their index (``[global]`` is not
+    counted); ``removed`` takes options away everywhere. A value ``""`` writes a bare option.
+    """
+    extra = per_section or {}
+    gone: set[str] = set(removed)
+    for name in (*overrides, *(name for options in extra.values() for name in options)):
+        gone |= names_of(name)
+    out: list[str] = []
+    job = -1
+    pending: list[str] = []
+    for line in text.split("\n"):
+        header = _header(line)
+        option = _option(line)
+        if header is not None:
+            out += pending
+            pending = []
+            if header != "global":
+                job += 1
+                wanted = {**overrides, **extra.get(job, {})}
+                pending = [_line(name, value) for name, value in wanted.items()]
+            out.append(line)
+        elif option is None or option[0] not in gone:
+            out.append(line)
+    return "\n".join([*out, *pending]).rstrip("\n") + "\n"
+
+
+def only(text: str, wanted: Iterable[int]) -> str:
+    """The job file with these job sections alone, by their index (``[global]`` is not counted)."""
+    keep, job, out, kept = set(wanted), -1, [], True
+    for line in text.split("\n"):
+        header = _header(line)
+        if header is not None:
+            job += header != "global"
+            kept = header == "global" or job in keep
+        if kept:
+            out.append(line)
+    return "\n".join(out)
+
+
+def checked_override(text: str) -> tuple[str, str]:
+    """``K=V`` of --set as (option, value); UsageError if it is not of that form."""
+    name, separator, value = text.partition("=")
+    name = name.strip()
+    if not separator or not name:
+        raise UsageError(
+            f"--set {text!r} is not of the form OPTION=VALUE.", "For example: --set iodepth=32"
+        )
+    value = value.strip()
+    if not _NAME.fullmatch(name) or name.startswith("include"):
+        raise UsageError(f"--set {text!r} is not a fio option.", "See: fio --cmdhelp=all")
+    # a lesson's formula is filled in before fio sees it
+    why = unsafe(value) or ("" if value.startswith("{") else odd_number(name, value))
+    if why:
+        raise UsageError(f"--set {text!r} is not taken: {why}.")
+    return name, value
+
+
+def _header(line: str) -> str | None:
+    bare = line.strip()
+    if bare.startswith("[") and "]" in bare:
+        return bare[1 : bare.rindex("]")]
+    return None
+
+
+def _option(line: str) -> tuple[str, str] | None:
+    bare = line.strip()
+    if not bare or bare[0] in "#;":
+        return None
+    name, _, value = bare.partition("=")
+    return name.strip(), value.strip()
+
+
+def _line(name: str, value: str) -> str:
+    return f"{name}={value}" if value != "" else name

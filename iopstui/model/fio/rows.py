@@ -1,0 +1,82 @@
+"""Which sections of a job file stand behind each row of fio's report.
+
+With group_reporting a row is the sum of all jobs of a group, but fio prints only the last
+section's options beside it. Block size, depth and whether latencies are taken may differ between
+the sections, so what a row's counters mean follows from the job file, not from that row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from iopstui.model.fio.jobfile import Section
+
+Options = Mapping[str, str]
+OFF = ("0", "false", "no")
+_BEGIN_A_GROUP = ("stonewall", "wait_for_previous", "new_group")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of the report: the sections behind it (their variables expanded)."""
+
+    sections: tuple[Section, ...]
+
+    @property
+    def members(self) -> int:
+        """Its jobs."""
+        return sum(_count(section.options, "numjobs") for section in self.sections)
+
+    @property
+    def in_flight(self) -> int:
+        """The most I/Os that its jobs together can have under way."""
+        return sum(
+            _count(s.options, "iodepth") * _count(s.options, "numjobs") for s in self.sections
+        )
+
+
+def flag(options: Options, name: str) -> bool:
+    """A fio boolean option: present without a value means 1 (fio(1), "bool")."""
+    value = options.get(name)
+    return value is not None and value.strip() not in OFF
+
+
+def rows_of(sections: Sequence[Section], count: int) -> tuple[Row, ...] | None:
+    """The ``count`` rows that fio prints for these sections, in its order (stat.c,
+    __show_run_stats): without group_reporting a row for each job, with it one for each group.
+
+    Where that gives another number of rows, or only some sections are grouped, each row is taken
+    for the sum of all sections. ``None`` if there are none.
+    """
+    if not sections:
+        return None
+    grouped = {flag(section.options, "group_reporting") for section in sections}
+    found = [Row(tuple(one)) for one in _rows(sections)]
+    if len(found) == count and len(grouped) == 1:
+        return tuple(found)
+    return (Row(tuple(sections)),) * count
+
+
+def _rows(sections: Sequence[Section]) -> Iterator[list[Section]]:
+    grouped: list[Section] = []
+    for place, section in enumerate(sections):
+        own = section.options
+        begins = place > 0 and any(flag(own, name) for name in _BEGIN_A_GROUP)
+        if grouped and (begins or not flag(own, "group_reporting")):
+            yield grouped
+            grouped = []
+        if "stats" in own and not flag(own, "stats"):
+            continue
+        if flag(own, "group_reporting"):
+            grouped.append(section)
+            continue
+        for _ in range(_count(own, "numjobs")):
+            yield [Section(section.name, {**own, "numjobs": "1"})]
+    if grouped:
+        yield grouped
+
+
+def _count(options: Options, name: str) -> int:
+    text = options.get(name, "1").strip()
+    return max(1, int(text)) if text.isdecimal() else 1

@@ -1,0 +1,165 @@
+"""How long an interval of fio's documents lasted, which fio does not say in one place.
+
+Its ``runtime`` stands still while a job is stuck and differs between group members, its
+``timestamp_ms`` is the wall clock, and its last document is written up to a quarter of a second
+after the jobs have ended (measured, fio 3.1 to 3.42).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from iopstui.model.fio.counts import active, longest_runtime
+from iopstui.model.fio.ramp import Ramps, was_reset
+from iopstui.model.fio.rows import OFF
+from iopstui.model.samples import FioStatus, JobStatus
+
+CLOCK_TOLERANCE = 0.25
+AGREEMENT = 0.03
+STALLED_S = 0.5
+HELD_UP_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A row now and before; ``old`` is ``None`` where it starts from zero."""
+
+    index: int
+    now: JobStatus
+    old: JobStatus | None
+    reset: bool
+
+    @property
+    def grew(self) -> bool:
+        """Whether it completed anything in between."""
+        old = self.old.directions if self.old else {}
+        return any(
+            status.io_bytes > (old[name].io_bytes if name in old else 0)
+            for name, status in self.now.directions.items()
+        )
+
+
+def paired(status: FioStatus, previous: FioStatus | None, ramps: Ramps) -> list[Pair]:
+    """Every row of a document with itself in the one before."""
+    pairs = []
+    clock_s = (status.timestamp_ms - previous.timestamp_ms) / 1000 if previous else 0.0
+    for index, now in enumerate(status.jobs):
+        old = None
+        if previous is not None and index < len(previous.jobs):
+            old = previous.jobs[index]
+        reset = (
+            old is not None and active(old) and was_reset(now, old, clock_s, ramps.over(index, old))
+        )
+        pairs.append(Pair(index, now, None if reset else old, reset))
+    return pairs
+
+
+def repeats(status: FioStatus, before: FioStatus) -> bool:
+    """True if fio says again what it said ``before``: only clocks went on."""
+    return [_counters(job) for job in status.jobs] == [_counters(job) for job in before.jobs]
+
+
+def _counters(job: JobStatus) -> dict[str, tuple[int, int, int | None]]:
+    return {
+        name: (part.issued, part.io_bytes, part.completed) for name, part in job.directions.items()
+    }
+
+
+def held_up(
+    status: FioStatus, pairs: list[Pair], runtime_s: float, waited_s: float | None
+) -> float:
+    """How long the run has worked when its first document with I/O comes.
+
+    fio reads its clock, then waits for every job; one that hangs in an I/O holds the document up,
+    which then has counters of now and a runtime of before.
+    """
+    begins = [pair.now.job_start for pair in pairs if pair.now.job_start and active(pair.now)]
+    if begins:
+        least = found = (status.timestamp_ms - min(begins)) / 1000
+    elif waited_s is not None:
+        least = found = runtime_s + waited_s
+    else:
+        # whole seconds, rounded up, since 0.1 s before the jobs began: somewhere between
+        least = max((pair.now.elapsed_s or 0 for pair in pairs), default=0) - 1.0
+        found = least + 0.4
+    return found if least > runtime_s + STALLED_S else runtime_s
+
+
+def seconds_of(
+    status: FioStatus,
+    previous: FioStatus,
+    pairs: list[Pair],
+    arrival_s: float,
+    final: bool,
+    since: Mapping[int, float],
+) -> float | None:
+    """The length of the interval between two documents. ``arrival_s`` is the same by the
+    monotonic clock, ``since`` how long each row had run by the intervals so far."""
+    grown = grown_runtime(pairs)
+    clock = (status.timestamp_ms - previous.timestamp_ms) / 1000
+    if not _plausible(clock, grown, arrival_s):
+        clock = max(arrival_s, 0.0)
+    fresh = all(pair.old is None for pair in pairs if pair.grew)
+    any_fresh = any(pair.old is None and pair.grew for pair in pairs)
+    if any_fresh and fresh and 0 < grown < clock:
+        return grown
+    left = _left_s(pairs, since) if final else 0.0
+    return left if 0 < left < clock else clock or None
+
+
+def _left_s(pairs: list[Pair], since: Mapping[int, float]) -> float:
+    """How long the jobs still ran after the document before the last. That one's runtime may be
+    of before a job held it up, and so the growth longer than what was left."""
+    grown = []
+    for pair in pairs:
+        before = ran_ms(pair.old) / 1000 if pair.old else 0.0
+        late = since.get(pair.index, before) - before if pair.old else 0.0
+        grown.append(ran_ms(pair.now) / 1000 - before - (late if late > HELD_UP_S else 0.0))
+    return round(max(grown, default=0.0), 6)
+
+
+def grown_runtime(pairs: list[Pair]) -> float:
+    """The longest growth of a row's runtime, in seconds."""
+    grown = (ran_ms(pair.now) - (ran_ms(pair.old) if pair.old else 0) for pair in pairs)
+    return max(max(grown, default=0), 0) / 1000
+
+
+def ran_ms(job: JobStatus) -> float:
+    """How long a row's jobs have run. With verify the reading follows the writing, and fio says
+    nothing of its time before it is over: then the jobs' own clock tells (fio 3.16), or both
+    directions together."""
+    longest = longest_runtime(job)
+    if not _verifies(job):
+        return longest
+    one_by_one = sum(d.runtime_ms for d in job.directions.values())
+    if job.job_runtime_ms > longest:
+        if job.members:
+            return job.job_runtime_ms / job.members
+        return min(job.job_runtime_ms, one_by_one)
+    return one_by_one if _only_writes(job) else longest
+
+
+def _verifies(job: JobStatus) -> bool:
+    return "verify" in job.options and job.options.get("do_verify", "1").strip() not in OFF
+
+
+def _only_writes(job: JobStatus) -> bool:
+    rw = job.options.get("rw", job.options.get("readwrite", "read"))
+    return rw.partition(":")[0] in ("write", "randwrite")
+
+
+def _plausible(clock: float, runtime: float, arrival: float) -> bool:
+    """False if fio's wall clock was set in between: neither runtime nor arrival agree with it.
+
+    Either may be wrong for good reasons (a stuck job, a late reader), so the clock has some
+    tolerance; it has little where both say the same.
+    """
+    if clock <= 0:
+        return abs(clock - arrival) < CLOCK_TOLERANCE
+    if abs(runtime - arrival) < AGREEMENT:
+        return min(abs(clock - runtime), abs(clock - arrival)) <= 2 * AGREEMENT
+    return any(
+        abs(clock - other) <= max(CLOCK_TOLERANCE, CLOCK_TOLERANCE * clock)
+        for other in (runtime, arrival)
+    )

@@ -1,0 +1,1 @@
+"""A lesson as data, and the language its files are written in."""

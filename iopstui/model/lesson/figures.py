@@ -1,0 +1,173 @@
+"""What a lesson's formulas and texts can ask for: figures of its runs, facts of the target.
+
+Of a run named ``deep``: ``deep.iops``, all of ``RUN``, and ``deep.fio.PATH`` for what fio's own
+final report says of its first row (``deep.fio.read.clat_ns.stddev``). Facts are in ``FACTS``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from iopstui.model.experiment.point import Point
+from iopstui.model.findings.evidence import JobShape
+from iopstui.model.lesson.formula import Value
+
+FIO = "fio"
+Figures = dict[str, "Value | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """``unit`` is a form of model/lesson/text.py; ``meaning`` says in words what it is."""
+
+    unit: str
+    meaning: str
+    read: Callable[[Point], Value | None] | None = None
+
+
+def _most_on(point: Point) -> float | None:
+    shares = point.completions
+    return float(max(shares, key=lambda cpu: shares[cpu])) if shares else None
+
+
+RUN: Mapping[str, Figure] = {
+    "iops": Figure("n", "I/Os per second, reads and writes", lambda p: p.iops),
+    "iops_low": Figure("n", "IOPS of the run's worst second", lambda p: p.iops_low),
+    "iops_high": Figure("n", "IOPS of its best second", lambda p: p.iops_high),
+    "read_iops": Figure("n", "reads per second", lambda p: p.read_iops),
+    "write_iops": Figure("n", "writes per second", lambda p: p.write_iops),
+    "bw": Figure("b/s", "bytes per second", lambda p: p.bw),
+    "block": Figure("b", "mean size of an I/O", lambda p: p.bw / p.iops if p.iops else None),
+    "ios": Figure("n", "I/Os counted", lambda p: float(p.ios)),
+    "seconds": Figure("1", "seconds measured", lambda p: p.seconds),
+    "latency": Figure("t", "mean latency as fio sees it", lambda p: _of_fio(p, p.latency_ns)),
+    "slat": Figure("t", "mean submission latency", lambda p: p.slat_ns),
+    "clat": Figure("t", "mean completion latency", lambda p: p.clat_ns),
+    "p50": Figure("t", "median of the latency", lambda p: p.p50_ns),
+    "p99": Figure("t", "99th percentile", lambda p: p.p99_ns),
+    "p999": Figure("t", "99.9th percentile", lambda p: p.p999_ns),
+    "max": Figure("t", "slowest I/O", lambda p: p.max_ns),
+    "slower": Figure("%", "share of I/Os slower than the mean", lambda p: p.slower),
+    "in_flight": Figure("1", "I/Os under way: IOPS x mean latency",
+                        lambda p: _of_fio(p, p.in_flight)),
+    "device_iops": Figure("n", "requests the device completed per second",
+                          lambda p: p.device_iops),
+    "device_bw": Figure("b/s", "bytes it moved per second", lambda p: p.device_bw),
+    "request": Figure("b", "mean size of a request at the device", lambda p: p.request_bytes),
+    "merges": Figure("n", "requests merged into others per second", lambda p: p.merges),
+    "wait": Figure("t", "mean time of a request in kernel and device", lambda p: p.await_ns),
+    "aqu_sz": Figure("1", "requests under way, as the kernel counts", lambda p: p.aqu_sz),
+    "util": Figure("pct", "time in which the device had a request", lambda p: p.util),
+    "cpu": Figure("t", "CPU time of the whole machine for each I/O",
+                  lambda p: None if p.cpu_us is None else 1000 * p.cpu_us),
+    "fio_cpu": Figure("pct", "CPU time of fio itself, percent of one CPU", lambda p: p.fio_cpu),
+    "switches": Figure("n", "context switches of fio per second", lambda p: p.ctx_s),
+    "most": Figure("%", "completions on the CPU that did most",
+                   lambda p: p.most_completions),
+    "most_on": Figure("0", "number of that CPU", _most_on),
+    "completed_as": Figure("", "what tells where they ran: softirqs or interrupts",
+                           lambda p: p.completions_of or None),
+    # what the job asks for; known before it runs
+    "asked": Figure("0", "I/Os it keeps under way: iodepth x jobs"),
+    "iodepth": Figure("0", "iodepth of each job"),
+    "jobs": Figure("0", "fio jobs at once"),
+    "engine": Figure("", "its ioengine"),
+    "on_own": Figure("%", "completions on the job's own CPUs (cpus_allowed)"),
+}  # fmt: skip
+
+FACTS: Mapping[str, Figure] = {
+    "device.name": Figure("", "the device under the target"),
+    "device.kind": Figure("", "nvme, virtio-blk, scsi, loop, dm ..."),
+    "device.queues": Figure("0", "hardware queues (hctx); 0: it has no request queue"),
+    "device.cpus_per_queue": Figure("1", "CPUs that share a hardware queue"),
+    "device.rotational": Figure("", "whether it says that it rotates"),
+    "device.scheduler": Figure("", "its I/O scheduler"),
+    "device.other_scheduler": Figure("", "another one that it has"),
+    "device.nomerges": Figure("0", "0: merging is on"),
+    "device.nr_requests": Figure("0", "requests each queue may hold"),
+    "device.max_request": Figure("b", "largest request (max_sectors_kb)"),
+    "device.read_ahead": Figure("b", "read-ahead of buffered reads"),
+    "device.rq_affinity": Figure("0", "its rq_affinity"),
+    "device.irq_cpu": Figure("0", "CPU that serves the interrupt of device.far_cpu's queue"),
+    "device.far_cpu": Figure("0", "a CPU that is not where its queue's interrupt goes"),
+    "host.cpus": Figure("0", "CPUs online"),
+    "host.memory": Figure("b", "memory"),
+    "target.kind": Figure("", "device, file or directory"),
+    "target.fstype": Figure("", "its file system"),
+    "target.direct": Figure("", "whether O_DIRECT works there"),
+    "can.rq_affinity": Figure("", "whether it can be changed here"),
+    "can.scheduler": Figure("", "the same"),
+    "can.nomerges": Figure("", "the same"),
+    "can.read_ahead_kb": Figure("", "the same"),
+    "why.device": Figure("", "why no device is seen under the target"),
+    "why.rq_affinity": Figure("", "why turning it would move nothing, or can't be done"),
+    "why.scheduler": Figure("", "why it can't be changed"),
+    "why.nomerges": Figure("", "the same"),
+    "why.read_ahead_kb": Figure("", "the same"),
+    "matters.rq_affinity": Figure("", "whether it can move completions here"),
+}
+SPACES = frozenset(name.partition(".")[0] for name in FACTS)
+
+
+def _of_fio(point: Point, value: float | None) -> float | None:
+    """``None`` where fio took no latency: the kernel's await has a name of its own."""
+    return None if point.latency_of == "await" else value
+
+
+def unit_of(name: str) -> str:
+    """The form in which a figure is shown, whatever run it is of."""
+    if name in FACTS:
+        return FACTS[name].unit or "n"
+    last = name.partition(".")[2]
+    if last.startswith(f"{FIO}."):
+        return _fio_unit(last.split(".")[1:])
+    return RUN[last].unit or "n" if last in RUN else "n"
+
+
+def _fio_unit(path: list[str]) -> str:
+    if any(part.endswith("_ns") for part in path) and path[-1] != "N":
+        return "t"
+    return {"io_bytes": "b", "bw_bytes": "b/s"}.get(path[-1], "n")
+
+
+def asked_figures(shape: JobShape) -> Figures:
+    """What a run asks for."""
+    return {
+        "asked": None if shape.in_flight is None else float(shape.in_flight),
+        "iodepth": None if shape.iodepth is None else float(shape.iodepth),
+        "jobs": float(shape.jobs),
+        "engine": shape.engine,
+    }
+
+
+def run_figures(point: Point, document: Mapping[str, Any], own_cpus: frozenset[int]) -> Figures:
+    """What a run measured. ``document`` is fio's final one ({}: not known)."""
+    found: Figures = {name: one.read(point) for name, one in RUN.items() if one.read is not None}
+    if own_cpus and point.completions:
+        found["on_own"] = sum(point.completions.get(cpu, 0.0) for cpu in own_cpus)
+    found |= {f"{FIO}.{path}": value for path, value in flattened(document).items()}
+    return found
+
+
+def flattened(document: Mapping[str, Any]) -> Figures:
+    """The numbers and words of fio's first row (and ``disk`` for its first device) by path."""
+    out: Figures = {}
+    for key, target in (("jobs", ""), ("disk_util", "disk.")):
+        rows = document.get(key)
+        if isinstance(rows, list) and rows and isinstance(rows[0], Mapping):
+            _flatten(rows[0], target, out)
+    return out
+
+
+def _flatten(data: Mapping[str, Any], prefix: str, out: Figures) -> None:
+    for key, value in data.items():
+        name = re.sub(r"\W", "_", str(key))
+        name = f"_{name}" if name[:1].isdigit() else name
+        if isinstance(value, Mapping):
+            if name != "bins":
+                _flatten(value, f"{prefix}{name}.", out)
+        elif isinstance(value, (int, float, str)):
+            out[prefix + name] = value

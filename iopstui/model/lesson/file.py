@@ -1,0 +1,270 @@
+"""Reads a lesson's file, with every mistake in it named.
+
+It is an INI file in the manner of fio's job files: ``[lesson]`` says what it is, ``[let]`` names
+formulas, and the other sections are its steps in order, each headed ``[kind: name]``.
+"""
+
+from __future__ import annotations
+
+import configparser
+import difflib
+import keyword
+import re
+from collections.abc import Iterator, Mapping
+
+from iopstui.errors import UsageError
+from iopstui.model.block.tunable import parse_knob
+from iopstui.model.fio.jobfile import checked_override
+from iopstui.model.lesson.check import check_names
+from iopstui.model.lesson.figures import FIO, RUN, SPACES
+from iopstui.model.lesson.formula import CONSTANTS, FUNCTIONS, Formula
+from iopstui.model.lesson.pages import (
+    ASK,
+    EXPLAIN,
+    PANES,
+    PARTS,
+    REPORT,
+    RUN_STEP,
+    SEE,
+    TELL,
+    Ask,
+    Choice,
+    Explain,
+    Lesson,
+    Report,
+    Run,
+    See,
+    Step,
+    Tell,
+)
+from iopstui.model.lesson.section import Section, known_names
+from iopstui.model.lesson.text import Template
+
+LONGEST_RUN_S = 600.0
+MOST_STEPS = 200
+
+_COMMON = {"title", "text", "when", "needs", "why"}
+_KEYS: Mapping[str, set[str]] = {
+    TELL: _COMMON,
+    ASK: _COMMON,  # and a, b, c ..., right a ...
+    RUN_STEP: _COMMON | {"job", "fio", "set", "knob", "bind", "settle", "seconds", "look"},
+    SEE: _COMMON | {"runs", "figures"},
+    EXPLAIN: _COMMON | {"answers"},
+    REPORT: _COMMON | {"run", *PARTS},
+}
+_LESSON_KEYS = {"title", "teaches", "source", "minutes", "job", "fio", "set", "settle", "seconds",
+                "size"}  # fmt: skip
+_NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
+
+
+def parse_lesson(text: str, name: str, path: str) -> Lesson:
+    """UsageError, naming the file, the section and what mends it, for anything that is wrong."""
+    sections = list(_sections(text, path))
+    heads = [one for one in sections if one.header == "lesson"]
+    if not heads:
+        raise UsageError(f"{path} is no lesson: it has no [lesson] section.",
+                         "iopstui lesson --check NAME shows how the shipped ones are made; "
+                         "README, Lessons, how to write one.")  # fmt: skip
+    head = heads[0]
+    head.check(_LESSON_KEYS)
+    lets = next((one for one in sections if one.header == "let"), None)
+    steps = tuple(_step(one, head) for one in sections if one.header not in ("lesson", "let"))
+    if not steps:
+        head.fail("the lesson has no steps", "Add at least [tell: start] with a text.")
+    if len(steps) > MOST_STEPS:
+        head.fail(f"{len(steps)} steps; at most {MOST_STEPS} make a lesson")
+    lesson = Lesson(
+        name=name,
+        path=path,
+        title=head.text("title"),
+        teaches=head.text("teaches"),
+        source=head.text("source"),
+        minutes=head.number("minutes", 5, 0, 600),
+        steps=steps,
+        lets={key: _let(lets, key) for key in lets.keys} if lets else {},
+        size=head.text("size", "") or None,
+    )
+    check_names(lesson, sections)
+    return lesson
+
+
+def _sections(text: str, path: str) -> Iterator[Section]:
+    parser = configparser.ConfigParser(
+        interpolation=None, delimiters=("=",), comment_prefixes=("#", ";"), default_section="\0"
+    )
+    parser.optionxform = str  # type: ignore[assignment, method-assign]
+    try:
+        parser.read_string(text, path)
+    except configparser.DuplicateSectionError as error:
+        raise UsageError(f"{path}: line {error.lineno}: there are two sections "
+                         f"[{error.section}].", "Give each step a name of its own.",
+                         ) from None  # fmt: skip
+    except configparser.DuplicateOptionError as error:
+        raise UsageError(f"{path}: line {error.lineno}: [{error.section}] has {error.option!r} "
+                         "twice.") from None  # fmt: skip
+    except configparser.MissingSectionHeaderError as error:
+        raise UsageError(f"{path}: line {error.lineno}: a line before the first section.",
+                         "A lesson begins with [lesson].") from None  # fmt: skip
+    except configparser.ParsingError as error:
+        where = ", ".join(str(number) for number, _ in error.errors[:3])
+        raise UsageError(f"{path}: line {where}: neither a section nor NAME = VALUE.",
+                         "Lines that go on with a text are indented.") from None  # fmt: skip
+    for header in parser.sections():
+        yield Section(path, header, parser[header])
+
+
+def _step(section: Section, head: Section) -> Step:
+    kind, colon, name = (part.strip() for part in section.header.partition(":"))
+    if kind not in _KEYS or not colon:
+        meant = difflib.get_close_matches(kind, _KEYS, n=1)
+        section.fail(
+            "this is no step",
+            (f"Did you mean [{meant[0]}: ...]? " if meant else "")
+            + f"A step is headed [KIND: NAME], KIND one of {', '.join(_KEYS)}.",
+        )
+    if not _NAME.fullmatch(name) or keyword.iskeyword(name):
+        section.fail(f"{name!r} can't be a name", "Use a word of a-z, 0-9 and _, e.g. [run: deep].")
+    makers = {
+        TELL: _tell, ASK: _ask, RUN_STEP: _run, SEE: _see, EXPLAIN: _explain, REPORT: _report,
+    }  # fmt: skip
+    if kind != ASK:
+        section.check(_KEYS[kind])
+    return makers[kind](section, name, head)
+
+
+def _common(section: Section, name: str) -> dict[str, object]:
+    needs = section.formula("needs")
+    if needs is not None and "why" not in section.keys:
+        section.fail("needs without why", "Add why = what is said where it can't be shown.")
+    return {
+        "name": name,
+        "title": section.text("title", name.replace("_", " ")),
+        "paragraphs": section.paragraphs("text"),
+        "when": section.formula("when"),
+        "needs": needs,
+        "why": section.paragraphs("why"),
+    }
+
+
+def _tell(section: Section, name: str, head: Section) -> Step:
+    section.text("text")
+    return Tell(**_common(section, name))  # type: ignore[arg-type]
+
+
+def _ask(section: Section, name: str, head: Section) -> Step:
+    letters = [key for key in section.keys if len(key) == 1 and key.isalpha()]
+    section.check({*_COMMON, *letters, *(f"right {letter}" for letter in letters)})
+    section.text("text")
+    if len(letters) < 2 or letters != [chr(97 + n) for n in range(len(letters))]:
+        section.fail("a question needs the answers a, b ... in order",
+                     "Add: a = first answer, right a = a formula that is true if it is right.",
+                     )  # fmt: skip
+    choices = []
+    for letter in letters:
+        right = section.formula(f"right {letter}")
+        if right is None:
+            section.fail(f"nothing says when answer {letter} is right",
+                         f"Add: right {letter} = a formula, or false")  # fmt: skip
+        choices.append(Choice(letter=letter, text=section.template(letter), right=right))
+    return Ask(choices=tuple(choices), **_common(section, name))  # type: ignore[arg-type]
+
+
+def _run(section: Section, name: str, head: Section) -> Step:
+    if name in SPACES or name in CONSTANTS or name in FUNCTIONS:
+        section.fail(f"a run can't be called {name}: formulas mean something else by it")
+    own_job = {"job", "fio"} & section.keys.keys()
+    of = section if own_job else head
+    inline = "\n".join(of.lines("fio")) or None
+    job = of.text("job", "")
+    if bool(inline) == bool(job):
+        section.fail("a run needs a job", "Add job = NAME (see `iopstui jobs`), or fio = with a "
+                     "job file below it, here or in [lesson], one of them.")  # fmt: skip
+    if inline and not any(line.startswith("[") for line in inline.splitlines()):
+        inline = f"[{name}]\n{inline}"
+    inherited = () if own_job else tuple(_options(head))
+    return Run(
+        job=job or name,
+        fio=inline,
+        options=tuple(dict([*inherited, *_options(section)]).items()),
+        knobs=tuple(_knobs(section)),
+        bind=_bind(section),
+        settle=section.number("settle", head.number("settle", 1, 0, LONGEST_RUN_S), 0,
+                              LONGEST_RUN_S),
+        seconds=section.number("seconds", head.number("seconds", 5, 1, LONGEST_RUN_S), 1,
+                               LONGEST_RUN_S),
+        look=tuple(_look(section)),
+        **_common(section, name),  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def _options(section: Section) -> Iterator[tuple[str, Template]]:
+    for line in section.lines("set"):
+        try:
+            option, value = checked_override(line)
+        except UsageError:
+            section.fail(f"set: {line!r} is not OPTION=VALUE", "One fio option in each line.")
+        if option in ("runtime", "timeout", "time_based", "filename", "directory"):
+            section.fail(
+                f"set: {option} can't be chosen", "seconds says how long, the target where."
+            )
+        yield option, section.filled("set", value)
+
+
+def _knobs(section: Section) -> Iterator[tuple[str, Template]]:
+    for line in section.lines("knob"):
+        knob, _, value = line.partition("=")
+        if "{" in value:
+            value_of, knob = section.filled("knob", value.strip()), knob.strip()
+        else:
+            try:
+                request = parse_knob(line)
+            except UsageError as error:
+                section.fail(f"knob: {error.message}")
+            value_of, knob = section.filled("knob", request.value), request.name
+        yield knob, value_of
+
+
+def _bind(section: Section) -> bool:
+    text = section.text("bind", "none")
+    if text not in ("queues", "none"):
+        section.fail(f"bind = {text}: it is queues or none")
+    return text == "queues"
+
+
+def _look(section: Section) -> Iterator[tuple[str, str]]:
+    for line in section.lines("look"):
+        pane, colon, sentence = (part.strip() for part in line.partition(":"))
+        if pane not in PANES or not colon or not sentence:
+            section.fail(f"look: {line!r} is not PANE: SENTENCE",
+                         f"PANE is one of {', '.join(PANES)}; one line each.")  # fmt: skip
+        yield pane, sentence
+
+
+def _see(section: Section, name: str, head: Section) -> Step:
+    section.text("runs")
+    figures = section.words("figures")
+    for figure in figures:
+        if figure not in RUN and not figure.startswith(f"{FIO}."):
+            section.fail(f"figures: no run has a figure {figure!r}", known_names(figure, RUN))
+    if not figures:
+        section.fail("'figures' is missing", "For example: figures = iops, latency, p99")
+    return See(runs=section.words("runs"), figures=figures, **_common(section, name))  # type: ignore[arg-type]
+
+
+def _explain(section: Section, name: str, head: Section) -> Step:
+    if "answers" not in section.keys:
+        section.text("text")
+    return Explain(answers=section.words("answers"), **_common(section, name))  # type: ignore[arg-type]
+
+
+def _report(section: Section, name: str, head: Section) -> Step:
+    parts = tuple((part, section.paragraphs(part)) for part in PARTS if part in section.keys)
+    return Report(run=section.text("run"), parts=parts, **_common(section, name))  # type: ignore[arg-type]
+
+
+def _let(section: Section, key: str) -> Formula:
+    if not _NAME.fullmatch(key) or keyword.iskeyword(key) or key in CONSTANTS or key in FUNCTIONS:
+        section.fail(f"{key!r} can't be a name", "Use a word of a-z, 0-9 and _.")
+    found = section.formula(key)
+    assert found is not None
+    return found

@@ -1,0 +1,149 @@
+"""A lesson as data: its steps in order, and the formulas that its texts are made of.
+
+model/lesson/file.py reads one from its file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from iopstui.model.lesson.formula import Formula
+from iopstui.model.lesson.text import Paragraph, Template
+
+TELL, ASK, RUN_STEP, SEE, EXPLAIN, REPORT = "tell", "ask", "run", "see", "explain", "report"
+PANES = ("iops", "latency", "heat", "fio", "kernel", "cpus", "queues", "findings")
+# the parts of fio's report, as model/fio/report.py names them
+PARTS = ("job", "version", "starting", "result", "rate", "slat", "clat", "lat", "percentiles",
+         "bw", "iops", "lat_shares", "cpu", "depths", "submit", "complete", "issued", "target",
+         "group", "group_rate", "disk_head", "disk")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One page. It is passed over unless ``when`` holds; where ``needs`` does not, ``why`` is
+    shown in its place."""
+
+    kind: ClassVar[str]
+
+    name: str
+    title: str
+    paragraphs: tuple[Paragraph, ...] = ()
+    when: Formula | None = None
+    needs: Formula | None = None
+    why: tuple[Paragraph, ...] = ()
+
+    @property
+    def header(self) -> str:
+        """What stands at the head of its section."""
+        return f"{self.kind}: {self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tell(Step):
+    """Text alone."""
+
+    kind = TELL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """One answer; ``right`` says, over the measured figures, whether it is."""
+
+    letter: str
+    text: Template
+    right: Formula
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask(Step):
+    """A prediction: made before the runs, judged by the ``Explain`` that answers it."""
+
+    kind = ASK
+
+    choices: tuple[Choice, ...]
+
+    @property
+    def figures(self) -> frozenset[str]:
+        """All figures that decide it."""
+        return frozenset(name for choice in self.choices for name in choice.right.names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run(Step):
+    """A fio run. ``job`` is a shipped name or a path, or ``fio`` the job file itself; ``options``
+    (texts that may hold facts) and ``knobs`` hold in it. ``look`` are (pane, sentence)."""
+
+    kind = RUN_STEP
+
+    job: str
+    fio: str | None
+    options: tuple[tuple[str, Template], ...]
+    knobs: tuple[tuple[str, Template], ...]
+    bind: bool
+    settle: float
+    seconds: float
+    look: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class See(Step):
+    """A table of ``figures`` (names of model/lesson/figures.py) of ``runs``."""
+
+    kind = SEE
+
+    runs: tuple[str, ...]
+    figures: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explain(Step):
+    """Text that judges the questions it ``answers`` first."""
+
+    kind = EXPLAIN
+
+    answers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report(Step):
+    """fio's own report of a run, part by part: (name of ``PARTS``, what it means)."""
+
+    kind = REPORT
+
+    run: str
+    parts: tuple[tuple[str, tuple[Paragraph, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """``lets`` are named formulas; ``size`` is of scratch files; ``path`` where it is from."""
+
+    name: str
+    path: str
+    title: str
+    teaches: str
+    source: str
+    minutes: float
+    steps: tuple[Step, ...]
+    lets: Mapping[str, Formula] = field(default_factory=dict)
+    size: str | None = None
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """Its fio runs, in order."""
+        return tuple(step for step in self.steps if isinstance(step, Run))
+
+    @property
+    def seconds(self) -> float:
+        """How long fio runs in all, should every run be made."""
+        return sum(run.settle + run.seconds for run in self.runs)
+
+    def needed(self, names: Iterable[str]) -> frozenset[str]:
+        """All measured figures and facts behind ``names``: those of [let] resolved."""
+        found: set[str] = set()
+        for name in names:
+            let = self.lets.get(name)
+            found |= self.needed(let.names) if let is not None else {name}
+        return frozenset(found)

@@ -1,0 +1,1 @@
+"""Frames and the figures of a run: what happened between two samples."""

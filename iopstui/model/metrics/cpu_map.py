@@ -1,0 +1,255 @@
+"""The per-CPU view: a row for each CPU, and a compact grid for machines with many.
+
+Everything is a pure function of one frame, the devices' queues and the topology, so that it
+draws the same live and replayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from iopstui import format as units
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.topology import Domain, Topology
+from iopstui.model.metrics.frame import Frame
+from iopstui.model.rates import CpuLoad
+
+NO_IRQ_TIME = "this kernel does not account interrupt time: irq is always 0"
+NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class CpuRow:
+    """One CPU in one second. ``hctxs`` are the queues of the watched disks that serve it (of
+    several disks: each disk's), ``jobs`` those that last ran on it, ``pinned`` those of them
+    that may run on no other. Rates are per second; unknown is ``None``. ``online`` is False for
+    a CPU a queue names that does not take part.
+    """
+
+    cpu: int
+    hctxs: tuple[int, ...] = ()
+    jobs: tuple[int, ...] = ()
+    pinned: tuple[int, ...] = ()
+    irq_s: float | None = None
+    block_s: float | None = None
+    ipi_s: float | None = None
+    load: CpuLoad | None = None
+    node: int | None = None
+    online: bool = True
+    isolated: bool = False
+
+    @property
+    def busy(self) -> float | None:
+        """Percent of time not idle (waiting for I/O is idle)."""
+        return None if self.load is None else max(0.0, 100 - self.load.idle - self.load.iowait)
+
+
+def cpu_rows(
+    disks: Sequence[BlockDevice],
+    frame: Frame | None,
+    topology: Topology,
+    ipi: Mapping[int, float] | None = None,
+) -> tuple[CpuRow, ...]:
+    """A row for every CPU that is measured or that a queue names, in the order of numbers.
+
+    ``ipi`` are the newest function-call interrupts, for frames that did not read them.
+    """
+    queues = _queues(disks)
+    measured = frame.cpus if frame is not None else {}
+    known = {*measured, *topology.online}
+    named = {cpu for cpu in queues if not topology.possible or cpu in topology.possible}
+    return tuple(
+        _row(cpu, queues, frame, topology, ipi, cpu in known) for cpu in sorted(known | named)
+    )
+
+
+def _queues(disks: Sequence[BlockDevice]) -> dict[int, tuple[int, ...]]:
+    found: dict[int, dict[int, None]] = {}
+    for disk in disks:
+        for hctx in disk.hctxs:
+            for cpu in hctx.cpus:
+                found.setdefault(cpu, {})[hctx.index] = None
+    return {cpu: tuple(sorted(indices)) for cpu, indices in found.items()}
+
+
+def _row(
+    cpu: int,
+    queues: Mapping[int, tuple[int, ...]],
+    frame: Frame | None,
+    topology: Topology,
+    ipi: Mapping[int, float] | None,
+    online: bool,
+) -> CpuRow:
+    counts = frame.cpus.get(cpu) if frame is not None else None
+    jobs = [job for job in frame.jobs if job.cpu == cpu] if frame is not None else []
+    own_ipi = counts.ipi_s if counts is not None else None
+    return CpuRow(
+        cpu=cpu,
+        hctxs=queues.get(cpu, ()),
+        jobs=tuple(job.index for job in jobs),
+        pinned=tuple(job.index for job in jobs if job.pinned),
+        irq_s=counts.irq_s if counts else None,
+        block_s=counts.block_s if counts else None,
+        ipi_s=own_ipi if own_ipi is not None else (ipi or {}).get(cpu),
+        load=counts.load if counts else None,
+        node=topology.nodes.get(cpu),
+        online=online,
+        isolated=cpu in topology.isolated,
+    )
+
+
+def sentence(row: CpuRow) -> str:
+    """One CPU in words: "CPU 3, hctx 3, job 3, 41,200 irq/s, 12 IPI/s, 8 % usr, 61 % sys".
+
+    What is not known is left out.
+    """
+    if not row.online:
+        return f"CPU {row.cpu}, offline" + (f", hctx {_list(row.hctxs)}" if row.hctxs else "")
+    parts = [f"CPU {row.cpu}"]
+    if row.hctxs:
+        parts.append(f"hctx {_list(row.hctxs)}")
+    if row.jobs:
+        parts.append(f"job{'s' if len(row.jobs) > 1 else ''} {_list(row.jobs)}")
+    rates = ((row.irq_s, "irq/s"), (row.block_s, "BLOCK/s"), (row.ipi_s, "IPI/s"))
+    parts += [f"{value:,.0f} {unit}" for value, unit in rates if value is not None]
+    if row.load is not None:
+        parts += [f"{row.load.usr:.0f} % usr", f"{row.load.sys:.0f} % sys"]
+        parts += [f"{row.load.soft:.0f} % soft"] if row.load.soft >= 0.5 else []
+    return ", ".join(parts)
+
+
+def _list(numbers: Sequence[int]) -> str:
+    shown = " ".join(map(str, numbers[:4]))
+    return f"{shown} ... ({len(numbers)})" if len(numbers) > 4 else shown
+
+
+# -- the grid
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What one row of the grid shows. ``scale`` is the value of a full cell; ``None``: the
+    largest value of this second. ``unit`` is "%", "/s" or "".
+    """
+
+    name: str
+    unit: str
+    value: Callable[[CpuRow], float | None] = field(compare=False)
+    scale: float | None = None
+
+
+def _load(name: str) -> Measure:
+    def value(row: CpuRow) -> float | None:
+        return None if row.load is None else float(getattr(row.load, name))
+
+    return Measure(name, "%", value, 100.0)
+
+
+MEASURES: tuple[Measure, ...] = (
+    Measure("busy", "%", lambda row: row.busy, 100.0),
+    Measure("irq/s", "/s", lambda row: row.irq_s),
+    Measure("BLOCK/s", "/s", lambda row: row.block_s),
+    Measure("IPI/s", "/s", lambda row: row.ipi_s),
+    _load("sys"),
+    _load("soft"),
+    Measure("jobs", "", lambda row: float(len(row.jobs))),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GridRow:
+    """One measure over all CPUs. ``values`` is by CPU (``None``: not measured); ``scale`` the
+    value of a full cell, ``busiest`` the CPUs with most of it, largest first, and ``words``
+    names them.
+    """
+
+    measure: Measure
+    values: Mapping[int, float | None]
+    scale: float
+    total: float | None
+    busiest: tuple[tuple[int, float], ...]
+    words: str
+
+    def level(self, cpu: int, steps: int) -> int | None:
+        """How full the cell is, 0 to ``steps``; 0 only for exactly nothing, so that a little is
+        never drawn as none. ``None`` where nothing was measured."""
+        value = self.values.get(cpu)
+        if value is None:
+            return None
+        if value <= 0 or self.scale <= 0:
+            return 0
+        return max(1, min(steps, round(steps * value / self.scale)))
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """CPUs as cells: ``domains`` are their groups (NUMA node and cache), in drawing order;
+    every row has a value for every CPU of them. ``notes`` say what a row can't show.
+    """
+
+    domains: tuple[Domain, ...]
+    rows: tuple[GridRow, ...]
+    notes: tuple[str, ...] = ()
+
+
+def cpu_grid(
+    rows: Sequence[CpuRow], topology: Topology, measures: Sequence[Measure] = MEASURES
+) -> Grid:
+    """The grid of these CPUs; those offline are left out."""
+    online = [row for row in rows if row.online]
+    notes = (NO_IRQ_TIME,) if topology.irq_time is False else ()
+    return Grid(
+        topology.domains(row.cpu for row in online),
+        tuple(_grid_row(measure, online) for measure in measures),
+        notes,
+    )
+
+
+def _grid_row(measure: Measure, rows: Sequence[CpuRow]) -> GridRow:
+    values = {row.cpu: measure.value(row) for row in rows}
+    known = [(cpu, value) for cpu, value in values.items() if value is not None]
+    largest = max((value for _, value in known), default=0.0)
+    ranked = sorted(known, key=lambda item: (-item[1], item[0]))
+    busiest = tuple(item for item in ranked[:NAMED] if item[1] > 0)
+    total = sum(value for _, value in known) if known else None
+    words = _named(measure, busiest, total) if known else "not measured"
+    return GridRow(measure, values, measure.scale or largest, total, busiest, words)
+
+
+def _named(measure: Measure, busiest: Sequence[tuple[int, float]], total: float | None) -> str:
+    if not busiest:
+        return "none"
+    percent = measure.unit == "%"
+    named = ", ".join(
+        f"CPU {cpu} {f'{units.percent(value)} %' if percent else units.number(value)}"
+        for cpu, value in busiest
+    )
+    if measure.unit == "/s" and total:
+        return f"{named} of {units.number(total)}"
+    return named
+
+
+def folded(domains: Sequence[Domain], columns: int, gap: int = 1) -> list[list[Domain]]:
+    """Lines of at most ``columns`` cells (one a CPU, ``gap`` between two domains). A domain
+    wider than a line is cut; no other one is."""
+    width = max(1, columns)
+    lines: list[list[Domain]] = [[]]
+    used = 0
+    for domain in domains:
+        for part in _cut(domain, width):
+            need = len(part.cpus) + (gap if lines[-1] else 0)
+            if lines[-1] and used + need > width:
+                lines.append([])
+                used, need = 0, len(part.cpus)
+            lines[-1].append(part)
+            used += need
+    return [line for line in lines if line]
+
+
+def _cut(domain: Domain, width: int) -> list[Domain]:
+    cpus = domain.cpus
+    return [
+        Domain(domain.node, domain.cache, cpus[start : start + width])
+        for start in range(0, len(cpus), width)
+    ]

@@ -1,0 +1,175 @@
+"""One figure over many frames: a run's IOPS, its p99, a device's await.
+
+Means of means are wrong, so every figure is made of what can be added: counts over seconds,
+latency sums over samples, histogram bins. A figure is named by its path in model/metrics/fields.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from iopstui.model import histogram
+from iopstui.model.fio.interval import DirectionInterval
+from iopstui.model.histogram import PERCENTILES, percentile_name
+from iopstui.model.metrics.fields import TOTAL
+from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, Frame
+from iopstui.model.rates import MIB, DiskRates
+
+KIB = 1024
+LATENCIES = ("slat", "clat", "lat")
+_PERCENTILES = {percentile_name(p): p for p in PERCENTILES}
+
+Read = Callable[[DiskRates], float | None]
+
+# a disk's figure, and what it has to be weighted with: seconds, or the requests it is a mean of
+_DISK: Mapping[str, tuple[Read, Read]] = {
+    "r/s": (lambda d: d.r_s, lambda d: d.seconds),
+    "w/s": (lambda d: d.w_s, lambda d: d.seconds),
+    "d/s": (lambda d: d.d_s, lambda d: d.seconds),
+    "f/s": (lambda d: d.f_s, lambda d: d.seconds),
+    "rMB/s": (lambda d: _scaled(d.r_bytes_s, MIB), lambda d: d.seconds),
+    "wMB/s": (lambda d: _scaled(d.w_bytes_s, MIB), lambda d: d.seconds),
+    "dMB/s": (lambda d: _scaled(d.d_bytes_s, MIB), lambda d: d.seconds),
+    "rrqm/s": (lambda d: d.rrqm_s, lambda d: d.seconds),
+    "wrqm/s": (lambda d: d.wrqm_s, lambda d: d.seconds),
+    "drqm/s": (lambda d: d.drqm_s, lambda d: d.seconds),
+    "r_await": (lambda d: d.r_await, lambda d: d.reads),
+    "w_await": (lambda d: d.w_await, lambda d: d.writes),
+    "d_await": (lambda d: d.d_await, lambda d: d.discards),
+    "f_await": (lambda d: d.f_await, lambda d: _scaled(d.f_s, 1 / d.seconds)),
+    "rareq-sz": (lambda d: _scaled(d.rareq_size, KIB), lambda d: d.reads),
+    "wareq-sz": (lambda d: _scaled(d.wareq_size, KIB), lambda d: d.writes),
+    "aqu-sz": (lambda d: d.aqu_sz, lambda d: d.seconds),
+    "util": (lambda d: d.util, lambda d: d.seconds),
+}
+_CPU = ("usr", "sys", "iowait", "irq", "soft", "idle", "steal")
+_CPU_RATES = {"block/s": "block_s", "irq/s": "irq_s", "ipi/s": "ipi_s"}
+_FIO_MEANS = {"usr_cpu": "usr_cpu", "sys_cpu": "sys_cpu", "ctx/s": "ctx_s"}
+
+
+def _scaled(value: float | None, unit: float) -> float | None:
+    return None if value is None else value / unit
+
+
+def measurable(path: Sequence[str]) -> bool:
+    """True if a whole run has one figure for the field at ``path`` (concrete, no ``*``)."""
+    if len(path) == 3 and path[:2] == ("kernel", TOTAL):
+        return path[2] in _DISK
+    if len(path) == 3 and path[0] == "fio":
+        return path[2] in ("iops", "bw")
+    if len(path) == 4 and path[0] == "fio":
+        return path[3] in ("mean", "max", *_PERCENTILES)
+    if len(path) == 4 and path[:2] == ("kernel", "disks"):
+        return path[3] in _DISK
+    if len(path) == 4 and path[:2] == ("kernel", "cpus"):
+        return path[3] in _CPU or path[3] in _CPU_RATES
+    return tuple(path) in {("fio", name) for name in _FIO_MEANS} | {("own_cpu",), ("throttled",)}
+
+
+class Meter:
+    """Adds frames up to one figure. ``add`` returns the frame's own value of it.
+
+    Frames of fio's ramp are left out.
+    ``value`` is ``None`` where nothing was measured.
+    """
+
+    def __init__(self, path: Sequence[str]) -> None:
+        if not measurable(path):
+            raise ValueError(f"no figure of a whole run: {'.'.join(path)}")
+        self.path = tuple(path)
+        self._sum = 0.0
+        self._weight = 0.0
+        self._bins: dict[int, int] = {}
+        self._max: int | None = None
+
+    def add(self, frame: Frame) -> float | None:
+        """Count one frame; its own value, ``None`` if it has none."""
+        if RAMP in frame.flags or (self._weight and self._ends_idle(frame)):
+            return None
+        if self._by_bins:
+            return self._add_bins(frame)
+        value, weight = self._read(frame)
+        if value is not None and weight:
+            self._sum += value * weight
+            self._weight += weight
+            return value
+        return None
+
+    def _ends_idle(self, frame: Frame) -> bool:
+        """The kernel's last interval goes on until fio's last document, when nothing runs any
+        more; only a run without any other is better judged by it than by nothing."""
+        return self.path[0] != "fio" and {FINAL, PARTIAL} <= frame.flags
+
+    @property
+    def value(self) -> float | None:
+        """The figure over all frames so far, in the unit of its field."""
+        if self._by_bins:
+            if self.path[3] == "max":
+                return self._max
+            percent = _PERCENTILES[self.path[3]]
+            return histogram.percentiles(self._bins, (percent,)).get(percent)
+        return self._sum / self._weight if self._weight else None
+
+    @property
+    def _by_bins(self) -> bool:
+        return len(self.path) == 4 and self.path[0] == "fio" and self.path[3] != "mean"
+
+    def _add_bins(self, frame: Frame) -> float | None:
+        part = _direction(frame, self.path[1])
+        if part is None or part.bins_of != self.path[2] or not part.bins:
+            return None
+        self._bins = histogram.merge((self._bins, part.bins))
+        self._max = max(self._max or 0, part.max_ns or 0) or None
+        return part.max_ns if self.path[3] == "max" else part.percentiles.get(self.path[3])
+
+    def _read(self, frame: Frame) -> tuple[float | None, float | None]:
+        """The frame's value and its weight."""
+        path = self.path
+        if path[0] == "kernel":
+            return _cpu(frame, path) if path[1] == "cpus" else _disk(frame, path)
+        if path[0] != "fio":
+            value = frame.own_cpu if path == ("own_cpu",) else frame.throttled
+            return value, frame.seconds
+        if frame.fio is None:
+            return None, None
+        if len(path) == 2:
+            value = getattr(frame.fio, _FIO_MEANS[path[1]])
+            return value, frame.fio.seconds
+        part = _direction(frame, path[1])
+        if len(path) == 3:
+            return _rate(part, path[2], frame.fio.seconds), frame.fio.seconds
+        if part is None:
+            return None, None
+        return getattr(part, f"{path[2]}_ns"), part.samples.get(path[2])
+
+
+def _rate(part: DirectionInterval | None, name: str, seconds: float | None) -> float | None:
+    """From the counts: an interval without any I/O of this direction had a rate of 0."""
+    if not seconds:
+        return None
+    if part is None:
+        return 0.0
+    return (part.ios if name == "iops" else part.bytes) / seconds
+
+
+def _direction(frame: Frame, name: str) -> DirectionInterval | None:
+    if frame.fio is None:
+        return None
+    return frame.fio.total if name == TOTAL else frame.fio.directions.get(name)
+
+
+def _disk(frame: Frame, path: Sequence[str]) -> tuple[float | None, float | None]:
+    disk = frame.total if path[1] == TOTAL else frame.disks.get(path[2])
+    if disk is None:
+        return None, None
+    value, weight = _DISK[path[-1]]
+    return value(disk), weight(disk)
+
+
+def _cpu(frame: Frame, path: Sequence[str]) -> tuple[float | None, float | None]:
+    cpu = frame.cpus.get(int(path[2]))
+    if cpu is None:
+        return None, None
+    if path[3] in _CPU_RATES:
+        return getattr(cpu, _CPU_RATES[path[3]]), frame.seconds
+    return (getattr(cpu.load, path[3]) if cpu.load else None), frame.seconds

@@ -1,0 +1,296 @@
+"""Frames: what happened between two raw samples, in rates.
+
+``FrameBuilder`` is a pure fold over raw samples: the same samples give the same frames, live
+or replayed. The kernel's rates are over the monotonic clock, fio's over fio's own clock; their
+distance is kept as ``skew_ms``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from iopstui.model import rates
+from iopstui.model.fio.interval import FioInterval, FioIntervals
+from iopstui.model.samples import KernelSample, RawSample
+
+RAMP = "RAMP"
+PARTIAL = "PARTIAL"
+LATE = "LATE"
+RESET = "RESET"
+NO_FIO = "NO_FIO"
+NO_LATENCY = "NO_LATENCY"
+FINAL = "FINAL"
+SUBMITTED = "SUBMITTED"
+SOME_LATENCY = "SOME_LATENCY"
+
+
+@dataclass(frozen=True, slots=True)
+class CpuFrame:
+    """One CPU's second. Counts are per second; ``irq_s`` is the target device's own interrupts,
+    ``None`` where the device has none; ``ipi_s`` function-call interrupts, over the last two
+    readings of /proc/interrupts (``None`` in a frame whose sample did not read it).
+    """
+
+    load: rates.CpuLoad | None
+    block_s: float | None
+    irq_s: float | None
+    ipi_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobFrame:
+    """One fio job in one interval: ``index`` from 0, the CPU it ran on last, ``pinned`` if it
+    may run on that one alone, ``busy`` percent of one CPU (``None`` in its first interval).
+    """
+
+    index: int
+    cpu: int
+    pinned: bool
+    busy: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One interval of the session.
+
+    ``t`` is seconds since the first raw sample (monotonic). ``seconds`` is the kernel
+    interval. ``fio`` is ``None`` when no document arrived; ``fio_age_s`` says how old fio's
+    last one is then. ``skew_ms`` is kernel sampling time minus fio's timestamp. ``flags`` are
+    the quality flags of this module. ``jobs`` are fio's jobs with the CPUs they are on;
+    ``throttled`` percent of the interval in which a cgroup's CPU limit stopped us.
+    ``ipi_age_s`` is how long before ``t`` the function calls of ``cpus`` were counted: reading
+    them may take long. ``opened`` names the devices of ``disks`` that the jobs work on
+    (model/block/target.py), whose sum is ``total``.
+    """
+
+    seq: int
+    step: int
+    t: float
+    wall_ms: float
+    seconds: float | None
+    flags: frozenset[str]
+    fio: FioInterval | None
+    fio_age_s: float | None
+    skew_ms: float | None
+    disks: Mapping[str, rates.DiskRates] = field(default_factory=dict)
+    cpus: Mapping[int, CpuFrame] = field(default_factory=dict)
+    irqs: Mapping[int, Mapping[int, float]] = field(default_factory=dict)
+    own_cpu: float | None = None
+    jobs: tuple[JobFrame, ...] = ()
+    throttled: float | None = None
+    ipi_age_s: float | None = None
+    opened: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> rates.DiskRates | None:
+        """All devices that the jobs work on as one."""
+        return self.together(self.opened)
+
+    def together(self, names: Sequence[str]) -> rates.DiskRates | None:
+        """These devices as one (rates.summed); ``None`` if one of them was not measured."""
+        known = [self.disks[name] for name in names if name in self.disks]
+        return rates.summed(known) if len(known) == len(names) else None
+
+
+class FrameBuilder:
+    """Folds raw samples into frames. The first sample is a baseline and gives no kernel rates.
+
+    ``opened`` are the devices that the jobs work on.
+    """
+
+    def __init__(self, origin_ns: int | None = None, opened: Sequence[str] = ()) -> None:
+        self._opened = tuple(opened)
+        # a fold that begins in the middle is told when the first sample was taken
+        self._origin_ns = origin_ns
+        self._kernel: KernelSample | None = None
+        self._ipi: KernelSample | None = None
+        self._fio = FioIntervals()
+        self._fio_arrived_ns: int | None = None
+        self._step = 0
+        self._last_t = 0.0
+        self._jobs: dict[int, tuple[int, float]] = {}
+        self._own: tuple[int, float] | None = None
+
+    def feed(self, raw: RawSample) -> Frame:
+        """The frame that this sample ends."""
+        if self._origin_ns is None:
+            self._origin_ns = raw.arrived_ns
+        if raw.step != self._step:
+            self._step = raw.step
+            self._fio = FioIntervals()
+            self._fio_arrived_ns = None
+        flags: set[str] = set()
+        fio = self._fio_interval(raw, flags)
+        previous, self._kernel = self._kernel, raw.kernel or self._kernel
+        seconds, disks, cpus, irqs = _kernel_rates(raw.kernel, previous, self._ipi)
+        if raw.kernel is not None and raw.kernel.ipi is not None:
+            self._ipi = raw.kernel
+        return Frame(
+            seq=raw.seq,
+            step=raw.step,
+            t=self._time(raw),
+            wall_ms=raw.wall_ms,
+            seconds=seconds,
+            flags=frozenset(flags),
+            fio=fio,
+            fio_age_s=self._fio_age(raw),
+            skew_ms=_skew(raw),
+            disks=disks,
+            cpus=cpus,
+            irqs=irqs,
+            own_cpu=self._own_cpu(raw),
+            jobs=self._job_frames(raw),
+            throttled=_throttled(raw.kernel, previous, seconds),
+            ipi_age_s=_ipi_age(raw),
+            opened=self._opened,
+        )
+
+    def _own_cpu(self, raw: RawSample) -> float | None:
+        before, self._own = self._own, None
+        if raw.own_busy_s is None:
+            return None
+        self._own = (raw.arrived_ns, raw.own_busy_s)
+        if before is None:
+            return None
+        seconds = (raw.arrived_ns - before[0]) / 1e9
+        return rates.ratio(100 * max(0.0, raw.own_busy_s - before[1]), max(seconds, 0.0))
+
+    def _job_frames(self, raw: RawSample) -> tuple[JobFrame, ...]:
+        before, self._jobs = self._jobs, {j.pid: (raw.arrived_ns, j.busy_s) for j in raw.jobs}
+        frames = []
+        for job in raw.jobs:
+            busy = None
+            if job.pid in before:
+                then, busy_then = before[job.pid]
+                seconds = (raw.arrived_ns - then) / 1e9
+                busy = rates.ratio(100 * max(0.0, job.busy_s - busy_then), max(seconds, 0.0))
+            frames.append(JobFrame(job.index, job.cpu, job.allowed == (job.cpu,), busy))
+        return tuple(frames)
+
+    def _fio_interval(self, raw: RawSample, flags: set[str]) -> FioInterval | None:
+        if raw.fio is None:
+            flags.add(LATE if raw.step and self._fio_arrived_ns is not None else NO_FIO)
+            return None
+        interval = self._fio.feed(raw.fio, raw.arrived_ns, raw.interval_s, raw.final)
+        self._fio_arrived_ns = raw.arrived_ns
+        if interval is None:
+            # fio's last document may only repeat the one before it
+            flags |= {NO_FIO, FINAL, PARTIAL} if raw.final else {NO_FIO}
+            return None
+        for name, present in (
+            (RAMP, interval.ramp),
+            (RESET, interval.reset),
+            (PARTIAL, interval.partial),
+            (FINAL, raw.final),
+            (NO_LATENCY, not interval.measures_latency),
+            (SOME_LATENCY, not interval.times_all),
+            (SUBMITTED, interval.counts_submissions),
+        ):
+            if present:
+                flags.add(name)
+        return interval
+
+    def _time(self, raw: RawSample) -> float:
+        """Seconds since the session began; a document found late (after a stop of iopstui, when
+        no kernel reading belongs to it) is put where its own timestamp says."""
+        arrived = (raw.arrived_ns - (self._origin_ns or 0)) / 1e9
+        late = (raw.wall_ms - raw.fio.timestamp_ms) / 1000 if raw.fio else 0.0
+        found = arrived - late if raw.kernel is None and late > 0 else arrived
+        self._last_t = min(max(found, self._last_t), arrived)
+        return self._last_t
+
+    def _fio_age(self, raw: RawSample) -> float | None:
+        if not raw.step or self._fio_arrived_ns is None:
+            return None
+        return (raw.arrived_ns - self._fio_arrived_ns) / 1e9
+
+
+def _throttled(
+    current: KernelSample | None, previous: KernelSample | None, seconds: float | None
+) -> float | None:
+    if current is None or previous is None or not seconds:
+        return None
+    grown = rates.delta(current.throttled_us, previous.throttled_us)
+    return rates.ratio(grown, seconds * 1e4)
+
+
+def _skew(raw: RawSample) -> float | None:
+    if raw.fio is None or raw.kernel is None:
+        return None
+    return raw.kernel.wall_ms - raw.fio.timestamp_ms
+
+
+def _kernel_rates(
+    current: KernelSample | None, previous: KernelSample | None, ipi_before: KernelSample | None
+) -> tuple[
+    float | None, dict[str, rates.DiskRates], dict[int, CpuFrame], dict[int, dict[int, float]]
+]:
+    if current is None or previous is None:
+        return None, {}, {}, {}
+    seconds = (current.monotonic_ns - previous.monotonic_ns) / 1e9
+    if seconds <= 0:
+        return None, {}, {}, {}
+    disks = {}
+    for name, counters in current.disks.items():
+        if name in previous.disks:
+            rate = rates.disk_rates(counters, previous.disks[name], seconds)
+            if rate is not None:
+                disks[name] = rate
+    irqs = {
+        irq: rates.per_second(counts, previous.irqs.get(irq), seconds)
+        for irq, counts in current.irqs.items()
+        if irq in previous.irqs
+    }
+    ipi = _ipi_rates(current, ipi_before)
+    return seconds, disks, _cpu_frames(current, previous, seconds, irqs, ipi), irqs
+
+
+def _ipi_rates(current: KernelSample, before: KernelSample | None) -> dict[int, float]:
+    if before is None:
+        return {}
+    seconds = (_ipi_ns(current) - _ipi_ns(before)) / 1e9
+    return rates.per_second(current.ipi, before.ipi, seconds)
+
+
+def _ipi_age(raw: RawSample) -> float | None:
+    if raw.kernel is None or raw.kernel.ipi is None:
+        return None
+    return max(0.0, (raw.arrived_ns - _ipi_ns(raw.kernel)) / 1e9)
+
+
+def _ipi_ns(sample: KernelSample) -> int:
+    return sample.monotonic_ns if sample.ipi_ns is None else sample.ipi_ns
+
+
+def _cpu_frames(
+    current: KernelSample,
+    previous: KernelSample,
+    seconds: float,
+    irqs: Mapping[int, Mapping[int, float]],
+    ipi: Mapping[int, float],
+) -> dict[int, CpuFrame]:
+    block = rates.per_second(current.softirq_block, previous.softirq_block, seconds)
+    own = _by_cpu(irqs.values())
+    frames = {}
+    for cpu, times in current.cpus.items():
+        before = previous.cpus.get(cpu)
+        frames[cpu] = CpuFrame(
+            load=rates.cpu_load(times, before) if before else None,
+            block_s=block.get(cpu),
+            irq_s=own.get(cpu),
+            ipi_s=ipi.get(cpu),
+        )
+    return frames
+
+
+def _by_cpu(irqs: Iterable[Mapping[int, float]]) -> dict[int, float]:
+    """All vectors' interrupts on each CPU that any of them counts. Most come to a few CPUs."""
+    total: dict[int, float] = {}
+    for counts in irqs:
+        if not total.keys() >= counts.keys():
+            total = {**dict.fromkeys(counts, 0.0), **total}
+        for cpu, rate in counts.items():
+            if rate:
+                total[cpu] += rate
+    return total

@@ -1,0 +1,266 @@
+"""The queue map: which hardware queue and interrupt serve which CPUs, and what happens there.
+
+For the disks under a target, one row a hardware queue and interrupt: its CPUs, where its
+interrupt goes, how often it came this second, which jobs run on its CPUs. The kernel counts I/Os
+for a device, not for a queue, so I/Os per interrupt are the device's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from iopstui.model.block.device import BlockDevice, Hctx, IrqVector
+from iopstui.model.block.topology import Topology
+from iopstui.model.metrics.frame import Frame, JobFrame
+
+BUSY_IOS = 100.0
+FEW = 0.1
+
+IDLE = "idle"
+SOFTIRQ = "softirq"
+INLINE = "inline"
+SUBMITTER = "submitter"
+POLLED = "polled"
+MIXED = "mixed"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRow:
+    """One hardware queue with one of its interrupts, or an interrupt that serves none.
+
+    ``hctx`` is ``None`` for an interrupt of no (or of an unknown) queue. ``cpus`` are the
+    queue's CPUs that are online, ``offline`` the others it names. ``effective`` is where the
+    interrupt is sent, as the kernel says (it may be stale); ``served_on`` the CPUs that did
+    serve it this second, busiest first. ``irq_s`` is interrupts per second, ``None`` where no
+    second was measured. ``jobs`` run on a CPU of this queue now, those in ``pinned`` on one CPU
+    alone.
+    """
+
+    device: str
+    hctx: int | None
+    cpus: tuple[int, ...] = ()
+    offline: tuple[int, ...] = ()
+    nr_tags: int | None = None
+    irq: int | None = None
+    name: str = ""
+    shared: bool = False
+    effective: tuple[int, ...] = ()
+    served_on: tuple[int, ...] = ()
+    node: int | None = None
+    irq_s: float | None = None
+    jobs: tuple[int, ...] = ()
+    pinned: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceMap:
+    """One disk. ``ios_s`` counts completed requests (reads, writes, discards, flushes),
+    ``ios_per_irq`` how many of them one interrupt told of (``None``: no interrupt, or too few
+    I/Os to say). ``completes`` is one of this module's IDLE ... MIXED, ``words`` says it, and
+    ``note`` why there is no interrupt or no queue to show ("" if there is).
+    """
+
+    device: str
+    kind: str
+    rows: tuple[QueueRow, ...]
+    ios_s: float | None
+    irq_s: float | None
+    ios_per_irq: float | None
+    completes: str | None
+    words: str
+    note: str
+
+
+def mapped_disks(tree: Iterable[str], devices: Mapping[str, BlockDevice]) -> list[BlockDevice]:
+    """The disks of a target's tree to map: partitions stand for their disk, each disk once."""
+    found: dict[str, BlockDevice] = {}
+    for name in tree:
+        device = devices.get(name)
+        if device is not None and device.disk is not None:
+            device = devices.get(device.disk)
+        if device is not None:
+            found.setdefault(device.name, device)
+    return list(found.values())
+
+
+def queue_map(
+    disks: Sequence[BlockDevice], frame: Frame | None, topology: Topology
+) -> tuple[DeviceMap, ...]:
+    """The map of each disk, with the rates of ``frame`` (``None``: nothing measured yet)."""
+    return tuple(_device_map(disk, frame, topology) for disk in disks)
+
+
+def _device_map(device: BlockDevice, frame: Frame | None, topology: Topology) -> DeviceMap:
+    rows = tuple(_rows(device, frame, topology))
+    disk = frame.disks.get(device.name) if frame is not None else None
+    ios = disk.ios_s if disk is not None else None
+    known = [row.irq_s for row in rows if row.irq_s is not None and _serves_queue(row, rows)]
+    irq_s = _once(rows) if known else None
+    per_irq = ios / irq_s if ios is not None and irq_s and ios >= BUSY_IOS else None
+    completes = how_it_completes(device, frame)
+    return DeviceMap(
+        device=device.name,
+        kind=device.kind,
+        rows=rows,
+        ios_s=ios,
+        irq_s=irq_s,
+        ios_per_irq=per_irq,
+        completes=completes,
+        words=completion_words(device, completes),
+        note=why_no_interrupt(device),
+    )
+
+
+# -- rows
+
+
+def _rows(device: BlockDevice, frame: Frame | None, topology: Topology) -> Iterable[QueueRow]:
+    online = frozenset(topology.online)
+    shared = [vector for vector in device.irqs if vector.shared]
+    own: dict[int | None, list[IrqVector | None]] = {h.index: [*shared] for h in device.hctxs}
+    rest: list[IrqVector] = []
+    for vector in device.irqs:
+        if vector.hctx in own and not vector.shared:
+            own[vector.hctx].append(vector)
+        elif not vector.shared or not device.hctxs:
+            rest.append(vector)
+    for hctx in sorted(device.hctxs, key=lambda h: h.index):
+        for one in own[hctx.index] or [None]:
+            yield _row(device, hctx, one, frame, topology, online)
+    for vector in rest:
+        yield _row(device, None, vector, frame, topology, online)
+
+
+def _row(
+    device: BlockDevice,
+    hctx: Hctx | None,
+    vector: IrqVector | None,
+    frame: Frame | None,
+    topology: Topology,
+    online: Collection[int],
+) -> QueueRow:
+    listed = hctx.cpus if hctx else ()
+    # without a known set of online CPUs nothing is called offline
+    cpus = tuple(cpu for cpu in listed if not online or cpu in online)
+    counts = frame.irqs.get(vector.irq) if frame is not None and vector is not None else None
+    jobs = _jobs_on(frame, cpus)
+    return QueueRow(
+        device=device.name,
+        hctx=hctx.index if hctx else None,
+        cpus=cpus,
+        offline=tuple(cpu for cpu in listed if cpu not in cpus),
+        nr_tags=hctx.nr_tags if hctx else None,
+        irq=vector.irq if vector else None,
+        name=vector.name if vector else "",
+        shared=vector.shared if vector else False,
+        effective=vector.effective_cpus if vector else (),
+        served_on=_served_on(counts),
+        node=_node(device, vector, cpus, topology),
+        irq_s=sum(counts.values()) if counts else None,
+        jobs=tuple(job.index for job in jobs),
+        pinned=tuple(job.index for job in jobs if job.pinned),
+    )
+
+
+def _served_on(counts: Mapping[int, float] | None) -> tuple[int, ...]:
+    """CPUs with at least a hundredth of the interrupts, busiest first."""
+    total = sum(counts.values()) if counts else 0.0
+    if not counts or not total:
+        return ()
+    some = [(-rate, cpu) for cpu, rate in counts.items() if rate >= 0.01 * total]
+    return tuple(cpu for _, cpu in sorted(some))
+
+
+def _node(
+    device: BlockDevice, vector: IrqVector | None, cpus: Sequence[int], topology: Topology
+) -> int | None:
+    """The interrupt's node; else that of the queue's CPUs if they have one; else the disk's."""
+    if vector is not None and vector.node is not None:
+        return vector.node
+    nodes = {topology.nodes.get(cpu) for cpu in cpus}
+    return nodes.pop() if len(nodes) == 1 else device.numa_node
+
+
+def _jobs_on(frame: Frame | None, cpus: Sequence[int]) -> list[JobFrame]:
+    here = set(cpus)
+    return [job for job in frame.jobs if job.cpu in here] if frame is not None else []
+
+
+def _serves_queue(row: QueueRow, rows: Sequence[QueueRow]) -> bool:
+    """Interrupts for configuration or administration tell of no I/O; where no interrupt is
+    known to serve a queue, all of them may."""
+    return row.hctx is not None or all(r.hctx is None or r.irq is None for r in rows)
+
+
+def _once(rows: Sequence[QueueRow]) -> float:
+    """Interrupts per second of the queues; a shared vector stands in several rows."""
+    rates = {r.irq: r.irq_s for r in rows if r.irq_s is not None and _serves_queue(r, rows)}
+    return sum(rates.values())
+
+
+# -- words
+
+
+def how_it_completes(device: BlockDevice, frame: Frame | None) -> str | None:
+    """Where this second's completions ran; ``None`` if nothing was measured.
+
+    BLOCK softirqs are counted for all disks together, so few of them prove that a busy device
+    raises none, but many prove little beside other disks.
+    """
+    if frame is None or device.name not in frame.disks:
+        return None
+    ios = frame.disks[device.name].ios_s
+    if ios is None:
+        return None
+    if ios < BUSY_IOS:
+        return IDLE
+    block = sum(cpu.block_s or 0.0 for cpu in frame.cpus.values())
+    serving = {v.irq for v in device.irqs if v.hctx is not None or v.shared}
+    serving = serving or {v.irq for v in device.irqs}
+    irq = sum(sum(frame.irqs.get(number, {}).values()) for number in serving)
+    if not serving:
+        return SUBMITTER if block < FEW * ios else SOFTIRQ
+    if irq < 0.001 * ios:
+        return POLLED
+    if block < FEW * irq:
+        return INLINE
+    return SOFTIRQ if block >= 0.5 * min(irq, ios) else MIXED
+
+
+def completion_words(device: BlockDevice, completes: str | None) -> str:
+    """``how_it_completes`` as a sentence for the screen."""
+    name = device.name
+    bio_based = not device.hctxs
+    return {
+        IDLE: f"{name} is idle: fewer than {BUSY_IOS:.0f} I/Os per second",
+        SOFTIRQ: "completions run as BLOCK softirqs (counted for all disks together)",
+        INLINE: "completes inside the hard interrupt, so no BLOCK softirq: that is not idle",
+        MIXED: "some completions run as BLOCK softirqs, some inside the hard interrupt",
+        SUBMITTER: f"{name} completes without an interrupt of its own"
+        + (": the disks below it have them" if bio_based and device.slaves else ""),
+        POLLED: f"{name} completes I/O without interrupts: it is polled",
+    }.get(completes or "", "")
+
+
+def why_no_interrupt(device: BlockDevice) -> str:
+    """Why a device has no interrupt of its own to show; "" if it has one that is known."""
+    if any(v.hctx is not None or v.shared for v in device.irqs):
+        return ""
+    if device.irqs:
+        return (
+            f"the names of {device.name}'s interrupts don't tell which queue each one serves"
+            if device.hctxs
+            else ""
+        )
+    if device.kind == "loop":
+        behind = f" ({device.backing_file})" if device.backing_file else ""
+        return f"a loop device has no interrupt: a kernel worker does its I/O on a file{behind}"
+    if device.kind == "null_blk":
+        return "null_blk is no hardware: it completes on the submitting CPU, or from a timer"
+    if device.kind in ("zram", "ram"):
+        return f"{device.kind} is memory: the submitting CPU copies the data, nothing interrupts"
+    if device.slaves:
+        below = ", ".join(device.slaves[:4]) + (" ..." if len(device.slaves) > 4 else "")
+        return f"{device.layer or device.kind} has no interrupt of its own; {below} below it may"
+    return f"the kernel names no interrupt of {device.name}"

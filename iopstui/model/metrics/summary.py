@@ -1,0 +1,237 @@
+"""A finished fio run in fio's own figures, and whether the frames add up to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from iopstui.model.fio.counts import SUBMISSIONS, completions, counted_by, most_under_way
+from iopstui.model.fio.interval import FioInterval
+from iopstui.model.samples import DIRECTIONS, MIXED, DirectionStatus, FioStatus, JobStatus
+
+
+def fio_summary(status: FioStatus) -> dict[str, Any]:
+    """fio's final figures, as plain data, from its last document.
+
+    ``rows`` has one entry for every row of fio's report (a job, or a group with
+    group_reporting), its ``directions`` exactly as fio states them: ``iops``, ``bw_bytes``
+    (bytes/s), ``io_bytes``, ``total_ios`` (submissions), ``runtime_ms``, ``clat_mean_ns``,
+    ``lat_mean_ns``, ``percentiles`` ({"p99": ns}, of ``percentiles_of``), ``lat_max_ns``; and
+    ``completed``, the completions that frames count, by fio's counter ``counted_by``. A row's
+    ``failed`` I/Os are fio's total_err, ``block_size`` (bytes) is that of all its I/Os, ``depth``
+    the most that can be under way, ``ramp`` whether it has a ramp_time. Unknown is ``None``.
+    ``sums`` adds the rows of each of fio's groups, which run at the same time; ``total`` all
+    rows, with rates only where there is one group (stages of a stonewalled job follow one
+    another, so the sum of their rates would be no rate at all).
+    """
+    rows = [_row(index, job) for index, job in enumerate(status.jobs)]
+    groups = sorted({job.group for job in status.jobs})
+    total = _sums(rows)
+    if len(groups) > 1:
+        total = {name: {**sums, "iops": None, "bw_bytes": None} for name, sums in total.items()}
+    return {
+        "fio_version": status.version,
+        "timestamp_ms": status.timestamp_ms,
+        "rows": rows,
+        "sums": [
+            {"group": group, "directions": _sums(row for row in rows if row["group"] == group)}
+            for group in groups
+        ],
+        "total": total,
+    }
+
+
+def _row(index: int, job: JobStatus) -> dict[str, Any]:
+    return {
+        "index": index,
+        "name": job.name,
+        "group": job.group,
+        "error": job.error,
+        "failed": job.failed,
+        "block_size": job.block_size,
+        "depth": most_under_way(job),
+        "ramp": job.has_ramp,
+        "directions": {
+            name: _figures(job, job.directions[name])
+            for name in DIRECTIONS
+            if name in job.directions and _used(job.directions[name])
+        },
+    }
+
+
+def _used(direction: DirectionStatus) -> bool:
+    return bool(direction.issued or direction.io_bytes)
+
+
+def _figures(job: JobStatus, direction: DirectionStatus) -> dict[str, Any]:
+    sampled = bool(direction.completed)
+    clat, lat = direction.clat, direction.lat
+    return {
+        "iops": direction.iops,
+        "bw_bytes": direction.bw_bytes,
+        "io_bytes": direction.io_bytes,
+        "total_ios": direction.issued,
+        "completed": completions(job, direction),
+        "counted_by": counted_by(job, direction),
+        "runtime_ms": direction.runtime_ms,
+        "clat_mean_ns": clat.mean_ns if clat and clat.count else None,
+        "lat_mean_ns": lat.mean_ns if lat and lat.count else None,
+        "percentiles": dict(direction.percentiles) if sampled else {},
+        "percentiles_of": direction.bins_of,
+        "lat_max_ns": direction.lat_max_ns if sampled else None,
+    }
+
+
+def _sums(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    sums: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        for name, figures in row["directions"].items():
+            total = sums.setdefault(name, {"rows": 0, "runtime_ms": 0})
+            total["rows"] += 1
+            for key in ("iops", "bw_bytes", "io_bytes", "total_ios", "completed"):
+                total[key] = total.get(key, 0) + figures[key]
+            total["runtime_ms"] = max(total["runtime_ms"], figures["runtime_ms"])
+    return {name: sums[name] for name in DIRECTIONS if name in sums}
+
+
+def without_bins(document: Mapping[str, Any]) -> dict[str, Any]:
+    """fio's JSON report without its histograms, which are most of it."""
+    return {name: _lean(value) for name, value in document.items()}
+
+
+def _lean(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _lean(part) for name, part in value.items() if name != "bins"}
+    return [_lean(part) for part in value] if isinstance(value, list) else value
+
+
+class FramesTotal:
+    """Adds up the frames of one fio run, row by row, to be held against fio's final count.
+
+    What a row did before its counters began again (a ramp) is dropped, as fio drops it.
+    """
+
+    def __init__(self) -> None:
+        self.frames = 0
+        self._ios: dict[int, int] = {}
+        self._bytes: dict[int, int] = {}
+        self._by: dict[int, set[str]] = {}
+
+    def add(self, interval: FioInterval | None) -> None:
+        """Count one frame's fio interval (``None``: a frame without one)."""
+        if interval is None:
+            return
+        self.frames += 1
+        for job in interval.jobs:
+            for total, grown in ((self._ios, job.ios), (self._bytes, job.bytes)):
+                total[job.index] = grown + (0 if job.reset else total.get(job.index, 0))
+            if job.reset:
+                self._by.pop(job.index, None)
+            if job.ios:
+                self._by.setdefault(job.index, set()).add(job.counted_by)
+
+    @property
+    def ios(self) -> int:
+        """Completed I/Os of all rows."""
+        return sum(self._ios.values())
+
+    @property
+    def bytes(self) -> int:
+        """Completed bytes of all rows."""
+        return sum(self._bytes.values())
+
+    def row(self, index: int) -> tuple[int, int, frozenset[str]]:
+        """I/Os and bytes of one row, and which of fio's counters the I/Os were made of."""
+        by = frozenset(self._by.get(index, ()))
+        return self._ios.get(index, 0), self._bytes.get(index, 0), by
+
+
+EXACT, DIFFERS, UNCHECKED = "exact", "differs", "not checked"
+# fio prints IOPS with six decimals
+ROUNDING = 0.51
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """The frames of a run held against counters of fio's last document that no frame of it is
+    made of: submissions less failed I/Os (frames count completions), and for the bytes these
+    times the block size.
+
+    ``verdict`` is EXACT, DIFFERS or UNCHECKED (the frames are made of the submissions);
+    ``ios`` and ``bytes`` are fio's (``bytes`` ``None``: I/Os of several sizes), ``more_ios`` and
+    ``more_bytes`` what the frames have above that. ``ramp``: no more differ than can have been
+    under way when the ramp ended; ``failed``: what is less belongs to a job that failed.
+    ``own_mean``: fio's mean IOPS times its runtime gives its submissions, as it should.
+    ``sizes_kept``: the summary says the rows' block sizes (an older recording's does not).
+    """
+
+    verdict: str
+    ios: int
+    bytes: int | None
+    more_ios: int
+    more_bytes: int
+    ramp: bool = False
+    failed: bool = False
+    own_mean: bool = True
+    sizes_kept: bool = True
+
+
+def certificate(summary: Mapping[str, Any], frames: FramesTotal) -> Certificate:
+    """Hold ``frames`` against ``fio_summary`` of the same run."""
+    held = [_Held(row, frames) for row in summary["rows"]]
+    ios = sum(row.submitted - row.failed for row in held)
+    sized = all(row.block_size or not row.submitted for row in held)
+    size = sum((row.submitted - row.failed) * row.block_size for row in held) if sized else None
+    stated = sum(row.stated_bytes for row in held)
+    more_bytes = frames.bytes - (stated if size is None else size)
+    off = [row for row in held if row.more or row.more_bytes]
+    own_mean = all(row.own_mean for row in held)
+    if any(SUBMISSIONS in row.by for row in held):
+        verdict = UNCHECKED
+    elif off or more_bytes or frames.bytes != stated or not own_mean:
+        verdict = DIFFERS
+    else:
+        verdict = EXACT
+    return Certificate(
+        verdict, ios, size, frames.ios - ios, more_bytes,
+        ramp=bool(off) and all(row.within_ramp for row in off),
+        failed=bool(off) and all(row.error and row.more < 0 for row in off),
+        own_mean=own_mean, sizes_kept=all("block_size" in row for row in summary["rows"]),
+    )  # fmt: skip
+
+
+class _Held:
+    """One row of a summary beside what the frames have of it. A row that has both directions and
+    ``mixed`` (unified_rw_reporting=both) has its I/Os in there twice; they count once."""
+
+    def __init__(self, row: Mapping[str, Any], frames: FramesTotal) -> None:
+        names = [name for name in row["directions"] if name != MIXED] or [MIXED]
+        parts = [row["directions"].get(name, {}) for name in names]
+        self.submitted: int = sum(part.get("total_ios", 0) for part in parts)
+        self.stated_bytes: int = sum(part.get("io_bytes", 0) for part in parts)
+        self.failed: int = row.get("failed") or 0
+        self.block_size: int = row.get("block_size") or 0
+        self.depth: int = row.get("depth") or 0
+        self.ramp = bool(row.get("ramp"))
+        self.error = bool(row["error"])
+        ios, moved, self.by = frames.row(row["index"])
+        self.more = ios - (self.submitted - self.failed)
+        self.more_bytes = 0
+        if self.block_size:
+            self.more_bytes = moved - (self.submitted - self.failed) * self.block_size
+        self.own_mean = all(_own_mean(part) for part in parts)
+
+    @property
+    def within_ramp(self) -> bool:
+        """Whether what differs can have been under way when the ramp ended: fio counts such an I/O
+        as completed without having counted it as submitted, or its bytes alone."""
+        most = max(abs(self.more), abs(self.more_bytes) / (self.block_size or 1))
+        return self.ramp and most <= self.depth
+
+
+def _own_mean(part: Mapping[str, Any]) -> bool:
+    if not part or not part["runtime_ms"]:
+        return True
+    ios = float(part["iops"]) * part["runtime_ms"] / 1000
+    return bool(abs(ios - part["total_ios"]) < ROUNDING)

@@ -1,0 +1,1 @@
+"""Sweeps and comparisons as tables, JSON lines and CSV."""

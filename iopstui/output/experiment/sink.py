@@ -1,0 +1,161 @@
+"""The sink of a sweep or a comparison: what both have in common.
+
+A point comes, a row goes out; what all points together say ends it. Each kind of experiment has
+its rows as a table, JSON lines and CSV (sweep.py, compare.py).
+"""
+
+from __future__ import annotations
+
+import csv
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any, Generic, Protocol, TextIO, TypeVar
+
+from iopstui import format as units
+from iopstui.events import Event, PointFinished
+from iopstui.model.block.target import Target
+from iopstui.model.experiment.plan import Plan
+from iopstui.output.experiment.progress import Teller
+from iopstui.output.jsonl import Object, dumps, event_object, session_object
+
+
+class Conclusions(Protocol):
+    """What all points together say."""
+
+    def verdicts(self) -> Iterable[str]:
+        """In sentences."""
+        ...
+
+
+R = TypeVar("R", bound=Conclusions)
+R_in = TypeVar("R_in", bound=Conclusions, contravariant=True)
+
+
+class Rows(Protocol[R_in]):
+    """An experiment's data in one format."""
+
+    def point(self, event: PointFinished) -> None:
+        """One point."""
+        ...
+
+    def end(self, results: R_in) -> None:
+        """What all points together say."""
+        ...
+
+
+class ExperimentSink(ABC, Generic[R]):
+    """An experiment's data on ``out`` as ``kind`` ("table", "jsonl" or "csv") and words on
+    ``err``, measured now or recorded. ``begun``: the first of the JSON lines, which says whose
+    they are, is written already."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        kind: str,
+        host: str,
+        target: Target | None,
+        out: TextIO,
+        err: TextIO,
+        begun: bool = False,
+    ) -> None:
+        self.plan = plan
+        self.points: list[PointFinished] = []
+        self._err = None if kind == "table" else err
+        self._rows: Rows[R]
+        if kind == "jsonl":
+            self._rows = self.json(Lines(out, host, target, begun))
+        elif kind == "csv":
+            self._rows = self.csv(out)
+        else:
+            self._rows = self.table(out)
+
+    def handle(self, event: Event) -> None:
+        """Take one event."""
+        if isinstance(event, PointFinished):
+            self.points.append(event)
+            self._rows.point(event)
+
+    def end(self) -> None:
+        """Say what all points together say; in a table that stands below the rows."""
+        if not self.points:
+            return
+        results = self.results()
+        self._rows.end(results)
+        if self._err is not None:
+            for line in results.verdicts():
+                units.put(line, self._err)
+
+    @abstractmethod
+    def results(self) -> R:
+        """Of the points so far."""
+
+    @abstractmethod
+    def table(self, out: TextIO) -> Rows[R]:
+        """Rows for people."""
+
+    @abstractmethod
+    def json(self, lines: Lines) -> Rows[R]:
+        """Rows as JSON lines."""
+
+    @abstractmethod
+    def csv(self, out: TextIO) -> Rows[R]:
+        """Rows alone."""
+
+
+class Lines:
+    """JSON lines of one host; the first, if it is not written yet, says whose they are."""
+
+    def __init__(
+        self, out: TextIO, host: str, target: Target | None = None, begun: bool = False
+    ) -> None:
+        self._out, self._host = out, host
+        if not begun:
+            self._put(session_object(host, target))
+
+    def write(self, kind: str, row: Object) -> None:
+        """One of them, at once."""
+        self._put({"event": kind, "host": self._host, **row})
+
+    def _put(self, line: Object) -> None:
+        self._out.write(dumps(line) + "\n")
+        self._out.flush()
+
+
+def point_object(event: PointFinished) -> Object:
+    """A point for JSON, without its outcomes: they have lines of their own."""
+    row = event_object(event)
+    row["settings"] = dict(event.settings)
+    del row["outcomes"]
+    return row
+
+
+class CsvFile:
+    """Rows of cells under one head; what is not known stays empty."""
+
+    def __init__(self, out: TextIO, head: Iterable[str]) -> None:
+        self._out = out
+        self._writer = csv.writer(out, lineterminator="\n")
+        self._writer.writerow(head)
+
+    def row(self, cells: Iterable[Any]) -> None:
+        """One row, at once."""
+        self._writer.writerow("" if cell is None else cell for cell in cells)
+        self._out.flush()
+
+
+class Told:
+    """The ``sink`` of an experiment that is measured now, and on ``err`` how far it is."""
+
+    def __init__(self, sink: ExperimentSink[Any], err: TextIO) -> None:
+        self._teller = Teller(err, sink.plan.settle + sink.plan.measure)
+        self._sink = sink
+
+    def handle(self, event: Event) -> None:
+        """Take one event."""
+        self._teller.handle(event)
+        self._sink.handle(event)
+
+    def end(self) -> None:
+        """Say what all of it together says."""
+        self._teller.clear()
+        self._sink.end()

@@ -1,0 +1,24 @@
+"""Which sink an experiment has."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from iopstui.model.block.target import Target
+from iopstui.model.experiment.plan import Plan
+from iopstui.output.experiment.compare import CompareOut
+from iopstui.output.experiment.sweep import SweepOut
+
+
+def experiment_sink(
+    plan: Plan,
+    kind: str,
+    host: str,
+    target: Target | None,
+    out: TextIO,
+    err: TextIO,
+    begun: bool = False,
+) -> SweepOut | CompareOut:
+    """By its ``plan``; for the rest see ExperimentSink."""
+    sink = CompareOut if plan.variants else SweepOut
+    return sink(plan, kind, host, target, out, err, begun)

@@ -1,0 +1,216 @@
+"""A sweep as a table, JSON lines or CSV: a row a point, then what its curves say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TextIO
+
+from iopstui import format as units
+from iopstui.events import PointFinished
+from iopstui.model.experiment.curve import Curve, conclusions, curves_of
+from iopstui.model.experiment.plan import Plan
+from iopstui.output.experiment.sink import CsvFile, ExperimentSink, Lines, point_object
+from iopstui.output.jsonl import Object, event_object
+from iopstui.output.verdict import wrapped
+from iopstui.session.outcomes import judged_event, outcome_text, value_text
+from iopstui.text import printable
+
+NAME_MOST = 14
+
+
+@dataclass(frozen=True, slots=True)
+class SweepResults:
+    """What all points of a sweep say: their curves, in sentences, and verdicts at a glance."""
+
+    curves: Sequence[Curve[PointFinished]]
+    lines: Sequence[str]
+    passes: Sequence[str]
+
+    def verdicts(self) -> Sequence[str]:
+        """In sentences."""
+        return self.lines
+
+
+def sweep_results(plan: Plan, points: Sequence[PointFinished]) -> SweepResults:
+    """Of the points so far."""
+    curves = curves_of(plan, points)
+    return SweepResults(curves, conclusions(points, curves), pass_table(plan, points))
+
+
+class SweepOut(ExperimentSink[SweepResults]):
+    """A sweep's data and words."""
+
+    def results(self) -> SweepResults:
+        """Of the points so far."""
+        return sweep_results(self.plan, self.points)
+
+    def table(self, out: TextIO) -> SweepTable:
+        """A row a point."""
+        return SweepTable(self.plan, out)
+
+    def json(self, lines: Lines) -> SweepJson:
+        """Lines a point, a line a curve."""
+        return SweepJson(self.plan, lines)
+
+    def csv(self, out: TextIO) -> SweepCsv:
+        """A row a point."""
+        return SweepCsv(self.plan, out)
+
+
+class SweepTable:
+    """A row a point on ``out``."""
+
+    def __init__(self, plan: Plan, out: TextIO) -> None:
+        self._plan = plan
+        self._out = out
+        self._columns = list(columns(plan))
+        self._started = False
+
+    def point(self, event: PointFinished) -> None:
+        """One point and its verdicts."""
+        if not self._started:
+            self._started = True
+            self._print(" ".join(title.rjust(width) for title, width in self._columns))
+        cells = row(self._plan, event)
+        texts = [c.rjust(w) for c, (_, w) in zip(cells, self._columns, strict=True)]
+        self._print(" ".join(texts))
+        for outcome in event.outcomes:
+            self._print(wrapped(outcome_text(outcome), 6, 12))
+
+    def end(self, results: SweepResults) -> None:
+        """What the whole sweep says."""
+        if results.lines:
+            self._print("\n" + "\n".join(wrapped(line, 0, 2) for line in results.lines))
+        for line in results.passes:
+            self._print(line)
+
+    def _print(self, text: str) -> None:
+        units.put(text, self._out)
+
+
+def columns(plan: Plan) -> Iterator[tuple[str, int]]:
+    """Titles and widths of the table; 80 columns with one or two short axes."""
+    yield "#", max(2, len(str(plan.points)))
+    if len(plan.jobs) > 1:
+        yield "job", min(NAME_MOST, max(map(len, plan.jobs)))
+    for axis in plan.axes:
+        yield (
+            units.cut(axis.name, NAME_MOST),
+            min(NAME_MOST, max(len(axis.name), *map(len, axis.values))),
+        )
+    yield from (("IOPS", 5), ("MiB/s", 5), ("mean", 7), ("p50", 7), ("p99", 7), ("p99.9", 7),
+                ("aqu-sz", 6), ("N=X*R", 5), ("of", 4))  # fmt: skip
+
+
+def row(plan: Plan, event: PointFinished) -> list[str]:
+    """The cells of one point."""
+    point, law = event.point, event.little
+    settings = dict(event.settings)
+    cells = [str(event.index + 1)]
+    if len(plan.jobs) > 1:
+        cells.append(units.cut(printable(event.job), NAME_MOST))
+    cells += [units.cut(printable(settings[axis.name]), NAME_MOST) for axis in plan.axes]
+    cells += [units.number(point.iops), units.mib(point.bw), units.latency(point.latency_ns)]
+    cells += [units.latency(ns) for ns in (point.p50_ns, point.p99_ns, point.p999_ns)]
+    cells += [
+        units.number(point.aqu_sz),
+        units.number(law.seen),
+        (units.MISSING if law.asked is None else str(law.asked)) + ("" if law.holds else "!"),
+    ]
+    return cells
+
+
+class SweepJson:
+    """JSON lines: the session, the sweep, a line a point, its verdicts, a line a curve."""
+
+    def __init__(self, plan: Plan, lines: Lines) -> None:
+        self._lines = lines
+        axes = {axis.name: list(axis.values) for axis in plan.axes}
+        lines.write("sweep", {"jobs": list(plan.jobs), "axes": axes, "settle": plan.settle,
+                              "measure": plan.measure, "points": plan.points})  # fmt: skip
+
+    def point(self, event: PointFinished) -> None:
+        """One point and its verdicts."""
+        row = point_object(event)
+        row["point"]["in_flight"] = event.point.in_flight
+        self._lines.write(row.pop("event"), row)
+        for outcome in event.outcomes:
+            judged = event_object(judged_event(event.t, event.index, outcome))
+            del judged["step"]
+            self._lines.write(judged.pop("event"), {"index": event.index, **judged})
+
+    def end(self, results: SweepResults) -> None:
+        """What the whole sweep says."""
+        for curve in results.curves:
+            self._lines.write("curve", curve_object(curve))
+        self._lines.write("sweep_finished", {"words": list(results.lines)})
+
+
+def curve_object(curve: Curve[PointFinished]) -> Object:
+    """A curve and its knee by the points' places in the plan, for JSON."""
+    knee = curve.knee
+    return {
+        "axis": curve.axis.name,
+        "fixed": dict(curve.fixed),
+        "points": [event.index for event in curve.points],
+        "knee": curve.points[knee.index].index if knee else None,
+        "edge": knee.edge if knee else None,
+    }
+
+
+_CSV = ("seconds", "ios", "iops", "bw", "read_iops", "write_iops", "latency_ns", "latency_of",
+        "p50_ns", "p99_ns", "p999_ns", "device_iops", "aqu_sz", "util", "cpu_us", "in_flight",
+        "steady")  # fmt: skip
+
+
+class SweepCsv:
+    """A row a point; verdicts and curves go to the words beside it."""
+
+    def __init__(self, plan: Plan, out: TextIO) -> None:
+        self._axes = [axis.name for axis in plan.axes]
+        self._file = CsvFile(
+            out, ["index", "job", *map(printable, self._axes), *_CSV, "asked"]
+        )  # fmt: skip
+
+    def point(self, event: PointFinished) -> None:
+        """One point."""
+        settings = dict(event.settings)
+        values = [getattr(event.point, name) for name in _CSV]
+        named = [printable(one) for one in (event.job, *(settings[name] for name in self._axes))]
+        self._file.row([event.index, *named, *values, event.little.asked])
+
+    def end(self, results: SweepResults) -> None:
+        """Nothing: a CSV file holds rows only."""
+
+
+def pass_table(plan: Plan, points: Sequence[PointFinished]) -> list[str]:
+    """The verdicts of several jobs at a glance: a row a job, a column for each setting."""
+    labels = list(dict.fromkeys(_without_job(event) for event in points))
+    judged = [event for event in points if event.outcomes]
+    if len(plan.jobs) < 2 or not judged or len(labels) > 4:
+        return []
+    width = max(len(printable(job)) for job in plan.jobs)
+    columns = [max(len(label), 4) for label in labels]
+    lines = []
+    for number, first in enumerate(judged[0].outcomes):
+        one = first.expectation
+        lines += ["", f"{printable(one.name)} {one.op} {value_text(one.required, one.unit)}"]
+        cells = "  ".join(f"{label:>{w}}" for label, w in zip(labels, columns, strict=True))
+        lines.append(f"{'':{width}}  {cells}".rstrip())
+        for job in plan.jobs:
+            words = {_without_job(e): _word(e, number) for e in judged if e.job == job}
+            cells = "  ".join(
+                f"{words.get(label, '')}".rjust(w) for label, w in zip(labels, columns, strict=True)
+            )
+            lines.append(f"{printable(job):{width}}  {cells}".rstrip())
+    return lines
+
+
+def _without_job(event: PointFinished) -> str:
+    return printable(" ".join(f"{n}={v}" for n, v in event.settings if n != "job"))
+
+
+def _word(event: PointFinished, number: int) -> str:
+    passed = event.outcomes[number].passed
+    return units.MISSING if passed is None else "PASS" if passed else "FAIL"

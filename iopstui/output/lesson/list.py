@@ -1,0 +1,78 @@
+"""`iopstui lesson` without playing one: the list, a lesson examined, what a file can ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from iopstui.lesson.facts import Surroundings
+from iopstui.lesson.player import LessonRun
+from iopstui.model.block.target import Target
+from iopstui.model.lesson.figures import FACTS, RUN, Figure
+from iopstui.model.lesson.pages import RUN_STEP, Ask, Lesson
+from iopstui.model.lesson.text import FORMS
+from iopstui.output.lesson.pages import flowed, head_lines
+from iopstui.text import printable
+
+
+def list_lessons(
+    lessons: Sequence[Lesson], target: Target, around: Surroundings
+) -> Iterator[str]:  # fmt: skip
+    """Every lesson with what it teaches, and what of it this target can show."""
+    for lesson in lessons:
+        yield f"{lesson.name}  {printable(lesson.title)}"
+        yield from flowed(lesson.teaches, "    ")
+        cannot = LessonRun(lesson, target, around).cannot()
+        runs = len(lesson.runs)
+        length = f"about {lesson.minutes:g} minutes, {lesson.seconds:.0f} s of it measuring"
+        if not cannot:
+            yield from flowed(f"{length}; all of it can be shown here", "    ")
+        else:
+            what = "no run" if len(cannot) == runs else f"{runs - len(cannot)} of {runs} runs"
+            why = " ".join(dict.fromkeys(one for one in cannot.values() if one))
+            yield from flowed(f"{length}; {what} can be made here: {why}", "    ")
+    yield ""
+    yield f"(here: {printable(target.path)} on {target.device or 'no block device'})"
+    yield "Play one: iopstui lesson NAME [TARGET]    NAME: its number, name or a file of yours"
+
+
+def list_figures() -> Iterator[str]:
+    """Everything that a lesson file can ask for."""
+    yield "figures of a run, as RUN.NAME (deep.iops):"
+    yield from _meanings(RUN)
+    yield from flowed(
+        "what fio's JSON report says of its first row (deep.fio.read.clat_ns.stddev) and of its "
+        "first disk (deep.fio.disk.read_ios)", f"  {'fio.PATH':<23} ", " " * 26,
+    )  # fmt: skip
+    yield ""
+    yield "facts of the target and this machine:"
+    yield from _meanings(FACTS)
+    yield ""
+    yield "forms, as {FORMULA :FORM}; without one a figure is shown in its own:"
+    yield from (f"  {form:<4} {meaning}" for form, meaning in FORMS.items())
+
+
+def _meanings(figures: Mapping[str, Figure]) -> Iterator[str]:
+    for name, figure in figures.items():
+        form = f" [{figure.unit}]" if figure.unit else ""
+        yield from flowed(f"{figure.meaning}{form}", f"  {name:<23} ", " " * 26)
+
+
+def check_lesson(lesson: Lesson, target: Target, around: Surroundings) -> Iterator[str]:
+    """The steps of a lesson that is whole, without running anything."""
+    run = LessonRun(lesson, target, around)
+    yield from head_lines(lesson)
+    cannot = run.cannot()
+    for number_, step in enumerate(lesson.steps, 1):
+        yield f"{number_:>3} {step.kind:<8}{step.name:<16} {printable(step.title)}"
+        for label, formula in (("when", step.when), ("needs", step.needs)):
+            if formula is not None:
+                yield from flowed(f"{label} {formula.text}", " " * 12)
+        if isinstance(step, Ask):
+            for choice in step.choices:
+                yield from flowed(f"{choice.letter}) is right if {choice.right.text}", " " * 12)
+        if step.kind == RUN_STEP and step.name in cannot:
+            yield from flowed(f"not on {target.path}. {cannot[step.name]}", " " * 12)
+    for one in lesson.runs:
+        if one.name not in cannot:
+            run.job_text(one)  # a job that is not there is told now
+    yield f"{lesson.path}: no mistakes found"

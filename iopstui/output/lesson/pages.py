@@ -1,0 +1,71 @@
+"""A lesson's pages as lines of text."""
+
+from __future__ import annotations
+
+import textwrap
+
+from iopstui.lesson.page import READY, SKIPPED, Block, Page, Table
+from iopstui.model.lesson.pages import Lesson
+from iopstui.text import printable, tied, untied
+
+WIDTH = 80
+
+
+def head_lines(lesson: Lesson) -> list[str]:
+    """What a lesson is, before its first page."""
+    return [
+        *flowed(printable(lesson.title), ""),
+        *flowed(f"Teaches: {printable(lesson.teaches)}", ""),
+        *flowed(f"Sources: {printable(lesson.source)}", ""),
+        f"{len(lesson.runs)} runs, {lesson.seconds:.0f} s of fio in all",
+    ]
+
+
+def page_lines(page: Page) -> list[str]:
+    """A page as lines of text."""
+    lines = ["", f"======== {page.number} of {page.total}: {printable(page.title)}", ""]
+    if page.state == SKIPPED:
+        lines += ["  Not shown here:"]
+    for block in page.blocks:
+        lines += [*_block_lines(block), ""]
+    for letter, text in page.choices:
+        lines += flowed(f"{letter}) {text}", "  ", "     ")
+    for pane, sentence in page.look if page.state == READY else ():
+        lines += flowed(f"on the live screen, {pane}: {sentence}", "  ", "    ")
+    while lines and not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def _block_lines(block: Block) -> list[str]:
+    if isinstance(block, Table):
+        return ["  " + line for line in table_lines(block)]
+    if block.kept:
+        return ["    " + _safe(line) for line in block.text.splitlines()]
+    return flowed(block.text, "  ")
+
+
+def table_lines(table: Table) -> list[str]:
+    """A table with its columns aligned; the first column is as wide as it has to be."""
+    rows = [table.head, *table.rows]
+    widths = [max(len(row[n]) for row in rows) for n in range(len(table.head))]
+    return [
+        f"{row[0]:<{widths[0]}}  "
+        + "  ".join(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
+        for row in rows
+    ]
+
+
+def _safe(line: str) -> str:
+    """Blanks kept, everything that could act on a terminal not."""
+    return "".join(char if char.isprintable() else "?" for char in line)
+
+
+def flowed(text: str, indent: str, more: str | None = None) -> list[str]:
+    """Foreign text in lines of at most ``WIDTH`` columns, as far as its words allow."""
+    lines = textwrap.wrap(
+        tied(printable(text)), WIDTH, initial_indent=indent,
+        subsequent_indent=indent if more is None else more, break_on_hyphens=False,
+        break_long_words=False,
+    )  # fmt: skip
+    return [untied(line) for line in lines] or [indent]

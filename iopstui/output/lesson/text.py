@@ -1,0 +1,30 @@
+"""What a lesson that is played as text says besides its pages."""
+
+from __future__ import annotations
+
+from iopstui.format import latency, number
+from iopstui.lesson.player import LessonRun
+from iopstui.model.experiment.point import Point
+from iopstui.model.lesson.pages import Ask
+
+
+def measured_line(point: Point) -> str:
+    """What one of its runs has measured."""
+    of = "the device's await" if point.latency_of == "await" else "mean latency"
+    return (f"  measured: {number(point.iops)} IOPS, {of} "
+            f"{latency(point.latency_ns)}, {point.seconds:.1f} s")  # fmt: skip
+
+
+def end_lines(run: LessonRun) -> list[str]:
+    """How many answers were right."""
+    asks = [step.name for step in run.lesson.steps if isinstance(step, Ask)]
+    verdicts = [v for v in map(run.verdict, asks) if v is not None]
+    given = [v for v in verdicts if v.chosen]
+    lines = ["", "=" * 8 + " the end"]
+    if given:
+        good = sum(1 for v in given if v.correct)
+        lines.append(f"{good} of {len(given)} answers were borne out by the measurement.")
+        unknown = sum(1 for v in given if v.correct is None)
+        if unknown:
+            lines.append(f"{unknown} could not be judged here.")
+    return lines

@@ -1,0 +1,1 @@
+"""Everything that is looked at before the first change."""

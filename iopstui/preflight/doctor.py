@@ -1,0 +1,169 @@
+"""What this machine allows, what is missing, and what a crash left behind."""
+
+from __future__ import annotations
+
+import errno
+import os
+import platform
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from iopstui.errors import Missing
+from iopstui.fio.fence import LANDLOCK, NAMESPACE, fence_kind
+from iopstui.fio.fence_exec import landlock_abi
+from iopstui.fio.inspect import find_fio
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.process.rights import NO_RIGHT, how_to_open, why_closed
+from iopstui.linux.roots import Roots
+from iopstui.safety.leftovers import clean_up
+from iopstui.safety.scratch import supports_direct
+
+OK, LACKS, NEEDED = "ok", "lacks", "needed"
+MOST_TOLD = 4
+# a drive without a disk in it is no question of rights
+_EMPTY = (errno.ENOMEDIUM, errno.ENXIO)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line of the report. ``state`` is "ok", "lacks" (something is not shown without it)
+    or "needed" (nothing can be measured without it); ``mend`` is the command that mends it.
+    """
+
+    what: str
+    state: str
+    found: str
+    mend: str = ""
+
+
+def examine(roots: Roots | None = None) -> list[Check]:
+    """All checks, in the order they matter."""
+    where = roots or Roots()
+    checks: tuple[Callable[[Roots], Check | None], ...] = (
+        _fio, _kernel, _diskstats, _interrupts, _softirqs, _block_devices, _raw_reading,
+        _settings, _fence, _direct, _udev, _terminal, _left_over,
+    )  # fmt: skip
+    return [result for check in checks if (result := check(where)) is not None]
+
+
+def _fio(roots: Roots) -> Check:
+    try:
+        fio = find_fio()
+    except Missing as error:
+        return Check("fio", NEEDED, error.message, error.hint)
+    if fio.version < (3, 16):
+        return Check("fio", LACKS, f"{fio.banner} at {fio.path}: works; job runtimes, fsync "
+                     "latencies and io_uring need 3.16", "Install a newer fio")  # fmt: skip
+    return Check("fio", OK, f"{fio.banner} at {fio.path}")
+
+
+def _kernel(roots: Roots) -> Check:
+    version = f"Linux {platform.release()}, Python {platform.python_version()}"
+    return Check("system", OK, version)
+
+
+def _readable(roots: Roots, path: Path, what: str, shows: str) -> Check:
+    try:
+        with open(path, "rb") as file:
+            file.read(1)
+    except OSError as error:
+        return Check(what, LACKS, f"{path}: {error.strerror}; {shows} are not shown",
+                     "In a container: run iopstui on the host")  # fmt: skip
+    return Check(what, OK, f"{path} can be read")
+
+
+def _diskstats(roots: Roots) -> Check:
+    return _readable(roots, roots.proc / "diskstats", "disk statistics", "the kernel's figures")
+
+
+def _interrupts(roots: Roots) -> Check:
+    return _readable(roots, roots.proc / "interrupts", "interrupts", "interrupts per CPU")
+
+
+def _softirqs(roots: Roots) -> Check:
+    return _readable(roots, roots.proc / "softirqs", "softirqs", "BLOCK softirqs per CPU")
+
+
+def _block_devices(roots: Roots) -> Check:
+    count = len(read_devices(roots))
+    if not count:
+        return Check("block devices", LACKS, f"{roots.sys}/class/block shows none",
+                     "In a container: mount /sys")  # fmt: skip
+    return Check("block devices", OK, f"{count} found")
+
+
+def _raw_reading(roots: Roots) -> Check | None:
+    # a hidden path of NVMe multipath has no node, and nobody is to open one
+    disks = [d for d in read_devices(roots).values()
+             if d.size and d.kind != "partition" and not d.hidden]  # fmt: skip
+    if not disks:
+        return None
+    why = {disk.path: error for disk in disks if (error := why_closed(disk.path)) is not None}
+    why = {path: error for path, error in why.items() if error.errno not in _EMPTY}
+    if not why:
+        return Check("raw reading", OK, "block devices can be opened")
+    told = [f"{path} ({error.strerror})" for path, error in why.items()]
+    more = f" and {len(told) - MOST_TOLD} more" if len(told) > MOST_TOLD else ""
+    refused = [path for path, error in why.items() if error.errno in NO_RIGHT]
+    return Check("raw reading", LACKS, f"{', '.join(told[:MOST_TOLD])}{more} can't be opened; "
+                 "files and directories work",
+                 how_to_open(refused[0]) if refused else "See: iopstui devices")  # fmt: skip
+
+
+def _settings(roots: Roots) -> Check | None:
+    places = sorted((roots.sys / "block").glob("*/queue/rq_affinity"))
+    if not places:
+        return None
+    if any(os.access(place, os.W_OK) for place in places):
+        return Check("queue settings", OK, "can be changed")
+    mend = "sudo iopstui ..." if os.geteuid() else "In a container: run iopstui on the host"
+    return Check("queue settings", LACKS, "can be read, not changed", mend)
+
+
+def _direct(roots: Roots) -> Check:
+    here = Path.cwd()
+    if not os.access(here, os.W_OK):
+        return Check("scratch files", LACKS, f"{here} is not writable: no scratch file here",
+                     "Name a directory: iopstui run DIRECTORY ...")  # fmt: skip
+    if not supports_direct(here):
+        return Check("scratch files", LACKS, f"{here} has no O_DIRECT (direct=1)",
+                     "Name a directory on a disk")  # fmt: skip
+    free = shutil.disk_usage(here).free >> 20
+    return Check("scratch files", OK, f"{here}: O_DIRECT works, {free} MiB free")
+
+
+def _udev(roots: Roots) -> Check:
+    if (roots.run / "udev/control").exists():
+        return Check("udev", OK, "running")
+    return Check("udev", OK, "not running: names and serials come from /sys")
+
+
+def _terminal(roots: Roots) -> Check:
+    term = os.environ.get("TERM", "")
+    if term in ("", "dumb"):
+        return Check("terminal", LACKS, f"TERM={term or '(not set)'}: no live screen",
+                     "Set TERM, e.g. TERM=xterm-256color; or use: iopstui run")  # fmt: skip
+    size = shutil.get_terminal_size()
+    return Check("terminal", OK, f"TERM={term}, {size.columns}×{size.lines}")
+
+
+def _fence(roots: Roots) -> Check:
+    kind = fence_kind()
+    if kind == LANDLOCK:
+        return Check("fence", OK, f"Landlock {landlock_abi()}: fio opens only what it may")
+    if kind == NAMESPACE:
+        return Check("fence", OK, "namespaces: everything but what it may write is read-only "
+                     "for fio (no Landlock: Linux 5.13, lsm=landlock,...)")  # fmt: skip
+    return Check("fence", LACKS, "neither Landlock nor namespaces: job files of your own that "
+                 "write are refused without --no-fence",
+                 "Linux 5.13 or newer with lsm=landlock,...; or: sudo iopstui ...")  # fmt: skip
+
+
+def _left_over(roots: Roots) -> Check:
+    done, failed = clean_up(roots)
+    if failed:
+        return Check("left by a crash", LACKS, "; ".join(failed),
+                     "sudo iopstui doctor" if os.geteuid() else "")  # fmt: skip
+    return Check("left by a crash", OK, "; ".join(done) if done else "nothing")

@@ -1,0 +1,53 @@
+"""A scratch directory that lasts for several fio runs, and is removed whatever happens.
+
+While a run lasts its guard would remove the directory should iopstui be killed. Between two
+runs nobody would, so a guard of its own stands by from the first to the last.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from iopstui.fio import guard as fio_guard
+from iopstui.linux.process.private import private_directory, remove
+from iopstui.safety.scratch import Scratch, make_scratches
+
+
+class KeptScratch:
+    """Makes the directory, one in each of several; ``close`` removes them."""
+
+    def __init__(self, directories: Sequence[Path]) -> None:
+        self._private = private_directory()
+        try:
+            self.scratch: Scratch = make_scratches(directories)
+        except BaseException:
+            remove(self._private)
+            raise
+        self._guard: subprocess.Popen[bytes] | None = None
+        guard = [sys.executable, "-I", "-S", str(Path(fio_guard.__file__).resolve())]
+        places = [str(self._private), "-", *map(str, self.scratch.paths)]
+        # without it the next start of iopstui would remove what a SIGKILL left
+        with contextlib.suppress(OSError):
+            self._guard = subprocess.Popen(
+                [*guard, *places, "--", "sleep", "infinity"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+
+    def close(self) -> None:
+        """No run uses it any more: remove it."""
+        self.scratch.close()
+        if self._guard is not None and self._guard.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._guard.stdin.write(b"kill\n")
+                self._guard.stdin.close()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._guard.wait(timeout=5)
+            self._guard = None
+        remove(self._private)

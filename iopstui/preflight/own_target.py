@@ -1,0 +1,63 @@
+"""What to watch when a job file says itself where it works."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from iopstui.fio.inspect import END, find_fio, inspect
+from iopstui.fio.job_text import (
+    absolute_files,
+    check_options,
+    check_variables,
+    names_its_files,
+    read_job,
+)
+from iopstui.fio.library import find_job, is_shipped
+from iopstui.linux.devices.target import resolve_target
+from iopstui.linux.process.private import private_directory, remove, write
+from iopstui.linux.roots import Roots
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import DEVICE, Target, together
+
+
+def own_target(job: str, devices: Mapping[str, BlockDevice], roots: Roots) -> Target | None:
+    """All places that a job names its files in; ``None`` if the job names none.
+
+    Shipped jobs never do: their ``filename=`` only says that all threads share one file. A
+    file that does not exist yet is watched through its directory. Of several files on one block
+    device (or in one file system without any) the first stands for all.
+    """
+    path = find_job(job)
+    text = read_job(path)
+    if is_shipped(path) or not names_its_files(text):
+        return None
+    private = private_directory()
+    try:
+        check_variables(text, f"The job file {path}")
+        check_options(text, f"The job file {path}")
+        file = write(private, "job.fio", (text + END).encode("utf-8", "surrogateescape"))
+        facts = inspect(find_fio(), file, f"the job file {path}", Path.cwd())
+    finally:
+        remove(private)
+    names = dict.fromkeys(_watched(Path(name), roots) for name in absolute_files(facts, Path.cwd()))
+    found: dict[object, Target] = {}
+    for name in names:
+        one = resolve_target(name, Path.cwd(), roots, devices, to_read=False)
+        key = one.path if one.kind == DEVICE else one.device or one.mountpoint
+        found.setdefault(key, one)
+    return together(tuple(found.values())) if found else None
+
+
+def _watched(place: Path, roots: Roots) -> str:
+    """The file itself, or the directory in which it will be made; a name under /dev that does
+    not exist is a mistake, except in a file system there (/dev/shm)."""
+    parent = place.parent
+    mistaken = parent == roots.dev or (roots.dev in parent.parents and not parent.is_dir())
+    return str(place if place.exists() or mistaken else _nearest(parent))
+
+
+def _nearest(path: Path) -> Path:
+    while not path.exists():
+        path = path.parent
+    return path

@@ -1,0 +1,47 @@
+"""What to run, as it is asked for, and as a recording keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from iopstui.model.block.binding import Binding
+from iopstui.recording import layout as form
+from iopstui.safety.scratch import Scratch
+
+
+@dataclass(frozen=True, slots=True)
+class JobRequest:
+    """What to run: a shipped job's name or a path, changed options (fio's names), the size of
+    scratch files ("512m"), the paths whose data may be destroyed, whether every job is bound to
+    another hardware queue, and whether one that writes may run where the kernel has no fence.
+
+    For the points of an experiment: ``knobs`` are settings of the device in force while it
+    runs; ``scratch`` is a scratch directory whose files are used and left for the next run, its
+    owner removes it; ``share`` is the most bytes each file has without ``size``, so that a point
+    with more jobs has files of the same size.
+    """
+
+    job: str
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    size: str | None = None
+    destroy_data: tuple[str, ...] = ()
+    bind: bool = False
+    knobs: tuple[tuple[str, str], ...] = ()
+    scratch: Scratch | None = None
+    share: int | None = None
+    no_fence: bool = False
+
+
+def recorded(
+    step: int,
+    request: JobRequest,
+    text: str,
+    files: Sequence[str],
+    binding: Binding | None = None,
+) -> form.JobRun:
+    """What a recording says of the job that was asked for; ``text`` is what fio is given."""
+    return form.JobRun(
+        step, request.job, dict(request.overrides), request.size, request.bind, text, tuple(files),
+        tuple(request.knobs), binding,
+    )  # fmt: skip

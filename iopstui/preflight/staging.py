@@ -1,0 +1,257 @@
+"""New files of a job that names its own: made beside their places, moved there when whole.
+
+fio removes a file before it makes it anew, and makes what it does not find. So it never gets the
+right to make anything in a directory that holds other people's files: it works in a directory of
+ours beside it, on the same file system, in which every name of the job is either still free or a
+symbolic link to the file that exists. What fio has made is then moved to the name that was meant,
+which must still be free.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from iopstui.errors import Refused, UsageError
+from iopstui.fio.inspect import SectionFiles
+from iopstui.fio.job_text import joined, listed
+from iopstui.linux.process.private import private_directory, remove
+from iopstui.model.fio import jobfile
+from iopstui.safety.scratch import Scratch, make_scratch
+from iopstui.text import printable
+
+_RENAME_NOREPLACE = 1
+
+
+@dataclass(slots=True)
+class _Place:
+    """A directory of ours beside the new files of ``parent``, both held open: nobody can put
+    others in their place meanwhile."""
+
+    scratch: Scratch
+    parent: int
+
+    def move(self, name: str) -> None:
+        """rename(2) to the parent, where the name must be free (RENAME_NOREPLACE); where the file
+        system knows no such thing a second link(2), which is refused as well. Raises OSError."""
+        libc = ctypes.CDLL(None, use_errno=True)
+        raw = os.fsencode(name)
+        if libc.renameat2(self.scratch.fd, raw, self.parent, raw, _RENAME_NOREPLACE) == 0:
+            return
+        number = ctypes.get_errno()
+        if number not in (errno.EINVAL, errno.ENOSYS):
+            raise OSError(number, os.strerror(number), name)
+        os.link(
+            name, name, src_dir_fd=self.scratch.fd, dst_dir_fd=self.parent, follow_symlinks=False
+        )
+        os.unlink(name, dir_fd=self.scratch.fd)
+
+    def close(self) -> None:
+        self.scratch.close()
+        os.close(self.parent)
+
+
+class Staging:
+    """The places where those files of a job that are missing are made.
+
+    ``sections`` are the job's with their files, relative to ``cwd``; ``text`` is the job on the
+    staged files. ``made`` are the directories; ``close`` removes them with all that is still in
+    them. Raises UsageError where none can be made.
+    """
+
+    def __init__(self, text: str, sections: Sequence[SectionFiles], cwd: Path) -> None:
+        self._places: dict[str, _Place] = {}
+        # existing files that the job names beside new ones; their directories are left alone
+        self._linked: Path | None = None
+        # where the file belongs -> where fio works
+        self._new: dict[str, str] = {}
+        self._links: dict[str, str] = {}
+        try:
+            self.text = self._staged(text, sections, cwd)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def made(self) -> tuple[Scratch, ...]:
+        """Directories this run has made, in which fio makes files."""
+        return tuple(one.scratch for one in self._places.values())
+
+    @property
+    def linked(self) -> Path | None:
+        """The directory that holds nothing but links, if there is one."""
+        return self._linked
+
+    @property
+    def new(self) -> tuple[str, ...]:
+        """The names that are still free."""
+        return tuple(self._new)
+
+    def used_bytes(self) -> int:
+        """Bytes allocated so far."""
+        return sum(one.used_bytes() for one in self.made)
+
+    def publish(self) -> list[str]:
+        """Move what fio has made to where it belongs; what could not be moved, in words."""
+        said = []
+        for wanted in self._new:
+            parent, name = os.path.split(wanted)
+            try:
+                self._places[parent].move(name)
+            except FileNotFoundError:
+                continue  # fio has not made it
+            except FileExistsError:
+                said.append(f"{printable(wanted)} was made by somebody else meanwhile and is left "
+                            "as it is; the job's own file is removed")  # fmt: skip
+            except OSError as error:
+                said.append(f"{printable(wanted)} can't be made: {error.strerror}")
+        return [*said, *self._replaced()]
+
+    def _replaced(self) -> Iterator[str]:
+        """fio makes a file anew that is too small for the job: then the link is gone."""
+        for meant, staged in self._links.items():
+            if os.path.lexists(staged) and not os.path.islink(staged):
+                yield (
+                    f"{printable(meant)} is smaller than the job needs and is left as it is, for "
+                    "a file that exists is never lengthened"
+                )
+
+    def check(self) -> None:
+        """Raises Refused if the files are not those that the job means."""
+        for why in (*self.publish(), *self._missing()):
+            raise Refused(f"The job is not run: {why}.",
+                          "Name another file, or give a smaller size=.")  # fmt: skip
+
+    def _missing(self) -> Iterator[str]:
+        for wanted in self._new:
+            if not os.path.exists(wanted):
+                yield f"fio has not made {printable(wanted)}"
+
+    def close(self) -> None:
+        """Remove the directories. May be called twice."""
+        while self._places:
+            self._places.popitem()[1].close()
+        if self._linked is not None:
+            remove(self._linked)
+            self._linked = None
+
+    def _staged(self, text: str, sections: Sequence[SectionFiles], cwd: Path) -> str:
+        per_section: dict[int, Mapping[str, str]] = {}
+        for index, (job, found) in enumerate(zip(jobfile.effective(text), sections, strict=True)):
+            paths = [os.path.join(cwd, path) for path in found.paths]
+            makes = not all(map(os.path.exists, paths))
+            if "filename" in job.options:
+                at = [self._named(path) for path in paths] if makes else paths
+                per_section[index] = {"filename": joined(at)}
+            elif paths:
+                at = [os.path.join(cwd, one) for one in _directories(job.options)]
+                if makes:
+                    for path in paths:
+                        self._generated(path)
+                    at = [self._directory(one) for one in at]
+                per_section[index] = {"directory": joined(at)}
+        return jobfile.changed(text, {}, per_section)
+
+    def _named(self, path: str) -> str:
+        """Where fio works on a file of ``filename=``; a device stays where it is."""
+        if _is_special(path):
+            return path
+        parent, name = _parts(path)
+        if os.path.lexists(path):
+            return self._link(path, os.path.join(parent, name))
+        return self._make(parent, name)
+
+    def _generated(self, path: str) -> None:
+        """The same for a file that fio names itself: all of a directory lie in one."""
+        parent, name = _parts(path)
+        staged = os.path.join(self._place(parent), name)
+        if not os.path.lexists(path):
+            self._make(parent, name)
+        elif not os.path.lexists(staged):
+            self._symlink(path, staged)
+
+    def _make(self, parent: str, name: str) -> str:
+        staged = os.path.join(self._place(parent), name)
+        self._new[os.path.join(parent, name)] = staged
+        return staged
+
+    def _link(self, path: str, meant: str) -> str:
+        if meant in self._links:
+            return self._links[meant]
+        if self._linked is None:
+            self._linked = private_directory()
+        # not all in one directory: two may have the same name
+        place = self._linked / str(len(self._links))
+        place.mkdir()
+        staged = str(place / os.path.basename(meant))
+        self._symlink(path, staged)
+        self._links[meant] = staged
+        return staged
+
+    def _symlink(self, path: str, staged: str) -> None:
+        if not os.path.exists(path):
+            raise UsageError(
+                f"The job works on {printable(path)}, a symbolic link to nothing.",
+                "Remove the link, or name the file itself.",
+            )
+        try:
+            os.symlink(os.path.realpath(path), staged)
+        except OSError as error:
+            raise UsageError(
+                f"{printable(path)} exists, others of the job's files don't, and those can't be "
+                f"made apart from it: its file system has no symbolic links ({error.strerror}).",
+                "Make the missing ones first, or name all of them with filename=.",
+            ) from error
+        self._links.setdefault(path, staged)
+
+    def _directory(self, place: str) -> str:
+        # one of several directories of which no clone uses this
+        made = self._places.get(os.path.realpath(place))
+        return place if made is None else str(made.scratch.path)
+
+    def _place(self, parent: str) -> str:
+        """The directory of ours in ``parent``, made if there is none yet."""
+        if parent not in self._places:
+            self._places[parent] = _made(parent)
+        return str(self._places[parent].scratch.path)
+
+
+def _made(parent: str) -> _Place:
+    flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        above = os.open(parent, flags)
+    except OSError as error:
+        raise UsageError(
+            f"The job works in the directory {printable(parent)}, which does not exist.",
+            "Make it, or name another place: iopstui run TARGET --job ...",
+        ) from error
+    try:
+        return _Place(make_scratch(Path(parent)), above)
+    except BaseException:
+        os.close(above)
+        raise
+
+
+def _parts(path: str) -> tuple[str, str]:
+    """The real directory and the name in it."""
+    parent, name = os.path.split(path)
+    if name in ("", ".", ".."):
+        raise UsageError(f"The job opens {printable(path)} as a file, but it is a directory.")
+    return os.path.realpath(parent), name
+
+
+def _is_special(path: str) -> bool:
+    try:
+        return not stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return False
+
+
+def _directories(options: Mapping[str, str]) -> list[str]:
+    """The values of directory=, the current directory without it."""
+    return listed(options.get("directory", "")) or ["."]

@@ -1,0 +1,41 @@
+"""Which target a command works on: the one that is named, or what its job names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from iopstui.errors import UsageError
+from iopstui.linux.devices.target import resolve_targets
+from iopstui.linux.roots import Roots
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import Target
+from iopstui.preflight.own_target import own_target
+
+Chosen = tuple[Target, "Target | None"]
+"""What is watched, and what jobs are told to work on (``None``: the job names its files)."""
+
+
+def choose_targets(
+    texts: Sequence[str], job: str | None, devices: Mapping[str, BlockDevice], roots: Roots
+) -> Chosen:
+    """From all TARGETs, or without any the ``job``. UsageError for what can't be a target."""
+    if not texts and job is not None:
+        named = own_target(job, devices, roots)
+        if named is not None:
+            return named, None
+    # looking needs no right; a job that lacks one says which when it starts
+    target = resolve_targets(texts, Path.cwd(), roots, devices, to_read=False)
+    return target, target
+
+
+def choose_common_targets(
+    texts: Sequence[str], jobs: Sequence[str], devices: Mapping[str, BlockDevice], roots: Roots
+) -> Chosen:
+    """The same for several jobs that are measured alike. UsageError if they name different
+    files."""
+    chosen = [choose_targets(texts, job, devices, roots) for job in jobs]
+    if any(one != chosen[0] for one in chosen):
+        raise UsageError("The jobs name different files to work on, so they need a common target.",
+                         "Name it as TARGET: a device, a file or a directory.")  # fmt: skip
+    return chosen[0]

@@ -1,0 +1,1 @@
+"""Recordings: their format, writing, reading, playing again."""

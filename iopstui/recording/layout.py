@@ -1,0 +1,183 @@
+"""A recording's file format: what stands in it, and how it is cut into chunks.
+
+The file begins with the line ``iopstui recording 1``. Chunks follow, each with a head that says
+its kind, its time, its length and the CRC-32 of its payload, so whatever cuts the file off costs
+the last chunk at most, and a reader can skip what it does not need:
+
+=====  ==============================================================================
+kind   payload
+=====  ==============================================================================
+``H``  ``Header``: once, first
+``K``  one raw sample; a new zlib stream begins (seek here)
+``S``  one raw sample, the same stream continued (flushed, so it can be read at once)
+``E``  anything else: ``[class, value]``, compressed for itself
+=====  ==============================================================================
+
+Payloads are JSON; dataclasses are arrays whose fields ``Header.layouts`` names (coding.py).
+A sample is ``[shown, RawSample]``: one that is not shown is only there for the differences of the
+next. Times are seconds since the recording's first sample.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from iopstui import events
+from iopstui.model.block.binding import Binding
+from iopstui.model.block.device import BlockDevice, Hctx, IrqVector, Mount, QueueLimits
+from iopstui.model.block.target import Place, Target
+from iopstui.model.block.topology import Topology
+from iopstui.model.block.tunable import KnobRequest
+from iopstui.model.experiment.expectation import Expectation, Outcome
+from iopstui.model.experiment.plan import Axis, Plan, Setting, Variant
+from iopstui.model.experiment.point import Little, Point
+from iopstui.model.findings.evidence import Finding
+from iopstui.model.samples import (
+    CpuTimes,
+    DirectionStatus,
+    DiskCounters,
+    FioStatus,
+    JobStatus,
+    JobThread,
+    KernelSample,
+    LatencySum,
+    RawSample,
+)
+from iopstui.recording.coding import layouts
+
+SCHEMA = 1
+NAME = b"iopstui recording "
+MAGIC = NAME + b"%d\n" % SCHEMA
+HEAD = struct.Struct(">cdII")
+HEADER, KEY, SAMPLE, EVENT = b"H", b"K", b"S", b"E"
+KEY_EVERY = 60
+LARGEST = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class JobRun:
+    """The job of a step: as it was asked for (``job`` with ``overrides``, ``size``, ``bind``, and
+    ``knobs`` of this run alone), and as fio got it (``text``, whose ``files`` it opens; surrogates
+    stand for odd bytes). ``binding`` says which of its jobs ran on which CPU, if that was chosen.
+    """
+
+    step: int
+    job: str
+    overrides: Mapping[str, str]
+    size: str | None
+    bind: bool
+    text: str
+    files: tuple[str, ...] = ()
+    knobs: tuple[tuple[str, str], ...] = ()
+    binding: Binding | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Devices:
+    """The target's device and those below it, as they are from here on (serial numbers are
+    left out)."""
+
+    devices: tuple[BlockDevice, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The recording was ended on purpose: it is whole."""
+
+    t: float
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Whose numbers follow. ``started_ms`` is the wall clock (ms since the epoch) at time 0;
+    ``kernel`` the kernel's release; ``idle_frames`` as in LiveSession; ``topology`` the machine's
+    CPUs; ``own_files`` whether the jobs named their files themselves (``None``: an older recording,
+    which does not say).
+    """
+
+    iopstui: str
+    host: str
+    kernel: str
+    machine: str
+    started_ms: float
+    target: Target
+    interval_s: float = 1.0
+    idle_frames: bool = True
+    knobs: tuple[KnobRequest, ...] = ()
+    topology: Topology = field(default_factory=Topology)
+    own_files: bool | None = None
+
+
+# These names stand in files: they stay, whatever a class is called.
+OTHERS: dict[str, type] = {
+    "StepStarted": events.StepStarted,
+    "Progress": events.Progress,
+    "Mark": events.Mark,
+    "Notice": events.Notice,
+    "TunableChanged": events.TunableChanged,
+    "Found": events.Found,
+    "Judged": events.Judged,
+    "SteadyState": events.SteadyState,
+    "ExperimentStarted": events.ExperimentStarted,
+    "PointStarted": events.PointStarted,
+    "PointFinished": events.PointFinished,
+    "ExperimentFinished": events.ExperimentFinished,
+    "StepFinished": events.StepFinished,
+    "Ended": events.Ended,
+    "JobRun": JobRun,
+    "Devices": Devices,
+    "Stopped": Stopped,
+}
+_PARTS: dict[str, type] = {
+    "Header": Header,
+    "Target": Target,
+    "Place": Place,
+    "KnobRequest": KnobRequest,
+    "Topology": Topology,
+    "RawSample": RawSample,
+    "KernelSample": KernelSample,
+    "DiskCounters": DiskCounters,
+    "CpuTimes": CpuTimes,
+    "FioStatus": FioStatus,
+    "JobStatus": JobStatus,
+    "DirectionStatus": DirectionStatus,
+    "LatencySum": LatencySum,
+    "JobThread": JobThread,
+    "Finding": Finding,
+    "Plan": Plan,
+    "Axis": Axis,
+    "Variant": Variant,
+    "Setting": Setting,
+    "Point": Point,
+    "Little": Little,
+    "Outcome": Outcome,
+    "Expectation": Expectation,
+    "Binding": Binding,
+    "BlockDevice": BlockDevice,
+    "QueueLimits": QueueLimits,
+    "Hctx": Hctx,
+    "IrqVector": IrqVector,
+    "Mount": Mount,
+}
+NAMES: dict[type, str] = {kind: name for name, kind in {**_PARTS, **OTHERS}.items()}
+LAYOUTS = layouts((Header, RawSample, *OTHERS.values()), NAMES)
+
+
+def pack(value: Any) -> bytes:
+    """JSON as a payload holds it."""
+    return json.dumps(value, separators=(",", ":")).encode("ascii")
+
+
+def head(kind: bytes, t: float, payload: bytes) -> bytes:
+    """The head of one chunk."""
+    return HEAD.pack(kind, t, len(payload), checksum(kind, t, payload))
+
+
+def checksum(kind: bytes, t: float, payload: bytes) -> int:
+    """CRC-32 over all of a chunk but itself."""
+    return zlib.crc32(payload, zlib.crc32(struct.pack(">cdI", kind, t, len(payload))))

@@ -1,0 +1,315 @@
+"""Reads a recording: as a stream, in bounded memory, from any of its key samples."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import zlib
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import iopstui
+from iopstui.errors import Missing, UsageError
+from iopstui.model.samples import RawSample
+from iopstui.recording import layout as form
+from iopstui.recording.coding import Decoder, Malformed, Unbelievable
+from iopstui.text import printable
+
+OLDEST_SCHEMA = 1
+HOW = "A recording is made with: iopstui run --job JOB --record FILE"
+DEMO = "demo"
+LATEST_S = 1e9
+LATEST_NS = 1 << 63
+"""What CLOCK_MONOTONIC can say."""
+KINDS = form.HEADER + form.KEY + form.SAMPLE + form.EVENT
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A raw sample at ``t``. One that is not ``shown`` is only there to be subtracted from."""
+
+    t: float
+    raw: RawSample
+    shown: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """Anything else: an event of the session, a JobRun, Devices or Stopped."""
+
+    t: float
+    value: Any
+
+
+Record = Sample | Other
+
+
+@dataclass(slots=True)
+class Index:
+    """What a look at the chunks' heads gives. ``keys`` and ``key_times`` are the places to begin
+    reading at; ``others`` everything that is no sample, with its place; ``end`` the last
+    sample's time. ``whole``: the recording was ended on purpose.
+    """
+
+    keys: array[int] = field(default_factory=lambda: array("q"))
+    key_times: array[float] = field(default_factory=lambda: array("d"))
+    others: list[tuple[int, Other]] = field(default_factory=list)
+    samples: int = 0
+    end: float = 0.0
+    whole: bool = False
+
+    def key_before(self, t: float) -> int:
+        """Where to begin reading so that everything from ``t`` on is seen."""
+        position = bisect_right(self.key_times, t) - 1
+        return self.keys[max(position, 0)] if self.keys else 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    kind: bytes
+    t: float
+    at: int
+    payload: bytes
+
+
+def recording_path(name: str) -> Path:
+    """The file meant by a command line; "demo" is the recording that comes with iopstui."""
+    if name == DEMO:
+        return Path(iopstui.__file__).resolve().parent / "data" / "demo.iops"
+    return Path(name)
+
+
+class Recording:
+    """An open recording. Raises UsageError if it is none, or of a newer iopstui.
+
+    ``damage`` says after reading in words why it ended early ("" if it did not).
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.damage = ""
+        self._file = _open(path)
+        try:
+            self.size = os.fstat(self._file.fileno()).st_size
+            _check_magic(self._file, self.path)
+            self.start = self._file.tell()
+            self._decode, self.header = self._read_header()
+        except BaseException:
+            self._file.close()
+            raise
+        self._index: Index | None = None
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __enter__(self) -> Recording:
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        self.close()
+
+    # -- reading
+
+    def records(self, start: int | None = None) -> Iterator[Record]:
+        """Everything from ``start`` (a place of the index) on, in order. What follows damage
+        is not read."""
+        stream: Any = None
+        for chunk in self._chunks(start, keep=form.KEY + form.SAMPLE + form.EVENT):
+            try:
+                if chunk.kind == form.EVENT:
+                    other = self._other(chunk)
+                    if other is not None:
+                        yield other
+                    continue
+                if chunk.kind == form.KEY:
+                    stream = zlib.decompressobj()
+                if stream is not None:
+                    yield self._sample(chunk, stream)
+            except Unbelievable as error:
+                raise unbelievable([self.path], error) from error
+            except _BROKEN as error:
+                self._damaged(chunk.at, error)
+                return
+
+    def index(self) -> Index:
+        """Looks over the whole recording, without decoding its samples. Done once."""
+        if self._index is None:
+            index = Index()
+            for chunk in self._chunks(None, keep=form.EVENT):
+                if chunk.kind == form.EVENT:
+                    self._index_other(index, chunk)
+                    continue
+                if chunk.kind == form.KEY:
+                    index.keys.append(chunk.at)
+                    index.key_times.append(chunk.t)
+                if chunk.kind in (form.KEY, form.SAMPLE):
+                    index.samples += 1
+                    index.end = max(index.end, chunk.t)
+            self._index = index
+        return self._index
+
+    def _index_other(self, index: Index, chunk: _Chunk) -> None:
+        try:
+            other = self._other(chunk)
+        except Unbelievable as error:
+            raise unbelievable([self.path], error) from error
+        except _BROKEN as error:
+            self._damaged(chunk.at, error)
+            return
+        if other is not None:
+            index.others.append((chunk.at, other))
+            index.whole = isinstance(other.value, form.Stopped)
+
+    def _chunks(self, start: int | None, keep: bytes) -> Iterator[_Chunk]:
+        """The chunks; payloads only of the kinds in ``keep``, others are skipped."""
+        place = self.start if start is None else start
+        while True:
+            # someone else may have read from the same file since
+            self._file.seek(place)
+            head = self._file.read(form.HEAD.size)
+            if len(head) < form.HEAD.size:
+                if head:
+                    self._damaged(place, "cut off")
+                return
+            kind, t, length, checksum = form.HEAD.unpack(head)
+            after = place + form.HEAD.size + length
+            if length > form.LARGEST or not 0 <= t < LATEST_S:
+                self._damaged(place, "no chunk")
+                return
+            if after > self.size:
+                self._damaged(place, "cut off")
+                return
+            payload = b""
+            # one of no known kind may be a damaged one of a known kind
+            if kind in keep or kind not in KINDS:
+                payload = self._file.read(length)
+                if form.checksum(kind, t, payload) != checksum:
+                    self._damaged(place, "wrong checksum")
+                    return
+            yield _Chunk(kind, t, place, payload)
+            place = after
+
+    def _damaged(self, place: int, why: object) -> None:
+        self.damage = f"from byte {place} on it can't be read ({why})"
+
+    # -- decoding
+
+    def _read_header(self) -> tuple[Decoder, form.Header]:
+        for chunk in self._chunks(self.start, keep=form.HEADER):
+            if chunk.kind != form.HEADER:
+                break
+            try:
+                content = json.loads(_inflate(zlib.decompressobj(), chunk.payload))
+                decode = Decoder(_layouts(content["layouts"]), form.NAMES)
+                header: form.Header = decode(form.Header, content["header"])
+            except Unbelievable as error:
+                raise unbelievable([self.path], error) from error
+            except _BROKEN as error:
+                raise _unreadable(self.path, error) from error
+            return decode, header
+        raise UsageError(
+            f"The recording {_name(self.path)} was cut off before its first sample.", HOW
+        )
+
+    def _sample(self, chunk: _Chunk, stream: Any) -> Sample:
+        shown, value = json.loads(_inflate(stream, chunk.payload))
+        raw: RawSample = self._decode(RawSample, value)
+        if not 0 <= raw.arrived_ns < LATEST_NS:
+            raise Unbelievable(f"a sample of {raw.arrived_ns} ns after the machine's start")
+        return Sample(chunk.t, raw, bool(shown))
+
+    def _other(self, chunk: _Chunk) -> Other | None:
+        name, value = json.loads(_inflate(zlib.decompressobj(), chunk.payload))
+        # what a newer iopstui knows more is passed over
+        kind = form.OTHERS.get(name)
+        if kind is None:
+            return None
+        told = self._decode(kind, value)
+        t = getattr(told, "t", chunk.t)
+        if not -LATEST_S < t < LATEST_S:
+            raise Unbelievable(f"a {name} at {t!r} s")
+        return Other(chunk.t, told)
+
+
+_BROKEN = (ValueError, TypeError, KeyError, IndexError, zlib.error, RecursionError, OverflowError)
+
+
+def _layouts(value: Any) -> dict[str, list[str]]:
+    if not isinstance(value, dict):
+        raise Malformed("no layouts")
+    for names in value.values():
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise Malformed("no layouts")
+    return value
+
+
+def _inflate(stream: Any, payload: bytes) -> bytes:
+    data: bytes = stream.decompress(payload, form.LARGEST)
+    if stream.unconsumed_tail:
+        raise Malformed("too large")
+    return data
+
+
+def _open(path: Path) -> BinaryIO:
+    try:
+        info = path.stat()
+        if not stat.S_ISREG(info.st_mode):
+            raise UsageError(f"{_name(path)} is not a file, so it is no recording.", HOW)
+        return open(path, "rb")
+    except FileNotFoundError as error:
+        raise UsageError(
+            f"There is no recording {_name(path)}.", "The one that is shipped: iopstui replay demo"
+        ) from error
+    except PermissionError as error:
+        raise Missing(
+            f"The recording {_name(path)} can't be read: it is its owner's alone.",
+            f"sudo chown $USER {_name(path)}",
+        ) from error
+    except OSError as error:
+        raise UsageError(f"Can't read the recording {_name(path)}: {error.strerror}.") from error
+
+
+def _check_magic(file: BinaryIO, path: Path) -> None:
+    line = file.readline(64)
+    if not line:
+        raise UsageError(f"The recording {_name(path)} is empty.", HOW)
+    number = line[len(form.NAME) : -1]
+    if line.startswith(form.NAME) and line.endswith(b"\n") and number.isdigit():
+        version = int(number)
+        if version > form.SCHEMA:
+            raise UsageError(
+                f"{_name(path)} was recorded by a newer iopstui (format {version}; this one "
+                f"reads up to {form.SCHEMA}).",
+                "Replay it with that version, or update this one.",
+            )
+        if version >= OLDEST_SCHEMA:
+            return
+    if form.MAGIC.startswith(line):
+        raise UsageError(f"The recording {_name(path)} was cut off before its first sample.", HOW)
+    if line.startswith(b'{"event":'):
+        raise UsageError(f"{_name(path)} holds JSON lines, not a recording.", HOW)
+    raise UsageError(f"{_name(path)} is not a recording of iopstui.", HOW)
+
+
+def _unreadable(path: Path, error: BaseException) -> UsageError:
+    return UsageError(
+        f"The recording {_name(path)} is damaged at its very beginning: "
+        f"{printable(str(error)) or type(error).__name__}."
+    )
+
+
+def unbelievable(paths: Sequence[Path], error: BaseException) -> UsageError:
+    """Some figure in one of these recordings can't be: something else has written it."""
+    names = ", ".join(map(_name, paths))
+    words = printable(str(error) if isinstance(error, Unbelievable) else repr(error))
+    return UsageError(f"{names}: there are figures in it that can't be ({words}).")
+
+
+def _name(path: Path) -> str:
+    return printable(str(path))

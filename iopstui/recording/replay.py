@@ -1,0 +1,380 @@
+"""A recording played again: the same events as the live session gave, at any pace."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from iopstui import events
+from iopstui.errors import UsageError
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import Target
+from iopstui.model.block.topology import Topology
+from iopstui.model.block.tunable import TUNABLES
+from iopstui.model.metrics.frame import FrameBuilder
+from iopstui.recording import layout as form
+from iopstui.recording.reader import Index, Other, Record, Recording, Sample
+from iopstui.safety.tunable_states import KnobState, queued_disks
+
+LOOKBACK = 900
+SPEEDS = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+SLOWEST, FASTEST = 0.1, 1000.0
+ONE_RECORDING = "this is a recording: nothing runs here, so {} does nothing"
+
+Sink = Callable[[events.Event], None]
+
+
+class Fold:
+    """Turns records into the events of the live session, which made its frames the same way."""
+
+    def __init__(
+        self,
+        header: form.Header,
+        origin_ns: int | None = None,
+        devices: Mapping[str, BlockDevice] | None = None,
+    ) -> None:
+        self.devices = dict(devices or {})
+        self.run: form.JobRun | None = None
+        self.whole = False
+        self.begins_within = False
+        self._idle_frames = header.idle_frames
+        self._builder = FrameBuilder(origin_ns, header.target.opened)
+
+    def feed(self, record: Record) -> Iterator[events.Event]:
+        """The events of one record: at most one, but a sample that is not shown has none."""
+        if isinstance(record, Sample):
+            raw = record.raw
+            frame = self._builder.feed(raw)
+            if not record.shown:
+                self.begins_within |= raw.fio is not None
+            elif self._idle_frames or raw.fio is not None or frame.fio_age_s is not None:
+                yield events.FrameReady(frame.t, frame)
+            return
+        yield from self._other(record.value)
+
+    def _other(self, value: object) -> Iterator[events.Event]:
+        if isinstance(value, form.Devices):
+            self.devices = {device.name: device for device in value.devices}
+        elif isinstance(value, form.JobRun):
+            self.run = value
+        elif isinstance(value, form.Stopped):
+            self.whole = True
+        elif isinstance(value, events.Event):
+            yield value
+
+
+def replayed(recording: Recording, fold: Fold | None = None) -> Iterator[events.Event]:
+    """All events of a recording, as fast as they are taken. Where it is not whole, or begins in
+    the middle of a run, a Notice of the replay's own says so."""
+    fold = fold or Fold(recording.header)
+    told = False
+    last = 0.0
+    for record in recording.records():
+        for event in fold.feed(record):
+            if fold.begins_within and not told:
+                told = True
+                yield events.Notice(event.t, "info", BEGINS_WITHIN)
+            last = event.t
+            yield event
+    words = how_it_ends(recording, fold.whole)
+    if words:
+        yield events.Notice(last, "warning", words)
+
+
+BEGINS_WITHIN = (
+    "the recording begins in the middle of a run, so fio's final figures cover more than its frames"
+)
+
+
+def how_it_ends(recording: Recording, whole: bool) -> str:
+    """Why the recording is not whole, in words; "" if it is."""
+    if recording.damage:
+        return f"the recording is damaged or cut off: {recording.damage}"
+    if whole:
+        return ""
+    return "the recording has no end: iopstui was killed, or is still recording"
+
+
+class ReplaySession:
+    """Plays a recording to the screen: a session that measures nothing (ui.messages.Controller).
+
+    Raises UsageError where there is no sample to show. ``on_jump`` is called in the session's
+    thread before the events of another place follow: what was shown until then is void.
+    ``on_failure`` is called there with what ends the replay (figures that can't be). After a
+    jump the last ``LOOKBACK`` samples before the place are played at once, so charts have a past.
+    """
+
+    def __init__(self, path: Path, speed: float = 1.0) -> None:
+        self._recording = Recording(path)
+        try:
+            self._index: Index = self._recording.index()
+            if not self._index.samples:
+                raise UsageError(f"The recording {path} holds no sample: nothing to replay.")
+        except BaseException:
+            self._recording.close()
+            raise
+        self.path = path
+        self.header = self._recording.header
+        self.speed = speed
+        self.paused = False
+        self.on_jump: Callable[[], None] = lambda: None
+        self.on_failure: Callable[[Exception], None] = lambda error: None
+        self.job: str | None = None
+        self.overrides: dict[str, str] = {}
+        self.bind = False
+        self._fold = Fold(self.header)
+        self._sink: Sink = lambda event: None
+        self._turn = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._closing = False
+        self._goal: float | None = None
+        self._one = False
+        self._t = 0.0
+        self._since = 0.0
+        self._origin_ns: int | None = None
+        self._look_ahead()
+
+    def _look_ahead(self) -> None:
+        """The devices and the first sample's time, which the screen needs before it begins."""
+        for record in self._recording.records():
+            if isinstance(record, Sample):
+                self._origin_ns = record.raw.arrived_ns
+                return
+            for _ in self._fold.feed(record):
+                pass
+
+    # -- what the screen asks of a session
+
+    @property
+    def target(self) -> Target:
+        """What was measured."""
+        return self.header.target
+
+    @property
+    def devices(self) -> Mapping[str, BlockDevice]:
+        """The target's devices as they were at this moment of the recording."""
+        return self._fold.devices
+
+    @property
+    def running(self) -> bool:
+        """Nothing ever runs here."""
+        return False
+
+    def start(self, sink: Sink) -> None:
+        """Start playing; every event goes to ``sink``."""
+        self._sink = sink
+        self._thread = threading.Thread(target=self._main, name="replay", daemon=True)
+        self._thread.start()
+
+    def run_job(self, job: str, overrides: Mapping[str, str]) -> None:
+        """Tells that it can't."""
+        self._tell(ONE_RECORDING.format("running a job"))
+
+    def stop_job(self) -> None:
+        """Nothing runs."""
+
+    def mark(self, text: str) -> None:
+        """Tells that it can't."""
+        self._tell(ONE_RECORDING.format("a mark"))
+
+    def set_tunable(self, name: str, value: str) -> None:
+        """Tells that it can't."""
+        self._tell(ONE_RECORDING.format("a setting"))
+
+    def knobs(self) -> list[KnobState]:
+        """The settings of the disks as they were at this moment; none can be changed."""
+        return list(_recorded_knobs(queued_disks(self.target, self._fold.devices)))
+
+    def topology(self) -> Topology:
+        """The recorded machine's CPUs; nothing of them in an older recording."""
+        return self.header.topology
+
+    def close(self) -> None:
+        """End the thread, close the file. Idempotent."""
+        with self._turn:
+            self._closing = True
+            self._turn.notify()
+        if self._thread is not None:
+            self._thread.join()
+        self._recording.close()
+
+    # -- playing
+
+    @property
+    def end(self) -> float:
+        """The recording's length in seconds."""
+        return self._index.end
+
+    @property
+    def at(self) -> float:
+        """Where it is, in seconds from the recording's beginning."""
+        with self._turn:
+            return min(self._now(), self.end)
+
+    def pause(self, paused: bool) -> None:
+        """Stop or go on; from its end on it begins again."""
+        with self._turn:
+            self._t, self._since = min(self._now(), self.end), time.monotonic()
+            self.paused = paused
+            if not paused and self._t >= self.end:
+                self._goal = 0.0
+            self._turn.notify()
+
+    def step(self) -> None:
+        """Show the next sample, and stop there."""
+        with self._turn:
+            self._t, self._since = min(self._now(), self.end), time.monotonic()
+            self.paused = self._one = True
+            self._turn.notify()
+
+    def set_speed(self, speed: float) -> None:
+        """So many seconds of the recording in one."""
+        with self._turn:
+            self._t, self._since = self._now(), time.monotonic()
+            self.speed = min(FASTEST, max(SLOWEST, speed))
+            self._turn.notify()
+
+    def turn_speed(self, up: bool) -> float:
+        """The next speed of ``SPEEDS``; what it is now."""
+        others = [s for s in SPEEDS if (s > self.speed if up else s < self.speed)]
+        if others:
+            self.set_speed(others[0] if up else others[-1])
+        return self.speed
+
+    def seek(self, t: float) -> None:
+        """Go to this second; before the beginning or after the end is there."""
+        with self._turn:
+            self._goal = min(max(t, 0.0), self.end)
+            self._turn.notify()
+
+    def seek_by(self, seconds: float) -> None:
+        """Go so many seconds forward (backward: negative), keys pressed in a row add up."""
+        with self._turn:
+            base = self._goal if self._goal is not None else min(self._now(), self.end)
+            self._goal = min(max(base + seconds, 0.0), self.end)
+            self._turn.notify()
+
+    # -- the thread
+
+    def _now(self) -> float:
+        if self.paused:
+            return self._t
+        return self._t + (time.monotonic() - self._since) * self.speed
+
+    def _tell(self, text: str) -> None:
+        self._sink(events.Notice(self.at, "info", text))
+
+    def _main(self) -> None:
+        self._since = time.monotonic()
+        records = self._recording.records()
+        try:
+            while not self._closing:
+                follow = self._play(records)
+                if follow is None:
+                    return
+                records = follow
+        except Exception as error:  # told, not lost with the thread
+            self.on_failure(error)
+
+    def _play(self, records: Iterator[Record]) -> Iterator[Record] | None:
+        """Plays until it has to go on elsewhere (where) or is closed (``None``)."""
+        shown = -1.0
+        for record in records:
+            while (jump := self._wait_until(record)) is not None:
+                if shown <= jump <= shown + LOOKBACK * self.header.interval_s:
+                    continue
+                return self._jump(jump)
+            if self._closing:
+                return None
+            shown = max(shown, record.t)
+            self._emit(record)
+        self._sink(events.Notice(self.end, "info", self._last_words()))
+        while not self._closing:
+            jump = self._wait_until(None)
+            if jump is not None and jump < self.end:
+                return self._jump(jump)
+        return None
+
+    def _last_words(self) -> str:
+        words = how_it_ends(self._recording, self._index.whole)
+        return words or "the recording ends here; space plays it again"
+
+    def _wait_until(self, record: Record | None) -> float | None:
+        """Waits for this record's time. Returns a jump's goal as soon as one is asked for."""
+        with self._turn:
+            while not self._closing:
+                if self._goal is not None:
+                    goal, self._goal = self._goal, None
+                    self._t, self._since = goal, time.monotonic()
+                    return goal
+                # what came after the last sample needs no waiting for
+                due = min(record.t, self.end) if record is not None else 0.0
+                if record is not None and due <= self._now():
+                    return None
+                if self._one and record is not None:
+                    self._one = isinstance(record, Other)
+                    self._t = due
+                    return None
+                wait = None
+                if record is not None and not self.paused:
+                    wait = max(0.0, due - self._now()) / self.speed
+                self._turn.wait(wait)
+        return None
+
+    def _emit(self, record: Record) -> None:
+        for event in self._fold.feed(record):
+            # the session's end is no end of the replay: one can still go back
+            if not isinstance(event, events.Ended):
+                self._sink(event)
+        if self._fold.run is not None:
+            self.job, self.overrides = self._fold.run.job, dict(self._fold.run.overrides)
+
+    def _jump(self, t: float) -> Iterator[Record]:
+        """Makes the place at ``t`` what follows; tells what happened before it."""
+        since = t - LOOKBACK * self.header.interval_s
+        place = self._index.key_before(since)
+        lead = self._index.key_before(self._time_of(place) - 1e-6)
+        self.on_jump()
+        self._fold = Fold(self.header, self._origin_ns, self._fold.devices)
+        if lead == 0 or place <= self._index.keys[0]:
+            return self._recording.records()
+        for at, other in self._index.others:
+            if at < lead and isinstance(other.value, _CONTEXT):
+                self._emit(other)
+        return self._led_in(lead, place)
+
+    def _led_in(self, lead: int, place: int) -> Iterator[Record]:
+        """From ``lead`` on, nothing shown before ``place``."""
+        until = self._time_of(place)
+        for record in self._recording.records(lead):
+            if isinstance(record, Sample) and record.t < until:
+                record = Sample(record.t, record.raw, False)
+            yield record
+
+    def _time_of(self, place: int) -> float:
+        return self._index.key_times[self._index.keys.index(place)] if self._index.keys else 0.0
+
+
+_CONTEXT = (
+    events.StepStarted, events.StepFinished, events.Mark, events.Found, events.Judged,
+    events.SteadyState, events.ExperimentStarted, events.PointStarted, events.PointFinished,
+    events.ExperimentFinished, form.JobRun, form.Devices,
+)  # fmt: skip
+
+
+def _recorded_knobs(disks: Sequence[BlockDevice]) -> Iterator[KnobState]:
+    for name, tunable in TUNABLES.items():
+        found = [(disk.name, getattr(disk.queue, name, None)) for disk in disks]
+        known = [(disk, _told(value)) for disk, value in found if value is not None]
+        if known:
+            yield KnobState(
+                name, tunable.meaning, known[0][1], (), "nothing here",
+                tuple(known) if len(known) > 1 else (), "this is a recording",
+            )  # fmt: skip
+
+
+def _told(value: object) -> str:
+    """As sysfs has it."""
+    return str(int(value)) if isinstance(value, bool) else str(value)

@@ -1,0 +1,384 @@
+"""Writes a recording while it is measured, in a thread of its own.
+
+Every sample is in the kernel's hands as soon as it is written: a killed iopstui loses at most
+the one it was writing. Neither a slow disk nor a full one stops the session.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import platform
+import queue
+import socket
+import stat
+import threading
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from iopstui import __version__, events
+from iopstui.errors import UsageError
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import Target
+from iopstui.model.block.topology import Topology
+from iopstui.model.block.tunable import KnobRequest
+from iopstui.model.samples import RawSample
+from iopstui.recording import layout as form
+from iopstui.recording.coding import encoder
+from iopstui.text import printable
+
+MOST_WAITING = 300
+CLOSE_WITHIN_S = 5.0
+LEVEL = 6
+
+
+class Recorder:
+    """One file. Made in any thread; then ``put`` queues, and never blocks or raises.
+
+    Raises UsageError if the file exists or can't be made; it is created at once, readable for
+    its owner alone.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.bytes = 0
+        self.samples = 0
+        self.problem = ""
+        self._fd = _create(path)
+        self._queue: queue.SimpleQueue[tuple[bytes, float, Any] | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._stream = zlib.compressobj(LEVEL)
+
+    def put(self, kind: bytes, t: float, value: Any) -> None:
+        """Write this chunk soon. Values must not be changed afterwards."""
+        if self.problem:
+            return
+        if self._queue.qsize() >= MOST_WAITING:
+            self.problem = f"{self.path} is written too slowly"
+            return
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._main, name="recorder", daemon=True)
+            self._thread.start()
+        self._queue.put((kind, t, value))
+
+    def give_up(self) -> None:
+        """Take nothing more; what is queued is written when the disk takes it, without anybody
+        waiting for that."""
+        self._queue.put(None)
+
+    def close(self) -> None:
+        """Write what is queued, and close the file. A disk that hangs is not waited for."""
+        self.give_up()
+        if self._thread is None:
+            self._end()
+            return
+        self._thread.join(CLOSE_WITHIN_S)
+        if self._thread.is_alive() and not self.problem:
+            self.problem = f"{self.path} is written too slowly"
+
+    def finished(self, within_s: float) -> bool:
+        """Wait until it has ended by itself; False if it still writes."""
+        if self._thread is not None:
+            self._thread.join(within_s)
+        return self._thread is None or not self._thread.is_alive()
+
+    @property
+    def waiting(self) -> int:
+        """Chunks that are queued."""
+        return self._queue.qsize()
+
+    def discard(self) -> None:
+        """Close it; nothing was recorded, so no file is left."""
+        self.close()
+        with contextlib.suppress(OSError):
+            self.path.unlink()
+
+    # -- the recorder's thread
+
+    def _main(self) -> None:
+        try:
+            self._write(form.MAGIC)
+            while (item := self._queue.get()) is not None:
+                self._chunk(*item)
+        except OSError as error:
+            self.problem = f"{self.path}: {error.strerror or error}"
+        except Exception as error:  # a bug here must not look like a recording that goes on
+            self.problem = f"{self.path}: internal error {error!r}"
+        finally:
+            self._end()
+
+    def _chunk(self, kind: bytes, t: float, value: Any) -> None:
+        if kind == form.SAMPLE:
+            if self.samples % form.KEY_EVERY == 0:
+                kind = form.KEY
+                self._stream = zlib.compressobj(LEVEL)
+            self.samples += 1
+            data = form.pack([value[0], encoder(RawSample)(value[1])])
+            payload = self._stream.compress(data) + self._stream.flush(zlib.Z_SYNC_FLUSH)
+        else:
+            payload = zlib.compress(form.pack(value()), LEVEL)
+        self._write(form.head(kind, t, payload) + payload)
+
+    def _write(self, data: bytes) -> None:
+        whole = self.bytes
+        view = memoryview(data)
+        try:
+            while view:
+                view = view[os.write(self._fd, view) :]
+        except OSError:
+            # a full disk: what can't be whole is taken back
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._fd, whole)
+            raise
+        self.bytes += len(data)
+
+    def _end(self) -> None:
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            with contextlib.suppress(OSError):
+                os.close(fd)
+
+
+def next_free(path: Path) -> Path:
+    """Where a recording goes on that can't go on in ``path``: FILE-2, FILE-3 ..."""
+    number = 2
+    while os.path.lexists(found := path.with_name(f"{path.stem}-{number}{path.suffix}")):
+        number += 1
+    return found
+
+
+def _create(path: Path) -> int:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        return os.open(path, flags, stat.S_IRUSR | stat.S_IWUSR)
+    except FileExistsError as error:
+        raise UsageError(
+            f"{printable(str(path))} exists already, and a recording overwrites nothing.",
+            "Choose another name, or remove the file first.",
+        ) from error
+    except OSError as error:
+        raise UsageError(
+            f"The recording {printable(str(path))} can't be made: {error.strerror}.",
+            "Name a file in a directory you can write to: --record /tmp/run.iops",
+        ) from error
+
+
+_EXPERIMENT = (events.ExperimentStarted, events.PointStarted, events.PointFinished)
+
+
+class Tape:
+    """The recorder's place in a session: always told what happens, recording or not, so that it
+    can begin in the middle of a run or an experiment. From any thread.
+
+    ``topology`` is asked once for each recording, in the recorder's thread; ``own_files`` says
+    whether the jobs name their files themselves.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        devices: Callable[[], Mapping[str, BlockDevice]],
+        interval_s: float,
+        idle_frames: bool,
+        knobs: Sequence[KnobRequest] = (),
+        recorder: Recorder | None = None,
+        topology: Callable[[], Topology] = Topology,
+        own_files: bool | None = None,
+    ) -> None:
+        self._target = target
+        self._devices = devices
+        self._interval_s = interval_s
+        self._idle_frames = idle_frames
+        self._knobs = tuple(knobs)
+        self._topology = topology
+        self._own_files = own_files
+        self._lock = threading.RLock()
+        self._recorder: Recorder | None = None
+        self._waiting = recorder
+        self._first_ns: int | None = None
+        self._origin_ns = 0
+        self._shift_s = 0.0
+        self._lead: dict[str, RawSample] = {}
+        self._run: dict[type, Any] = {}
+        self._early: list[events.Event] = []
+        self._experiment: list[events.Event] = []
+        self._last_t = 0.0
+        self._has_run = False
+        self.kept: Path | None = None
+        """After ``close``: where it was recorded to until then."""
+
+    @property
+    def path(self) -> Path | None:
+        """Where it is being recorded to; ``None`` if it is not."""
+        recorder = self._recorder or self._waiting
+        return recorder.path if recorder is not None else None
+
+    def start(self, recorder: Recorder) -> None:
+        """Record from now on, beginning with what the next sample has to be subtracted from."""
+        with self._lock:
+            self.stop()
+            seen = {raw.seq: raw for raw in self._lead.values()}
+            lead = sorted(seen.values(), key=lambda raw: raw.seq)
+            if not lead:
+                self._waiting = recorder
+                return
+            self._begin(recorder, lead[0])
+            for raw in lead:
+                self._put_sample(raw, shown=False)
+            for value in (*self._experiment, *self._run.values()):
+                self._put_other(value)
+
+    def stop(self) -> str:
+        """End the recording; what became of it, in words ("" if there was none)."""
+        with self._lock:
+            return self._stop()
+
+    def _stop(self) -> str:
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            waiting.discard()
+        recorder = self._recorder
+        if recorder is None:
+            return ""
+        self._put_other(form.Stopped(self._last_t + self._shift_s))
+        self._recorder = None
+        recorder.close()
+        if recorder.problem:
+            return f"the recording has stopped: {recorder.problem}"
+        many = f"{recorder.samples} samples, {max(1, recorder.bytes // 1000)} kB"
+        return f"recorded to {recorder.path}: {many}"
+
+    def sample(self, raw: RawSample) -> None:
+        """A sample was taken; call it before its frame is made known."""
+        with self._lock:
+            if self._first_ns is None:
+                self._first_ns = raw.arrived_ns
+            self._remember(raw)
+            waiting, self._waiting = self._waiting, None
+            if waiting is not None:
+                self._begin(waiting, raw)
+                for event in self._early:
+                    self._put_other(event)
+            self._early = []
+            self._put_sample(raw, shown=True)
+
+    def event(self, event: events.Event) -> None:
+        """Something happened. Frames are left out: they follow from the samples."""
+        if isinstance(event, events.FrameReady):
+            return
+        with self._lock:
+            if isinstance(event, events.StepStarted):
+                self._run[type(event)] = event
+                self._has_run = True
+            elif isinstance(event, events.StepFinished):
+                self._run = {}
+                # nothing is subtracted from a run that is over
+                self._lead = {
+                    what: dataclasses.replace(raw, fio=None)
+                    for what, raw in self._lead.items()
+                    if not what.startswith("fio")
+                }
+            self._follow_experiment(event)
+            if self._waiting is not None:
+                self._early.append(event)
+            self._put_other(event)
+            if isinstance(event, events.TunableChanged):
+                self._put_other(self._facts())
+
+    def _follow_experiment(self, event: events.Event) -> None:
+        """Keeps what a recording that begins later has to say of it: all points so far."""
+        if isinstance(event, events.ExperimentStarted):
+            self._experiment = []
+        if isinstance(event, _EXPERIMENT):
+            if self._experiment and isinstance(self._experiment[-1], events.PointStarted):
+                self._experiment.pop()
+            self._experiment.append(event)
+        elif isinstance(event, events.ExperimentFinished):
+            self._experiment = []
+
+    def job(self, job: form.JobRun) -> None:
+        """The job that is about to start."""
+        with self._lock:
+            self._run = {form.JobRun: job}
+            self._put_other(job)
+
+    def problems(self) -> Iterator[str]:
+        """Why the recording has stopped by itself: told once."""
+        with self._lock:
+            recorder = self._recorder
+            if recorder is None or not recorder.problem:
+                return
+            self._recorder = None
+        recorder.give_up()
+        yield f"the recording has stopped: {recorder.problem}; measuring goes on"
+
+    def close(self, ended: events.Ended) -> str:
+        """The session is over. In words why the recording is not whole, else ""."""
+        with self._lock:
+            recorder, self.kept = self._recorder, self.path
+            self.event(ended)
+            words = self.stop()
+        if recorder is not None and not self._idle_frames and not self._has_run:
+            # the job never began: its name must be free for the next try
+            recorder.discard()
+        return words if recorder is not None and recorder.problem else ""
+
+    def _remember(self, raw: RawSample) -> None:
+        """What differences of the next sample need: it, and the last ones that have what not
+        every sample has. fio repeats its last document, so two of them."""
+        if raw.fio is not None:
+            before = self._lead.get("fio")
+            same_run = before is not None and before.step == raw.step
+            self._lead["fio before"] = before if before is not None and same_run else raw
+            self._lead["fio"] = raw
+        if raw.kernel is not None:
+            self._lead["kernel"] = raw
+            if raw.kernel.ipi is not None:
+                self._lead["ipi"] = raw
+        self._lead["last"] = raw
+
+    def _begin(self, recorder: Recorder, first: RawSample) -> None:
+        self._recorder = recorder
+        self._origin_ns = first.arrived_ns
+        self._shift_s = (first.arrived_ns - (self._first_ns or first.arrived_ns)) / 1e9
+        header = form.Header(
+            iopstui=__version__,
+            host=socket.gethostname(),
+            kernel=platform.release(),
+            machine=platform.machine(),
+            started_ms=first.wall_ms,
+            target=self._target,
+            interval_s=self._interval_s,
+            idle_frames=self._idle_frames,
+            knobs=self._knobs,
+            own_files=self._own_files,
+        )
+        recorder.put(form.HEADER, 0.0, lambda: self._head(header))
+        self._put_other(self._facts())
+
+    def _head(self, header: form.Header) -> dict[str, Any]:
+        """In the recorder's thread: of many CPUs the topology takes a while."""
+        whole = dataclasses.replace(header, topology=self._topology())
+        return {"layouts": form.LAYOUTS, "header": encoder(form.Header)(whole)}
+
+    def _facts(self) -> form.Devices:
+        found = self._devices()
+        here = (found[name] for name in self._target.tree if name in found)
+        return form.Devices(tuple(dataclasses.replace(device, serial=None) for device in here))
+
+    def _put_sample(self, raw: RawSample, shown: bool) -> None:
+        if self._recorder is not None:
+            self._last_t = (raw.arrived_ns - self._origin_ns) / 1e9
+            self._recorder.put(form.SAMPLE, self._last_t, (int(shown), raw))
+
+    def _put_other(self, value: Any) -> None:
+        if self._recorder is None:
+            return
+        if self._shift_s and hasattr(value, "t"):
+            value = dataclasses.replace(value, t=max(0.0, value.t - self._shift_s))
+        t = getattr(value, "t", self._last_t)
+        kind: Any = type(value)
+        self._recorder.put(form.EVENT, t, lambda: [form.NAMES[kind], encoder(kind)(value)])

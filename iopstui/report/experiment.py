@@ -1,0 +1,294 @@
+"""What a report tells of a sweep or a comparison: its points, what they say, how to repeat it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from iopstui import format as units
+from iopstui.events import Event, ExperimentFinished, PointFinished, PointStarted
+from iopstui.model.experiment.curve import Curve, conclusions, curves_along, curves_of, drawn_axis
+from iopstui.model.experiment.expectation import Expectation
+from iopstui.model.experiment.plan import Axis, Plan, letter
+from iopstui.model.experiment.point import Point
+from iopstui.model.experiment.words import METHOD, Results, cpu_text, difference_text, value_text
+from iopstui.output.experiment.compare import difference_object
+from iopstui.output.experiment.sweep import columns, curve_object, pass_table, row
+from iopstui.session.outcomes import FAIL, PASS, outcome_text
+from iopstui.text import printable
+
+Row = tuple[str, ...]
+
+COMPARE_HEAD: Row = (
+    "run", "", "settings", "IOPS", "MiB/s", "mean", "p50", "p99", "p99.9", "CPU/IO", "most on",
+)  # fmt: skip
+CPUS_HEAD: Row = ("#", "settings", "CPU/IO", "completions ran on", "busiest")
+MOST_CPUS = 16
+NAMED_CPUS = 4
+
+
+@dataclass
+class Experiment:
+    """``points`` by their place in the plan, ``steps`` the place by the run's number. ``finished``
+    is ``None`` where the recording ends before the experiment does."""
+
+    plan: Plan
+    t: float = 0.0
+    points: dict[int, PointFinished] = field(default_factory=dict)
+    steps: dict[int, int] = field(default_factory=dict)
+    finished: ExperimentFinished | None = None
+    _now: PointStarted | None = None
+
+    def take(self, event: Event) -> None:
+        """One of its own events."""
+        match event:
+            case PointStarted():
+                self._now = event
+            case PointFinished():
+                self.points[event.index] = event
+            case ExperimentFinished():
+                self.finished, self._now = event, None
+
+    def began(self, step: int) -> str:
+        """fio run ``step`` belongs to the point that has begun; its label, "" if there is none."""
+        if self._now is None:
+            return ""
+        self.steps[step] = self._now.index
+        return self._now.label
+
+    @property
+    def kind(self) -> str:
+        """ "sweep" or "compare"."""
+        return "compare" if self.plan.variants else "sweep"
+
+    @property
+    def title(self) -> str:
+        """What was varied."""
+        if self.plan.variants:
+            names = [f"{letter(n)}: {one.label}" for n, one in enumerate(self.plan.variants)]
+            return printable(f"Comparison of {', '.join(names)}")
+        names = [axis.name for axis in self.plan.axes] or ["the job"]
+        return printable(f"Sweep over {' and '.join(names)}")
+
+    @property
+    def axis(self) -> Axis:
+        """What curves are drawn along."""
+        return drawn_axis(self.plan)
+
+    @property
+    def ordered(self) -> list[PointFinished]:
+        """The points in the order of the plan."""
+        return [self.points[index] for index in sorted(self.points)]
+
+    @property
+    def curves(self) -> list[Curve[PointFinished]]:
+        """What is drawn: the points along ``axis``, a curve for all else that is varied."""
+        return curves_along(self.axis, self.ordered)
+
+    @property
+    def expectations(self) -> list[Expectation]:
+        """Those of the first point that has any."""
+        found = next((point.outcomes for point in self.ordered if point.outcomes), ())
+        return [outcome.expectation for outcome in found]
+
+    def results(self) -> Results:
+        """What a comparison's runs show."""
+        runs: list[dict[int, Point]] = [{} for _ in self.plan.variants]
+        for event in self.ordered:
+            runs[event.variant][event.repeat] = event.point
+        return Results(self.plan, runs)
+
+
+def ending(one: Experiment) -> str:
+    """Why not all points are there; "" if they are."""
+    finished, total = one.finished, one.plan.points
+    what = "runs" if one.plan.variants else "points"
+    if finished is None:
+        return f"the recording ends within it: {len(one.points)} of {total} {what} are there"
+    if finished.error:
+        return f"failed after {len(one.points)} of {total} {what}: {printable(finished.error)}"
+    if finished.interrupted or len(one.points) < total:
+        return f"interrupted: {len(one.points)} of {total} {what} are measured"
+    return ""
+
+
+def points_table(one: Experiment) -> tuple[Row, list[Row]]:
+    """A row a point; with expectations a last column of verdicts."""
+    if one.plan.variants:
+        return COMPARE_HEAD, [_compared(event, one.plan) for event in one.ordered]
+    head = tuple(title for title, _ in columns(one.plan))
+    rows = [tuple(row(one.plan, event)) for event in one.ordered]
+    if not one.expectations:
+        return head, rows
+    verdicts = [_verdict(event) for event in one.ordered]
+    return (*head, "verdict"), [(*r, v) for r, v in zip(rows, verdicts, strict=True)]
+
+
+def _verdict(event: PointFinished) -> str:
+    if any(outcome.passed is None for outcome in event.outcomes):
+        return units.MISSING
+    return PASS if all(outcome.passed for outcome in event.outcomes) else FAIL
+
+
+def _compared(event: PointFinished, plan: Plan) -> Row:
+    point = event.point
+    most = sorted(point.completions.items(), key=lambda one: -one[1])[:1]
+    return (
+        str(event.index + 1), letter(event.variant), printable(plan.variants[event.variant].label),
+        units.number(point.iops), units.mib(point.bw), units.latency(point.latency_ns),
+        *(units.latency(ns) for ns in (point.p50_ns, point.p99_ns, point.p999_ns)),
+        cpu_text(point.cpu_us), "".join(f"CPU {cpu}, {100 * share:.0f} %" for cpu, share in most),
+    )  # fmt: skip
+
+
+def said(one: Experiment) -> list[str]:
+    """Everything the points say together, in sentences."""
+    if not one.points:
+        return []
+    if one.plan.variants:
+        return list(one.results().verdicts())
+    return [line.strip() for line in conclusions(one.ordered, curves_of(one.plan, one.ordered))]
+
+
+def judged(one: Experiment) -> list[str]:
+    """Each point's verdicts."""
+    return [
+        f"#{event.index + 1} {printable(event.label)}: {outcome_text(outcome)}"
+        for event in one.ordered
+        for outcome in event.outcomes
+    ]
+
+
+def verdict_grid(one: Experiment) -> str:
+    """The verdicts of several jobs at a glance, as text with columns; "" if that says nothing."""
+    return "" if one.plan.variants else "\n".join(pass_table(one.plan, one.ordered)).strip("\n")
+
+
+def differences(one: Experiment) -> Iterator[tuple[Row, list[Row]]]:
+    """For each variant after the first: every figure of both, and the difference."""
+    results = one.results()
+    if results.complete < 2:
+        return
+    for number, tested in enumerate(results.tested, 1):
+        first, second = letter(0), letter(number)
+        head = ("figure", first, second, f"{second} against {first}, 95 %", "shown")
+        yield head, [
+            (
+                each.metric.name, value_text(each.metric.unit, each.first),
+                value_text(each.metric.unit, each.second), difference_text(each),
+                "yes" if each.shown else "no",
+            )
+            for each in tested
+        ]  # fmt: skip
+
+
+def cpu_tables(one: Experiment) -> Iterator[tuple[Row, list[Row]]]:
+    """For each variant after the first: the CPUs whose load changed most."""
+    results = one.results()
+    if results.complete < 2:
+        return
+    for number, shifts in enumerate(results.shifts, 1):
+        first, second = letter(0), letter(number)
+        head = ("CPU", f"load % {first}", second, "shown", f"completions % {first}", second,
+                "shown")  # fmt: skip
+        rows = [
+            (
+                str(shift.cpu), *(f"{load:.1f}" for load in shift.load),
+                "yes" if shift.shown else "no", *(f"{100 * c:.0f}" for c in shift.completions),
+                "yes" if shift.moved else "no",
+            )
+            for shift in sorted(shifts[:MOST_CPUS], key=lambda shift: shift.cpu)
+        ]  # fmt: skip
+        if rows:
+            yield head, rows
+
+
+def point_cpus(one: Experiment) -> tuple[Row, list[Row]]:
+    """What a sweep's points cost of which CPUs; no rows where none of them knows."""
+    known = [event for event in one.ordered if event.point.completions or event.point.busy]
+    return CPUS_HEAD, [
+        (
+            str(event.index + 1), printable(event.label), cpu_text(event.point.cpu_us),
+            _most({cpu: 100 * share for cpu, share in event.point.completions.items()}),
+            _most(event.point.busy),
+        )
+        for event in known
+    ]  # fmt: skip
+
+
+def _most(percent: Mapping[int, float]) -> str:
+    """ "CPU 3 81 %, CPU 0 19 %": the CPUs with most of it."""
+    most = sorted(percent.items(), key=lambda one: (-one[1], one[0]))
+    named = [f"CPU {cpu} {value:.0f} %" for cpu, value in most[:NAMED_CPUS] if value >= 0.5]
+    return ", ".join(named) or units.MISSING
+
+
+def method(one: Experiment) -> str:
+    """How the differences were found."""
+    if not one.plan.variants or one.results().complete < 2:
+        return ""
+    return METHOD[0].upper() + METHOD[1:].replace("; * = shown at 5 %", "; shown: at 5 %") + "."
+
+
+def repeat(one: Experiment, targets: Sequence[str], size: str | None, bind: bool,
+           knobs: Sequence[tuple[str, str]], interval_s: float) -> str:  # fmt: skip
+    """The command that does it again; ``knobs`` (name, value) held in all of it."""
+    plan = one.plan
+    words = ["iopstui", one.kind, *targets]
+    for job in plan.jobs:
+        words += ["--job", job]
+    for axis in plan.axes:
+        words += ["--axis", f"{axis.name}={','.join(axis.values)}"]
+    for variant in plan.variants:
+        words += ["--variant", ",".join(map(str, variant.settings)) or "as-is"]
+    words += ["--repeats", str(plan.repeats)] if plan.variants else []
+    words += ["--settle", f"{plan.settle:g}", "--measure", f"{plan.measure:g}"]
+    for name, value in plan.options.items():
+        words += ["--set", f"{name}={value}"]
+    words += ["--size", size] if size else []
+    words += ["--bind", "queues"] if bind else []
+    for name, value in knobs:
+        words += ["--knob", f"{name}={value}"]
+    expected = one.expectations
+    for expectation in expected:
+        words += ["--expect", expectation.text]
+    if expected and expected[0].tolerance:
+        words += ["--tolerance", f"{100 * expected[0].tolerance:g}%"]
+    words += ["--interval", f"{interval_s:g}"] if interval_s != 1 else []
+    return printable(shlex.join(words))
+
+
+def as_data(one: Experiment) -> dict[str, Any]:
+    """For JSON."""
+    plan = one.plan
+    data: dict[str, Any] = {
+        "kind": one.kind, "t": one.t, "jobs": list(plan.jobs), "settle": plan.settle,
+        "measure": plan.measure, "total": plan.points, "incomplete": ending(one) or None,
+        "points": [_point(event) for event in one.ordered], "words": said(one),
+    }  # fmt: skip
+    if not plan.variants:
+        data["axes"] = {axis.name: list(axis.values) for axis in plan.axes}
+        data["curves"] = [curve_object(curve) for curve in curves_of(plan, one.ordered)]
+        return data
+    data["variants"] = [variant.label for variant in plan.variants]
+    data["repeats"] = plan.repeats
+    if one.points:
+        results = one.results()
+        data["differences"] = [
+            difference_object(number, each)
+            for number, tested in enumerate(results.tested, 1)
+            for each in tested
+        ]
+        data["cpus"] = [[asdict(shift) for shift in shifts] for shifts in results.shifts]
+    return data
+
+
+def _point(event: PointFinished) -> Mapping[str, Any]:
+    found = asdict(event)
+    found["settings"] = dict(event.settings)
+    found["point"]["in_flight"] = event.point.in_flight
+    for outcome, known in zip(found["outcomes"], event.outcomes, strict=True):
+        outcome["passed"] = known.passed
+    return found

@@ -1,0 +1,153 @@
+"""A sweep or a comparison as parts of a report's page: tables, charts, words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from iopstui import format as units
+from iopstui.events import PointFinished
+from iopstui.model.experiment.curve import LOADS, Curve
+from iopstui.model.experiment.plan import letter
+from iopstui.report import experiment as words
+from iopstui.report.experiment import Experiment
+from iopstui.report.parts import bullets, table
+from iopstui.report.story import Run, Story, points
+from iopstui.report.svg import Scale, linear, logarithmic
+from iopstui.report.xy import MOST_CURVES, STYLES, XYCurve, places, scaled, xy_chart
+from iopstui.text import printable
+
+PERCENTILES = ("p50", "p99", "p99.9")
+
+
+def experiment_html(story: Story, one: Experiment) -> list[str]:
+    """All of it, with its heading."""
+    head, rows = words.points_table(one)
+    ending = words.ending(one)
+    charts = _compare_charts(story, one) if one.plan.variants else _sweep_charts(one)
+    parts = [f"<h2>{escape(one.title)}</h2>"]
+    parts += [f'<p class="warn">{escape(ending)}</p>'] if ending else []
+    if not one.points:
+        return parts
+    parts += bullets(words.said(one))
+    parts += ['<div class="charts">', *(f"<figure>{c}</figure>" for c in charts if c), "</div>"]
+    parts.append(
+        f'<p class="dim">Each point: {one.plan.settle:g} s to settle, then '
+        f"{one.plan.measure:g} s measured.</p>"
+    )
+    parts.append(table(head, rows, left=3 if one.plan.variants else 1))
+    if one.plan.variants:
+        for head, rows in (*words.differences(one), *words.cpu_tables(one)):
+            parts.append(f"<div>{table(head, rows, left=1)}</div>")
+        parts.append(f'<p class="dim">{escape(words.method(one))}</p>')
+        return parts
+    head, rows = words.point_cpus(one)
+    parts += [f"<div>{table(head, rows, left=2)}</div>"] if rows else []
+    grid = words.verdict_grid(one)
+    parts += [f"<pre>{escape(grid)}</pre>"] if grid else []
+    verdicts = words.judged(one)
+    if verdicts:
+        parts += ["<details><summary>the verdict on each point</summary>", *bullets(verdicts),
+                  "</details>"]  # fmt: skip
+    return parts
+
+
+def _sweep_charts(one: Experiment) -> list[str]:
+    curves, axis = one.curves, one.axis
+    if not curves:
+        return []
+    values = sorted(axis.values, key=int) if axis.name in LOADS else list(axis.values)
+    drawn = curves[:MOST_CURVES]
+    more = f" (the first {len(drawn)} of {len(curves)} curves)" if len(curves) > len(drawn) else ""
+    name = printable(axis.name)
+    rates = [
+        _rates(curve, values, style) for curve, style in zip(drawn, STYLES, strict=False)
+    ]  # fmt: skip
+    most = [y for curve in rates for _, y in curve.points]
+    charts = [
+        xy_chart(
+            f"IOPS against {name}{more}", places(values), linear(most), units.number, rates,
+        ),
+    ]  # fmt: skip
+    known = [curve for curve in drawn if all(e.point.latency_ns for e in curve.points)]
+    if axis.name in LOADS and known:
+        charts.append(_hockey_stick(known, name, linear(most), more))
+    return charts
+
+
+def _rates(curve: Curve[PointFinished], values: Sequence[str], style: str) -> XYCurve:
+    found = [
+        (float(values.index(dict(event.settings)[curve.axis.name])), event.point.iops)
+        for event in curve.points
+    ]
+    # a knee is one of load: along anything else the points are in no such order
+    knee = curve.knee if curve.axis.name in LOADS else None
+    return XYCurve(_label(curve), style, found, flag=knee.index if knee else None)
+
+
+def _hockey_stick(
+    curves: Sequence[Curve[PointFinished]], name: str, rates: Scale, more: str
+) -> str:
+    lines = []
+    for curve, style in zip(curves, STYLES, strict=False):
+        knee, events = curve.knee, curve.points
+        found = [(event.point.iops, event.point.latency_ns or 0.0) for event in events]
+        beside = [f"{dict(event.settings)[curve.axis.name]}" for event in events]
+        flag = knee.index if knee else None
+        label = f"{_label(curve)} mean".strip()
+        lines.append(XYCurve(label, style, found, beside, flag))
+        tails = [(event.point.iops, event.point.p99_ns) for event in events]
+        if len(curves) == 1 and all(tail for _, tail in tails):
+            # of several curves the tails would be a tangle
+            lines.append(XYCurve("p99", "p99", [(x, y or 0.0) for x, y in tails]))
+    latencies = [y for line in lines for _, y in line.points]
+    return xy_chart(
+        f"latency against IOPS, logarithmic; the numbers are {name}{more}",
+        scaled(rates, units.number), logarithmic(latencies), units.latency, lines,
+    )  # fmt: skip
+
+
+def _label(curve: Curve[PointFinished]) -> str:
+    return " ".join(f"{name}={printable(value)}" for name, value in curve.fixed)
+
+
+def _compare_charts(story: Story, one: Experiment) -> list[str]:
+    """Every run of every variant over each other: the seconds, then the percentiles."""
+    seconds, latencies = [], []
+    seen: set[int] = set()
+    runs = {one.steps[run.step]: run for run in story.runs if run.step in one.steps}
+    for event in one.ordered:
+        variant = event.variant
+        style = STYLES[variant % len(STYLES)]
+        name = f"{letter(variant)}: {one.plan.variants[variant].label}"
+        first = variant not in seen
+        seen.add(variant)
+        line = _over_time(story, runs.get(event.index))
+        seconds.append(XYCurve(name, style, line, dots=False, labelled=first))
+        point = event.point
+        found = [(n, ns) for n, ns in enumerate((point.p50_ns, point.p99_ns, point.p999_ns)) if ns]
+        latencies.append(XYCurve(name, style, found, labelled=first))
+    length = one.plan.settle + one.plan.measure
+    rates = [y for curve in seconds for _, y in curve.points]
+    tails = [y for curve in latencies for _, y in curve.points]
+    return [
+        xy_chart(
+            "IOPS of every run over its seconds", scaled(linear([length]), lambda s: f"{s:g} s"),
+            linear(rates), units.number, seconds, [(one.plan.settle, "measured from here")],
+        ),
+        xy_chart(
+            "latency percentiles of every run, logarithmic", places(PERCENTILES),
+            logarithmic(tails), units.latency, latencies,
+        ),
+    ]  # fmt: skip
+
+
+def _over_time(story: Story, run: Run | None) -> list[tuple[float, float]]:
+    if run is None or run.begin is None:
+        return []
+    begin, end = run.begin, run.end
+    return [
+        (t - begin, value)
+        for t, value in points(story, "fio")
+        if value is not None and begin < t <= end + 1e-6
+    ]

@@ -1,0 +1,241 @@
+"""A report as one HTML page that needs nothing else: no network, no script.
+
+The page is well-formed XML too. Everything recorded goes through ``html.escape``; the page's own
+Content-Security-Policy forbids whatever could load something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib.resources import files
+
+from iopstui import __version__
+from iopstui import format as units
+from iopstui.report import wording as words
+from iopstui.report.experiment_html import experiment_html
+from iopstui.report.parts import pairs, table, titled
+from iopstui.report.story import (
+    HEAT_COLUMNS,
+    HEAT_ROWS_PER_DECADE,
+    Run,
+    Story,
+    points,
+)
+from iopstui.report.svg import Curve, Scale, chart, heat, linear, logarithmic
+from iopstui.text import printable
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+LATENCIES = (("p99.9", "p999"), ("p99", "p99"), ("p50", "p50"))
+IOPS, BUSY = ("fio", "device"), ("busiest", "busy", "job_cpu")
+MOST_SECONDS = 120
+MOST_OPEN = 3
+
+
+def html_page(stories: Sequence[Story]) -> str:
+    """The page of one recording, or of two side by side on the same scales."""
+    title = "iopstui: " + " / ".join(words.heading(story) for story in stories)
+    scales = _Scales(stories)
+    sides = "one" if len(stories) == 1 else "two"
+    parts = [
+        "<!DOCTYPE html>", '<html lang="en">', "<head>", '<meta charset="utf-8"/>',
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}"/>',
+        '<meta name="viewport" content="width=device-width, initial-scale=1"/>',
+        f"<title>{escape(title)}</title>", f"<style>{_style()}</style>", "</head>", "<body>",
+        *(_comparison(stories) if len(stories) > 1 else ()),
+        f'<div class="sides {sides}">',
+        *(part for story in stories for part in _side(story, scales)),
+        "</div>",
+        f'<p class="dim">Made by iopstui {escape(__version__)} from '
+        f"{escape(', '.join(printable(story.path.name) for story in stories))}.</p>",
+        "</body>", "</html>",
+    ]  # fmt: skip
+    return "\n".join(parts) + "\n"
+
+
+def _style() -> str:
+    return (files("iopstui") / "data" / "report.css").read_text("utf-8")
+
+
+class _Scales:
+    """The same scales for all charts of a kind, so that two recordings can be compared."""
+
+    def __init__(self, stories: Sequence[Story]) -> None:
+        longest = max(story.duration for story in stories)
+        # much shorter than the other, it would be a dot at the left
+        alike = longest <= 2 * min(story.duration for story in stories)
+        self.duration = longest if alike else None
+        rows = [story.heat.rows for story in stories if story.heat.cells] or [(0, 0)]
+        self.rows = min(row[0] for row in rows), max(row[1] for row in rows)
+        self.iops = linear(_values(stories, IOPS))
+        self.latency = logarithmic(_values(stories, [name for name, _ in LATENCIES]))
+        self.queue = linear(_values(stories, ("aqu-sz",)))
+        self.cpu = linear(_values(stories, BUSY))
+        self.cpu = Scale(0.0, 100.0) if self.cpu.high <= 100 else self.cpu
+
+
+def _values(stories: Sequence[Story], names: Iterable[str]) -> list[float]:
+    names = list(names)
+    return [
+        value
+        for story in stories
+        for name in names
+        for _, value in points(story, name, top=name != "p50")
+        if value is not None
+    ]
+
+
+def _side(story: Story, scales: _Scales) -> list[str]:
+    return [
+        "<section>",
+        f"<h1>{escape(words.heading(story))}</h1>",
+        *_warnings(story),
+        pairs(words.facts(story)),
+        *(part for one in story.experiments for part in experiment_html(story, one)),
+        *_folded("Runs", _runs(story), len(story.runs)),
+        *titled("Findings", words.findings(story)),
+        *titled("Verdicts", (line for run in story.runs for line in words.verdicts(run))),
+        "<h2>Charts</h2>",
+        '<div class="charts">', *_charts(story, scales), "</div>",
+        *titled("What happened", words.happened(story)),
+        "<h2>Settings</h2>",
+        *_settings(story),
+        "<h2>How to repeat it</h2>",
+        *(f"<pre>{escape(words.repeat_experiment(story, one))}</pre>"
+          for one in story.experiments),
+        *_folded("", [part for run in story.runs for part in _repeat(story, run)],
+                 len(story.runs)),
+        *_seconds(story),
+        "</section>",
+    ]  # fmt: skip
+
+
+def _folded(title: str, parts: list[str], count: int) -> list[str]:
+    """What an experiment has so much of that it would hide the rest is there when it is asked
+    for."""
+    heading = [f"<h2>{title}</h2>"] if title else []
+    if count <= MOST_OPEN:
+        return [*heading, *parts]
+    return [*heading, f"<details><summary>each of the {count} runs</summary>", *parts, "</details>"]
+
+
+def _warnings(story: Story) -> list[str]:
+    return [f'<p class="warn">{escape(printable(story.ends))}.</p>'] if story.ends else []
+
+
+def _charts(story: Story, scales: _Scales) -> list[str]:
+    duration = scales.duration or story.duration
+    marks = [(mark.t, mark.text) for mark in story.marks]
+    device = story.header.target.name if story.header.target.on else "device"
+    charts = [
+        chart("IOPS: fio's, and the device's own count",
+              [Curve("fio", "fio", points(story, "fio")),
+               Curve(device, "device", points(story, "device"))],
+              scales.iops, units.number, duration, marks),
+        chart("latency of all I/Os, logarithmic: " + _bins_of(story),
+              [Curve(name, style, points(story, name, top=name != "p50"))
+               for name, style in LATENCIES],
+              scales.latency, units.latency, duration, marks),
+        heat("latency, every I/O: the stronger the colour, the more of that moment's I/Os",
+             story.heat.cells, scales.rows, HEAT_COLUMNS, HEAT_ROWS_PER_DECADE, units.latency,
+             story.duration, marks),
+        chart("CPU, percent of one: time not idle and not waiting, and fio's own use",
+              [Curve("busiest", "p999", points(story, "busiest", top=True)),
+               Curve("all, mean", "fio", points(story, "busy")),
+               Curve("fio jobs", "p50", points(story, "job_cpu"))],
+              scales.cpu, units.percent, duration, marks),
+        chart("requests under way at the device (aqu-sz)",
+              [Curve(device, "device", points(story, "aqu-sz"))],
+              scales.queue, units.number, duration, marks),
+    ]  # fmt: skip
+    return [f"<figure>{one}</figure>" for one in charts if one]
+
+
+def _bins_of(story: Story) -> str:
+    return "fio's " + (story.runs[0].bins_of if story.runs else "clat")
+
+
+def _runs(story: Story) -> list[str]:
+    if not story.runs:
+        return ["<p>No job ran: this is what others did to the device.</p>"]
+    parts = []
+    for run in story.runs:
+        when = ""
+        if run.begin is not None:
+            when = f", {units.clock(run.begin)} to {units.clock(run.end)}"
+        parts.append(
+            f"<h3>Run {run.step}: {escape(words.name_of(run))}"
+            f' <span class="dim">{escape(printable(run.title))}{when}</span></h3>'
+        )
+        ending = words.ending(run)
+        parts += [f'<p class="warn">{escape(ending)}</p>'] if ending else []
+        rows = list(words.run_rows(run))
+        if rows:
+            parts += ["<p>fio's own final figures:</p>", table(words.RUN_HEAD, rows, left=3)]
+        parts.append(f"<p>{escape(words.reconciled(run))}</p>")
+        parts += [f"<p>{escape(words.bound(run))}</p>"] if words.bound(run) else []
+    parts.append("<p>The device over each run, and the run's latencies from all its frames:</p>")
+    parts.append(
+        table(words.DEVICE_HEAD, list(words.device_rows(story.header.target, story.runs)), left=1)
+    )
+    return parts
+
+
+def _settings(story: Story) -> list[str]:
+    parts = []
+    for device in story.devices:
+        parts.append(f"<h3>{escape(printable(device.name))}</h3>")
+        parts.append(pairs(words.device_facts(device)))
+    return parts or ["<p>No block device could be seen under the target.</p>"]
+
+
+def _repeat(story: Story, run: Run) -> list[str]:
+    parts = [f"<h3>Run {run.step}</h3>"]
+    again = "" if run.point else words.repeat(story, run)
+    if again:
+        parts.append(f"<pre>{escape(again)}</pre>")
+    if run.started is not None:
+        parts.append("<p>fio was run as:</p>")
+        parts.append(f"<pre>{escape(words.command(run))}</pre>")
+    if run.asked is not None:
+        text = escape(words.block(run.asked.text))
+        parts.append(
+            "<details><summary>the job file it was given (save it as job.fio, name a file of "
+            f"yours in it, and: fio job.fio)</summary><pre>{text}</pre></details>"
+        )
+    return parts
+
+
+def _seconds(story: Story) -> list[str]:
+    """The numbers behind the charts, for those who can't see them or want to copy them."""
+    names = ("fio", "device", "p50", "p99", "p99.9", "aqu-sz", "busy")
+    series = {name: points(story, name) for name in names}
+    count = len(series["fio"])
+    each = max(1, -(-count // MOST_SECONDS))
+    rows = []
+    for place in range(0, count, each):
+        values = [series[name][place][1] for name in names]
+        cells = [
+            units.latency(value) if name.startswith("p") else units.number(value)
+            for name, value in zip(names, values, strict=True)
+        ]
+        rows.append((units.clock(series["fio"][place][0]), *cells))
+    head = ("time", "fio IOPS", "device IO/s", "p50", "p99", "p99.9", "aqu-sz", "CPU busy %")
+    which = "every sample" if each == 1 else f"every {each}th point of the charts"
+    return [
+        f"<details><summary>the numbers behind the charts ({which})</summary>",
+        table(head, rows, left=1),
+        "</details>",
+    ]
+
+
+def _comparison(stories: Sequence[Story]) -> list[str]:
+    """Both recordings' figures in one table."""
+    rows = words.comparison(stories)
+    if not rows:
+        return ["<h1>Two recordings</h1>"]
+    return [
+        "<h1>Two recordings</h1>",
+        table(words.COMPARISON_HEAD, rows, left=1),
+        f"<p>{escape(words.NO_PROOF)}</p>",
+    ]

@@ -1,0 +1,348 @@
+"""What a report tells of one recording: gathered in one pass, in bounded memory."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import nan
+from pathlib import Path
+from typing import Any
+
+from iopstui import events
+from iopstui.errors import UsageError
+from iopstui.model import histogram
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import Target
+from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.summary import FramesTotal
+from iopstui.model.samples import DIRECTIONS
+from iopstui.recording import layout as form
+from iopstui.recording.reader import Recording
+from iopstui.recording.replay import Fold, how_it_ends
+from iopstui.report.experiment import Experiment
+from iopstui.text import printable
+
+SERIES = ("t", "seconds", "fio", "device", "p50", "p99", "p99.9", "aqu-sz", "busy", "busiest",
+          "job_cpu")  # fmt: skip
+HEAT_COLUMNS = 120
+HEAT_ROWS_PER_DECADE = 8
+MOST_SAID = 200
+MOST_POINTS = 500
+GAP = 0.5
+COMPLETED, READ, WRITTEN, QUEUE, BUSY = "I/Os", "read", "written", "aqu-sz", "util"
+_SHOWN = (50.0, 99.0, 99.9, 99.99)
+
+
+@dataclass
+class Device:
+    """Means of the devices that the jobs work on together over a run, weighted by time; ``ios``
+    what they completed (``None``: they did not tell)."""
+
+    ios: int | None = None
+    _totals: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+    def add(self, frame: Frame, names: Sequence[str]) -> None:
+        """One more interval."""
+        disk = frame.together(names)
+        if disk is None:
+            return
+        if disk.ios is not None:
+            self.ios = (self.ios or 0) + disk.ios
+        for what, value in (
+            (COMPLETED, disk.ios_s),
+            (READ, disk.r_bytes_s), (WRITTEN, disk.w_bytes_s), (QUEUE, disk.aqu_sz),
+            (BUSY, disk.util),
+        ):  # fmt: skip
+            if value is not None:
+                total, seconds = self._totals.get(what, (0.0, 0.0))
+                self._totals[what] = total + value * disk.seconds, seconds + disk.seconds
+
+    def mean(self, what: str) -> float | None:
+        """I/Os or bytes a second, aqu-sz or percent; ``None`` where it was not measured."""
+        total, seconds = self._totals.get(what, (0.0, 0.0))
+        return total / seconds if seconds else None
+
+
+@dataclass
+class Run:
+    """One fio run: what was asked for, what fio says of it in the end, and what the frames hold.
+
+    ``bins`` are all latencies of a direction in one histogram, ``all_bins`` those of every I/O
+    once. ``part``: the recording began or
+    ended within the run, so the frames can't add up to fio's count. ``point`` is the label of the
+    experiment's point that it is, "" outside of one. ``device`` are the devices together, ``each``
+    every one of them by itself, and what lies below.
+    """
+
+    step: int
+    started: events.StepStarted | None = None
+    asked: form.JobRun | None = None
+    finished: events.StepFinished | None = None
+    total: FramesTotal = field(default_factory=FramesTotal)
+    device: Device = field(default_factory=Device)
+    each: dict[str, Device] = field(default_factory=dict)
+    bins: dict[str, dict[int, int]] = field(default_factory=dict)
+    all_bins: dict[int, int] = field(default_factory=dict)
+    max_ns: int | None = None
+    bins_of: str = "clat"
+    part: bool = False
+    begin: float | None = None
+    end: float = 0.0
+    judged: list[events.Judged] = field(default_factory=list)
+    point: str = ""
+    steady: events.SteadyState | None = None
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return self.started.job if self.started else f"run {self.step}"
+
+    @property
+    def title(self) -> str:
+        """What it does, in a line."""
+        return self.started.title if self.started else ""
+
+    def add(self, frame: Frame, target: Target) -> None:
+        """One more frame of this run."""
+        fio = frame.fio
+        if fio is None:
+            return
+        if self.begin is None:
+            self.begin = max(0.0, frame.t - (fio.seconds or 0.0))
+        self.end = frame.t
+        self.total.add(fio)
+        self.device.add(frame, target.opened)
+        for name in target.tree:
+            self.each.setdefault(name, Device()).add(frame, (name,))
+        self.bins_of = fio.total.bins_of
+        for held, part in (
+            *((self.bins.setdefault(name, {}), part) for name, part in fio.directions.items()),
+            (self.all_bins, fio.total),
+        ):
+            for key, count in part.bins.items():
+                held[key] = held.get(key, 0) + count
+        if fio.total.max_ns is not None:
+            self.max_ns = max(self.max_ns or 0, fio.total.max_ns)
+
+    def latencies(self) -> dict[str, int | None]:
+        """p50 ... p99.99 and max in ns of all I/Os of the run, from the frames' histograms."""
+        found = histogram.percentiles(self.all_bins, _SHOWN)
+        return {
+            **{histogram.percentile_name(p): found.get(p) for p in _SHOWN},
+            "max": self.max_ns,
+        }
+
+    def figures(self) -> dict[str, dict[str, Any]]:
+        """fio's final figures by direction, of all rows; empty if the run has no end."""
+        summary: Mapping[str, Any] = self.finished.summary if self.finished else {}
+        total = summary.get("total", {})
+        return {name: total[name] for name in DIRECTIONS if name in total}
+
+
+@dataclass
+class Heat:
+    """Counts of I/Os by time (columns) and latency (rows, ``HEAT_ROWS_PER_DECADE``)."""
+
+    duration: float
+    cells: dict[tuple[int, int], int] = field(default_factory=dict)
+
+    def add(self, t: float, seconds: float, bins: Mapping[int, int]) -> None:
+        """The histogram of the interval that ends at ``t``: in every column that it reaches."""
+        last = self._column(t)
+        first = min(last, self._column(t - seconds) + 1)
+        for key, count in bins.items():
+            row = math.floor(math.log10(max(key, 1)) * HEAT_ROWS_PER_DECADE)
+            for column in range(first, last + 1):
+                self.cells[column, row] = self.cells.get((column, row), 0) + count
+
+    def _column(self, t: float) -> int:
+        return min(HEAT_COLUMNS - 1, max(0, int(HEAT_COLUMNS * t / self.duration)))
+
+    @property
+    def rows(self) -> tuple[int, int]:
+        """The lowest and the highest row there are."""
+        rows = [row for _, row in self.cells]
+        return (min(rows), max(rows)) if rows else (0, 0)
+
+
+@dataclass
+class Story:
+    """Everything a report says of one recording. Strings are as they were recorded: whoever
+    prints them makes them harmless."""
+
+    path: Path
+    header: form.Header
+    duration: float
+    heat: Heat
+    samples: int = 0
+    series: dict[str, array[float]] = field(
+        default_factory=lambda: {name: array("d") for name in SERIES}
+    )
+    runs: list[Run] = field(default_factory=list)
+    experiments: list[Experiment] = field(default_factory=list)
+    marks: list[events.Mark] = field(default_factory=list)
+    changes: list[events.TunableChanged] = field(default_factory=list)
+    findings: list[events.Found] = field(default_factory=list)
+    notices: list[events.Notice] = field(default_factory=list)
+    devices: tuple[BlockDevice, ...] = ()
+    ends: str = ""
+
+
+def gather(path: Path) -> Story:
+    """Reads the recording. Raises UsageError if it is none, or holds nothing."""
+    with Recording(path) as recording:
+        index = recording.index()
+        if not index.samples:
+            raise UsageError(
+                f"The recording {printable(str(path))} holds no sample: nothing to report."
+            )
+        duration = max(index.end, 1e-3)
+        story = Story(path, recording.header, duration, Heat(duration))
+        fold = Fold(recording.header)
+        for record in recording.records():
+            for event in fold.feed(record):
+                _take(story, fold, event)
+            if fold.run is not None:
+                _run(story, fold.run.step).asked = fold.run
+            if not story.devices:
+                story.devices = tuple(fold.devices.values())
+        if fold.begins_within and story.runs:
+            story.runs[0].part = True
+        story.samples = index.samples
+        story.ends = how_it_ends(recording, fold.whole)
+    story.runs = [run for run in story.runs if run.total.frames or run.finished]
+    for run in story.runs:
+        run.part |= run.finished is None
+    return story
+
+
+def _run(story: Story, step: int) -> Run:
+    for run in story.runs:
+        if run.step == step:
+            return run
+    story.runs.append(Run(step))
+    return story.runs[-1]
+
+
+def _take(story: Story, fold: Fold, event: events.Event) -> None:
+    match event:
+        case events.FrameReady():
+            _frame(story, event.frame)
+        case events.StepStarted():
+            _started(story, event)
+        case events.ExperimentStarted():
+            story.experiments.append(Experiment(event.plan, event.t))
+        case events.PointStarted() | events.PointFinished() | events.ExperimentFinished():
+            if story.experiments:
+                story.experiments[-1].take(event)
+        case events.StepFinished():
+            _run(story, event.step).finished = event
+        case events.Judged():
+            _run(story, event.step).judged.append(event)
+        case events.SteadyState():
+            _run(story, event.step).steady = event
+        case _:
+            _said(story, event)
+
+
+def _started(story: Story, event: events.StepStarted) -> None:
+    run = _run(story, event.step)
+    run.started = event
+    if story.experiments:
+        run.point = story.experiments[-1].began(event.step)
+
+
+def _said(story: Story, event: events.Event) -> None:
+    """What was said, up to a number that a report can hold."""
+    match event:
+        case events.Mark() if len(story.marks) < MOST_SAID:
+            story.marks.append(event)
+        case events.TunableChanged() if len(story.changes) < MOST_SAID:
+            story.changes.append(event)
+        case events.Found() if len(story.findings) < MOST_SAID:
+            # a finding is said again while it lasts: the report says the newest words of each once
+            step = story.runs[-1].step if story.runs else 0
+            for place, before in enumerate(story.findings):
+                same = before.finding.rule == event.finding.rule
+                if same and before.t >= _begin(story, step):
+                    story.findings[place] = events.Found(before.t, event.finding)
+                    return
+            story.findings.append(event)
+        case events.Notice() if len(story.notices) < MOST_SAID:
+            # what is only told by the way (fio's progress) is no part of a report
+            story.notices += [event] if event.level != "info" else []
+
+
+def _begin(story: Story, step: int) -> float:
+    started = _run(story, step).started if step else None
+    return started.t if started else 0.0
+
+
+def _frame(story: Story, frame: Frame) -> None:
+    target = story.header.target
+    if frame.step:
+        _run(story, frame.step).add(frame, target)
+    fio = frame.fio
+    disk = frame.together(target.opened)
+    loads = [cpu.load for cpu in frame.cpus.values() if cpu.load is not None]
+    busy = [100 - load.idle - load.iowait for load in loads]
+    job = [v for v in (fio.usr_cpu, fio.sys_cpu) if v is not None] if fio else []
+    seconds = frame.seconds or (fio.seconds if fio else None) or 0.0
+    percentiles = fio.total.percentiles if fio else {}
+    values: dict[str, float | None] = {
+        "t": frame.t,
+        "seconds": seconds,
+        "fio": fio.total.iops if fio else None,
+        "device": disk.ios_s if disk else None,
+        **{key: percentiles.get(key) for key in ("p50", "p99", "p99.9")},
+        "aqu-sz": disk.aqu_sz if disk else None,
+        "busy": sum(busy) / len(busy) if busy else None,
+        "busiest": max(busy, default=None),
+        "job_cpu": sum(job) if job else None,
+    }
+    _gap(story, frame.t - seconds)
+    for key in SERIES:
+        value = values[key]
+        story.series[key].append(nan if value is None else value)
+    if fio is not None:
+        story.heat.add(frame.t, fio.seconds or 0.0, fio.total.bins)
+
+
+def _gap(story: Story, begin: float) -> None:
+    """Where nothing was measured before ``begin``, between two runs of an experiment, lines
+    break."""
+    times = story.series["t"]
+    if times and begin - times[-1] > GAP * story.header.interval_s:
+        for key in SERIES:
+            story.series[key].append(nan)
+        times[-1] = begin
+
+
+def points(story: Story, name: str, top: bool = False) -> list[tuple[float, float | None]]:
+    """A series as (second, value), at most ``MOST_POINTS``: beyond that the mean of neighbours,
+    or the highest of them. ``None`` is a gap."""
+    times, lengths, values = (story.series[key] for key in ("t", "seconds", name))
+    if len(times) <= MOST_POINTS:
+        return [(t, None if math.isnan(v) else v) for t, v in zip(times, values, strict=True)]
+    each = -(-len(times) // MOST_POINTS)
+    found = []
+    for first in range(0, len(times), each):
+        part = slice(first, first + each)
+        there = [
+            (value, length or 1e-9)
+            for value, length in zip(values[part], lengths[part], strict=True)
+            if not math.isnan(value)
+        ]
+        middle = (times[part][0] + times[part][-1]) / 2
+        found.append((middle, _joined(there, top)))
+    return found
+
+
+def _joined(values: Sequence[tuple[float, float]], top: bool) -> float | None:
+    if not values:
+        return None
+    if top:
+        return max(value for value, _ in values)
+    return sum(value * weight for value, weight in values) / sum(weight for _, weight in values)

@@ -1,0 +1,245 @@
+"""Charts as SVG text: lines over time, and a heat map. Colours are classes of the page's style."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from iopstui.format import clock
+from iopstui.text import printable
+
+WIDTH, HEIGHT = 760, 250
+LEFT, RIGHT, TOP, BOTTOM = 62, 66, 40, 26
+SHADES = 6
+MOST_MARKS = 12
+
+Unit = Callable[[float], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """One line of (second, value); a ``None`` is a gap. ``style`` is its class; lines differ in
+    their dashes too, not in colour alone."""
+
+    label: str
+    style: str
+    points: Sequence[tuple[float, float | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Values to heights. ``log`` needs ``low`` above 0."""
+
+    low: float
+    high: float
+    log: bool = False
+
+    def y(self, value: float) -> float:
+        """The height in the picture, inside its frame."""
+        low, high, found = self.low, self.high, value
+        if self.log:
+            low, high, found = math.log(low), math.log(high), math.log(max(value, low))
+        share = (found - low) / (high - low) if high > low else 0.0
+        inner = HEIGHT - TOP - BOTTOM
+        return TOP + inner * (1 - min(1.0, max(0.0, share)))
+
+    def ticks(self) -> list[float]:
+        """Round values for the axis."""
+        if self.log:
+            decades = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+            steps = (1,) if len(decades) > 4 else (1, 2, 5)
+            found = [step * 10.0**decade for decade in decades for step in steps]
+            return [value for value in found if self.low <= value <= self.high]
+        step = _round_up((self.high - self.low) / 4)
+        return [self.low + n * step for n in range(int((self.high - self.low) / step + 1e-9) + 1)]
+
+
+def linear(values: Sequence[float], top: float | None = None) -> Scale:
+    """From 0 to a round value above all."""
+    if top is not None:
+        return Scale(0.0, top)
+    step = _round_up(max([*values, 1e-9]) / 4)
+    return Scale(0.0, step * math.ceil(max([*values, step]) / step - 1e-9))
+
+
+def logarithmic(values: Sequence[float]) -> Scale:
+    """Whole steps of 1, 2, 5 around all values."""
+    positive = [value for value in values if value > 0] or [1.0, 10.0]
+    low, high = _step_below(min(positive)), -_step_below(-max(positive))
+    return Scale(low, high if high > low else low * 10, log=True)
+
+
+def _step_below(value: float) -> float:
+    """The next of ... 1, 2, 5, 10 ... below; for a negative one, above its size."""
+    size = abs(value)
+    power = 10.0 ** math.floor(math.log10(size))
+    steps = [power * step for step in (1, 2, 5, 10)]
+    if value > 0:
+        return max(step for step in steps if step <= size * 1.000001)
+    return -min(step for step in steps if step >= size * 0.999999)
+
+
+def _round_up(value: float) -> float:
+    power = 10.0 ** math.floor(math.log10(value)) if value > 0 else 1.0
+    return next(power * step for step in (1, 2, 2.5, 5, 10) if power * step >= value * 0.999999)
+
+
+def chart(
+    title: str,
+    curves: Sequence[Curve],
+    scale: Scale,
+    unit: Unit,
+    duration: float,
+    marks: Sequence[tuple[float, str]] = (),
+) -> str:
+    """A picture of lines over time. A gap in the values is a gap in the line."""
+    parts = [*_frame(title, scale, unit, duration), *_marks(marks, duration)]
+    for curve in curves:
+        path = _path(curve.points, scale, duration)
+        if path:
+            parts.append(f'<path class="line {curve.style}" d="{path}"/>')
+    parts += _labels(curves, scale)
+    return _svg(title, parts)
+
+
+def heat(
+    title: str,
+    cells: Mapping[tuple[int, int], int],
+    rows: tuple[int, int],
+    columns: int,
+    per_decade: int,
+    unit: Unit,
+    duration: float,
+    marks: Sequence[tuple[float, str]] = (),
+) -> str:
+    """Latency over time; the stronger the colour, the more of that moment's I/Os. ``rows`` are
+    the lowest and the highest that the picture has room for."""
+    if not cells:
+        return ""
+    low, high = rows[0], rows[1] + 1
+    scale = Scale(10 ** (low / per_decade), 10 ** (high / per_decade), log=True)
+    width = (WIDTH - LEFT - RIGHT) / columns
+    sums: dict[int, int] = {}
+    for (column, _), count in cells.items():
+        sums[column] = sums.get(column, 0) + count
+    groups: dict[int, list[str]] = {}
+    for (column, row), count in sorted(cells.items()):
+        top, bottom = scale.y(10 ** ((row + 1) / per_decade)), scale.y(10 ** (row / per_decade))
+        shade = _shade(count / sums[column])
+        x = LEFT + column * width
+        groups.setdefault(shade, []).append(
+            f"M{x:.1f} {top:.1f}h{width + 0.3:.1f}v{bottom - top + 0.2:.1f}h-{width + 0.3:.1f}z"
+        )
+    parts = _frame(title, scale, unit, duration)
+    parts += [f'<path class="h{shade}" d="{"".join(groups[shade])}"/>' for shade in sorted(groups)]
+    return _svg(title, [*parts, *_marks(marks, duration)])
+
+
+def _shade(share: float) -> int:
+    """0 to SHADES - 1, logarithmic: one slow I/O in a thousand must be seen."""
+    return min(SHADES - 1, max(0, round(SHADES - 1 + math.log10(max(share, 1e-9)) * 1.3)))
+
+
+def _svg(title: str, parts: Sequence[str]) -> str:
+    inner = "\n".join(parts)
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">\n'
+        f"{inner}\n</svg>"
+    )
+
+
+def _frame(title: str, scale: Scale, unit: Unit, duration: float) -> list[str]:
+    parts = [f'<text class="title" x="{LEFT}" y="14">{escape(title)}</text>']
+    for value in scale.ticks():
+        y = scale.y(value)
+        parts.append(f'<path class="grid" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>')
+        parts.append(
+            f'<text class="axis" x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">'
+            f"{escape(short(unit(value)))}</text>"
+        )
+    for second in _times(duration):
+        x = _x(second, duration)
+        parts.append(
+            f'<text class="axis" x="{x:.1f}" y="{HEIGHT - 8}" text-anchor="middle">'
+            f"{clock(second)}</text>"
+        )
+    return parts
+
+
+def short(label: str) -> str:
+    """ "10.0 ms" as "10 ms"."""
+    return re.sub(r"\.0+(?!\d)", "", label)
+
+
+def _times(duration: float) -> Iterator[float]:
+    steps = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200)
+    step = next((step for step in steps if duration / step <= 9), 86400.0)
+    second = 0.0
+    while second <= duration and second / step < 1000:
+        yield second
+        second += step
+
+
+def _x(t: float, duration: float) -> float:
+    return LEFT + (WIDTH - LEFT - RIGHT) * min(1.0, max(0.0, t / duration))
+
+
+def _marks(marks: Sequence[tuple[float, str]], duration: float) -> list[str]:
+    parts = []
+    free = 0.0
+    for t, text in marks[:MOST_MARKS]:
+        x = _x(t, duration)
+        parts.append(f'<path class="mark" d="M{x:.1f} {TOP - 6}V{HEIGHT - BOTTOM}"/>')
+        words = printable(text)
+        words = words if len(words) <= 28 else words[:27] + "…"
+        size = 6.2 * len(words) + 8
+        start = min(x, WIDTH - size)
+        if start >= free:
+            parts.append(
+                f'<text class="flag" x="{start + 2:.1f}" y="{TOP - 9}">{escape(words)}</text>'
+            )
+            free = start + size
+    return parts
+
+
+def _path(points: Sequence[tuple[float, float | None]], scale: Scale, duration: float) -> str:
+    pieces = []
+    before = False
+    for index, (t, value) in enumerate(points):
+        if value is None:
+            before = False
+            continue
+        x, y = _x(t, duration), scale.y(value)
+        following = index + 1 < len(points) and points[index + 1][1] is not None
+        if before:
+            pieces.append(f"L{x:.1f} {y:.1f}")
+        elif following:
+            pieces.append(f"M{x:.1f} {y:.1f}")
+        else:
+            # a lonely value would be a line without length
+            pieces.append(f"M{x - 1.5:.1f} {y:.1f}h3")
+        before = True
+    return "".join(pieces)
+
+
+def _labels(curves: Sequence[Curve], scale: Scale) -> list[str]:
+    """Names beside the lines' ends, none over another."""
+    ends = []
+    for curve in curves:
+        last = next((value for _, value in reversed(curve.points) if value is not None), None)
+        if last is not None:
+            ends.append((scale.y(last) + 4, curve))
+    ends.sort(key=lambda end: end[0])
+    parts = []
+    free = float(TOP)
+    for y, curve in ends:
+        y = max(y, free)
+        free = y + 14
+        parts.append(
+            f'<text class="name {curve.style}" x="{WIDTH - RIGHT + 5}" y="{y:.1f}">'
+            f"{escape(printable(curve.label))}</text>"
+        )
+    return parts

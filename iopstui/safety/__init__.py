@@ -1,0 +1,1 @@
+"""What may be written, what must be undone, and undoing it."""

@@ -1,0 +1,19 @@
+"""An error of iopstui's own: the user gets one sentence, the details go to a file."""
+
+from __future__ import annotations
+
+import traceback
+
+from iopstui import __version__
+from iopstui.safety.journal import write_text
+
+
+def crash_sentence(error: BaseException) -> str:
+    """Write the traceback to the state directory; what to tell the user, on one line."""
+    what = f"iopstui: internal error: {type(error).__name__}: {error}".replace("\n", " ")
+    details = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    try:
+        name = write_text("crash-", f"iopstui {__version__}\n{details}")
+    except OSError:
+        return f"{what}. Please report it."
+    return f"{what}. Please report it with {name}"

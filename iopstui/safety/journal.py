@@ -1,0 +1,233 @@
+"""Notes in the state directory: what must be undone even if iopstui is killed.
+
+A note is on disk before the thing it speaks of happens, carries the process that wrote it,
+and is removed when the thing is undone. One whose process is gone was left by a crash.
+
+Everything goes through a descriptor of the directory that was checked: nobody who can rename
+what is above it, or put a symbolic link there, changes where a note is written or read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import pwd
+import secrets
+import stat
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from iopstui.linux.process.private import check_place
+from iopstui.linux.process.processes import start_time
+
+MAX_NOTE = 1 << 20
+_UNFINISHED = ".new-"
+_FORGOTTEN_S = 3600.0
+# PID_MAX_LIMIT of 64-bit kernels (proc(5))
+_MORE_THAN_PIDS = 1 << 22
+
+
+def state_directory() -> Path:
+    """$XDG_STATE_HOME/iopstui (mode 0700), where what must survive a crash is kept.
+
+    Raises OSError if it can't be made or belongs to somebody else (a note there could be
+    another user's).
+    """
+    path = _state_path()
+    with _opened():
+        return path
+
+
+def _state_path() -> Path:
+    """Where the state directory is, or would be. OSError if nothing says where."""
+    # sudo and su may leave the variables of the user they were called by
+    for base in (os.environ.get("XDG_STATE_HOME", ""), _below(os.environ.get("HOME", ""))):
+        # the XDG base directory specification: a relative path is to be ignored
+        if os.path.isabs(base) and (not _redirectable(base) or base == _home()):
+            return Path(base) / "iopstui"
+    own = _home()
+    if not own:
+        raise FileNotFoundError(errno.ENOENT, "this user has no home directory of its own, and "
+                                "XDG_STATE_HOME names none")  # fmt: skip
+    return Path(own) / "iopstui"
+
+
+def _below(home: str) -> str:
+    # one that is not there is not made (users of daemons have /nonexistent)
+    return f"{home}/.local/state" if os.path.isdir(home) else ""
+
+
+def _home() -> str:
+    try:
+        return _below(pwd.getpwuid(os.geteuid()).pw_dir)
+    except KeyError:
+        return ""
+
+
+def _redirectable(base: str) -> bool:
+    """Whether another user could put something else in its place. A group may write to homes:
+    many systems give each user one of their own."""
+    try:
+        check_place(base, stat.S_IWOTH)
+    except (OSError, ValueError):
+        return True
+    return False
+
+
+@contextmanager
+def _opened() -> Iterator[int]:
+    """A descriptor of the state directory, made if need be, ours alone. Raises OSError."""
+    path = _state_path()
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        fd = os.open(path, flags)
+    except OSError as error:
+        if path.is_symlink():
+            raise PermissionError(f"{path} is a symbolic link") from error
+        raise
+    try:
+        info = os.fstat(fd)
+        if info.st_uid != os.geteuid():
+            raise PermissionError(f"{path} belongs to another user")
+        if stat.S_IMODE(info.st_mode) & 0o077:
+            os.fchmod(fd, 0o700)
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def boot_id() -> str:
+    """Names this boot of the machine (a process number means nothing after the next)."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+@dataclass(slots=True)
+class Note:
+    """One note: ``content`` is a JSON object of the writer's."""
+
+    path: Path
+    content: dict[str, Any]
+
+    def update(self, content: Mapping[str, Any]) -> None:
+        """Replace the content: afterwards the new one is on disk, or the old one still is.
+
+        Raises OSError.
+        """
+        self.content = dict(content)
+        with _opened() as directory:
+            _write(directory, self.path.name, self.content)
+
+    def remove(self) -> None:
+        """Undone: nothing to remember any more."""
+        with contextlib.suppress(FileNotFoundError), _opened() as directory:
+            os.unlink(self.path.name, dir_fd=directory)
+
+
+def write_note(kind: str, content: Mapping[str, Any]) -> Note:
+    """A new note of this process; on disk when this returns. Raises OSError."""
+    name = f"{kind}-{secrets.token_hex(8)}.json"
+    with _opened() as directory:
+        _write(directory, name, content)
+    return Note(_state_path() / name, dict(content))
+
+
+def write_text(prefix: str, text: str) -> Path:
+    """A new file of the state directory that nothing reads again but people. Raises OSError."""
+    name = f"{prefix}{secrets.token_hex(4)}.txt"
+    with _opened() as directory, open(_new(directory, name), "w", errors="replace") as file:
+        file.write(text)
+    return _state_path() / name
+
+
+def _new(directory: int, name: str) -> int:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.open(name, flags, 0o600, dir_fd=directory)
+
+
+def _write(directory: int, name: str, content: Mapping[str, Any]) -> None:
+    owner = {"pid": os.getpid(), "start": start_time(os.getpid()), "boot": boot_id()}
+    new = _UNFINISHED + secrets.token_hex(8)
+    try:
+        with open(_new(directory, new), "w") as file:
+            json.dump({"owner": owner, **content}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(new, name, src_dir_fd=directory, dst_dir_fd=directory)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(new, dir_fd=directory)
+        raise
+    with contextlib.suppress(OSError):
+        os.fsync(directory)
+
+
+def abandoned(kind: str) -> Iterator[Note]:
+    """Notes of this kind whose process no longer runs. Ones that can't be read are passed over."""
+    return (note for note, owner in _notes(kind) if owner is None)
+
+
+def living(kind: str) -> Iterator[tuple[Note, int]]:
+    """Notes of this kind of other processes that run, each with its process number."""
+    return ((note, pid) for note, pid in _notes(kind) if pid is not None and pid != os.getpid())
+
+
+def _notes(kind: str) -> Iterator[tuple[Note, int | None]]:
+    """All notes of this kind with the process that wrote them, None if it is gone."""
+    found = []
+    try:
+        with _opened() as directory:
+            for name in sorted(os.listdir(directory)):
+                if name.startswith(_UNFINISHED):
+                    _forget(directory, name)
+                elif name.startswith(f"{kind}-") and name.endswith(".json"):
+                    note = _read(directory, name)
+                    found += [note] if note is not None else []
+    except OSError:
+        return
+    yield from found
+
+
+def _read(directory: int, name: str) -> tuple[Note, int | None] | None:
+    try:
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with open(os.open(name, flags, dir_fd=directory), "rb") as file:
+            info = os.fstat(file.fileno())
+            if not stat.S_ISREG(info.st_mode) or info.st_uid != os.geteuid():
+                return None
+            content = json.loads(file.read(MAX_NOTE))
+        owner = content.pop("owner")
+        pid = owner["pid"]
+        if not (isinstance(pid, int) and 0 < pid < _MORE_THAN_PIDS and _is_told(content)):
+            return None
+        alive = owner["boot"] == boot_id() and start_time(pid) == owner["start"]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    return Note(_state_path() / name, content), pid if alive else None
+
+
+def _is_told(content: object) -> bool:
+    """Whether all texts in it may be names of files, as what we write is."""
+    if isinstance(content, dict):
+        return all(_is_told(key) and _is_told(one) for key, one in content.items())
+    if isinstance(content, list):
+        return all(map(_is_told, content))
+    # raises UnicodeEncodeError, a ValueError
+    return not isinstance(content, str) or b"\0" not in os.fsencode(content)
+
+
+def _forget(directory: int, name: str) -> None:
+    """A note that was being written when its process was killed says nothing."""
+    with contextlib.suppress(OSError):
+        info = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        if time.time() - info.st_mtime > _FORGOTTEN_S:
+            os.unlink(name, dir_fd=directory)

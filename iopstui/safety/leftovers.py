@@ -1,0 +1,29 @@
+"""What a killed iopstui left: scratch files and changed settings."""
+
+from __future__ import annotations
+
+import os
+import shlex
+
+from iopstui.linux.process.private import abandoned_directories, remove
+from iopstui.linux.roots import Roots
+from iopstui.safety.scratch import abandoned
+from iopstui.safety.tunables import restore_abandoned
+
+
+def clean_up(roots: Roots) -> tuple[list[str], list[str]]:
+    """Undo it: (what was done, what could not be), in words."""
+    done, failed = restore_abandoned(roots)
+    for scratch in abandoned():
+        existed = scratch.path.exists()
+        scratch.close()
+        if scratch.path.exists():
+            sudo = "sudo " if os.geteuid() else ""
+            where = shlex.quote(str(scratch.path))
+            failed.append(f"{scratch.path} can't be removed: {sudo}rm -r {where}")
+        elif existed:
+            done.append(f"{scratch.path} is removed")
+    for directory in abandoned_directories():
+        # job files and fio's output, in memory: not worth a word
+        remove(directory)
+    return done, failed

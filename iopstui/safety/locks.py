@@ -1,0 +1,108 @@
+"""One iopstui at a time runs jobs on a device or file; looking is never locked out.
+
+The lock is flock(2) on the node or file itself: nobody can forge or redirect it, it needs no
+place of its own, root and another user meet at it, and the kernel lets go of it with the last
+process of a run. udev and partitioning tools honour it too (systemd's "Locking Block Device
+Access"): they leave a disk alone while it is measured.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import time
+from pathlib import Path
+
+from iopstui.errors import IopstuiError, Missing, Refused
+from iopstui.linux.process.rights import how_to_open
+from iopstui.linux.roots import Roots
+from iopstui.text import printable
+
+# udev holds a shared lock for a moment while it looks at a disk
+_PATIENCE_S = 1.0
+_POLL_S = 0.05
+
+
+def require_rights(path: str, *, write: bool) -> None:
+    """Raises Missing if this user may not read (with ``write``: and write) what a job works on.
+
+    Opened for reading only: closing a device that was open for writing makes udev look at it.
+    """
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC))
+    except OSError as error:
+        raise _no_right(path, error, "read") from error
+    if write and not os.access(path, os.W_OK):
+        raise _no_right(path, PermissionError(errno.EACCES, "Permission denied"), "write")
+
+
+def lock(path: str, roots: Roots, *, shared: bool = False) -> int:
+    """An open descriptor that locks ``path`` until it is closed, also by children.
+
+    ``shared``: for the disk of a partition. Raises Refused if somebody else has it, Missing if
+    this user may not read it. Where a file system knows no locks nothing is locked.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError as error:
+        raise _no_right(path, error, "read") from error
+    try:
+        _acquire(fd, path, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, roots)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _acquire(fd: int, path: str, kind: int, roots: Roots) -> None:
+    until = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            fcntl.flock(fd, kind | fcntl.LOCK_NB)
+            return
+        except OSError as error:
+            if error.errno not in (errno.EWOULDBLOCK, errno.EAGAIN):
+                return
+        if time.monotonic() > until:
+            raise Refused(
+                f"No second job runs on {printable(path)}: {holder(fd, roots)}.",
+                "Two at once would measure each other. Wait for its end, or look without a job: "
+                f"iopstui live {printable(path)}",
+            )
+        time.sleep(_POLL_S)
+
+
+def holder(fd: int, roots: Roots) -> str:
+    """Who has locked the open file, in words (proc_locks(5))."""
+    info = os.fstat(fd)
+    file = f"{os.major(info.st_dev):02x}:{os.minor(info.st_dev):02x}:{info.st_ino}"
+    try:
+        lines = (roots.proc / "locks").read_text().splitlines()
+    except (OSError, ValueError):
+        lines = []
+    for words in map(str.split, lines):
+        if len(words) > 5 and words[1] == "FLOCK" and words[5] == file:
+            return _named(words[4], roots)
+    return "another program has locked it"
+
+
+def _named(pid: str, roots: Roots) -> str:
+    try:
+        command = Path(roots.proc / pid / "cmdline").read_bytes().split(b"\0")
+        name = (roots.proc / pid / "comm").read_text().strip()
+    except (OSError, ValueError):
+        return "an iopstui that has ended has left a job that is being stopped"
+    if any(os.path.basename(word).startswith(b"iopstui") for word in command):
+        return f"another iopstui (pid {pid}) runs one on it"
+    return f"{printable(name)} (pid {pid}) has locked it"
+
+
+def _no_right(path: str, error: OSError, right: str) -> IopstuiError:
+    shown = printable(path)
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return Missing(
+            f"The right to {right} {shown} is missing, and the job needs it (looking does not).",
+            how_to_open(path),
+        )
+    return Refused(f"{shown} can't be opened: {error.strerror}.", "See: iopstui devices")

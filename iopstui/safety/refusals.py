@@ -1,0 +1,378 @@
+"""The write guard: what stands against writing to a device or file, and holding it meanwhile.
+
+A device in use is refused, without an override. One not in use is written only if the user
+repeats its path with ``--destroy-data``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import stat
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from iopstui.errors import Refused
+from iopstui.linux.devices.loop import backing_identity
+from iopstui.linux.devices.mounts import parse_swaps, read_btrfs
+from iopstui.linux.devices.openers import unseen, writers
+from iopstui.linux.devices.signatures import Signatures, read_signatures
+from iopstui.linux.roots import Roots
+from iopstui.linux.sysattr import (
+    decode,
+    list_names,
+    read_bytes,
+    read_count,
+    read_flag,
+    read_text,
+)
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import DEVICE, FILE, Target
+from iopstui.model.block.usage import stacked_on, usage
+from iopstui.text import printable
+
+Devices = Mapping[str, BlockDevice]
+Words = str | Sequence[str] | None
+
+# linux/fs.h: _IOR(0x12, 128, __u64), in the encoding of x86, ARM, RISC-V and s390
+_BLKGETDISKSEQ = 0x80081280
+_CHOOSE_ANOTHER = "There is no override. Choose another device; see: iopstui devices"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What stands against writing to ``path``, in words.
+
+    ``in_use``: refused whatever the user says. ``carries``: would be destroyed. ``unseen``: why it
+    can't be told whether another program has it open.
+    """
+
+    path: str
+    in_use: tuple[str, ...] = ()
+    carries: tuple[str, ...] = ()
+    unseen: str = ""
+
+    @property
+    def blank(self) -> bool:
+        """True if it is unused and nothing was found on it."""
+        return not self.in_use and not self.carries
+
+
+def write_reasons(
+    device: str, devices: Devices, roots: Roots, *, path: str | None = None, held: bool = False
+) -> Verdict:
+    """Everything found against writing to a block device. Only reads.
+
+    ``path`` is the node to open (default: the device's own). ``held``: this process holds the
+    device exclusively already (``hold``), so that isn't tried. What can't be examined counts
+    as in use. ``devices`` should be fresh.
+    """
+    found = devices.get(device)
+    if found is None:
+        return Verdict(path or device, in_use=("the kernel has no such device (any more)",))
+    node = path or found.path
+    in_use = [*usage(device, devices), *_members(device, devices, roots)]
+    in_use += _state(found, roots)
+    in_use += _same_disk(found, devices, roots)
+    if not held:
+        in_use += _exclusive(node, found)
+    carries, more = _carries(found, node, devices, roots)
+    return Verdict(
+        path=node,
+        in_use=tuple(dict.fromkeys((*in_use, *more, *_open_by(found, node, devices, roots)))),
+        carries=tuple(dict.fromkeys(carries)),
+        unseen=unseen(roots),
+    )
+
+
+def check_write(
+    target: Target,
+    devices: Devices,
+    roots: Roots,
+    destroy_data: Words,
+    *,
+    held: bool = False,
+) -> Verdict:
+    """Raises Refused unless a job may write to the target; else what is worth telling.
+
+    A raw device needs ``destroy_data`` (one path or several) to repeat its path even when it
+    is blank, an existing file too. A directory passes: only our own scratch file is written there.
+    """
+    if target.kind == FILE:
+        return check_file_write(target.path, destroy_data, devices, roots)
+    if target.kind != DEVICE:
+        return Verdict(target.path)
+    verdict = write_reasons(target.device or "", devices, roots, path=target.path, held=held)
+    path = printable(target.path)
+    if verdict.in_use:
+        more = "; ".join(verdict.carries)
+        raise Refused(
+            f"{path} is not written, because it is in use: {'; '.join(verdict.in_use)}."
+            + (f" Besides: {more}." if more else ""),
+            _CHOOSE_ANOTHER,
+        )
+    _check_word(target.path, destroy_data, _what_goes(verdict, path))
+    return verdict
+
+
+def check_file_write(
+    path: str,
+    destroy_data: Words,
+    devices: Devices | None = None,
+    roots: Roots | None = None,
+) -> Verdict:
+    """Raises Refused unless a job may write to the file ``path``, which may not exist yet.
+
+    A file that a loop device or the swap is made of is in use: no override.
+    """
+    real, shown = os.path.realpath(path), printable(path)
+    where = roots or Roots()
+    users = [
+        f"{one.name} is made of it"
+        for one in (devices or {}).values()
+        if _made_of(one, real, where)
+    ]
+    swaps = parse_swaps(decode(read_bytes(where.proc / "swaps") or b""))
+    if real in swaps:
+        users.append("it is swap space")
+    if users:
+        raise Refused(
+            f"{shown} is not written, because it is in use: {'; '.join(users)}.",
+            "There is no override. Detach it first (losetup -d, swapoff), or name another file.",
+        )
+    if os.path.lexists(path):
+        _check_word(real, destroy_data, f"{shown} exists; a job that writes overwrites it.")
+    return Verdict(path)
+
+
+class Held:
+    """A device held exclusively: nothing can mount it or make it swap or a RAID member."""
+
+    def __init__(self, fd: int, path: str, device: BlockDevice, roots: Roots) -> None:
+        self.fd = fd
+        self._path = path
+        self._device = device
+        self._roots = roots
+
+    def verify(self) -> None:
+        """Raises Refused unless path, number and disk sequence number are still the same."""
+        try:
+            opened, named = os.fstat(self.fd).st_rdev, os.stat(self._path).st_rdev
+        except OSError as error:
+            raise self._changed(f"its node can't be looked at ({error.strerror})") from error
+        expected = os.makedev(self._device.major, self._device.minor)
+        if opened != expected or named != expected:
+            raise self._changed("its node belongs to another device now")
+        if self._device.diskseq is None:
+            return
+        for now in (_ioctl_diskseq(self.fd), self._sysfs_diskseq()):
+            if now is not None and now != self._device.diskseq:
+                raise self._changed("another disk took its name")
+
+    def _sysfs_diskseq(self) -> int | None:
+        name = (self._device.disk or self._device.name).replace("/", "!")
+        return read_count(self._roots.sys / "class/block" / name / "diskseq")
+
+    def _changed(self, why: str) -> Refused:
+        return Refused(
+            f"{printable(self._path)} is not written: {why}.", "Look again with: iopstui devices"
+        )
+
+
+@contextmanager
+def hold(path: str, device: BlockDevice, roots: Roots) -> Iterator[Held]:
+    """Hold the block device at ``path`` exclusively and verify that it still is ``device``.
+
+    Opens O_RDONLY|O_EXCL: ordinary opens (fio's) go on working, mount(2), swapon(2) and mkfs
+    are refused. Raises Refused if it is in use, gone, or another device.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        why = _why_not_opened(error)
+        raise Refused(f"{printable(path)} is not written: {why}.", _CHOOSE_ANOTHER) from error
+    try:
+        if not stat.S_ISBLK(os.fstat(fd).st_mode):
+            raise Refused(f"{printable(path)} is not written: it is no block device.")
+        held = Held(fd, path, device, roots)
+        held.verify()
+        yield held
+    finally:
+        os.close(fd)
+
+
+def _ioctl_diskseq(fd: int) -> int | None:
+    try:
+        answer = fcntl.ioctl(fd, _BLKGETDISKSEQ, b"\0" * 8)
+    except OSError:
+        return None  # Linux before 5.15
+    return int(struct.unpack("Q", answer)[0])
+
+
+def _check_word(path: str, destroy_data: Words, what: str) -> None:
+    shown = printable(path)
+    words = [destroy_data] if isinstance(destroy_data, str) else list(destroy_data or ())
+    if not words:
+        raise Refused(what, f"If nothing on it is needed, repeat its path: --destroy-data {shown}")
+    if not any(os.path.isabs(word) and os.path.realpath(word) == path for word in words):
+        raise Refused(
+            f"--destroy-data names {' and '.join(map(_quoted, words))}, "
+            f"but the job would write to {shown}.",
+            f"Repeat the target's exact path: --destroy-data {shown}",
+        )
+
+
+def _quoted(text: str) -> str:
+    return printable(text) or '""'
+
+
+def _what_goes(verdict: Verdict, path: str) -> str:
+    doubt = f" Whether another program writes to it is not known: {verdict.unseen}."
+    doubt = doubt if verdict.unseen else ""
+    if verdict.carries:
+        reasons = "; ".join(verdict.carries)
+        return f"A job that writes destroys what is on {path}: {reasons}.{doubt}"
+    return (
+        f"{path} is a raw device that seems blank; a job that writes destroys what is on it.{doubt}"
+    )
+
+
+def _open_by(device: BlockDevice, node: str, devices: Devices, roots: Roots) -> Iterator[str]:
+    """Other programs that have it, its disk or what is stacked on it open for writing.
+
+    That is how a virtual machine has its disk: neither mounted nor held exclusively, and as
+    surely destroyed as a mounted one. A program that only reads is no reason.
+    """
+    names = (*stacked_on(device.name, devices), device.disk or device.name)
+    members = [devices[name] for name in dict.fromkeys(names) if name in devices]
+    nodes = {node, *(member.path for member in members)}
+    numbers = {(member.major, member.minor) for member in members}
+    for who in writers(nodes, roots, numbers):
+        yield f"{who} has it open for writing"
+
+
+def _members(device: str, devices: Devices, roots: Roots) -> Iterator[str]:
+    """Membership that isn't in holders/: btrfs, bcache."""
+    names = stacked_on(device, devices)
+    for uuid, members in read_btrfs(roots).items():
+        for name in sorted(members.intersection(names)):
+            yield f"{name} belongs to the mounted btrfs {printable(uuid)}"
+    bcache = _bcache_members(roots)
+    for name in names:
+        if name in bcache or (_directory(name, roots) / "bcache").is_dir():
+            yield f"{name} is a bcache member"
+
+
+def _bcache_members(roots: Roots) -> frozenset[str]:
+    """/sys/fs/bcache/SET/{cacheN,bdevN} link to BLOCK/bcache."""
+    top = roots.sys / "fs/bcache"
+    found = set()
+    for group in list_names(top):
+        for entry in list_names(top / group):
+            real = os.path.realpath(top / group / entry)
+            if entry.startswith(("cache", "bdev")) and os.path.basename(real) == "bcache":
+                found.add(os.path.basename(os.path.dirname(real)).replace("!", "/"))
+    return frozenset(found)
+
+
+def _state(device: BlockDevice, roots: Roots) -> Iterator[str]:
+    read_only = read_flag(_directory(device.name, roots) / "ro")
+    if device.read_only or read_only:
+        yield f"{device.name} is read-only"
+    if device.hidden:
+        yield f"{device.name} is a path of a multipath device"
+
+
+def _same_disk(device: BlockDevice, devices: Devices, roots: Roots) -> Iterator[str]:
+    """Other devices that are the same disk by another path, and in use.
+
+    A LUN can be seen through two host adapters without any multipath set up: the kernel takes
+    the two for different disks.
+    """
+    own = devices.get(device.disk or "", device)
+    wwid = _wwid(own, roots)
+    if wwid is None:
+        return
+    for other in devices.values():
+        related = other.name == own.name or other.name in (*own.slaves, *own.holders)
+        if related or other.disk is not None or _wwid(other, roots) != wwid:
+            continue
+        for reason in usage(other.name, devices):
+            yield f"it is the same disk as {other.name} (WWID {printable(wwid)}): {reason}"
+
+
+def _wwid(device: BlockDevice, roots: Roots) -> str | None:
+    if device.kind not in ("scsi", "nvme") or device.hidden:
+        return None
+    directory = _directory(device.name, roots)
+    return read_text(directory / "device/wwid") or read_text(directory / "wwid")
+
+
+def _exclusive(node: str, device: BlockDevice) -> Iterator[str]:
+    try:
+        fd = os.open(node, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        yield _why_not_opened(error)
+        return
+    try:
+        info = os.fstat(fd)
+        number = (os.major(info.st_rdev), os.minor(info.st_rdev))
+        if not stat.S_ISBLK(info.st_mode) or number != (device.major, device.minor):
+            yield f"{printable(node)} is not the node of {device.name} any more"
+    finally:
+        os.close(fd)
+
+
+def _why_not_opened(error: OSError) -> str:
+    if error.errno == errno.EBUSY:
+        return "it is held exclusively by the kernel or another program"
+    return f"it can't be opened to make sure that it is unused ({error.strerror or error})"
+
+
+def _carries(
+    device: BlockDevice, node: str, devices: Devices, roots: Roots
+) -> tuple[list[str], list[str]]:
+    """(what would be destroyed, what is in use after all) on the device and its partitions."""
+    carries: list[str] = []
+    in_use: list[str] = []
+    if device.partitions:
+        carries.append("partitions " + ", ".join(device.partitions))
+    nodes = [(device.name, node)]
+    nodes += [(name, devices[name].path) for name in device.partitions if name in devices]
+    for name, path in nodes:
+        signatures = read_signatures(path)
+        carries += [f"{name} carries {what}" for what in signatures.found]
+        if signatures.error:
+            carries.append(f"what {name} carries can't be read ({signatures.error})")
+        if _is_zfs(signatures) and (roots.sys / "module/zfs").is_dir():
+            in_use.append(f"{name} is a ZFS pool member, and ZFS is loaded")
+    return carries, in_use
+
+
+def _is_zfs(signatures: Signatures) -> bool:
+    return "zfs_member" in signatures.types or any("zfs_member" in s for s in signatures.found)
+
+
+def _directory(name: str, roots: Roots) -> Path:
+    return roots.sys / "class/block" / name.replace("/", "!")
+
+
+def _made_of(device: BlockDevice, path: str, roots: Roots) -> bool:
+    if device.backing_file is None:
+        return False
+    made_of = backing_identity(str(roots.dev / device.name))
+    if made_of is not None:
+        with contextlib.suppress(OSError):
+            info = os.stat(path)
+            return (info.st_dev, info.st_ino) == made_of
+    if device.backing_file == path:
+        return True
+    try:
+        return os.path.samefile(device.backing_file, path)
+    except (OSError, ValueError):
+        return False

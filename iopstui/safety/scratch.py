@@ -1,0 +1,166 @@
+"""The scratch directory: where jobs write when no device or file is named.
+
+It is created exclusively (mkdtemp), readable by its owner alone, and removed on every way
+out: by ``close``, by the guard of fio if iopstui dies, and after a crash of both by the next
+start, which finds its path in the state directory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from iopstui.errors import UsageError
+from iopstui.safety import journal
+from iopstui.safety.journal import Note
+
+PREFIX = ".iopstui-"
+DEFAULT_BYTES = 512 << 20
+KEEP_FREE = 0.05
+MIB = 1 << 20
+
+
+@dataclass(slots=True)
+class Scratch:
+    """A scratch directory and the note of it in the state directory (``None``: no note). ``fd`` is
+    the directory held open (O_PATH), -1 if it isn't.
+
+    With several target directories there is one in each: ``spread`` are all of them, this one
+    first, and ``path`` holds links 0, 1 ... to them, by which fio spreads a job's files.
+    """
+
+    path: Path
+    note: Note | None
+    spread: tuple[Scratch, ...] = ()
+    fd: int = -1
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """All directories, the first one first."""
+        return tuple(one.path for one in self.spread) or (self.path,)
+
+    def used_bytes(self) -> int:
+        """Bytes allocated below it so far; of several, below each."""
+        total = sum(one.used_bytes() for one in self.spread[1:])
+        for place, _, names in os.walk(self.path):
+            for name in names:
+                with contextlib.suppress(OSError):
+                    total += os.lstat(os.path.join(place, name)).st_blocks * 512
+        return total
+
+    def close(self) -> None:
+        """Remove the directory, wherever it is now, then the note; the same with all others. May be
+        called twice."""
+        for one in self.spread[1:]:
+            one.close()
+        shutil.rmtree(self.path, ignore_errors=True)
+        if self.fd >= 0:
+            # somebody may have renamed a directory above it
+            moved = Path(os.readlink(f"/proc/self/fd/{self.fd}"))
+            os.close(self.fd)
+            self.fd = -1
+            if moved != self.path and _is_ours(moved):
+                shutil.rmtree(moved, ignore_errors=True)
+        if self.note is not None and not self.path.exists():
+            self.note.remove()
+
+
+def make_scratches(directories: Sequence[Path]) -> Scratch:
+    """One in each of the directories. UsageError where none can be made; then none is left."""
+    made: list[Scratch] = []
+    try:
+        for directory in directories:
+            made.append(make_scratch(directory))
+        if len(made) == 1:
+            return made[0]
+        for index, one in enumerate(made):
+            os.symlink(one.path, made[0].path / str(index))
+    except BaseException as error:
+        for one in made:
+            one.close()
+        if isinstance(error, OSError):
+            raise UsageError(f"Can't make a link in {made[0].path}: {error.strerror}.") from error
+        raise
+    return Scratch(made[0].path, made[0].note, tuple(made), made[0].fd)
+
+
+def make_scratch(directory: Path) -> Scratch:
+    """A new scratch directory inside ``directory``; UsageError where none can be made."""
+    try:
+        path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=directory))
+        fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        raise UsageError(
+            f"Can't make a scratch file in {directory}: {error.strerror}.",
+            "Name a directory you can write to, or a block device: iopstui run TARGET ...",
+        ) from error
+    note = None
+    # without a state directory only the crash of both processes at once leaves the file
+    with contextlib.suppress(OSError):
+        note = journal.write_note("scratch", {"scratch": str(path)})
+    return Scratch(path, note, fd=fd)
+
+
+def abandoned() -> Iterator[Scratch]:
+    """Scratch directories whose iopstui no longer runs (it was killed together with its guard)."""
+    for note in journal.abandoned("scratch"):
+        path = Path(str(note.content.get("scratch", "")))
+        if _is_ours(path):
+            yield Scratch(path, note)
+
+
+def _is_ours(path: Path) -> bool:
+    """A note is only believed if what it names looks like a scratch directory of this user."""
+    if not path.name.startswith(PREFIX) or not path.is_absolute():
+        return False
+    try:
+        info = path.lstat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return not path.is_symlink() and path.is_dir() and info.st_uid == os.getuid()
+
+
+def room_for(directory: Path) -> int:
+    """Bytes that may be used on this file system with 5 % of it left free. UsageError where the
+    directory can't be looked at."""
+    try:
+        space = os.statvfs(directory)
+    except OSError as error:
+        raise UsageError(
+            f"The free space of {directory} can't be told: {error.strerror}.",
+            "Name a directory you can write to, or a block device: iopstui run TARGET ...",
+        ) from error
+    spare = space.f_bavail * space.f_frsize - int(KEEP_FREE * space.f_blocks * space.f_frsize)
+    return max(0, spare)
+
+
+def room_for_all(directories: Sequence[Path]) -> int:
+    """Bytes that may be used in all directories together if each gets the same, as fio shares a
+    job's size out. Those in one file system share its room."""
+    rooms = [room_for(directory) for directory in directories]
+    systems = [os.stat(directory).st_dev for directory in directories]
+    shares = (room // systems.count(one) for room, one in zip(rooms, systems, strict=True))
+    return len(directories) * min(shares)
+
+
+def supports_direct(directory: Path) -> bool:
+    """Whether files here can be opened with O_DIRECT (open(2)); tmpfs before Linux 6.6 can't."""
+    try:
+        fd, name = tempfile.mkstemp(prefix=PREFIX, dir=directory)
+    except OSError:
+        return True
+    os.close(fd)
+    try:
+        os.close(os.open(name, os.O_RDWR | os.O_DIRECT))
+    except OSError:
+        return False
+    finally:
+        os.unlink(name)
+    return True

@@ -1,0 +1,131 @@
+"""How large a job's scratch files are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from iopstui.errors import UsageError
+from iopstui.fio.inspect import SectionFiles
+from iopstui.fio.job_text import expand, largest_block, number
+from iopstui.fio.stream import size_bytes
+from iopstui.model.fio import jobfile
+from iopstui.model.fio.jobfile import Section
+from iopstui.model.fio.rows import flag
+from iopstui.safety import scratch
+
+SMALLEST = 4 << 20
+
+
+def shared_name(job: Section) -> str:
+    """The name of the file that a job's threads share, "" if each has files of its own."""
+    parts = [Path(part).name for part in expand(job.options.get("filename", "")).split(":")]
+    return ":".join(part for part in parts if part)
+
+
+def by_file(sections: Sequence[SectionFiles], sizes: Sequence[int]) -> dict[str, int]:
+    """Bytes by file: ``size=`` of a section is what each clone with files of its own gets, split
+    over them (fio(1)); a file that several share counts once."""
+    total: dict[str, int] = {}
+    for section, size in zip(sections, sizes, strict=True):
+        each = -(-size * section.sets // max(1, len(section.paths)))
+        for path in section.paths:
+            total[path] = max(total.get(path, 0), each)
+    return total
+
+
+def scratch_sizes(
+    jobs: Sequence[Section],
+    files: Sequence[SectionFiles],
+    wanted: str | None,
+    room: int,
+    most: int | None = None,
+    spread: int = 1,
+) -> list[int]:
+    """The ``size=`` of each section, so that all ``files`` together fit into ``room``.
+
+    Asked for (``wanted``): exactly that for every section, or UsageError. Otherwise what the
+    job says, at most an equal share of 512 MiB (and ``most``), less where the disk is nearly
+    full. In ``spread`` directories each file has a part in every one, and its size is that of
+    all parts together (fio shares size= out among a job's files); ``wanted`` is each part's.
+    """
+    shares = _shares(files)
+    if wanted is not None:
+        size = size_bytes(wanted)
+        if not size:
+            raise UsageError(f"--size {wanted!r} is not a size.", "For example: --size 512m")
+        size *= spread
+        if size * shares > room:
+            raise UsageError(
+                f"{shares * spread} scratch file(s) of {wanted} need {_mib(size * shares)} MiB, "
+                f"but only {_mib(room)} MiB may be used here (5 % of the file system stay free).",
+                "Give a smaller --size or another directory.",
+            )
+        return [size] * len(jobs)
+    share = min(scratch.DEFAULT_BYTES, room) // shares
+    largest = spread * max((largest_block(job) for job in jobs), default=4096)
+    if share < max(SMALLEST // shares, largest):
+        raise UsageError(
+            f"Only {_mib(room)} MiB may be used on this file system (5 % of it stay free), "
+            "too little for a scratch file.",
+            "Name a directory on another disk: iopstui run DIRECTORY ...",
+        )
+    return [_share(job, min(share, most or share), largest, spread) for job in jobs]
+
+
+def _shares(files: Sequence[SectionFiles]) -> int:
+    """How many times ``size=`` is used up if it is the same for all sections."""
+    unit = 1 << 40
+    found = by_file(files, [unit] * len(files))
+    # each of them is rounded up by less than a byte
+    return max(1, -(-(sum(found.values()) - len(found)) // unit))
+
+
+def times(jobs: Sequence[Section], sizes: Sequence[int]) -> list[str]:
+    """``time_based`` for each section whose file has ``sizes`` bytes. One whose file is smaller
+    than the job says would be at its end long before the job's runtime is over."""
+    return [
+        "1" if flag(job.options, "time_based") or _ends_early(job, size) else "0"
+        for job, size in zip(jobs, sizes, strict=True)
+    ]
+
+
+def _ends_early(job: Section, size: int) -> bool:
+    limited = {"io_size", "io_limit", "number_ios"} & job.options.keys()
+    if limited or not {"runtime", "timeout"} & job.options.keys():
+        return False
+    declared = size_bytes(expand(job.options.get("size", "")))
+    return declared is None or declared > size
+
+
+def files_of(text: str) -> int:
+    """The same from the text alone, for the points of an experiment."""
+    total: dict[str, int] = {}
+    for index, job in enumerate(jobfile.effective(text)):
+        name = shared_name(job)
+        key, count = (name, 1) if name else (f"/{index}", number(job.options.get("numjobs")))
+        total[key] = max(total.get(key, 0), count)
+    return max(1, sum(total.values()))
+
+
+def scratch_total(
+    text: str,
+    files: Sequence[SectionFiles],
+    wanted: str | None,
+    room: int,
+    most: int | None,
+    spread: int = 1,
+) -> int:
+    """Bytes of all scratch files of a job; UsageError as ``scratch_sizes``."""
+    sizes = scratch_sizes(jobfile.effective(text), files, wanted, room, most, spread)
+    return sum(by_file(files, sizes).values())
+
+
+def _share(job: Section, share: int, largest: int, spread: int) -> int:
+    declared = size_bytes(expand(job.options.get("size", ""))) or share
+    size = min(declared, share)
+    return max(size - size % max(4096 * spread, largest), largest)
+
+
+def _mib(size: int) -> int:
+    return size >> 20

@@ -1,0 +1,78 @@
+"""Every signal that would end a process, as a wish to end: nothing is left changed by it."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+from iopstui.linux.counters import interrupts
+
+Handler = Callable[[int, "FrameType | None"], object]
+
+_LEFT_ALONE = frozenset(
+    getattr(signal, name)
+    for name in (
+        "SIGKILL", "SIGSTOP",  # nobody can
+        "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL",  # a fault: the instruction would be tried again
+        "SIGCHLD", "SIGCONT", "SIGURG", "SIGWINCH", "SIGTSTP", "SIGTTIN", "SIGTTOU",  # end nothing
+        "SIGPIPE", "SIGXFSZ",  # the call that wrote fails, and says so
+    )
+)  # fmt: skip
+STOP_SIGNALS = tuple(sorted(signal.valid_signals() - _LEFT_ALONE))
+"""Those whose default action ends the process: SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGALRM ..."""
+_ALWAYS = (signal.SIGINT, signal.SIGTERM)
+"""A shell starts what runs in the background with SIGINT ignored; who sends it means it."""
+
+
+def handle_stop_signals(handler: Handler | signal.Handlers) -> dict[int, object]:
+    """Call this for each of them; the handlers there were before. What the parent process has
+    told us to ignore (SIGHUP under nohup) stays ignored."""
+    before: dict[int, object] = {}
+    for number in STOP_SIGNALS:
+        now = signal.getsignal(number)
+        if now is signal.SIG_IGN and number not in _ALWAYS:
+            continue
+        # the C library keeps some for itself
+        with contextlib.suppress(OSError, ValueError):
+            signal.signal(number, handler)
+            before[number] = now
+    return before
+
+
+@contextlib.contextmanager
+def stopping(stop: Callable[[int], object]) -> Iterator[None]:
+    """``stop`` is called with the number of each that comes meanwhile, in the main thread."""
+    before = handle_stop_signals(lambda number, frame: stop(number))
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            # one that was set in C can't be set again
+            if handler is not None:
+                signal.signal(number, handler)  # type: ignore[arg-type]
+
+
+class StopSignals:
+    """For commands without a screen. From now on the first one lets fio write its last document
+    (``stop``), the second does not wait for it (``kill``)."""
+
+    def __init__(self, stop: Callable[[], None], kill: Callable[[], None]) -> None:
+        self.asked = 0
+        self._stop = stop
+        self._kill = kill
+        handle_stop_signals(self._handle)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        self.asked += 1
+        if self.asked == 1:
+            self._stop()
+        else:
+            self._kill()
+
+
+def interrupt(number: int, frame: FrameType | None) -> None:
+    """What Ctrl-C does by default, but not in the middle of what has to be made whole: all that
+    must be put back is put back on the way out."""
+    interrupts.interrupt()

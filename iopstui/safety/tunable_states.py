@@ -1,0 +1,131 @@
+"""What can be turned on the target's disks, what it is set to, and what stands against it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from iopstui.linux.devices.topology import online_cpus
+from iopstui.linux.roots import Roots
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import Target
+from iopstui.model.block.tunable import IRQ_PREFIX, TUNABLES, Tunable, why_rq_affinity_cannot_matter
+from iopstui.safety.tunables import read_tunable, why_not
+
+
+@dataclass(frozen=True, slots=True)
+class KnobState:
+    """One setting. ``now`` is its value (of the first disk), ``values`` all that it takes (empty
+    for a number or a CPU list), ``takes`` the same in words. ``each`` are (disk, value), if
+    there are several disks. ``refused`` says what is missing to turn it and ``hint`` the command
+    that does it; ``idle`` why it would move nothing on these disks; all "" if nothing is.
+    """
+
+    name: str
+    meaning: str
+    now: str
+    values: tuple[str, ...]
+    takes: str
+    each: tuple[tuple[str, str], ...] = ()
+    refused: str = ""
+    hint: str = ""
+    idle: str = ""
+
+
+def queued_disks(target: Target, devices: Mapping[str, BlockDevice]) -> list[BlockDevice]:
+    """The disks whose queues serve the target, and whose knobs are turned: the first ones with a
+    queue on the way down (a partition shares its disk's). Who sets a loop device does not mean
+    the machine's disk under its file."""
+    found: dict[str, BlockDevice] = {}
+    for top, below in target.stacks.items():
+        stack = [devices[name] for name in (top, *below) if name in devices]
+        queued = [device for device in stack if device.hctxs and device.disk is None]
+        loops = [device for device in queued if device.kind == "loop"]
+        found |= {device.name: device for device in loops or queued}
+    return list(found.values())
+
+
+def common_schedulers(disks: Sequence[BlockDevice]) -> tuple[str, ...]:
+    """The schedulers that every one of the disks can have."""
+    each = [disk.queue.schedulers for disk in disks if disk.queue is not None]
+    return tuple(name for name in (each[0] if each else ()) if all(name in one for one in each))
+
+
+def knob_states(
+    target: Target, devices: Mapping[str, BlockDevice], roots: Roots
+) -> list[KnobState]:
+    """Every setting that the disks have, read anew: the kernel tells of no change."""
+    disks = queued_disks(target, devices)
+    found = [_queue_knob(tunable, disks, roots) for tunable in TUNABLES.values()]
+    found += [_irq_knob(disk, irq, roots) for disk, irq in _interrupts(disks)]
+    return [knob for knob in found if knob is not None]
+
+
+def _queue_knob(tunable: Tunable, disks: Sequence[BlockDevice], roots: Roots) -> KnobState | None:
+    read = [(disk, read_tunable(disk, tunable.name, roots)) for disk in disks]
+    known = [(disk, value) for disk, value in read if value is not None]
+    if not known:
+        return None
+    values = tunable.values
+    if tunable.name == "scheduler":
+        values = common_schedulers([disk for disk, _ in known])
+    return _state(
+        tunable.name, tunable.meaning, known, values, _takes(tunable, values), roots,
+        _idle([disk for disk, _ in known], roots) if tunable.name == "rq_affinity" else "",
+    )  # fmt: skip
+
+
+def _takes(tunable: Tunable, values: Sequence[str]) -> str:
+    if values:
+        return ", ".join(values)
+    unit = f" ({tunable.unit})" if tunable.unit else ""
+    return f"a whole number from {tunable.minimum} up{unit}"
+
+
+def _idle(disks: Sequence[BlockDevice], roots: Roots) -> str:
+    online = online_cpus(roots)
+    reasons = [why_rq_affinity_cannot_matter(disk, online) for disk in disks]
+    told = [f"{d.name}: {why}" for d, why in zip(disks, reasons, strict=True) if why]
+    return "; ".join(told) if len(told) == len(disks) else ""
+
+
+def _interrupts(disks: Sequence[BlockDevice]) -> list[tuple[BlockDevice, int]]:
+    found: dict[int, BlockDevice] = {}
+    for disk in disks:
+        for vector in disk.irqs:
+            found.setdefault(vector.irq, disk)
+    return [(disk, irq) for irq, disk in found.items()]
+
+
+def _irq_knob(disk: BlockDevice, irq: int, roots: Roots) -> KnobState | None:
+    name = f"{IRQ_PREFIX}/{irq}"
+    now = read_tunable(disk, name, roots)
+    vector = next(vector for vector in disk.irqs if vector.irq == irq)
+    if now is None:
+        return None
+    serves = f"hctx {vector.hctx}" if vector.hctx is not None else "no single queue"
+    meaning = f"the CPUs that interrupt {irq} ({vector.name}, {serves}) may go to"
+    return _state(name, meaning, [(disk, now)], (), "a CPU list such as 0-3,8", roots, "")
+
+
+def _state(
+    name: str,
+    meaning: str,
+    known: Sequence[tuple[BlockDevice, str]],
+    values: Sequence[str],
+    takes: str,
+    roots: Roots,
+    idle: str,
+) -> KnobState:
+    refusal = next((r for disk, _ in known if (r := why_not(disk, name, roots))), None)
+    return KnobState(
+        name=name,
+        meaning=meaning,
+        now=known[0][1],
+        values=tuple(values),
+        takes=takes,
+        each=tuple((disk.name, value) for disk, value in known) if len(known) > 1 else (),
+        refused=refusal.message if refusal else "",
+        hint=refusal.hint if refusal else "",
+        idle=idle,
+    )

@@ -1,0 +1,222 @@
+"""Verdicts on the runs of a session: were its expectations met, and was it steady?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from iopstui.events import (
+    Event,
+    ExperimentFinished,
+    ExperimentStarted,
+    FrameReady,
+    Judged,
+    SteadyState,
+    StepFinished,
+    StepStarted,
+)
+from iopstui.format import latency, milliseconds
+from iopstui.model.experiment.expectation import Expectation, Judge, Outcome
+from iopstui.model.metrics.fields import TOTAL
+from iopstui.model.metrics.frame import RAMP, RESET, Frame
+from iopstui.model.metrics.statistics import (
+    RANGE_LIMIT,
+    ROUND_S,
+    ROUNDS,
+    SLOPE_LIMIT,
+    Steadiness,
+    steadiness,
+)
+from iopstui.model.rates import MIB
+from iopstui.model.samples import DIRECTIONS, MIXED
+from iopstui.text import printable
+
+PASS, FAIL, UNKNOWN = "PASS", "FAIL", "NOT MEASURED"
+_WORDS = {True: PASS, False: FAIL, None: UNKNOWN}
+
+
+class Verdicts:
+    """Follows a session's events. At the end of each run that gave figures there is a ``Judged``
+    for every expectation, and a ``SteadyState``; without expectations there is neither, and the
+    points of an experiment are judged by who runs it.
+
+    ``outcomes`` are those of the last run.
+    """
+
+    def __init__(self, expectations: Sequence[Expectation]) -> None:
+        self._expectations = tuple(expectations)
+        self.outcomes: list[Outcome] = []
+        self._elsewhere = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._judge = Judge(self._expectations)
+        self._series = Series()
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether the last run met all expectations; ``None`` while nothing was judged, or where
+        something could not be."""
+        verdicts = [outcome.passed for outcome in self.outcomes]
+        if False in verdicts:
+            return False
+        return None if not verdicts or None in verdicts else True
+
+    def feed(self, event: Event) -> Iterator[Judged | SteadyState]:
+        """Take one event; what follows from it."""
+        match event:
+            case ExperimentStarted() | ExperimentFinished():
+                self._elsewhere = isinstance(event, ExperimentStarted)
+            case _ if not self._expectations or self._elsewhere:
+                return
+            case StepStarted():
+                self._begin()
+            case FrameReady():
+                self._judge.add(event.frame)
+                self._series.add(event.frame)
+            case StepFinished() if event.summary:
+                self.outcomes = self._judge.outcomes(final_rates(event.summary))
+                for outcome in self.outcomes:
+                    yield judged_event(event.t, event.step, outcome)
+                yield steady_event(event.t, event.step, self._series.steadiness())
+
+
+class Series:
+    """A run's completed I/Os over time, without fio's ramp."""
+
+    def __init__(self) -> None:
+        self._intervals: list[tuple[float, float]] = []
+
+    def add(self, frame: Frame) -> None:
+        """Count one frame."""
+        fio = frame.fio
+        if fio is None or RAMP in frame.flags or not fio.seconds:
+            return
+        if RESET in frame.flags:
+            self._intervals.clear()
+        self._intervals.append((fio.seconds, float(fio.total.ios)))
+
+    def steadiness(self) -> Steadiness:
+        """Whether it was steady."""
+        return steadiness(self._intervals)
+
+
+def final_rates(summary: Mapping[str, Any]) -> dict[tuple[str, ...], float]:
+    """fio's own final IOPS and bandwidth by field path; none where stages of a job followed
+    one another (there is then no rate of the whole)."""
+    rates: dict[tuple[str, ...], float] = {}
+    for name in DIRECTIONS:
+        part = summary["total"].get(name)
+        for ours, key in (("iops", "iops"), ("bw", "bw_bytes")):
+            if part is not None and part[key] is not None:
+                rates["fio", name, ours] = part[key]
+    if rates:
+        whole = [part for row in summary["rows"] for part in _each_once(row["directions"])]
+        rates["fio", TOTAL, "iops"] = sum(part["iops"] for part in whole)
+        rates["fio", TOTAL, "bw"] = sum(part["bw_bytes"] for part in whole)
+    return rates
+
+
+def _each_once(directions: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """A row's directions; ``mixed`` only where it has nothing else, which holds the same I/Os."""
+    split = [part for name, part in directions.items() if name != MIXED]
+    return split or list(directions.values())
+
+
+def judged_event(t: float, step: int, outcome: Outcome) -> Judged:
+    """The event of one outcome."""
+    one = outcome.expectation
+    return Judged(t, step, one.text, ".".join(one.path), one.unit, one.op, one.required, one.limit,
+                  outcome.measured, outcome.passed, outcome.share)  # fmt: skip
+
+
+def steady_event(t: float, step: int, found: Steadiness) -> SteadyState:
+    """The event of a run's steadiness, with the words."""
+    return SteadyState(
+        t, step, found.steady, found.range, found.slope, found.round_s, steady_text(found)
+    )
+
+
+def steady_text(found: Steadiness) -> str:
+    """What the SNIA rule says of the run, and what that means."""
+    if found.steady is None:
+        return (
+            f"steady state: can't be judged, the run has fewer than {ROUNDS} whole intervals "
+            "with I/O"
+        )
+    text = (
+        f"steady state (SNIA's rule): {'yes' if found.steady else 'NO'}; IOPS of the last {ROUNDS} "
+        f"rounds of {found.round_s:.3g} s range over {100 * found.range:.1f} % of their mean "
+        f"({100 * RANGE_LIMIT:.0f} % allowed), their trend over {100 * found.slope:.1f} % "
+        f"({100 * SLOPE_LIMIT:.0f} %)"
+    )
+    if not found.steady:
+        text += ": the figures above depend on when and how long one measures"
+    if found.round_s < ROUND_S - 1e-9:
+        text += f"; the rule means rounds of {ROUND_S:.0f} s: slower changes are not seen"
+    return text
+
+
+def steady_short(found: SteadyState) -> str:
+    """The same in half a line."""
+    if found.steady is None:
+        return "steady state: can't be judged, the run was too short"
+    return (
+        f"steady state: {'yes' if found.steady else 'NO'}, by SNIA's rule over rounds of "
+        f"{found.round_s:.3g} s (IOPS range over {100 * found.range:.1f} % of their mean)"
+    )
+
+
+def outcome_text(outcome: Outcome) -> str:
+    """One line: PASS or FAIL, required, measured, and how much of the time met it."""
+    return judged_text(judged_event(0.0, 0, outcome))
+
+
+def judged_text(judged: Judged) -> str:
+    """The same of the event."""
+    name, op, unit = judged.expectation.partition(judged.op)[0].strip(), judged.op, judged.unit
+    required = f"{printable(name)} {op} {value_text(judged.required, unit)}"
+    if judged.limit != judged.required:
+        percent = 100 * abs(judged.limit / judged.required - 1) if judged.required else 0.0
+        required += f" ({value_text(judged.limit, unit)} with {percent:.4g} % tolerance)"
+    if judged.measured is None:
+        return f"{UNKNOWN}  {required}"
+    text = f"{_WORDS[judged.passed]}  {required}: measured {value_text(judged.measured, unit)}"
+    if judged.share is not None:
+        text += f"; met in {share_text(judged.share)} of the seconds"
+    return text
+
+
+def together(judged: Sequence[Judged]) -> tuple[str, str]:
+    """Of a run's verdicts the gravest (PASS, FAIL or UNKNOWN), and all in a line that begins
+    with it: of several how many, and the first of the gravest."""
+    words = [_WORDS[one.passed] for one in judged]
+    word = next(word for word in (FAIL, UNKNOWN, PASS) if word in words)
+    text = judged_text(judged[words.index(word)])
+    if len(judged) == 1:
+        return word, text
+    return word, f"{word}  {words.count(word)} of {len(judged)}: {text.removeprefix(word).strip()}"
+
+
+def share_text(share: float) -> str:
+    """A share in whole percent; 100 % and 0 % only if it is all or nothing."""
+    percent = round(100 * share)
+    if share < 1 and percent == 100:
+        percent = 99
+    if share > 0 and percent == 0:
+        percent = 1
+    return f"{percent} %"
+
+
+def value_text(value: float, unit: str) -> str:
+    """A figure with enough digits to see which side of a limit it is on."""
+    if unit == "ns":
+        return latency(value)
+    if unit == "ms":
+        return milliseconds(value)
+    if unit == "B/s":
+        return f"{value / MIB:.1f} MiB/s"
+    digits = 1 if abs(value) < 1000 and not math.isclose(value, round(value)) else 0
+    named = {"1/s": "", "": ""}.get(unit, f" {unit}")
+    return f"{value:.{digits}f}{named}"

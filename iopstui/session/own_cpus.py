@@ -1,0 +1,102 @@
+"""Where iopstui itself runs: away from the CPUs that are measured, where there are others.
+
+fio must not inherit any of it: it is started inside ``unpinned``, by the one thread that keeps
+its priority.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+
+from iopstui.errors import UsageError
+from iopstui.format import ranges
+from iopstui.linux.process import affinity
+from iopstui.linux.sysattr import parse_cpu_list
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.fio import jobfile
+
+_LIST = re.compile(r"[\d\s,-]+")
+
+
+def job_cpus(text: str) -> frozenset[int] | None:
+    """The CPUs a job file confines its jobs to; ``None``: at least one of them to none."""
+    found: set[int] = set()
+    for section in jobfile.effective(text):
+        option = section.options.get("cpus_allowed", "")
+        cpus = parse_cpu_list(option)
+        # fio understands more ("0-max"): then nothing is known
+        if not cpus or not _LIST.fullmatch(option):
+            return None
+        found.update(cpus)
+    return frozenset(found) or None
+
+
+def measured_cpus(jobs: Iterable[int], disks: Sequence[BlockDevice]) -> frozenset[int]:
+    """The jobs' CPUs, and those that the interrupts of their queues come to."""
+    found = set(jobs)
+    for disk in disks:
+        used = {hctx.index for hctx in disk.hctxs if found & set(hctx.cpus)}
+        # beside queues that are known the rest is configuration and administration: silent
+        known = any(vector.hctx is not None for vector in disk.irqs)
+        for vector in disk.irqs:
+            of_all = vector.shared or (vector.hctx is None and not known)
+            if of_all or vector.hctx in used:
+                found.update(vector.effective_cpus)
+    return frozenset(found)
+
+
+class OwnPlace:
+    """The CPUs and priority of iopstui's own threads.
+
+    ``cpus`` None: chosen for each job, see ``for_job``; empty: never confined. ``nice`` (0 to 19)
+    is the priority of all threads but the session's, which must read the kernel in time.
+    """
+
+    def __init__(self, cpus: Sequence[int] | None = (), nice: int = 0) -> None:
+        self._automatic = cpus is None
+        self._cpus = frozenset(cpus or ())
+        self._nice = nice
+        impossible = self._cpus - affinity.allowed()
+        if impossible:
+            raise UsageError(
+                f"iopstui may not run on CPU {ranges(impossible)}, "
+                f"only on {ranges(affinity.allowed())}."
+            )
+
+    def begin(self) -> str:
+        """In the session's thread, before anything else: what was asked for. What failed, in
+        words, or "".
+        """
+        try:
+            if self._cpus:
+                affinity.pin(self._cpus)
+            if self._nice:
+                affinity.renice_others(self._nice)
+        except OSError as error:
+            return f"--cpu or --nice could not be obeyed: {error.strerror}"
+        return ""
+
+    def for_job(self, text: str, disks: Sequence[BlockDevice]) -> str:
+        """Before a job starts: go where neither it nor its device works, if there is such a CPU.
+        What was done, in words, or "".
+        """
+        if not self._automatic:
+            return ""
+        jobs = job_cpus(text)
+        spare = affinity.allowed() - measured_cpus(jobs, disks) if jobs else frozenset()
+        wanted = spare or affinity.allowed()
+        if wanted == affinity.now():
+            return ""
+        try:
+            affinity.pin(wanted)
+        except OSError:
+            return ""
+        if not spare:
+            return "iopstui may run on every CPU again"
+        return f"iopstui itself stays on CPU {ranges(spare)}: neither job nor device works there"
+
+    def unpinned(self) -> AbstractContextManager[None]:
+        """What is started meanwhile is not confined."""
+        return affinity.unpinned()

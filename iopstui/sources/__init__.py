@@ -1,1 +1,0 @@
-"""Thin readers: parse_x(text) is pure, read_x(roots) reads."""

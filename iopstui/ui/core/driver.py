@@ -1,0 +1,260 @@
+"""Writing to a terminal that may be slow, or stopped, without ever waiting for it.
+
+Textual's own writer lets the whole screen wait once 30 pieces are queued: keys, signals and
+the way out as well. Here what is written is kept until the terminal takes it, and the screen
+asks ``behind`` before it paints again.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import os
+import select
+import sys
+import termios
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from textual.drivers.linux_driver import LinuxDriver
+from textual.events import MouseEvent
+from textual.message import Message
+from textual.messages import TerminalSupportsSynchronizedOutput
+
+from iopstui.ui.core.terminal_input import TerminalInput
+
+INPUT_POLL_S = 0.1
+PIECE = 4096
+SMALL_PIECE = 256
+MOST_WAITING = 1 << 20
+LAST_WORDS_S = 1.0
+CANCEL = b"\x18"
+ANSWER_WITHIN_S = 10.0
+ASK = "\x1b[?2026$p"
+"""DECRQM of synchronized output: every terminal that answers it does so in order, after all that
+was written before."""
+
+
+class Output:
+    """Writes to a terminal in a thread of its own. It stands in for Textual's WriterThread.
+
+    ``waiting`` is how many bytes the terminal has not taken yet. Beyond ``MOST_WAITING`` they
+    are dropped and ``lost`` is set: then all must be painted anew. ``taken`` is called, in the
+    thread, whenever nothing waits any more.
+    """
+
+    def __init__(self, fd: int, taken: Callable[[], None]) -> None:
+        self.waiting = 0
+        self.lost = False
+        self._taken = taken
+        self._pieces: list[bytes] = []
+        self._changed = threading.Condition()
+        self._closing = False
+        self._forgets = False
+        self._fd, self._piece = _own_descriptor(fd)
+        self._encoding = getattr(sys.__stdout__, "encoding", None) or "utf-8"
+        self._thread = threading.Thread(target=self._main, name="terminal", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def write(self, text: str) -> None:
+        """Never waits."""
+        data = text.encode(self._encoding, "replace")
+        with self._changed:
+            if self.waiting + len(data) > MOST_WAITING:
+                self.lost = True
+                return
+            self.waiting += len(data)
+            self._pieces.append(data)
+            self._changed.notify()
+
+    def forget(self) -> None:
+        """What waits is not worth being waited for; what is written next is."""
+        with self._changed:
+            self.waiting -= sum(map(len, self._pieces))
+            # a sequence that is cut off here must not swallow what follows
+            self._pieces = [CANCEL]
+            self.waiting += len(CANCEL)
+            self._forgets = True
+            self._changed.notify()
+
+    def stop(self) -> None:
+        """Write what waits, if the terminal takes it soon; else throw away what it holds back, so
+        that at least the last words (leaving the alternate screen) have a chance."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        self._thread.join(LAST_WORDS_S)
+        if self._thread.is_alive():
+            with contextlib.suppress(termios.error, OSError):
+                termios.tcflush(self._fd, termios.TCOFLUSH)
+            self._thread.join(LAST_WORDS_S)
+        if not self._thread.is_alive():
+            os.close(self._fd)
+
+    def _main(self) -> None:
+        while True:
+            with self._changed:
+                while not self._pieces and not self._closing:
+                    self._changed.wait()
+                data, self._pieces = b"".join(self._pieces), []
+                self._forgets = False
+                closing = self._closing
+            if data and not self._put(data):
+                return
+            with self._changed:
+                empty = self.waiting == 0
+            if empty and data:
+                self._taken()
+            if closing and empty:
+                return
+
+    def _put(self, data: bytes) -> bool:
+        """False if the terminal is gone."""
+        rest = memoryview(data)
+        while rest:
+            try:
+                select.select([], [self._fd], [])
+                done = os.write(self._fd, rest[: self._piece])
+            except BlockingIOError:
+                # a stopped terminal may claim to be writable
+                time.sleep(0.05)
+                continue
+            except OSError:
+                return False
+            rest = rest[done:]
+            with self._changed:
+                self.waiting -= done
+                if self._forgets:
+                    self.waiting -= len(rest)
+                    return True
+        return True
+
+
+def _own_descriptor(fd: int) -> tuple[int, int]:
+    """A descriptor that never blocks, and how much to write at once. O_NONBLOCK belongs to what
+    was opened, which we share with the shell: so the terminal is opened again, where we may."""
+    with contextlib.suppress(OSError):
+        flags = os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
+        return os.open(os.ttyname(fd), flags), PIECE
+    return os.dup(fd), SMALL_PIECE
+
+
+class PatientDriver(LinuxDriver):
+    """Textual's driver with an ``Output`` that never makes the screen wait.
+
+    ``on_taken`` is called, in some other thread, when painting makes sense again, ``on_gone`` when
+    the terminal is closed (``gone`` stays set).
+    """
+
+    on_taken: Callable[[], None] = staticmethod(lambda: None)
+    on_gone: Callable[[], None] = staticmethod(lambda: None)
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._lag_s = 0.0
+        self._answers = False
+        self._asked: float | None = None
+        self._output: Output | None = None
+        self.gone = False
+
+    @property
+    def behind(self) -> bool:
+        """True while the terminal has not shown yet what was painted last."""
+        output = self._output
+        return self._unanswered() or (output is not None and output.waiting > 0)
+
+    def _unanswered(self) -> bool:
+        asked = self._asked
+        return asked is not None and time.monotonic() - asked < ANSWER_WITHIN_S
+
+    @property
+    def lag_s(self) -> float:
+        """How long the terminal took to show the paint before, 0 if it does not tell."""
+        return self._lag_s
+
+    def painted(self) -> None:
+        """A paint has been written: ask the terminal to say when it has shown it."""
+        if self._answers and not self._unanswered():
+            self._asked = time.monotonic()
+            self.write(ASK)
+
+    def write(self, data: str) -> None:
+        """To the terminal, sooner or later."""
+        if self._output is None:
+            self._output = Output(sys.__stdout__.fileno(), self._all_taken)  # type: ignore[union-attr]
+            self._output.start()
+        self._output.write(data)
+
+    def stop_application_mode(self) -> None:
+        """The terminal as it was: a picture that is still on its way does not matter any more."""
+        if self._output is not None:
+            self._output.forget()
+        super().stop_application_mode()
+
+    def run_input_thread(self) -> None:
+        """Reads the terminal until the screen ends, or the terminal does."""
+        arriving = TerminalInput()
+        decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        while not self.exit_event.is_set():
+            if select.select([self.fileno], [], [], INPUT_POLL_S)[0]:
+                data = self._read()
+                if not data:
+                    self.gone = True
+                    self.on_gone()
+                    return
+                self._arrived(arriving.feed(decode(data)))
+            self._arrived(arriving.tick())
+        # answers that are still on their way must not be typed into the shell
+        while select.select([self.fileno], [], [], INPUT_POLL_S)[0] and self._read():
+            pass
+
+    def _read(self) -> bytes:
+        try:
+            return os.read(self.fileno, PIECE)
+        except OSError:
+            return b""
+
+    def _arrived(self, messages: Iterable[Message]) -> None:
+        for message in messages:
+            # nobody asked for the mouse: what is reported was left on by another program
+            if not isinstance(message, MouseEvent):
+                self.process_message(message)
+
+    def close(self) -> None:
+        """Last words."""
+        super().close()
+        output, self._output = self._output, None
+        if output is not None:
+            output.stop()
+
+    def _sigcont_application(self, *arguments: Any) -> None:
+        """A closed terminal sends SIGCONT behind its SIGHUP, and anybody may. Textual would start
+        reading keys anew beside the thread that reads them, which then never ends: only what was
+        suspended is resumed."""
+        if self._must_signal_resume:
+            super()._sigcont_application(*arguments)
+        else:
+            self._app.call_later(self._app.refresh)
+
+    def _all_taken(self) -> None:
+        output = self._output
+        if output is not None and output.lost:
+            output.lost = False
+            self._app.call_later(self._app.refresh)
+        self.on_taken()
+
+    def process_message(self, message: Message) -> None:
+        """Takes note of the terminal's answers (in the thread that reads keys)."""
+        if isinstance(message, TerminalSupportsSynchronizedOutput):
+            asked, self._asked = self._asked, None
+            if asked is not None:
+                self._lag_s = time.monotonic() - asked
+                self.on_taken()
+                return
+            self._answers = True
+        super().process_message(message)

@@ -1,0 +1,113 @@
+"""From the session's thread to the screen: events wait here, and figures are painted in time."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from iopstui.events import Event, FrameReady
+from iopstui.ui.core.pace import OwnCost, Pace
+from iopstui.ui.core.port import Port
+
+if TYPE_CHECKING:
+    from iopstui.ui.core.driver import PatientDriver
+
+
+class Feed:
+    """``wake`` is called, in any thread, when there is something to take in.
+
+    Painting may be put off, or left out; taking in what is measured never is.
+    """
+
+    def __init__(
+        self,
+        port: Port,
+        refresh_s: float,
+        wake: Callable[[], object],
+        after_refresh: Callable[[Callable[[], None]], object],
+    ) -> None:
+        self.terminal: PatientDriver | None = None
+        self._port = port
+        self._wake = wake
+        self._after_refresh = after_refresh
+        # None: from here on the events are of another place in a recording
+        self._queue: deque[Event | None] = deque()
+        self._wake_sent = False
+        self._arrived = time.monotonic()
+        self._pace = Pace(refresh_s)
+        self._paint_waits = False
+
+    # -- from any thread
+
+    def put(self, event: Event) -> None:
+        """Queue the event, wake the screen once."""
+        self._queue.append(event)
+        if isinstance(event, FrameReady):
+            self._arrived = time.monotonic()
+        self._wake_up()
+
+    def jump(self) -> None:
+        """What follows is from another place in the recording."""
+        self._queue.append(None)
+        self._wake_up()
+
+    def terminal_ready(self) -> None:
+        """The terminal has shown the paint before."""
+        if self._pace.owed:
+            self._wake_up()
+
+    def _wake_up(self) -> None:
+        if not self._wake_sent:
+            self._wake_sent = True
+            self._wake()
+
+    # -- from the screen's
+
+    def clear(self) -> None:
+        """The session is closed."""
+        self._queue.clear()
+
+    def take(self) -> tuple[list[Event], bool]:
+        """What has come, and whether it is from another place: then what came before need not be
+        shown any more."""
+        self._wake_sent = False
+        events: list[Event] = []
+        jumped = False
+        while self._queue:
+            event = self._queue.popleft()
+            if event is None:
+                events, jumped = [], True
+            else:
+                events.append(event)
+        return events, jumped
+
+    def frame(self) -> None:
+        """A frame was taken in."""
+        self._pace.frame()
+
+    def paint_if_due(self) -> None:
+        """Shows the newest figures, now or as soon as it is time."""
+        dashboard, terminal, now = self._port.dashboard, self.terminal, time.monotonic()
+        if dashboard is None or (terminal is not None and terminal.behind):
+            self._pace.held_up()
+            return
+        wait = self._pace.wait(now)
+        if wait > 0:
+            if not self._paint_waits:
+                self._paint_waits = True
+                self._port.later(wait, self._paint_later)
+            return
+        self._pace.painted(now)
+        lag = terminal.lag_s if terminal is not None else 0.0
+        frame = self._port.state.frame
+        own_cpu = frame.own_cpu if frame is not None else None
+        dashboard.show_cost(OwnCost(own_cpu, now - self._arrived + lag, self._pace.dropped))
+        dashboard.paint()
+        if terminal is not None:
+            self._after_refresh(terminal.painted)
+
+    def _paint_later(self) -> None:
+        self._paint_waits = False
+        self.paint_if_due()

@@ -1,0 +1,135 @@
+"""One key after another: each sees what the one before has done.
+
+Textual hands a key to the widget that has the focus when it arrives. Of ":rwmixread=70", in one
+packet, the text would go to the screen that ":" has not covered yet; of Backspace and a letter the
+letter would be first, because bindings are looked up on a key's way back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from typing import Any
+
+from textual import events
+from textual.app import App, ScreenStackError
+from textual.command import CommandPalette
+from textual.dom import DOMNode
+from textual.message_pump import MessagePump
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Input
+from textual.worker import WorkerState
+
+from iopstui.ui.core.terminal_input import MetaKey
+
+PATIENCE_S = 2.0
+"""For a key that is not dealt with, whatever the reason: what follows is not held back longer."""
+GONE_WITHIN_S = 0.25
+"""For a widget that was removed while it was asked."""
+INTERRUPT = "ctrl+c"
+WORDS = {"b": "ctrl+left", "f": "ctrl+right"}
+"""What Alt with an arrow is in some terminals, in a field."""
+
+
+class KeysInOrder(App[int]):
+    """Takes keys and pastes one by one."""
+
+    _typed: deque[events.Event]
+    _taking = False
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._typed = deque()
+
+    @property
+    def typing(self) -> bool:
+        """True while a key is dealt with, or waits."""
+        return self._taking
+
+    @property
+    def _over(self) -> bool:
+        """True when a key finds no screen any more."""
+        return self._exit or not self._screen_stacks[self._current_mode]
+
+    async def on_event(self, event: events.Event) -> None:
+        """Keys and pastes wait until the one before is dealt with."""
+        if isinstance(event, events.InputEvent | events.Paste) and self._over:
+            return
+        if not isinstance(event, events.Key | events.Paste) or event.is_forwarded:
+            await super().on_event(event)
+            return
+        if isinstance(event, events.Key) and event.key == INTERRUPT:
+            # as a terminal's own does: what was typed before and not taken yet is void
+            self._typed.clear()
+            await super().on_event(event)
+            return
+        self._typed.append(event)
+        if not self._taking:
+            await self._take_next()
+
+    async def _take_next(self) -> None:
+        self._taking = bool(self._typed) and not self._over
+        if not self._taking:
+            return
+        event = self._typed.popleft()
+        if isinstance(event, MetaKey):
+            event = self._apart(event)
+        self._waits = asyncio.create_task(self._then_next())
+        await super().on_event(event)
+
+    def _apart(self, event: MetaKey) -> events.Event:
+        """The first key of two that came as one."""
+        if isinstance(self.focused, Input) and event.follows in WORDS:
+            return events.Key(WORDS[event.follows], None)
+        self._typed.appendleft(_key(event.follows))
+        return events.Key("escape", "\x1b")
+
+    async def _then_next(self) -> None:
+        with contextlib.suppress(asyncio.TimeoutError, ScreenStackError):
+            await asyncio.wait_for(self._dealt_with(), PATIENCE_S)
+        self.call_later(self._take_next)
+
+    async def _dealt_with(self) -> None:
+        """Until neither screen nor focus have changed while everybody between the focus and the
+        application has dealt with all messages."""
+        before: object = None
+        while True:
+            for node in self._way():
+                await _has_dealt(node)
+            await self._palette_has_searched()
+            now = (len(self.screen_stack), self.screen, self.focused)
+            if now == before:
+                return
+            before = now
+
+    def _way(self) -> list[DOMNode]:
+        """From the focus to the application: the way of a key."""
+        return list((self.focused or self.screen).ancestors_with_self)
+
+    async def _palette_has_searched(self) -> None:
+        """Enter takes what was found: not before it was looked for."""
+        screen: Screen[Any] = self.screen
+        if not isinstance(screen, CommandPalette):
+            return
+        for worker in list(self.workers):
+            running = worker.state in (WorkerState.PENDING, WorkerState.RUNNING)
+            if running and isinstance(worker.node, Widget) and worker.node is screen:
+                with contextlib.suppress(Exception):
+                    await worker.wait()
+
+
+async def _has_dealt(node: MessagePump) -> None:
+    """Until it has dealt with all messages that it has by now."""
+    done = asyncio.Event()
+    if node.call_later(done.set):
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(done.wait(), GONE_WITHIN_S)
+
+
+def _key(character: str) -> events.Event:
+    from textual._xterm_parser import XTermParser
+
+    return next((e for e in XTermParser().feed(character) if isinstance(e, events.Key)),
+                events.Key(character, character))  # fmt: skip

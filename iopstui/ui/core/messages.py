@@ -1,0 +1,101 @@
+"""What the screen needs of a session, and how the session's thread reaches it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from textual.message import Message
+
+from iopstui.events import Event
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import Target
+from iopstui.model.block.topology import Topology
+from iopstui.safety.tunable_states import KnobState
+
+
+class Controller(Protocol):
+    """A session, as the screen drives it. Failures arrive as events, never as exceptions."""
+
+    @property
+    def target(self) -> Target:
+        """What jobs run against."""
+        ...
+
+    @property
+    def devices(self) -> Mapping[str, BlockDevice]:
+        """All block devices by kernel name."""
+        ...
+
+    @property
+    def running(self) -> bool:
+        """True from a run's start to its end."""
+        ...
+
+    bind: bool
+    """Whether the next run's jobs are bound to hardware queues."""
+
+    @property
+    def job(self) -> str | None:
+        """The job that runs or ran last."""
+        ...
+
+    @property
+    def overrides(self) -> dict[str, str]:
+        """fio options changed in it."""
+        ...
+
+    def start(self, sink: Callable[[Event], None]) -> None:
+        """Starts its thread; ``sink`` is called from that thread for every event."""
+        ...
+
+    def run_job(self, job: str, overrides: Mapping[str, str]) -> None:
+        """Runs a shipped job or a job file; a running one is stopped first."""
+        ...
+
+    def stop_job(self) -> None:
+        """Stops the running job."""
+        ...
+
+    def mark(self, text: str) -> None:
+        """Puts a mark on every chart."""
+        ...
+
+    def set_tunable(self, name: str, value: str) -> None:
+        """Changes a setting of the target's disks (model/block/tunable.py)."""
+        ...
+
+    def knobs(self) -> Sequence[KnobState]:
+        """Every setting there is, as it is now; empty where there is none."""
+        ...
+
+    def topology(self) -> Topology:
+        """The machine's CPUs and which belong together."""
+        ...
+
+    def close(self) -> None:
+        """Stops fio, removes scratch files, joins the thread. May be called twice."""
+        ...
+
+
+MakeController = Callable[[Sequence[str]], Controller]
+Discover = Callable[[], Mapping[str, BlockDevice]]
+
+
+class Watch(Protocol):
+    """Listens to devices coming and going (linux/devices/udev.py, HotplugMonitor)."""
+
+    def start(self) -> bool:
+        """Begins; False where that is not possible."""
+        ...
+
+    def stop(self) -> None:
+        """Ends; nothing is heard of it any more."""
+        ...
+
+
+MakeWatch = Callable[[Callable[[str, str], None]], Watch]
+
+
+class EventsWaiting(Message):
+    """The session's thread has put events into the queue. Sent once until it is emptied."""

@@ -1,0 +1,289 @@
+"""The dashboard's single lines: header, summary, tabs, message, footer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from rich.cells import cell_len
+
+from iopstui import format as f
+from iopstui.model.block import target as kinds
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import Target
+from iopstui.model.block.tunable import why_rq_affinity_cannot_matter
+from iopstui.model.rates import DiskRates
+from iopstui.session.outcomes import FAIL, PASS
+from iopstui.text import printable
+from iopstui.ui.core.actions import KeyHint
+from iopstui.ui.core.pace import OwnCost
+from iopstui.ui.core.state import LiveState
+from iopstui.ui.dashboard import fio_panel
+from iopstui.ui.draw.layout import TABS
+from iopstui.ui.draw.rows import Line, Piece, Row
+from iopstui.ui.draw.style import (
+    BOLD,
+    DEVICE,
+    DIM,
+    ERROR,
+    FINDING,
+    FIO,
+    KEY,
+    MARK,
+    SELECTED,
+    WARNING,
+    Charset,
+)
+
+BAR = 20
+LEVELS = {
+    "error": ERROR, "warning": WARNING, "mark": MARK, "info": None, PASS: FINDING, FAIL: ERROR,
+}  # fmt: skip
+
+
+def device_line(
+    target: Target,
+    devices: Mapping[str, BlockDevice],
+    width: int,
+    charset: Charset,
+    cpus: Sequence[int] = (),
+) -> Row:
+    """What is measured: the device's facts, as many as there is room for. ``cpus`` are those
+    online."""
+    line = Line(width, charset).add(" ")
+    if target.several:
+        return _several(line, target, devices, cpus)
+    device = devices.get(target.device) if target.device else None
+    if target.kind != kinds.DEVICE:
+        what = "scratch file in " if target.kind == kinds.DIRECTORY else ""
+        line.add(f"{what}{printable(target.path)}", BOLD)
+        line.add(f"  {printable(target.fstype)}" if target.fstype else "")
+        line.add("  on " if device else "")
+    if device is None:
+        line.add(printable(target.device or ""), BOLD)
+        return line.done()
+    line.add(printable(device.name), BOLD)
+    for fact in _facts(device, cpus):
+        line.try_add(("  " + fact, None))
+    return line.done()
+
+
+def _several(
+    line: Line, target: Target, devices: Mapping[str, BlockDevice], cpus: Sequence[int]
+) -> Row:
+    """Several targets: which they are, then what their devices have in common or not."""
+    what = {kinds.DIRECTORY: "scratch files in ", kinds.FILE: "files "}.get(target.kind, "")
+    line.add(f"{len(target.places)} {what}" if target.kind == kinds.FILE else what)
+    places = target.places
+    for index, place in enumerate(places):
+        name = place.device if place.kind == kinds.DEVICE and place.device else place.path
+        on = f" on {printable(place.device)}" if place.device and place.device != name else ""
+        pieces = (", " if index else "", printable(name), on)
+        rest = f" and {len(places) - index} more"
+        # behind all but the last there must be room to say how many are left out
+        room = line.left - (len(rest) if index + 1 < len(places) else 0)
+        if index and sum(map(cell_len, pieces)) > room:
+            line.add(rest)
+            break
+        for text, style in zip(pieces, (None, BOLD, None), strict=True):
+            line.add(text, style)
+    known = [devices[name] for name in target.on if name in devices]
+    for fact in _common(known, cpus) if known else ():
+        line.try_add(("  " + fact, None))
+    return line.done()
+
+
+def _common(devices: Sequence[BlockDevice], cpus: Sequence[int]) -> list[str]:
+    """The facts of several devices; where they differ, all values."""
+
+    def each(values: Iterable[object]) -> str:
+        return "/".join(dict.fromkeys(printable(str(v)) for v in values))
+
+    sizes = [device.size for device in devices]
+    facts = [each(device.kind for device in devices)]
+    if len(set(sizes)) == 1:
+        facts.append(f"{_size(sizes[0])} each" if len(devices) > 1 else _size(sizes[0]))
+    elif None not in sizes:
+        facts.append(f"{f.size(sum(size or 0 for size in sizes))} together")
+    queues = [device.queue for device in devices if device.queue is not None]
+    schedulers = [q.scheduler for q in queues if q.scheduler is not None]
+    if schedulers:
+        facts.append(f"scheduler {each(schedulers)}")
+    affinities = [q.rq_affinity for q in queues if q.rq_affinity is not None]
+    if affinities:
+        idle = cpus and all(why_rq_affinity_cannot_matter(d, cpus) for d in devices)
+        facts.append(f"rq_affinity {each(affinities)}" + (" (moves nothing)" if idle else ""))
+    counts = [len(device.hctxs) for device in devices]
+    same = len(set(counts)) == 1 < len(counts)
+    facts.append(f"{each(counts)} hctx" + (" each" if same else ""))
+    return facts
+
+
+def _facts(device: BlockDevice, cpus: Sequence[int]) -> list[str]:
+    facts = [printable(device.kind), _size(device.size)]
+    if device.model:
+        facts.append(printable(device.model))
+    queue = device.queue
+    if queue is not None:
+        if queue.scheduler is not None:
+            facts.append(f"scheduler {printable(queue.scheduler)}")
+        if queue.rq_affinity is not None:
+            idle = why_rq_affinity_cannot_matter(device, cpus) if cpus else None
+            facts.append(f"rq_affinity {queue.rq_affinity}" + (" (moves nothing)" if idle else ""))
+    if device.read_only:
+        facts.append("read-only")
+    facts += _queues(device)
+    return facts
+
+
+def _queues(device: BlockDevice) -> list[str]:
+    """Hardware queues and their CPUs; only counted where they are many."""
+    hctxs = device.hctxs
+    if not hctxs:
+        return ["no hardware queues"]
+    if len(hctxs) > 4:
+        sizes = sorted({len(hctx.cpus) for hctx in hctxs})
+        each = f"{sizes[0]}-{sizes[-1]}" if len(sizes) > 1 else str(sizes[0])
+        many = "one per CPU" if each == "1" else f"{each} CPUs each"
+        return [f"{len(hctxs)} hctx, {many}"]
+    return ["  ".join(f"hctx {h.index} → CPU {f.ranges(h.cpus)}" for h in hctxs)]
+
+
+def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
+    """What runs, how far it is."""
+    line = Line(width, charset).add(" ")
+    step = state.step
+    if step is None:
+        if state.experiment is not None and state.experiment.active:
+            return line.add(state.experiment.progress(), BOLD).done()
+        line.add("no job running", DIM).add("  r ", KEY).add(f"runs {printable(job)}")
+        return line.right((f.clock(state.t) + " ", DIM)).done()
+    name, title = printable(step.job), printable(step.title)
+    state_word = "●" if state.running else "done" if not _failed(state) else "failed"
+    style = FIO if state.running else ERROR if _failed(state) else DIM
+    line.add(f"{state_word} ", style)
+    pending = f"  → {printable(state.pending)}" if state.pending else ""
+    if name and not title.startswith(name) and (
+        not pending or len(name) + len(title) + len(pending) + 2 <= line.left
+    ):  # fmt: skip
+        line.add(f"{name}  ", BOLD)
+    line.add(title, BOLD).add(pending, WARNING)
+    line.add("  read only" if step.read_only else "  WRITES", DIM if step.read_only else WARNING)
+    experiment = state.experiment
+    if experiment is not None and experiment.active:
+        long, short = experiment.progress(), experiment.progress(short=True)
+        return line.right((f" {long if len(long) + 2 <= line.left else short} ", BOLD)).done()
+    progress = _progress(state, charset)
+    if sum(len(text) for text, _ in progress) > line.left:
+        progress = _progress(state, charset, narrow=True)
+    return line.right(*progress).done()
+
+
+def _failed(state: LiveState) -> bool:
+    return state.finished is not None and bool(state.finished.error)
+
+
+def _progress(state: LiveState, charset: Charset, narrow: bool = False) -> list[Piece]:
+    """How far the run is; ``narrow``: the time alone."""
+    if state.layout:
+        return [("creating its file ", DIM)]
+    fio = state.fio.fio if state.fio else None
+    if fio is None or fio.elapsed_s is None:
+        return [(f.clock(state.t) + " ", DIM)]
+    elapsed = fio.elapsed_s
+    if fio.eta_s is None or fio.progress is None:
+        if narrow or not state.running:
+            return [(f"{f.clock(elapsed)} ", None)]
+        return [(f"{f.clock(elapsed)} elapsed, end unknown ", None)]
+    if narrow:
+        return [(f"{f.clock(elapsed)} / {f.clock(elapsed + fio.eta_s)} ", None)]
+    full = round(min(1.0, fio.progress) * BAR)
+    return [
+        (charset.full * full, FIO), (charset.empty * (BAR - full), DIM),
+        (f" {100 * min(1.0, fio.progress):3.0f} %  "
+         f"{f.clock(elapsed)} / {f.clock(elapsed + fio.eta_s)} ", None),
+    ]  # fmt: skip
+
+
+def summary_line(state: LiveState, target: Target, width: int, charset: Charset) -> Row:
+    """fio and the kernel in one line, where only one pane can be seen."""
+    line = Line(width, charset).add(" fio ", FIO)
+    fio = state.fio.fio if state.fio else None
+    if fio is None:
+        line.add("no job" if not state.running else "no figures yet", DIM)
+    else:
+        total = fio.total
+        line.add(f"{f.number(total.iops):>5} IOPS {f.mib(total.bw):>5} MiB/s")
+        p99 = total.percentiles.get("p99")
+        line.add(f" p99 {f.latency(p99, ''):>6}" if p99 is not None else " no latency")
+        line.add(" late" if state.late else "", WARNING)
+    line.to(41)
+    disk = state.frame.together(target.opened) if state.frame else None
+    if not target.on:
+        return line.add(" kernel ", DEVICE).add("sees no block device", DIM).done()
+    line.add(f" {printable(target.name)[:10]} ", DEVICE)
+    return line.add(_disk(disk, several=len(target.on) > 1)).done()
+
+
+def _disk(disk: DiskRates | None, several: bool) -> str:
+    if disk is None:
+        return "no rates yet"
+    words = f"{f.number(disk.ios_s):>5} IO/s aqu {f.number(disk.aqu_sz):>4}"
+    # every device has a util of its own, and the sum has none
+    return words if several else f"{words} util {f.percent(disk.util):>3} %"
+
+
+def _size(count: int | None) -> str:
+    return "size unknown" if count is None else f.size(count)
+
+
+def tabs_line(active: int, width: int, charset: Charset) -> Row:
+    """The tabs; the open one is in brackets, not only in another colour."""
+    line = Line(width, charset).add(charset.rule, DIM)
+    for index, title in enumerate(TABS):
+        label = f" {index + 1} {title} "
+        if index == active:
+            line.add(f"[{label}]", SELECTED)
+        else:
+            line.add(f" {label} ", DIM)
+    return line.to(width, charset.rule, DIM).done()
+
+
+def message_line(
+    state: LiveState, frozen_at: float | None, cost: OwnCost | None, width: int, charset: Charset
+) -> Row:
+    """The newest message, and what iopstui itself costs."""
+    own = cost.words(width) if cost is not None else ""
+    words, style = _message(state)
+    notice = state.visible_notice()
+    if notice is not None and notice.level == "error" and len(words) + 2 > width - len(own):
+        own = ""
+    line = Line(width - len(own), charset).add(" ")
+    if frozen_at is not None:
+        line.add(f"FROZEN at {f.clock(frozen_at)}", SELECTED)
+        line.add("  measuring goes on; space shows it again  ", WARNING)
+    line.add(words, style)
+    return (*line.done(), (charset.text(own), DIM)) if own else line.done()
+
+
+def _message(state: LiveState) -> Piece:
+    notice = state.visible_notice()
+    if notice is not None:
+        prefix = f"{notice.level}: " if notice.level in ("error", "warning") else ""
+        return f"{f.clock(notice.t)}  {prefix}{notice.text}", LEVELS.get(notice.level)
+    if state.layout:
+        return fio_panel.layout(state), None
+    return "", None
+
+
+def footer_line(hints: Sequence[KeyHint], width: int, charset: Charset) -> Row:
+    """The keys that matter now. Those that don't fit are left out; ? and q always stand there."""
+    ends = [KeyHint("?", "help"), KeyHint("q", "quit")]
+    reserved = sum(len(h.key) + len(h.does) + 3 for h in ends)
+    line = Line(width - reserved, charset).add(" ")
+    for hint in hints:
+        if not line.try_add((hint.key, KEY), (f" {hint.does}", None), ("  ", None)):
+            break
+    whole = Line(width, charset).extend(line._pieces)
+    for hint in ends:
+        whole.add(hint.key, KEY).add(f" {hint.does}  ")
+    return whole.done()

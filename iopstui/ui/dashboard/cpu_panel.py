@@ -1,0 +1,158 @@
+"""Which CPUs submit, interrupt and complete in this second: a table, or a grid where they are
+many."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from iopstui import format as f
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import Target
+from iopstui.model.block.topology import Topology
+from iopstui.model.metrics.cpu_map import CpuRow, cpu_rows
+from iopstui.model.metrics.queue_map import (
+    IDLE,
+    SOFTIRQ,
+    DeviceMap,
+    mapped_disks,
+    queue_map,
+)
+from iopstui.text import printable
+from iopstui.ui.core.state import LiveState
+from iopstui.ui.draw import cpu_grid
+from iopstui.ui.draw.rows import Column, Line, Piece, Row, Table, message, pad, rule, wrap
+from iopstui.ui.draw.style import BOLD, DIM, Charset
+
+LABEL = 4
+BLOCK_WIDTH = 78
+BAR = 10
+PINNED = "*"
+NO_IRQ_TIME = "irq %: this kernel does not account it"
+
+
+def _load(name: str) -> Column[CpuRow]:
+    def show(row: CpuRow) -> str:
+        return f.percent(getattr(row.load, name) if row.load else None)
+
+    return Column(name, max(5, len(name) + 1), show, drop={"irq": 6, "iowait": 5}.get(name, 0))
+
+
+COLUMNS: tuple[Column[CpuRow], ...] = (
+    Column("hctx", 5, lambda r: queues(r)),
+    Column("job", 6, lambda r: jobs(r)),
+    Column("irq/s", 7, lambda r: f.number(r.irq_s)),
+    Column("BLOCK/s", 8, lambda r: f.number(r.block_s)),
+    Column("IPI/s", 7, lambda r: f.number(r.ipi_s)),
+    *(_load(name) for name in ("usr", "sys", "iowait", "irq", "soft", "idle")),
+    Column("steal", 6, lambda r: f.percent(r.load.steal if r.load else None), drop=9),
+)
+
+
+def queues(row: CpuRow) -> str:
+    """The first hardware queue of a CPU, and whether there are more."""
+    if not row.hctxs:
+        return f.MISSING
+    return str(row.hctxs[0]) if len(row.hctxs) == 1 else f"{row.hctxs[0]}+"
+
+
+def jobs(row: CpuRow) -> str:
+    """The fio jobs that ran on a CPU last: "0*" is pinned to it, "0 +3" are four."""
+    if not row.jobs:
+        return f.MISSING
+    first = f"{row.jobs[0]}{PINNED if row.jobs[0] in row.pinned else ''}"
+    return first if len(row.jobs) == 1 else f"{first} +{len(row.jobs) - 1}"
+
+
+def rows(
+    state: LiveState,
+    target: Target,
+    devices: Mapping[str, BlockDevice],
+    topology: Topology,
+    width: int,
+    height: int,
+    charset: Charset,
+) -> list[Row]:
+    """The panel: a table while the CPUs fit, else a grid with the busiest named; words below."""
+    disks = mapped_disks(target.tree, devices)
+    cpus = _known(cpu_rows(disks, state.frame, topology, state.ipi))
+    maps = queue_map(disks, state.frame, topology)
+    title = rule(width, charset, ("CPUs, this second", BOLD), right=_right(maps))
+    if state.frame is None or not state.frame.cpus:
+        words = message(width, charset, "first reading; a rate needs two")
+        return pad([title, words], height, width)
+    notes = wrap(width, charset, note(maps, topology))
+    if len(notes) > 1 and height < 10:
+        notes = [message(width, charset, note(maps, topology))]
+    room = max(1, height - 1 - len(notes))
+    blocks = 2 if width >= 2 * BLOCK_WIDTH and len(cpus) > 1 else 1
+    if len(cpus) <= (room - 1) * blocks:
+        body = _blocks(cpus, blocks, width, charset, topology)
+    else:
+        body = cpu_grid.rows(cpus, topology, width, room, charset)
+    # the words stand at the bottom, so that they don't move with what they are about
+    return [*pad([title, *body], height - len(notes), width), *notes]
+
+
+def _known(cpus: Sequence[CpuRow]) -> list[CpuRow]:
+    """A CPU that only a queue's list names (offline, or not there at all) has nothing to show."""
+    return [row for row in cpus if row.online]
+
+
+def _right(maps: Sequence[DeviceMap]) -> list[Piece]:
+    shown = next((m for m in maps if m.ios_per_irq is not None), None)
+    if shown is None or shown.ios_per_irq is None:
+        return []
+    name = printable(shown.device)
+    return [(f"{name}: {f.number(shown.ios_per_irq)} I/Os per interrupt", DIM)]
+
+
+def note(maps: Sequence[DeviceMap], topology: Topology) -> str:
+    """What must be known to read the figures."""
+    parts = [NO_IRQ_TIME] if topology.irq_time is False else []
+    several = sum(bool(one.note) for one in maps) > 1
+    for one in maps:
+        if one.note:
+            # of several disks it is the same, but for the file that a loop device is made of
+            words = one.note.partition(" (")[0] if several else one.note
+            parts.append(f"irq/s: {words}")
+        if one.words and one.completes not in (IDLE, SOFTIRQ):
+            parts.append(one.words)
+    return printable("; ".join(dict.fromkeys(parts)))
+
+
+def _blocks(
+    cpus: list[CpuRow], blocks: int, width: int, charset: Charset, topology: Topology
+) -> list[Row]:
+    block_width = (width - (blocks - 1)) // blocks
+    with_bar = block_width >= BLOCK_WIDTH
+    columns = [c for c in COLUMNS if c.title != "irq" or topology.irq_time is not False]
+    table = Table(columns, LABEL, block_width - (BAR + 2 if with_bar else 0), charset)
+    per_block = -(-len(cpus) // blocks)
+    found: list[Row] = []
+    for line in range(-1, per_block):
+        row: list[Piece] = []
+        for block in range(blocks):
+            index = block * per_block + line
+            if line < 0:
+                part = table.header("cpu") + _bar_head(with_bar, charset)
+            elif index < len(cpus) and line < per_block:
+                cpu = cpus[index]
+                part = table.row(str(cpu.cpu), cpu) + _bar(cpu, with_bar, charset)
+            else:
+                part = ((" " * block_width, None),)
+            row += [(" ", None)] * bool(block) + list(part)
+        found.append(Line(width, charset).extend(row).done())
+    return found
+
+
+def _bar_head(wanted: bool, charset: Charset) -> Row:
+    return (("  " + "busy".ljust(BAR), DIM),) if wanted else ()
+
+
+def _bar(row: CpuRow, wanted: bool, charset: Charset) -> Row:
+    if not wanted:
+        return ()
+    if row.busy is None:
+        return ((" " * (BAR + 2), None),)
+    full = round(row.busy / 100 * BAR)
+    return (("  " + charset.full * full, None), (charset.empty * (BAR - full), DIM))

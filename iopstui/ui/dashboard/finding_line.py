@@ -1,0 +1,130 @@
+"""What the evidence shows: the rows above the footer, and all of it on a screen of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+
+from iopstui import format as f
+from iopstui.model.findings.evidence import Finding
+from iopstui.session.outcomes import FAIL, PASS, UNKNOWN, steady_short, together
+from iopstui.text import printable
+from iopstui.ui.core.state import FoundEntry, LiveState
+from iopstui.ui.draw.rows import Line, Piece, Row, message, pad, wrap
+from iopstui.ui.draw.style import BOLD, DIM, ERROR, FINDING, KEY, WARNING, Charset
+
+VERDICTS = {PASS: FINDING, FAIL: ERROR, UNKNOWN: WARNING}
+
+
+def rows(state: LiveState, width: int, height: int, charset: Charset) -> list[Row]:
+    """``height`` rows, whether there is a finding or not: nothing moves when one comes. After a
+    run that was judged they tell the verdict."""
+    if state.judged and not state.running:
+        return pad(_verdict(state, width, height, charset), height, width)
+    found = state.current_findings()
+    if not found:
+        return pad([message(width, charset, _nothing(state))], height, width)
+    finding, more = found[0].finding, len(found) - 1
+    first = Line(width - len(_more(more)), charset).add(" finding: ", FINDING)
+    if height < 2:
+        first.add(_sentence(finding))
+        return [(*first.done(), (_more(more), DIM))]
+    room, words = first.left, printable(finding.text)
+    if cell_len(words) > room:
+        return [*_over_two(first, finding, _more(more), width, charset)]
+    first.add(words)
+    second = Line(width, charset).add(" ")
+    for text, style in _advice(finding):
+        second.add(text, style)
+    return pad([(*first.done(), (_more(more), DIM)), second.done()], height, width)
+
+
+def _over_two(
+    first: Line, finding: Finding, more: str, width: int, charset: Charset
+) -> tuple[Row, Row]:
+    """A sentence longer than its row goes on in the one of the advice."""
+    words = _sentence(finding)
+    cut = words[: first.left].rpartition(" ")[0] or words[: first.left]
+    first.add(cut)
+    second = Line(width, charset).add(" " * 10).add(words[len(cut) :].strip())
+    return (*first.done(), (more, DIM)), second.done()
+
+
+def _verdict(state: LiveState, width: int, height: int, charset: Charset) -> list[Row]:
+    level, words = together(state.judged)
+    first = Line(width - len(_more(0)), charset).add(" verdict: ", FINDING)
+    first.add(level, VERDICTS[level]).add("  " + printable(words.removeprefix(level)))
+    second = Line(width, charset).add(" " * 10)
+    if state.steady is not None:
+        second.add(steady_short(state.steady))
+    return [(*first.done(), (_more(0), DIM)), second.done()][:height]
+
+
+def _verdicts(state: LiveState, width: int, charset: Charset) -> list[Row]:
+    """All of the last run's, with whether it was steady."""
+    if not state.judged:
+        return []
+    title = f" verdicts on run {state.judged[0].step}"
+    found: list[Row] = [Line(width, charset).add(title, BOLD).done()]
+    for judged in state.judged:
+        level, words = together([judged])
+        found += wrap(width, charset, printable(words), VERDICTS[level])
+    if state.steady is not None:
+        found += wrap(width, charset, printable(state.steady.text), None)
+    return [*found, message(width, charset, "")]
+
+
+def _nothing(state: LiveState) -> str:
+    if state.running and not state.layout:
+        return "finding: nothing that stands out in these seconds"
+    return ""
+
+
+def _more(count: int) -> str:
+    return f"  f: {count} more " if count else "  f: all "
+
+
+def _sentence(finding: Finding) -> str:
+    advice = printable(finding.advice)
+    return printable(finding.text) + (f" → {advice}" if advice else "")
+
+
+def _advice(finding: Finding) -> list[Piece]:
+    pieces: list[Piece] = []
+    if finding.key:
+        pieces += [("key ", DIM), (printable(finding.key), KEY), ("  ", None)]
+    if finding.advice:
+        pieces.append((f"→ {printable(finding.advice)}", None))
+    return pieces
+
+
+def listed(state: LiveState, width: int, charset: Charset) -> list[Row]:
+    """The last run's verdicts, then all findings of the session that are kept, the newest
+    first."""
+    verdicts = _verdicts(state, width, charset)
+    if not state.findings:
+        words = (
+            "Nothing was found yet. While a job runs, each second is held against a set of rules;"
+            " what they show is said here, with its numbers."
+        )
+        return verdicts + wrap(width, charset, words)
+    now = {id(entry) for entry in state.current_findings()}
+    found = verdicts
+    for entry in sorted(state.findings, key=lambda one: -one.t):
+        found += _entry(entry, id(entry) in now, width, charset)
+    return found
+
+
+def _entry(entry: FoundEntry, holds: bool, width: int, charset: Charset) -> Sequence[Row]:
+    when = f.clock(entry.first)
+    if entry.t - entry.first >= 1:
+        when += f" to {f.clock(entry.t)}"
+    head = Line(width, charset).add(f" {when}", BOLD).add(f"  run {entry.step}", DIM)
+    head.add("  holds now" if holds else "", FINDING)
+    finding = entry.finding
+    body = wrap(width, charset, printable(finding.text), None)
+    if finding.advice:
+        key = f" (key {printable(finding.key)})" if finding.key else ""
+        body += wrap(width, charset, f"→ {printable(finding.advice)}{key}", DIM)
+    return [head.done(), *body, message(width, charset, "")]

@@ -1,0 +1,144 @@
+"""What fio says about the last second."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from iopstui import format as f
+from iopstui.model.fio.interval import DirectionInterval, FioInterval
+from iopstui.model.metrics import frame as flags
+from iopstui.ui.core.state import LiveState
+from iopstui.ui.draw.rows import Column, Line, Row, Table, pad, rule, wrap
+from iopstui.ui.draw.style import BOLD, DIM, FIO, WARNING, Charset
+
+LABEL = 5
+RARE = 10_000
+
+
+def _percentile(name: str) -> Callable[[DirectionInterval], str]:
+    return lambda direction: f.latency(direction.percentiles.get(name), "")
+
+
+COLUMNS: tuple[Column[DirectionInterval], ...] = (
+    Column("IOPS", 6, lambda d: f.number(d.iops), style=FIO),
+    Column("MiB/s", 6, lambda d: f.mib(d.bw)),
+    Column("slat", 7, lambda d: f.latency(d.slat_ns, ""), drop=4),
+    Column("clat", 7, lambda d: f.latency(_mean(d), "")),
+    Column("p50", 7, _percentile("p50"), drop=2),
+    Column("p90", 7, _percentile("p90"), drop=5),
+    Column("p95", 7, _percentile("p95"), drop=6),
+    Column("p99", 7, _percentile("p99")),
+    Column("p99.9", 7, _percentile("p99.9"), drop=1),
+    Column("p99.99", 7, _percentile("p99.99"), drop=3),
+    Column("max", 7, lambda d: f.latency(d.max_ns, ""), drop=1),
+)
+
+
+def _mean(direction: DirectionInterval) -> float | None:
+    return direction.lat_ns if direction.clat_ns is None else direction.clat_ns
+
+
+def rows(state: LiveState, width: int, height: int, charset: Charset, job: str) -> list[Row]:
+    """The panel. ``job`` is what r would run."""
+    fio = state.fio.fio if state.fio else None
+    words, loud = status(state, job)
+    over = ""
+    if fio is not None and fio.seconds:
+        over = f"over {fio.seconds:.2f} s"
+    title = rule(width, charset, ("fio, this second", BOLD), right=((over, DIM),) if over else ())
+    body: list[Row] = []
+    if fio is not None:
+        body += _table(fio, width, charset, dim=state.late or not state.running)
+        body.append(_load(fio, width, charset))
+    note = wrap(width, charset, words, WARNING if loud else DIM)
+    room = height - 1
+    if len(body) + len(note) > room and note:
+        note = note[: max(1, room - len(body))]
+        body = body[: room - len(note)]
+    return pad([title, *body, *note], height, width)
+
+
+def _table(fio: FioInterval, width: int, charset: Charset, dim: bool) -> list[Row]:
+    table = Table(COLUMNS, LABEL, width, charset)
+    found = [table.header()]
+    for name, direction in fio.directions.items():
+        found.append(table.row(name, direction, dim))
+    if len(fio.directions) > 1:
+        found.append(table.row("total", fio.total, dim))
+    return found
+
+
+def _load(fio: FioInterval, width: int, charset: Charset) -> Row:
+    line = Line(width, charset)
+    line.add("depth", DIM)
+    levels = [(depth, share) for depth, share in fio.iodepth_level.items() if share >= 0.5]
+    for depth, share in levels[-4:]:
+        line.add(f"  {depth}:", DIM).add(f"{f.percent(share):>4} %")
+    if not levels:
+        line.add("  no I/O was issued", DIM)
+    if fio.usr_cpu is not None and fio.sys_cpu is not None:
+        line.try_add(
+            ("   job CPU usr", DIM), (f"{f.percent(fio.usr_cpu):>4} %", None),
+            ("  sys", DIM), (f"{f.percent(fio.sys_cpu):>4} %", None),
+        )  # fmt: skip
+    if fio.ctx_s is not None:
+        line.try_add(("   ctx/s", DIM), (f"{f.number(fio.ctx_s):>6}", None))
+    return line.done()
+
+
+def status(state: LiveState, job: str) -> tuple[str, bool]:
+    """What must be known about these figures, in words; True if it is a warning."""
+    if state.step is None:
+        if state.finished is not None and state.finished.error:
+            return f"the job did not start; press r to run {job} again, j to choose", True
+        return f"no job: press r to run {job}, j to choose, l for lessons", False
+    if state.layout:
+        return layout(state), False
+    frame = state.fio
+    if frame is None or frame.fio is None:
+        if not state.running:
+            return "the job ended before fio reported anything", True
+        return "fio is starting; its first figures come after one second", False
+    if state.late:
+        age = state.frame.fio_age_s if state.frame else None
+        since = f" for {age:.1f} s" if age is not None else ""
+        return (
+            f"late: fio has not reported{since}; these are its last figures."
+            " One stuck job holds up all reports.",
+            True,
+        )
+    return _about(frame.fio, frame.flags, state)
+
+
+def layout(state: LiveState) -> str:
+    """How far the creation of the job's file has come."""
+    progress = state.progress
+    if progress is None:
+        return "fio is creating the file the job will use; nothing is measured yet"
+    done = f"{progress.what}: {f.size(progress.done)}"
+    if progress.total:
+        share = min(100.0, 100 * progress.done / progress.total)
+        done += f" of {f.size(progress.total)} ({share:.0f} %)"
+    return done + "; nothing is measured yet"
+
+
+def _about(fio: FioInterval, found: frozenset[str], state: LiveState) -> tuple[str, bool]:
+    if not state.running:
+        return "no job runs now: these are the last second's figures", False
+    if flags.NO_LATENCY in found:
+        return "this job measures no latency (gtod_reduce)", False
+    if flags.RAMP in found:
+        return "ramp: fio warms up and takes no latencies yet", False
+    if flags.SOME_LATENCY in found:
+        return "latencies are of some of the I/Os only: not all sections take them", False
+    if flags.SUBMITTED in found:
+        return "IOPS counts submissions: sizes vary and no latency is taken", False
+    if flags.RESET in found:
+        return "fio has set its counters back (the ramp is over)", False
+    if flags.PARTIAL in found:
+        return "a short interval: fio reported early", False
+    if fio.total.bins_of == "lat" and fio.total.clat_ns is None:
+        return "clat is switched off in this job: the column shows lat, percentiles too", False
+    if 0 < fio.total.ios < RARE:
+        return f"p99.99 is of little weight: {fio.total.ios} I/Os in this second", False
+    return "", False

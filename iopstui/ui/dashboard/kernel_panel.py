@@ -1,0 +1,124 @@
+"""What the kernel counted in the same second: iostat's figures for the target's devices.
+
+Of several devices that the jobs work on the first row is their sum, then each, with what lies
+below it alone; in the end what lies below several.
+"""
+
+from __future__ import annotations
+
+from rich.cells import cell_len
+
+from iopstui import format as f
+from iopstui.model.block.target import Layer, Target
+from iopstui.model.metrics.frame import Frame
+from iopstui.model.rates import DiskRates
+from iopstui.text import printable
+from iopstui.ui.core.state import LiveState
+from iopstui.ui.draw.rows import Column, Row, Table, message, pad, rule, wrap
+from iopstui.ui.draw.style import BOLD, DEVICE, DIM, Charset
+
+LABEL, LONGEST = 7, 14
+SUM = "sum of {}"
+
+COLUMNS: tuple[Column[DiskRates], ...] = (
+    Column("r/s", 6, lambda d: f.number(d.r_s), style=DEVICE),
+    Column("w/s", 6, lambda d: f.number(d.w_s), style=DEVICE),
+    Column("rMB/s", 6, lambda d: f.mib(d.r_bytes_s)),
+    Column("wMB/s", 6, lambda d: f.mib(d.w_bytes_s)),
+    Column("rrqm/s", 7, lambda d: f.number(d.rrqm_s), drop=3),
+    Column("wrqm/s", 7, lambda d: f.number(d.wrqm_s), drop=3),
+    Column("r_await", 8, lambda d: f.milliseconds(d.r_await, "")),
+    Column("w_await", 8, lambda d: f.milliseconds(d.w_await, "")),
+    Column("aqu-sz", 7, lambda d: f.number(d.aqu_sz), drop=1),
+    Column("infl", 5, lambda d: f.number(d.in_flight), drop=2),
+    Column("util%", 6, lambda d: f.percent(d.util)),
+    Column("d/s", 6, lambda d: f.number(d.d_s), drop=6),
+    Column("f/s", 6, lambda d: f.number(d.f_s), drop=5),
+)
+
+
+def rows(state: LiveState, target: Target, width: int, height: int, charset: Charset) -> list[Row]:
+    """The panel: one row for each of the target's devices and each one under it."""
+    title = rule(
+        width, charset, ("kernel, this second", BOLD), (" (/proc/diskstats)", DIM),
+        right=((f"{f.MISSING} = no such request", DIM),),
+    )  # fmt: skip
+    return pad([title, *_body(state, target, width, height - 1, charset)], height, width)
+
+
+def rows_of(target: Target) -> int:
+    """How many rows the panel has for figures."""
+    return len(target.layers) + (len(target.on) > 1)
+
+
+def _label(layer: Layer) -> str:
+    name = printable(layer.name)
+    many = f"×{layer.under}" if layer.under > 1 else ""
+    return f"└{name}{many}" if layer.under else name
+
+
+def _body(state: LiveState, target: Target, width: int, height: int, charset: Charset) -> list[Row]:
+    if not target.on:
+        why = printable(target.no_device) or "this target is on no block device"
+        return wrap(width, charset, f"{why}: the kernel counts no disk I/O for it.", None)
+    frame = state.frame
+    if frame is None or frame.seconds is None:
+        return [message(width, charset, "first reading; a rate needs two")]
+    several, layers = len(target.on) > 1, target.layers
+    labels = [_label(layer) for layer in layers] + [SUM.format(len(target.on))] * several
+    table = Table(COLUMNS, min(LONGEST, max(LABEL, *map(cell_len, labels))), width, charset)
+    found = [table.header("device")]
+    notes: list[Row] = []
+    if several:
+        found.append(_sum_row(frame, target, table, width, charset))
+    room = height - len(found)
+    shown = layers
+    if len(layers) > room:
+        # what jobs work on before what lies below
+        shown = tuple(sorted(layers, key=lambda layer: layer.under > 0))[: max(0, room - 1)]
+    for layer in shown:
+        disk = frame.disks.get(layer.name)
+        if disk is None:
+            words = f"{printable(layer.name)}: no row in /proc/diskstats in this second"
+            found.append(message(width, charset, words))
+            continue
+        found.append(table.row(_label(layer), disk))
+        extra = _extra(layer.name, disk, table.titles)
+        if extra:
+            notes.append(message(width, charset, extra))
+    if len(shown) < len(layers):
+        more = len(layers) - len(shown)
+        found.append(message(width, charset, f"and {more} more devices, on a larger screen"))
+    if target.unseen and several:
+        notes.append(message(width, charset, _unseen(target)))
+    return [*found, *notes]
+
+
+def _sum_row(
+    frame: Frame, target: Target, table: Table[DiskRates], width: int, charset: Charset
+) -> Row:
+    disk = frame.together(target.opened) if target.opened else None
+    if disk is not None:
+        return table.row(SUM.format(len(target.on)), disk)
+    if target.nested is not None:
+        top, below = map(printable, target.nested)
+        why = f"{top} lies on {below}: what it does is counted by both"
+    else:
+        why = "not all of them were measured in this second"
+    return message(width, charset, f"no sum: {why}")
+
+
+def _unseen(target: Target) -> str:
+    first = target.unseen[0]
+    more = f" and {len(target.unseen) - 1} more" if len(target.unseen) > 1 else ""
+    return f"not in the sum: {printable(first.path)}{more} ({printable(first.no_device)})"
+
+
+def _extra(name: str, disk: DiskRates, shown: set[str]) -> str:
+    """Discards and flushes, in words where they have no column."""
+    parts = []
+    if disk.d_s and "d/s" not in shown:
+        parts.append(f"{f.number(disk.d_s)} discards/s of {f.milliseconds(disk.d_await)}")
+    if disk.f_s and "f/s" not in shown:
+        parts.append(f"{f.number(disk.f_s)} flushes/s of {f.milliseconds(disk.f_await)}")
+    return f"{printable(name)}: {', '.join(parts)}" if parts else ""

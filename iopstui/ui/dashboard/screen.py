@@ -1,0 +1,374 @@
+"""The dashboard: one second, seen by fio and by the kernel, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
+
+from textual import events
+from textual.app import ComposeResult
+from textual.screen import Screen
+
+from iopstui import format as f
+from iopstui.model.block.topology import Topology
+from iopstui.model.metrics.frame import NO_LATENCY
+from iopstui.ui.core.actions import KeyHint
+from iopstui.ui.core.messages import Controller
+from iopstui.ui.core.pace import OwnCost
+from iopstui.ui.core.state import DEVICE_IOPS, FIO_IOPS, LiveState
+from iopstui.ui.dashboard import bars, cpu_panel, finding_line, fio_panel, kernel_panel
+from iopstui.ui.draw import charts, layout
+from iopstui.ui.draw.chart import Chart, ChartSpec, Curve, TimeWindow
+from iopstui.ui.draw.heat import HeatMap
+from iopstui.ui.draw.layout import HIDDEN, TABS, Box
+from iopstui.ui.draw.lines import Lines
+from iopstui.ui.draw.rows import Piece, Row, pad, wrap
+from iopstui.ui.draw.style import DEVICE, DIM, FIO, P50, P99, P999, WARNING, Charset
+from iopstui.ui.keys import DASHBOARD_BINDINGS
+
+ZOOMS = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0)
+"""Seconds per column of the charts."""
+
+
+def _specs(charset: Charset, device: str) -> tuple[ChartSpec, ChartSpec]:
+    braille = charset.line == "braille"
+    line = "⠒⠒" if braille else charset.line * 2
+    second = "⠂⠐" if braille else charset.points[0] * 2
+    third = "⠁⠈" if braille else charset.points[1] * 2
+    rates = ChartSpec(
+        "iops",
+        "IOPS",
+        (
+            Curve(DEVICE_IOPS, device, charts.AREA, charset.line, DEVICE, charset.area * 2),
+            Curve(FIO_IOPS, "fio", charts.LINE, charset.line, FIO, line),
+        ),
+        log=False,
+        unit=f.axis_number,
+        right=0,
+    )
+    latency = ChartSpec(
+        "latency",
+        "latency",
+        (
+            Curve("p99.9", "p99.9", charts.POINTS, charset.points[1], P999, third, "max"),
+            Curve("p99", "p99", charts.POINTS, charset.points[0], P99, second, "max"),
+            Curve("p50", "p50", charts.LINE, charset.line, P50, line),
+        ),
+        log=True,
+        unit=f.axis_latency,
+        right=6,
+    )
+    return rates, latency
+
+
+@runtime_checkable
+class Painted(Protocol):
+    """A screen over the dashboard that shows what is measured, too."""
+
+    def paint(self) -> None:
+        """Shows the newest state."""
+        ...
+
+
+Strip = Callable[[int, int, bool], Sequence[Row]]
+"""Rows above the message for (width, height, tabbed): as many with tabs as without."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a user has chosen to see."""
+
+    tab: int
+    heat_shown: bool
+
+
+class Dashboard(Screen[None]):
+    """Draws a ``LiveState``. It is painted when ``paint`` is called, and only what changed."""
+
+    BINDINGS = DASHBOARD_BINDINGS
+
+    def __init__(
+        self, controller: Controller, state: LiveState, charset: Charset, strip: Strip
+    ) -> None:
+        super().__init__()
+        self.controller = controller
+        self.state = state
+        self.charset = charset
+        self.tab = 0
+        self._still: LiveState | None = None
+        self.own = OwnCost()
+        self.next_job = ""
+        self.hints: Sequence[KeyHint] = ()
+        self._strip = strip
+        self.window = TimeWindow(0.0, ZOOMS[0] / charset.dots)
+        self._zoom = 0
+        self._cpus_placed = -1
+        self._topology = Topology()
+        self._topology_of: tuple[tuple[int, ...], int] = ((), -1)
+        self._plan: layout.Plan | None = None
+        several = len(controller.target.on) > 1
+        rates, latency = _specs(charset, "devices" if several else "device")
+        self.heat = HeatMap(replace(latency, id="heat"), charset)
+        self.charts = [Chart(rates, charset), Chart(latency, charset), self.heat]
+        self.heat_shown = self.percentiles_shown = False
+        names = (
+            "header", "summary", "tabs", "fio", "kernel", "cpus", "strip", "message", "finding",
+            "footer",
+        )  # fmt: skip
+        self.panels = {name: Lines(name) for name in names}
+        self.small = Lines("small")
+
+    @property
+    def frozen_at(self) -> float | None:
+        """Since when it stands still, in seconds of the session; ``None`` if it does not."""
+        return self._still.t if self._still is not None else None
+
+    @property
+    def shown(self) -> LiveState:
+        """What panels and charts show: the newest state, or that at which it stands still."""
+        return self._still or self.state
+
+    @property
+    def view(self) -> View:
+        """For ``show_view``."""
+        return View(self.tab, self.heat_shown)
+
+    def show_view(self, view: View) -> None:
+        """Shows what was shown before."""
+        self.tab, self.heat_shown = view.tab, view.heat_shown
+        self.relayout()
+
+    def show_keys(self, hints: Sequence[KeyHint], next_job: str) -> None:
+        """With the next paint: the footer's keys, and what r would run."""
+        self.hints, self.next_job = hints, next_job
+
+    def show_cost(self, own: OwnCost) -> None:
+        """With the next paint: what iopstui itself costs."""
+        self.own = own
+
+    def begin_anew(self, state: LiveState) -> None:
+        """Another place in a recording: its charts are drawn from their beginning."""
+        self.state = state
+        self.window.start = 0.0
+        for chart in self.charts:
+            chart.forget()
+
+    def freeze(self) -> None:
+        """Stand still with what is shown now, or go on."""
+        self._still = self.state.still() if self._still is None else None
+
+    def go_on(self) -> None:
+        """Stand still no more."""
+        self._still = None
+
+    def compose(self) -> ComposeResult:
+        """All widgets at once; a resize only moves them."""
+        yield from self.panels.values()
+        for chart in self.charts:
+            yield from chart.widgets()
+        yield self.small
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Places everything anew."""
+        self.relayout()
+
+    def on_screen_resume(self) -> None:
+        """Back from another screen: what happened meanwhile is painted now."""
+        if self._plan is not None:
+            self.paint()
+
+    def relayout(self) -> None:
+        """Gives every widget its place for this size and tab, and paints it."""
+        width, height = self.app.size
+        if layout.too_small(width, height):
+            self._place_nothing(width, height)
+            return
+        self.small.place(HIDDEN)
+        cpus = len(self.shown.frame.cpus) if self.shown.frame else 0
+        self._cpus_placed = cpus
+        disks = max(1, kernel_panel.rows_of(self.controller.target))
+        strip = len(self._strip(width, height, False))
+        plan = self._plan = layout.plan(width, height, disks, cpus, self.tab, strip)
+        for name, panel in self.panels.items():
+            box = getattr(plan, name)
+            panel.place(box)
+        new = [
+            *self.charts[0].place(plan.iops),
+            *self.charts[1].place(HIDDEN if self.heat_shown else plan.latency),
+            *self.heat.place(plan.latency if self.heat_shown else HIDDEN),
+        ]
+        if new:
+            self.mount_all(new)
+        self.paint(even_if_frozen=True)
+
+    def _place_nothing(self, width: int, height: int) -> None:
+        self._plan = None
+        for panel in self.panels.values():
+            panel.place(HIDDEN)
+        for chart in self.charts:
+            chart.place(HIDDEN)
+        self.small.place(Box(0, 0, width, height))
+        self.small.show(pad(self._small_words(width), height, width))
+
+    def _small_words(self, width: int) -> list[Row]:
+        words = (
+            f"This terminal is {self.app.size.width}×{self.app.size.height}; the dashboard needs"
+            f" {layout.MIN_WIDTH}×{layout.MIN_HEIGHT} or more. Please make it larger."
+            " Measuring goes on. q quits."
+        )
+        return wrap(width, self.charset, words, None)
+
+    def show_tab(self, tab: int) -> bool:
+        """Opens a pane; False where all of them are visible anyway."""
+        if self._plan is None or not self._plan.tabbed:
+            return False
+        self.tab = tab % len(TABS)
+        self.relayout()
+        return True
+
+    def show_heat(self, shown: bool) -> None:
+        """The heat map in place of the percentile lines, or the other way round."""
+        self.heat_shown = shown
+        if self._plan is not None:
+            if self._plan.tabbed:
+                self.tab = TABS.index("latency")
+            self.relayout()
+
+    def turn_percentiles(self) -> None:
+        """Over the heat map, or not any more; with them it is opened."""
+        self.percentiles_shown = not self.heat_shown or not self.percentiles_shown
+        self.show_heat(True)
+
+    def zoom(self, out: bool) -> str:
+        """Changes the charts' stretch of time; what it is now, in words."""
+        self._zoom = min(len(ZOOMS) - 1, max(0, self._zoom + (1 if out else -1)))
+        dots = max((chart.dots for chart in self.charts), default=1) or 1
+        self.window.dot_s = ZOOMS[self._zoom] / self.charset.dots
+        length = dots * self.window.dot_s
+        step = 2 * self.window.dot_s
+        self.window.start = max(0.0, step * ((self.shown.t - 0.75 * length) // step + 1))
+        self.paint(even_if_frozen=True)
+        return f"the charts show {f.clock(length)}, {ZOOMS[self._zoom]:g} s per column"
+
+    def paint(self, even_if_frozen: bool = False) -> None:
+        """Shows the newest state. While frozen only header and message live."""
+        over = self.app.screen
+        if over is not self and isinstance(over, Painted):
+            over.paint()
+        if self._plan is None or not self.is_current:
+            return
+        cpus = len(self.shown.frame.cpus) if self.shown.frame else 0
+        box = self._plan.strip
+        strip = self._strip(self.app.size.width, self.app.size.height, self._plan.tabbed)
+        if cpus != self._cpus_placed or len(strip) != box.height:
+            self.relayout()
+            return
+        if strip:
+            self.panels["strip"].show(strip)
+        self._paint_lines(self._plan)
+        if self.frozen_at is None or even_if_frozen:
+            self._paint_panels(self._plan)
+            self._paint_charts()
+
+    def _paint_lines(self, plan: layout.Plan) -> None:
+        state, target, width, charset = (
+            self.state, self.controller.target, plan.header.width, self.charset,
+        )  # fmt: skip
+        self.panels["header"].show(
+            [
+                bars.device_line(
+                    target, self.controller.devices, width, charset, self._cpu_numbers()
+                ),
+                bars.job_line(state, self.next_job, width, charset),
+            ]
+        )
+        self.panels["message"].show(
+            [bars.message_line(state, self.frozen_at, self.own, width, charset)]
+        )
+        box = plan.finding
+        self.panels["finding"].show(finding_line.rows(state, box.width, box.height, charset))
+        self.panels["footer"].show([bars.footer_line(self.hints, width, charset)])
+
+    def topology(self) -> Topology:
+        """Read again when there are other CPUs, and with each run until all of it is known."""
+        step = self.state.step.step if self.state.step is not None else 0
+        known = self._topology
+        key = (tuple(self._cpu_numbers()), step if known.irq_time is None else 0)
+        if key != self._topology_of and key != (self._topology_of[0], 0):
+            self._topology = self.controller.topology()
+        self._topology_of = key
+        return self._topology
+
+    def _cpu_numbers(self) -> list[int]:
+        return sorted(self.state.frame.cpus) if self.state.frame else []
+
+    def _paint_panels(self, plan: layout.Plan) -> None:
+        state, target, charset = self.shown, self.controller.target, self.charset
+        panels = self.panels
+        if plan.tabbed:
+            width = plan.summary.width
+            panels["summary"].show([bars.summary_line(state, target, width, charset)])
+            panels["tabs"].show([bars.tabs_line(self.tab, width, charset)])
+        if panels["fio"].shown:
+            box = plan.fio
+            panels["fio"].show(fio_panel.rows(state, box.width, box.height, charset, self.next_job))
+        if panels["kernel"].shown:
+            box = plan.kernel
+            panels["kernel"].show(kernel_panel.rows(state, target, box.width, box.height, charset))
+        if panels["cpus"].shown:
+            box = plan.cpus
+            devices, topology = self.controller.devices, self.topology()
+            panels["cpus"].show(
+                cpu_panel.rows(state, target, devices, topology, box.width, box.height, charset)
+            )
+
+    def _paint_charts(self) -> None:
+        dots = max((chart.dots for chart in self.charts if chart.shown), default=0)
+        if not dots:
+            return
+        dots = min(chart.dots for chart in self.charts if chart.shown)
+        self.window.follow(self.shown.history.end or 0.0, dots)
+        fio = self.shown.fio.fio if self.shown.fio else None
+        frame = self.shown.frame
+        disk = frame.together(self.shown.devices) if frame else None
+        percentiles = fio.total.percentiles if fio else {}
+        self.charts[0].paint(
+            self.shown.history,
+            self.window,
+            [
+                f.number(disk.ios_s) if disk else "",
+                f.number(fio.total.iops) if fio else "",
+            ],
+            self._iops_note(),
+        )
+        self.charts[1].paint(
+            self.shown.history,
+            self.window,
+            [
+                f.latency(percentiles[n], "") if n in percentiles else ""
+                for n in ("p99.9", "p99", "p50")
+            ],
+            self._latency_note(),
+        )
+
+        self.heat.show(
+            self.shown.latencies,
+            self.shown.history,
+            self.window,
+            self._latency_note(),
+            self.percentiles_shown,
+        )
+
+    def _iops_note(self) -> list[Piece]:
+        if not self.controller.target.on:
+            return [("no block device to compare with", DIM)]
+        return []
+
+    def _latency_note(self) -> list[Piece]:
+        frame = self.shown.fio
+        if frame is not None and NO_LATENCY in frame.flags:
+            return [("this job measures no latency (gtod_reduce)", WARNING)]
+        if frame is None:
+            return [("measured by fio: needs a job", DIM)]
+        return []

@@ -1,0 +1,1 @@
+"""Screens that ask or list something, and close again."""

@@ -1,0 +1,156 @@
+"""The job chooser: what the shipped jobs measure, and what to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, VerticalScroll
+from textual.screen import Screen
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from iopstui.fio.library import ShippedJob
+from iopstui.text import printable
+from iopstui.ui.draw.style import Charset
+
+FOOT = " type to filter   up/down choose   PgUp/PgDn read   Enter runs it   Esc back"
+
+
+class JobChooser(Screen["str | None"]):
+    """Gives the chosen job's name, or ``None``."""
+
+    BINDINGS = [  # noqa: RUF012 (Textual's own form)
+        Binding("escape", "leave", "back"),
+        Binding("down", "move(1)", priority=True),
+        Binding("up", "move(-1)", priority=True),
+        Binding("pagedown", "scroll(1)", priority=True),
+        Binding("pageup", "scroll(-1)", priority=True),
+    ]
+
+    def __init__(self, jobs: Sequence[ShippedJob], current: str, charset: Charset) -> None:
+        super().__init__()
+        self._jobs = list(jobs)
+        self._current = current
+        self._charset = charset
+        self._shown: list[ShippedJob] = []
+
+    def compose(self) -> ComposeResult:
+        """Filter, list, explanation."""
+        yield Static(Text(" choose a job", style="bold"), id="jobs-head")
+        yield Input(placeholder="filter: name or words", id="jobs-filter")
+        with Horizontal(id="jobs-body"):
+            yield OptionList(id="jobs-list")
+            with VerticalScroll(id="jobs-scroll", can_focus=False):
+                yield Static(id="jobs-text")
+        yield Static(Text(self._charset.text(FOOT), style="dim"), id="jobs-foot")
+
+    def on_mount(self) -> None:
+        """The filter has the keys; the arrows move in the list all the same."""
+        self._filter("")
+        self.query_one(OptionList).can_focus = False
+        self.query_one(Input).focus()
+
+    def _filter(self, words: str) -> None:
+        wanted = words.lower().split()
+        self._shown = [
+            job
+            for job in self._jobs
+            if all(w in f"{job.name} {job.title} {job.measures}".lower() for w in wanted)
+        ]
+        chooser = self.query_one(OptionList)
+        chooser.clear_options()
+        chooser.add_options([Option(self._label(job)) for job in self._shown])
+        names = [job.name for job in self._shown]
+        if self._shown:
+            chooser.highlighted = names.index(self._current) if self._current in names else 0
+        self._explain()
+
+    def _label(self, job: ShippedJob) -> Text:
+        label = Text(f"{printable(job.name):<22}", style="bold")
+        return label.append("writes" if job.writes else "", style="yellow")
+
+    def _explain(self) -> None:
+        job = self._chosen()
+        if job is None:
+            text = Text("No job has all of these words. Esc goes back.", style="dim")
+        else:
+            text = self._explanation(job)
+        self.query_one("#jobs-text", Static).update(text)
+        self.query_one("#jobs-scroll", VerticalScroll).scroll_home(animate=False)
+
+    def _explanation(self, job: ShippedJob) -> Text:
+        text = Text(self._clean(job.title) + "\n\n", style="bold")
+        for label, words in (
+            ("Measures", job.measures),
+            ("Look at", job.look_at),
+            ("Teaches", job.teaches),
+            ("Source", job.source),
+            ("Writes", "yes, to the target" if job.writes else "no, it only reads"),
+        ):
+            if words:
+                style = "bold yellow" if job.writes and label == "Writes" else "not bold"
+                text.append(f"{label}: ", style="cyan not bold")
+                text.append(self._clean(words) + "\n\n", style=style)
+        text.append(self._clean(_options(job.text)), style="dim not bold")
+        return text
+
+    def _clean(self, text: str) -> str:
+        """Line breaks stay, everything else a terminal would act on goes."""
+        lines = (_indent(line) + printable(line) for line in text.splitlines())
+        return self._charset.text("\n".join(lines))
+
+    def _chosen(self) -> ShippedJob | None:
+        index = self.query_one(OptionList).highlighted
+        if index is None or not 0 <= index < len(self._shown):
+            return None
+        return self._shown[index]
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """The filter's words."""
+        self._filter(event.value)
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        """Another job: its explanation."""
+        self._explain()
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """A click."""
+        self._take()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Enter."""
+        self._take()
+
+    def _take(self) -> None:
+        job = self._chosen()
+        if job is not None:
+            self.dismiss(job.name)
+
+    def action_move(self, by: int) -> None:
+        """Arrows."""
+        chooser = self.query_one(OptionList)
+        (chooser.action_cursor_down if by > 0 else chooser.action_cursor_up)()
+
+    def action_scroll(self, by: int) -> None:
+        """Page keys."""
+        scroll = self.query_one("#jobs-scroll", VerticalScroll)
+        scroll.scroll_relative(y=by * max(1, scroll.size.height - 2), animate=False)
+
+    def action_leave(self) -> None:
+        """Esc."""
+        self.dismiss(None)
+
+
+def _options(text: str) -> str:
+    """A job file without its comment block."""
+    lines = text.splitlines()
+    while lines and (lines[0].startswith("#") or not lines[0].strip()):
+        lines.pop(0)
+    return "\n".join(lines)
+
+
+def _indent(line: str) -> str:
+    return " " * min(8, len(line) - len(line.lstrip(" ")))

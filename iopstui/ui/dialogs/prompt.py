@@ -1,0 +1,59 @@
+"""A question that is answered by typing, over the dashboard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from iopstui.errors import UsageError
+from iopstui.text import printable
+from iopstui.ui.draw.style import Charset
+
+Check = Callable[[str], object]
+
+
+class Prompt(ModalScreen["str | None"]):
+    """Gives what was typed, or ``None``. ``check`` raises UsageError for what can't be."""
+
+    BINDINGS = [Binding("escape", "leave", "back")]  # noqa: RUF012 (Textual's own form)
+
+    def __init__(self, title: str, words: str, value: str, check: Check, charset: Charset) -> None:
+        super().__init__()
+        self._title = title
+        self._words = words
+        self._value = value
+        self._check = check
+        self._charset = charset
+
+    def compose(self) -> ComposeResult:
+        """A title, what may be typed, the field, what is wrong with it."""
+        text = self._charset.text
+        with Vertical(id="prompt", classes=self._charset.name):
+            yield Static(Text(text(printable(self._title)), style="bold"))
+            yield Static(Text(text(printable(self._words)), style="dim"), id="prompt-words")
+            yield Input(self._value, id="prompt-input", select_on_focus=False)
+            yield Static(Text("Enter takes it   Esc goes back", style="dim"), id="prompt-foot")
+
+    def on_mount(self) -> None:
+        """The field has the keys."""
+        self.query_one(Input).focus()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Enter."""
+        try:
+            self._check(event.value)
+        except UsageError as error:
+            words = Text(self._charset.text(printable(error.message)), style="bold red")
+            self.query_one("#prompt-foot", Static).update(words)
+            return
+        self.dismiss(event.value)
+
+    def action_leave(self) -> None:
+        """Esc."""
+        self.dismiss(None)

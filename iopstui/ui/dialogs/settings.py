@@ -1,0 +1,165 @@
+"""The settings of the target's disks: value, meaning, what stands against turning one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, VerticalScroll
+from textual.screen import Screen
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from iopstui.errors import UsageError
+from iopstui.model.block.tunable import parse_knob
+from iopstui.safety.tunable_states import KnobState
+from iopstui.text import printable
+from iopstui.ui.core.state import LiveState
+from iopstui.ui.dialogs.choice import Choice
+from iopstui.ui.dialogs.prompt import Prompt
+from iopstui.ui.draw.style import Charset
+from iopstui.ui.keys import closing
+
+FOOT = " up/down choose   Enter changes it   Esc back   all is put back at the end"
+NONE = "These disks have no request queue of their own, so there is nothing to set."
+
+
+class Settings(Screen[None]):
+    """Turns a setting with ``turn(name, value)``; the outcome arrives in the session's messages,
+    the newest of which stands at the bottom."""
+
+    BINDINGS = [  # noqa: RUF012 (Textual's own form)
+        Binding(closing("settings"), "leave", "back"),
+    ]
+
+    def __init__(
+        self,
+        read: Callable[[], Sequence[KnobState]],
+        turn: Callable[[str, str], None],
+        state: LiveState,
+        charset: Charset,
+    ) -> None:
+        super().__init__()
+        self._read = read
+        self._turn = turn
+        self._state = state
+        self._charset = charset
+        self._shown: list[KnobState] = []
+        self._said = ""
+        self._opened = state.t
+        self._ready = False
+
+    def compose(self) -> ComposeResult:
+        """List, explanation, the newest message."""
+        yield Static(Text(" settings of the disks", style="bold"), id="jobs-head")
+        with Horizontal(id="jobs-body"):
+            yield OptionList(id="jobs-list")
+            with VerticalScroll(id="jobs-scroll", can_focus=False):
+                yield Static(id="jobs-text")
+        yield Static(id="settings-said")
+        yield Static(Text(self._charset.text(FOOT), style="dim"), id="jobs-foot")
+
+    def on_mount(self) -> None:
+        """The list has the keys."""
+        self._ready = True
+        self._explain()
+        self.paint()
+        self.query_one(OptionList).focus()
+
+    def paint(self) -> None:
+        """Reads the settings again; the kernel tells of no change."""
+        if not self._ready:
+            return
+        knobs = list(self._read())
+        if knobs != self._shown:
+            self._fill(knobs)
+        notice = self._state.visible_notice()
+        said = notice.text if notice is not None and notice.t >= self._opened else ""
+        if said != self._said:
+            self._said = said
+            loud = notice is not None and notice.level in ("error", "warning")
+            words = Text(self._charset.text(said), style="bold red" if loud else "")
+            self.query_one("#settings-said", Static).update(words)
+
+    def _fill(self, knobs: list[KnobState]) -> None:
+        chooser = self.query_one(OptionList)
+        at = chooser.highlighted or 0
+        if [knob.name for knob in knobs] != [knob.name for knob in self._shown]:
+            chooser.clear_options()
+            chooser.add_options([Option(self._label(knob)) for knob in knobs])
+            chooser.highlighted = min(at, len(knobs) - 1) if knobs else None
+        else:
+            for index, (knob, before) in enumerate(zip(knobs, self._shown, strict=True)):
+                if knob != before:
+                    chooser.replace_option_prompt_at_index(index, self._label(knob))
+        self._shown = knobs
+        self._explain()
+
+    def _label(self, knob: KnobState) -> Text:
+        label = Text(f"{printable(knob.name):<15}", style="bold")
+        return label.append(self._charset.text(printable(knob.now)[:12]), style="cyan not bold")
+
+    def _explain(self) -> None:
+        knob = self._chosen()
+        text = Text(self._charset.text(NONE), style="dim") if knob is None else self._about(knob)
+        self.query_one("#jobs-text", Static).update(text)
+
+    def _about(self, knob: KnobState) -> Text:
+        def clean(words: str) -> str:
+            return self._charset.text(printable(words))
+
+        text = Text(f"{clean(knob.name)} = {clean(knob.now)}\n\n", style="bold")
+        rows = [("Meaning", knob.meaning), ("Takes", knob.takes)]
+        rows += [(name, value) for name, value in knob.each]
+        for label, words in rows:
+            text.append(f"{clean(label)}: ", style="cyan not bold")
+            text.append(clean(words) + "\n", style="not bold")
+        for label, words in (
+            ("Moves nothing here", knob.idle),
+            ("Can't be changed", knob.refused),
+            ("Instead", knob.hint),
+        ):
+            if words:
+                text.append(f"\n{label}: ", style="bold yellow")
+                text.append(clean(words) + "\n", style="not bold")
+        return text
+
+    def _chosen(self) -> KnobState | None:
+        index = self.query_one(OptionList).highlighted
+        return self._shown[index] if index is not None and index < len(self._shown) else None
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        """Another setting: its explanation."""
+        self._explain()
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Enter."""
+        knob = self._chosen()
+        if knob is None:
+            return
+        if knob.values:
+            screen: Choice | Prompt = Choice(knob.name, knob.values, knob.now, self._charset)
+        else:
+            screen = Prompt(
+                f"{knob.name} (now {knob.now})", f"Takes {knob.takes}.", knob.now,
+                lambda value: checked_value(knob.name, value), self._charset,
+            )  # fmt: skip
+        self.app.push_screen(screen, lambda value: self._take(knob.name, value))
+
+    def _take(self, name: str, value: str | None) -> None:
+        if value is not None and value.strip():
+            self._turn(name, value.strip())
+
+    def action_leave(self) -> None:
+        """Esc."""
+        self.dismiss(None)
+
+
+def checked_value(name: str, value: str) -> str:
+    """What ``--knob`` takes as well; UsageError for what no device could take."""
+    knob = parse_knob(f"{name}={value}")
+    if knob.after_s is not None:
+        raise UsageError(f"{value!r} is no value: here it is changed at once, without @SECONDS")
+    return knob.value

@@ -1,0 +1,92 @@
+"""Screens of words: help, and what was said in this session."""
+
+from __future__ import annotations
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import VerticalScroll
+from textual.screen import Screen
+from textual.widgets import Static
+
+from iopstui import format as f
+from iopstui.session.outcomes import FAIL, PASS
+from iopstui.ui.core.state import LiveState
+from iopstui.ui.draw.style import Charset
+from iopstui.ui.help import help_sections
+from iopstui.ui.keys import closing
+
+FOOT = " up/down, PgUp/PgDn scroll   Esc goes back"
+STYLES = {
+    "error": "bold red", "warning": "bold yellow", "mark": "magenta", PASS: "bold green",
+    FAIL: "bold red",
+}  # fmt: skip
+
+
+class TextScreen(Screen[None]):
+    """Shows a text that can be scrolled."""
+
+    BINDINGS = [  # noqa: RUF012 (Textual's own form)
+        Binding(closing("log", "help"), "leave", "back"),
+    ]
+
+    def __init__(self, title: str, text: Text | Group, charset: Charset) -> None:
+        super().__init__()
+        self._head = title
+        self._text = text
+        self._charset = charset
+
+    def compose(self) -> ComposeResult:
+        """Title, text, keys."""
+        yield Static(Text(f" {self._head}", style="bold"), id="text-head")
+        with VerticalScroll(id="text-body"):
+            yield Static(self._text)
+        yield Static(Text(self._charset.text(FOOT), style="dim"), id="text-foot")
+
+    def on_mount(self) -> None:
+        """The arrows scroll at once."""
+        self.query_one(VerticalScroll).focus()
+
+    def action_leave(self) -> None:
+        """Esc."""
+        self.dismiss(None)
+
+
+def help_screen(charset: Charset) -> TextScreen:
+    """Every key, panel, abbreviation and flag, in plain words."""
+    parts: list[Text | Table] = []
+    for title, entries in help_sections():
+        parts.append(Text(charset.text(title), style="bold"))
+        table = Table.grid(padding=(0, 2, 0, 0))
+        table.add_column(width=2 + max(len(term) for term, _ in entries), style="cyan")
+        table.add_column(ratio=1)
+        for term, meaning in entries:
+            table.add_row(Text("  " + charset.text(term)), Text(charset.text(meaning)))
+        parts += [table, Text()]
+    return TextScreen("help", Group(*parts), charset)
+
+
+def log_screen(state: LiveState, charset: Charset) -> TextScreen:
+    """The session's messages, the newest last."""
+    text = Text()
+    for entry in state.log:
+        text.append(f"  {f.clock(entry.t):>7}  ", style="dim")
+        word = f"{entry.level}: " if entry.level in ("error", "warning") else ""
+        text.append(charset.text(f"{word}{entry.text}\n"), style=STYLES.get(entry.level, ""))
+    if not state.log:
+        text.append("  Nothing was said yet.\n", style="dim")
+    step = state.step
+    if step is not None:
+        text.append("\n  The last run's command:\n", style="bold")
+        text.append("  " + charset.text(_command(step.command)) + "\n")
+    return TextScreen("messages", text, charset)
+
+
+def _command(command: tuple[str, ...]) -> str:
+    import shlex
+
+    from iopstui.text import printable
+
+    return printable(shlex.join(command))

@@ -1,0 +1,1 @@
+"""Drawing: charts, rows, styles. Knows nothing of sessions."""

@@ -1,0 +1,283 @@
+"""A chart on the dashboard: title, y axis, tiles of the plot, labels, time axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from rich.style import Style
+
+from iopstui.format import clock
+from iopstui.model.metrics.history import History
+from iopstui.ui.draw import charts
+from iopstui.ui.draw.layout import HIDDEN, Box
+from iopstui.ui.draw.lines import Lines
+from iopstui.ui.draw.rows import Line, Piece, Row, pad, rule
+from iopstui.ui.draw.style import DIM, MARK, Charset
+
+AXIS_WIDTH = 8
+TIME_STEPS = (5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One series of a chart: its name in the history, what it is called, how it looks."""
+
+    name: str
+    label: str
+    kind: str
+    marker: str
+    style: Style
+    sample: str
+    how: str = "mean"
+
+
+@dataclass(frozen=True)
+class ChartSpec:
+    """What a chart shows. ``right`` is the width of the labels at the right, 0 for none."""
+
+    id: str
+    title: str
+    curves: Sequence[Curve]
+    log: bool
+    unit: Callable[[float], str]
+    right: int
+
+
+@dataclass
+class TimeWindow:
+    """The stretch of time that a chart shows. It stands still until it is full."""
+
+    start: float = 0.0
+    dot_s: float = 1.0
+
+    def follow(self, t: float, dots: int) -> bool:
+        """Moves on by a quarter if ``t`` is beyond the end. True if it moved."""
+        length = dots * self.dot_s
+        if length <= 0 or self.start <= t < self.start + length:
+            return False
+        wanted = t - 0.75 * length
+        step = 2 * self.dot_s
+        self.start = max(0.0, step * (wanted // step + 1))
+        return True
+
+
+class Chart:
+    """Several ``Lines`` side by side that together are a chart. It is no widget itself."""
+
+    def __init__(self, spec: ChartSpec, charset: Charset) -> None:
+        self.spec = spec
+        self._charset = charset
+        self.title = Lines(f"{spec.id}-title")
+        self.axis = Lines(f"{spec.id}-axis")
+        self.labels = Lines(f"{spec.id}-labels")
+        self.time = Lines(f"{spec.id}-time")
+        self.tiles: list[Lines] = []
+        self._box = HIDDEN
+        self._columns = self._rows = 0
+        self._scale: charts.Scale | None = None
+        self._painted: dict[int, object] = {}
+        self._window_start: float | None = None
+        self._had_data = False
+        self._memo = _Values()
+
+    def widgets(self) -> Iterator[Lines]:
+        """Everything that must be mounted."""
+        yield from (self.title, self.axis, self.labels, self.time, *self.tiles)
+
+    @property
+    def shown(self) -> bool:
+        """False in a tab that is not open."""
+        return self._box.width > 0 and self._rows > 0
+
+    @property
+    def dots(self) -> int:
+        """How many samples fit into the width."""
+        return self._columns * self._charset.dots
+
+    def place(self, box: Box) -> list[Lines]:
+        """Takes this part of the screen; tiles that it needs for that and must be mounted."""
+        self._box = box
+        hidden = box.width <= AXIS_WIDTH + self.spec.right or box.height < 5
+        self._columns = 0 if hidden else box.width - AXIS_WIDTH - self.spec.right
+        self._rows = 0 if hidden else box.height - 3
+        x, y = box.x + AXIS_WIDTH, box.y + 2
+        columns, rows = self._columns, self._rows
+        self.title.place(HIDDEN if hidden else Box(box.x, box.y, box.width, 2))
+        self.axis.place(HIDDEN if hidden else Box(box.x, y, AXIS_WIDTH, rows))
+        self.labels.place(HIDDEN if hidden else Box(x + columns, y, self.spec.right, rows))
+        self.time.place(HIDDEN if hidden else Box(box.x, y + rows, box.width, 1))
+        missing = -(-columns // charts.TILE_COLUMNS) - len(self.tiles)
+        new = [Lines() for _ in range(missing)]
+        self.tiles += new
+        for index, tile in enumerate(self.tiles):
+            first = index * charts.TILE_COLUMNS
+            width = max(0, min(charts.TILE_COLUMNS, columns - first))
+            tile.place(Box(x + first, y, width, rows) if width and not hidden else HIDDEN)
+        self._painted.clear()
+        self._scale = None
+        self._window_start = None
+        return new
+
+    def forget(self) -> None:
+        """The history is another one from now on."""
+        self._memo = _Values()
+        self._scale = None
+        self._window_start = None
+
+    def paint(
+        self, history: History, window: TimeWindow, values: Sequence[str], note: Sequence[Piece]
+    ) -> None:
+        """Shows the history's stretch ``window``; ``values`` are the newest, for the title."""
+        if not self.shown:
+            return
+        moved = self._window_start != window.start
+        self._window_start = window.start
+        data = [self._memo.get(history, curve, window, self.dots) for curve in self.spec.curves]
+        known = [value for one in data for value in one if value is not None]
+        make = charts.log_scale if self.spec.log else charts.linear_scale
+        # the scale of an empty chart is no reason to keep it
+        scale = make(known, self._scale, moved or not self._had_data)
+        self._had_data = bool(known)
+        if scale != self._scale or moved:
+            self._scale = scale
+            self.axis.show(self._axis(scale))
+            self.time.show([self._time(window)])
+        column_s = window.dot_s * self._charset.dots
+        end = window.start + self._columns * column_s
+        marks = [
+            (int((mark.t - window.start) / column_s), mark.text)
+            for mark in history.marks(window.start, end)
+        ]
+        self.title.show([self._title(values, note), self._flags(marks)])
+        self._tiles(data, scale, [column for column, _ in marks])
+        self.labels.show(self._labels(data, scale))
+
+    def _tiles(
+        self, data: Sequence[Sequence[float | None]], scale: charts.Scale, marks: Sequence[int]
+    ) -> None:
+        dots = self._charset.dots
+        for index, tile in enumerate(self.tiles):
+            if not tile.shown:
+                break
+            first, columns = index * charts.TILE_COLUMNS, tile.box.width
+            low, high = max(0, first * dots - 1), (first + columns) * dots + 1
+            lines = tuple(mark for mark in marks if first <= mark < first + columns)
+            key = (scale, lines, tuple(tuple(one[low:high]) for one in data))
+            if self._painted.get(index) == key:
+                continue
+            self._painted[index] = key
+            series = [
+                charts.Series(one, curve.kind, curve.marker, curve.style)
+                for one, curve in zip(data, self.spec.curves, strict=True)
+            ]
+            tile.show(
+                charts.draw_tile(
+                    series, first, columns, self._rows, scale, self._charset, lines, MARK
+                )
+            )
+
+    def _title(self, values: Sequence[str], note: Sequence[Piece]) -> Row:
+        pieces: list[Piece] = [(self.spec.title, Style(bold=True))]
+        if note and not any(values):
+            return rule(self._box.width, self._charset, *pieces, right=note)
+        # what is drawn last, over the others, is named first
+        for curve, value in reversed([*zip(self.spec.curves, values, strict=True)]):
+            pieces += [
+                (f"  {curve.label} ", DIM), (curve.sample, curve.style), (f" {value:<6}", None)
+            ]  # fmt: skip
+        return rule(self._box.width, self._charset, *pieces, right=note)
+
+    def _axis(self, scale: charts.Scale) -> list[Row]:
+        labelled = charts.ticks(scale, self._rows)
+        rows: list[Row] = []
+        for row in range(self._rows):
+            text = self.spec.unit(labelled[row]) if row in labelled else ""
+            line = Line(AXIS_WIDTH, self._charset)
+            rows.append(line.add(text.rjust(AXIS_WIDTH - 1), DIM).add(" ").done())
+        return rows
+
+    def _time(self, window: TimeWindow) -> Row:
+        column_s = window.dot_s * self._charset.dots
+        step = next((s for s in TIME_STEPS if s / column_s >= 10), TIME_STEPS[-1])
+        line = Line(self._box.width, self._charset)
+        first = -(-window.start // step) * step
+        # counted, because adding a step to a very large time may not change it
+        for n in range(self._box.width):
+            t = first + n * step
+            column = AXIS_WIDTH + round((t - window.start) / column_s)
+            label = clock(t)
+            if column + len(label) > self._box.width:
+                break
+            if column >= line.used:
+                line.to(column).add(label, DIM)
+        return line.done()
+
+    def _flags(self, marks: Sequence[tuple[int, str]]) -> Row:
+        line = Line(self._box.width, self._charset).to(AXIS_WIDTH)
+        for index, (column, text) in enumerate(marks):
+            following = marks[index + 1][0] if index + 1 < len(marks) else self._columns
+            start = AXIS_WIDTH + column
+            if start < line.used:
+                continue
+            label = f"▾{text}"
+            room = following - column
+            if index + 1 == len(marks) and len(label) > room:
+                # at the right end there is no room: the words stand before the mark
+                before = start - len(label) + 1
+                if before >= line.used:
+                    line.to(before).add(f"{text}▾", MARK)
+                    continue
+            line.to(start).add(label[: max(1, room)], MARK)
+        return line.done()
+
+    def _labels(self, data: Sequence[Sequence[float | None]], scale: charts.Scale) -> list[Row]:
+        """The curves' names beside their newest points, each in a row of its own."""
+        width = self.spec.right
+        placed: dict[int, Curve] = {}
+        for one, curve in zip(data, self.spec.curves, strict=True):
+            newest = next((value for value in reversed(one) if value is not None), None)
+            if not width or newest is None:
+                continue
+            row = scale.row(newest, self._rows)
+            while row in placed and row > 0:
+                row -= 1
+            placed.setdefault(row, curve)
+        return pad(
+            (
+                Line(width, self._charset).add(f" {placed[row].label}", placed[row].style).done()
+                if row in placed
+                else ((" " * width, None),)
+                for row in range(self._rows)
+            ),
+            self._rows,
+            width,
+        )
+
+
+@dataclass
+class _Values:
+    """A curve's values over the window; while that stands still only the newest are read anew."""
+
+    _cache: dict[str, tuple[tuple[float, float, int], list[float | None], float]] = field(
+        default_factory=dict
+    )
+
+    def get(
+        self, history: History, curve: Curve, window: TimeWindow, dots: int
+    ) -> list[float | None]:
+        key = (window.start, window.dot_s, dots)
+        cached = self._cache.get(curve.name)
+        end = history.end or 0.0
+        if cached is None or cached[0] != key:
+            values = history.window(curve.name, window.start, window.dot_s, dots, curve.how)
+        else:
+            values = cached[1]
+            first = max(0, int((cached[2] - window.start) / window.dot_s) - 2)
+            count = min(dots, int((end - window.start) / window.dot_s) + 2) - first
+            start = window.start + first * window.dot_s
+            values[first : first + max(count, 0)] = history.window(
+                curve.name, start, window.dot_s, max(count, 0), curve.how
+            )
+        self._cache[curve.name] = (key, values, end)
+        return values

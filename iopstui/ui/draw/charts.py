@@ -1,0 +1,312 @@
+"""Charts: plotext draws the lines, this adapter everything around and beneath them.
+
+Two things make a live chart cheap. The time axis stands still: new samples are added at the
+right until the window is full, then it moves on by a quarter, as on an oscilloscope. And the
+plot is cut into tiles of a few columns, so that a new sample redraws one of them.
+plotext's figure is one global object: it is emptied for every tile.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.style import Style
+
+from iopstui.ui.draw.rows import Row
+from iopstui.ui.draw.style import Charset
+
+TILE_COLUMNS = 12
+LINE, POINTS, AREA = "line", "points", "area"
+_STEPS = (1.0, 2.0, 5.0, 10.0)
+_BRAILLE = 0x2800
+EDGE = 1e-4
+"""How far values are kept off the edges, where plotext would leave them out."""
+
+_plotext: Any = None
+
+
+def load() -> None:
+    """Imports plotext (about 0.1 s: an empty chart does without it)."""
+    global _plotext
+    if _plotext is None:
+        import plotext
+
+        # Without this, a chart would be cut to what plotext believes the terminal's size is.
+        plotext.terminal.limit(False, False)
+        # What holds for all tiles is set once: the plot area alone, its edges on the limits.
+        figure = plotext.figure
+        figure.clear()
+        figure.axes(False)
+        for axis in ("x", "y"):
+            figure.ruler(axis).frequency(0).alignment(lim="edge")
+        _plotext = plotext
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One line of a chart: a value for every dot of the time axis, ``None`` where it has a gap.
+
+    ``kind`` is LINE, POINTS (a dotted line) or AREA (filled down to the axis). ``marker`` is
+    plotext's: "braille" or a single character. Later series are drawn over earlier ones.
+    """
+
+    values: Sequence[float | None]
+    kind: str
+    marker: str
+    style: Style | None
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The y axis."""
+
+    low: float
+    high: float
+    log: bool = False
+
+    def fraction(self, value: float) -> float:
+        """Where ``value`` stands between bottom (0) and top (1)."""
+        if not self.log:
+            return (value - self.low) / (self.high - self.low)
+        floor = max(value, self.low)
+        return math.log(floor / self.low) / math.log(self.high / self.low)
+
+    def row(self, value: float, rows: int) -> int:
+        """The row (0 = top) in which ``value`` is drawn."""
+        return min(rows - 1, max(0, rows - 1 - math.floor(self.fraction(value) * rows)))
+
+
+def nice_above(value: float) -> float:
+    """The smallest of 1, 2, 5 × 10^n that is not below ``value``."""
+    if value <= 0:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(value))
+    # A hair's breadth of tolerance: 10 ** log10(x) may come out a little below x.
+    return next(step * power for step in _STEPS if step * power >= value * (1 - 1e-9))
+
+
+def nice_below(value: float) -> float:
+    """The largest of 1, 2, 5 × 10^n that is not above ``value`` (> 0)."""
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(
+        (step * power for step in reversed(_STEPS) if step * power <= value * (1 + 1e-9)), power
+    )
+
+
+def linear_scale(values: Sequence[float], previous: Scale | None, may_shrink: bool) -> Scale:
+    """From 0 to a nice maximum. It grows when it must and shrinks only when it may."""
+    wanted = max(max(values, default=0.0) * 1.05, 1.0)
+    step = tick_step(wanted)
+    top = step * math.ceil(wanted / step - 1e-9)
+    if previous is not None and not previous.log and not may_shrink:
+        top = max(top, previous.high)
+    return Scale(0.0, top)
+
+
+def tick_step(top: float) -> float:
+    """The distance of the labels: 1, 2, 5 × 10^n, at most five of them below ``top``."""
+    return nice_above(top / 5)
+
+
+def log_scale(values: Sequence[float], previous: Scale | None, may_shrink: bool) -> Scale:
+    """Between two nice values, at least a decade apart. What is below 1 (ns) has no place."""
+    positive = [value for value in values if value >= 1]
+    if not positive:
+        return previous or Scale(1e4, 1e7, log=True)
+    low, high = nice_below(min(positive)), nice_above(max(positive) * 1.05)
+    if previous is not None and previous.log and not may_shrink:
+        low, high = min(low, previous.low), max(high, previous.high)
+    while high / low < 9.9:
+        high = nice_above(high * 1.5)
+    return Scale(low, high, log=True)
+
+
+def ticks(scale: Scale, rows: int) -> dict[int, float]:
+    """Labelled values by row: as many as there is room for, none in one row with another."""
+    found: dict[int, float] = {}
+    for value in _tick_values(scale, rows):
+        row = scale.row(value, rows)
+        if value >= scale.high:
+            row = 0
+        if all(abs(row - other) >= 2 for other in found):
+            found[row] = value
+    return found
+
+
+def _tick_values(scale: Scale, rows: int) -> list[float]:
+    if not scale.log:
+        step = tick_step(scale.high)
+        parts = round(scale.high / step)
+        # the ends first: where rows are few, they are the ones that stay
+        return [scale.high, 0.0, *(step * index for index in range(parts - 1, 0, -1))]
+    values = [scale.high, scale.low]
+    for steps in ((1.0,), (2.0, 5.0)):
+        power = 10.0 ** math.floor(math.log10(scale.low))
+        while power <= scale.high:
+            values += [s * power for s in steps if scale.low < s * power < scale.high * 0.99]
+            power *= 10
+    return values
+
+
+def draw_lines(
+    series: Sequence[Series], first: int, columns: int, rows: int, scale: Scale, dots: int
+) -> list[list[str]]:
+    """plotext's characters for the dots of ``columns`` columns from ``first`` on.
+
+    One list of ``rows`` strings for each of ``series``. They are drawn in one figure, each in
+    a band of its own, because a figure costs more than a line in it. One dot beyond each edge
+    is handed over too, so that lines of neighbouring tiles meet.
+    plotext 6.1 aborts the process on density("full") and fails on logarithmic axes now and
+    then, so it gets linear coordinates between 0 and 1 and its default density.
+    """
+    low, high = first * dots, (first + columns) * dots - 1
+    points = [_points(one.values, low, high, scale) for one in series]
+    if not any(xs for xs, _ in points):
+        return [[" " * columns] * rows for _ in series]
+    load()
+    figure = _plotext.figure
+    figure.clear.data()
+    figure.plot_size(columns, rows * len(series))
+    for band, (one, (xs, ys)) in enumerate(zip(series, points, strict=True)):
+        if xs:
+            base = len(series) - 1 - band
+            signal = figure.signal(xs, [base + y for y in ys], marker=one.marker)
+            if one.kind == LINE:
+                _connect(signal, xs)
+            figure.draw(signal)
+    figure.ruler("x").lim(low - 0.5, high + 0.5)
+    figure.ruler("y").lim(0, len(series))
+    text: str = figure.build().string(colorless=True)
+    lines = [line.ljust(columns)[:columns] for line in text.split("\n")]
+    return [lines[band * rows : (band + 1) * rows] for band in range(len(series))]
+
+
+def _points(
+    values: Sequence[float | None], low: int, high: int, scale: Scale
+) -> tuple[list[int], list[float]]:
+    """Dots from ``low`` - 1 to ``high`` + 1 that have a value, and their heights (0..1)."""
+    xs: list[int] = []
+    ys: list[float] = []
+    for dot in range(max(0, low - 1), min(len(values), high + 2)):
+        value = values[dot]
+        if value is not None and not (scale.log and value <= 0):
+            xs.append(dot)
+            ys.append(min(max(scale.fraction(value), EDGE), 1 - EDGE))
+    return xs, ys
+
+
+def _connect(signal: Any, xs: Sequence[int]) -> None:
+    """Joins neighbours; where a dot is missing the line has a gap."""
+    signal.lines()
+    for index in range(1, len(xs)):
+        if xs[index] != xs[index - 1] + 1:
+            signal.line(index, False)
+
+
+def draw_polylines(
+    lines: Sequence[Sequence[tuple[float, float]]], columns: int, rows: int, marker: str
+) -> list[list[str]]:
+    """plotext's characters for lines through points (x, y), both from 0 to 1 of the plot: one
+    list of ``rows`` strings for each, drawn in bands as in ``draw_lines``."""
+    if not any(lines):
+        return [[" " * columns] * rows for _ in lines]
+    load()
+    figure = _plotext.figure
+    figure.clear.data()
+    figure.plot_size(columns, rows * len(lines))
+    for band, points in enumerate(lines):
+        if points:
+            base = len(lines) - 1 - band
+            inside = [(min(max(x, EDGE), 1 - EDGE), min(max(y, EDGE), 1 - EDGE)) for x, y in points]
+            signal = figure.signal(
+                [x for x, _ in inside], [base + y for _, y in inside], marker=marker
+            )
+            signal.lines()
+            figure.draw(signal)
+    figure.ruler("x").lim(0, 1)
+    figure.ruler("y").lim(0, len(lines))
+    text: str = figure.build().string(colorless=True)
+    drawn = [line.ljust(columns)[:columns] for line in text.split("\n")]
+    return [drawn[band * rows : (band + 1) * rows] for band in range(len(lines))]
+
+
+Cell = tuple[str, "Style | None"]
+
+
+def draw_tile(
+    series: Sequence[Series],
+    first: int,
+    columns: int,
+    rows: int,
+    scale: Scale,
+    charset: Charset,
+    marks: Sequence[int] = (),
+    mark_style: Style | None = None,
+) -> list[Row]:
+    """Columns ``first`` ... of a plot, as rows of styled pieces.
+
+    ``marks`` are columns of the plot that get a vertical line, over areas and under lines.
+    """
+    cells: list[list[Cell]] = [[(" ", None)] * columns for _ in range(rows)]
+    for one in series:
+        if one.kind == AREA:
+            _fill(cells, one, first, columns, scale, charset)
+    for mark in marks:
+        if first <= mark < first + columns:
+            for line in cells:
+                line[mark - first] = (charset.mark, mark_style)
+    lines = [one for one in series if one.kind != AREA]
+    drawn = draw_lines(lines, first, columns, rows, scale, charset.dots)
+    for one, text in zip(lines, drawn, strict=True):
+        overlay(cells, text, one.style)
+    return [runs(line) for line in cells]
+
+
+def _fill(
+    cells: list[list[Cell]],
+    one: Series,
+    first: int,
+    columns: int,
+    scale: Scale,
+    charset: Charset,
+) -> None:
+    rows = len(cells)
+    for column in range(columns):
+        start = (first + column) * charset.dots
+        known = [v for v in one.values[start : start + charset.dots] if v is not None]
+        if not known:
+            continue
+        height = round(scale.fraction(sum(known) / len(known)) * rows)
+        for row in range(max(0, rows - max(height, 1)), rows):
+            cells[row][column] = (charset.area, one.style)
+
+
+def overlay(cells: list[list[Cell]], drawn: Sequence[str], style: Style | None) -> None:
+    """Draws characters over what is there; braille dots join."""
+    for line, text in zip(cells, drawn, strict=False):
+        for column, char in enumerate(text):
+            if char in (" ", "⠀"):
+                continue
+            below = ord(line[column][0]) - _BRAILLE
+            if 0 < below < 256 and ord(char) > _BRAILLE:
+                char = chr(ord(char) | below)
+            line[column] = (char, style)
+
+
+def runs(cells: Sequence[Cell]) -> Row:
+    """Neighbouring cells of one style as one piece. A blank takes any style."""
+    pieces: list[Cell] = []
+    run, style = cells[0]
+    for char, wanted in cells[1:]:
+        if char == " " or wanted is style:
+            run += char
+        elif not run.strip():
+            run, style = run + char, wanted
+        else:
+            pieces.append((run, style))
+            run, style = char, wanted
+    pieces.append((run, style))
+    return tuple(pieces)

@@ -1,0 +1,125 @@
+"""Many CPUs in a small space: one cell a CPU, one row a measure, the busiest ones named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.style import Style
+
+from iopstui.model.block.topology import Domain, Topology
+from iopstui.model.metrics.cpu_map import MEASURES, CpuRow, GridRow, cpu_grid, folded
+from iopstui.ui.draw import density
+from iopstui.ui.draw.rows import Line, Row
+from iopstui.ui.draw.style import BOLD, DIM, Charset
+
+LABEL = 9
+WORDS, FEW_WORDS = 52, 30
+ORDER = ("busy", "irq/s", "BLOCK/s", "IPI/s", "jobs", "sys", "soft")
+"""What is shown first where there is little room."""
+
+
+def rows(
+    cpus: Sequence[CpuRow], topology: Topology, width: int, height: int, charset: Charset
+) -> list[Row]:
+    """As many measures as there is room for; every CPU has its cell in each."""
+    ranked = sorted(MEASURES, key=lambda m: ORDER.index(m.name) if m.name in ORDER else 99)
+    domains = cpu_grid(cpus, topology, ()).domains
+    columns, words_beside = _columns(len(cpus) + len(domains) - 1, width)
+    lines = folded(domains, columns)
+    nodes = len({domain.node for domain in domains}) > 1
+    head = 2 if nodes and len(lines) == 1 and height >= 4 else 1
+    each = len(lines) + (0 if words_beside else 1)
+    fitting = max(1, (height - head) // each)
+    chosen = [m for m in MEASURES if m in ranked[:fitting]]
+    grid = cpu_grid(cpus, topology, chosen)
+    found = _head(lines, width, head, charset)
+    for row in grid.rows:
+        found += _measure(row, lines, words_beside, width, charset)
+    return found[:height]
+
+
+def _columns(cells: int, width: int) -> tuple[int, bool]:
+    """Cells a line may have, and whether the words stand beside them (else below)."""
+    room = width - LABEL
+    if cells <= room - FEW_WORDS:
+        return room - FEW_WORDS, True
+    if cells > room and room - WORDS >= 64:
+        return room - WORDS, True
+    return room, False
+
+
+def _head(
+    lines: Sequence[Sequence[Domain]], width: int, height: int, charset: Charset
+) -> list[Row]:
+    """What stands where: the first CPU of every group, or in words how the lines are cut."""
+    if len(lines) == 1:
+        names = Line(width, charset).add("cpu".ljust(LABEL), DIM)
+        groups = Line(width, charset).add("node".ljust(LABEL), DIM)
+        column = LABEL
+        for domain in lines[0]:
+            size = len(domain.cpus)
+            label = _span(domain)
+            names.to(column).add(label if len(label) <= size else str(domain.cpus[0])[:size], DIM)
+            node = "" if domain.node is None else f"{domain.node}"
+            groups.to(column).add(node[:size], DIM)
+            column += size + 1
+        return [groups.done(), names.done()][2 - height :]
+    ends = (f"{line[0].cpus[0]}-{line[-1].cpus[-1]}" for line in lines)
+    spans = "line by line " + ", ".join(ends)
+    return [Line(width, charset).add("cpu".ljust(LABEL), DIM).add(spans, DIM).done()]
+
+
+def _span(domain: Domain) -> str:
+    first, last = domain.cpus[0], domain.cpus[-1]
+    if last - first + 1 == len(domain.cpus):
+        return f"{first}-{last}" if last > first else str(first)
+    return f"{first},.."
+
+
+def _measure(
+    row: GridRow,
+    lines: Sequence[Sequence[Domain]],
+    beside: bool,
+    width: int,
+    charset: Charset,
+) -> list[Row]:
+    found: list[Row] = []
+    for index, domains in enumerate(lines):
+        line = Line(width, charset).add((row.measure.name if not index else "").ljust(LABEL), BOLD)
+        for text, style in _cells(row, domains, charset):
+            line.add(text, style)
+        if beside and not index:
+            line.add("  ").add(_words(row, line.left))
+        found.append(line.done())
+    if not beside:
+        found.append(Line(width, charset).to(LABEL).add(_words(row, width - LABEL)).done())
+    return found
+
+
+def _words(row: GridRow, room: int) -> str:
+    """The busiest, as many of them as there is room for."""
+    words = row.words
+    named, _, total = words.partition(" of ")
+    while len(words) > room and ", " in named:
+        named = named.rpartition(", ")[0]
+        words = f"{named} of {total}" if total else named
+    return words
+
+
+def _cells(
+    row: GridRow, domains: Sequence[Domain], charset: Charset
+) -> list[tuple[str, Style | None]]:
+    """The cells of one line; neighbours of one style are one piece."""
+    looks = density.cells(charset)
+    pieces: list[tuple[str, Style | None]] = []
+    run, run_style = "", None
+    for place, domain in enumerate(domains):
+        run += " " if place else ""
+        for cpu in domain.cpus:
+            level = row.level(cpu, len(looks) - 1)
+            char, style = density.UNKNOWN if level is None else looks[level]
+            if style is not run_style:
+                pieces.append((run, run_style))
+                run, run_style = "", style
+            run += char
+    return [*pieces, (run, run_style)]

@@ -1,0 +1,41 @@
+"""Characters that show how much, without colour: bars for cells side by side, shades for areas."""
+
+from __future__ import annotations
+
+from rich.style import Style
+
+from iopstui.ui.draw.style import Charset
+
+_BARS = {"utf8": "▁▂▃▄▅▆▇█", "console": "░▒▓█", "ascii": "-=+*%#"}
+_SHADES = {"utf8": "·░▒▓█", "console": "·░▒▓█", "ascii": ".:+%#"}
+
+HEAT: tuple[Style, ...] = (
+    Style(color="blue"),
+    Style(color="cyan"),
+    Style(color="green"),
+    Style(color="yellow"),
+    Style(color="red", bold=True),
+)
+"""One for each shade; the character says the same."""
+HOT = Style(color="yellow", bold=True)
+UNKNOWN = ("?", None)
+
+
+def bars(charset: Charset) -> str:
+    """From a little to full; nothing at all is shown as a dot."""
+    return _BARS[charset.name]
+
+
+def shades(charset: Charset) -> str:
+    """As many as ``HEAT`` has."""
+    return _SHADES[charset.name]
+
+
+def cells(charset: Charset) -> list[tuple[str, Style | None]]:
+    """A grid's cell by level: 0 is nothing, the last is full. Few styles: each change of one
+    is sent to the terminal. Only the upper quarter stands out."""
+    steps = bars(charset)
+    found: list[tuple[str, Style | None]] = [(charset.text("·"), None)]
+    for level, char in enumerate(steps, 1):
+        found.append((char, HOT if level > 0.75 * len(steps) else None))
+    return found

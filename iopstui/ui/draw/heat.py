@@ -1,0 +1,185 @@
+"""The latency heat map: each second's histogram as a column, darker where more I/Os are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.style import Style
+
+from iopstui.model.metrics.history import History
+from iopstui.model.metrics.latency_history import LatencyHistory, middle_of
+from iopstui.ui.draw import charts, density
+from iopstui.ui.draw.chart import Chart, ChartSpec, TimeWindow
+from iopstui.ui.draw.rows import Piece, Row, rule
+from iopstui.ui.draw.style import BOLD, DIM, MARK, Charset
+
+SHARES = (0.0, 0.001, 0.01, 0.1, 0.3)
+"""A cell has a shade if more than this share of its second's I/Os is in it."""
+LEGEND = ("any", ".1", "1", "10", "30 %")
+
+_LINES = {"utf8": "━─┄", "console": "=-~", "ascii": "=-~"}
+LINE = Style(bold=True)
+
+_Steps = dict[int, int]
+_Levels = list[int]
+
+
+class HeatMap(Chart):
+    """Stands where the latency lines stand, over the same time. Only columns that are new are
+    computed, all of them only when the window moves or the scale grows."""
+
+    def __init__(self, spec: ChartSpec, charset: Charset) -> None:
+        super().__init__(spec, charset)
+        self._data: list[_Steps | None] = []
+        self._levels: list[_Levels | None] = []
+        self._key: object = None
+        self._done = 0.0
+
+    def show(
+        self,
+        latencies: LatencyHistory,
+        history: History,
+        window: TimeWindow,
+        note: Sequence[Piece],
+        lines: bool,
+    ) -> int:
+        """Shows the stretch ``window``, with percentile lines over it if asked for. How many
+        columns were computed for it."""
+        if not self.shown:
+            return 0
+        moved = self._window_start != window.start
+        self._window_start = window.start
+        column_s = window.dot_s * self._charset.dots
+        first, after = self._renew(latencies, window, column_s)
+        scale = self._heat_scale(moved)
+        if scale != self._scale:
+            self._scale = scale
+            self._painted.clear()
+            first, self._levels = 0, [None] * self._columns
+            self.axis.show(self._axis(scale))
+        if moved or first == 0:
+            self.time.show([self._time(window)])
+        for column in range(first, after):
+            self._levels[column] = self._shade(self._data[column], scale)
+        marks = self._marks(history, window, column_s)
+        self.title.show([self._legend(note), self._flags(marks)])
+        curves = self._curves(history, window) if lines else []
+        self._heat_tiles(scale, [column for column, _ in marks], curves)
+        self.labels.show(self._labels(curves or [[]] * len(self.spec.curves), scale))
+        return after - first
+
+    def _renew(
+        self, latencies: LatencyHistory, window: TimeWindow, column_s: float
+    ) -> tuple[int, int]:
+        """Reads the columns that may have changed; which ones these are."""
+        key = (window.start, column_s, self._columns, id(latencies))
+        end = latencies.end or 0.0
+        after = min(self._columns, max(0, int((end - window.start) / column_s) + 1))
+        # an interval belongs to the column of its middle, which lies before its end
+        first = max(0, int((self._done - window.start) / column_s) - 1)
+        if key != self._key:
+            self._key = key
+            self._data, self._levels = [None] * self._columns, [None] * self._columns
+            first = 0
+        elif end == self._done:
+            first = after
+        self._done = end
+        for column in range(first, after):
+            low = window.start + column * column_s
+            self._data[column] = latencies.column(low, low + column_s)
+        return min(first, after), after
+
+    def _heat_scale(self, moved: bool) -> charts.Scale:
+        known = [steps for steps in self._data if steps]
+        ends = [middle_of(end) for steps in known for end in (min(steps), max(steps))]
+        return charts.log_scale(ends, self._scale, moved or not self._had(known))
+
+    def _had(self, known: Sequence[object]) -> bool:
+        before, self._had_data = self._had_data, bool(known)
+        return before
+
+    def _shade(self, steps: _Steps | None, scale: charts.Scale) -> _Levels | None:
+        """0 (nothing) to 5 for every row of a column."""
+        if not steps:
+            return None
+        counts = [0] * self._rows
+        for step, count in steps.items():
+            counts[scale.row(middle_of(step), self._rows)] += count
+        total = sum(counts)
+        return [sum(count > share * total for share in SHARES) for count in counts]
+
+    def _marks(
+        self, history: History, window: TimeWindow, column_s: float
+    ) -> list[tuple[int, str]]:
+        end = window.start + self._columns * column_s
+        return [
+            (int((mark.t - window.start) / column_s), mark.text)
+            for mark in history.marks(window.start, end)
+        ]
+
+    def _legend(self, note: Sequence[Piece]) -> Row:
+        if note:
+            return rule(self._box.width, self._charset, ("latency, heat map", BOLD), right=note)
+        pieces: list[Piece] = [("latency", BOLD), ("  share of I/Os", DIM)]
+        shades = density.shades(self._charset)
+        for shade, style, words in zip(shades, density.HEAT, LEGEND, strict=True):
+            pieces += [(f" {shade}", style), (f" {words}", DIM)]
+        return rule(self._box.width, self._charset, *pieces)
+
+    def _curves(self, history: History, window: TimeWindow) -> list[list[float | None]]:
+        return [self._memo.get(history, curve, window, self.dots) for curve in self.spec.curves]
+
+    def _heat_tiles(
+        self,
+        scale: charts.Scale,
+        marks: Sequence[int],
+        curves: Sequence[Sequence[float | None]],
+    ) -> None:
+        rows_of = [self._line_rows(curve, scale) for curve in curves]
+        for index, tile in enumerate(self.tiles):
+            if not tile.shown:
+                break
+            first = index * charts.TILE_COLUMNS
+            last = first + tile.box.width
+            here = tuple(mark for mark in marks if first <= mark < last)
+            drawn = tuple(tuple(rows[first:last]) for rows in rows_of)
+            levels = self._levels[first:last]
+            key = (here, drawn, [level and tuple(level) for level in levels])
+            if self._painted.get(index) != key:
+                self._painted[index] = key
+                tile.show(self._tile(levels, [mark - first for mark in here], drawn))
+
+    def _line_rows(self, values: Sequence[float | None], scale: charts.Scale) -> list[int | None]:
+        """The row of a line in every column (of a column's samples, the highest)."""
+        dots = self._charset.dots
+        found: list[int | None] = []
+        for column in range(self._columns):
+            part = [v for v in values[column * dots : (column + 1) * dots] if v is not None]
+            found.append(scale.row(max(part), self._rows) if part else None)
+        return found
+
+    def _tile(
+        self,
+        levels: Sequence[_Levels | None],
+        marks: Sequence[int],
+        lines: Sequence[Sequence[int | None]],
+    ) -> list[Row]:
+        shades = density.shades(self._charset)
+        chars = _LINES[self._charset.name]
+        cells: list[list[charts.Cell]] = []
+        for row in range(self._rows):
+            line: list[charts.Cell] = []
+            for column, column_levels in enumerate(levels):
+                level = column_levels[row] if column_levels else 0
+                cell: charts.Cell = (" ", None)
+                if level:
+                    cell = (shades[level - 1], density.HEAT[level - 1])
+                elif column in marks:
+                    cell = (self._charset.mark, MARK)
+                # the curves stand highest percentile first, and p50 is drawn last
+                for place, rows in enumerate(lines):
+                    if rows[column] == row:
+                        cell = (chars[len(lines) - 1 - place], LINE)
+                line.append(cell)
+            cells.append(line)
+        return [charts.runs(line) for line in cells]

@@ -1,0 +1,196 @@
+"""Lines of a fixed width, made of styled pieces, and tables with fixed columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from rich.cells import cell_len, set_cell_size
+from rich.style import Style
+
+from iopstui.text import tied, untied
+from iopstui.ui.draw.style import BOLD, DIM, PLAIN, Charset
+
+Piece = tuple[str, Style | None]
+Row = tuple[Piece, ...]
+T = TypeVar("T")
+
+
+def fit(text: str, width: int) -> str:
+    """``text`` cut (with an ellipsis) or filled to exactly ``width`` cells."""
+    if width <= 0:
+        return ""
+    if cell_len(text) > width:
+        return set_cell_size(text, width - 1) + "…"
+    return set_cell_size(text, width)
+
+
+class Line:
+    """Builds one row from left to right; ``done`` fits it to the width."""
+
+    def __init__(self, width: int, charset: Charset) -> None:
+        self._width = width
+        self._charset = charset
+        self._pieces: list[Piece] = []
+        self.used = 0
+
+    @property
+    def left(self) -> int:
+        """Cells that are still free."""
+        return max(0, self._width - self.used)
+
+    def add(self, text: str, style: Style | None = PLAIN) -> Line:
+        """Appends as much of ``text`` as there is room for."""
+        room = self.left
+        if not text or not room:
+            return self
+        size = cell_len(text)
+        if size > room:
+            text, size = fit(text, room), room
+        self._pieces.append((self._charset.text(text), style))
+        self.used += size
+        return self
+
+    def try_add(self, *pieces: Piece) -> bool:
+        """Appends all ``pieces``, or nothing if they don't fit as a whole."""
+        if sum(cell_len(text) for text, _ in pieces) > self.left:
+            return False
+        for text, style in pieces:
+            self.add(text, style)
+        return True
+
+    def extend(self, pieces: Iterable[Piece]) -> Line:
+        """Appends finished pieces."""
+        for text, style in pieces:
+            self.add(text, style)
+        return self
+
+    def to(self, column: int, fill: str = " ", style: Style | None = PLAIN) -> Line:
+        """Fills up to ``column``."""
+        missing = min(column, self._width) - self.used
+        return self.add(fill * missing, style) if missing > 0 else self
+
+    def right(self, *pieces: Piece) -> Line:
+        """Puts ``pieces`` at the right end if they fit."""
+        size = sum(cell_len(text) for text, _ in pieces)
+        if size <= self.left:
+            self.to(self._width - size)
+            for text, style in pieces:
+                self.add(text, style)
+        return self
+
+    def done(self) -> Row:
+        """The finished row, exactly ``width`` cells."""
+        self.to(self._width)
+        return tuple(self._pieces)
+
+
+def rule(width: int, charset: Charset, *pieces: Piece, right: Sequence[Piece] = ()) -> Row:
+    """A panel's title in a horizontal line: ``── title ─────── note ─``."""
+    line = Line(width, charset).add(charset.rule * 2 + " ", DIM)
+    for text, style in pieces:
+        line.add(text, style)
+    line.add(" ")
+    size = sum(cell_len(text) for text, _ in right)
+    if right and line.left > size + 4:
+        line.to(width - size - 4, charset.rule, DIM).add(" ")
+        for text, style in right:
+            line.add(text, style)
+        line.add(" ")
+    return line.to(width, charset.rule, DIM).done()
+
+
+def message(width: int, charset: Charset, text: str, style: Style | None = DIM) -> Row:
+    """A row of words, one cell in."""
+    return Line(width, charset).add(" ").add(text, style).done()
+
+
+def wrap(width: int, charset: Charset, text: str, style: Style | None = DIM) -> list[Row]:
+    """``text`` as rows of words, broken between them."""
+    rows: list[Row] = []
+    current = ""
+    for word in map(untied, tied(" ".join(text.split())).split(" ")):
+        candidate = f"{current} {word}" if current else word
+        if current and cell_len(candidate) > width - 2:
+            rows.append(message(width, charset, current, style))
+            current = word
+        else:
+            current = candidate
+    if current:
+        rows.append(message(width, charset, current, style))
+    return rows
+
+
+@dataclass(frozen=True)
+class Column(Generic[T]):
+    """A table's column: the least width (gap included) and how to show a value in it.
+
+    Columns with the highest ``drop`` are left out first where there is no room; 0 never is.
+    """
+
+    title: str
+    width: int
+    show: Callable[[T], str]
+    drop: int = 0
+    style: Style | None = None
+
+
+class Table(Generic[T]):
+    """A table whose columns depend on its width alone, so that no number can move another."""
+
+    def __init__(
+        self, columns: Sequence[Column[T]], label: int, width: int, charset: Charset
+    ) -> None:
+        self._width = width
+        self._charset = charset
+        kept = list(columns)
+        while label + sum(column.width for column in kept) > width:
+            worst = max(kept, key=lambda column: column.drop)
+            if worst.drop == 0:
+                break
+            kept.remove(worst)
+        spare = max(0, width - label - sum(column.width for column in kept))
+        extra = min(3, spare // (len(kept) + 1)) if kept else 0
+        self._label = label + extra
+        self._columns = [(column, column.width + extra) for column in kept]
+        self.titles = {column.title for column in kept}
+
+    @property
+    def columns(self) -> Sequence[tuple[Column[T], int]]:
+        """Those that are shown, with their widths."""
+        return self._columns
+
+    @property
+    def used(self) -> int:
+        """Cells that label and columns take."""
+        return self._label + sum(width for _, width in self._columns)
+
+    def header(self, label: str = "") -> Row:
+        """The column titles."""
+        line = Line(self._width, self._charset).add(fit(label, self._label), DIM)
+        for column, width in self._columns:
+            line.add(column.title.rjust(width), DIM)
+        return line.done()
+
+    def row(self, label: str, item: T, dim: bool = False, label_style: Style | None = BOLD) -> Row:
+        """One row of values, each right-aligned in its column."""
+        line = Line(self._width, self._charset).add(fit(label, self._label), label_style)
+        run, style = "", PLAIN
+        for column, width in self._columns:
+            wanted = DIM if dim else column.style
+            text = column.show(item)
+            cell = text.rjust(width) if len(text) <= width else fit(text, width)
+            # Neighbours of one style are one piece: fewer escape sequences to send.
+            if wanted != style and run:
+                line.add(run, style)
+                run = ""
+            run, style = run + cell, wanted
+        return line.add(run, style).done()
+
+
+def pad(rows: Iterable[Row], height: int, width: int) -> list[Row]:
+    """Exactly ``height`` rows: the first ones, then blank ones."""
+    found = list(rows)[:height]
+    blank: Row = ((" " * width, PLAIN),)
+    return found + [blank] * (height - len(found))

@@ -1,0 +1,215 @@
+"""A chart of points over any x: rows of a title, the names of its lines, the plot and its axes.
+
+Nothing is told by colour alone: each line's points have a character of their own, and the names
+stand in a row above with it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rich.style import Style
+
+from iopstui.ui.draw import charts
+from iopstui.ui.draw.rows import Line, Piece, Row, pad, rule
+from iopstui.ui.draw.style import BOLD, DIM, MARK, Charset
+
+AXIS_WIDTH = 8
+LEAST_WIDTH, LEAST_HEIGHT = 24, 7
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class XAxis:
+    """The x axis from ``low`` to ``high``; ``ticks`` are (value, label), left to right."""
+
+    low: float
+    high: float
+    ticks: tuple[tuple[float, str], ...]
+    log: bool = False
+
+    def fraction(self, value: float) -> float:
+        """Where ``value`` stands between left (0) and right (1)."""
+        if self.log:
+            return math.log(value / self.low) / math.log(self.high / self.low)
+        return (value - self.low) / (self.high - self.low)
+
+
+@dataclass(frozen=True, slots=True)
+class XYLine:
+    """Points of one line, each drawn as ``char``; ``joined`` with lines in their order. Without
+    ``char`` only the line is drawn."""
+
+    char: str
+    points: tuple[Point, ...]
+    style: Style | None
+    joined: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """Words beside a point, which is shown reversed."""
+
+    at: Point
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class XYSpec:
+    """A whole chart. Later lines are drawn over earlier ones. ``upright`` are x values with a
+    vertical line."""
+
+    title: str
+    x: XAxis
+    y: charts.Scale
+    unit: Callable[[float], str]
+    lines: tuple[XYLine, ...]
+    names: tuple[Piece, ...] = ()
+    flags: tuple[Flag, ...] = ()
+    upright: tuple[float, ...] = ()
+    note: str = ""
+
+
+class XYChart:
+    """Makes the rows, and makes them anew only where something changed."""
+
+    def __init__(self, charset: Charset) -> None:
+        self._charset = charset
+        self._made: tuple[object, list[Row]] | None = None
+
+    def rows(self, spec: XYSpec, width: int, height: int) -> list[Row]:
+        """Exactly ``height`` rows of ``width`` cells."""
+        key = (spec, width, height)
+        if self._made is None or self._made[0] != key:
+            self._made = (key, chart_rows(spec, width, height, self._charset))
+        return self._made[1]
+
+
+def chart_rows(spec: XYSpec, width: int, height: int, charset: Charset) -> list[Row]:
+    """The chart; only its title where there is no room for more."""
+    title = rule(width, charset, (spec.title, BOLD), right=((spec.note, DIM),) if spec.note else ())
+    columns, rows = width - AXIS_WIDTH - 1, height - 3
+    if width < LEAST_WIDTH or height < LEAST_HEIGHT:
+        return pad([title], height, width)
+    names = (
+        Line(width, charset)
+        .to(AXIS_WIDTH)
+        .extend([(charset.text(text), style) for text, style in _fitting(spec.names, columns)])
+    )
+    labelled = charts.ticks(spec.y, rows)
+    body: list[Row] = []
+    for number, plotted in enumerate(_plot(spec, columns, rows, charset)):
+        text = spec.unit(labelled[number]) if number in labelled else ""
+        line = Line(width, charset).add(text.rjust(AXIS_WIDTH - 1), DIM).add(" ")
+        body.append(line.extend(plotted).done())
+    return pad([title, names.done(), *body, _ticks(spec.x, columns, width, charset)], height, width)
+
+
+def _fitting(pieces: Sequence[Piece], room: int) -> list[Piece]:
+    """As many as there is room for, with dots where some are left out."""
+    if sum(len(text) for text, _ in pieces) <= room:
+        return list(pieces)
+    found: list[Piece] = []
+    for text, style in pieces:
+        if sum(len(one) for one, _ in found) + len(text) > room - 2:
+            return [*found, (" …", DIM)]
+        found.append((text, style))
+    return found
+
+
+def _plot(spec: XYSpec, columns: int, rows: int, charset: Charset) -> list[Row]:
+    cells: list[list[charts.Cell]] = [[(" ", None)] * columns for _ in range(rows)]
+    for x in spec.upright:
+        column = _column(spec.x.fraction(x), columns)
+        for line in cells:
+            line[column] = (charset.mark, MARK)
+    joined = [line for line in spec.lines if line.joined and len(line.points) > 1]
+    places = [[_place(spec, point) for point in line.points] for line in joined]
+    for one, text in zip(
+        joined, charts.draw_polylines(places, columns, rows, charset.line), strict=True
+    ):
+        charts.overlay(cells, text, one.style)
+    for one in spec.lines:
+        for point in one.points if one.char else ():
+            column, row = _cell(spec, point, columns, rows)
+            cells[row][column] = (charset.text(one.char), one.style)
+    _put_flags(spec, cells, charset)
+    return [charts.runs(line) for line in cells]
+
+
+def _put_flags(spec: XYSpec, cells: list[list[charts.Cell]], charset: Charset) -> None:
+    """Words right of the point, or left of it, where they cover least."""
+    rows, columns = len(cells), len(cells[0])
+    for flag in spec.flags:
+        column, row = _cell(spec, flag.at, columns, rows)
+        char, style = cells[row][column]
+        cells[row][column] = (char, (style or Style()) + Style(reverse=True, bold=True))
+        text = charset.text(flag.text)
+        choices: list[tuple[int, int, int, int]] = []
+        for line in (row, row - 1, row + 1):
+            for start in (column + 2, column - 1 - len(text)):
+                if 0 <= line < rows and start >= 0 and start + len(text) <= columns:
+                    covered = [cells[line][start + n][0] for n in range(len(text))]
+                    choices.append((sum(c not in " ⠀" for c in covered), len(choices), line, start))
+        if choices:
+            _, _, line, start = min(choices)
+            for offset, letter in enumerate(text):
+                cells[line][start + offset] = (letter, BOLD)
+
+
+def _place(spec: XYSpec, point: Point) -> Point:
+    return spec.x.fraction(point[0]), spec.y.fraction(point[1])
+
+
+def _cell(spec: XYSpec, point: Point, columns: int, rows: int) -> tuple[int, int]:
+    x, y = _place(spec, point)
+    return _column(x, columns), min(rows - 1, max(0, rows - 1 - math.floor(y * rows)))
+
+
+def _column(fraction: float, columns: int) -> int:
+    return min(columns - 1, max(0, math.floor(fraction * columns)))
+
+
+def _ticks(axis: XAxis, columns: int, width: int, charset: Charset) -> Row:
+    """The labels under the plot: the ends first, others where there is room."""
+    placed: list[tuple[int, str]] = []
+    ends = [*axis.ticks[-1:], *axis.ticks[:1]]
+    for value, label in [*ends, *axis.ticks[1:-1]] if len(axis.ticks) > 1 else axis.ticks:
+        start = AXIS_WIDTH + _column(axis.fraction(value), columns) - len(label) // 2
+        start = max(0, min(start, width - len(label)))
+        if all(start > s + len(t) or start + len(label) < s for s, t in placed):
+            placed.append((start, label))
+    line = Line(width, charset)
+    for start, label in sorted(placed):
+        line.to(start).add(label, DIM)
+    return line.done()
+
+
+def linear_axis(high: float, unit: Callable[[float], str], low: float = 0.0) -> XAxis:
+    """From ``low`` to a round number at or above ``high``."""
+    step = charts.tick_step(max(high - low, 1e-9))
+    count = max(1, math.ceil((high - low) / step - 1e-9))
+    ticks = [low + step * n for n in range(count + 1)]
+    return XAxis(low, ticks[-1], tuple((value, unit(value)) for value in ticks))
+
+
+def values_axis(values: Sequence[str]) -> tuple[XAxis, dict[str, float]]:
+    """An axis for these values, with room at both ends, and where each of them stands: by size,
+    on a logarithmic scale if they span a factor of 8, where they are numbers; otherwise side by
+    side."""
+    if len(values) > 1 and all(v.isdecimal() and int(v) > 0 for v in values):
+        numbers = {v: float(v) for v in values}
+        low, high = min(numbers.values()), max(numbers.values())
+        if high >= 8 * low:
+            edge = (high / low) ** 0.04
+            ticks = tuple(sorted((n, v) for v, n in numbers.items()))
+            return XAxis(low / edge, high * edge, ticks, log=True), numbers
+        if high > low:
+            edge = 0.04 * (high - low)
+            ticks = tuple(sorted((n, v) for v, n in numbers.items()))
+            return XAxis(low - edge, high + edge, ticks), numbers
+    places = {value: float(n) for n, value in enumerate(values)}
+    ticks = tuple((n, value) for value, n in places.items())
+    return XAxis(-0.5, len(values) - 0.5, ticks), places

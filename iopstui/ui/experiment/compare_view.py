@@ -1,0 +1,213 @@
+"""A comparison's panes: the seconds of all runs over each other, the runs, the figures, the
+verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from iopstui import format as f
+from iopstui.events import PointFinished
+from iopstui.model.experiment.comparison import CpuShift, Tested
+from iopstui.model.experiment.plan import letter
+from iopstui.model.experiment.point import Point
+from iopstui.model.experiment.words import CPUS_SHOWN, cpu_text, difference_text, value_text
+from iopstui.ui.draw import charts
+from iopstui.ui.draw.layout import Box
+from iopstui.ui.draw.rows import Column, Line, Piece, Row, Table
+from iopstui.ui.draw.style import BOLD, DIM, FINDING, FIO, MARK, WARNING, Charset
+from iopstui.ui.draw.xy_chart import Flag, XAxis, XYChart, XYLine, XYSpec, linear_axis
+from iopstui.ui.draw.xy_chart import Point as XY
+from iopstui.ui.experiment.rows import (
+    STYLES,
+    place_note,
+    sentences,
+    title,
+    window,
+    words_pane,
+)
+from iopstui.ui.experiment.state import ExperimentState, Trace, variant_names
+
+NAME_WIDTH = 25
+LABEL = 7
+
+
+def _point(show: Callable[[Point], str]) -> Callable[[PointFinished], str]:
+    return lambda event: show(event.point)
+
+
+def _most(point: Point) -> str:
+    most = max(point.completions.items(), key=lambda one: one[1], default=None)
+    return "" if most is None else f"CPU{most[0]} {100 * most[1]:.0f}%"
+
+
+COLUMNS: tuple[Column[PointFinished], ...] = (
+    Column("IOPS", 7, _point(lambda p: f.number(p.iops)), style=FIO),
+    Column("MiB/s", 7, _point(lambda p: f.mib(p.bw)), drop=6),
+    Column("mean", 8, _point(lambda p: f.latency(p.latency_ns, ""))),
+    Column("p50", 8, _point(lambda p: f.latency(p.p50_ns, "")), drop=5),
+    Column("p99", 8, _point(lambda p: f.latency(p.p99_ns, ""))),
+    Column("p99.9", 8, _point(lambda p: f.latency(p.p999_ns, "")), drop=3),
+    Column("CPU/IO", 8, _point(lambda p: cpu_text(p.cpu_us).replace(" ", "")), drop=1),
+    Column("most on", 12, _point(_most), drop=2),
+)  # fmt: skip
+
+
+class CompareView:
+    """Makes the rows of each pane; ``top`` is the first row of one that scrolls."""
+
+    PANES = ("seconds", "runs", "figures", "words")
+
+    def __init__(self, charset: Charset) -> None:
+        self._charset = charset
+        self._seconds = XYChart(charset)
+
+    def rows(
+        self, pane: str, state: ExperimentState, width: int, height: int, top: int | None
+    ) -> list[Row]:
+        """Exactly ``height`` rows of ``width`` cells."""
+        if pane == "seconds":
+            return self._seconds.rows(seconds_spec(state), width, height)
+        if pane == "runs":
+            return runs(state, width, height, self._charset, top)
+        if pane == "figures":
+            return figures(state, width, height, self._charset, top)
+        return words_pane(state, width, height, self._charset, top)
+
+    def places(self, state: ExperimentState, box: Box) -> dict[str, Box]:
+        """All panes at once: the chart, runs and figures side by side, the words."""
+        words = max(7, min(9, box.height // 5))
+        rows = min(max(state.total + 2, 13), max(9, (box.height - words) * 3 // 5))
+        right = min(80, box.width - 48)
+        left, top = box.width - right - 1, box.height - rows - words
+        return {
+            "seconds": Box(box.x, box.y, box.width, top),
+            "runs": Box(box.x, box.y + top, left, rows),
+            "figures": Box(box.x + left + 1, box.y + top, right, rows),
+            "words": Box(box.x, box.y + top + rows, box.width, words),
+        }
+
+
+# -- the seconds of all runs
+
+
+def seconds_spec(state: ExperimentState) -> XYSpec:
+    """Each second of each run as its variant's letter, and each variant's mean as a line."""
+    plan = state.plan
+    lines: list[XYLine] = []
+    for number in range(len(plan.variants)):
+        own = [trace for trace in state.traces if trace.variant == number]
+        points = tuple(point for trace in own for point in trace.seconds)
+        lines.append(XYLine(letter(number), points, STYLES[number % len(STYLES)], joined=False))
+    for number in range(len(plan.variants)):
+        own = [trace for trace in state.traces if trace.variant == number]
+        lines.append(XYLine("", tuple(mean_line(own)), STYLES[number % len(STYLES)]))
+    names: list[Piece] = [
+        (f"{name}   ", STYLES[n % len(STYLES)]) for n, name in enumerate(variant_names(plan))
+    ]
+    if plan.settle:
+        names.append(("│ measured from here", MARK))
+    ends = [
+        (n, line.points[-1]) for n, line in enumerate(lines[len(plan.variants) :]) if line.points
+    ]
+    most = max([plan.settle + plan.measure, *(x for line in lines for x, _ in line.points)])
+    ticks = linear_axis(most, lambda s: f"{s:g} s").ticks
+    return XYSpec(
+        "IOPS of each second of the runs, and their mean as a line",
+        # room for the names at the lines' ends
+        XAxis(0.0, 1.1 * most, tuple(tick for tick in ticks if tick[0] <= 1.1 * most)),
+        charts.linear_scale([y for line in lines for _, y in line.points], None, True),
+        f.axis_number,
+        tuple(lines),
+        tuple(names),
+        tuple(Flag(point, letter(number)) for number, point in ends),
+        upright=(plan.settle,) if plan.settle else (),
+    )
+
+
+def mean_line(traces: Sequence[Trace]) -> Iterator[XY]:
+    """The mean of the runs' first intervals, of their second ones, and so on."""
+    longest = max((len(trace.seconds) for trace in traces), default=0)
+    for place in range(longest):
+        there = [trace.seconds[place] for trace in traces if place < len(trace.seconds)]
+        yield sum(x for x, _ in there) / len(there), sum(y for _, y in there) / len(there)
+
+
+# -- tables
+
+
+def runs(
+    state: ExperimentState, width: int, height: int, charset: Charset, top: int | None
+) -> list[Row]:
+    """A row a run, in the order they are made."""
+    made: Table[PointFinished] = Table(COLUMNS, LABEL, width, charset)
+    running = state.started.index if state.started is not None else None
+    focus = len(state.points) if running is None else running
+    room, steps = max(1, height - 2), state.steps
+    first = max(0, min(len(steps) - room, focus - room + 2 if top is None else top))
+    rows = []
+    for step in steps[first : first + room]:
+        mark = ">" if step.index == running else " "
+        label = f"{mark}{step.index + 1:>4} {letter(step.variant)}"
+        done = state.points.get(step.index)
+        if done is not None:
+            rows.append(made.row(label, done, label_style=None))
+            continue
+        line = Line(width, charset).add(label, BOLD if step.index == running else DIM)
+        if step.index == running:
+            line.to(made.used - sum(one for _, one in made.columns))
+            iops = "" if state.iops is None else f.number(state.iops)
+            line.add(iops.rjust(made.columns[0][1]), FIO).add(f"  {state.now()}", WARNING)
+        rows.append(line.done())
+    shown, _ = window(rows, room, width, 0, 0)
+    note = place_note(first, room, len(steps))
+    return [title("runs", width, charset, note), made.header("    #"), *shown][:height]
+
+
+def figures(
+    state: ExperimentState, width: int, height: int, charset: Charset, top: int | None
+) -> list[Row]:
+    """What differs, figure by figure, then CPU by CPU."""
+    results = state.results()
+    rows: list[Row] = []
+    if results is None or results.complete < 2:
+        words = "A difference can be told from chance once two repeats are complete."
+        rows = sentences([words], width, charset)
+    else:
+        for number, tested in enumerate(results.tested, 1):
+            rows += _figures(number, tested, width, charset)
+            rows += _cpus(number, results.shifts[number - 1], width, charset)
+    shown, first = window(rows, height - 1, width, top or 0, 0)
+    name = "figures" if not state.active else "figures so far"
+    return [title(name, width, charset, place_note(first, height - 1, len(rows))), *shown]
+
+
+def _figures(number: int, tested: Sequence[Tested], width: int, charset: Charset) -> Iterator[Row]:
+    name = max(12, min(NAME_WIDTH, width - 47))
+    first, second = letter(0), letter(number)
+    head = f" {'':{name}}{first:>8}{second:>9}  {second} against {first} (95 %)"
+    yield Line(width, charset).add(head, DIM).done()
+    for one in tested:
+        means = [_bare(value_text(one.metric.unit, mean)) for mean in (one.first, one.second)]
+        line = Line(width, charset).add(f" {one.metric.name[:name]:<{name}}")
+        line.add(f"{means[0]:>8} {means[1]:>8}  ")
+        line.add(difference_text(one) + (" *" if one.shown else ""), FINDING if one.shown else None)
+        yield line.done()
+
+
+def _bare(text: str) -> str:
+    return text.replace(" ", "")
+
+
+def _cpus(number: int, shifts: Sequence[CpuShift], width: int, charset: Charset) -> Iterator[Row]:
+    if not shifts:
+        return
+    first, second = letter(0), letter(number)
+    chosen = sorted(shifts[:CPUS_SHOWN], key=lambda shift: shift.cpu)
+    more = f" of {len(shifts)}" if len(shifts) > len(chosen) else ""
+    head = f" {'CPU' + more:<13}load {first:>6}{second:>7}   completions {first:>5}{second:>6}"
+    yield Line(width, charset).add(head, DIM).done()
+    for shift in chosen:
+        loads = f"{shift.load[0]:>9.1f}%{shift.load[1]:>6.1f}%{' *' if shift.shown else '  '}"
+        done = "".join(f"{100 * share:>5.0f}%" for share in shift.completions)
+        text = f" {shift.cpu:>3}{'':11}{loads}{'':12}{done}{' *' if shift.moved else ''}"
+        yield Line(width, charset).add(text).done()

@@ -1,0 +1,224 @@
+"""The form that begins a sweep or a comparison: what is varied, and what will come of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal
+from textual.screen import Screen
+from textual.suggester import SuggestFromList
+from textual.timer import Timer
+from textual.widgets import Input, Static
+
+from iopstui.errors import IopstuiError
+from iopstui.experiment.background import Ready
+from iopstui.experiment.setup import length_text, times_text
+from iopstui.model.experiment.plan import ASK_FROM, Plan
+from iopstui.text import printable
+from iopstui.ui.draw.style import Charset
+from iopstui.ui.experiment.plan import MEASURE, REPEATS, SETTLE, plan_of
+from iopstui.ui.experiment.state import SWEEP
+
+LOOK_WAITS_S = 0.4
+FOOT = " up/down, Tab: fields   Enter begins   Esc back"
+SOON = "looking what it will do ..."
+Field = tuple[str, str, str, str]
+"""Name, label, value, what may be typed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What was begun, and the fields it was typed into; ``anew``: without what an interrupted run
+    has left."""
+
+    ready: Ready
+    anew: bool = False
+    typed: Mapping[str, str] = field(default_factory=dict)
+
+
+def fields(kind: str, job: str, options: str, varied: Sequence[str]) -> list[Field]:
+    """The form's fields; ``varied`` are the first axis or the first two variants."""
+    found: list[Field] = [
+        ("job", "job", job, "a shipped job or a fio job file"),
+        ("options", "options", options, "of all runs: bs=8k rw=randread"),
+    ]
+    if kind == SWEEP:
+        found += [
+            ("axis", "axis", varied[0], "1,2,4..64 doubles, 1..8 counts"),
+            ("axis2", "second axis", "", "if any: numjobs=1,4"),
+        ]
+    else:
+        found += [
+            ("a", "variant A", varied[0], "NAME=VALUE[,NAME=VALUE]..."),
+            ("b", "variant B", varied[1], "as-is: the job as it stands"),
+            ("c", "variant C", "", "if any"),
+            ("repeats", "repeats", REPEATS, "runs of each variant, 2 or more"),
+        ]
+    return [
+        *found,
+        ("settle", "settle", SETTLE, "seconds of each run not measured"),
+        ("measure", "measure", MEASURE, "seconds measured after them"),
+    ]
+
+
+def filled(rows: Sequence[Field], before: Sequence[Field], typed: Mapping[str, str]) -> list[Field]:
+    """The fields as they were filled in last, so that what was stopped can go on as it was;
+    ``before`` are those that the form had then. What the dashboard has changed since is new."""
+    was = {name: value for name, _, value, _ in before}
+    return [
+        (name, label, typed.get(name, value) if value == was.get(name) else value, words)
+        for name, label, value, words in rows
+    ]
+
+
+class ExperimentForm(Screen["Chosen | None"]):
+    """Gives the experiment to begin, or ``None``. ``look`` examines a plan, which takes a while,
+    and raises IopstuiError for what can't be."""
+
+    BINDINGS = [  # noqa: RUF012 (Textual's own form)
+        Binding("escape", "leave", "back"),
+        # first of all: what is typed right behind them must go to the new field already
+        Binding("tab,down", "app.focus_next", show=False, priority=True),
+        Binding("shift+tab,up", "app.focus_previous", show=False, priority=True),
+        Binding("ctrl+n", "anew", "begin anew", show=False),
+    ]
+
+    def __init__(
+        self,
+        kind: str,
+        rows: Sequence[Field],
+        look: Callable[[Plan], Ready],
+        jobs: Sequence[str],
+        charset: Charset,
+        stops: str = "",
+    ) -> None:
+        super().__init__()
+        self._kind = kind
+        self._rows = list(rows)
+        self._look = look
+        self._jobs = list(jobs)
+        self._charset = charset
+        self._stops = stops
+        self._plan: Plan | None = None
+        self._ready: Ready | None = None
+        self._begin = False
+        self._meant: Plan | None = None
+        self._timer: Timer | None = None
+
+    def compose(self) -> ComposeResult:
+        """The fields, each with what may be typed; then what will come of it."""
+        title = "a sweep" if self._kind == SWEEP else "a comparison"
+        yield Static(Text(f" {title}", style="bold"), id="form-head")
+        for name, label, value, words in self._rows:
+            with Horizontal(classes="form-row"):
+                yield Static(Text(f" {label}"), classes="form-label")
+                suggester = SuggestFromList(self._jobs) if name == "job" else None
+                yield Input(
+                    value, id=f"form-{name}", suggester=suggester, select_on_focus=False,
+                    classes="form-input",
+                )  # fmt: skip
+                hint = Text(self._charset.text(words), style="dim")
+                yield Static(hint, classes="form-hint")
+        yield Static(id="form-words")
+        yield Static(Text(FOOT, style="dim"), id="form-foot")
+
+    def on_mount(self) -> None:
+        """What is varied has the keys."""
+        self.query_one("#form-axis" if self._kind == SWEEP else "#form-a", Input).focus()
+
+    def typed(self) -> Mapping[str, str]:
+        """What stands in the fields."""
+        return {name: self.query_one(f"#form-{name}", Input).value for name, *_ in self._rows}
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Mistakes are said at once; what fio says of it when the keys have come to rest."""
+        if self._timer is not None:
+            self._timer.stop()
+        if self._read():
+            self._timer = self.set_timer(LOOK_WAITS_S, self._examine)
+
+    def _read(self) -> bool:
+        """Takes the fields; False if they are no plan."""
+        self._ready, self._begin = None, False
+        try:
+            self._plan = plan_of(self._kind, self.typed())
+        except IopstuiError as error:
+            self._plan = None
+            self._wrong(error)
+            return False
+        self._words([times_text(self._plan), SOON])
+        return True
+
+    def _examine(self) -> None:
+        if self._plan is not None:
+            self.run_worker(self._examined(self._plan), exclusive=True)
+
+    async def _examined(self, plan: Plan) -> None:
+        try:
+            ready = await asyncio.to_thread(self._look, plan)
+        except IopstuiError as error:
+            if plan is self._plan:
+                self._begin = False
+                self._wrong(error)
+            return
+        if plan is not self._plan:
+            return
+        self._ready = ready
+        self._words([*ready.words, *([self._stops] if self._stops else [])], ready)
+        if self._begin:
+            self._go()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Enter."""
+        if self._ready is not None:
+            self._go()
+        elif self._plan is not None or self._read():
+            self._begin = True
+            if self._timer is not None:
+                self._timer.stop()
+            self._examine()
+
+    def _go(self, anew: bool = False) -> None:
+        ready, plan = self._ready, self._plan
+        if ready is None or plan is None:
+            return
+        if plan.points >= ASK_FROM and plan is not self._meant:
+            self._meant, self._begin = plan, False
+            self._words([f"{length_text(plan)}. Enter again if that is meant."], warn=True)
+            return
+        self.dismiss(Chosen(ready, anew, self.typed()))
+
+    def action_anew(self) -> None:
+        """Ctrl-N: begin, without what is measured already."""
+        self._go(anew=True)
+
+    def action_leave(self) -> None:
+        """Esc."""
+        self.dismiss(None)
+
+    # -- what is said below the fields
+
+    def _wrong(self, error: IopstuiError) -> None:
+        text = Text(self._clean(error.message), style="bold red")
+        if error.hint:
+            text.append("\n" + self._clean(error.hint), style="not bold default")
+        self.query_one("#form-words", Static).update(text)
+
+    def _words(self, lines: Sequence[str], ready: Ready | None = None, warn: bool = False) -> None:
+        text = Text()
+        for line in lines:
+            loud = warn or line.startswith(("writes: OVERWRITES", "changes:"))
+            text.append(self._clean(line) + "\n", style="bold yellow" if loud else "")
+        if ready is not None and ready.kept:
+            text.append(self._clean(f"Enter {ready.kept}; Ctrl-N begins anew") + "\n", style="bold")
+        if ready is not None and ready.lost:
+            text.append(self._clean(ready.lost) + "\n", style="yellow")
+        self.query_one("#form-words", Static).update(text)
+
+    def _clean(self, words: str) -> str:
+        return self._charset.text(printable(words))

@@ -1,0 +1,309 @@
+"""Keys w and c: a sweep, a comparison, beside the dashboard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from textual.screen import Screen
+
+from iopstui.events import Event
+from iopstui.ui.core.actions import (
+    ANYWHERE,
+    BOTH_SCREENS,
+    EXPERIMENT,
+    EXPERIMENT_SCREEN,
+    IDLE,
+    LESSON,
+    REPLAY,
+    RUNNING,
+    Action,
+    Footer,
+    Key,
+    KeyHint,
+    Part,
+)
+from iopstui.ui.core.messages import Controller
+from iopstui.ui.core.pace import OwnCost
+from iopstui.ui.core.port import Port
+from iopstui.ui.parts.job import JobKeys
+
+if TYPE_CHECKING:
+    from iopstui.experiment.background import Laboratory, Running
+    from iopstui.ui.experiment.form import Chosen, Field
+
+WAITS_S = 5.0
+SHOW = "show the last one"
+NONE_HERE = "no experiment can be run in this session"
+
+MakeLaboratory = Callable[[Controller], "Laboratory"]
+
+
+class ExperimentKeys(Part):
+    """The experiment of this screen's session, one at a time. Without ``laboratory`` none can be
+    begun: ``none_here`` says why, and one that was recorded is only shown when asked for."""
+
+    def __init__(
+        self,
+        port: Port,
+        jobs: JobKeys,
+        laboratory: MakeLaboratory | None,
+        tell: Callable[[Event], None],
+        hints: Callable[[], Sequence[KeyHint]],
+        none_here: str = NONE_HERE,
+    ) -> None:
+        super().__init__(port)
+        self.laboratory = laboratory
+        self.under: Running | None = None
+        self.screen: Screen[None] | None = None
+        self._jobs = jobs
+        self._tell = tell
+        self._hints = hints
+        self._none_here = none_here
+        # of each kind: the form's fields, and what was typed when one was begun last
+        self._typed: dict[str, tuple[Sequence[Field], Mapping[str, str]]] = {}
+
+    # -- what is known
+
+    @property
+    def experimenting(self) -> bool:
+        """True from the form's Enter until everything is as before."""
+        return self.under is not None and self.under.active
+
+    @property
+    def active(self) -> bool:
+        """True while the one that is known measures."""
+        known = self.port.state.experiment
+        return known is not None and known.active
+
+    @property
+    def noun(self) -> str:
+        """What the one that is known is called; "" if there is none."""
+        known = self.port.state.experiment
+        return known.noun if known is not None else ""
+
+    @property
+    def can_stop(self) -> bool:
+        """Whether x stops the one whose screen is shown."""
+        return self.laboratory is not None and (self.active or not self.noun)
+
+    @property
+    def can_renew(self) -> bool:
+        """Whether n begins another."""
+        return self.laboratory is not None and not self.active and bool(self.noun)
+
+    @property
+    def shown(self) -> bool:
+        """True while its screen is open, and nothing over it."""
+        return self.port.shows(self.screen)
+
+    def holds(self) -> bool:
+        """True, and said, while an experiment must not be disturbed."""
+        if self.experimenting:
+            self.port.say("info", "an experiment runs and must not be disturbed: x stops it")
+        return self.experimenting
+
+    @property
+    def mode(self) -> str | None:
+        """While one measures."""
+        return EXPERIMENT if self.active else None
+
+    def takes(self, action: Action) -> bool:
+        """Nothing disturbs an experiment; r stops it."""
+        if action.id == "run_or_stop" and self.experimenting:
+            self.stop()
+            return True
+        return EXPERIMENT in action.disturbs and self.holds()
+
+    # -- keys
+
+    def sweep(self) -> None:
+        """Shows the one that runs, else begins one."""
+        self._open("sweep")
+
+    def compare(self) -> None:
+        """The same with a comparison."""
+        self._open("compare")
+
+    def _open(self, kind: str) -> None:
+        """The one that runs; else the form, after a question where there is a result to show."""
+        if self.active or (self.noun and self.laboratory is None):
+            self.show()
+        elif self.noun:
+            from iopstui.ui.dialogs.choice import Choice
+
+            new = "new comparison" if kind == "compare" else "new sweep"
+            values = (f"{SHOW} ({self.noun})", new)
+            choice = Choice(kind, values, "", self.port.charset)
+            self.port.push(choice, lambda value: self._chosen_view(kind, value))
+        else:
+            self._new(kind)
+
+    def _chosen_view(self, kind: str, value: str | None) -> None:
+        if value is None:
+            return
+        if value.startswith(SHOW):
+            self.show()
+        else:
+            self._new(kind)
+
+    def show(self) -> None:
+        """The screen of the experiment that runs or ran last."""
+        from iopstui.ui.experiment.screen import ExperimentScreen
+
+        port = self.port
+        if port.state.experiment is None or port.session is None:
+            return
+        dashboard = port.dashboard
+        self.screen = ExperimentScreen(
+            port.state.experiment,
+            lambda: port.state,
+            lambda: dashboard.own if dashboard is not None else OwnCost(),
+            self._hints,
+            port.session.target,
+            port.charset,
+        )
+        port.push(self.screen)
+
+    def begun(self) -> None:
+        """The first event of an experiment has come: its screen opens over the dashboard."""
+        if self.laboratory is not None and self.port.shows(self.port.dashboard):
+            self.show()
+
+    def renew(self) -> None:
+        """The form again, in place of the result."""
+        known = self.port.state.experiment
+        if known is None or known.active:
+            return
+        if self.laboratory is None:
+            self.port.say("info", self._none_here)
+            return
+        self.port.pop()
+        self._new(known.kind)
+
+    def back(self) -> None:
+        """From its screen to the dashboard."""
+        self.port.pop()
+
+    def _new(self, kind: str) -> None:
+        """Opens the form."""
+        session, state = self.port.session, self.port.state
+        if session is None:
+            return
+        if self.laboratory is None:
+            self.port.say("info", self._none_here)
+            return
+        if state.ended:
+            words = "the session has ended, nothing can be run in it: d begins another"
+            self.port.say("info", words)
+            return
+        if self.experimenting:
+            words = "the last experiment is putting things back; once more, please"
+            self.port.say("info", words)
+            return
+        self._open_form(kind, self.laboratory(session), session.running or state.running)
+
+    def _open_form(self, kind: str, laboratory: Laboratory, runs: bool) -> None:
+        from iopstui.ui.experiment.form import ExperimentForm, fields, filled
+        from iopstui.ui.experiment.plan import DEFAULT_AXIS, options_text
+
+        varied = (DEFAULT_AXIS,) if kind == "sweep" else laboratory.variants()
+        options = options_text(self._jobs.overrides, " ".join(varied))
+        rows = fields(kind, self._jobs.job, options, varied)
+        form = ExperimentForm(
+            kind, filled(rows, *self._typed.get(kind, ((), {}))), laboratory.look,
+            [job.name for job in self._jobs.jobs], self.port.charset,
+            "the job that runs now is stopped first" if runs else "",
+        )  # fmt: skip
+        self.port.push(form, lambda chosen: self._form_filled(laboratory, chosen, kind, rows))
+
+    def _form_filled(
+        self, laboratory: Laboratory, chosen: Chosen | None, kind: str, rows: Sequence[Field]
+    ) -> None:
+        if chosen is None or self.port.session is None:
+            return
+        self._typed[kind] = (rows, chosen.typed)
+        self._jobs.forget_pending()
+        t = self.port.state.t
+        self.under = laboratory.begin(chosen.ready, self._tell, t, chosen.anew)
+
+    def stop(self) -> None:
+        """What was measured is kept."""
+        if self.under is None or not self.under.active:
+            return
+        self.under.stop()
+        if self.active:
+            self.port.say("info", f"stopping the {self.noun}; what was measured is kept")
+
+    # -- what happens around it
+
+    def feed(self, event: Event) -> None:
+        """An event of the session, in the session's thread."""
+        if self.under is not None:
+            self.under.feed(event)
+
+    def forget(self) -> None:
+        """Another session begins."""
+        self.under = None
+
+    def end(self) -> None:
+        """Stop it, before the session is closed; never waits."""
+        if self.under is not None and self.under.active:
+            self.under.stop()
+
+    def wait(self) -> None:
+        """Waits, after the session was closed, until its files are removed."""
+        if self.under is not None:
+            self.under.wait(WAITS_S)
+
+    ACTIONS = (
+        Action(
+            "sweep", (Key("w", "w"),), sweep,
+            title=lambda e: "Show the experiment" if e.experimenting else "Sweep",
+            note=lambda e: "" if e.experimenting else "a run at every point of one or two axes",
+            help="a sweep: the job at every point of one or two axes, in a form that says"
+            " beforehand how long it takes and what it writes. While it runs: its screen",
+            place=120,
+            footer=(
+                Footer("sweep", {IDLE: 40, RUNNING: 176}),
+                Footer(lambda e: f"show the {e.noun}", {EXPERIMENT: 10, REPLAY: 20},
+                       when=lambda e: bool(e.noun)),
+            ),
+            disturbs=frozenset({LESSON}),
+        ),
+        Action(
+            "compare", (Key("c", "c"),), compare,
+            title=lambda e: "" if e.experimenting else "Compare",
+            note="two or three settings in turn, and what differs",
+            help="a comparison: the job with two or three settings in turn, and what differs",
+            place=130, footer=(Footer("compare", {IDLE: 50, RUNNING: 178}),),
+            disturbs=frozenset({LESSON}),
+        ),
+        Action(
+            "stop_experiment", (Key("x", "x"),), stop, title="Stop the experiment",
+            note="what was measured is kept",
+            help="stop the sweep or the comparison; what was measured is kept. Twice: at once",
+            place=140,
+            footer=(
+                Footer("stop it", {EXPERIMENT: 20}),
+                Footer("stop, keep what is measured", {EXPERIMENT_SCREEN: 10},
+                       when=lambda e: e.can_stop),
+            ),
+            applies=lambda e: e.experimenting, where=ANYWHERE, disturbs=frozenset({LESSON}),
+            offered_on=BOTH_SCREENS,
+        ),
+        Action(
+            # bound by its screen, as the next
+            "new_experiment", (Key("", "n"),), renew,
+            title=lambda e: "New experiment" if e.laboratory and not e.experimenting else "",
+            note="the form again",
+            footer=(Footer(lambda e: f"new {e.noun}", {EXPERIMENT_SCREEN: 10},
+                           when=lambda e: e.can_renew),),
+            where=ANYWHERE, offered_on=frozenset({EXPERIMENT_SCREEN}),
+        ),
+        Action(
+            "leave_experiment", (Key("", "Esc"),), back,
+            title="Back to the dashboard", note="what runs goes on", where=ANYWHERE,
+            offered_on=frozenset({EXPERIMENT_SCREEN}),
+        ),
+    )  # fmt: skip

@@ -1,0 +1,57 @@
+"""What the panes of sweep and comparison share: words, and tables that scroll."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.style import Style
+
+from iopstui.ui.draw.rows import Line, Piece, Row, pad, rule, wrap
+from iopstui.ui.draw.style import BOLD, DEVICE, DIM, FIO, MARK, P50, P99, Charset
+from iopstui.ui.experiment.state import ExperimentState
+
+STYLES: tuple[Style | None, ...] = (FIO, DEVICE, P99, MARK, None, P50)
+"""For lines side by side; what tells them apart is their letter."""
+
+
+def title(words: str, width: int, charset: Charset, note: str = "") -> Row:
+    """A pane's title."""
+    return rule(width, charset, (words, BOLD), right=((note, DIM),) if note else ())
+
+
+def sentences(lines: Sequence[str], width: int, charset: Charset) -> list[Row]:
+    """Each line as rows of words, all but its first one indented."""
+    found: list[Row] = []
+    for line in lines:
+        for number, row in enumerate(wrap(width - 2, charset, line, None)):
+            indent: Piece = ("  " if number else "", None)
+            found.append(Line(width, charset).extend([indent, *row]).done())
+    return found
+
+
+def window(
+    rows: Sequence[Row], height: int, width: int, top: int | None, focus: int
+) -> tuple[list[Row], int]:
+    """``height`` of the rows and the first one's number: from ``top`` on, or, if that is ``None``,
+    so that row ``focus`` is among them."""
+    last = max(0, len(rows) - height)
+    first = focus - height + 2 if top is None else top
+    first = max(0, min(first, last))
+    return pad(rows[first : first + height], height, width), first
+
+
+def place_note(first: int, height: int, total: int) -> str:
+    """Which rows of a longer table are shown; "" if all are."""
+    return f"{first + 1}-{min(total, first + height)} of {total}" if total > height else ""
+
+
+def words_pane(
+    state: ExperimentState, width: int, height: int, charset: Charset, top: int | None
+) -> list[Row]:
+    """What it says."""
+    rows = sentences(state.words(), width, charset)
+    if not rows:
+        rows = sentences(["Nothing yet: the first run is under way."], width, charset)
+    shown, first = window(rows, height - 1, width, top or 0, 0)
+    name = "what it says" if not state.active else "so far"
+    return [title(name, width, charset, place_note(first, height - 1, len(rows))), *shown]

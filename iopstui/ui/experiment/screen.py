@@ -1,0 +1,265 @@
+"""A sweep or a comparison as it runs, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.screen import Screen
+
+from iopstui.model.block.target import Target
+from iopstui.text import printable
+from iopstui.ui.core.actions import KeyHint, press
+from iopstui.ui.core.pace import OwnCost
+from iopstui.ui.core.state import LiveState
+from iopstui.ui.dashboard import bars
+from iopstui.ui.draw import layout
+from iopstui.ui.draw.layout import HIDDEN, Box
+from iopstui.ui.draw.lines import Lines
+from iopstui.ui.draw.rows import Line, Row, pad, wrap
+from iopstui.ui.draw.style import BOLD, DIM, ERROR, FIO, SELECTED, WARNING, Charset
+from iopstui.ui.experiment.compare_view import CompareView
+from iopstui.ui.experiment.state import COMPARE, ExperimentState
+from iopstui.ui.experiment.sweep_view import SweepView
+
+ALL = "all"
+TOP = 3
+MOST_ROWS = 1000
+TABLES, TEXTS = ("points", "runs"), ("figures", "words")
+NAMES = ("header", "tabs", "pane1", "pane2", "pane3", "pane4", "message", "footer")
+
+
+class ExperimentScreen(Screen[None]):
+    """Draws the experiment of ``live()`` whenever ``paint`` is called; only what changed."""
+
+    BINDINGS = [  # noqa: RUF012 (Textual's own form)
+        Binding("escape,w,c", "leave", "dashboard"),
+        Binding("x", "app." + press("stop_experiment"), "stop"),
+        Binding("n", "app." + press("new_experiment"), "new"),
+        Binding("tab", "next(1)", "next pane"),
+        Binding("shift+tab", "next(-1)", "previous pane"),
+        *(Binding(str(number), f"pane({number})", show=False) for number in range(5)),
+        Binding("down", "scroll(1)", show=False),
+        Binding("up", "scroll(-1)", show=False),
+        Binding("pagedown", "page(1)", show=False),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("home", "scroll(-1000000)", show=False),
+        Binding("end", "scroll(1000000)", show=False),
+    ]
+
+    def __init__(
+        self,
+        state: ExperimentState,
+        live: Callable[[], LiveState],
+        own: Callable[[], OwnCost],
+        hints: Callable[[], Sequence[KeyHint]],
+        target: Target,
+        charset: Charset,
+    ) -> None:
+        super().__init__()
+        self.state = state
+        self._live = live
+        self._own = own
+        self._own_hints = hints
+        self._target = target
+        self._charset = charset
+        self._view = _view_of(state, charset)
+        self._pane = ALL
+        self._tops: dict[str, int | None] = {}
+        self._places: dict[str, Box] = {}
+        self.panels = {name: Lines(f"experiment-{name}") for name in NAMES}
+        self.small = Lines("experiment-small")
+
+    def compose(self) -> ComposeResult:
+        """All widgets at once; a resize only moves them."""
+        yield from self.panels.values()
+        yield self.small
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Places everything anew."""
+        self.relayout()
+
+    def on_screen_resume(self) -> None:
+        """Back from another screen."""
+        if self._places:
+            self.paint()
+
+    def _follow(self) -> bool:
+        """Takes the newest state: of another experiment, or of another place in a recording.
+        False if there is none."""
+        state = self._live().experiment
+        if state is None:
+            return False
+        if state.kind != self.state.kind:
+            self._view, self._pane = _view_of(state, self._charset), ALL
+        if state is not self.state:
+            self.state = state
+            self._tops.clear()
+            self.relayout()
+        return True
+
+    # -- where everything is
+
+    @property
+    def _large(self) -> bool:
+        width, height = self.app.size
+        return width >= layout.FULL_WIDTH and height >= layout.FULL_HEIGHT
+
+    @property
+    def shown_pane(self) -> str:
+        """The pane that has the whole screen, or ALL."""
+        if self._pane == ALL and not self._large:
+            return self._view.PANES[0]
+        return self._pane
+
+    def relayout(self) -> None:
+        """Gives every panel its place for this size and pane, and paints it."""
+        width, height = self.app.size
+        tiny = layout.too_small(width, height)
+        self.small.place(Box(0, 0, width, height) if tiny else HIDDEN)
+        body = Box(0, TOP, width, height - TOP - 2)
+        places = {name: HIDDEN for name in NAMES}
+        if not tiny:
+            places |= {
+                "header": Box(0, 0, width, 2),
+                "tabs": Box(0, 2, width, 1),
+                "message": Box(0, height - 2, width, 1),
+                "footer": Box(0, height - 1, width, 1),
+            }
+            pane = self.shown_pane
+            boxes = self._view.places(self.state, body) if pane == ALL else {pane: body}
+            for number, name in enumerate(self._view.PANES, 1):
+                places[f"pane{number}"] = boxes.get(name, HIDDEN)
+        self._places = places
+        for name, panel in self.panels.items():
+            panel.place(places[name])
+        if tiny:
+            least = f"{layout.MIN_WIDTH}×{layout.MIN_HEIGHT}"
+            words = f"This terminal is too small: {least} or more. The experiment goes on."
+            self.small.show(pad(wrap(width, self._charset, words, None), height, width))
+        self.paint()
+
+    def paint(self) -> None:
+        """Shows the newest state."""
+        width = self._places.get("header", HIDDEN).width
+        if not width:
+            return
+        if not self._follow():
+            self.dismiss(None)
+            return
+        charset, live = self._charset, self._live()
+        self.panels["header"].show([self._title(width), self._status(width)])
+        self.panels["tabs"].show([self._tabs(width)])
+        for number, name in enumerate(self._view.PANES, 1):
+            box = self._places[f"pane{number}"]
+            if box.width and box.height:
+                top = self._tops.get(name)
+                rows = self._view.rows(name, self.state, box.width, box.height, top)
+                self.panels[f"pane{number}"].show(rows)
+        message = bars.message_line(live, None, self._own(), width, charset)
+        self.panels["message"].show([message])
+        self.panels["footer"].show([bars.footer_line(self._hints(), width, charset)])
+
+    # -- its lines
+
+    def _title(self, width: int) -> Row:
+        state, plan = self.state, self.state.plan
+        line = Line(width, self._charset).add(f" {state.noun} ", BOLD)
+        jobs = ", ".join(plan.jobs) if not plan.variants else plan.jobs[0]
+        line.add(f" {printable(jobs)}", BOLD)
+        words = [f"{axis.name} × {len(axis.values)}" for axis in plan.axes]
+        words += (
+            [f"{len(plan.variants)} variants × {plan.repeats} repeats"] if plan.variants else []
+        )
+        words += [f"{name}={value}" for name, value in plan.options.items()]
+        for text in words:
+            line.try_add((f"  {printable(text)}", None))
+        line.try_add((f"  on {printable(self._target.name)}", DIM))
+        return line.right((f"{plan.settle:g} s + {plan.measure:g} s each ", DIM)).done()
+
+    def _status(self, width: int) -> Row:
+        state, charset = self.state, self._charset
+        done = round(bars.BAR * len(state.points) / max(1, state.total))
+        line = Line(width, charset).add(" ")
+        line.add(charset.full * done, FIO).add(charset.empty * (bars.BAR - done), DIM)
+        failed = state.finished is not None and bool(state.finished.error)
+        line.add(f" {state.progress()}", ERROR if failed else BOLD)
+        if state.started is not None:
+            label, now = f"{printable(state.started.label)}: ", state.now()
+            if not line.try_add(("   " + label, None), (now, WARNING)):
+                line.try_add(("   " + now, WARNING))
+        return line.done()
+
+    def _tabs(self, width: int) -> Row:
+        line = Line(width, self._charset).add(self._charset.rule, DIM)
+        names = [(0, ALL)] if self._large else []
+        for number, name in [*names, *enumerate(self._view.PANES, 1)]:
+            label = f" {number} {name} "
+            if name == self.shown_pane:
+                line.add(f"[{label}]", SELECTED)
+            else:
+                line.add(f" {label} ", DIM)
+        return line.to(width, self._charset.rule, DIM).done()
+
+    def _hints(self) -> list[KeyHint]:
+        hints = [KeyHint("esc", "dashboard"), *self._own_hints()]
+        panes = KeyHint("tab", "next pane" if not self._large else "one pane at a time")
+        return [*hints, panes, KeyHint("up down", "scroll"), KeyHint("m", "mark"),
+                KeyHint("e", "messages")]  # fmt: skip
+
+    # -- keys
+
+    def action_pane(self, number: int) -> None:
+        """0 to 4"""
+        self._pane = ALL if number == 0 else self._view.PANES[number - 1]
+        self.relayout()
+
+    def action_next(self, by: int) -> None:
+        """tab"""
+        choices = [ALL, *self._view.PANES] if self._large else list(self._view.PANES)
+        self._pane = choices[(choices.index(self.shown_pane) + by) % len(choices)]
+        self.relayout()
+
+    def action_scroll(self, by: int) -> None:
+        """Arrows, Home, End: in the table, or in the pane that is shown alone."""
+        pane, box = self._scrolled()
+        table = pane in TABLES
+        if not table and pane not in TEXTS:
+            return
+        total = self.state.total if table else self._length(pane, box.width)
+        room = max(1, box.height - (2 if table else 1))
+        last = max(0, total - room)
+        top = self._tops.get(pane)
+        done = self.state.started.index if self.state.started else len(self.state.points)
+        following = max(0, min(last, done - room + 2)) if table else 0
+        wanted = max(0, min(last, (following if top is None else top) + by))
+        # back where what runs is at the bottom, the table follows it again
+        self._tops[pane] = None if wanted == following else wanted
+        self.paint()
+
+    def _scrolled(self) -> tuple[str, Box]:
+        panes = self._view.PANES
+        pane = self.shown_pane
+        if pane == ALL:
+            pane = next(name for name in panes if name in TABLES)
+        return pane, self._places.get(f"pane{panes.index(pane) + 1}", HIDDEN)
+
+    def _length(self, pane: str, width: int) -> int:
+        """How many rows there would be with room for all."""
+        rows = self._view.rows(pane, self.state, width, MOST_ROWS, 0)
+        blank = ((" " * width, None),)
+        return next((n for n in range(len(rows) - 1, 0, -1) if rows[n] != blank), 0)
+
+    def action_page(self, by: int) -> None:
+        """Page keys."""
+        self.action_scroll(by * max(1, self._scrolled()[1].height - 3))
+
+    def action_leave(self) -> None:
+        """Esc."""
+        self.dismiss(None)
+
+
+def _view_of(state: ExperimentState, charset: Charset) -> CompareView | SweepView:
+    return CompareView(charset) if state.kind == COMPARE else SweepView(charset)

@@ -1,0 +1,245 @@
+"""What the screen knows of a sweep or a comparison: its events, folded. No drawing, no clock.
+
+A recording holds the same events, so a replay makes the same state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from iopstui.events import (
+    Event,
+    ExperimentFinished,
+    FrameReady,
+    PointFinished,
+    PointStarted,
+    Progress,
+    StepStarted,
+)
+from iopstui.format import clock
+from iopstui.model.experiment.curve import Curve, conclusions, curves_along, curves_of, drawn_axis
+from iopstui.model.experiment.plan import Axis, Plan, Step, expand, letter
+from iopstui.model.experiment.point import Point, Settling
+from iopstui.model.experiment.words import METHOD, Results
+from iopstui.text import printable
+
+SWEEP, COMPARE = "sweep", "compare"
+
+
+@dataclass
+class Trace:
+    """The seconds of one run: (seconds since fio began, IOPS) at the end of each interval, and
+    how many of them are settling."""
+
+    index: int
+    variant: int
+    seconds: list[tuple[float, float]] = field(default_factory=list)
+    settled_s: float | None = None
+
+
+class ExperimentState:
+    """``points`` are those measured so far by index, ``started`` the one under way, ``traces``
+    the runs of a comparison."""
+
+    def __init__(self, plan: Plan, t: float) -> None:
+        self.plan = plan
+        self.began = self.t = t
+        self.points: dict[int, PointFinished] = {}
+        self.started: PointStarted | None = None
+        self.finished: ExperimentFinished | None = None
+        self.traces: list[Trace] = []
+        self.phase = ""
+        self.iops: float | None = None
+        self._settling = Settling(plan.settle, plan.measure)
+        self._made: tuple[int, list[str], list[Curve[PointFinished]], Results | None] | None = None
+
+    @property
+    def kind(self) -> str:
+        """SWEEP or COMPARE."""
+        return COMPARE if self.plan.variants else SWEEP
+
+    @property
+    def noun(self) -> str:
+        """What it is called in a sentence."""
+        return "comparison" if self.plan.variants else "sweep"
+
+    @property
+    def total(self) -> int:
+        """How many runs it takes."""
+        return self.plan.points
+
+    @property
+    def active(self) -> bool:
+        """False once it is over."""
+        return self.finished is None
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds that fio has measured of the run under way."""
+        return self._settling.elapsed
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """All of them in their order."""
+        return tuple(expand(self.plan))
+
+    @cached_property
+    def axis(self) -> Axis:
+        """What curves are drawn along."""
+        return drawn_axis(self.plan)
+
+    def apply(self, event: Event) -> None:
+        """Take in one event."""
+        self.t = max(self.t, event.t)
+        match event:
+            case FrameReady():
+                self._frame(event)
+            case PointStarted():
+                self._started(event)
+            case PointFinished():
+                self.points[event.index] = event
+                self.started, self.iops = None, None
+            case ExperimentFinished():
+                self.finished, self.started, self.iops = event, None, None
+            case StepStarted():
+                self.phase = event.phase
+            case Progress():
+                self.phase = "layout"
+
+    def _started(self, event: PointStarted) -> None:
+        self.started, self.iops, self.phase = event, None, ""
+        self._settling = Settling(self.plan.settle, self.plan.measure)
+        # a recording that is played from another place tells a run twice
+        self.traces = [one for one in self.traces if one.index != event.index]
+        if self.plan.variants and event.index < len(self.steps):
+            self.traces.append(Trace(event.index, self.steps[event.index].variant))
+
+    def _frame(self, event: FrameReady) -> None:
+        fio = event.frame.fio
+        if self.started is None or fio is None or not fio.seconds or not event.frame.step:
+            return
+        self.phase = "run"
+        over = self._settling.over(event.frame)
+        self.iops = fio.total.iops
+        if self.traces and fio.total.iops is not None:
+            trace = self.traces[-1]
+            trace.seconds.append((self._settling.elapsed, fio.total.iops))
+            if over and trace.settled_s is None:
+                trace.settled_s = self._settling.elapsed - fio.seconds
+
+    # -- what it says
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds until it is over; ``None`` if that is not known."""
+        if self.started is None or not self.active:
+            return None
+        return max(0.0, self.started.left_s - (self.t - self.started.t))
+
+    def progress(self, short: bool = False) -> str:
+        """How far it is: "sweep: point 3 of 9, 1:10 left"."""
+        what = "run" if self.plan.variants else "point"
+        done = len(self.points)
+        if self.finished is not None:
+            return f"{self.noun}: {self._ending()}"
+        number = self.started.index + 1 if self.started is not None else min(done + 1, self.total)
+        left = "" if self.left_s is None else f", {clock(self.left_s)} left"
+        if short:
+            return f"{self.noun} {number}/{self.total}{left}"
+        return f"{self.noun}: {what} {number} of {self.total}{left}"
+
+    def _ending(self) -> str:
+        assert self.finished is not None
+        what = "runs" if self.plan.variants else "points"
+        if self.finished.error:
+            how = "failed"
+        elif self.finished.interrupted:
+            how = "stopped"
+        else:
+            return f"done, {self.total} {what}"
+        return f"{how} after {len(self.points)} of {self.total} {what}"
+
+    def now(self) -> str:
+        """What happens at this moment, in words; "" once it is over."""
+        if self.started is None or self.finished is not None:
+            return "" if self.finished is not None else "between two runs"
+        if self.phase == "layout":
+            return "laying out the scratch file; nothing is measured yet"
+        if self.iops is None:
+            return "fio is starting"
+        plan, at = self.plan, self.elapsed
+        if at <= plan.settle:
+            return f"settling, {at:.0f} of {plan.settle:g} s"
+        return f"measuring, {min(at - plan.settle, plan.measure):.0f} of {plan.measure:g} s"
+
+    def curves(self) -> list[Curve[PointFinished]]:
+        """Lines of the charts: along ``axis``, one for every other combination."""
+        return self._concluded()[2]
+
+    def results(self) -> Results | None:
+        """What the runs of a comparison show so far; ``None`` before the first is done."""
+        return self._concluded()[3]
+
+    def words(self) -> list[str]:
+        """What it says, in sentences: the last word once it is over."""
+        lines = list(self._concluded()[1])
+        if self.finished is None:
+            return [*self._so_far(), *lines]
+        if self.finished.error:
+            lines.insert(0, f"{self.finished.error} {self.finished.hint}".strip())
+        if len(self.points) < self.total:
+            kept = printable(self.finished.kept)
+            more = f"; kept in {kept}, where the same sweep goes on" if kept else ""
+            lines.insert(0, f"{self._ending()}, not all that was planned{more}")
+        return lines
+
+    def _so_far(self) -> list[str]:
+        if not self.plan.variants:
+            return []
+        results = self.results()
+        done = results.complete if results is not None else 0
+        return [f"{done} of {self.plan.repeats} repeats are complete: the verdict comes at the end"]
+
+    def _concluded(self) -> tuple[int, list[str], list[Curve[PointFinished]], Results | None]:
+        """Made anew when a point is done, or the whole."""
+        key = 2 * len(self.points) + (self.finished is not None)
+        if self._made is None or self._made[0] != key:
+            points = [self.points[index] for index in sorted(self.points)]
+            if self.plan.variants:
+                self._made = (key, *self._compared(points))
+            else:
+                self._made = (key, *self._swept(points))
+        return self._made
+
+    def _swept(
+        self, points: Sequence[PointFinished]
+    ) -> tuple[list[str], list[Curve[PointFinished]], None]:
+        if not points:
+            return [], [], None
+        # before all points are there, a curve ends where measuring has come to
+        knees = curves_of(self.plan, points) if self.finished is not None else []
+        lines = conclusions(points, knees)
+        return [printable(line) for line in lines], curves_along(self.axis, points), None
+
+    def _compared(
+        self, points: Sequence[PointFinished]
+    ) -> tuple[list[str], list[Curve[PointFinished]], Results | None]:
+        runs: list[dict[int, Point]] = [{} for _ in self.plan.variants]
+        for event in points:
+            runs[event.variant][event.repeat] = event.point
+        if not points:
+            return [], [], None
+        results = Results(self.plan, runs)
+        if self.finished is None:
+            return [], [], results
+        lines = list(results.verdicts())
+        if results.complete >= 2:
+            lines.append(f"({METHOD})")
+        return lines, [], results
+
+
+def variant_names(plan: Plan) -> list[str]:
+    """ "A: iodepth=1", one for each."""
+    return [printable(f"{letter(n)}: {v.label}") for n, v in enumerate(plan.variants)]

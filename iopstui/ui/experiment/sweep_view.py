@@ -1,0 +1,269 @@
+"""A sweep's panes: the table of its points, IOPS over the load, latency over IOPS, the words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.style import Style
+
+from iopstui import format as f
+from iopstui.events import PointFinished
+from iopstui.model.experiment.curve import LOADS, Curve
+from iopstui.model.experiment.plan import JOB, Plan, Step
+from iopstui.model.experiment.point import Point
+from iopstui.text import printable
+from iopstui.ui.draw import charts
+from iopstui.ui.draw.layout import Box
+from iopstui.ui.draw.rows import Column, Line, Piece, Row, Table, fit
+from iopstui.ui.draw.style import BOLD, DIM, FIO, P99, WARNING, Charset
+from iopstui.ui.draw.xy_chart import Flag, XYChart, XYLine, XYSpec, linear_axis, values_axis
+from iopstui.ui.experiment.rows import STYLES, place_note, title, window, words_pane
+from iopstui.ui.experiment.state import ExperimentState
+
+MOST_DRAWN = 9
+NAME_MOST = 12
+MEAN, TAIL = "o", "^"
+LETTERS = "abcdefghi"
+PointCurve = Curve[PointFinished]
+
+
+def _point(show: Callable[[Point], str]) -> Callable[[PointFinished], str]:
+    return lambda event: show(event.point)
+
+
+COLUMNS: tuple[Column[PointFinished], ...] = (
+    Column("IOPS", 7, _point(lambda p: f.number(p.iops)), style=FIO),
+    Column("MiB/s", 7, _point(lambda p: f.mib(p.bw)), drop=5),
+    Column("mean", 8, _point(lambda p: f.latency(p.latency_ns, ""))),
+    Column("p50", 8, _point(lambda p: f.latency(p.p50_ns, "")), drop=4),
+    Column("p99", 8, _point(lambda p: f.latency(p.p99_ns, ""))),
+    Column("p99.9", 8, _point(lambda p: f.latency(p.p999_ns, "")), drop=2),
+    Column("aqu-sz", 7, _point(lambda p: f.number(p.aqu_sz)), drop=3),
+    Column("N=X*R", 7, lambda e: f.number(e.little.seen), drop=1),
+    Column("of", 6, lambda e: _asked(e), drop=1),
+)  # fmt: skip
+
+
+def _asked(event: PointFinished) -> str:
+    asked = f.MISSING if event.little.asked is None else str(event.little.asked)
+    return asked + ("!" if event.little.holds is False else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A curve with the characters of its mean and tail, its style, and what it is called."""
+
+    curve: PointCurve
+    mean: str
+    tail: str
+    style: Style | None
+    name: str
+
+
+class SweepView:
+    """Makes the rows of each pane; ``top`` is the first row of one that scrolls."""
+
+    PANES = ("points", "IOPS", "latency", "words")
+
+    def __init__(self, charset: Charset) -> None:
+        self._charset = charset
+        self._iops, self._latency = XYChart(charset), XYChart(charset)
+
+    def rows(
+        self, pane: str, state: ExperimentState, width: int, height: int, top: int | None
+    ) -> list[Row]:
+        """Exactly ``height`` rows of ``width`` cells."""
+        if pane == "points":
+            return table(state, width, height, self._charset, top)
+        if pane == "words":
+            return words_pane(state, width, height, self._charset, top)
+        if pane == "IOPS":
+            return self._iops.rows(iops_spec(state), width, height)
+        return self._latency.rows(latency_spec(state), width, height)
+
+    def places(self, state: ExperimentState, box: Box) -> dict[str, Box]:
+        """All panes at once: the charts side by side, then the table, then the words."""
+        words = max(4, min(9, box.height // 5))
+        rows = min(state.total + 2, max(5, (box.height - words) * 2 // 5))
+        left = (box.width + 1) // 2
+        top = box.height - rows - words
+        return {
+            "IOPS": Box(box.x, box.y, left, top),
+            "latency": Box(box.x + left + 1, box.y, box.width - left - 1, top),
+            "points": Box(box.x, box.y + top, box.width, rows),
+            "words": Box(box.x, box.y + top + rows, box.width, words),
+        }
+
+
+# -- the table
+
+
+def table(
+    state: ExperimentState, width: int, height: int, charset: Charset, top: int | None
+) -> list[Row]:
+    """A row a point; the running one is marked, those to come are dim."""
+    plan, steps = state.plan, state.steps
+    widths = [min(NAME_MOST, max(len(name), *map(len, values))) for name, values in _axes(plan)]
+    number = max(2, len(str(len(steps))))
+    label = 2 + number + sum(one + 1 for one in widths)
+    made: Table[PointFinished] = Table(COLUMNS, label, width, charset)
+    names = [fit(name, one).rjust(one) for (name, _), one in zip(_axes(plan), widths, strict=True)]
+    head = made.header(" ".join(["  " + "#".rjust(number), *names]))
+    running = state.started.index if state.started is not None else None
+    focus = len(state.points) if running is None else running
+    room = max(1, height - 2)
+    first = max(0, min(len(steps) - room, focus - room + 2 if top is None else top))
+    rows = []
+    for step in steps[first : first + room]:
+        text = _label(step, plan, widths, number, step.index == running, charset)
+        done = state.points.get(step.index)
+        if done is not None:
+            rows.append(made.row(text, done, label_style=None))
+        else:
+            rows.append(_unmeasured(text, state, step.index == running, width, made, charset))
+    shown, _ = window(rows, room, width, 0, 0)
+    note = place_note(first, room, len(steps))
+    return [title("points", width, charset, note), head, *shown][:height]
+
+
+def _axes(plan: Plan) -> list[tuple[str, tuple[str, ...]]]:
+    jobs = [("job", plan.jobs)] if len(plan.jobs) > 1 else []
+    return [*jobs, *((axis.name, axis.values) for axis in plan.axes)]
+
+
+def _label(
+    step: Step, plan: Plan, widths: list[int], number: int, running: bool, charset: Charset
+) -> str:
+    values = {one.name: one.value for one in step.settings} | {"job": step.job}
+    cells = [
+        fit(printable(values[name]), width).strip().rjust(width)
+        for (name, _), width in zip(_axes(plan), widths, strict=True)
+    ]
+    mark = "> " if running else "  "
+    return " ".join([mark + str(step.index + 1).rjust(number), *cells])
+
+
+def _unmeasured(
+    label: str,
+    state: ExperimentState,
+    running: bool,
+    width: int,
+    made: Table[PointFinished],
+    charset: Charset,
+) -> Row:
+    line = Line(width, charset).add(label, BOLD if running else DIM)
+    line.to(made.used - sum(one for _, one in made.columns))
+    if running:
+        first = made.columns[0][1]
+        iops = "" if state.iops is None else f.number(state.iops)
+        line.add(iops.rjust(first), FIO).add(f"  {state.now()}", WARNING)
+    return line.done()
+
+
+# -- the charts
+
+
+def drawn(state: ExperimentState) -> list[Drawn]:
+    """The curves that are drawn, each with a letter if there are several."""
+    curves = state.curves()
+    if len(curves) == 1 and not curves[0].fixed:
+        return [Drawn(curves[0], MEAN, TAIL, FIO, "")]
+    return [
+        Drawn(curve, LETTERS[n], LETTERS[n].upper(), STYLES[n % len(STYLES)], _name(curve))
+        for n, curve in enumerate(curves[:MOST_DRAWN])
+    ]
+
+
+def _name(curve: PointCurve) -> str:
+    return printable(" ".join(f"{name}={value}" for name, value in curve.fixed))
+
+
+def _value(state: ExperimentState, event: PointFinished) -> str:
+    if state.axis.kind == JOB:
+        return event.job
+    return dict(event.settings)[state.axis.name]
+
+
+def iops_spec(state: ExperimentState) -> XYSpec:
+    """IOPS over the axis of load."""
+    axis, places = values_axis(state.axis.values)
+    lines, flags = [], []
+    for one in drawn(state):
+        at = [(places[_value(state, e)], e.point.iops) for e in one.curve.points]
+        lines.append(XYLine(one.mean, tuple(at), one.style))
+        flags += list(_knee(state, one, at))
+    return XYSpec(
+        f"IOPS against {printable(state.axis.name)}",
+        axis,
+        charts.linear_scale([y for line in lines for _, y in line.points], None, True),
+        f.axis_number,
+        tuple(lines),
+        tuple(_names(state, tails=False)),
+        tuple(flags),
+        note=_note(state),
+    )
+
+
+def latency_spec(state: ExperimentState) -> XYSpec:
+    """The hockey stick: latency over IOPS, mean and p99."""
+    lines, flags = [], []
+    several, load = len(drawn(state)) > 1, state.axis.name in LOADS
+    for one in drawn(state):
+        events = one.curve.points
+        means = [(e.point.iops, e.point.latency_ns or 0.0) for e in events]
+        tails = [(e.point.iops, e.point.p99_ns) for e in events if e.point.p99_ns]
+        known = [point for point in means if point[1] > 0]
+        style = one.style if several else P99
+        # lines only where they follow the load
+        lines.append(XYLine(one.tail, tuple(tails), style, joined=load and not several))
+        lines.append(XYLine(one.mean, tuple(known), one.style, joined=load))
+        flags += list(_knee(state, one, means))
+    values = [y for line in lines for _, y in line.points]
+    most = max((x for line in lines for x, _ in line.points), default=1.0)
+    return XYSpec(
+        f"latency{_kind(state)} against IOPS",
+        linear_axis(most, f.axis_number),
+        charts.log_scale(values, None, True),
+        f.axis_latency,
+        tuple(lines),
+        tuple(_names(state, tails=True)),
+        tuple(flags),
+        note=_note(state) or _tails(values, several),
+    )
+
+
+def _tails(values: Sequence[float], several: bool) -> str:
+    return "no latency was measured" if not values else "capitals: p99" if several else ""
+
+
+def _kind(state: ExperimentState) -> str:
+    kinds = {event.point.latency_of for event in state.points.values()}
+    return " (the kernel's await)" if kinds == {"await"} else ""
+
+
+def _note(state: ExperimentState) -> str:
+    count = len(state.curves())
+    if not state.points:
+        return "no point yet"
+    return f"{MOST_DRAWN} of {count} lines" if count > MOST_DRAWN else ""
+
+
+def _knee(state: ExperimentState, one: Drawn, at: list[tuple[float, float]]) -> Iterator[Flag]:
+    """Named once the curve is whole; outside of what was measured there is nothing to mark."""
+    found = one.curve.knee if state.axis.name in LOADS and not state.active else None
+    if found is not None and found.edge != "last" and at[found.index][1] > 0:
+        value = _value(state, one.curve.points[found.index])
+        yield Flag(
+            at[found.index], f"knee {value}" if one.name == "" else f"{one.mean}: knee {value}"
+        )
+
+
+def _names(state: ExperimentState, tails: bool) -> Iterator[Piece]:
+    found = drawn(state)
+    if len(found) == 1 and not found[0].name:
+        if tails:
+            yield from ((f"{MEAN} mean", found[0].style), (f"   {TAIL} p99", P99))
+        return
+    for one in found:
+        yield f"{one.mean} {one.name}   ", one.style

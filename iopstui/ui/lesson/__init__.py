@@ -1,0 +1,1 @@
+"""The screens and keys of lessons."""

@@ -1,0 +1,190 @@
+"""The lessons: what each teaches, how long it takes, and what of it this target can show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rich.text import Text
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import VerticalScroll
+from textual.screen import Screen
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from iopstui.lesson.shelf import Offer
+from iopstui.model.lesson.pages import Lesson
+from iopstui.text import printable
+from iopstui.ui.draw.rows import fit
+from iopstui.ui.draw.style import Charset
+from iopstui.ui.keys import closing
+
+FOOT = " up/down choose   PgUp/PgDn read   Enter begins it   Esc goes back"
+NOTE, TITLE = 6, 76
+FOOT_LEFT = " up/down choose   PgUp/PgDn read   Enter goes on   n begins anew   Esc goes back"
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A lesson; ``anew`` False: go on with it where it was left."""
+
+    lesson: Lesson
+    anew: bool
+
+
+class LessonList(Screen["Chosen | None"]):
+    """``where`` says what the lessons work on, ``left`` is (name, place) of the one that was left
+    in its middle, ``played`` what came of those that were finished, by name."""
+
+    BINDINGS = [  # noqa: RUF012 (Textual's own form)
+        Binding(closing("lessons"), "leave", "back"),
+        Binding("n", "anew", "anew"),
+        Binding("pagedown", "scroll(1)", priority=True),
+        Binding("pageup", "scroll(-1)", priority=True),
+    ]
+
+    def __init__(
+        self,
+        offers: Sequence[Offer],
+        where: str,
+        left: tuple[str, str] | None,
+        played: Mapping[str, str],
+        charset: Charset,
+    ) -> None:
+        super().__init__()
+        self._offers = list(offers)
+        self._where = where
+        self._left = left
+        self._played = dict(played)
+        self._charset = charset
+
+    def compose(self) -> ComposeResult:
+        """List, explanation, keys."""
+        head = f" lessons: guided experiments on {printable(self._where)}"
+        yield Static(Text(self._charset.text(head), style="bold"), id="lessons-head")
+        yield OptionList(id="lessons-list")
+        with VerticalScroll(id="lessons-scroll", can_focus=False):
+            yield Static(id="lessons-text")
+        yield Static(id="lessons-foot")
+
+    def on_mount(self) -> None:
+        """The list has the keys; the lesson that was left is under the cursor."""
+        self._fill()
+        chooser = self.query_one(OptionList)
+        names = [offer.lesson.name for offer in self._offers]
+        left = self._left[0] if self._left else self._following()
+        chooser.highlighted = names.index(left) if left in names else 0
+        chooser.focus()
+        self._explain()
+
+    def _following(self) -> str:
+        """The first that was not played yet."""
+        names = [offer.lesson.name for offer in self._offers]
+        return next((name for name in names if name not in self._played), "")
+
+    def on_resize(self, event: events.Resize) -> None:
+        """The columns follow the width."""
+        chooser = self.query_one(OptionList)
+        at = chooser.highlighted
+        self._fill()
+        chooser.highlighted = at
+
+    def _fill(self) -> None:
+        chooser = self.query_one(OptionList)
+        chooser.clear_options()
+        chooser.add_options([Option(self._label(offer)) for offer in self._offers])
+
+    def _label(self, offer: Offer) -> Text:
+        """Number, title, length, and what is special about it. Titles matter most."""
+        lesson = offer.lesson
+        number = lesson.name.partition("-")[0].lstrip("0")
+        beside = f" {lesson.minutes:>2g} min {self._note(offer):<{NOTE}}"
+        room = max(16, min(TITLE, self.app.size.width - len(beside) - 2))
+        title = fit(f"{number:<2}{printable(lesson.title)}", room)
+        text = Text(self._charset.text(title), style="bold", no_wrap=True)
+        return text.append(self._charset.text(beside), style="not bold")
+
+    def _note(self, offer: Offer) -> str:
+        if self._left is not None and offer.lesson.name == self._left[0]:
+            return "left"
+        if offer.lesson.name in self._played:
+            return "played"
+        made = len(offer.lesson.runs) - len(offer.cannot)
+        return "" if not offer.cannot else "partly" if made else "not"
+
+    def _explain(self) -> None:
+        offer = self._chosen()
+        foot = FOOT
+        text = Text("There are no lessons.", style="dim")
+        if offer is not None:
+            text = self._explanation(offer)
+            if self._left is not None and offer.lesson.name == self._left[0]:
+                foot = FOOT_LEFT
+        self.query_one("#lessons-text", Static).update(text)
+        self.query_one("#lessons-foot", Static).update(Text(self._charset.text(foot), style="dim"))
+        self.query_one("#lessons-scroll", VerticalScroll).scroll_home(animate=False)
+
+    def _explanation(self, offer: Offer) -> Text:
+        lesson = offer.lesson
+        left = self._left
+        text = Text(self._clean(lesson.title) + "\n\n", style="bold")
+        for label, words in (
+            ("Left", f"on {left[1]}" if left and left[0] == lesson.name else ""),
+            ("Played", self._played.get(lesson.name, "")),
+            ("Teaches", lesson.teaches),
+            ("Takes", f"about {lesson.minutes:g} minutes, {len(lesson.runs)} runs, "
+             f"{lesson.seconds:.0f} s of fio"),
+            ("Here", _possible(offer)),
+            ("Sources", lesson.source),
+        ):  # fmt: skip
+            if words:
+                style = "bold yellow" if label == "Here" and offer.cannot else "not bold"
+                text.append(f"{label}: ", style="cyan not bold")
+                text.append(self._clean(words) + "\n\n", style=style)
+        return text
+
+    def _clean(self, text: str) -> str:
+        return self._charset.text(printable(text))
+
+    def _chosen(self) -> Offer | None:
+        index = self.query_one(OptionList).highlighted
+        return self._offers[index] if index is not None and index < len(self._offers) else None
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        """Another lesson: what it teaches."""
+        self._explain()
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Enter."""
+        self._take(anew=False)
+
+    def action_anew(self) -> None:
+        """n"""
+        self._take(anew=True)
+
+    def _take(self, anew: bool) -> None:
+        offer = self._chosen()
+        if offer is not None:
+            left = self._left is not None and offer.lesson.name == self._left[0]
+            self.dismiss(Chosen(offer.lesson, anew or not left))
+
+    def action_scroll(self, by: int) -> None:
+        """Page keys."""
+        scroll = self.query_one("#lessons-scroll", VerticalScroll)
+        scroll.scroll_relative(y=by * max(1, scroll.size.height - 2), animate=False)
+
+    def action_leave(self) -> None:
+        """Esc."""
+        self.dismiss(None)
+
+
+def _possible(offer: Offer) -> str:
+    """What of it this target can show, and why not the rest."""
+    if not offer.cannot:
+        return "all of it can be shown"
+    runs = len(offer.lesson.runs)
+    made = runs - len(offer.cannot)
+    what = f"{made} of {runs} runs can be made" if made else "no run can be made"
+    return f"{what}: {'; '.join(dict.fromkeys(offer.cannot.values()))}"

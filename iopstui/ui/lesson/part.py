@@ -1,0 +1,415 @@
+"""Key l: guided experiments. Pages are read on a screen of their own; a run is watched on the
+dashboard, with a strip that says what to look at."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from iopstui.errors import IopstuiError
+from iopstui.events import Ended, Event, Mark, StepFinished, StepStarted
+from iopstui.model.lesson.pages import Lesson
+from iopstui.text import printable
+from iopstui.ui.core.actions import EXPERIMENT, IDLE, LESSON, Action, Footer, Key, Part
+from iopstui.ui.core.messages import Controller
+from iopstui.ui.core.port import Port
+from iopstui.ui.draw.rows import Row
+from iopstui.ui.experiment.part import ExperimentKeys
+from iopstui.ui.parts.job import JobKeys
+
+if TYPE_CHECKING:
+    from iopstui.lesson.shelf import Lessons
+    from iopstui.ui.core.state import RunShown
+    from iopstui.ui.dashboard.screen import View
+    from iopstui.ui.lesson.list import Chosen
+    from iopstui.ui.lesson.state import Playing
+
+BESIDE_A_PAGE = {"log", "quit"}
+"""What the palette offers while a page is read; during a run that is all that disturbs nothing."""
+
+MakeLessons = Callable[[Controller], "Lessons"]
+
+
+class LessonKeys(Part):
+    """The lesson that is ``playing``, or the choice of one. Without ``lessons`` there is none;
+    ``first`` is begun at once."""
+
+    def __init__(
+        self,
+        port: Port,
+        jobs: JobKeys,
+        experiments: ExperimentKeys,
+        lessons: MakeLessons | None,
+        first: Lesson | None,
+    ) -> None:
+        super().__init__(port)
+        self.lessons = lessons
+        self.playing: Playing | None = None
+        self.undoing: asyncio.Task[None] | None = None
+        self._jobs = jobs
+        self._experiments = experiments
+        self._first = first
+        self._left: Playing | None = None
+        # what came of the lessons that were finished, by name
+        self._played: dict[str, str] = {}
+        # what the dashboard showed before the lesson
+        self._before: tuple[View, RunShown] | None = None
+        # what was said when the lesson was left, while settings are put back
+        self._last_words = ""
+
+    # -- the list
+
+    def choose(self) -> None:
+        """Opens the list."""
+        session, state = self.port.live, self.port.state
+        if session is None:
+            return
+        if self.lessons is None:
+            self.port.say("info", "no lesson can be played in this session")
+            return
+        if session.running or state.running or state.asked:
+            words = "a job is running: stop it first (r), then choose a lesson (l)"
+            self.port.say("info", words)
+            return
+        self.port.work(self._open_list(self.lessons(session)), "lessons")
+
+    async def _open_list(self, lessons: Lessons) -> None:
+        try:
+            offers = await asyncio.to_thread(lessons.offers)
+        except IopstuiError as error:
+            self.port.say("error", f"{error.message} {error.hint}".strip())
+            return
+        from iopstui.ui.lesson.list import LessonList
+
+        session = self.port.session
+        if session is None or not self.port.shows(self.port.dashboard):
+            return
+        target, left = session.target, self._left
+        where = f"{target.path} ({', '.join(target.on)})" if target.on else target.path
+        place = (left.run.lesson.name, left.place) if left else None
+        shown = LessonList(offers, where, place, self._played, self.port.charset)
+        self.port.push(shown, self._lesson_chosen)
+
+    def _lesson_chosen(self, chosen: Chosen | None) -> None:
+        if chosen is not None:
+            self._begin(chosen.lesson, chosen.anew)
+
+    def begin_first(self) -> None:
+        """The lesson of the command line."""
+        if self._first is not None:
+            lesson, self._first = self._first, None
+            self._begin(lesson)
+
+    def _begin(self, lesson: Lesson, anew: bool = True) -> None:
+        """Open its first page, or the one where it was left."""
+        session = self.port.session
+        if session is None or self.lessons is None or self.playing is not None:
+            return
+        left = None if anew else self._left
+        self.port.work(self._begun(self.lessons(session), lesson, left), "lessons")
+
+    async def _begun(self, lessons: Lessons, lesson: Lesson, left: Playing | None) -> None:
+        from iopstui.ui.lesson.state import Playing
+
+        if self.undoing is not None:
+            await self.undoing
+        try:
+            if left is None:
+                playing = Playing(await asyncio.to_thread(lessons.begin, lesson))
+            else:
+                playing = left
+                playing.run.look_again(await asyncio.to_thread(lessons.around))
+        except IopstuiError as error:
+            self.port.say("error", f"{error.message} {error.hint}".strip())
+            return
+        dashboard = self.port.dashboard
+        if dashboard is None:
+            return
+        self._jobs.forget_pending()
+        self.playing, self._left = playing, None
+        self._before = (dashboard.view, self.port.state.run_shown)
+        self.port.refresh_footer()
+        self._open_page()
+
+    # -- pages
+
+    def _open_page(self) -> None:
+        from iopstui.ui.lesson.page import LessonPage
+
+        if self.playing is not None:
+            playing, charset = self.playing, self.port.charset
+            self.port.push(LessonPage(playing, charset, self.go_on, self.again, self.leave))
+
+    def _page_turned(self) -> None:
+        """Shows the page where the lesson is now."""
+        from iopstui.ui.lesson.page import LessonPage
+
+        screen = self.port.screen
+        if isinstance(screen, LessonPage):
+            screen.turned()
+        else:
+            self._open_page()
+
+    def _close_page(self) -> None:
+        from iopstui.ui.lesson.page import LessonPage
+
+        if isinstance(self.port.screen, LessonPage):
+            self.port.pop()
+
+    def go_on(self) -> None:
+        """Enter: start the run that is shown, or go on."""
+        playing = self.playing
+        if playing is None or playing.run.running:
+            return
+        if playing.run.over:
+            self._finish()
+        elif playing.can_run:
+            self._run_lesson()
+        else:
+            playing.on()
+            if playing.run.over:
+                self._undo(playing)
+            self.port.refresh_footer()
+            self._page_turned()
+
+    def again(self) -> None:
+        """After a run that failed."""
+        if self.playing is not None and self.playing.can_repeat:
+            self._run_lesson()
+
+    def escape(self) -> None:
+        """Stop the run; leave the lesson if none runs."""
+        playing, session = self.playing, self.port.session
+        if playing is None or session is None:
+            return
+        if playing.run.running:
+            playing.stop()
+            session.stop_job()
+            self.port.paint()
+        else:
+            self.leave()
+
+    # -- runs
+
+    def _run_lesson(self) -> None:
+        """Run what the page shows; the dashboard is what one sees then."""
+        playing, session, dashboard = self.playing, self.port.live, self.port.dashboard
+        if playing is None or dashboard is None or session is None:
+            return
+        step = playing.measured
+        try:
+            if self.port.state.ended:
+                raise IopstuiError("the session has ended, nothing can be measured any more")
+            request = playing.run.request(getattr(session, "interval_s", 1.0))
+        except (IopstuiError, OSError) as error:
+            hint = error.hint if isinstance(error, IopstuiError) else ""
+            playing.run.give_up(f"{error} {hint}".strip())
+            self._page_turned()
+            return
+        playing.watch()
+        self._close_page()
+        dashboard.go_on()
+        self._show_looked_at()
+        self.port.state.ask()
+        if step is not None:
+            session.mark(printable(f"lesson: {step.title}"))
+        session.run_request(request)
+        self.port.refresh_footer()
+        self.port.paint()
+
+    def _show_looked_at(self) -> None:
+        """Opens the pane that the run is about, where not all can be seen."""
+        from iopstui.ui.lesson.rows import PANES
+
+        playing, dashboard = self.playing, self.port.dashboard
+        step = playing.measured if playing is not None else None
+        if step is None or dashboard is None:
+            return
+        panes = [pane for pane, _ in step.look]
+        if "heat" in panes or "latency" in panes:
+            dashboard.show_heat("heat" in panes)
+        tab = next((PANES[pane][1] for pane in panes if PANES[pane][1] is not None), None)
+        if tab is not None:
+            dashboard.show_tab(tab)
+
+    def event(self, event: Event) -> None:
+        """An event of the session, after the state has taken it in."""
+        playing = self.playing
+        if playing is None and self._last_words:
+            self._keep_last_words(event)
+        if playing is None or not playing.run.running:
+            return
+        ended = playing.run.feed(event)
+        match event:
+            case Ended():
+                playing.run.give_up("the session has ended")
+                self.port.state.forget_notice()
+            case StepFinished() if event.error:
+                pass
+            case _ if ended or isinstance(event, StepStarted):
+                # "press r to run it again" is no advice now
+                self.port.state.forget_notice()
+
+    def _keep_last_words(self, event: Event) -> None:
+        """The marks of the settings that are put back are no news, where the lesson was left is."""
+        match event:
+            case StepStarted():
+                self._last_words = ""
+            case Mark() if "→" in event.text:
+                self.port.say("info", self._last_words)
+
+    def strip(self, width: int, height: int, tabbed: bool) -> Sequence[Row]:
+        """The strip of the dashboard; none without a run that is watched."""
+        playing = self.playing
+        if playing is None or not playing.watching:
+            return ()
+        from iopstui.ui.lesson.rows import strip_rows
+
+        port = self.port
+        return strip_rows(playing, tabbed, port.state.layout, width, height, port.charset)
+
+    # -- its end
+
+    def leave(self) -> None:
+        """To the dashboard; l goes on with it."""
+        playing = self.playing
+        if playing is None or playing.run.running:
+            return
+        if playing.run.over:
+            self._finish()
+            return
+        playing.leave()
+        self._left = playing
+        self._undo(playing)
+        self._back_to_dashboard()
+        self._last_word(f"left the lesson on {playing.place}: l goes on with it")
+
+    def _finish(self) -> None:
+        playing = self.playing
+        if playing is None:
+            return
+        good, judged = playing.score()
+        words = f"{good} of {judged} answers borne out" if judged else "no question was answered"
+        self._played[playing.run.lesson.name] = words
+        self._back_to_dashboard()
+        self._last_word(f"the lesson is over, {words}; l shows the other lessons")
+
+    def _last_word(self, words: str) -> None:
+        self._last_words = words
+        self.port.say("info", words)
+
+    def _back_to_dashboard(self) -> None:
+        """Everything is shown as it was before the lesson; its seconds stay in the charts."""
+        self._close_page()
+        self.playing = None
+        if self._before is not None:
+            view, run = self._before
+            if self.port.dashboard is not None:
+                self.port.dashboard.show_view(view)
+            self.port.state.show_run(run)
+        self._before = None
+        self.port.refresh_footer()
+        self.port.paint()
+
+    def _undo(self, playing: Playing) -> None:
+        """Puts the settings back and removes the scratch files; nothing runs."""
+        session = self.port.live
+        found = playing.run.found_knobs()
+        if found and session is not None:
+            session.put_back(found)
+        self.undoing = asyncio.create_task(asyncio.to_thread(playing.run.close))
+
+    async def ended(self) -> None:
+        """After the session was closed: removes the lesson's scratch files."""
+        if self.undoing is not None:
+            await self.undoing
+        await asyncio.to_thread(self.end)
+
+    def end(self) -> None:
+        """The same, where nothing else does it any more."""
+        for playing in (self.playing, self._left):
+            if playing is not None:
+                playing.run.close()
+
+    def forget(self) -> None:
+        """Another target: what was left can't go on there."""
+        self.end()
+        self.playing = self._left = self._before = None
+
+    # -- what other keys must know
+
+    @property
+    def idle(self) -> bool:
+        """True while one can be begun."""
+        return self.playing is None and not self._experiments.experimenting
+
+    @property
+    def waits(self) -> bool:
+        """True while a lesson is played and none of its runs is under way."""
+        return self.playing is not None and not self.playing.run.running
+
+    @property
+    def runs(self) -> bool:
+        """True while a run of the lesson is under way."""
+        return self.playing is not None and self.playing.run.running
+
+    @property
+    def can_repeat(self) -> bool:
+        """True after a run that failed or was stopped."""
+        return self.waits and self.playing is not None and self.playing.can_repeat
+
+    @property
+    def mode(self) -> str | None:
+        """From its first page to its end."""
+        return LESSON if self.playing is not None else None
+
+    def takes(self, action: Action) -> bool:
+        """Keys of the dashboard that would disturb a lesson say so instead."""
+        self._last_words = ""
+        playing = self.playing
+        if playing is None or LESSON not in action.disturbs:
+            return False
+        if action.id == "run_or_stop" and playing.watching and playing.can_repeat:
+            self.again()
+        else:
+            how = "Esc stops the run" if playing.run.running else "Esc leaves it"
+            self.port.say("info", f"a lesson is running, which that would disturb: {how}")
+        return True
+
+    def offers(self, action: Action) -> bool:
+        """What may be done while a lesson is played, by way of the palette."""
+        if self.playing is None or any(action is own for own in self.ACTIONS):
+            return True
+        return action.id in BESIDE_A_PAGE or (self.playing.watching and action.quiet)
+
+    ACTIONS = (
+        Action(
+            "lessons", (Key("l", "l"),), choose,
+            title=lambda lessons: "Lessons" if lessons.playing is None else "",
+            note="guided experiments",
+            help="lessons: guided experiments on this very target, and which of them it can show",
+            place=240, footer=(Footer("lessons", {IDLE: 30}, when=lambda lessons: lessons.idle),),
+            disturbs=frozenset({EXPERIMENT, LESSON}), measures=True,
+        ),
+        Action(
+            "lesson_on", (Key("enter", "Enter", on_dashboard=True),), go_on,
+            title="Go on with the lesson", applies=lambda lessons: lessons.waits,
+            footer=(Footer("go on", {LESSON: 10}, when=lambda lessons: lessons.waits),),
+        ),
+        Action(
+            # pressed on the dashboard r does this too
+            "lesson_again", (Key("", "r"),), again, applies=lambda lessons: lessons.can_repeat,
+            footer=(Footer("again", {LESSON: 20}, when=lambda lessons: lessons.can_repeat),),
+        ),
+        Action(
+            "lesson_escape", (Key("escape", "Esc", on_dashboard=True),), escape,
+            title=lambda lessons: "Stop the lesson's run" if lessons.runs else "Leave the lesson",
+            note=lambda lessons: "" if lessons.runs else "l goes on with it later",
+            applies=lambda lessons: lessons.playing is not None,
+            footer=(
+                Footer("stop the run", {LESSON: 30}, when=lambda lessons: lessons.runs),
+                Footer("leave the lesson", {LESSON: 30}, when=lambda lessons: lessons.waits),
+            ),
+        ),
+    )  # fmt: skip

@@ -1,0 +1,123 @@
+"""Where the screen is in a lesson: the page that is read, the run that is watched. No drawing."""
+
+from __future__ import annotations
+
+from iopstui.lesson.page import FAILED, READY, Page, Verdict
+from iopstui.lesson.player import LessonRun
+from iopstui.model.lesson.pages import RUN_STEP, Explain, Run, Step
+
+END = "end"
+
+
+class Playing:
+    """``watching`` is True from a run's beginning until the user goes on: then the dashboard is
+    seen, and else a page. ``stopping`` is True once it was asked to stop."""
+
+    def __init__(self, run: LessonRun) -> None:
+        self.run = run
+        self.watching = False
+        self.stopping = False
+        self._earlier: list[Page] = []
+        self._back = 0
+
+    # -- pages
+
+    @property
+    def page(self) -> Page | None:
+        """The page that is read; ``None`` behind the last one."""
+        return self._earlier[-self._back] if self._back else self.run.page()
+
+    @property
+    def reading_back(self) -> bool:
+        """True on a page that was read before."""
+        return self._back > 0
+
+    @property
+    def has_earlier(self) -> bool:
+        """Whether there is a page before this one."""
+        return self._back < len(self._earlier)
+
+    def back(self) -> bool:
+        """To the page before; False on the first one."""
+        if self.has_earlier:
+            self._back += 1
+            return True
+        return False
+
+    def on(self) -> None:
+        """To the next page."""
+        if self._back:
+            self._back -= 1
+            return
+        page = self.run.page()
+        self.watching = False
+        self.run.advance()
+        if page is not None:
+            self._earlier.append(page)
+
+    def leave(self) -> None:
+        """The lesson is left where it is, not on a page before that."""
+        self._back = 0
+        self.watching = False
+
+    @property
+    def place(self) -> str:
+        """Where it is: "page 5 of 12"."""
+        page = self.run.page()
+        return f"page {page.number} of {page.total}" if page is not None else "its end"
+
+    def step_of(self, page: Page) -> Step | None:
+        """What a page was made of."""
+        steps = self.run.lesson.steps
+        return next((s for s in steps if (s.kind, s.name) == (page.kind, page.name)), None)
+
+    def verdicts(self, page: Page) -> list[Verdict]:
+        """Those that a page tells."""
+        step = self.step_of(page)
+        names = step.answers if isinstance(step, Explain) else ()
+        found = (self.run.verdict(name) for name in names)
+        return [verdict for verdict in found if verdict is not None]
+
+    def score(self) -> tuple[int, int]:
+        """(answers that the measurements bore out, answers given that could be judged)."""
+        found = [self.run.verdict(name) for name in self.run.answers]
+        judged = [v.correct for v in found if v is not None and v.correct is not None]
+        return sum(judged), len(judged)
+
+    # -- runs
+
+    def watch(self) -> None:
+        """A run begins: from now on the dashboard is seen."""
+        self.watching, self.stopping = True, False
+
+    def stop(self) -> None:
+        """The run was asked to stop."""
+        self.stopping = True
+
+    @property
+    def measured(self) -> Run | None:
+        """The run that is watched, or that the page shows."""
+        step = self.run.step
+        return step if isinstance(step, Run) else None
+
+    @property
+    def can_run(self) -> bool:
+        """True on the page of a run that was not made yet."""
+        return self._on_run(READY)
+
+    @property
+    def can_repeat(self) -> bool:
+        """True after a run that failed or was stopped."""
+        return self._on_run(FAILED)
+
+    def _on_run(self, state: str) -> bool:
+        page = None if self._back else self.run.page()
+        return page is not None and page.kind == RUN_STEP and page.state == state
+
+    @property
+    def run_place(self) -> str:
+        """ "run 2 of 3"."""
+        runs = self.run.lesson.runs
+        step = self.measured
+        number = runs.index(step) + 1 if step is not None else len(runs)
+        return f"run {number} of {len(runs)}"

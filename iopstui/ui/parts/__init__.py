@@ -1,0 +1,1 @@
+"""What the keys of the dashboard do, a part of the application each."""

@@ -1,0 +1,208 @@
+"""Keys of the job: which, with what options, run or stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from textual.timer import Timer
+
+from iopstui.fio.library import ShippedJob
+from iopstui.text import printable
+from iopstui.ui.core import options as knobs
+from iopstui.ui.core.actions import EXPERIMENT, IDLE, LESSON, RUNNING, Action, Footer, Key, Part
+from iopstui.ui.core.port import Port
+
+KNOB_WAITS_S = 0.6
+DEFAULT_JOB = "mixed-4k"
+BOTH = frozenset({EXPERIMENT, LESSON})
+
+
+class JobKeys(Part):
+    """``overrides`` are the fio options that were turned, ``job`` the one that r runs."""
+
+    def __init__(
+        self, port: Port, jobs: Sequence[ShippedJob], job: str | None, overrides: Mapping[str, str]
+    ) -> None:
+        super().__init__(port)
+        self.jobs = list(jobs)
+        self.overrides = dict(overrides)
+        self._job = job
+        self._knob_timer: Timer | None = None
+
+    @property
+    def job(self) -> str:
+        """The job that r runs."""
+        if self._job is None:
+            self._job = self.jobs[0].name if self.jobs else DEFAULT_JOB
+            names = [job.name for job in self.jobs]
+            if DEFAULT_JOB in names:
+                self._job = DEFAULT_JOB
+        return self._job
+
+    @property
+    def mode(self) -> str | None:
+        """While a job runs."""
+        return RUNNING if self.port.state.running else None
+
+    def choose(self, job: str, overrides: Mapping[str, str]) -> None:
+        """The next run is of this one, with these options; what was turned is forgotten."""
+        self._job, self.overrides = job, dict(overrides)
+        self.forget_pending()
+
+    def override(self, option: str, value: str) -> bool:
+        """Changes an option; nothing for ``value`` takes that back. False if it never was."""
+        if value:
+            self.overrides[option] = value
+            return True
+        return self.overrides.pop(option, None) is not None
+
+    def run_or_stop(self) -> None:
+        """Stops what runs or was asked for, else runs the job."""
+        session, state = self.port.session, self.port.state
+        if session is None:
+            return
+        if state.running or session.running or state.asked:
+            state.ask_no_more()
+            session.stop_job()
+            self.port.say("info", "stopping the job")
+            return
+        self.run(self.job)
+
+    def run_first(self) -> None:
+        """The job of the command line, without a word."""
+        if self.port.session is not None:
+            self.port.state.ask()
+            self.port.session.run_job(self.job, self.overrides)
+
+    def run(self, job: str) -> None:
+        """Starts ``job`` with the options turned so far; a running one is stopped first."""
+        if self.port.session is None:
+            return
+        self._job = job
+        self.port.state.ask()
+        self.port.session.run_job(job, self.overrides)
+        self.port.refresh_footer()
+        changed = " ".join(f"{key}={value}" for key, value in self.overrides.items())
+        self.port.say("info", f"starting {job}" + (f" with {changed}" if changed else ""))
+
+    def choose_job(self) -> None:
+        """Opens the list of jobs."""
+        if self.port.dashboard is None:
+            return
+        if not self.jobs:
+            self.port.say("warning", "there are no shipped jobs here; start with --job FILE")
+            return
+        from iopstui.ui.dialogs.jobs import JobChooser
+
+        self.port.push(JobChooser(self.jobs, self.job, self.port.charset), self._job_chosen)
+
+    def _job_chosen(self, name: str | None) -> None:
+        if name is not None:
+            if name != self._job:
+                self.choose(name, {})
+            self.run(name)
+
+    def iodepth(self, up: bool) -> None:
+        """Doubles or halves it."""
+        self._double(knobs.IODEPTH, up)
+
+    def numjobs(self, up: bool) -> None:
+        """Doubles or halves it."""
+        self._double(knobs.NUMJOBS, up)
+
+    def _double(self, knob: knobs.Knob, up: bool) -> None:
+        if self.port.session is None:
+            return
+        value = knobs.turned(knob, self._current(knob), up)
+        if value is None:
+            end = "largest" if up else "smallest"
+            self.port.say("info", f"{knob.word} is already the {end} that this key sets")
+            return
+        self._turn(knob, value)
+
+    def block_size(self) -> None:
+        """Opens a list of block sizes."""
+        if self.port.session is None or self.port.dashboard is None:
+            return
+        from iopstui.ui.dialogs.choice import Choice
+
+        now = self._current(knobs.BLOCK_SIZE)
+        choice = Choice("block size", knobs.BLOCK_SIZES, now, self.port.charset)
+        self.port.push(choice, self._block_size_chosen)
+
+    def _block_size_chosen(self, value: str | None) -> None:
+        if value is not None:
+            self._turn(knobs.BLOCK_SIZE, value)
+
+    def _current(self, knob: knobs.Knob) -> str:
+        step = self.port.state.step
+        text = next((job.text for job in self.jobs if job.name == self.job), "")
+        return knobs.current(knob, self.overrides, step.title if step else "", text)
+
+    def _turn(self, knob: knobs.Knob, value: str) -> None:
+        """Takes the new value; a running job is started anew, once the key has come to rest."""
+        self.overrides[knob.option] = value
+        self.turned(knob.option, f"{knob.word} {value}")
+
+    def turned(self, option: str, words: str) -> None:
+        """The next run differs from the running one by ``words``, which tell ``option``: it is
+        started anew."""
+        state = self.port.state
+        if not state.running and not state.asked:
+            self.port.say("info", f"{words} from the next run on (r runs {self.job})")
+            return
+        state.turn(option, words)
+        self.port.say("info", f"{words}: the job is started anew with it")
+        if self._knob_timer is not None:
+            self._knob_timer.stop()
+        self._knob_timer = self.port.later(KNOB_WAITS_S, self.apply_knob)
+
+    def apply_knob(self) -> None:
+        """Restarts the job with the options turned, and leaves a mark on the charts."""
+        state, session = self.port.state, self.port.session
+        words = ", ".join(state.turned.values())
+        if not words or session is None:
+            return
+        state.ask()
+        session.mark(words)
+        session.run_job(self.job, self.overrides)
+
+    def forget_pending(self) -> None:
+        """A knob that was turned just now no longer starts the job anew."""
+        self.port.state.forget_turned()
+
+    ACTIONS = (
+        Action(
+            "run_or_stop", (Key("r", "r"),), run_or_stop,
+            title=lambda jobs: "Stop the job" if jobs.port.state.running
+            else f"Run {printable(jobs.job)}",
+            help="run the job, or stop the one that runs", place=10,
+            footer=(Footer("run", {IDLE: 10}), Footer("stop", {RUNNING: 10})),
+            disturbs=frozenset({LESSON}), measures=True,
+        ),
+        Action(
+            "choose_job", (Key("j", "j"),), choose_job, title="Choose a job",
+            help="choose another job; its explanation says what to look at", place=20,
+            footer=(Footer("choose a job", {IDLE: 20}), Footer("job", {RUNNING: 180})),
+            disturbs=BOTH, measures=True,
+        ),
+        Action(
+            "iodepth",
+            (Key("left_square_bracket", "[", False, "iodepth: halve"),
+             Key("right_square_bracket", "]", True, "iodepth: double")), iodepth,
+            help="iodepth: half, double. A running job is started anew with it", place=30,
+            footer=(Footer("iodepth", {IDLE: 70, RUNNING: 70}),), disturbs=BOTH, measures=True,
+        ),
+        Action(
+            "numjobs",
+            (Key("left_curly_bracket", "{", False, "numjobs: halve"),
+             Key("right_curly_bracket", "}", True, "numjobs: double")), numjobs,
+            help="numjobs: half, double. A running job is started anew with it", place=40,
+            footer=(Footer("numjobs", {IDLE: 80, RUNNING: 80}),), disturbs=BOTH, measures=True,
+        ),
+        Action(
+            "block_size", (Key("b", "b"),), block_size, title="Block size",
+            help="block size: choose one; a running job is started anew with it", place=50,
+            footer=(Footer("block size", {IDLE: 90, RUNNING: 90}),), disturbs=BOTH, measures=True,
+        ),
+    )  # fmt: skip

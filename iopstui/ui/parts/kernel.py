@@ -1,0 +1,177 @@
+"""Keys that set something: options of fio, settings of the disks."""
+
+from __future__ import annotations
+
+from iopstui.errors import UsageError
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.fio.jobfile import checked_override
+from iopstui.safety.tunable_states import common_schedulers, queued_disks
+from iopstui.ui.core.actions import EXPERIMENT, IDLE, LESSON, RUNNING, Action, Footer, Key, Part
+from iopstui.ui.core.port import Port
+from iopstui.ui.experiment.part import ExperimentKeys
+from iopstui.ui.parts.job import JobKeys
+
+AFFINITIES = ("0", "1", "2")
+BOTH = frozenset({EXPERIMENT, LESSON})
+OPTION_WORDS = (
+    "Any fio option: rw=randrw, rwmixread=70, ioengine=io_uring, rate_iops=1000, ... It is set in"
+    " every section of the job, which is started anew with it. Nothing behind = takes it back."
+)
+
+
+class KernelKeys(Part):
+    """Settings of the disks act at once, options start the job anew."""
+
+    def __init__(self, port: Port, jobs: JobKeys, experiments: ExperimentKeys) -> None:
+        super().__init__(port)
+        self._jobs = jobs
+        self._experiments = experiments
+
+    @property
+    def bound(self) -> bool:
+        """Whether the next run's jobs are bound to hardware queues."""
+        return self.port.session is not None and self.port.session.bind
+
+    # -- settings of the disks
+
+    def _queued_disk(self, name: str) -> BlockDevice | None:
+        """The first disk that has a queue to set; says so where there is none."""
+        session = self.port.session
+        if session is None:
+            return None
+        disks = queued_disks(session.target, session.devices)
+        if disks:
+            return disks[0]
+        what = ", ".join(session.target.on) or session.target.path
+        self.port.say("warning", f"{what} has no request queue under it: there is no {name} to set")
+        return None
+
+    def rq_affinity(self) -> None:
+        """Its next value."""
+        disk = self._queued_disk("rq_affinity")
+        if disk is None or self.port.session is None:
+            return
+        now = disk.queue.rq_affinity if disk.queue is not None else None
+        following = str(((now if now is not None else 0) + 1) % len(AFFINITIES))
+        self.port.session.set_tunable("rq_affinity", following)
+
+    def scheduler(self) -> None:
+        """Opens a list of those that all disks have."""
+        disk, session = self._queued_disk("scheduler"), self.port.session
+        if disk is None or session is None:
+            return
+        queue = disk.queue
+        disks = queued_disks(session.target, session.devices)
+        offered = common_schedulers(disks)
+        if queue is None or len(offered) < 2:
+            only = f": {queue.scheduler} is the only one" if queue and queue.scheduler else ""
+            names = ", ".join(one.name for one in disks)
+            if len(disks) == 1:
+                self.port.say("info", f"{names} offers no choice of a scheduler{only}")
+            else:
+                self.port.say("info", f"{names} have no choice of a scheduler in common")
+            return
+        from iopstui.ui.dialogs.choice import Choice
+
+        choice = Choice("scheduler", offered, queue.scheduler or "", self.port.charset)
+        self.port.push(choice, self._scheduler_chosen)
+
+    def _scheduler_chosen(self, value: str | None) -> None:
+        if value is not None and self.port.session is not None:
+            self.port.session.set_tunable("scheduler", value)
+
+    def settings(self) -> None:
+        """Opens all that can be set."""
+        session = self.port.session
+        if session is None:
+            return
+        from iopstui.ui.dialogs.settings import Settings
+
+        state, charset = self.port.state, self.port.charset
+        self.port.push(Settings(session.knobs, self._turn_setting, state, charset))
+
+    def _turn_setting(self, name: str, value: str) -> None:
+        # an experiment may have begun since the list was opened
+        if self.port.session is not None and not self._experiments.holds():
+            self.port.session.set_tunable(name, value)
+
+    # -- settings of the job
+
+    def option(self) -> None:
+        """Asks for one."""
+        if self.port.session is None:
+            return
+        from iopstui.ui.dialogs.prompt import Prompt
+
+        turned = " ".join(f"{key}={value}" for key, value in self._jobs.overrides.items())
+        words = OPTION_WORDS + (f" Changed so far: {turned}" if turned else "")
+        prompt = Prompt("fio option=value", words, "", checked_option, self.port.charset)
+        self.port.push(prompt, self._option_given)
+
+    def _option_given(self, text: str | None) -> None:
+        if text is None:
+            return
+        option, value = checked_option(text)
+        if not self._jobs.override(option, value):
+            self.port.say("info", f"{option} was not changed before: it is as the job has it")
+            return
+        words = f"{option}={value}" if value else f"{option} as the job has it"
+        self._jobs.turned(option, words)
+
+    def bind_queues(self) -> None:
+        """Or not any more."""
+        session = self.port.session
+        if session is None:
+            return
+        if not session.bind and self._queued_disk("binding to hardware queues") is None:
+            return
+        session.bind = not session.bind
+        self._jobs.turned("bind", "bound to queues" if session.bind else "not bound to queues")
+
+    ACTIONS = (
+        Action(
+            "rq_affinity", (Key("a", "a"),), rq_affinity, title="rq_affinity: next value",
+            note="0, 1, 2; where completions run",
+            help="rq_affinity: 0, 1, 2; where completions run. At once, put back at the end",
+            place=150, footer=(Footer("rq_affinity", {IDLE: 100, RUNNING: 100}),), disturbs=BOTH,
+        ),
+        Action(
+            "scheduler", (Key("s", "s"),), scheduler, title="Scheduler",
+            note="the disk's I/O scheduler", help="the disk's I/O scheduler: choose one",
+            place=160, disturbs=BOTH,
+        ),
+        Action(
+            "settings", (Key("k", "k"),), settings, title="Settings of the disks",
+            note="all that can be set, interrupts too",
+            help="every setting of the disks, with its meaning and value, what it takes, and"
+            " what stands against changing it; the CPUs of interrupts too",
+            place=170, footer=(Footer("settings", {IDLE: 110, RUNNING: 110}),),
+            disturbs=frozenset({LESSON}),
+        ),
+        Action(
+            "option", (Key("colon", ":"),), option, title="fio option",
+            note="any option of the job: rw, rwmixread, ioengine, rate_iops ...",
+            help="any option of the fio job, such as rwmixread=70, ioengine=io_uring or"
+            " rate_iops=1000; nothing behind = takes it back. A running job is started anew with"
+            " it", place=180,
+            footer=(Footer("option", {IDLE: 150, RUNNING: 150}),), disturbs=BOTH, measures=True,
+        ),
+        Action(
+            "bind_queues", (Key("B", "B"),), bind_queues,
+            title=lambda kernel: "Jobs: not bound to queues" if kernel.bound
+            else "Jobs: bind to hardware queues",
+            note="every fio job on a CPU of another hardware queue",
+            help="bind every fio job to a CPU of another hardware queue, or not", place=190,
+            disturbs=BOTH, measures=True,
+        ),
+    )  # fmt: skip
+
+
+def checked_option(text: str) -> tuple[str, str]:
+    """``option=value`` of a fio job; UsageError in this screen's words, without ``--set``."""
+    try:
+        return checked_override(text)
+    except UsageError as error:
+        raise UsageError(
+            error.message.replace("--set ", "") + f" {error.hint}".replace("--set ", "")
+        ) from error

@@ -1,0 +1,120 @@
+"""Keys of a replay: they move about in the recording."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from iopstui import format as f
+from iopstui.ui.core.actions import (
+    EXPERIMENT_SCREEN,
+    OVER_EXPERIMENT,
+    REPLAY,
+    Action,
+    Footer,
+    Key,
+    Part,
+)
+from iopstui.ui.core.port import Port
+
+if TYPE_CHECKING:
+    from iopstui.recording.replay import ReplaySession
+
+SEEK_S = 10.0
+RECORDED = "this is a recording: nothing can be run, changed or marked in it"
+REPLACED = frozenset({"freeze"})
+"""Actions of the live screen that others stand in for here."""
+
+
+class ReplayKeys(Part):
+    """Keys that measure say that they can't; those that look work as they do live."""
+
+    def __init__(self, port: Port, session: ReplaySession) -> None:
+        super().__init__(port)
+        self._session = session
+
+    def takes(self, action: Action) -> bool:
+        """Nothing is measured, changed or marked."""
+        if action.measures:
+            self.port.say("info", RECORDED)
+        return action.measures
+
+    @property
+    def space(self) -> str:
+        """What space does now."""
+        session = self._session
+        if session.at >= session.end:
+            return "again"
+        return "go on" if session.paused else "pause"
+
+    @property
+    def where(self) -> str:
+        """Which place of the recording is shown."""
+        return f"REPLAY {f.clock(self._session.at)} / {f.clock(self._session.end)}"
+
+    @property
+    def pace(self) -> str:
+        """How fast it goes on."""
+        return "paused" if self._session.paused else f"×{self._session.speed:g}"
+
+    @property
+    def mode(self) -> str | None:
+        """Always."""
+        return REPLAY
+
+    def pause(self) -> None:
+        """Or go on; at the end from the beginning."""
+        at_end = self._session.at >= self._session.end
+        self._session.pause(not self._session.paused and not at_end)
+        self._show_place()
+
+    def seek(self, way: int) -> None:
+        """A little on or back."""
+        self._session.seek_by(way * SEEK_S)
+
+    def edge(self, end: bool) -> None:
+        """To the end or to the beginning."""
+        self._session.seek(self._session.end if end else 0.0)
+
+    def speed(self, up: bool) -> None:
+        """Faster or slower."""
+        self.port.say("info", f"×{self._session.turn_speed(up):g}: seconds of the recording in one")
+        self._show_place()
+
+    def one(self) -> None:
+        """The next sample alone."""
+        self._session.step()
+
+    def _show_place(self) -> None:
+        self.port.refresh_footer()
+        self.port.paint()
+
+    ACTIONS = (
+        Action(
+            "pause", (Key("space", "space"),), pause, title="Freeze or go on",
+            help="pause, go on; at the end: play it again", place=10,
+            footer=(
+                Footer(lambda replay: replay.pace, {REPLAY: 0, EXPERIMENT_SCREEN: 0},
+                       key=lambda replay: replay.where),
+                Footer(lambda replay: replay.space, {REPLAY: 10, EXPERIMENT_SCREEN: 10}),
+            ),
+            where=OVER_EXPERIMENT,
+        ),
+        Action(
+            "seek", (Key("left", "left", -1), Key("right", "right", 1)), seek,
+            help="10 seconds back, on", place=20, term="left right",
+            footer=(Footer("10 s", {REPLAY: 30}, key="← →"),),
+        ),
+        Action(
+            "edge", (Key("home", "home", False), Key("end", "end", True)), edge,
+            help="to the beginning, to the end", place=30, term="home end",
+            footer=(Footer("go there", {REPLAY: 40}),),
+        ),
+        Action(
+            "speed", (Key("less_than_sign", "<", False), Key("greater_than_sign", ">", True)),
+            speed, help="slower, faster", place=40, footer=(Footer("speed", {REPLAY: 50}),),
+        ),
+        Action(
+            "next_sample", (Key("full_stop", "."),), one, help="the next sample alone", place=50,
+            footer=(Footer("next", {REPLAY: 60}),),
+        ),
+    )  # fmt: skip

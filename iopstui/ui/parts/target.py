@@ -1,0 +1,89 @@
+"""Key d: what is measured. Chosen at the beginning, or another one later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from iopstui.errors import EXIT_OK, IopstuiError
+from iopstui.ui.core.actions import EXPERIMENT, IDLE, LESSON, Action, Footer, Key, Part
+from iopstui.ui.core.messages import Controller, Discover, MakeController, MakeWatch
+from iopstui.ui.core.port import Port
+
+
+class TargetKeys(Part):
+    """Makes the session for the targets that were chosen; ``opened`` is told of it, ``closed``
+    when it is given up for another."""
+
+    def __init__(
+        self,
+        port: Port,
+        make: MakeController,
+        discover: Discover,
+        watch: MakeWatch | None,
+        opened: Callable[[Controller], None],
+        closed: Callable[[], None],
+    ) -> None:
+        super().__init__(port)
+        self._make = make
+        self._discover = discover
+        self._watch = watch
+        self._opened = opened
+        self._closed = closed
+        self._pick = True
+
+    def begin(self, targets: Sequence[str], pick: bool) -> None:
+        """Opens ``targets``, or the picker. Where no picker was wanted, what can't be opened ends
+        the screen."""
+        self._pick = pick
+        if pick:
+            self._open_picker()
+        else:
+            self._open(targets)
+
+    def _open_picker(self, reason: str = "") -> None:
+        from iopstui.ui.dialogs.picker import Picker
+
+        picker = Picker(self._discover, self.port.charset, reason, self._watch)
+        self.port.push(picker, self._picked)
+
+    def _picked(self, choice: tuple[str, ...] | None) -> None:
+        """``()`` is the scratch file; ``None`` leaves."""
+        if choice is None:
+            if self.port.session is None:
+                self.port.leave(EXIT_OK)
+            return
+        if self.port.session is not None:
+            self._closed()
+        self._open(choice)
+
+    def _open(self, targets: Sequence[str]) -> None:
+        try:
+            session = self._make(targets)
+        except IopstuiError as error:
+            if self._pick:
+                self._open_picker(f"{error.message} {error.hint}".strip())
+            else:
+                self.port.leave_with(error)
+            return
+        self._pick = True
+        self._opened(session)
+
+    def choose_device(self) -> None:
+        """Opens the picker."""
+        if self.port.dashboard is None:
+            return
+        if self.port.state.running:
+            words = "a job is running: stop it first (r), then choose a device (d)"
+            self.port.say("info", words)
+            return
+        self._open_picker()
+
+    ACTIONS = (
+        Action(
+            "choose_device", (Key("d", "d"),), choose_device, title="Choose a device",
+            help="choose another device (not while a job runs). Devices come and go in the list as"
+            " they do; space marks several, and Enter opens them together", place=110,
+            footer=(Footer("device", {IDLE: 60}),), disturbs=frozenset({EXPERIMENT, LESSON}),
+            measures=True,
+        ),
+    )  # fmt: skip

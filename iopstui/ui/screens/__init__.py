@@ -1,1 +1,0 @@
-"""What fills the terminal: picker, dashboard, job chooser, help, log."""

@@ -1,1 +1,0 @@
-"""The dashboard's parts: pure builders of rows, and the widget that shows rows."""
