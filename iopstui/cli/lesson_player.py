@@ -19,7 +19,7 @@ from iopstui.events import Ended, Event, FrameReady, Notice, Progress, TunableCh
 from iopstui.fio.inspect import find_fio
 from iopstui.format import fit, number
 from iopstui.lesson.facts import surroundings
-from iopstui.lesson.page import READY, SKIPPED, Page
+from iopstui.lesson.page import READY, SKIPPED, ShownPage
 from iopstui.lesson.player import LessonRun
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.roots import Roots
@@ -142,7 +142,7 @@ class LessonPlayer:
         if not self._stopped:
             self._run.advance()
 
-    def _ask(self, page: Page) -> None:
+    def _ask(self, page: ShownPage) -> None:
         letters = [letter for letter, _ in page.choices]
         given = self._answers.get(page.name)
         if self._asks:

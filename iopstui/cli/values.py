@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from iopstui.errors import UsageError
 
 if TYPE_CHECKING:
-    from iopstui.model.block.tunable import KnobRequest
+    from iopstui.model.block.tunable import TunableRequest
 
 
 def seconds(text: str, low: float, high: float) -> float:
@@ -79,11 +79,11 @@ def cpus(text: str) -> tuple[int, ...]:
     return found
 
 
-def knob(text: str) -> KnobRequest:
+def knob(text: str) -> TunableRequest:
     """A setting of a device, and when it is changed."""
-    from iopstui.model.block.tunable import parse_knob
+    from iopstui.model.block.tunable import parse_tunable
 
     try:
-        return parse_knob(text)
+        return parse_tunable(text)
     except UsageError as error:
         raise ArgumentTypeError(error.message) from error

@@ -16,7 +16,7 @@ from iopstui.experiment.setup import (
     effects,
     goes_on_text,
     job_lines,
-    rehearsed_setup,
+    previewed_setup,
     times_text,
 )
 from iopstui.fio.inspect import find_fio
@@ -41,7 +41,7 @@ class Ready:
     lost: str = ""
 
 
-class Laboratory:
+class Background:
     """For one session; ``conditions`` are those of its command line."""
 
     def __init__(
@@ -56,7 +56,7 @@ class Laboratory:
         UsageError, Refused or Missing."""
         session = self._session
         conditions = replace(self._conditions, bind=session.bind)
-        setup = rehearsed_setup(
+        setup = previewed_setup(
             plan, session.target, self._job_target, session.devices, conditions, find_fio(), Roots()
         )
         words = [times_text(plan), *job_lines(setup), *effects(setup)]

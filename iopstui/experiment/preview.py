@@ -21,7 +21,7 @@ from iopstui.linux.roots import Roots
 from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
-from iopstui.model.experiment.plan import BIND, KNOB, SIZE, Plan, Setting, Step, expand
+from iopstui.model.experiment.plan import BIND, KNOB, SIZE, Plan, PlannedPoint, Setting, expand
 from iopstui.model.fio import job_rules, jobfile
 from iopstui.model.fio.job_rules import FILE_LOGS, PREFIX_LOGS
 from iopstui.preflight.job import Prepared, bound, check_place, prepare
@@ -37,7 +37,7 @@ _STAGES = ("stonewall", "wait_for_previous")
 
 
 @dataclass(frozen=True, slots=True)
-class Rehearsed:
+class Preview:
     """``titles`` describe each job ("randread 4k  QD 32 × 2 jobs"); ``writes`` is fio's verdict
     over all; ``knobs`` maps each setting that will be changed to its value now;
     ``scratch_bytes`` is how large the scratch files of one job get (0: none are made)."""
@@ -48,7 +48,7 @@ class Rehearsed:
     scratch_bytes: int
 
 
-def rehearse(
+def preview_of(
     plan: Plan,
     target: Target,
     job_target: Target | None,
@@ -56,7 +56,7 @@ def rehearse(
     devices: Mapping[str, BlockDevice],
     fio: Fio,
     roots: Roots,
-) -> Rehearsed:
+) -> Preview:
     """UsageError, Refused or Missing for what would fail later. Nothing is written."""
     private = private_directory()
     titles: dict[str, str] = {}
@@ -94,10 +94,10 @@ def rehearse(
                     _check_again(step.job, prepared, conditions.destroy_data)
     finally:
         remove(private)
-    return Rehearsed(titles, writes, dict(_knobs(plan, target, devices, roots)), largest)
+    return Preview(titles, writes, dict(_knobs(plan, target, devices, roots)), largest)
 
 
-def distinct(plan: Plan) -> Iterator[Step]:
+def distinct(plan: Plan) -> Iterator[PlannedPoint]:
     """Steps in which each value occurs at least once (of very long axes: the first ones)."""
     seen: set[tuple[str, Setting | None]] = set()
     asked = 0

@@ -35,7 +35,7 @@ from iopstui.model.block import target as kinds
 from iopstui.model.block.target import Target
 from iopstui.model.block.tunable import restore_rank, with_side_effects
 from iopstui.model.experiment.expectation import Expectation, Judge, Outcome
-from iopstui.model.experiment.plan import BIND, KNOB, OPTION, SIZE, Plan, Step, expand
+from iopstui.model.experiment.plan import BIND, KNOB, OPTION, SIZE, Plan, PlannedPoint, expand
 from iopstui.model.experiment.point import Point, PointMeter, Settling, little, run_s
 from iopstui.model.findings.evidence import SYNCHRONOUS
 from iopstui.model.fio import jobfile
@@ -196,7 +196,7 @@ class Runner:
         while not self._events.empty():
             self._sink(self._events.get())
 
-    def _one(self, step: Step) -> None:
+    def _one(self, step: PlannedPoint) -> None:
         began = time.monotonic()
         self._tell(PointStarted(self._t, step.index, len(self.steps), step.label, self.left_s()))
         length = self.plan.settle, self.plan.measure
@@ -232,7 +232,7 @@ class Runner:
             self.progress.add(step.index, point, outcomes)
         self._done(step, point, outcomes)
 
-    def _earlier_outcomes(self, step: Step) -> list[Outcome]:
+    def _earlier_outcomes(self, step: PlannedPoint) -> list[Outcome]:
         kept = self.progress.judged.get(step.index, []) if self.progress else []
         return [Outcome(one, *known) for one, known in zip(self._expectations, kept, strict=False)]
 
@@ -256,7 +256,7 @@ class Runner:
                     return None
 
     def _done(
-        self, step: Step, point: Point, outcomes: Sequence[Outcome], earlier: bool = False
+        self, step: PlannedPoint, point: Point, outcomes: Sequence[Outcome], earlier: bool = False
     ) -> None:
         self.points[step.index] = point
         shape = shape_of(text_of(self.plan, step))
@@ -277,7 +277,7 @@ class Runner:
         overhead = median(self._overheads[1:]) if self._overheads[1:] else OVERHEAD_S
         return missing * (self.plan.settle + self.plan.measure + overhead)
 
-    def request(self, step: Step) -> JobRequest:
+    def request(self, step: PlannedPoint) -> JobRequest:
         """What the session is asked to run for a step."""
         length_s = run_s(self.plan.settle, self.plan.measure, self._session.interval_s)
         overrides = {
@@ -321,7 +321,7 @@ class Runner:
             self._scratch.popitem()[1].close()
 
 
-def text_of(plan: Plan, step: Step) -> str:
+def text_of(plan: Plan, step: PlannedPoint) -> str:
     """The job file of a step, as far as the plan makes it."""
     text = read_job(find_job(step.job))
     return jobfile.changed(text, {**plan.options, **step.of(OPTION)})

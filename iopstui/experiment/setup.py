@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from iopstui.errors import UsageError
-from iopstui.experiment.preview import Rehearsed, rehearse
+from iopstui.experiment.preview import Preview, preview_of
 from iopstui.experiment.progress import ProgressFile
 from iopstui.experiment.runner import OVERHEAD_S, Conditions
 from iopstui.fio.inspect import Fio
@@ -33,7 +33,7 @@ class Setup:
     job_target: Target | None
     devices: Mapping[str, BlockDevice]
     conditions: Conditions
-    rehearsed: Rehearsed
+    preview: Preview
 
     def key(self, expectations: Sequence[str] = ()) -> str:
         """Names the experiment, however it is shown."""
@@ -41,7 +41,7 @@ class Setup:
         return self.plan.key(texts, self.target.path, self.conditions, list(expectations))
 
 
-def rehearsed_setup(
+def previewed_setup(
     plan: Plan,
     target: Target,
     job_target: Target | None,
@@ -55,10 +55,10 @@ def rehearsed_setup(
     _check_conflicts(plan, conditions)
     if job_target is None:
         _check_device(plan, target, devices, roots)
-    rehearsed = rehearse(plan, target, job_target, conditions, devices, fio, roots)
+    preview = preview_of(plan, target, job_target, conditions, devices, fio, roots)
     if plan.variants:
-        plan = replace(plan, variants=kept_apart(plan.variants, rehearsed.knobs))
-    return Setup(plan, target, job_target, devices, conditions, rehearsed)
+        plan = replace(plan, variants=kept_apart(plan.variants, preview.knobs))
+    return Setup(plan, target, job_target, devices, conditions, preview)
 
 
 def _check_conflicts(plan: Plan, conditions: Conditions) -> None:
@@ -121,13 +121,13 @@ def dry_run(setup: Setup, state: ProgressFile | None) -> Iterator[str]:
 
 def job_lines(setup: Setup) -> Iterator[str]:
     """The jobs and what they do."""
-    for job, title in setup.rehearsed.titles.items():
+    for job, title in setup.preview.titles.items():
         yield f"job {printable(job)}: {printable(title)}"
 
 
 def effects(setup: Setup) -> Iterator[str]:
     """What it will change and write."""
-    where, found = setup.job_target, setup.rehearsed
+    where, found = setup.job_target, setup.preview
     place = printable(setup.target.path)
     if where is not None and where.kind == kinds.DIRECTORY:
         yield (

@@ -15,7 +15,7 @@ from iopstui.experiment.expectations import expectations_of, sections_of
 from iopstui.experiment.preview import distinct
 from iopstui.experiment.progress import ProgressFile, default_path
 from iopstui.experiment.runner import Conditions
-from iopstui.experiment.setup import Setup, goes_on_text, rehearsed_setup
+from iopstui.experiment.setup import Setup, goes_on_text, previewed_setup
 from iopstui.fio.inspect import find_fio
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.roots import Roots
@@ -45,7 +45,7 @@ def set_up(options: ExperimentOptions, say: Say) -> Setup:
     looked = sum(1 for _ in distinct(plan))
     if looked >= MANY:
         say(f"asking fio about {looked} of {plan.points} points first; nothing runs yet")
-    return rehearsed_setup(plan, target, job_target, devices, conditions, fio, Roots())
+    return previewed_setup(plan, target, job_target, devices, conditions, fio, Roots())
 
 
 def _conditions(run: RunOptions) -> Conditions:

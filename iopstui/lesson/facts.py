@@ -18,7 +18,7 @@ from iopstui.model.block.tunable import why_rq_affinity_cannot_matter
 from iopstui.model.lesson.figures import Figures
 from iopstui.model.lesson.formula import Value
 from iopstui.safety.scratch import supports_direct
-from iopstui.safety.tunable_states import KnobState, knob_states, queued_disks
+from iopstui.safety.tunable_states import TunableState, queued_disks, tunable_states
 
 TURNED = ("rq_affinity", "scheduler", "nomerges", "read_ahead_kb")
 
@@ -35,7 +35,7 @@ def surroundings(target: Target, devices: Mapping[str, BlockDevice], roots: Root
     """Reads some files; where the target is a directory a file is made in it and removed."""
     disks = queued_disks(target, devices)
     online = online_cpus(roots)
-    states = {state.name: state for state in knob_states(target, devices, roots)}
+    states = {state.name: state for state in tunable_states(target, devices, roots)}
     facts: Figures = {
         "host.cpus": float(len(online)) if online else None,
         "host.memory": _memory(),
@@ -131,7 +131,7 @@ def _far_cpus(disk: BlockDevice, online: Sequence[int]) -> Iterator[tuple[int, f
 
 
 def _knobs(
-    states: Mapping[str, KnobState], disks: Sequence[BlockDevice], online: Sequence[int]
+    states: Mapping[str, TunableState], disks: Sequence[BlockDevice], online: Sequence[int]
 ) -> Figures:
     found: Figures = {}
     for name in TURNED:
@@ -147,7 +147,7 @@ def _knobs(
     return found
 
 
-def _why_not(name: str, state: KnobState | None, disks: Sequence[BlockDevice]) -> str:
+def _why_not(name: str, state: TunableState | None, disks: Sequence[BlockDevice]) -> str:
     if not disks:
         return "no device with a request queue can be seen under the target"
     if state is None:

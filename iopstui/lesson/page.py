@@ -27,7 +27,7 @@ Block = Text | Table
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ShownPage:
     """One step as it is shown. ``kind`` is model/lesson/pages.py's. ``choices`` are (letter,
     text) of a question, ``chosen`` the answer given. ``state`` is of a run (READY ... FAILED), or
     SKIPPED for any step that can't be shown here. ``look`` are (pane, sentence)."""

@@ -24,7 +24,7 @@ from iopstui.lesson.page import (
     RUNNING,
     SKIPPED,
     Block,
-    Page,
+    ShownPage,
     Verdict,
     figures_table,
     judge,
@@ -46,10 +46,10 @@ from iopstui.model.lesson.pages import (
     Ask,
     Explain,
     Lesson,
+    Page,
     Report,
     Run,
     See,
-    Step,
 )
 from iopstui.model.lesson.text import Paragraph, Text, told
 from iopstui.preflight.kept_scratch import KeptScratch
@@ -100,7 +100,7 @@ class LessonRun:
     # -- where it is
 
     @property
-    def step(self) -> Step | None:
+    def step(self) -> Page | None:
         """The step that is shown; ``None`` at the end."""
         return self.lesson.steps[self._index] if self._index < len(self.lesson.steps) else None
 
@@ -164,7 +164,7 @@ class LessonRun:
                 return judge(step, self.answers.get(name), self.lookup, figures)
         return None
 
-    def _shown(self, step: Step) -> bool:
+    def _shown(self, step: Page) -> bool:
         """Whether there is anything to show of it."""
         if step.when is not None and step.when.truth(self.lookup) is not True:
             return False
@@ -182,7 +182,7 @@ class LessonRun:
         answers = [choice.text.fill(self.lookup, unit_of) for choice in ask.choices]
         return bool(self._texts(ask.paragraphs)) and None not in answers
 
-    def _why(self, step: Step) -> str:
+    def _why(self, step: Page) -> str:
         texts, _ = told(step.why, self.lookup, unit_of)
         return " ".join(text.text for text in texts) or "this can't be shown here"
 
@@ -220,7 +220,7 @@ class LessonRun:
 
     # -- pages
 
-    def page(self) -> Page | None:
+    def page(self) -> ShownPage | None:
         """What is shown now; ``None`` at the end."""
         step = self.step
         if step is None:
@@ -228,8 +228,8 @@ class LessonRun:
         number, total = self._index + 1, len(self.lesson.steps)
         if step.header in self.skipped:
             why = (Text(self.skipped[step.header]),)
-            return Page(step.kind, step.name, step.title, why, number, total, state=SKIPPED)
-        return Page(
+            return ShownPage(step.kind, step.name, step.title, why, number, total, state=SKIPPED)
+        return ShownPage(
             step.kind,
             step.name,
             step.title,
@@ -242,7 +242,7 @@ class LessonRun:
             look=step.look if isinstance(step, Run) else (),
         )
 
-    def _state(self, step: Step) -> str:
+    def _state(self, step: Page) -> str:
         if self.running:
             return RUNNING
         if step.name in self.points:
@@ -253,7 +253,7 @@ class LessonRun:
         for choice in ask.choices:
             yield choice.letter, choice.text.fill(self.lookup, unit_of) or ""
 
-    def _blocks(self, step: Step) -> list[Block]:
+    def _blocks(self, step: Page) -> list[Block]:
         blocks: list[Block] = []
         if isinstance(step, Explain):
             verdicts = [self.verdict(name) for name in step.answers]

@@ -32,7 +32,7 @@ from iopstui.model.block.binding import Binding
 from iopstui.model.block.device import BlockDevice, Hctx, IrqVector, Mount, QueueLimits
 from iopstui.model.block.target import Place, Target
 from iopstui.model.block.topology import Topology
-from iopstui.model.block.tunable import KnobRequest
+from iopstui.model.block.tunable import TunableRequest
 from iopstui.model.experiment.expectation import Expectation, Outcome
 from iopstui.model.experiment.plan import Axis, Plan, Setting, Variant
 from iopstui.model.experiment.point import Little, Point
@@ -108,7 +108,7 @@ class Header:
     target: Target
     interval_s: float = 1.0
     idle_frames: bool = True
-    knobs: tuple[KnobRequest, ...] = ()
+    knobs: tuple[TunableRequest, ...] = ()
     topology: Topology = field(default_factory=Topology)
     own_files: bool | None = None
 
@@ -137,7 +137,7 @@ _PARTS: dict[str, type] = {
     "Header": Header,
     "Target": Target,
     "Place": Place,
-    "KnobRequest": KnobRequest,
+    "KnobRequest": TunableRequest,
     "Topology": Topology,
     "RawSample": RawSample,
     "KernelSample": KernelSample,

@@ -16,7 +16,7 @@ from iopstui.model.block.tunable import TUNABLES
 from iopstui.model.metrics.frame import FrameBuilder
 from iopstui.recording import layout as form
 from iopstui.recording.reader import Index, Other, Record, Recording, Sample
-from iopstui.safety.tunable_states import KnobState, queued_disks
+from iopstui.safety.tunable_states import TunableState, queued_disks
 
 LOOKBACK = 900
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
@@ -183,7 +183,7 @@ class ReplaySession:
         """Tells that it can't."""
         self._tell(ONE_RECORDING.format("a setting"))
 
-    def knobs(self) -> list[KnobState]:
+    def knobs(self) -> list[TunableState]:
         """The settings of the disks as they were at this moment; none can be changed."""
         return list(_recorded_knobs(queued_disks(self.target, self._fold.devices)))
 
@@ -364,12 +364,12 @@ _CONTEXT = (
 )  # fmt: skip
 
 
-def _recorded_knobs(disks: Sequence[BlockDevice]) -> Iterator[KnobState]:
+def _recorded_knobs(disks: Sequence[BlockDevice]) -> Iterator[TunableState]:
     for name, tunable in TUNABLES.items():
         found = [(disk.name, getattr(disk.queue, name, None)) for disk in disks]
         known = [(disk, _told(value)) for disk, value in found if value is not None]
         if known:
-            yield KnobState(
+            yield TunableState(
                 name, tunable.meaning, known[0][1], (), "nothing here",
                 tuple(known) if len(known) > 1 else (), "this is a recording",
             )  # fmt: skip

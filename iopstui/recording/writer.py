@@ -24,7 +24,7 @@ from iopstui.errors import UsageError
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
-from iopstui.model.block.tunable import KnobRequest
+from iopstui.model.block.tunable import TunableRequest
 from iopstui.model.samples import RawSample
 from iopstui.recording import layout as form
 from iopstui.recording.coding import encoder
@@ -183,7 +183,7 @@ class Tape:
         devices: Callable[[], Mapping[str, BlockDevice]],
         interval_s: float,
         idle_frames: bool,
-        knobs: Sequence[KnobRequest] = (),
+        knobs: Sequence[TunableRequest] = (),
         recorder: Recorder | None = None,
         topology: Callable[[], Topology] = Topology,
         own_files: bool | None = None,

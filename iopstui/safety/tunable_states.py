@@ -14,7 +14,7 @@ from iopstui.safety.tunables import read_tunable, why_not
 
 
 @dataclass(frozen=True, slots=True)
-class KnobState:
+class TunableState:
     """One setting. ``now`` is its value (of the first disk), ``values`` all that it takes (empty
     for a number or a CPU list), ``takes`` the same in words. ``each`` are (disk, value), if
     there are several disks. ``refused`` says what is missing to turn it and ``hint`` the command
@@ -51,9 +51,9 @@ def common_schedulers(disks: Sequence[BlockDevice]) -> tuple[str, ...]:
     return tuple(name for name in (each[0] if each else ()) if all(name in one for one in each))
 
 
-def knob_states(
+def tunable_states(
     target: Target, devices: Mapping[str, BlockDevice], roots: Roots
-) -> list[KnobState]:
+) -> list[TunableState]:
     """Every setting that the disks have, read anew: the kernel tells of no change."""
     disks = queued_disks(target, devices)
     found = [_queue_knob(tunable, disks, roots) for tunable in TUNABLES.values()]
@@ -61,7 +61,9 @@ def knob_states(
     return [knob for knob in found if knob is not None]
 
 
-def _queue_knob(tunable: Tunable, disks: Sequence[BlockDevice], roots: Roots) -> KnobState | None:
+def _queue_knob(
+    tunable: Tunable, disks: Sequence[BlockDevice], roots: Roots
+) -> TunableState | None:
     read = [(disk, read_tunable(disk, tunable.name, roots)) for disk in disks]
     known = [(disk, value) for disk, value in read if value is not None]
     if not known:
@@ -97,7 +99,7 @@ def _interrupts(disks: Sequence[BlockDevice]) -> list[tuple[BlockDevice, int]]:
     return [(disk, irq) for irq, disk in found.items()]
 
 
-def _irq_knob(disk: BlockDevice, irq: int, roots: Roots) -> KnobState | None:
+def _irq_knob(disk: BlockDevice, irq: int, roots: Roots) -> TunableState | None:
     name = f"{IRQ_PREFIX}/{irq}"
     now = read_tunable(disk, name, roots)
     vector = next(vector for vector in disk.irqs if vector.irq == irq)
@@ -116,9 +118,9 @@ def _state(
     takes: str,
     roots: Roots,
     idle: str,
-) -> KnobState:
+) -> TunableState:
     refusal = next((r for disk, _ in known if (r := why_not(disk, name, roots))), None)
-    return KnobState(
+    return TunableState(
         name=name,
         meaning=meaning,
         now=known[0][1],

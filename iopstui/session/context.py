@@ -18,7 +18,7 @@ from iopstui.text import printable
 Sink = Callable[[events.Event], None]
 
 
-class Desk:
+class Context:
     """``target`` and all ``devices`` of the machine, the clock, and the way out for events:
     first to the recording, then to the sink. Events are kept until a sink is named.
     """

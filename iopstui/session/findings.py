@@ -21,7 +21,7 @@ from iopstui.model.findings.evidence import (
     measured,
 )
 from iopstui.model.findings.rules import diagnose
-from iopstui.model.findings.tunable_effect import MANY, KnobChange, around, what_moved
+from iopstui.model.findings.tunable_effect import MANY, TunableChange, around, tunable_effect
 from iopstui.model.metrics.frame import FINAL, Frame
 
 KEEP = 30
@@ -46,7 +46,7 @@ class Findings:
         self._job = ""
         self._earlier: list[Steady] = []
         self._said: dict[str, float] = {}
-        self._change: KnobChange | None = None
+        self._change: TunableChange | None = None
         self._since = -inf
 
     def lay_out(self) -> None:
@@ -76,7 +76,7 @@ class Findings:
         self._earlier = []
         if self._change is not None:
             self._since = self._change.t
-        self._change = KnobChange(t, device, name, before, now)
+        self._change = TunableChange(t, device, name, before, now)
 
     def feed(self, frame: Frame, devices: Sequence[BlockDevice]) -> Iterator[Finding]:
         """What this frame shows that was not said yet. ``devices`` are those that the jobs work
@@ -118,7 +118,7 @@ class Findings:
         frames = tuple(self._frames)
         if len(around(frames, change)[1]) < MANY and FINAL not in frame.flags:
             return
-        found = what_moved(change, frames, devices, self._since)
+        found = tunable_effect(change, frames, devices, self._since)
         self._since, self._change = change.t, None
         if found is not None:
             yield found

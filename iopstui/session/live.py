@@ -23,18 +23,18 @@ from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
-from iopstui.model.block.tunable import KnobRequest
+from iopstui.model.block.tunable import TunableRequest
 from iopstui.model.experiment.expectation import Expectation, Outcome
 from iopstui.preflight.request import JobRequest
 from iopstui.recording.writer import Recorder, Tape
-from iopstui.safety.tunable_states import KnobState, knob_states
-from iopstui.session.context import Desk, Sink
+from iopstui.safety.tunable_states import TunableState, tunable_states
+from iopstui.session.context import Context, Sink
 from iopstui.session.current_run import CurrentRun
 from iopstui.session.outcomes import Verdicts
-from iopstui.session.own_cpus import OwnPlace
+from iopstui.session.own_cpus import OwnCpus
 from iopstui.session.runs import Runs
 from iopstui.session.sampling import Sampling
-from iopstui.session.tunable_turns import KnobTurns
+from iopstui.session.tunable_turns import TunableTurns
 from iopstui.text import printable
 
 LEAVE_WITHIN_S = 4.0
@@ -62,12 +62,12 @@ class LiveSession:
         destroy_data: Sequence[str] = (),
         no_fence: bool = False,
         bind: bool = False,
-        knobs: Sequence[KnobRequest] = (),
+        knobs: Sequence[TunableRequest] = (),
         idle_frames: bool = True,
         fio_path: str | None = None,
         clock: Clock | None = None,
         recorder: Recorder | None = None,
-        place: OwnPlace | None = None,
+        own_cpus: OwnCpus | None = None,
         expectations: Sequence[Expectation] = (),
     ) -> None:
         self.job: str | None = None
@@ -77,7 +77,7 @@ class LiveSession:
         self._size = size
         self._destroy_data = tuple(destroy_data)
         self._no_fence = no_fence
-        self._place = place or OwnPlace()
+        self._own_cpus = own_cpus or OwnCpus()
         self._failed = False
         self._hangs = ""
         self._commands: deque[Callable[[], None]] = deque()
@@ -88,15 +88,15 @@ class LiveSession:
             target, lambda: self.devices, interval_s, idle_frames, knobs, recorder,
             self.topology, own_files=job_target is None,
         )  # fmt: skip
-        desk = self._desk = Desk(
+        context = self._context = Context(
             target, devices, roots or Roots(), clock or Clock(), tape, Verdicts(expectations)
         )
         self._current = CurrentRun()
-        self._sampling = Sampling(desk, self._current, interval_s, idle_frames)
-        self._knobs = KnobTurns(desk, self._sampling, knobs)
+        self._sampling = Sampling(context, self._current, interval_s, idle_frames)
+        self._knobs = TunableTurns(context, self._sampling, knobs)
         self._runs = Runs(
-            desk, self._sampling, self._current, self._knobs, self._place, job_target, interval_s,
-            fio_path,
+            context, self._sampling, self._current, self._knobs, self._own_cpus, job_target,
+            interval_s, fio_path,
         )  # fmt: skip
 
     # -- called from any thread
@@ -105,7 +105,7 @@ class LiveSession:
         """Start sampling; every event goes to ``sink``. Without one they are kept until a later
         call names it: so a screen that takes a while to open has something to show at once."""
         if sink is not None:
-            self._desk.listen(sink)
+            self._context.listen(sink)
         if self._thread is None:
             self._thread = threading.Thread(target=self._main, name="session", daemon=True)
             self._thread.start()
@@ -113,12 +113,12 @@ class LiveSession:
     @property
     def target(self) -> Target:
         """What is watched, and what jobs work on."""
-        return self._desk.target
+        return self._context.target
 
     @property
     def devices(self) -> Mapping[str, BlockDevice]:
         """All block devices by kernel name, as they were when last looked at."""
-        return self._desk.devices
+        return self._context.devices
 
     @property
     def exit_code(self) -> int:
@@ -160,7 +160,7 @@ class LiveSession:
 
     def mark(self, text: str) -> None:
         """Put a mark on all charts, now."""
-        self._command(lambda: self._desk.emit(events.Mark(self._desk.now(), printable(text))))
+        self._command(lambda: self._context.emit(events.Mark(self._context.now(), printable(text))))
 
     def set_tunable(self, name: str, value: str) -> None:
         """Change a setting (model/block/tunable.py) of the disks under the target; it is put
@@ -176,28 +176,28 @@ class LiveSession:
         """How many runs were begun so far."""
         return self._current.step
 
-    def knobs(self) -> list[KnobState]:
+    def knobs(self) -> list[TunableState]:
         """What can be set on the disks under the target, as it is now (reads some files)."""
-        return knob_states(self.target, self.devices, self._desk.roots)
+        return tunable_states(self.target, self.devices, self._context.roots)
 
     def topology(self) -> Topology:
         """The machine's CPUs and which belong together (reads some files for each CPU)."""
-        return read_topology(self._desk.roots)
+        return read_topology(self._context.roots)
 
     @property
     def recording(self) -> Path | None:
         """Where the session is being recorded to; ``None`` if it is not."""
-        return self._desk.tape.path
+        return self._context.tape.path
 
     @property
     def recorded(self) -> Path | None:
         """After ``close``: where it was recorded to at its end; ``None`` if it was not."""
-        return self._desk.tape.kept
+        return self._context.tape.kept
 
     @property
     def outcomes(self) -> Sequence[Outcome]:
         """What came of the expectations of the last run."""
-        return self._desk.verdicts.outcomes
+        return self._context.verdicts.outcomes
 
     def record(self, path: Path) -> None:
         """Record from now on. Raises UsageError (the file exists ...); what happens later is a
@@ -208,11 +208,11 @@ class LiveSession:
     def note(self, event: events.Event) -> None:
         """Put into the recording what was concluded from the session's events (a point of an
         experiment)."""
-        self._desk.note(event)
+        self._context.note(event)
 
     def notice(self, level: str, text: str) -> None:
         """Tell this, now: ``level`` is "info", "warning" or "error"."""
-        self._command(lambda: self._desk.notice(level, text))
+        self._command(lambda: self._context.notice(level, text))
 
     def stop_recording(self) -> None:
         """End the recording; a Notice says what was recorded."""
@@ -263,10 +263,10 @@ class LiveSession:
     # -- the session's thread
 
     def _main(self) -> None:
-        desk, sampling, runs = self._desk, self._sampling, self._runs
+        context, sampling, runs = self._context, self._sampling, self._runs
         try:
-            desk.warn(self._place.begin())
-            desk.warn(_no_sum(desk.target))
+            context.warn(self._own_cpus.begin())
+            context.warn(_no_sum(context.target))
             sampling.first()
             while not self._closing:
                 self._wait()
@@ -279,7 +279,7 @@ class LiveSession:
             self._shut_down()
         except Exception as error:  # the last line of defence: told, and nothing left running
             self._failed = True
-            desk.notice("error", f"internal error: {error!r}")
+            context.notice("error", f"internal error: {error!r}")
         finally:
             runs.close()
             self._knobs.put_back()
@@ -287,17 +287,17 @@ class LiveSession:
             self._end()
 
     def _end(self) -> None:
-        desk = self._desk
-        ended = events.Ended(desk.now(), self.exit_code)
-        lost = desk.tape.close(ended)
+        context = self._context
+        ended = events.Ended(context.now(), self.exit_code)
+        lost = context.tape.close(ended)
         if lost:
-            desk.notice("error", lost)
-        desk.emit(ended)
+            context.notice("error", lost)
+        context.emit(ended)
 
     def _wait(self) -> None:
         """For the next tick, news of fio, or a command."""
         fds = [self._wake_read, *self._runs.fds()]
-        timeout = (self._sampling.deadline_ns - self._desk.clock.monotonic_ns()) / 1e9
+        timeout = (self._sampling.deadline_ns - self._context.clock.monotonic_ns()) / 1e9
         patience = self._runs.patience_s()
         if patience is not None:
             timeout = min(timeout, patience)
@@ -306,20 +306,20 @@ class LiveSession:
             os.read(self._wake_read, 4096)
 
     def _start_recording(self, recorder: Recorder) -> None:
-        desk = self._desk
-        desk.tape.start(recorder)
+        context = self._context
+        context.tape.start(recorder)
         # past the tape: nothing that was measured
         words = f"recording to {printable(str(recorder.path))}"
-        desk.tell(events.Notice(desk.now(), "info", words))
+        context.tell(events.Notice(context.now(), "info", words))
 
     def _recorded(self) -> None:
-        words = self._desk.tape.stop()
+        words = self._context.tape.stop()
         if words:
-            self._desk.notice("info", words)
+            self._context.notice("info", words)
 
     def _shut_down(self) -> None:
         """Stop fio and wait for its last document, so that what was measured is told."""
-        clock, runs = self._desk.clock, self._runs
+        clock, runs = self._context.clock, self._runs
         runs.stop()
         give_up_ns = clock.monotonic_ns() + int(LEAVE_WITHIN_S * 1e9)
         while runs.ending:

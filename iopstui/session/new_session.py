@@ -11,7 +11,7 @@ from iopstui.model.experiment.expectation import Expectation
 from iopstui.model.experiment.options import RunOptions
 from iopstui.recording.writer import Recorder
 from iopstui.session.live import LiveSession
-from iopstui.session.own_cpus import OwnPlace
+from iopstui.session.own_cpus import OwnCpus
 
 
 def new_session(
@@ -23,7 +23,7 @@ def new_session(
     idle_frames: bool = True,
 ) -> LiveSession:
     """Not started. UsageError for a --record or --cpu that can't be; then no file is left."""
-    place = OwnPlace(options.own_cpus, options.nice)
+    own_cpus = OwnCpus(options.own_cpus, options.nice)
     return LiveSession(
         target,
         devices,
@@ -36,6 +36,6 @@ def new_session(
         knobs=options.knobs,
         idle_frames=idle_frames,
         recorder=Recorder(Path(options.record)) if options.record else None,
-        place=place,
+        own_cpus=own_cpus,
         expectations=expectations,
     )

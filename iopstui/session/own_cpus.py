@@ -47,7 +47,7 @@ def measured_cpus(jobs: Iterable[int], disks: Sequence[BlockDevice]) -> frozense
     return frozenset(found)
 
 
-class OwnPlace:
+class OwnCpus:
     """The CPUs and priority of iopstui's own threads.
 
     ``cpus`` None: chosen for each job, see ``for_job``; empty: never confined. ``nice`` (0 to 19)

@@ -24,7 +24,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.metrics.summary import fio_summary, without_bins
 from iopstui.preflight.job import Prepared, prepare
 from iopstui.preflight.request import JobRequest, recorded
-from iopstui.session.context import Desk
+from iopstui.session.context import Context
 from iopstui.session.current_run import CurrentRun
 from iopstui.session.fio_run import (
     HOLD_S,
@@ -38,9 +38,9 @@ from iopstui.session.fio_run import (
     hangs,
 )
 from iopstui.session.last_word import once, said_again
-from iopstui.session.own_cpus import OwnPlace
+from iopstui.session.own_cpus import OwnCpus
 from iopstui.session.sampling import Reading, Sampling
-from iopstui.session.tunable_turns import KnobTurns
+from iopstui.session.tunable_turns import TunableTurns
 from iopstui.text import printable
 
 POLL_S = 0.1
@@ -60,11 +60,11 @@ class Runs:
 
     def __init__(
         self,
-        desk: Desk,
+        context: Context,
         sampling: Sampling,
         current: CurrentRun,
-        knobs: KnobTurns,
-        place: OwnPlace,
+        knobs: TunableTurns,
+        own_cpus: OwnCpus,
         job_target: Target | None,
         interval_s: float,
         fio_path: str | None,
@@ -72,11 +72,11 @@ class Runs:
         self.began_ns: int | None = None
         self.exit_code = EXIT_OK
         self.left_behind = ""
-        self._desk = desk
+        self._context = context
         self._sampling = sampling
         self._current = current
         self._knobs = knobs
-        self._place = place
+        self._own_cpus = own_cpus
         self._job_target = job_target
         self._interval_s = interval_s
         self._fio_path = fio_path
@@ -130,14 +130,14 @@ class Runs:
             return None
         patience = START_POLL_S if self._awaiting_jobs else POLL_S
         if self._held is not None:
-            held_s = (self._desk.clock.monotonic_ns() - self._held.arrived_ns) / 1e9
+            held_s = (self._context.clock.monotonic_ns() - self._held.arrived_ns) / 1e9
             patience = min(patience, HOLD_S - held_s)
         return patience
 
     # -- beginning
 
     def _begin(self, request: JobRequest) -> None:
-        desk = self._desk
+        context = self._context
         step = self._current.begin()
         give_up_when(self.given_up)
         try:
@@ -146,14 +146,14 @@ class Runs:
             self._knobs.of_run(request.knobs)
             with self._told_if_long():
                 prepared = prepare(
-                    request, self._job_target, fio, self._private(), desk.devices, desk.roots
+                    request, self._job_target, fio, self._private(), context.devices, context.roots
                 )
         except IopstuiError as error:
             self._not_started(error)
             return
         finally:
             self._remove_privates()
-        desk.tape.job(recorded(step, request, prepared.text, prepared.files, prepared.binding))
+        context.tape.job(recorded(step, request, prepared.text, prepared.files, prepared.binding))
         self._take(
             FioRun(
                 fio,
@@ -161,7 +161,7 @@ class Runs:
                 private_directory,
                 self._interval_s,
                 lambda: self._engage(prepared),
-                desk.target.on,
+                context.target.on,
             )
         )
         self._start_phase()
@@ -169,9 +169,11 @@ class Runs:
     @contextmanager
     def _told_if_long(self) -> Iterator[None]:
         """A job with hundreds of thousands of files is looked at for a while."""
-        desk = self._desk
+        context = self._context
         words = "still looking at the job and at the files that it names"
-        timer = threading.Timer(LONG_S, lambda: desk.tell(events.Notice(desk.now(), "info", words)))
+        timer = threading.Timer(
+            LONG_S, lambda: context.tell(events.Notice(context.now(), "info", words))
+        )
         timer.daemon = True
         timer.start()
         try:
@@ -185,7 +187,7 @@ class Runs:
 
     def _engage(self, prepared: Prepared) -> None:
         if prepared.guard is not None:
-            prepared.guard.engage(read_devices(self._desk.roots))
+            prepared.guard.engage(read_devices(self._context.roots))
 
     def _private(self) -> Path:
         path = private_directory()
@@ -199,23 +201,23 @@ class Runs:
     def _not_started(self, error: IopstuiError) -> None:
         self.exit_code = error.exit_code
         interrupted = isinstance(error, Interrupted)
-        self._desk.emit(
+        self._context.emit(
             events.StepFinished(
-                self._desk.now(), self._current.step, error.exit_code,
+                self._context.now(), self._current.step, error.exit_code,
                 "" if interrupted else error.message, interrupted, hint=error.hint,
             )
         )  # fmt: skip
 
     def _start_phase(self) -> None:
-        run, desk, findings = self.run, self._desk, self._sampling.findings
+        run, context, findings = self.run, self._context, self._sampling.findings
         assert run is not None
         self._awaiting_jobs = run.phase == RUN
         self._stall = Stall()
         self._quiet_since_ns = 0
         self._sampling.await_first_io()
-        where = self._place.for_job(run.prepared.text, desk.disks())
+        where = self._own_cpus.for_job(run.prepared.text, context.disks())
         try:
-            with self._place.unpinned():
+            with self._own_cpus.unpinned():
                 run.start_phase()
         except IopstuiError as error:
             run.close()
@@ -223,17 +225,17 @@ class Runs:
             self._not_started(error)
             return
         for doubt in run.prepared.guard.doubts.values() if run.prepared.guard else ():
-            desk.warn(doubt)
+            context.warn(doubt)
         if run.phase == RUN:
-            self.began_ns = desk.clock.monotonic_ns()
+            self.began_ns = context.clock.monotonic_ns()
             findings.begin(run.prepared.text)
             if run.prepared.binding is not None:
                 self._tell_binding(run.prepared.binding)
         else:
             findings.lay_out()
-        desk.emit(
+        context.emit(
             events.StepStarted(
-                desk.now(),
+                context.now(),
                 self._current.step,
                 printable(run.prepared.name),
                 printable(run.prepared.title),
@@ -244,14 +246,14 @@ class Runs:
             )
         )
         if where:
-            desk.notice("info", where)
+            context.notice("info", where)
 
     def _tell_binding(self, binding: Binding) -> None:
         pairs = [f"job {job} → CPU {cpu} (hctx {hctx})" for job, cpu, hctx in binding.rows[:16]]
         more = [f"... {len(binding.rows)} jobs"] if len(binding.rows) > len(pairs) else []
-        self._desk.notice("info", "bound to queues: " + ", ".join(pairs + more))
+        self._context.notice("info", "bound to queues: " + ", ".join(pairs + more))
         for note in binding.notes:
-            self._desk.warn(note)
+            self._context.warn(note)
 
     # -- following
 
@@ -269,21 +271,21 @@ class Runs:
                 self._awaiting_jobs = False
                 documents.append(news)
             elif isinstance(news, Said):
-                self._desk.notice("info", news.text)
+                self._context.notice("info", news.text)
             elif isinstance(news, PhaseOver):
                 self._documents(documents)
                 documents = []
                 self._phase_over(news)
         self._documents(documents)
         held = self._held
-        if held and self._desk.clock.monotonic_ns() - held.arrived_ns > HOLD_S * 1e9:
+        if held and self._context.clock.monotonic_ns() - held.arrived_ns > HOLD_S * 1e9:
             # some fio takes its time to end after its last word
             self._release(final=self._again)
         if run.hanging and run.stopping and self.run is run:
             self.leave_behind()
 
     def _watch_room(self, run: FioRun) -> None:
-        now = self._desk.clock.monotonic_ns()
+        now = self._context.clock.monotonic_ns()
         if now - self._looked_ns > LOOK_S * 1e9:
             self._looked_ns = now
             run.watch_room()
@@ -291,7 +293,7 @@ class Runs:
     def _await_first_io(self) -> None:
         """Begin the kernel's first interval where fio's begins: with the first I/O, which comes
         about 0.1 s after fio has forked its jobs."""
-        now = self._desk.clock.monotonic_ns()
+        now = self._context.clock.monotonic_ns()
         moved = self._sampling.device_moved()
         if self._quiet_since_ns == 0:
             self._quiet_since_ns = now
@@ -329,13 +331,13 @@ class Runs:
         if run.phase != LAYOUT:
             self._first_word(run)
             return
-        now = self._desk.now()
+        now = self._context.now()
         # thousands of files take a while to be looked at
         if now < self._look_again:
             return
         work = run.work()
-        self._look_again = now + 20 * (self._desk.now() - now)
-        self._desk.emit(
+        self._look_again = now + 20 * (self._context.now() - now)
+        self._context.emit(
             events.Progress(
                 now, self._current.step, "laying out the scratch file", work.done,
                 run.prepared.layout_bytes,
@@ -349,14 +351,14 @@ class Runs:
         """End a run that can't come to anything; tell of one that may."""
         if run.last is not None or self._silence_told or run.phase != RUN:
             return
-        if not self._stall.feed(self._desk.now(), run.work()):
+        if not self._stall.feed(self._context.now(), run.work()):
             return
         self._silence_told = True
         if "io_submit_mode=offload" in run.prepared.text.replace(" ", ""):
             run.failure = OFFLOAD_STALLED
             run.stop(hard=True)
         else:
-            self._desk.warn(SILENT)
+            self._context.warn(SILENT)
 
     # -- ending
 
@@ -388,7 +390,7 @@ class Runs:
         run.hanging = run.hanging or ((run.pid,) if run.pid else ())
         self.left_behind = hangs(run.hanging)
         if run.stopping and not run.failure:
-            self._desk.warn(self.left_behind)
+            self._context.warn(self.left_behind)
             self._finished(run, EXIT_INTERRUPTED, "", True)
         else:
             self._finished(run, EXIT_JOB_FAILED, run.failure or self.left_behind, False)
@@ -396,14 +398,14 @@ class Runs:
     def _finished(self, run: FioRun, code: int, error: str, interrupted: bool) -> None:
         self.exit_code = code
         for why in [] if run.hanging else run.prepared.publish():
-            self._desk.warn(why)
+            self._context.warn(why)
         run.close()
         self._current.over()
         self.began_ns = None
         summary = fio_summary(run.last) if run.last is not None else {}
-        self._desk.emit(
+        self._context.emit(
             events.StepFinished(
-                self._desk.now(), self._current.step, code, error, interrupted, summary,
+                self._context.now(), self._current.step, code, error, interrupted, summary,
                 tuple(run.log), document=without_bins(run.document),
             )
         )  # fmt: skip

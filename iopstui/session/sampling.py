@@ -12,7 +12,7 @@ from iopstui.linux.devices.topology import online_cpus
 from iopstui.model.findings.tunable_effect import MANY
 from iopstui.model.metrics.frame import FrameBuilder
 from iopstui.model.samples import FioStatus, JobThread, KernelSample, RawSample
-from iopstui.session.context import Desk
+from iopstui.session.context import Context
 from iopstui.session.current_run import CurrentRun
 from iopstui.session.findings import Findings
 from iopstui.session.fio_run import LAYOUT
@@ -41,15 +41,15 @@ class Sampling:
     """
 
     def __init__(
-        self, desk: Desk, current: CurrentRun, interval_s: float, idle_frames: bool
+        self, context: Context, current: CurrentRun, interval_s: float, idle_frames: bool
     ) -> None:
         self.deadline_ns = 0
-        self.findings = Findings([place.no_device for place in desk.target.unseen])
-        self._desk = desk
+        self.findings = Findings([place.no_device for place in context.target.unseen])
+        self._context = context
         self._current = current
         self._interval_s = interval_s
         self._idle_frames = idle_frames
-        self._builder = FrameBuilder(opened=desk.target.opened)
+        self._builder = FrameBuilder(opened=context.target.opened)
         self._own_cost = OwnCost()
         self._guards = GuardTime()
         self._pinning = (0, Pinning())
@@ -59,8 +59,8 @@ class Sampling:
     @cached_property
     def _sampler(self) -> KernelSampler:
         # opened by who reads first: the session's thread, not the one that the screen waits for
-        irqs = [vector.irq for disk in self._desk.disks() for vector in disk.irqs]
-        return KernelSampler(self._desk.roots, self._desk.target.tree, irqs)
+        irqs = [vector.irq for disk in self._context.disks() for vector in disk.irqs]
+        return KernelSampler(self._context.roots, self._context.target.tree, irqs)
 
     def close(self) -> None:
         """Close the kernel's files, if they were opened."""
@@ -76,7 +76,7 @@ class Sampling:
 
     def tick_if_due(self) -> bool:
         """Tick if no document did; True if so."""
-        if self._desk.clock.monotonic_ns() < self.deadline_ns:
+        if self._context.clock.monotonic_ns() < self.deadline_ns:
             return False
         self.tick()
         return True
@@ -89,7 +89,7 @@ class Sampling:
 
     def put_off(self, seconds: float) -> None:
         """No tick for so long: nobody waits for one any more."""
-        self.deadline_ns = self._desk.clock.monotonic_ns() + int(seconds * 1e9)
+        self.deadline_ns = self._context.clock.monotonic_ns() + int(seconds * 1e9)
 
     def wait_for_document(self, since_ns: int) -> None:
         """The next tick is fio's; the clock's only if that one is late."""
@@ -97,7 +97,7 @@ class Sampling:
 
     def read(self, status: FioStatus | None, kernel: bool) -> Reading:
         """Read the counters of this moment, the kernel's first: closest to fio's."""
-        clock = self._desk.clock
+        clock = self._context.clock
         now, wall = clock.monotonic_ns(), clock.wall_ms()
         sample = self._sampler.sample() if kernel else None
         run = self._current.fio
@@ -106,7 +106,7 @@ class Sampling:
 
     def sample(self, reading: Reading, final: bool) -> None:
         """Record what was read, and make a frame of it. ``final``: fio's last document."""
-        desk, run, fio = self._desk, self._current.fio, reading.status
+        context, run, fio = self._context, self._current.fio, reading.status
         measuring = run is not None and run.phase != LAYOUT
         guard_s = run.guard_busy_s() if run is not None else None
         raw = RawSample(
@@ -119,33 +119,35 @@ class Sampling:
             step=self._current.step if fio is not None or measuring else 0,
             interval_s=self._interval_s,
             jobs=reading.jobs,
-            own_busy_s=desk.clock.own_busy_s() + self._guards.total(guard_s),
+            own_busy_s=context.clock.own_busy_s() + self._guards.total(guard_s),
         )
         if self._seq == 0:
-            desk.count_from(reading.arrived_ns)
+            context.count_from(reading.arrived_ns)
         self._seq += 1
         if run is not None:
             run.watch(raw)
-        desk.tape.sample(raw)
-        for problem in desk.tape.problems():
-            desk.notice("error", problem)
+        context.tape.sample(raw)
+        for problem in context.tape.problems():
+            context.notice("error", problem)
         frame = self._builder.feed(raw)
         if self._idle_frames or fio is not None or (measuring and frame.fio_age_s is not None):
-            desk.emit(events.FrameReady(frame.t, frame))
+            context.emit(events.FrameReady(frame.t, frame))
         for warning in (*self._own_cost.feed(frame), *self._unbound(reading.jobs)):
-            desk.warn(warning)
-        devices = [desk.devices[name] for name in desk.target.opened if name in desk.devices]
+            context.warn(warning)
+        devices = [
+            context.devices[name] for name in context.target.opened if name in context.devices
+        ]
         for finding in self.findings.feed(frame, devices):
-            desk.emit(events.Found(frame.t, finding))
+            context.emit(events.Found(frame.t, finding))
 
     def _unbound(self, jobs: tuple[JobThread, ...]) -> Iterator[str]:
         if self._pinning[0] != self._current.step:
             self._pinning = self._current.step, Pinning()
-        return self._pinning[1].feed(jobs, lambda: online_cpus(self._desk.roots))
+        return self._pinning[1].feed(jobs, lambda: online_cpus(self._context.roots))
 
-    def knob_turned(self, names: str, name: str, before: str, now: str) -> None:
+    def tunable_turned(self, names: str, name: str, before: str, now: str) -> None:
         """A knob of the disks ``names`` was turned: look closely at what that moves."""
-        self.findings.changed(self._desk.now(), names, name, before, now)
+        self.findings.changed(self._context.now(), names, name, before, now)
         self._sampler.follow_interrupts(MANY + 2)
 
     def await_first_io(self) -> None:
@@ -154,7 +156,7 @@ class Sampling:
 
     def device_moved(self) -> bool:
         """Whether one of the target's devices has completed an I/O since the last look."""
-        on = self._desk.target.on
+        on = self._context.target.on
         if not on:
             return True
         disks = self._sampler.disks()

@@ -9,20 +9,22 @@ from iopstui import events
 from iopstui.errors import IopstuiError, UsageError
 from iopstui.linux.devices.topology import online_cpus
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.block.tunable import KnobRequest, irq_of, why_rq_affinity_cannot_matter
+from iopstui.model.block.tunable import TunableRequest, irq_of, why_rq_affinity_cannot_matter
 from iopstui.safety.tunable_states import queued_disks
 from iopstui.safety.tunables import Change, Tunables, read_tunable, why_not
-from iopstui.session.context import Desk
+from iopstui.session.context import Context
 from iopstui.session.sampling import Sampling
 
 
-class KnobTurns:
+class TunableTurns:
     """``requests`` are those of the command line. Used in the session's thread alone."""
 
-    def __init__(self, desk: Desk, sampling: Sampling, requests: Sequence[KnobRequest]) -> None:
-        self._desk = desk
+    def __init__(
+        self, context: Context, sampling: Sampling, requests: Sequence[TunableRequest]
+    ) -> None:
+        self._context = context
         self._sampling = sampling
-        self._tunables = Tunables(desk.roots)
+        self._tunables = Tunables(context.roots)
         self._requests = list(requests)
 
     def first(self) -> None:
@@ -36,7 +38,7 @@ class KnobTurns:
         """A run's own settings, as far as they are not in force already."""
         for name, value in knobs:
             disks = self._disks(name)
-            if any(read_tunable(disk, name, self._desk.roots) != value for disk in disks):
+            if any(read_tunable(disk, name, self._context.roots) != value for disk in disks):
                 self.turn(name, value)
 
     def again(self, settings: Sequence[tuple[str, str]]) -> None:
@@ -45,13 +47,13 @@ class KnobTurns:
             try:
                 self.of_run([one])
             except IopstuiError as error:
-                self._desk.notice("error", f"{error.message} {error.hint}".strip())
+                self._context.notice("error", f"{error.message} {error.hint}".strip())
 
     def due(self, began_ns: int | None) -> None:
         """Those asked for so many seconds after a run began."""
         if began_ns is None or not self._requests:
             return
-        seconds = (self._desk.clock.monotonic_ns() - began_ns) / 1e9
+        seconds = (self._context.clock.monotonic_ns() - began_ns) / 1e9
         due = [knob for knob in self._requests if (knob.after_s or 0.0) <= seconds]
         self._requests = [knob for knob in self._requests if knob not in due]
         for knob in sorted(due, key=lambda knob: knob.after_s or 0.0):
@@ -62,20 +64,20 @@ class KnobTurns:
         try:
             self.turn(name, value)
         except IopstuiError as error:
-            self._desk.notice("error", f"{error.message} {error.hint}".strip())
+            self._context.notice("error", f"{error.message} {error.hint}".strip())
 
     def turn(self, name: str, value: str) -> None:
         """Turn it on every disk that has it. Raises UsageError, Refused or Missing."""
-        desk, disks = self._desk, self._disks(name)
+        context, disks = self._context, self._disks(name)
         # of several disks all or none, as far as that can be known beforehand
-        for refusal in (why_not(device, name, desk.roots) for device in disks[1:]):
+        for refusal in (why_not(device, name, context.roots) for device in disks[1:]):
             if refusal is not None:
                 raise refusal
         changes: list[Change] = []
         for device in disks:
-            cannot = why_rq_affinity_cannot_matter(device, online_cpus(desk.roots))
+            cannot = why_rq_affinity_cannot_matter(device, online_cpus(context.roots))
             if name == "rq_affinity" and cannot is not None:
-                desk.warn(f"rq_affinity moves nothing on {device.name}: {cannot}")
+                context.warn(f"rq_affinity moves nothing on {device.name}: {cannot}")
             try:
                 changes.append(self._tunables.set(device, name, value))
             except IopstuiError:
@@ -85,20 +87,20 @@ class KnobTurns:
         names = ", ".join(device.name for device in disks)
         before = "/".join(dict.fromkeys(change.before for change in changes))
         if len(disks) > 1:
-            desk.notice("info", f"{name} {before} → {changes[0].now} on all of them: {names}")
+            context.notice("info", f"{name} {before} → {changes[0].now} on all of them: {names}")
         if any(change.before != change.now for change in changes):
-            self._sampling.knob_turned(names, name, before, changes[0].now)
+            self._sampling.tunable_turned(names, name, before, changes[0].now)
 
     def _tell(self, changes: Sequence[Change], value: str) -> None:
         """The last of these changes; disks that do the same have one mark."""
-        desk, change = self._desk, changes[-1]
-        desk.look_again()
-        now, name = desk.now(), change.name
-        desk.emit(events.TunableChanged(now, change.device, name, change.before, change.now))
+        context, change = self._context, changes[-1]
+        context.look_again()
+        now, name = context.now(), change.name
+        context.emit(events.TunableChanged(now, change.device, name, change.before, change.now))
         if all((one.before, one.now) != (change.before, change.now) for one in changes[:-1]):
-            desk.emit(events.Mark(now, f"{name} {change.before} → {change.now}"))
+            context.emit(events.Mark(now, f"{name} {change.before} → {change.now}"))
         if change.adjusted:
-            desk.notice("info", f"the kernel made {change.now} of {name}={value}")
+            context.notice("info", f"the kernel made {change.now} of {name}={value}")
 
     def _take_back(self, changes: Sequence[Change], disks: Sequence[BlockDevice]) -> None:
         """One disk refused: the others go back to what they had, or they would differ."""
@@ -107,8 +109,8 @@ class KnobTurns:
                 self._tell([self._tunables.set(device, change.name, change.before)], change.before)
 
     def _disks(self, name: str) -> list[BlockDevice]:
-        target = self._desk.target
-        disks, irq = queued_disks(target, self._desk.devices), irq_of(name)
+        target = self._context.target
+        disks, irq = queued_disks(target, self._context.devices), irq_of(name)
         if not disks:
             what = ", ".join(target.on) or target.path
             raise UsageError(
@@ -122,8 +124,8 @@ class KnobTurns:
         if self._tunables.changed:
             failed = self._tunables.restore()
             for problem in failed:
-                self._desk.notice("error", problem)
+                self._context.notice("error", problem)
             if self._tunables.gone:
-                self._desk.notice("info", "the device is gone, and its changed settings with it")
+                self._context.notice("info", "the device is gone, and its changed settings with it")
             elif not failed:
-                self._desk.notice("info", "the changed settings are as they were before")
+                self._context.notice("info", "the changed settings are as they were before")

@@ -45,7 +45,7 @@ from iopstui.ui.core.port import Port
 from iopstui.ui.core.state import LiveState
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.draw.style import UTF8, Charset, charset_for
-from iopstui.ui.experiment.part import NONE_HERE, ExperimentKeys, MakeLaboratory
+from iopstui.ui.experiment.part import NONE_HERE, ExperimentKeys, MakeBackground
 from iopstui.ui.keys import LIVE_BINDINGS
 from iopstui.ui.lesson.part import LessonKeys, MakeLessons
 from iopstui.ui.parts.job import JobKeys
@@ -93,7 +93,7 @@ class IopstuiApp(KeysInOrder):
         charset: Charset | None = None,
         refresh_s: float = 0.0,
         watch: MakeWatch | None = None,
-        laboratory: MakeLaboratory | None = None,
+        background: MakeBackground | None = None,
         lessons: MakeLessons | None = None,
         lesson: Lesson | None = None,
         replay: bool = False,
@@ -116,7 +116,7 @@ class IopstuiApp(KeysInOrder):
         )  # fmt: skip
         self.view = ViewKeys(port)
         self.experiments = ExperimentKeys(
-            port, self.jobs, laboratory, self.feed.put, self.experiment_hints, no_experiments
+            port, self.jobs, background, self.feed.put, self.experiment_hints, no_experiments
         )
         self.lessons = LessonKeys(port, self.jobs, self.experiments, lessons, lesson)
         self.actions = Actions([

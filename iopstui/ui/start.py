@@ -27,7 +27,7 @@ from iopstui.session.outcomes import outcome_text
 from iopstui.text import printable
 
 if TYPE_CHECKING:
-    from iopstui.experiment.background import Laboratory
+    from iopstui.experiment.background import Background
     from iopstui.lesson.shelf import Lessons
     from iopstui.model.lesson.pages import Lesson
     from iopstui.ui.core.messages import Controller
@@ -57,7 +57,7 @@ def run_screen(options: RunOptions, refresh_s: float = 0.0, lesson: Lesson | Non
             pick=pick,
             refresh_s=refresh_s,
             watch=HotplugMonitor,
-            laboratory=sessions.laboratory,
+            background=sessions.background,
             lessons=sessions.lessons,
             lesson=lesson,
         )
@@ -114,9 +114,9 @@ class _Sessions:
         jobs = [job_sections(options.job, options.overrides)] if options.job else []
         return expectations_of(options.expect, options.tolerance, target, jobs)
 
-    def laboratory(self, controller: Controller) -> Laboratory:
+    def background(self, controller: Controller) -> Background:
         """Experiments in a session."""
-        from iopstui.experiment.background import Laboratory
+        from iopstui.experiment.background import Background
         from iopstui.experiment.runner import Conditions
 
         assert isinstance(controller, LiveSession)
@@ -125,7 +125,7 @@ class _Sessions:
         conditions = Conditions(
             options.size, options.destroy_data, knobs=knobs, no_fence=options.no_fence
         )
-        return Laboratory(controller, self._works_on[controller], conditions)
+        return Background(controller, self._works_on[controller], conditions)
 
     def lessons(self, controller: Controller) -> Lessons:
         """Lessons in a session."""

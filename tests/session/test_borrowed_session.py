@@ -19,7 +19,7 @@ from iopstui.events import (
     PointStarted,
     StepStarted,
 )
-from iopstui.experiment.background import Laboratory, Running
+from iopstui.experiment.background import Background, Running
 from iopstui.experiment.runner import Conditions
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_target
@@ -41,7 +41,7 @@ class Screen:
         self.session = LiveSession(
             self.target, devices, job_target=self.target, interval_s=0.25, size="16m"
         )
-        self.laboratory = Laboratory(self.session, self.target, Conditions("16m"))
+        self.background = Background(self.session, self.target, Conditions("16m"))
         self.own: list[Event] = []
         self.seen: list[Event] = []
         self.over = threading.Event()
@@ -61,7 +61,7 @@ class Screen:
             self.over.set()
 
     def begin(self, plan: Plan) -> None:
-        self.running = self.laboratory.begin(self.laboratory.look(plan), self.tell, 0.0)
+        self.running = self.background.begin(self.background.look(plan), self.tell, 0.0)
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ def test_stopped_in_mid_run_it_keeps_what_it_has_for_the_next_time(here: Path) -
         done = screen.own[-1]
         assert isinstance(done, ExperimentFinished) and done.interrupted and done.done == 1
         assert Path(done.kept).exists()
-        again = screen.laboratory.look(PLAN)
+        again = screen.background.look(PLAN)
         assert "1 of 2 points are done" in again.kept
         assert list(here.iterdir()) == []
     finally:

@@ -14,9 +14,9 @@ from iopstui.linux.process.clock import Clock
 from iopstui.model.block.target import DEVICE, Target, together
 from iopstui.recording.writer import Tape
 from iopstui.safety import tunables
-from iopstui.session.context import Desk
+from iopstui.session.context import Context
 from iopstui.session.outcomes import Verdicts
-from iopstui.session.tunable_turns import KnobTurns
+from iopstui.session.tunable_turns import TunableTurns
 
 BOTH = together([Target(DEVICE, f"/dev/{name}", name, (name,)) for name in ("sda", "sdb")])
 
@@ -27,7 +27,7 @@ class Watcher:
     def __init__(self) -> None:
         self.turned: list[tuple[str, ...]] = []
 
-    def knob_turned(self, *told: str) -> None:
+    def tunable_turned(self, *told: str) -> None:
         self.turned.append(told)
 
 
@@ -43,11 +43,13 @@ class Turns:
             (tree.roots.sys / "block" / name).symlink_to(disk)
             tree.hctx(disk, 0, "0, 1")
         tape = Tape(BOTH, dict, 1.0, True)
-        self.desk = Desk(BOTH, read_devices(tree.roots), tree.roots, Clock(), tape, Verdicts(()))
+        self.context = Context(
+            BOTH, read_devices(tree.roots), tree.roots, Clock(), tape, Verdicts(())
+        )
         self.told: list[events.Event] = []
-        self.desk.listen(self.told.append)
+        self.context.listen(self.told.append)
         self.watcher = Watcher()
-        self.knobs = KnobTurns(self.desk, self.watcher, ())  # type: ignore[arg-type]
+        self.knobs = TunableTurns(self.context, self.watcher, ())  # type: ignore[arg-type]
 
     def now(self, name: str) -> list[str]:
         places = [self.tree.roots.sys / "block" / disk / "queue" / name for disk in ("sda", "sdb")]

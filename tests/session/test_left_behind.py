@@ -14,7 +14,7 @@ from iopstui.session.current_run import CurrentRun
 from iopstui.session.runs import Runs
 
 
-class Desk:
+class Context:
     def __init__(self) -> None:
         self.events: list[Any] = []
         self.warnings: list[str] = []
@@ -34,19 +34,19 @@ def test_a_run_that_the_user_stopped_is_an_interrupted_one(
     stopping: bool, failure: str, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "hangs", lambda pids: f"process {pids[0]} hangs")
-    desk, current = Desk(), CurrentRun()
+    context, current = Context(), CurrentRun()
     current.begin()
-    runs: Any = Runs(desk, None, current, None, None, None, 1.0, None)  # type: ignore[arg-type]
+    runs: Any = Runs(context, None, current, None, None, None, 1.0, None)  # type: ignore[arg-type]
     fio: Any = SimpleNamespace(
         hanging=(5,), pid=5, stopping=stopping, failure=failure, last=None, log=[], document={},
         close=lambda: None,
     )  # fmt: skip
     current.started(fio)
     runs.leave_behind()
-    (finished,) = desk.events
+    (finished,) = context.events
     assert isinstance(finished, StepFinished)
     assert (finished.exit_code, finished.interrupted) == (code, code == EXIT_INTERRUPTED)
     assert runs.exit_code == code
     assert runs.left_behind == "process 5 hangs"
     assert finished.error == (failure or "process 5 hangs" if code == EXIT_JOB_FAILED else "")
-    assert desk.warnings == (["process 5 hangs"] if code == EXIT_INTERRUPTED else [])
+    assert context.warnings == (["process 5 hangs"] if code == EXIT_INTERRUPTED else [])

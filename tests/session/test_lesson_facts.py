@@ -15,7 +15,7 @@ from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice, Hctx, IrqVector, QueueLimits
 from iopstui.model.block.target import Target
 from iopstui.model.lesson.figures import FACTS
-from iopstui.safety.tunable_states import KnobState
+from iopstui.safety.tunable_states import TunableState
 
 LIMITS = QueueLimits(
     "mq-deadline", ("none", "mq-deadline", "bfq"), 1, 256, 0, True, None, 512, 4096, 1280, 128,
@@ -36,10 +36,10 @@ def disk(queues: Sequence[Sequence[int]], irqs: Sequence[int], **more: object) -
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> object:
-    def known(device: BlockDevice | None, cpus: int, *states: KnobState) -> Surroundings:
+    def known(device: BlockDevice | None, cpus: int, *states: TunableState) -> Surroundings:
         monkeypatch.setattr(lesson_facts, "online_cpus", lambda roots: tuple(range(cpus)))
         monkeypatch.setattr(lesson_facts, "allowed", lambda: frozenset(range(cpus)))
-        monkeypatch.setattr(lesson_facts, "knob_states", lambda *given: list(states))
+        monkeypatch.setattr(lesson_facts, "tunable_states", lambda *given: list(states))
         name = device.name if device else None
         target = Target("directory", str(tmp_path), name, (name,) if name else (), "in memory")
         return surroundings(target, {device.name: device} if device else {}, Roots())
@@ -47,8 +47,8 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> object:
     return known
 
 
-def knob(name: str, now: str = "1", **more: object) -> KnobState:
-    return KnobState(name, "", now, (), "", **more)  # type: ignore[arg-type]
+def knob(name: str, now: str = "1", **more: object) -> TunableState:
+    return TunableState(name, "", now, (), "", **more)  # type: ignore[arg-type]
 
 
 def lesson(around: Surroundings) -> LessonRun:

@@ -10,7 +10,7 @@ import pytest
 from iopstui.errors import UsageError
 from iopstui.linux.process import affinity
 from iopstui.model.block.device import BlockDevice, Hctx, IrqVector
-from iopstui.session.own_cpus import OwnPlace, job_cpus, measured_cpus
+from iopstui.session.own_cpus import OwnCpus, job_cpus, measured_cpus
 
 
 def disk(*vectors: IrqVector) -> BlockDevice:
@@ -56,7 +56,7 @@ def test_an_interrupt_of_all_queues_or_of_one_that_is_not_known_counts() -> None
 
 def test_a_cpu_that_is_not_ours_is_refused_by_name() -> None:
     with pytest.raises(UsageError, match="may not run on CPU 4095, only on "):
-        OwnPlace([4095])
+        OwnCpus([4095])
 
 
 class Machine:
@@ -74,7 +74,7 @@ class Machine:
 
 def test_it_goes_where_neither_job_nor_device_work(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(monkeypatch, {0, 1, 2, 3})
-    place = OwnPlace(None)
+    place = OwnCpus(None)
     disks = [disk(IrqVector(31, "req.0", 0, effective_cpus=(1,)))]
     words = place.for_job("[a]\ncpus_allowed=0\n", disks)
     assert "CPU 2-3" in words
@@ -89,13 +89,13 @@ def test_it_stays_where_it_is_without_a_cpu_to_spare(
     monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     machine = Machine(monkeypatch, {0, 1, 2, 3})
-    assert OwnPlace(None).for_job(text, []) == ""
+    assert OwnCpus(None).for_job(text, []) == ""
     assert machine.own == {0, 1, 2, 3}
 
 
 def test_what_was_asked_for_is_not_changed_by_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(monkeypatch, {0, 1, 2, 3})
-    place = OwnPlace([1])
+    place = OwnCpus([1])
     assert place.begin() == ""
     assert place.for_job("[a]\ncpus_allowed=1\n", []) == ""
     assert machine.own == {1}
@@ -103,14 +103,14 @@ def test_what_was_asked_for_is_not_changed_by_a_job(monkeypatch: pytest.MonkeyPa
 
 SCRIPT = """
 import json, os, subprocess, sys, threading
-from iopstui.session.own_cpus import OwnPlace
+from iopstui.session.own_cpus import OwnCpus
 cpu = min(os.sched_getaffinity(0))
 go, other = threading.Event(), []
 def look():
     go.wait()
     other.extend([sorted(os.sched_getaffinity(0)), os.nice(0)])
 thread = threading.Thread(target=look); thread.start()
-place = OwnPlace([cpu], 5)
+place = OwnCpus([cpu], 5)
 said = place.begin()
 go.set(); thread.join()
 child = [sys.executable, "-c", "import os; print(len(os.sched_getaffinity(0)), os.nice(0))"]

@@ -12,7 +12,7 @@ import pytest
 from iopstui.cli import main
 from iopstui.errors import UsageError
 from iopstui.experiment import setup as experiment
-from iopstui.experiment.background import Laboratory
+from iopstui.experiment.background import Background
 from iopstui.experiment.runner import Conditions, Runner, common_share
 from iopstui.fio.inspect import find_fio
 from iopstui.linux.devices.sysfs import read_devices
@@ -68,14 +68,14 @@ def test_an_experiment_leaves_no_files_of_such_a_job(own: Path, here: Path) -> N
     devices = read_devices(Roots())
     target = resolve_target(str(own.parent / "data/x"), here, Roots(), devices)
     session = LiveSession(target, devices, job_target=None)
-    laboratory = Laboratory(session, None, Conditions())
+    background = Background(session, None, Conditions())
     variants = (parse_variant(f"job={own}"), parse_variant("job=randread-4k"))
     for plan in (
         Plan(("randread-4k",), {}, (parse_axis("iodepth=1,2"),)),
         Plan((str(own),), {}, variants=variants, repeats=2),
     ):
         with pytest.raises(UsageError, match="does not say where it works"):
-            laboratory.look(plan)
+            background.look(plan)
     assert list(here.iterdir()) == []
 
 
@@ -85,12 +85,12 @@ def test_a_job_on_another_device_is_not_measured_by_this_one(
     devices = read_devices(Roots())
     target = resolve_target(str(own.parent / "data/x"), here, Roots(), devices)
     other = replace(target, device="sdx", tree=("sdx",))
-    laboratory = Laboratory(LiveSession(target, devices, job_target=None), None, Conditions())
+    background = Background(LiveSession(target, devices, job_target=None), None, Conditions())
     plan = Plan((str(own),), {}, (parse_axis("iodepth=1,2"),))
-    assert laboratory.look(plan).setup.target == target
+    assert background.look(plan).setup.target == target
     monkeypatch.setattr(experiment, "own_target", lambda *given: other)
     with pytest.raises(UsageError, match="works on sdx"):
-        laboratory.look(plan)
+        background.look(plan)
 
 
 def test_variants_that_work_elsewhere_are_not_compared(

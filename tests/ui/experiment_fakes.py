@@ -1,4 +1,4 @@
-"""Experiments without fio: a laboratory whose runs are told by the test."""
+"""Experiments without fio: a background whose runs are told by the test."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from iopstui.events import (
     PointStarted,
 )
 from iopstui.experiment.background import Ready
-from iopstui.experiment.preview import Rehearsed
+from iopstui.experiment.preview import Preview
 from iopstui.experiment.runner import Conditions
 from iopstui.experiment.setup import Setup, times_text
 from iopstui.model.experiment.plan import Plan, expand, parse_axis, parse_variant
@@ -116,8 +116,8 @@ class FakeLaboratory:
         self.looked.append(plan)
         if self.refusal is not None:
             raise self.refusal
-        rehearsed = Rehearsed({"randread-4k": "randread 4k QD 1 × 1 job"}, False, {}, 0)
-        setup = Setup(plan, fakes.ON_DISK, None, fakes.DEVICES, Conditions(), rehearsed)
+        preview = Preview({"randread-4k": "randread 4k QD 1 × 1 job"}, False, {}, 0)
+        setup = Setup(plan, fakes.ON_DISK, None, fakes.DEVICES, Conditions(), preview)
         words = (times_text(plan), "writes: nothing; /dev/nvme0n1 is only read")
         return Ready(setup, None, words, self.kept)
 
@@ -134,10 +134,10 @@ class FakeLaboratory:
 
 
 def make(
-    laboratory: FakeLaboratory, fake: fakes.FakeController | None = None, charset: Charset = UTF8
+    background: FakeLaboratory, fake: fakes.FakeController | None = None, charset: Charset = UTF8
 ) -> IopstuiApp:
     controller = fake or fakes.FakeController()
     return IopstuiApp(
         lambda path: controller, ["/dev/nvme0n1"], None, {"iodepth": "4", "bs": "8k"},
-        lambda: fakes.DEVICES, fakes.JOBS, charset=charset, laboratory=lambda one: laboratory,
+        lambda: fakes.DEVICES, fakes.JOBS, charset=charset, background=lambda one: background,
     )  # fmt: skip

@@ -121,7 +121,7 @@ def test_plotext_does_not_abort_the_process() -> None:
     """Its compiled kernel asserts; what it is given here must never make it do so."""
     code = (
         "import random\n"
-        "from iopstui.ui import charts\n"
+        "from iopstui.ui.draw import charts\n"
         "charts.load()\n"
         "rng = random.Random(7)\n"
         "for _ in range(1500):\n"

@@ -14,13 +14,13 @@ from textual.widgets import DataTable, Input, OptionList
 
 from iopstui.lesson.library import shipped_lessons
 from iopstui.lesson.shelf import Offer
-from iopstui.safety.tunable_states import KnobState
+from iopstui.safety.tunable_states import TunableState
 from iopstui.ui.lesson.list import LessonList
 
 WIDE = (120, 36)
 KNOBS = (
-    KnobState("rq_affinity", "where completions run", "1", ("0", "1", "2"), "0, 1 or 2"),
-    KnobState("nr_requests", "requests", "256", (), "a number"),
+    TunableState("rq_affinity", "where completions run", "1", ("0", "1", "2"), "0, 1 or 2"),
+    TunableState("nr_requests", "requests", "256", (), "a number"),
 )
 
 

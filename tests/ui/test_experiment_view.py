@@ -63,10 +63,10 @@ def type_in(screen: ExperimentForm, **values: str) -> None:
 async def begin(pilot: Pilot[int], plan: Plan, points: int, running: bool = True) -> lab.FakeUnder:
     """An experiment with so many points done."""
     app = pilot.app
-    assert isinstance(app, IopstuiApp) and app.experiments.laboratory is not None
+    assert isinstance(app, IopstuiApp) and app.experiments.background is not None
     await pilot.pause()
-    laboratory = app.experiments.laboratory(app.controller)  # type: ignore[arg-type]
-    under = laboratory.begin(laboratory.look(plan), app.feed.put, 0.0)
+    background = app.experiments.background(app.controller)  # type: ignore[arg-type]
+    under = background.begin(background.look(plan), app.feed.put, 0.0)
     assert isinstance(under, lab.FakeUnder)
     app.experiments.under = under
     for event in lab.told(plan, points)[1:]:
@@ -81,8 +81,8 @@ async def begin(pilot: Pilot[int], plan: Plan, points: int, running: bool = True
 
 
 async def test_the_form_begins_with_the_job_as_it_was_turned() -> None:
-    laboratory = lab.FakeLaboratory()
-    async with lab.make(laboratory).run_test(size=LARGE) as pilot:
+    background = lab.FakeLaboratory()
+    async with lab.make(background).run_test(size=LARGE) as pilot:
         screen = await form(pilot)
         typed = screen.typed()
         assert typed["job"] == pilot.app.jobs.job and typed["options"] == "bs=8k"  # type: ignore[attr-defined]
@@ -92,21 +92,21 @@ async def test_the_form_begins_with_the_job_as_it_was_turned() -> None:
         await pilot.press("enter")
         await settled(pilot)
         assert isinstance(pilot.app.screen, ExperimentScreen)
-    plan, anew = laboratory.begun[0]
+    plan, anew = background.begun[0]
     assert plan.options == {"iodepth": "4"} and plan.axes[0].values == ("4k", "8k")
     assert (plan.settle, plan.measure, anew) == (0.0, 1.5, False)
 
 
 async def test_the_form_of_a_comparison() -> None:
-    laboratory = lab.FakeLaboratory()
-    async with lab.make(laboratory).run_test(size=SMALL) as pilot:
+    background = lab.FakeLaboratory()
+    async with lab.make(background).run_test(size=SMALL) as pilot:
         screen = await form(pilot, "c")
         assert (screen.typed()["a"], screen.typed()["b"]) == ("rq_affinity=1", "rq_affinity=2")
         type_in(screen, b="as-is", repeats="3", options="")
         await pilot.press("enter")
         await settled(pilot)
         assert shows(pilot.app, "comparison") and shows(pilot.app, "2 variants × 3 repeats")
-    assert [one.label for one in laboratory.begun[0][0].variants] == ["rq_affinity=1", "as-is"]
+    assert [one.label for one in background.begun[0][0].variants] == ["rq_affinity=1", "as-is"]
 
 
 @pytest.mark.parametrize(
@@ -147,56 +147,56 @@ def test_options_that_are_varied_or_timed_are_left_out() -> None:
 
 
 async def test_mistakes_are_said_in_the_form_and_begin_nothing() -> None:
-    laboratory = lab.FakeLaboratory()
-    async with lab.make(laboratory).run_test(size=SMALL) as pilot:
+    background = lab.FakeLaboratory()
+    async with lab.make(background).run_test(size=SMALL) as pilot:
         screen = await form(pilot)
         type_in(screen, axis="iodepth=1,two")
         await pilot.press("enter")
         await settled(pilot)
         assert "takes a whole number from 1 on, not 'two'" in words(screen)
-        laboratory.refusal = Refused("/dev/x is mounted.", "Unmount it: umount /x")
+        background.refusal = Refused("/dev/x is mounted.", "Unmount it: umount /x")
         type_in(screen, axis="iodepth=1,2")
         await pilot.press("enter")
         await settled(pilot)
         assert words(screen) == "/dev/x is mounted. Unmount it: umount /x"
-        assert pilot.app.screen is screen and laboratory.begun == []
-        laboratory.refusal = None
+        assert pilot.app.screen is screen and background.begun == []
+        background.refusal = None
         type_in(screen, axis="iodepth=1,4")
         await pilot.press("enter")
         await settled(pilot)
-        assert len(laboratory.begun) == 1
+        assert len(background.begun) == 1
 
 
 async def test_very_many_points_are_only_begun_if_they_are_meant() -> None:
-    laboratory = lab.FakeLaboratory()
-    async with lab.make(laboratory).run_test(size=SMALL) as pilot:
+    background = lab.FakeLaboratory()
+    async with lab.make(background).run_test(size=SMALL) as pilot:
         screen = await form(pilot)
         type_in(screen, axis="iodepth=1..100", axis2="numjobs=1..3")
         await pilot.press("enter")
         await settled(pilot)
-        assert laboratory.begun == [] and "300 points, about" in words(screen)
+        assert background.begun == [] and "300 points, about" in words(screen)
         assert "Enter again" in words(screen)
         await pilot.press("enter")
         await settled(pilot)
-        assert laboratory.begun[0][0].points == 300
+        assert background.begun[0][0].points == 300
 
 
 async def test_what_an_interrupted_one_has_left_can_be_thrown_away() -> None:
-    laboratory = lab.FakeLaboratory(kept="goes on with an interrupted run: 3 of 7 points are done")
-    async with lab.make(laboratory).run_test(size=SMALL) as pilot:
+    background = lab.FakeLaboratory(kept="goes on with an interrupted run: 3 of 7 points are done")
+    async with lab.make(background).run_test(size=SMALL) as pilot:
         screen = await form(pilot)
         assert "Enter goes on with an interrupted run" in words(screen)
         await pilot.press("ctrl+n")
         await settled(pilot)
-    assert laboratory.begun[0][1] is True
+    assert background.begun[0][1] is True
 
 
 # -- while it runs
 
 
 async def test_it_is_shown_over_the_dashboard_and_goes_on_under_it() -> None:
-    laboratory = lab.FakeLaboratory()
-    async with lab.make(laboratory).run_test(size=LARGE) as pilot:
+    background = lab.FakeLaboratory()
+    async with lab.make(background).run_test(size=LARGE) as pilot:
         under = await begin(pilot, lab.SWEEP, 2)
         text = screen_text(pilot.app)  # type: ignore[arg-type]
         assert "sweep: point 3 of 7, 0:58 left" in text and ">  3       4" in text
@@ -212,8 +212,8 @@ async def test_it_is_shown_over_the_dashboard_and_goes_on_under_it() -> None:
 
 
 async def test_events_of_the_session_are_handed_on() -> None:
-    laboratory, fake = lab.FakeLaboratory(), fakes.FakeController()
-    async with lab.make(laboratory, fake).run_test(size=SMALL) as pilot:
+    background, fake = lab.FakeLaboratory(), fakes.FakeController()
+    async with lab.make(background, fake).run_test(size=SMALL) as pilot:
         under = await begin(pilot, lab.SWEEP, 0)
         fake.tick(3)
         await pilot.pause()
@@ -221,8 +221,8 @@ async def test_events_of_the_session_are_handed_on() -> None:
 
 
 async def test_nothing_disturbs_it_and_r_and_x_stop_it() -> None:
-    laboratory, fake = lab.FakeLaboratory(), fakes.FakeController()
-    async with lab.make(laboratory, fake).run_test(size=LARGE) as pilot:
+    background, fake = lab.FakeLaboratory(), fakes.FakeController()
+    async with lab.make(background, fake).run_test(size=LARGE) as pilot:
         under = await begin(pilot, lab.SWEEP, 1)
         await pilot.press("escape")
         await pilot.pause()
@@ -243,8 +243,8 @@ async def test_nothing_disturbs_it_and_r_and_x_stop_it() -> None:
 
 
 async def test_quitting_stops_it_before_the_session() -> None:
-    laboratory, fake = lab.FakeLaboratory(), fakes.FakeController()
-    app = lab.make(laboratory, fake)
+    background, fake = lab.FakeLaboratory(), fakes.FakeController()
+    app = lab.make(background, fake)
     async with app.run_test(size=SMALL) as pilot:
         under = await begin(pilot, lab.SWEEP, 1)
         await pilot.press("q")
@@ -263,8 +263,8 @@ async def test_a_point_that_failed_is_told_and_the_others_stay() -> None:
 
 
 async def test_a_result_stays_until_the_next_one_begins() -> None:
-    laboratory = lab.FakeLaboratory()
-    async with lab.make(laboratory).run_test(size=LARGE) as pilot:
+    background = lab.FakeLaboratory()
+    async with lab.make(background).run_test(size=LARGE) as pilot:
         under = await begin(pilot, lab.SWEEP, 7, running=False)
         under.end(7)
         await pilot.pause()
@@ -290,13 +290,13 @@ async def test_a_result_stays_until_the_next_one_begins() -> None:
 
 
 async def test_the_form_comes_back_as_it_was_filled_in() -> None:
-    laboratory = lab.FakeLaboratory()
-    async with lab.make(laboratory).run_test(size=LARGE) as pilot:
+    background = lab.FakeLaboratory()
+    async with lab.make(background).run_test(size=LARGE) as pilot:
         type_in(await form(pilot), axis="iodepth=1,2,4..16", measure="3")
         await pilot.press("enter")
         await settled(pilot)
-        assert laboratory.under is not None
-        laboratory.under.end(1)
+        assert background.under is not None
+        background.under.end(1)
         await pilot.pause()
         await pilot.press("n")
         await pilot.pause()

@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from textual.widgets import OptionList, Static
 
 from iopstui.errors import UsageError
-from iopstui.lesson.page import Page, Table
+from iopstui.lesson.page import ShownPage, Table
 from iopstui.lesson.shelf import Lessons
 from iopstui.model.block.target import DIRECTORY, Target
 from iopstui.model.lesson.text import Text
@@ -346,7 +346,7 @@ def test_a_table_stays_aligned_where_it_is_narrow() -> None:
         ),
     )
     for width in (40, 60, 80, 200):
-        rows = page_rows(Page("see", "s", "S", (table,), 1, 1), (), False, width, UTF8)
+        rows = page_rows(ShownPage("see", "s", "S", (table,), 1, 1), (), False, width, UTF8)
         lines = ["".join(text for text, _ in row).rstrip() for row in rows]
         ends = {len(line) for line in lines if line.endswith(("second", "207 µs", "3 s"))}
         assert len(ends) == 1, lines
@@ -355,7 +355,9 @@ def test_a_table_stays_aligned_where_it_is_narrow() -> None:
 
 
 def test_text_from_elsewhere_reaches_no_terminal_raw() -> None:
-    page = Page("tell", "t", "a\x1b[2Jb", (Text("x\x1b]0;y\x07"), Text(" k\x1b[m", True)), 1, 1)
+    page = ShownPage(
+        "tell", "t", "a\x1b[2Jb", (Text("x\x1b]0;y\x07"), Text(" k\x1b[m", True)), 1, 1
+    )
     rows = page_rows(page, (), False, 80, UTF8)
     assert all(text.isprintable() for row in rows for text, _ in row)
 

@@ -6,18 +6,18 @@ from test_app import WIDE, make, running, settle, shows
 from textual.widgets import Input, OptionList, Static
 
 from iopstui.errors import UsageError
-from iopstui.safety.tunable_states import KnobState
+from iopstui.safety.tunable_states import TunableState
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.dialogs.choice import Choice
 from iopstui.ui.dialogs.prompt import Prompt
 from iopstui.ui.dialogs.settings import Settings, checked_value
 
-AFFINITY = KnobState(
+AFFINITY = TunableState(
     "rq_affinity", "where a completion runs", "1", ("0", "1", "2"), "0, 1, 2",
     idle="nvme0n1: every CPU has a hardware queue",
 )  # fmt: skip
-REQUESTS = KnobState("nr_requests", "requests a queue holds", "256", (), "a number from 4 up")
-IRQ = KnobState(
+REQUESTS = TunableState("nr_requests", "requests a queue holds", "256", (), "a number from 4 up")
+IRQ = TunableState(
     "irq/36", "the CPUs it may go to", "0-1", (), "a CPU list",
     refused="The kernel manages interrupt 36 itself.", hint="echo 1 | sudo tee /x",
 )  # fmt: skip
@@ -97,7 +97,7 @@ async def test_a_refusal_and_the_new_value_are_shown_where_it_was_asked() -> Non
         await pilot.press("k")
         await settle(pilot)
         fake.notice("error", "The kernel refuses nr_requests=9999 for nvme0n1.")
-        fake.settings = (KnobState("nr_requests", "x", "512", (), "a number"),)
+        fake.settings = (TunableState("nr_requests", "x", "512", (), "a number"),)
         await settle(pilot)
         said = app.screen.query_one("#settings-said", Static).content
         assert "The kernel refuses nr_requests=9999" in str(said)

@@ -26,7 +26,7 @@ from iopstui.model.block.topology import Topology
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
 from iopstui.model.metrics.frame import NO_FIO, NO_LATENCY, CpuFrame, Frame
 from iopstui.model.rates import CpuLoad, DiskRates
-from iopstui.safety.tunable_states import KnobState
+from iopstui.safety.tunable_states import TunableState
 
 QUEUE = QueueLimits(
     scheduler="none", schedulers=("none", "mq-deadline"), rq_affinity=1, nr_requests=256,
@@ -177,7 +177,7 @@ class FakeController:
     second: int = 0
     step: int = 0
     bind: bool = False
-    settings: Sequence[KnobState] = ()
+    settings: Sequence[TunableState] = ()
     cpu_topology: Topology = field(default_factory=Topology)
     title: str = "randrw 4k QD 32 × 2 jobs"
     recording: Path | None = None
@@ -221,7 +221,7 @@ class FakeController:
     def set_tunable(self, name: str, value: str) -> None:
         self.calls.append(("tune", name, value))
 
-    def knobs(self) -> list[KnobState]:
+    def knobs(self) -> list[TunableState]:
         return list(self.settings)
 
     def topology(self) -> Topology:

@@ -7,10 +7,10 @@ from evidence_frames import device, disk, fio, frame
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.model.findings.tunable_effect import KnobChange, around, moved_share, what_moved
+from iopstui.model.findings.tunable_effect import TunableChange, around, moved_share, tunable_effect
 from iopstui.model.metrics.frame import RAMP, Frame
 
-CHANGE = KnobChange(10.0, "vda", "rq_affinity", "1", "2")
+CHANGE = TunableChange(10.0, "vda", "rq_affinity", "1", "2")
 COUNTS = st.dictionaries(st.integers(0, 7), st.floats(0, 1e6), max_size=8)
 
 
@@ -21,8 +21,8 @@ def some(iops: list[float], start: float = 1.0, **same: object) -> list[Frame]:
     ]
 
 
-def text(before: list[Frame], after: list[Frame], change: KnobChange = CHANGE) -> str:
-    found = what_moved(change, [*before, *after], [device()])
+def text(before: list[Frame], after: list[Frame], change: TunableChange = CHANGE) -> str:
+    found = tunable_effect(change, [*before, *after], [device()])
     assert found is not None
     return found.text
 
@@ -97,7 +97,7 @@ def test_function_calls_that_were_counted_before_their_frame() -> None:
 
 
 def test_an_interrupt_that_was_sent_elsewhere() -> None:
-    change = KnobChange(10.0, "sdb", "irq/52", "0-3", "3")
+    change = TunableChange(10.0, "sdb", "irq/52", "0-3", "3")
     said = text(some([9_000] * 3, irqs={52: {1: 4e3}}),
                 some([9_000] * 3, 20.0, irqs={52: {3: 4e3}}), change)  # fmt: skip
     assert "100 % of the interrupt 52 moved, from CPU 1 (100 %) to CPU 3 (100 %)" in said
@@ -109,7 +109,7 @@ def test_an_interrupt_that_was_sent_elsewhere() -> None:
      ("nr_requests", "the device's I/Os 9.00k → 8.00k/s")],
 )  # fmt: skip
 def test_other_knobs_have_their_own_figure(name: str, words: str) -> None:
-    change = KnobChange(10.0, "vda", name, "1", "2")
+    change = TunableChange(10.0, "vda", name, "1", "2")
     assert words in text(some([9_000] * 3), some([8_000] * 3, 20.0), change)
     assert "not measured" in text(
         [frame(float(n), fio(9_000)) for n in range(3)],
@@ -120,8 +120,10 @@ def test_other_knobs_have_their_own_figure(name: str, words: str) -> None:
 
 def test_too_few_seconds_say_nothing() -> None:
     enough, few = some([9_000] * 3), some([9_000] * 2, 20.0)
-    assert what_moved(CHANGE, [*enough, *few], [device()]) is None
-    assert what_moved(CHANGE, [*some([9_000] * 2), *some([9_000] * 3, 20.0)], [device()]) is None
+    assert tunable_effect(CHANGE, [*enough, *few], [device()]) is None
+    assert (
+        tunable_effect(CHANGE, [*some([9_000] * 2), *some([9_000] * 3, 20.0)], [device()]) is None
+    )
 
 
 def test_only_whole_seconds_on_their_own_side_are_used() -> None:

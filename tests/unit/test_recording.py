@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from iopstui import events
 from iopstui.errors import IopstuiError, Missing, UsageError
-from iopstui.model.block.tunable import KnobRequest
+from iopstui.model.block.tunable import TunableRequest
 from iopstui.recording import layout as form
 from iopstui.recording import writer as recorder_module
 from iopstui.recording.reader import Recording
@@ -63,7 +63,7 @@ def test_devices_are_there_again_where_a_setting_changed_and_name_no_serial(path
 
 
 def test_the_header_says_what_was_asked_for(path: Path) -> None:
-    knobs = (KnobRequest("rq_affinity", "2", 1.5),)
+    knobs = (TunableRequest("rq_affinity", "2", 1.5),)
     one = Tape(made.TARGET, dict, 0.25, True, knobs, Recorder(path))
     one.sample(made.raws(made.RUN)[0])
     one.close(events.Ended(1.0, 0))

@@ -11,10 +11,10 @@ from iopstui.errors import UsageError
 from iopstui.model.block.tunable import (
     RESET_BY_SCHEDULER,
     TUNABLES,
-    KnobRequest,
+    TunableRequest,
     current_scheduler,
     irq_of,
-    parse_knob,
+    parse_tunable,
     restore_rank,
     why_rq_affinity_cannot_matter,
     with_side_effects,
@@ -24,20 +24,20 @@ from iopstui.model.block.tunable import (
 @pytest.mark.parametrize(
     ("text", "request_"),
     [
-        ("rq_affinity=2", KnobRequest("rq_affinity", "2")),
-        (" scheduler = mq-deadline ", KnobRequest("scheduler", "mq-deadline")),
-        ("rq_affinity=2@7", KnobRequest("rq_affinity", "2", 7.0)),
-        ("irq/36=0-1,3@2.5", KnobRequest("irq/36", "0-1,3", 2.5)),
-        ("wbt_lat_usec=-1", KnobRequest("wbt_lat_usec", "-1")),
+        ("rq_affinity=2", TunableRequest("rq_affinity", "2")),
+        (" scheduler = mq-deadline ", TunableRequest("scheduler", "mq-deadline")),
+        ("rq_affinity=2@7", TunableRequest("rq_affinity", "2", 7.0)),
+        ("irq/36=0-1,3@2.5", TunableRequest("irq/36", "0-1,3", 2.5)),
+        ("wbt_lat_usec=-1", TunableRequest("wbt_lat_usec", "-1")),
         ("nr_requests=2", None),
     ],
 )
-def test_knobs_of_the_command_line(text: str, request_: KnobRequest | None) -> None:
+def test_knobs_of_the_command_line(text: str, request_: TunableRequest | None) -> None:
     if request_ is None:
         with pytest.raises(UsageError, match="from 4 up"):
-            parse_knob(text)
+            parse_tunable(text)
     else:
-        assert parse_knob(text) == request_
+        assert parse_tunable(text) == request_
 
 
 @pytest.mark.parametrize(
@@ -62,14 +62,14 @@ def test_knobs_of_the_command_line(text: str, request_: KnobRequest | None) -> N
 )
 def test_what_no_device_takes_is_refused_with_what_it_takes(text: str, says: str) -> None:
     with pytest.raises(UsageError) as error:
-        parse_knob(text)
+        parse_tunable(text)
     assert says in error.value.message
 
 
 @given(st.text())
 def test_any_text_is_a_request_or_a_usage_error(text: str) -> None:
     try:
-        found = parse_knob(text)
+        found = parse_tunable(text)
     except UsageError:
         return
     assert found.value and (found.name in TUNABLES or irq_of(found.name) is not None)

@@ -74,7 +74,7 @@ _REQUEST = re.compile(r"([^=]*)=([^@]*)(?:@([0-9]{1,6}(?:\.[0-9]{1,3})?))?")
 
 
 @dataclass(frozen=True, slots=True)
-class KnobRequest:
+class TunableRequest:
     """A setting asked for on the command line; ``after_s`` seconds into the run, ``None``:
     before it begins."""
 
@@ -83,7 +83,7 @@ class KnobRequest:
     after_s: float | None = None
 
 
-def parse_knob(text: str) -> KnobRequest:
+def parse_tunable(text: str) -> TunableRequest:
     """NAME=VALUE or NAME=VALUE@SECONDS. UsageError says what is wrong with it.
 
     Only what no device could take is refused here; the rest is the kernel's to say.
@@ -99,7 +99,7 @@ def parse_knob(text: str) -> KnobRequest:
         raise UsageError(f"{name} takes {', '.join(known.values)}, not {value!r}")
     if known is not None and known.minimum is not None and not _at_least(value, known.minimum):
         raise UsageError(f"{name} takes a whole number from {known.minimum} up, not {value!r}")
-    return KnobRequest(name, value, None if match[3] is None else float(match[3]))
+    return TunableRequest(name, value, None if match[3] is None else float(match[3]))
 
 
 def _at_least(text: str, minimum: int) -> bool:

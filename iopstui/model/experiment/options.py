@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from iopstui.model.block.tunable import KnobRequest
+from iopstui.model.block.tunable import TunableRequest
 from iopstui.model.experiment.plan import Plan
 
 
@@ -27,7 +27,7 @@ class RunOptions:
     no_fence: bool = False
     bind: bool = False
     """Every fio job on a CPU of another hardware queue."""
-    knobs: tuple[KnobRequest, ...] = ()
+    knobs: tuple[TunableRequest, ...] = ()
     interval_s: float = 1.0
     own_cpus: tuple[int, ...] | None = None
     """Where iopstui itself runs: ``()`` anywhere, ``None`` where it disturbs least."""

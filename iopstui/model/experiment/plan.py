@@ -71,7 +71,7 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PlannedPoint:
     """One fio run of an experiment: the ``index``-th from 0, of ``variant`` in ``repeat``
     (comparisons; otherwise 0). ``label`` says what distinguishes it."""
 
@@ -129,7 +129,7 @@ class Plan:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def expand(plan: Plan) -> Iterator[Step]:
+def expand(plan: Plan) -> Iterator[PlannedPoint]:
     """The steps in the order they are run.
 
     A sweep goes through the jobs, each through the axes; the first axis named varies fastest,
@@ -146,11 +146,11 @@ def expand(plan: Plan) -> Iterator[Step]:
             settings = tuple(reversed(chosen))
             if len(plan.jobs) > 1:
                 settings = (Setting(JOB, "job", job), *settings)
-            yield Step(index, job, settings, " ".join(map(str, settings)))
+            yield PlannedPoint(index, job, settings, " ".join(map(str, settings)))
             index += 1
 
 
-def _compared(plan: Plan) -> Iterator[Step]:
+def _compared(plan: Plan) -> Iterator[PlannedPoint]:
     index = 0
     for repeat in range(plan.repeats):
         order = range(len(plan.variants))
@@ -158,7 +158,9 @@ def _compared(plan: Plan) -> Iterator[Step]:
             variant = plan.variants[number]
             settings = (*variant.settings, *variant.kept)
             job = next((one.value for one in settings if one.kind == JOB), plan.jobs[0])
-            yield Step(index, job, settings, f"{letter(number)}: {variant.label}", number, repeat)
+            yield PlannedPoint(
+                index, job, settings, f"{letter(number)}: {variant.label}", number, repeat
+            )
             index += 1
 
 

@@ -32,7 +32,7 @@ SIZES = ("max_sectors_kb", "read_ahead_kb")
 
 
 @dataclass(frozen=True, slots=True)
-class KnobChange:
+class TunableChange:
     """A setting changed at ``t`` (seconds of the session's clock); values as the kernel reads."""
 
     t: float
@@ -43,7 +43,7 @@ class KnobChange:
 
 
 def around(
-    frames: Sequence[Frame], change: KnobChange, since: float = -inf
+    frames: Sequence[Frame], change: TunableChange, since: float = -inf
 ) -> tuple[list[Frame], list[Frame]]:
     """(the last measured seconds wholly before the change, the first wholly after it), at most
     ``MANY`` each. Nothing that began before ``since`` (an earlier change) is used, and the
@@ -60,8 +60,8 @@ def _began(frame: Frame) -> float:
     return frame.t - seconds
 
 
-def what_moved(
-    change: KnobChange,
+def tunable_effect(
+    change: TunableChange,
     frames: Sequence[Frame],
     devices: Sequence[BlockDevice],
     since: float = -inf,
@@ -83,7 +83,7 @@ def what_moved(
 
 
 def _moved(
-    change: KnobChange,
+    change: TunableChange,
     before: Sequence[Frame],
     after: Sequence[Frame],
     devices: Sequence[BlockDevice],
@@ -111,7 +111,7 @@ def _completions(before: Sequence[Frame], after: Sequence[Frame]) -> str:
     return _where("BLOCK softirqs", e.per_cpu(before, "block_s"), e.per_cpu(after, "block_s"))
 
 
-def _function_calls(frames: Sequence[Frame], change: KnobChange, since: float) -> str:
+def _function_calls(frames: Sequence[Frame], change: TunableChange, since: float) -> str:
     """Wide machines read these in some seconds only, before the frame that has them, and then
     over the time since the last reading: what reaches over the change is left out. "" where
     nothing remains."""

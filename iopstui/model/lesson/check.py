@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from iopstui.model.lesson.figures import FACTS, FIO, RUN, SPACES
-from iopstui.model.lesson.pages import Ask, Explain, Lesson, Report, Run, See, Step
+from iopstui.model.lesson.pages import Ask, Explain, Lesson, Page, Report, Run, See
 from iopstui.model.lesson.section import Section, known_names
 
 
@@ -47,7 +47,7 @@ def check_names(lesson: Lesson, sections: Sequence[Section]) -> None:
                      f"Add an [explain: ...] behind the runs with: answers = {name}")  # fmt: skip
 
 
-def _runs_of(step: Step) -> tuple[str, ...]:
+def _runs_of(step: Page) -> tuple[str, ...]:
     if isinstance(step, See):
         return step.runs
     return (step.run,) if isinstance(step, Report) else ()
@@ -57,7 +57,7 @@ def _runs_named(names: Iterable[str]) -> set[str]:
     return {name.partition(".")[0] for name in names if name not in FACTS}
 
 
-def _names(step: Step) -> Iterator[tuple[str, Iterable[str]]]:
+def _names(step: Page) -> Iterator[tuple[str, Iterable[str]]]:
     """(key, the figures it asks for) of everything in a step."""
     for key, formula in (("when", step.when), ("needs", step.needs)):
         if formula is not None:

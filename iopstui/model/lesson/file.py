@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from iopstui.errors import UsageError
-from iopstui.model.block.tunable import parse_knob
+from iopstui.model.block.tunable import parse_tunable
 from iopstui.model.fio.jobfile import checked_override
 from iopstui.model.lesson.check import check_names
 from iopstui.model.lesson.figures import FIO, RUN, SPACES
@@ -31,10 +31,10 @@ from iopstui.model.lesson.pages import (
     Choice,
     Explain,
     Lesson,
+    Page,
     Report,
     Run,
     See,
-    Step,
     Tell,
 )
 from iopstui.model.lesson.section import Section, known_names
@@ -113,7 +113,7 @@ def _sections(text: str, path: str) -> Iterator[Section]:
         yield Section(path, header, parser[header])
 
 
-def _step(section: Section, head: Section) -> Step:
+def _step(section: Section, head: Section) -> Page:
     kind, colon, name = (part.strip() for part in section.header.partition(":"))
     if kind not in _KEYS or not colon:
         meant = difflib.get_close_matches(kind, _KEYS, n=1)
@@ -146,12 +146,12 @@ def _common(section: Section, name: str) -> dict[str, object]:
     }
 
 
-def _tell(section: Section, name: str, head: Section) -> Step:
+def _tell(section: Section, name: str, head: Section) -> Page:
     section.text("text")
     return Tell(**_common(section, name))  # type: ignore[arg-type]
 
 
-def _ask(section: Section, name: str, head: Section) -> Step:
+def _ask(section: Section, name: str, head: Section) -> Page:
     letters = [key for key in section.keys if len(key) == 1 and key.isalpha()]
     section.check({*_COMMON, *letters, *(f"right {letter}" for letter in letters)})
     section.text("text")
@@ -169,7 +169,7 @@ def _ask(section: Section, name: str, head: Section) -> Step:
     return Ask(choices=tuple(choices), **_common(section, name))  # type: ignore[arg-type]
 
 
-def _run(section: Section, name: str, head: Section) -> Step:
+def _run(section: Section, name: str, head: Section) -> Page:
     if name in SPACES or name in CONSTANTS or name in FUNCTIONS:
         section.fail(f"a run can't be called {name}: formulas mean something else by it")
     own_job = {"job", "fio"} & section.keys.keys()
@@ -217,7 +217,7 @@ def _knobs(section: Section) -> Iterator[tuple[str, Template]]:
             value_of, knob = section.filled("knob", value.strip()), knob.strip()
         else:
             try:
-                request = parse_knob(line)
+                request = parse_tunable(line)
             except UsageError as error:
                 section.fail(f"knob: {error.message}")
             value_of, knob = section.filled("knob", request.value), request.name
@@ -240,7 +240,7 @@ def _look(section: Section) -> Iterator[tuple[str, str]]:
         yield pane, sentence
 
 
-def _see(section: Section, name: str, head: Section) -> Step:
+def _see(section: Section, name: str, head: Section) -> Page:
     section.text("runs")
     figures = section.words("figures")
     for figure in figures:
@@ -251,13 +251,13 @@ def _see(section: Section, name: str, head: Section) -> Step:
     return See(runs=section.words("runs"), figures=figures, **_common(section, name))  # type: ignore[arg-type]
 
 
-def _explain(section: Section, name: str, head: Section) -> Step:
+def _explain(section: Section, name: str, head: Section) -> Page:
     if "answers" not in section.keys:
         section.text("text")
     return Explain(answers=section.words("answers"), **_common(section, name))  # type: ignore[arg-type]
 
 
-def _report(section: Section, name: str, head: Section) -> Step:
+def _report(section: Section, name: str, head: Section) -> Page:
     parts = tuple((part, section.paragraphs(part)) for part in PARTS if part in section.keys)
     return Report(run=section.text("run"), parts=parts, **_common(section, name))  # type: ignore[arg-type]
 

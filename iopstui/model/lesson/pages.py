@@ -21,7 +21,7 @@ PARTS = ("job", "version", "starting", "result", "rate", "slat", "clat", "lat", 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Page:
     """One page. It is passed over unless ``when`` holds; where ``needs`` does not, ``why`` is
     shown in its place."""
 
@@ -41,7 +41,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tell(Step):
+class Tell(Page):
     """Text alone."""
 
     kind = TELL
@@ -57,7 +57,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask(Step):
+class Ask(Page):
     """A prediction: made before the runs, judged by the ``Explain`` that answers it."""
 
     kind = ASK
@@ -71,7 +71,7 @@ class Ask(Step):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run(Step):
+class Run(Page):
     """A fio run. ``job`` is a shipped name or a path, or ``fio`` the job file itself; ``options``
     (texts that may hold facts) and ``knobs`` hold in it. ``look`` are (pane, sentence)."""
 
@@ -88,7 +88,7 @@ class Run(Step):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class See(Step):
+class See(Page):
     """A table of ``figures`` (names of model/lesson/figures.py) of ``runs``."""
 
     kind = SEE
@@ -98,7 +98,7 @@ class See(Step):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explain(Step):
+class Explain(Page):
     """Text that judges the questions it ``answers`` first."""
 
     kind = EXPLAIN
@@ -107,7 +107,7 @@ class Explain(Step):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report(Step):
+class Report(Page):
     """fio's own report of a run, part by part: (name of ``PARTS``, what it means)."""
 
     kind = REPORT
@@ -126,7 +126,7 @@ class Lesson:
     teaches: str
     source: str
     minutes: float
-    steps: tuple[Step, ...]
+    steps: tuple[Page, ...]
     lets: Mapping[str, Formula] = field(default_factory=dict)
     size: str | None = None
 

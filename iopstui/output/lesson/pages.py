@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from iopstui.lesson.page import READY, SKIPPED, Block, Page, Table
+from iopstui.lesson.page import READY, SKIPPED, Block, ShownPage, Table
 from iopstui.model.lesson.pages import Lesson
 from iopstui.text import printable, tied, untied
 
@@ -21,7 +21,7 @@ def head_lines(lesson: Lesson) -> list[str]:
     ]
 
 
-def page_lines(page: Page) -> list[str]:
+def page_lines(page: ShownPage) -> list[str]:
     """A page as lines of text."""
     lines = ["", f"======== {page.number} of {page.total}: {printable(page.title)}", ""]
     if page.state == SKIPPED:

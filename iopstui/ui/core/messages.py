@@ -11,7 +11,7 @@ from iopstui.events import Event
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
-from iopstui.safety.tunable_states import KnobState
+from iopstui.safety.tunable_states import TunableState
 
 
 class Controller(Protocol):
@@ -65,7 +65,7 @@ class Controller(Protocol):
         """Changes a setting of the target's disks (model/block/tunable.py)."""
         ...
 
-    def knobs(self) -> Sequence[KnobState]:
+    def knobs(self) -> Sequence[TunableState]:
         """Every setting there is, as it is now; empty where there is none."""
         ...
 

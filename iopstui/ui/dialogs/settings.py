@@ -13,8 +13,8 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from iopstui.errors import UsageError
-from iopstui.model.block.tunable import parse_knob
-from iopstui.safety.tunable_states import KnobState
+from iopstui.model.block.tunable import parse_tunable
+from iopstui.safety.tunable_states import TunableState
 from iopstui.text import printable
 from iopstui.ui.core.state import LiveState
 from iopstui.ui.dialogs.choice import Choice
@@ -36,7 +36,7 @@ class Settings(Screen[None]):
 
     def __init__(
         self,
-        read: Callable[[], Sequence[KnobState]],
+        read: Callable[[], Sequence[TunableState]],
         turn: Callable[[str, str], None],
         state: LiveState,
         charset: Charset,
@@ -46,7 +46,7 @@ class Settings(Screen[None]):
         self._turn = turn
         self._state = state
         self._charset = charset
-        self._shown: list[KnobState] = []
+        self._shown: list[TunableState] = []
         self._said = ""
         self._opened = state.t
         self._ready = False
@@ -83,7 +83,7 @@ class Settings(Screen[None]):
             words = Text(self._charset.text(said), style="bold red" if loud else "")
             self.query_one("#settings-said", Static).update(words)
 
-    def _fill(self, knobs: list[KnobState]) -> None:
+    def _fill(self, knobs: list[TunableState]) -> None:
         chooser = self.query_one(OptionList)
         at = chooser.highlighted or 0
         if [knob.name for knob in knobs] != [knob.name for knob in self._shown]:
@@ -97,7 +97,7 @@ class Settings(Screen[None]):
         self._shown = knobs
         self._explain()
 
-    def _label(self, knob: KnobState) -> Text:
+    def _label(self, knob: TunableState) -> Text:
         label = Text(f"{printable(knob.name):<15}", style="bold")
         return label.append(self._charset.text(printable(knob.now)[:12]), style="cyan not bold")
 
@@ -106,7 +106,7 @@ class Settings(Screen[None]):
         text = Text(self._charset.text(NONE), style="dim") if knob is None else self._about(knob)
         self.query_one("#jobs-text", Static).update(text)
 
-    def _about(self, knob: KnobState) -> Text:
+    def _about(self, knob: TunableState) -> Text:
         def clean(words: str) -> str:
             return self._charset.text(printable(words))
 
@@ -126,7 +126,7 @@ class Settings(Screen[None]):
                 text.append(clean(words) + "\n", style="not bold")
         return text
 
-    def _chosen(self) -> KnobState | None:
+    def _chosen(self) -> TunableState | None:
         index = self.query_one(OptionList).highlighted
         return self._shown[index] if index is not None and index < len(self._shown) else None
 
@@ -159,7 +159,7 @@ class Settings(Screen[None]):
 
 def checked_value(name: str, value: str) -> str:
     """What ``--knob`` takes as well; UsageError for what no device could take."""
-    knob = parse_knob(f"{name}={value}")
+    knob = parse_tunable(f"{name}={value}")
     if knob.after_s is not None:
         raise UsageError(f"{value!r} is no value: here it is changed at once, without @SECONDS")
     return knob.value

@@ -29,31 +29,31 @@ from iopstui.ui.core.port import Port
 from iopstui.ui.parts.job import JobKeys
 
 if TYPE_CHECKING:
-    from iopstui.experiment.background import Laboratory, Running
+    from iopstui.experiment.background import Background, Running
     from iopstui.ui.experiment.form import Chosen, Field
 
 WAITS_S = 5.0
 SHOW = "show the last one"
 NONE_HERE = "no experiment can be run in this session"
 
-MakeLaboratory = Callable[[Controller], "Laboratory"]
+MakeBackground = Callable[[Controller], "Background"]
 
 
 class ExperimentKeys(Part):
-    """The experiment of this screen's session, one at a time. Without ``laboratory`` none can be
+    """The experiment of this screen's session, one at a time. Without ``background`` none can be
     begun: ``none_here`` says why, and one that was recorded is only shown when asked for."""
 
     def __init__(
         self,
         port: Port,
         jobs: JobKeys,
-        laboratory: MakeLaboratory | None,
+        background: MakeBackground | None,
         tell: Callable[[Event], None],
         hints: Callable[[], Sequence[KeyHint]],
         none_here: str = NONE_HERE,
     ) -> None:
         super().__init__(port)
-        self.laboratory = laboratory
+        self.background = background
         self.under: Running | None = None
         self.screen: Screen[None] | None = None
         self._jobs = jobs
@@ -85,12 +85,12 @@ class ExperimentKeys(Part):
     @property
     def can_stop(self) -> bool:
         """Whether x stops the one whose screen is shown."""
-        return self.laboratory is not None and (self.active or not self.noun)
+        return self.background is not None and (self.active or not self.noun)
 
     @property
     def can_renew(self) -> bool:
         """Whether n begins another."""
-        return self.laboratory is not None and not self.active and bool(self.noun)
+        return self.background is not None and not self.active and bool(self.noun)
 
     @property
     def shown(self) -> bool:
@@ -127,7 +127,7 @@ class ExperimentKeys(Part):
 
     def _open(self, kind: str) -> None:
         """The one that runs; else the form, after a question where there is a result to show."""
-        if self.active or (self.noun and self.laboratory is None):
+        if self.active or (self.noun and self.background is None):
             self.show()
         elif self.noun:
             from iopstui.ui.dialogs.choice import Choice
@@ -167,7 +167,7 @@ class ExperimentKeys(Part):
 
     def begun(self) -> None:
         """The first event of an experiment has come: its screen opens over the dashboard."""
-        if self.laboratory is not None and self.port.shows(self.port.dashboard):
+        if self.background is not None and self.port.shows(self.port.dashboard):
             self.show()
 
     def renew(self) -> None:
@@ -175,7 +175,7 @@ class ExperimentKeys(Part):
         known = self.port.state.experiment
         if known is None or known.active:
             return
-        if self.laboratory is None:
+        if self.background is None:
             self.port.say("info", self._none_here)
             return
         self.port.pop()
@@ -190,7 +190,7 @@ class ExperimentKeys(Part):
         session, state = self.port.session, self.port.state
         if session is None:
             return
-        if self.laboratory is None:
+        if self.background is None:
             self.port.say("info", self._none_here)
             return
         if state.ended:
@@ -201,31 +201,31 @@ class ExperimentKeys(Part):
             words = "the last experiment is putting things back; once more, please"
             self.port.say("info", words)
             return
-        self._open_form(kind, self.laboratory(session), session.running or state.running)
+        self._open_form(kind, self.background(session), session.running or state.running)
 
-    def _open_form(self, kind: str, laboratory: Laboratory, runs: bool) -> None:
+    def _open_form(self, kind: str, background: Background, runs: bool) -> None:
         from iopstui.ui.experiment.form import ExperimentForm, fields, filled
         from iopstui.ui.experiment.plan import DEFAULT_AXIS, options_text
 
-        varied = (DEFAULT_AXIS,) if kind == "sweep" else laboratory.variants()
+        varied = (DEFAULT_AXIS,) if kind == "sweep" else background.variants()
         options = options_text(self._jobs.overrides, " ".join(varied))
         rows = fields(kind, self._jobs.job, options, varied)
         form = ExperimentForm(
-            kind, filled(rows, *self._typed.get(kind, ((), {}))), laboratory.look,
+            kind, filled(rows, *self._typed.get(kind, ((), {}))), background.look,
             [job.name for job in self._jobs.jobs], self.port.charset,
             "the job that runs now is stopped first" if runs else "",
         )  # fmt: skip
-        self.port.push(form, lambda chosen: self._form_filled(laboratory, chosen, kind, rows))
+        self.port.push(form, lambda chosen: self._form_filled(background, chosen, kind, rows))
 
     def _form_filled(
-        self, laboratory: Laboratory, chosen: Chosen | None, kind: str, rows: Sequence[Field]
+        self, background: Background, chosen: Chosen | None, kind: str, rows: Sequence[Field]
     ) -> None:
         if chosen is None or self.port.session is None:
             return
         self._typed[kind] = (rows, chosen.typed)
         self._jobs.forget_pending()
         t = self.port.state.t
-        self.under = laboratory.begin(chosen.ready, self._tell, t, chosen.anew)
+        self.under = background.begin(chosen.ready, self._tell, t, chosen.anew)
 
     def stop(self) -> None:
         """What was measured is kept."""
@@ -295,7 +295,7 @@ class ExperimentKeys(Part):
         Action(
             # bound by its screen, as the next
             "new_experiment", (Key("", "n"),), renew,
-            title=lambda e: "New experiment" if e.laboratory and not e.experimenting else "",
+            title=lambda e: "New experiment" if e.background and not e.experimenting else "",
             note="the form again",
             footer=(Footer(lambda e: f"new {e.noun}", {EXPERIMENT_SCREEN: 10},
                            when=lambda e: e.can_renew),),

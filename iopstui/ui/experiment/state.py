@@ -20,7 +20,7 @@ from iopstui.events import (
 )
 from iopstui.format import clock
 from iopstui.model.experiment.curve import Curve, conclusions, curves_along, curves_of, drawn_axis
-from iopstui.model.experiment.plan import Axis, Plan, Step, expand, letter
+from iopstui.model.experiment.plan import Axis, Plan, PlannedPoint, expand, letter
 from iopstui.model.experiment.point import Point, Settling
 from iopstui.model.experiment.words import METHOD, Results
 from iopstui.text import printable
@@ -81,7 +81,7 @@ class ExperimentState:
         return self._settling.elapsed
 
     @cached_property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[PlannedPoint, ...]:
         """All of them in their order."""
         return tuple(expand(self.plan))
 

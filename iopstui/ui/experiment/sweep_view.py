@@ -10,7 +10,7 @@ from rich.style import Style
 from iopstui import format as f
 from iopstui.events import PointFinished
 from iopstui.model.experiment.curve import LOADS, Curve
-from iopstui.model.experiment.plan import JOB, Plan, Step
+from iopstui.model.experiment.plan import JOB, Plan, PlannedPoint
 from iopstui.model.experiment.point import Point
 from iopstui.text import printable
 from iopstui.ui.draw import charts
@@ -133,7 +133,7 @@ def _axes(plan: Plan) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def _label(
-    step: Step, plan: Plan, widths: list[int], number: int, running: bool, charset: Charset
+    step: PlannedPoint, plan: Plan, widths: list[int], number: int, running: bool, charset: Charset
 ) -> str:
     values = {one.name: one.value for one in step.settings} | {"job": step.job}
     cells = [

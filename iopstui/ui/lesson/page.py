@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from textual import events
 from textual.binding import Binding
 
-from iopstui.lesson.page import SKIPPED, Page
+from iopstui.lesson.page import SKIPPED, ShownPage
 from iopstui.model.lesson.pages import ASK
 from iopstui.text import printable
 from iopstui.ui.core.actions import LESSON
@@ -49,7 +49,7 @@ class LessonPage(PageScreen):
         self._note = ""
 
     @property
-    def page(self) -> Page:
+    def page(self) -> ShownPage:
         """What is shown."""
         return self._playing.page or end_page(self._playing)
 

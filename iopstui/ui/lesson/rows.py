@@ -8,7 +8,7 @@ from rich.cells import cell_len, chop_cells
 from rich.style import Style
 
 from iopstui.format import latency, number
-from iopstui.lesson.page import READY, SKIPPED, Page, Table, Verdict
+from iopstui.lesson.page import READY, SKIPPED, ShownPage, Table, Verdict
 from iopstui.model.lesson.pages import ASK
 from iopstui.model.lesson.text import Text
 from iopstui.text import printable, tied, untied
@@ -58,7 +58,7 @@ def folded(line: str, width: int) -> list[str]:
 
 
 def page_rows(
-    page: Page, verdicts: Sequence[Verdict], fixed: bool, width: int, charset: Charset
+    page: ShownPage, verdicts: Sequence[Verdict], fixed: bool, width: int, charset: Charset
 ) -> list[Row]:
     """All of it; ``fixed``: it was read before, and what was answered stays."""
     build = _Builder(width, charset)
@@ -91,7 +91,7 @@ def _paragraph(build: _Builder, block: Text, verdict: Verdict | None) -> None:
     build.pieces([label, (printable(block.text), BOLD if verdict is not None else None)])
 
 
-def _choices(build: _Builder, page: Page, fixed: bool) -> None:
+def _choices(build: _Builder, page: ShownPage, fixed: bool) -> None:
     for letter, text in page.choices:
         chosen = letter == page.chosen
         build.pieces(
@@ -184,7 +184,7 @@ def _styled(pieces: Sequence[Styled], lines: Sequence[str]) -> Iterator[list[Pie
         yield found
 
 
-def end_page(playing: Playing) -> Page:
+def end_page(playing: Playing) -> ShownPage:
     """What came of the lesson."""
     run = playing.run
     good, judged = playing.score()
@@ -197,7 +197,7 @@ def end_page(playing: Playing) -> Page:
     words.append("Settings that the lesson changed are as they were, its files are removed.")
     total = len(run.lesson.steps)
     blocks = tuple(Text(text) for text in words)
-    return Page(END, END, f"The end of: {run.lesson.title}", blocks, total, total)
+    return ShownPage(END, END, f"The end of: {run.lesson.title}", blocks, total, total)
 
 
 # -- the strip
@@ -288,7 +288,7 @@ def _keys(*keys: tuple[str, str]) -> list[Piece]:
     return [piece for key, does in keys for piece in ((key, KEY), (f": {does}   ", None))]
 
 
-def foot_keys(playing: Playing, page: Page, more: bool) -> list[tuple[str, str]]:
+def foot_keys(playing: Playing, page: ShownPage, more: bool) -> list[tuple[str, str]]:
     """The keys that do something on a page; ``more``: there is more of it below."""
     if more:
         following = "reads on"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from iopstui.lesson.page import FAILED, READY, Page, Verdict
+from iopstui.lesson.page import FAILED, READY, ShownPage, Verdict
 from iopstui.lesson.player import LessonRun
-from iopstui.model.lesson.pages import RUN_STEP, Explain, Run, Step
+from iopstui.model.lesson.pages import RUN_STEP, Explain, Page, Run
 
 END = "end"
 
@@ -17,13 +17,13 @@ class Playing:
         self.run = run
         self.watching = False
         self.stopping = False
-        self._earlier: list[Page] = []
+        self._earlier: list[ShownPage] = []
         self._back = 0
 
     # -- pages
 
     @property
-    def page(self) -> Page | None:
+    def page(self) -> ShownPage | None:
         """The page that is read; ``None`` behind the last one."""
         return self._earlier[-self._back] if self._back else self.run.page()
 
@@ -66,12 +66,12 @@ class Playing:
         page = self.run.page()
         return f"page {page.number} of {page.total}" if page is not None else "its end"
 
-    def step_of(self, page: Page) -> Step | None:
+    def step_of(self, page: ShownPage) -> Page | None:
         """What a page was made of."""
         steps = self.run.lesson.steps
         return next((s for s in steps if (s.kind, s.name) == (page.kind, page.name)), None)
 
-    def verdicts(self, page: Page) -> list[Verdict]:
+    def verdicts(self, page: ShownPage) -> list[Verdict]:
         """Those that a page tells."""
         step = self.step_of(page)
         names = step.answers if isinstance(step, Explain) else ()
