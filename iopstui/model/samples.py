@@ -72,7 +72,8 @@ class KernelSample:
     (CLOCK_MONOTONIC); both are ``None`` where the architecture has none, and in samples that
     left that file out because it is large (wide machines). A disk that has no diskstats row is
     absent from ``disks``. ``throttled_us`` is how long a cgroup's CPU limit has stopped this
-    process's group so far (``None``: no such limit can be seen).
+    process's group so far (``None``: no such limit can be seen). ``more`` are the counters of
+    model/sources.py by source and name; a source that could not be read is absent.
     """
 
     monotonic_ns: int
@@ -85,6 +86,7 @@ class KernelSample:
     ipi: Mapping[int, int] | None
     ipi_ns: int | None = None
     throttled_us: int | None = None
+    more: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from iopstui.events import Event, FrameReady
 from iopstui.model.metrics.fields import ANY, BY_ID, FIELDS, TOTAL, Field
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.samples import READ, TRIM, WRITE
+from iopstui.model.sources import BY_NAME
 from iopstui.output.jsonl import frame_object
 from iopstui.text import printable
 
@@ -68,6 +69,7 @@ def _columns(devices: Sequence[str]) -> Iterator[tuple[str, ...]]:
         for path in paths:
             if path[:2] == ("kernel", "disks"):
                 yield tuple(device if key == ANY else key for key in path)
+    yield from (path for path in paths if path[0] == "kernel" and path[1] in BY_NAME)
 
 
 def columns() -> list[Field]:
@@ -80,8 +82,9 @@ def columns() -> list[Field]:
             for field in FIELDS
             if field.path[:2] == ("fio", direction) and not _LEFT_OUT & set(field.path)
         ]
-    chosen += [field for field in FIELDS if field.path[:2] == ("kernel", TOTAL)]
-    return chosen + [field for field in FIELDS if field.path[:2] == ("kernel", "disks")]
+    for group in (TOTAL, "disks", *BY_NAME):
+        chosen += [field for field in FIELDS if field.path[:2] == ("kernel", group)]
+    return chosen
 
 
 def value_at(row: Any, path: Sequence[str]) -> Any:

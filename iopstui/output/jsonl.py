@@ -23,6 +23,7 @@ from iopstui.model.metrics.fields import SCHEMA, TOTAL
 from iopstui.model.metrics.frame import CpuFrame, Frame
 from iopstui.model.rates import MIB, DiskRates
 from iopstui.model.samples import DIRECTIONS
+from iopstui.model.sources import SOURCES, Source
 
 KIB = 1024
 DECIMALS = 6
@@ -110,6 +111,7 @@ def frame_object(frame: Frame) -> Object:
             TOTAL: _disk(total) if (total := frame.total) is not None else None,
             "cpus": {cpu: _cpu(load) for cpu, load in frame.cpus.items()},
             "irqs": frame.irqs,
+            **{source.name: _more(source, frame) for source in SOURCES},
         },
         "jobs": list(frame.jobs),
     }
@@ -208,6 +210,11 @@ def _disk(disk: DiskRates) -> Object:
     row["util"] = disk.util
     row["in-flight"] = disk.in_flight
     return row
+
+
+def _more(source: Source, frame: Frame) -> Object:
+    found = frame.more.get(source.name, {})
+    return {figure.name: found.get(figure.name) for figure in source.figures}
 
 
 def _cpu(cpu: CpuFrame) -> Object:

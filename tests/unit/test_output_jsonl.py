@@ -80,7 +80,10 @@ def test_what_is_missing_is_null_not_zero() -> None:
     assert frame["fio"]["trim"] is None
     assert frame["kernel"]["disks"]["dm-0"]["f/s"] is None
     first = frame_object(whole_frames("3.42-b-randrw-gtod")[0])
-    assert first["kernel"] == {"disks": {}, "total": None, "cpus": {}, "irqs": {}}
+    assert first["kernel"] == {
+        "disks": {}, "total": None, "cpus": {}, "irqs": {},
+        "pressure": {"some": None, "full": None},
+    }  # fmt: skip
     assert first["seconds"] is None
 
 

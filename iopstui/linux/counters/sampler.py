@@ -18,6 +18,7 @@ from iopstui.linux.counters.function_calls import FunctionCallReader, FunctionCa
 from iopstui.linux.counters.reread import Reread, opened
 from iopstui.linux.roots import Roots
 from iopstui.model.samples import CpuTimes, DiskCounters, KernelSample
+from iopstui.model.sources import SOURCES, Counters
 
 # reading /proc/interrupts within a sample: on so many CPUs at most, and not longer than this
 FEW_CPUS = 32
@@ -71,6 +72,9 @@ class KernelSampler:
         self._cost_ns = 0
         self._follow = 0
         self._cpu_stats = opened(cpu_stat_files(roots))
+        self._sources = {
+            source: file for source in SOURCES for file in opened([roots.proc / source.file])
+        }
         self.retarget(disks, irqs)
 
     def retarget(self, disks: Sequence[str], irqs: Sequence[int]) -> None:
@@ -136,6 +140,7 @@ class KernelSampler:
             ipi=ipi,
             ipi_ns=ipi_ns,
             throttled_us=self._throttled(),
+            more=self._more(),
         )
 
     def follow_interrupts(self, samples: int) -> None:
@@ -147,9 +152,26 @@ class KernelSampler:
         """Close all files, end all threads; no sample can be taken afterwards."""
         if self._calls is not None:
             self._calls.close()
-        for file in (*self._files.values(), *self._irqs.values(), *self._cpu_stats):
+        each = (
+            *self._files.values(),
+            *self._irqs.values(),
+            *self._cpu_stats,
+            *self._sources.values(),
+        )
+        for file in each:
             file.close()
         self._files, self._irqs, self._cpu_stats, self._calls = {}, {}, [], None
+        self._sources = {}
+
+    def _more(self) -> dict[str, Counters]:
+        """Of the sources that this kernel has; one that can't be read once is not tried again."""
+        found = {}
+        for source, file in list(self._sources.items()):
+            try:
+                found[source.name] = source.parse(file.read())
+            except (OSError, ValueError, KeyError, IndexError):
+                self._sources.pop(source).close()
+        return found
 
     def _throttled(self) -> int | None:
         """The most that any cgroup of ours was throttled: a limit above stops us as well."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.samples import DIRECTIONS
+from iopstui.model.sources import SOURCES
 
 SCHEMA = 1
 ANY = "*"
@@ -215,6 +216,13 @@ def _cpu_fields() -> Iterator[Field]:
     )  # fmt: skip
 
 
+def _source_fields() -> Iterator[Field]:
+    for source in SOURCES:
+        for one in source.figures:
+            path = ("kernel", source.name, one.name)
+            yield Field(path, one.name, one.unit, f"/proc/{source.file}", one.meaning)
+
+
 def _job_fields() -> Iterator[Field]:
     for name, unit, meaning in (
         ("index", "", "number of the job, in the order fio started them"),
@@ -230,6 +238,7 @@ FIELDS: tuple[Field, ...] = (
     *_fio_fields(),
     *_disk_fields(),
     *_cpu_fields(),
+    *_source_fields(),
     *_job_fields(),
 )
 BY_ID = {field.id: field for field in FIELDS}

@@ -14,6 +14,7 @@ from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.fields import TOTAL
 from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, Frame
 from iopstui.model.rates import MIB, DiskRates
+from iopstui.model.sources import BY_NAME
 
 KIB = 1024
 LATENCIES = ("slat", "clat", "lat")
@@ -63,6 +64,8 @@ def measurable(path: Sequence[str]) -> bool:
         return path[3] in _DISK
     if len(path) == 4 and path[:2] == ("kernel", "cpus"):
         return path[3] in _CPU or path[3] in _CPU_RATES
+    if len(path) == 3 and path[0] == "kernel" and path[1] in BY_NAME:
+        return path[2] in {figure.name for figure in BY_NAME[path[1]].figures}
     return tuple(path) in {("fio", name) for name in _FIO_MEANS} | {("own_cpu",), ("throttled",)}
 
 
@@ -125,6 +128,8 @@ class Meter:
     def _read(self, frame: Frame) -> tuple[float | None, float | None]:
         """The frame's value and its weight."""
         path = self.path
+        if path[0] == "kernel" and path[1] in BY_NAME:
+            return frame.more.get(path[1], {}).get(path[2]), frame.seconds
         if path[0] == "kernel":
             return _cpu(frame, path) if path[1] == "cpus" else _disk(frame, path)
         if path[0] != "fio":

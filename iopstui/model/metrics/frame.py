@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from iopstui.model import rates
+from iopstui.model import rates, sources
 from iopstui.model.fio.interval import FioInterval, FioIntervals
 from iopstui.model.samples import KernelSample, RawSample
 
@@ -61,7 +61,7 @@ class Frame:
     ``throttled`` percent of the interval in which a cgroup's CPU limit stopped us.
     ``ipi_age_s`` is how long before ``t`` the function calls of ``cpus`` were counted: reading
     them may take long. ``opened`` names the devices of ``disks`` that the jobs work on
-    (model/block/target.py), whose sum is ``total``.
+    (model/block/target.py), whose sum is ``total``. ``more`` are the figures of model/sources.py.
     """
 
     seq: int
@@ -81,6 +81,7 @@ class Frame:
     throttled: float | None = None
     ipi_age_s: float | None = None
     opened: tuple[str, ...] = ()
+    more: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
 
     @property
     def total(self) -> rates.DiskRates | None:
@@ -144,6 +145,7 @@ class FrameBuilder:
             throttled=_throttled(raw.kernel, previous, seconds),
             ipi_age_s=_ipi_age(raw),
             opened=self._opened,
+            more=_more(raw.kernel, previous, seconds),
         )
 
     def _own_cpu(self, raw: RawSample) -> float | None:
@@ -204,6 +206,14 @@ class FrameBuilder:
         if not raw.step or self._fio_arrived_ns is None:
             return None
         return (raw.arrived_ns - self._fio_arrived_ns) / 1e9
+
+
+def _more(
+    current: KernelSample | None, previous: KernelSample | None, seconds: float | None
+) -> dict[str, dict[str, float | None]]:
+    if current is None or previous is None or not seconds:
+        return {}
+    return sources.figures(current.more, previous.more, seconds)
 
 
 def _throttled(

@@ -1,0 +1,89 @@
+"""Further counters of the kernel: one ``Source`` a file, in ``SOURCES``, is all that one takes.
+
+What reads them (linux/counters/sampler.py), the registry of fields, frames, JSON lines, CSV,
+recordings, replay, ``--expect`` and sweeps' figures follow from this list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from iopstui.model.rates import delta, ratio
+
+Counters = Mapping[str, int]
+Rate = Callable[["int | None", "int | None", float], "float | None"]
+"""From a counter now and before, and the seconds between."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure of a source, under ``kernel.SOURCE.NAME``. ``of`` makes it from the counter of
+    the same name."""
+
+    name: str
+    unit: str
+    meaning: str
+    of: Rate
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file below /proc, read with every sample. ``parse`` gives its counters (KeyError,
+    ValueError or IndexError where the file is another than expected: then it was not read)."""
+
+    name: str
+    file: str
+    parse: Callable[[bytes], Counters]
+    figures: tuple[Figure, ...]
+
+
+def per_second(now: int | None, before: int | None, seconds: float) -> float | None:
+    """Growth of a counter per second; ``None`` where it went backwards."""
+    return ratio(delta(now, before), seconds)
+
+
+def percent_of_time(now: int | None, before: int | None, seconds: float) -> float | None:
+    """The same of microseconds, in percent of the interval."""
+    rate = per_second(now, before, seconds)
+    return None if rate is None else min(rate / 1e4, 100.0)
+
+
+def parse_pressure(data: bytes) -> Counters:
+    """/proc/pressure/io (Documentation/accounting/psi.rst): the totals in µs of "some" and
+    "full"."""
+    lines = (line.split() for line in data.decode("ascii").splitlines())
+    return {
+        words[0]: int(dict(word.split("=", 1) for word in words[1:])["total"]) for words in lines
+    }
+
+
+SOURCES: tuple[Source, ...] = (
+    Source(
+        "pressure",
+        "pressure/io",
+        parse_pressure,
+        (
+            Figure("some", "%", "of the time, at least one task waited for I/O (of any disk)",
+                   percent_of_time),
+            Figure("full", "%", "of the time, all tasks with work to do waited for I/O",
+                   percent_of_time),
+        ),
+    ),
+)  # fmt: skip
+BY_NAME = {source.name: source for source in SOURCES}
+
+
+def figures(
+    now: Mapping[str, Counters], before: Mapping[str, Counters], seconds: float
+) -> dict[str, dict[str, float | None]]:
+    """All figures of the sources that were read, by source and name."""
+    return {
+        source.name: {
+            one.name: one.of(now[source.name].get(one.name), before[source.name].get(one.name),
+                             seconds)
+            for one in source.figures
+        }
+        for source in SOURCES
+        if source.name in now and source.name in before
+    }  # fmt: skip
