@@ -28,7 +28,8 @@ from iopstui.recording.reader import recording_path
 from iopstui.recording.writer import Recorder, Tape
 from iopstui.report import story as report_data
 from iopstui.report import wording as report_words
-from iopstui.report.files import FORMATS, kind_of, rendered, report
+from iopstui.report.files import kind_of, rendered, report
+from iopstui.report.formats import FORMATS
 from iopstui.report.markdown import markdown
 from iopstui.report.story import gather, points
 from iopstui.report.svg import HEIGHT, WIDTH, Curve, Scale, chart, heat, linear, logarithmic

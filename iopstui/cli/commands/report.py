@@ -5,15 +5,16 @@ from __future__ import annotations
 import argparse
 
 from iopstui.cli.command import Command
+from iopstui.report.formats import FORMATS, either
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What it takes."""
     parser.add_argument("file", nargs="+", metavar="FILE", help="one recording, or two")
+    names = either(f"x{one.suffixes[0]}" for one in FORMATS.values())
     parser.add_argument("-o", "--output", metavar="OUT",
-                        help="x.html, x.md, x.csv or x.json (default: Markdown on standard output)",
-                        )  # fmt: skip
-    parser.add_argument("--format", choices=("html", "md", "csv", "json"),
+                        help=f"{names} (default: Markdown on standard output)")  # fmt: skip
+    parser.add_argument("--format", choices=tuple(FORMATS),
                         help="where OUT's name does not say it")  # fmt: skip
 
 

@@ -1,0 +1,74 @@
+"""A report as JSON: everything the page says, as data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from iopstui import __version__
+from iopstui.output.jsonl import clean
+from iopstui.report.experiment import as_data
+from iopstui.report.story import SERIES, Run, Story, points
+from iopstui.report.wording import command, reconciled, repeat, repeat_experiment
+
+SCHEMA = 1
+
+
+def json_text(stories: Sequence[Story]) -> str:
+    """Everything the page says, as data."""
+    found = [_story(story) for story in stories]
+    whole = {"report": SCHEMA, "iopstui": __version__, "recordings": found}
+    return json.dumps(clean(whole), indent=1, allow_nan=False) + "\n"
+
+
+def _story(story: Story) -> dict[str, Any]:
+    series = {name: points(story, name) for name in SERIES if name not in ("t", "seconds")}
+    return {
+        "file": story.path.name,
+        "header": asdict(story.header),
+        "duration_s": story.duration,
+        "samples": story.samples,
+        "incomplete": story.ends or None,
+        "devices": [asdict(device) for device in story.devices],
+        "experiments": [
+            {**as_data(one), "repeat": repeat_experiment(story, one)} for one in story.experiments
+        ],
+        "runs": [_run(story, run) for run in story.runs],
+        "findings": [{"t": found.t, **asdict(found.finding)} for found in story.findings],
+        "marks": [asdict(mark) for mark in story.marks],
+        "changes": [asdict(change) for change in story.changes],
+        "notices": [asdict(notice) for notice in story.notices],
+        "series": {
+            "t": [t for t, _ in series["fio"]],
+            **{name: [value for _, value in found] for name, found in series.items()},
+        },
+    }
+
+
+def _run(story: Story, run: Run) -> dict[str, Any]:
+    finished = run.finished
+    return {
+        "step": run.step,
+        "point": run.point or None,
+        "job": run.name,
+        "title": run.title,
+        "begin": run.begin,
+        "end": run.end,
+        "whole": not run.part,
+        "error": finished.error if finished else None,
+        "interrupted": finished.interrupted if finished else None,
+        "summary": finished.summary if finished else None,
+        "frames": {"count": run.total.frames, "ios": run.total.ios, "bytes": run.total.bytes},
+        "reconciled": reconciled(run),
+        "latencies_ns": run.latencies(),
+        "bins": run.bins,
+        "verdicts": [asdict(judged) for judged in run.judged],
+        "steady": asdict(run.steady) if run.steady else None,
+        "repeat": None if run.point else repeat(story, run) or None,
+        "command": command(run) or None,
+        "job_file": run.asked.text if run.asked else None,
+        "overrides": run.asked.overrides if run.asked else None,
+        "binding": asdict(run.asked.binding) if run.asked and run.asked.binding else None,
+    }
