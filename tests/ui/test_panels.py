@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import ui_fakes as fakes
+from test_app import make, running, settle, shows
 from ui_recordings import recorded_frames
 
 from iopstui import format as f
@@ -22,8 +23,9 @@ from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.frame import FINAL, LATE, NO_FIO, NO_LATENCY, PARTIAL, RAMP
 from iopstui.ui.core.pace import OwnCost
 from iopstui.ui.core.state import LiveState
-from iopstui.ui.dashboard import bars, cpu_panel, fio_panel, kernel_panel
-from iopstui.ui.draw.rows import Row
+from iopstui.ui.dashboard import bars, cpu_panel, fio_panel, kernel_panel, panels
+from iopstui.ui.dashboard.panels import tabs
+from iopstui.ui.draw.rows import Row, pad
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
 
 STARTED = StepStarted(1.0, 1, "randread-4k", "randread 4k QD 32 × 1 job", ("fio",), True)
@@ -274,7 +276,7 @@ def test_ascii_panels_are_ascii() -> None:
         *cpus(found, 80, 6, charset=ASCII),
         bars.device_line(fakes.ON_DISK, fakes.DEVICES, 120, ASCII),
         bars.job_line(found, "x", 80, ASCII),
-        bars.tabs_line(1, 80, ASCII),
+        bars.tabs_line(tabs(), 1, 80, ASCII),
     ]
     assert text(rows).isascii()
 
@@ -297,6 +299,30 @@ def pair(second: int = 2, **more: object) -> LiveState:
     found = LiveState(PAIR.opened)
     found.apply(FrameReady(second, replace(fakes.frame(second), disks=disks)))  # type: ignore[arg-type]
     return found
+
+
+PRESSURE = panels.Panel(
+    "pressure",
+    lambda scene, width, height: pad([[("pressure of I/O", None)]], height, width),
+    tab="pressure",
+    height=2,
+)
+
+
+@pytest.mark.parametrize(("size", "tabbed"), [((160, 50), False), ((80, 24), True)])
+async def test_another_panel_takes_one_entry(
+    size: tuple[int, int], tabbed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(panels, "PANELS", (*panels.PANELS, PRESSURE))
+    app = make()
+    async with app.run_test(size=size) as pilot:
+        await running(app, pilot)
+        assert shows(app, "pressure of I/O") is not tabbed
+        if tabbed:
+            assert shows(app, " 5 pressure ")
+            await pilot.press("shift+tab")
+            await settle(pilot)
+            assert shows(app, "pressure of I/O") and shows(app, "[ 5 pressure ]")
 
 
 def test_the_kernel_panel_shows_the_sum_each_and_what_lies_below() -> None:

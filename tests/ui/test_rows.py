@@ -66,19 +66,24 @@ def test_ascii_is_ascii_and_as_long(text: str) -> None:
     assert found.isascii() and len(found) == len(text)
 
 
-@example(118, 32, 4, 8, 0)
+@example(118, 32, 4, 8, 0, {}, 0)
+@example(118, 40, 4, 8, 0, {"a": 5, "b": 9}, 2)
 @given(
     st.integers(layout.MIN_WIDTH, 300), st.integers(layout.MIN_HEIGHT, 100),
-    st.integers(0, 12), st.integers(0, 300), st.integers(0, 3),
+    st.integers(0, 12), st.integers(0, 300), st.integers(0, 5),
+    st.dictionaries(st.sampled_from("ab"), st.integers(2, 12)), st.integers(0, 3),
 )  # fmt: skip
 def test_regions_stay_on_the_screen_and_do_not_overlap(
-    width: int, height: int, disks: int, cpus: int, tab: int
+    width: int, height: int, disks: int, cpus: int, tab: int, more: dict[str, int], strip: int
 ) -> None:
-    plan = layout.plan(width, height, disks, cpus, tab)
+    strip = strip if height - strip >= layout.MIN_HEIGHT else 0
+    plan = layout.plan(width, height, disks, cpus, tab, strip, more)
+    regions = [getattr(plan, name) for name in plan.__slots__]
     boxes = [
-        box for name in plan.__slots__ if isinstance(box := getattr(plan, name), layout.Box)
-        if box.width and box.height
+        box for box in (*regions, *plan.more.values())
+        if isinstance(box, layout.Box) and box.width and box.height
     ]  # fmt: skip
+    assert set(plan.more) == set(more)
     taken: set[tuple[int, int, int]] = set()
     for box in boxes:
         assert box.x >= 0 and box.y >= 0 and box.height > 0

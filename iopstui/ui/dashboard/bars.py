@@ -18,7 +18,6 @@ from iopstui.ui.core.actions import KeyHint
 from iopstui.ui.core.pace import OwnCost
 from iopstui.ui.core.state import LiveState
 from iopstui.ui.dashboard import fio_panel
-from iopstui.ui.draw.layout import TABS
 from iopstui.ui.draw.rows import Line, Piece, Row
 from iopstui.ui.draw.style import (
     BOLD,
@@ -236,10 +235,10 @@ def _size(count: int | None) -> str:
     return "size unknown" if count is None else f.size(count)
 
 
-def tabs_line(active: int, width: int, charset: Charset) -> Row:
+def tabs_line(titles: Sequence[str], active: int, width: int, charset: Charset) -> Row:
     """The tabs; the open one is in brackets, not only in another colour."""
     line = Line(width, charset).add(charset.rule, DIM)
-    for index, title in enumerate(TABS):
+    for index, title in enumerate(titles):
         label = f" {index + 1} {title} "
         if index == active:
             line.add(f"[{label}]", SELECTED)

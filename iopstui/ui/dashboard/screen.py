@@ -17,7 +17,8 @@ from iopstui.ui.core.actions import KeyHint
 from iopstui.ui.core.messages import Controller
 from iopstui.ui.core.pace import OwnCost
 from iopstui.ui.core.state import DEVICE_IOPS, FIO_IOPS, LiveState
-from iopstui.ui.dashboard import bars, cpu_panel, finding_line, fio_panel, kernel_panel
+from iopstui.ui.dashboard import bars, finding_line, kernel_panel
+from iopstui.ui.dashboard import panels as registry
 from iopstui.ui.draw import charts, layout
 from iopstui.ui.draw.chart import Chart, ChartSpec, Curve, TimeWindow
 from iopstui.ui.draw.heat import HeatMap
@@ -112,10 +113,9 @@ class Dashboard(Screen[None]):
         self.heat = HeatMap(replace(latency, id="heat"), charset)
         self.charts = [Chart(rates, charset), Chart(latency, charset), self.heat]
         self.heat_shown = self.percentiles_shown = False
-        names = (
-            "header", "summary", "tabs", "fio", "kernel", "cpus", "strip", "message", "finding",
-            "footer",
-        )  # fmt: skip
+        self.tabs = registry.tabs()
+        lines = ("header", "summary", "tabs", "strip", "message", "finding", "footer")
+        names = (*lines, *(panel.name for panel in registry.PANELS))
         self.panels = {name: Lines(name) for name in names}
         self.small = Lines("small")
 
@@ -189,10 +189,11 @@ class Dashboard(Screen[None]):
         self._cpus_placed = cpus
         disks = max(1, kernel_panel.rows_of(self.controller.target))
         strip = len(self._strip(width, height, False))
-        plan = self._plan = layout.plan(width, height, disks, cpus, self.tab, strip)
+        plan = self._plan = layout.plan(
+            width, height, disks, cpus, self.tab, strip, registry.heights()
+        )
         for name, panel in self.panels.items():
-            box = getattr(plan, name)
-            panel.place(box)
+            panel.place(plan.box(name))
         new = [
             *self.charts[0].place(plan.iops),
             *self.charts[1].place(HIDDEN if self.heat_shown else plan.latency),
@@ -223,7 +224,7 @@ class Dashboard(Screen[None]):
         """Opens a pane; False where all of them are visible anyway."""
         if self._plan is None or not self._plan.tabbed:
             return False
-        self.tab = tab % len(TABS)
+        self.tab = tab % len(self.tabs)
         self.relayout()
         return True
 
@@ -309,19 +310,14 @@ class Dashboard(Screen[None]):
         if plan.tabbed:
             width = plan.summary.width
             panels["summary"].show([bars.summary_line(state, target, width, charset)])
-            panels["tabs"].show([bars.tabs_line(self.tab, width, charset)])
-        if panels["fio"].shown:
-            box = plan.fio
-            panels["fio"].show(fio_panel.rows(state, box.width, box.height, charset, self.next_job))
-        if panels["kernel"].shown:
-            box = plan.kernel
-            panels["kernel"].show(kernel_panel.rows(state, target, box.width, box.height, charset))
-        if panels["cpus"].shown:
-            box = plan.cpus
-            devices, topology = self.controller.devices, self.topology()
-            panels["cpus"].show(
-                cpu_panel.rows(state, target, devices, topology, box.width, box.height, charset)
-            )
+            panels["tabs"].show([bars.tabs_line(self.tabs, self.tab, width, charset)])
+        scene = registry.Scene(
+            state, target, self.controller.devices, self.topology, self.next_job, charset
+        )
+        for panel in registry.PANELS:
+            if panels[panel.name].shown:
+                box = plan.box(panel.name)
+                panels[panel.name].show(panel.rows(scene, box.width, box.height))
 
     def _paint_charts(self) -> None:
         dots = max((chart.dots for chart in self.charts if chart.shown), default=0)

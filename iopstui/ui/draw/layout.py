@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 MIN_WIDTH, MIN_HEIGHT = 60, 15
 FULL_WIDTH, FULL_HEIGHT = 118, 32
@@ -28,7 +29,8 @@ HIDDEN = Box(0, 0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The dashboard's regions. ``tabbed`` says that only one pane at a time is there."""
+    """The dashboard's regions. ``tabbed`` says that only one pane at a time is there; ``more`` are
+    the panels that have no region of their own, by name."""
 
     header: Box
     summary: Box
@@ -43,6 +45,11 @@ class Plan:
     footer: Box
     tabbed: bool
     strip: Box = HIDDEN
+    more: Mapping[str, Box] = field(default_factory=dict)
+
+    def box(self, name: str) -> Box:
+        """Where this panel stands; ``HIDDEN`` if it does not."""
+        return self.more[name] if name in self.more else getattr(self, name, HIDDEN)
 
 
 def too_small(width: int, height: int) -> bool:
@@ -50,22 +57,56 @@ def too_small(width: int, height: int) -> bool:
     return width < MIN_WIDTH or height < MIN_HEIGHT
 
 
-def plan(width: int, height: int, disks: int, cpus: int, tab: int, strip: int = 0) -> Plan:
+def plan(
+    width: int,
+    height: int,
+    disks: int,
+    cpus: int,
+    tab: int,
+    strip: int = 0,
+    more: Mapping[str, int] | None = None,
+) -> Plan:
     """The regions for a terminal of this size; ``tab`` counts where there are tabs. ``disks``
     rows stand in the kernel's panel, as far as there is room. ``strip`` rows are kept free above
-    the message."""
+    the message. ``more`` are further panels, with the rows each wants where there are no tabs."""
     if strip:
-        found = plan(width, height - strip, disks, cpus, tab)
-        return replace(
-            found,
-            strip=Box(0, found.message.y, width, strip),
-            message=_lower(found.message, strip),
-            finding=_lower(found.finding, strip),
-            footer=_lower(found.footer, strip),
-        )
+        found = plan(width, height - strip, disks, cpus, tab, more=more)
+        return replace(_lowered(found, strip), strip=Box(0, found.message.y, width, strip))
+    if more:
+        return _with_more(width, height, disks, cpus, tab, more)
     if width < FULL_WIDTH or height < FULL_HEIGHT:
         return _tabbed(width, height, disks, tab)
     return _full(width, height, disks, cpus)
+
+
+def _with_more(
+    width: int, height: int, disks: int, cpus: int, tab: int, more: Mapping[str, int]
+) -> Plan:
+    if width < FULL_WIDTH or height < FULL_HEIGHT:
+        found = plan(width, height, disks, cpus, tab)
+        pane = Box(0, found.tabs.y + 1, width, found.message.y - found.tabs.y - 1)
+        own = tab - len(TABS)
+        boxes = {name: pane if at == own else HIDDEN for at, name in enumerate(more)}
+        return replace(found, more=boxes)
+    boxes, used = {}, 0
+    for name, wanted in more.items():
+        fits = height - used - wanted >= FULL_HEIGHT
+        boxes[name] = Box(0, used, width, wanted) if fits else HIDDEN
+        used += wanted if fits else 0
+    found = plan(width, height - used, disks, cpus, tab)
+    at = found.message.y
+    placed = {name: _lower(box, at) if box.height else HIDDEN for name, box in boxes.items()}
+    return replace(_lowered(found, used), more=placed)
+
+
+def _lowered(found: Plan, by: int) -> Plan:
+    """With so many rows free above the message."""
+    return replace(
+        found,
+        message=_lower(found.message, by),
+        finding=_lower(found.finding, by),
+        footer=_lower(found.footer, by),
+    )
 
 
 def _lower(box: Box, by: int) -> Box:

@@ -17,7 +17,6 @@ from iopstui.ui.core.actions import (
     Part,
 )
 from iopstui.ui.core.port import Port
-from iopstui.ui.draw.layout import TABS
 from iopstui.ui.draw.rows import Row
 
 
@@ -51,13 +50,14 @@ class ViewKeys(Part):
         """Opens a pane."""
         dashboard = self.port.dashboard
         if dashboard is not None and not dashboard.show_tab(tab):
-            words = f"{TABS[tab]} is on the screen already: it is large enough for all"
+            words = f"{dashboard.tabs[tab]} is on the screen already: it is large enough for all"
             self.port.say("info", words)
 
     def next_tab(self, by: int) -> None:
         """Opens the pane behind or before this one."""
-        if self.port.dashboard is not None:
-            self.tab((self.port.dashboard.tab + by) % len(TABS))
+        dashboard = self.port.dashboard
+        if dashboard is not None:
+            self.tab((dashboard.tab + by) % len(dashboard.tabs))
 
     def zoom(self, out: bool) -> None:
         """Charts of a longer or a shorter time."""

@@ -1,0 +1,68 @@
+"""The panels of figures on the dashboard: an entry of ``PANELS`` is all that another one takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import Target
+from iopstui.model.block.topology import Topology
+from iopstui.ui.core.state import LiveState
+from iopstui.ui.dashboard import cpu_panel, fio_panel, kernel_panel
+from iopstui.ui.draw.layout import TABS
+from iopstui.ui.draw.rows import Row
+from iopstui.ui.draw.style import Charset
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What panels are drawn from. ``topology`` may read files: ask for it only if needed."""
+
+    state: LiveState
+    target: Target
+    devices: Mapping[str, BlockDevice]
+    topology: Callable[[], Topology]
+    next_job: str
+    charset: Charset
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """``rows`` draws it in (width, height). Without a ``tab`` the layout has a region of its
+    ``name``. With one it is a pane of that title where one pane at a time fits, and stands below
+    the CPUs, ``height`` rows high, where the terminal has them to spare.
+    """
+
+    name: str
+    rows: Callable[[Scene, int, int], Sequence[Row]]
+    tab: str = ""
+    height: int = 0
+
+
+PANELS: tuple[Panel, ...] = (
+    Panel(
+        "fio",
+        lambda s, width, height: fio_panel.rows(s.state, width, height, s.charset, s.next_job),
+    ),
+    Panel(
+        "kernel",
+        lambda s, width, height: kernel_panel.rows(s.state, s.target, width, height, s.charset),
+    ),
+    Panel(
+        "cpus",
+        lambda s, width, height: cpu_panel.rows(
+            s.state, s.target, s.devices, s.topology(), width, height, s.charset
+        ),
+    ),
+)
+
+
+def tabs() -> tuple[str, ...]:
+    """The titles of all panes."""
+    return (*TABS, *(panel.tab for panel in PANELS if panel.tab))
+
+
+def heights() -> dict[str, int]:
+    """What the panels with a tab want in the whole dashboard, by name."""
+    return {panel.name: panel.height for panel in PANELS if panel.tab}
