@@ -15,6 +15,7 @@ from iopstui.errors import UsageError
 from iopstui.events import ExperimentFinished, ExperimentStarted, Judged, SteadyState
 from iopstui.experiment.expectations import expectations_of, sections_of
 from iopstui.model.block.target import Target
+from iopstui.model.experiment import expectation as module
 from iopstui.model.experiment.expectation import (
     Judge,
     Outcome,
@@ -24,7 +25,7 @@ from iopstui.model.experiment.expectation import (
 )
 from iopstui.model.experiment.plan import Plan, parse_axis
 from iopstui.model.fio.jobfile import effective
-from iopstui.model.metrics.fields import ANY, FIELDS
+from iopstui.model.metrics.fields import ANY, FIELDS, Field
 from iopstui.model.metrics.figures import Meter, measurable
 from iopstui.model.metrics.summary import fio_summary
 from iopstui.output.csv_out import value_at
@@ -444,3 +445,13 @@ def test_judge_counts_seconds_not_frames() -> None:
 def test_a_field_without_a_whole_run_s_figure_has_no_meter() -> None:
     with pytest.raises(ValueError, match="no figure"):
         Meter(("fio", "progress"))
+
+
+def test_a_unit_that_only_a_source_of_samples_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    field = Field(("kernel", "vm", "pgpgin"), "pgpgin", "pages/s", "/proc/vmstat", "paged in")
+    monkeypatch.setattr(module, "_concrete", lambda name, tree: [field])
+    assert parse_expectation("vm.pgpgin>=5").required == 5.0
+    assert parse_expectation("vm.pgpgin>=5pages/s").required == 5.0
+    with pytest.raises(UsageError, match="not understood") as wrong:
+        parse_expectation("vm.pgpgin>=5ms")
+    assert wrong.value.hint == "pgpgin takes pages/s."

@@ -170,7 +170,9 @@ def _concrete(name: str, tree: Sequence[str]) -> Iterator[Field]:
 
 
 def _value(text: str, value: str, field: Field) -> float:
-    units, named = _UNITS[field.unit]
+    # a source of samples may have a unit of its own
+    own = {"": 1.0, field.unit.removesuffix("/s").lower(): 1.0}
+    units, named = _UNITS.get(field.unit, (own, field.unit))
     match = _VALUE.fullmatch(value)
     factor = units.get(match[2].lower()) if match else None
     if match is None or factor is None:
