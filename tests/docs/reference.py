@@ -157,10 +157,10 @@ def keys() -> list[str]:
 def fields() -> list[str]:
     """Every field of a frame, by its place in it."""
     lines = ["# Fields", "",
-             f"The {len(FIELDS)} fields of a frame event (`--format jsonl`), and in CSV the"
-             f" columns. `{ANY}` stands for a key that is data: a device, a CPU, the number of a"
-             " job. Disk fields have the names and units of `iostat`. What is not known is null,"
-             " never 0. `iopstui fields --format json` has the same for programs;"
+             f"The {len(FIELDS)} fields of a frame event (`--format jsonl`); CSV has the main"
+             f" ones as its columns. `{ANY}` stands for a key that is data: a device, a CPU, the"
+             " number of a job. Disk fields have the names and units of `iostat`. What is not known"
+             " is null, never 0. `iopstui fields --format json` has the same for programs;"
              " [what the numbers mean](../guide/numbers.md) explains the ones that matter most.",
              ""]  # fmt: skip
     for place, group in groupby(FIELDS, _group):
