@@ -1,6 +1,6 @@
 # make run: everything from a fresh clone to the live screen. make test: all checks.
 .POSIX:
-.PHONY: help run test bench truth faults faults-long fuzz mutants lint format lock clean report-look
+.PHONY: help run test bench truth faults faults-long fuzz mutants lint format lock clean report-look docs
 
 help:
 	@echo 'make run     set up what is missing, then watch a safe job on a scratch file here'
@@ -13,6 +13,7 @@ help:
 	@echo 'make mutants  change the program at random: do the tests notice? (needs mutmut)'
 	@echo 'make lint    the checks without the tests'
 	@echo 'make format  put the code into the one style'
+	@echo 'make docs    write docs/reference anew from the program'
 	@echo 'make report-look  pictures of a report, made by a real browser, in build/'
 	@echo 'make lock    choose the Python packages anew (requirements*.txt)'
 	@echo 'make clean   remove what was built (not what apt installed)'
@@ -69,6 +70,10 @@ format:
 
 lock:
 	@.ci/lock
+
+docs:
+	@.ci/setup test
+	@.venv/bin/python tests/docs
 
 report-look:
 	@.ci/setup run

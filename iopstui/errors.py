@@ -13,6 +13,19 @@ EXIT_VERDICT = 4
 EXIT_MISSING = 5
 EXIT_INTERRUPTED = 130
 
+EXIT_MEANINGS = {
+    EXIT_OK: "done",
+    EXIT_JOB_FAILED: "the job failed, and fio's error is shown; or iopstui itself failed",
+    EXIT_USAGE: "wrong command line, job file or target",
+    EXIT_REFUSED: "refused, because data could be lost",
+    EXIT_VERDICT: "a figure is not what `--expect` asks for",
+    EXIT_MISSING: "something needed is missing: fio, a Python package, a right",
+    EXIT_INTERRUPTED: "interrupted by a signal (whichever), by the end of the terminal, or by a "
+    "closed pipe; a summary is still printed. `q` and Ctrl-C typed into a screen are no "
+    "interruption",
+}
+"""For docs/reference/exit-codes.md; the help of a command says the same in fewer words."""
+
 
 class IopstuiError(Exception):
     """A failure that is told to the user in one sentence.

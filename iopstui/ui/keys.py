@@ -1,5 +1,5 @@
-"""All keys: the parts of the screen whose actions they do. `python -m iopstui.ui.keys` writes
-README's table of them."""
+"""All keys: the parts of the screen whose actions they do. `python -m iopstui.ui.keys` prints
+the table of them that stands in docs/reference/keys.md."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def closing(*actions: str) -> str:
 
 
 def markdown(actions: Iterable[Action] = LIVE_ACTIONS) -> str:
-    """The table of keys in README."""
+    """The table of keys in docs/reference/keys.md."""
     rows = ["| key | what it does |", "|---|---|"]
     for written, help_ in helped(actions):
         keys = " ".join(f"`{key}`" for key in written.replace(",", " ").split())

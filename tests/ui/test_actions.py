@@ -32,9 +32,9 @@ def keys_of(found: list[Any]) -> list[str]:
     return [key for one in found for key in one.key.split(",")]
 
 
-def test_readme_has_the_table_of_keys(root: Path) -> None:
-    readme = (root / "README.md").read_text()
-    assert markdown() in readme, "write it anew: python -m iopstui.ui.keys"
+def test_the_reference_has_the_table_of_keys(root: Path) -> None:
+    reference = (root / "docs" / "reference" / "keys.md").read_text()
+    assert markdown() in reference, "write it anew: make docs"
 
 
 @pytest.mark.parametrize("actions", [LIVE_ACTIONS, REPLAY_ACTIONS])

@@ -1,9 +1,10 @@
-"""Each file in iopstui/cli/commands is a command, and the README describes all of them."""
+"""Each file in iopstui/cli/commands is a command, and the guide shows how each is used."""
 
 from __future__ import annotations
 
 import argparse
 import re
+import shlex
 import sys
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 from iopstui.cli import commands as folder
 from iopstui.cli.command import commands
-from iopstui.cli.program import parser
+from iopstui.cli.program import parsed, parser
 
 HELLO = """
 from iopstui.cli.command import Command
@@ -38,13 +39,16 @@ def parsers() -> dict[str, argparse.ArgumentParser]:
     return found
 
 
-def described(root: Path) -> dict[str, str]:
-    """The README's section of each command; the heading is its first line."""
-    text = (root / "README.md").read_text()
-    text = text[text.index("\n## Commands\n") : text.index("\n## Targets\n")]
-    sections = re.split(r"^### ", text, flags=re.MULTILINE)[1:]
-    named = (re.match(r"iopstui (\w+)", section) for section in sections)
-    return {m[1]: section for m, section in zip(named, sections, strict=True) if m is not None}
+def shown(root: Path) -> list[tuple[str, list[str]]]:
+    """The commands that README and the guide show: where, and their words without the program's
+    own name and without what the shell does with the output."""
+    found = []
+    for path in (root / "README.md", *sorted((root / "docs" / "guide").glob("*.md"))):
+        text = path.read_text().replace("\\\n", " ")
+        for line in re.findall(r"^ {4}(?:sudo )?iopstui (.*)$", text, flags=re.MULTILINE):
+            words = shlex.split(re.split(r"\s[|>]", line)[0])
+            found.append((f"{path.name}: iopstui {line}", words))
+    return found
 
 
 def test_the_help_has_an_order() -> None:
@@ -72,21 +76,26 @@ def test_a_command_is_read_alone() -> None:
     assert len(commands("device")) == len(commands("--help")) == len(commands())
 
 
-def test_the_readme_describes_every_command(root: Path) -> None:
-    assert set(described(root)) == set(parsers())
+def test_the_guide_shows_every_command(root: Path) -> None:
+    commands_shown = {words[0] for _, words in shown(root)}
+    assert commands_shown == set(parsers())
 
 
-@pytest.mark.parametrize("name", list(parsers()))
-def test_the_help_lists_what_the_readme_does(root: Path, name: str) -> None:
-    section = described(root)[name]
-    heading, *lines = section.splitlines()
-    shown = OPTION.findall(heading)
-    for line in lines:
-        if line.startswith("| `--"):
-            shown += OPTION.findall(line.split("`")[1])
-        elif match := re.match(r" {4}(?:sudo )?iopstui (\w+) ([^|>]*)", line):
-            known = parsers()[match[1]]._option_string_actions
-            assert set(OPTION.findall(re.sub(r"'[^']*'|\"[^\"]*\"", "", match[2]))) <= set(known)
-    text = parsers()[name].format_help()
-    missing = [option for option in shown if option not in OPTION.findall(text)]
-    assert not missing, missing
+def test_the_readme_and_the_guide_show_commands_that_are_right(root: Path) -> None:
+    examples = shown(root)
+    assert len(examples) > 30
+    for where, words in examples:
+        try:
+            assert parsed(parser(), words).command.name == words[0]
+        except SystemExit:
+            pytest.fail(f"not a command line: {where}")
+
+
+def test_the_guide_names_options_that_there_are(root: Path) -> None:
+    known = {option for one in parsers().values() for option in one._option_string_actions}
+    for path in (root / "README.md", *(root / "docs" / "guide").glob("*.md")):
+        # fio's own option, and what is said of other programs
+        others = {"--readonly", "--from"}
+        quoted = re.findall(r"`(--[^`]*)`", path.read_text())
+        named = {option for text in quoted for option in OPTION.findall(text)}
+        assert named <= known | others, path.name

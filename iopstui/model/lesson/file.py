@@ -64,7 +64,7 @@ def parse_lesson(text: str, name: str, path: str) -> Lesson:
     if not heads:
         raise UsageError(f"{path} is no lesson: it has no [lesson] section.",
                          "iopstui lesson --check NAME shows how the shipped ones are made; "
-                         "README, Lessons, how to write one.")  # fmt: skip
+                         "docs/guide/lessons.md says how one is written.")  # fmt: skip
     head = heads[0]
     head.check(_LESSON_KEYS)
     lets = next((one for one in sections if one.header == "let"), None)

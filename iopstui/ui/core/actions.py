@@ -1,7 +1,8 @@
 """An action: what a key does, said once.
 
-Bindings, the footer, the help's list of keys, the command palette and README's table are all made
-from the ``ACTIONS`` of the parts (ui/keys.py collects them). A new key is a new ``Action``.
+Bindings, the footer, the help's list of keys, the command palette and docs/reference/keys.md are
+all made from the ``ACTIONS`` of the parts (ui/keys.py collects them). A new key is a new
+``Action``.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class Footer:
 class Action:
     """What keys do. ``does`` is a method of the part whose action it is.
 
-    ``help`` is its line in the help and in README, at ``place`` among the others; ``term`` is how
+    ``help`` is its line in the help and in docs, at ``place`` among the others; ``term`` is how
     the keys are written there, if not one behind another. ``title`` and ``note`` are for the
     command palette. ``applies``: whether there is anything to do now.
     """
