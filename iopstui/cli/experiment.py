@@ -82,10 +82,10 @@ def ask(plan: Plan, yes: bool) -> None:
         return
     question = f"{length_text(plan)}. "
     if sys.stdin.isatty() and sys.stderr.isatty():
-        sys.stderr.write(question + "Begin? [y/N] ")
+        sys.stderr.write(question + "Start it? [y/N] ")
         sys.stderr.flush()
         if sys.stdin.readline().strip().lower() in ("y", "yes"):
             return
-        raise UsageError("Not begun.")
-    raise UsageError(question + "That many are only begun if they are meant.",
-                     "Add --yes, or see them first with --dry-run.")  # fmt: skip
+        raise UsageError("Not started.")
+    raise UsageError(question + "An experiment this long needs a confirmation.",
+                     "Add --yes, or look at the plan first with --dry-run.")  # fmt: skip

@@ -80,8 +80,8 @@ def _main(argv: Sequence[str] | None, writable: bool) -> int:
     command: Command = arguments.command
     if not writable:
         raise UsageError(
-            "Standard output is closed, so nothing that is found out could be told.",
-            "Where only the exit code matters: iopstui ... > /dev/null",
+            "Standard output is closed, so no result could be shown.",
+            "If only the exit code matters: iopstui ... > /dev/null",
         )
     if not command.anywhere:
         _require_current_directory()
@@ -93,7 +93,7 @@ def _require_current_directory() -> None:
         os.getcwd()
     except OSError as error:
         raise UsageError(
-            f"The current directory can't be told ({error.strerror}); has it been removed?",
+            f"The current directory can't be determined ({error.strerror}); has it been removed?",
             "Go to one that exists: cd ~",
         ) from error
 

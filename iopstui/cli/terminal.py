@@ -20,12 +20,12 @@ def require_terminal(
     """UsageError where there is no screen; ``instead`` does without."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
-            "The live screen needs a terminal, and standard input or output is none.",
+            "The live screen needs a terminal, and standard input or output is not one.",
             f"Without one: {instead}",
         )
     if os.environ.get("TERM", "") in ("", "dumb"):
         raise UsageError(
-            "This terminal (TERM=dumb) can't place text, so there is no live screen on it.",
+            "This terminal (TERM=dumb) can't position text, as the live screen has to.",
             f"Set TERM to what the terminal is, e.g. TERM=xterm, or use: {instead}",
         )
 

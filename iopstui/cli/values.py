@@ -57,7 +57,7 @@ def repeats(text: str) -> int:
     """Of each variant."""
     if not text.isdecimal() or not 2 <= int(text) <= 1000:
         raise ArgumentTypeError(
-            f"{text!r} is not a number from 2 to 1000 (one run of each says nothing of chance)"
+            f"{text!r} is not a number from 2 to 1000 (one run of each says nothing about chance)"
         )
     return int(text)
 

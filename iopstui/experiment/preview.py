@@ -116,7 +116,7 @@ def _check_stages(job: str, text: str) -> None:
     for section in jobfile.effective(text)[1:]:
         if any(name in section.options for name in _STAGES):
             raise UsageError(
-                f"The stages of {job} follow one another (stonewall), so a run of it has no one "
+                f"The stages of {job} follow one another (stonewall), so a run of it has no single "
                 "figure to plot or compare.",
                 "Put the stage in question into a job file of its own.",
             )
@@ -140,8 +140,8 @@ def _check_again(job: str, prepared: Prepared, destroy_data: Sequence[str]) -> N
     left = sorted({os.path.realpath(name) for name in prepared.files} - meant)
     if left:
         raise Refused(
-            f"{job} makes {printable(left[0])}, and its second run would overwrite it.",
-            f"If that is meant, say so: --destroy-data {printable(left[0])}",
+            f"{job} makes {printable(left[0])}, and its second run would overwrite that.",
+            f"To allow that: --destroy-data {printable(left[0])}",
         )
 
 

@@ -224,7 +224,7 @@ class Runner:
             self._session.notice(
                 "warning",
                 f"{step.label}: only {point.seconds:.2g} of {self.plan.measure:g} s were measured; "
-                "fio ended early, or its jobs stood still",
+                "fio ended early, or its jobs stalled",
             )
         self._overheads.append(time.monotonic() - began - self.plan.settle - self.plan.measure)
         outcomes = judge.outcomes()

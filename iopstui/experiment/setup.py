@@ -68,9 +68,9 @@ def _check_conflicts(plan: Plan, conditions: Conditions) -> None:
     varied = {axis.name for axis in plan.axes}
     varied |= {one.name for variant in plan.variants for one in variant.settings}
     for name in sorted(varied & {name for name, _ in conditions.knobs}):
-        raise UsageError(f"{name} is varied and fixed with --knob at once.")
+        raise UsageError(f"{name} is both varied and fixed with --knob.")
     if conditions.bind and {"bind", "cpus_allowed"} & varied:
-        raise UsageError("The CPUs of the jobs are varied and fixed with --bind at once.")
+        raise UsageError("The CPUs of the jobs are both varied and fixed with --bind.")
 
 
 def _check_device(
@@ -140,16 +140,16 @@ def effects(setup: Setup) -> Iterator[str]:
     else:
         yield f"writes: nothing; {place} is only read"
     for name, value in found.knobs.items():
-        yield f"changes: {name}, now {printable(value)}; put back at the end"
+        yield f"changes: {name}, now {printable(value)}; restored at the end"
     for name, value in setup.conditions.knobs:
-        yield f"changes: {name} to {printable(value)}; put back at the end"
+        yield f"changes: {name} to {printable(value)}; restored at the end"
 
 
 def goes_on_text(state: ProgressFile, plan: Plan, now: float) -> str:
     """What an interrupted run has left; ``now`` in seconds since the epoch."""
     ago = _ago(now - state.made)
     done = f"{len(state.points)} of {plan.points} points are done"
-    return f"goes on with an interrupted run begun {ago}: {done}"
+    return f"continues an interrupted run begun {ago}: {done}"
 
 
 def _ago(seconds: float) -> str:

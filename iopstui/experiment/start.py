@@ -51,7 +51,8 @@ def set_up(options: ExperimentOptions, say: Say) -> Setup:
 def _conditions(run: RunOptions) -> Conditions:
     if any(knob.after_s is not None for knob in run.knobs):
         raise UsageError(
-            "A knob turned in mid-run (NAME=VALUE@SECONDS) makes the runs of an experiment uneven.",
+            "A tunable changed during a run (--knob NAME=VALUE@SECONDS) makes the runs of an "
+            "experiment uneven.",
             "Give it without @, or make it an axis or a variant.",
         )
     return Conditions(
@@ -92,7 +93,7 @@ def kept_progress(
     if options.fresh and not options.dry_run:
         found.remove()
     if found.points:
-        say(f"{goes_on_text(found, setup.plan, time.time())} (--fresh begins anew)")
+        say(f"{goes_on_text(found, setup.plan, time.time())} (--fresh starts over)")
     return found
 
 

@@ -164,7 +164,7 @@ class Grants:
         info = os.fstat(fd)
         link = stat.S_ISLNK(info.st_mode)
         if device is not None and (link or (info.st_dev, info.st_ino) != (device, inode)):
-            raise Closed(errno.ESTALE, f"{path} is another file than before")
+            raise Closed(errno.ESTALE, f"{path} is not the file it was before")
         if device is None and (not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid()):
             raise Closed(errno.ESTALE, f"{path} is not the directory that was made for this run")
         return fd

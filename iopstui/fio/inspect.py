@@ -238,7 +238,7 @@ def _answer(process: subprocess.Popen[bytes], name: str) -> tuple[bytes, bytes]:
         except subprocess.TimeoutExpired:
             given_up = getattr(_of_this_thread, "given_up", None)
             if given_up is not None and given_up.is_set():
-                raise Interrupted(f"{name} did not answer yet.") from None
+                raise Interrupted(f"{name} has not answered yet.") from None
             now, had = time.monotonic(), _busy_s(process.pid)
             if had > busy or any(map(waits_for_cpu, (process.pid, *children(process.pid)))):
                 busy, worked = had, now

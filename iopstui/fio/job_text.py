@@ -42,8 +42,8 @@ def read_job(path: Path) -> str:
         return jobfile.canonical(text, os.environ)
     except jobfile.Unclear as error:
         raise UsageError(
-            f"The job file {path} is not taken: {error.message}.",
-            "Write it so that it has one meaning, or run the file with fio itself.",
+            f"The job file {path} is not accepted: {error.message}.",
+            "Make its meaning unambiguous, or run the file with fio itself.",
         ) from error
 
 
@@ -158,7 +158,7 @@ def check_section_names(text: str, facts: JobFacts) -> None:
             raise UsageError(
                 f"The section [{job.name}] has the name of something that exists, and fio would "
                 "work on that.",
-                "Say which file is meant: filename=...",
+                "Say which file to use: filename=...",
             )
 
 
@@ -182,7 +182,7 @@ def check_directories(text: str, cwd: Path) -> None:
         if not directory.is_dir():
             raise UsageError(
                 f"The job works in the directory {directory}, which does not exist.",
-                "Make it, or name another place: iopstui run TARGET --job ...",
+                "Create it, or name another place: iopstui run TARGET --job ...",
             )
 
 

@@ -83,7 +83,7 @@ def _check_directory(place: Path) -> None:
     if not os.access(place, os.W_OK | os.X_OK):
         raise UsageError(
             f"The job writes a log into the directory {printable(str(place))}, which {why}.",
-            "Make it, or give the log another place.",
+            "Create it, or write the log elsewhere.",
         )
 
 

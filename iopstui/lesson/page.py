@@ -68,12 +68,12 @@ def judge(ask: Ask, chosen: str | None, lookup: Lookup, figures: Iterable[str]) 
     measured = any(name not in FACTS for name in figures)
     if chosen and correct:
         others = [_said(by_letter[letter], lookup) for letter in right if letter != chosen]
-        text = said + ("The measurement bears it out." if measured else "That is so.")
+        text = said + ("The measurement bears it out." if measured else "That is right.")
         text += f" And so is {' and '.join(others)}." if others else ""
     elif right:
         text = f"{said}{'Measured' if measured else 'It is'}: {borne_out}."
     elif any(value is None for value in held.values()):
-        text = f"{said}It can't be told here: a figure that decides it is not known."
+        text = f"{said}It can't be decided here: a figure that it depends on is not known."
     else:
         text = f"{said}Not decided by this measurement: none of the answers is borne out."
     return Verdict(ask.name, chosen, right, correct, text)

@@ -288,7 +288,7 @@ class LessonRun:
             return [Text(error.message)]
         lines = [what, f"{run.settle:g} s to settle, {run.seconds:g} s measured"]
         set_ = [f"{name}={value}" for name, value in self._filled(run.options)]
-        for label, parts in (("fio options: ", set_), ("settings: ", knobs)):
+        for label, parts in (("fio options: ", set_), ("tunables: ", knobs)):
             if parts:
                 lines.append(label + ", ".join(parts))
         return [Text("\n".join(lines), kept=True)]

@@ -49,7 +49,7 @@ def reconciliation(summary: Mapping[str, Any], frames: FramesTotal) -> str:
     if found.verdict == UNCHECKED:
         return held + (
             "not checked. fio does not say how many I/Os completed here; the frames are made of "
-            "its submissions, which leaves no other counter to hold them against."
+            "its submissions, which leaves no other counter to compare them with."
         )
     if found.verdict == EXACT:
         if found.bytes is not None:
@@ -64,9 +64,11 @@ def reconciliation(summary: Mapping[str, Any], frames: FramesTotal) -> str:
         counted += f", {found.bytes} bytes"
     words = f"{held}{counted} ({found.more_ios:+d}, {found.more_bytes:+d})."
     if found.ramp:
-        words += " What differs was under way when the ramp ended, from where on fio counts."
+        words += (
+            " The difference was under way when the ramp ended, which is where fio's count begins."
+        )
     if found.failed:
-        words += " What is less had not completed when the job failed."
+        words += " The missing part had not completed when the job failed."
     if not found.own_mean:
         words += " fio's own mean IOPS do not agree with its count either."
     return words

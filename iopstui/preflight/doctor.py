@@ -117,9 +117,9 @@ def _settings(roots: Roots) -> Check | None:
     if not places:
         return None
     if any(os.access(place, os.W_OK) for place in places):
-        return Check("queue settings", OK, "can be changed")
+        return Check("tunables", OK, "can be changed")
     mend = "sudo iopstui ..." if os.geteuid() else "In a container: run iopstui on the host"
-    return Check("queue settings", LACKS, "can be read, not changed", mend)
+    return Check("tunables", LACKS, "can be read, not changed", mend)
 
 
 def _direct(roots: Roots) -> Check:

@@ -144,13 +144,13 @@ class Prepared:
         for place in self.made:
             with contextlib.suppress(UsageError):
                 if scratch.room_for(place) == 0:
-                    return f"only 5 % of the file system of {place.parent} are free any more"
+                    return f"only 5 % of the file system of {place.parent} is still free"
         if self.scratch is not None and self.layout_bytes is not None:
             used, most = self.scratch.used_bytes(), self.layout_bytes + SLACK
             if used > most:
                 return (
-                    f"its scratch files have grown to {used >> 20} MiB, {most >> 20} were meant; "
-                    "its job file makes more or longer ones than it says (offset=, nrfiles= ...)"
+                    f"its scratch files have grown to {used >> 20} MiB, {most >> 20} were planned; "
+                    "its job file makes more or longer files than it says (offset=, nrfiles= ...)"
                 )
         return ""
 
@@ -233,7 +233,7 @@ def prepare(
     if where is not None and placed:
         raise UsageError(
             f"--set {placed.pop()}= says where the job works, and so does the target.",
-            "Name the place as TARGET alone: iopstui run TARGET --job ...",
+            "Give the place as TARGET only: iopstui run TARGET --job ...",
         )
     binding = bound(text, overrides, where, devices) if request.bind else None
     if binding is not None:

@@ -268,7 +268,7 @@ def _open(path: Path) -> BinaryIO:
         ) from error
     except PermissionError as error:
         raise Missing(
-            f"The recording {_name(path)} can't be read: it is its owner's alone.",
+            f"The recording {_name(path)} can't be read: only its owner may.",
             f"sudo chown $USER {_name(path)}",
         ) from error
     except OSError as error:
@@ -299,7 +299,7 @@ def _check_magic(file: BinaryIO, path: Path) -> None:
 
 def _unreadable(path: Path, error: BaseException) -> UsageError:
     return UsageError(
-        f"The recording {_name(path)} is damaged at its very beginning: "
+        f"The recording {_name(path)} is damaged right at its beginning: "
         f"{printable(str(error)) or type(error).__name__}."
     )
 
@@ -308,7 +308,7 @@ def unbelievable(paths: Sequence[Path], error: BaseException) -> UsageError:
     """Some figure in one of these recordings can't be: something else has written it."""
     names = ", ".join(map(_name, paths))
     words = printable(str(error) if isinstance(error, Unbelievable) else repr(error))
-    return UsageError(f"{names}: there are figures in it that can't be ({words}).")
+    return UsageError(f"{names}: it holds impossible figures ({words}).")
 
 
 def _name(path: Path) -> str:

@@ -181,10 +181,10 @@ class ReplaySession:
 
     def set_tunable(self, name: str, value: str) -> None:
         """Tells that it can't."""
-        self._tell(ONE_RECORDING.format("a setting"))
+        self._tell(ONE_RECORDING.format("changing a tunable"))
 
     def knobs(self) -> list[TunableState]:
-        """The settings of the disks as they were at this moment; none can be changed."""
+        """The tunables of the disks as they were at this moment; none can be changed."""
         return list(_recorded_knobs(queued_disks(self.target, self._fold.devices)))
 
     def topology(self) -> Topology:

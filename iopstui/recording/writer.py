@@ -57,7 +57,7 @@ class Recorder:
         if self.problem:
             return
         if self._queue.qsize() >= MOST_WAITING:
-            self.problem = f"{self.path} is written too slowly"
+            self.problem = f"{self.path} can't be written fast enough"
             return
         if self._thread is None:
             self._thread = threading.Thread(target=self._main, name="recorder", daemon=True)
@@ -77,7 +77,7 @@ class Recorder:
             return
         self._thread.join(CLOSE_WITHIN_S)
         if self._thread.is_alive() and not self.problem:
-            self.problem = f"{self.path} is written too slowly"
+            self.problem = f"{self.path} can't be written fast enough"
 
     def finished(self, within_s: float) -> bool:
         """Wait until it has ended by itself; False if it still writes."""
@@ -156,12 +156,12 @@ def _create(path: Path) -> int:
         return os.open(path, flags, stat.S_IRUSR | stat.S_IWUSR)
     except FileExistsError as error:
         raise UsageError(
-            f"{printable(str(path))} exists already, and a recording overwrites nothing.",
+            f"{printable(str(path))} exists already, and a recording never overwrites a file.",
             "Choose another name, or remove the file first.",
         ) from error
     except OSError as error:
         raise UsageError(
-            f"The recording {printable(str(path))} can't be made: {error.strerror}.",
+            f"The recording {printable(str(path))} can't be created: {error.strerror}.",
             "Name a file in a directory you can write to: --record /tmp/run.iops",
         ) from error
 
@@ -313,7 +313,7 @@ class Tape:
                 return
             self._recorder = None
         recorder.give_up()
-        yield f"the recording has stopped: {recorder.problem}; measuring goes on"
+        yield f"the recording has stopped: {recorder.problem}; measuring continues"
 
     def close(self, ended: events.Ended) -> str:
         """The session is over. In words why the recording is not whole, else ""."""

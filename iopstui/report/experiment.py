@@ -123,7 +123,7 @@ def points_table(one: Experiment) -> tuple[Row, list[Row]]:
     if not one.expectations:
         return head, rows
     verdicts = [_verdict(event) for event in one.ordered]
-    return (*head, "verdict"), [(*r, v) for r, v in zip(rows, verdicts, strict=True)]
+    return (*head, "outcome"), [(*r, v) for r, v in zip(rows, verdicts, strict=True)]
 
 
 def _verdict(event: PointFinished) -> str:

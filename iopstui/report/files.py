@@ -35,7 +35,7 @@ FORMATS = ("html", "md", "csv", "json")
 def report(names: Sequence[str], out: str | None, kind: str | None = None) -> int:
     """Write the report of one recording or two to ``out``, or to standard output."""
     if len(names) > 2:
-        raise UsageError(f"A report holds one recording or two, not {len(names)}.")
+        raise UsageError(f"A report covers one recording or two, not {len(names)}.")
     kind = kind or kind_of(out)
     if out is not None and out != "-":
         _check_place(Path(out), [recording_path(name) for name in names])
@@ -59,8 +59,8 @@ def _check_place(out: Path, recordings: Sequence[Path]) -> None:
     if not os.path.isdir(out.parent):
         raise UsageError(f"The report's directory {printable(str(out.parent))} does not exist.")
     if os.path.exists(out) and any(os.path.exists(r) and out.samefile(r) for r in recordings):
-        raise UsageError(f"{printable(str(out))} is the recording itself, and no report "
-                         "overwrites one.", "Choose another name.")  # fmt: skip
+        raise UsageError(f"{printable(str(out))} is the recording itself, which a report "
+                         "never overwrites.", "Choose another name.")  # fmt: skip
 
 
 def _announce(names: Sequence[str]) -> None:
@@ -80,7 +80,7 @@ def kind_of(out: str | None) -> str:
     suffix = {"htm": "html", "markdown": "md"}.get(suffix, suffix)
     if suffix not in FORMATS:
         raise UsageError(
-            f"What kind of report {printable(out)} should be, its name does not say.",
+            f"The name {printable(out)} does not say what kind of report it should be.",
             "Name it .html, .md, .csv or .json, or add --format.",
         )
     return suffix

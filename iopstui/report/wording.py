@@ -317,7 +317,7 @@ def happened(story: Story) -> Iterator[str]:
 
 COMPARISON_HEAD: Row = ("", "A", "B", "B against A")
 NO_PROOF = (
-    "A difference between two single recordings is no proof: it may be chance or drift. "
+    "A difference between two single recordings proves nothing: it may be chance or drift. "
     "`iopstui compare` repeats both settings in turn and says how sure the difference is."
 )
 

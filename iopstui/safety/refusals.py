@@ -113,7 +113,7 @@ def check_write(
         more = "; ".join(verdict.carries)
         raise Refused(
             f"{path} is not written, because it is in use: {'; '.join(verdict.in_use)}."
-            + (f" Besides: {more}." if more else ""),
+            + (f" Also: {more}." if more else ""),
             _CHOOSE_ANOTHER,
         )
     _check_word(target.path, destroy_data, _what_goes(verdict, path))
@@ -146,7 +146,7 @@ def check_file_write(
             "There is no override. Detach it first (losetup -d, swapoff), or name another file.",
         )
     if os.path.lexists(path):
-        _check_word(real, destroy_data, f"{shown} exists; a job that writes overwrites it.")
+        _check_word(real, destroy_data, f"{shown} exists; a job that writes would overwrite it.")
     return Verdict(path)
 
 
@@ -164,10 +164,10 @@ class Held:
         try:
             opened, named = os.fstat(self.fd).st_rdev, os.stat(self._path).st_rdev
         except OSError as error:
-            raise self._changed(f"its node can't be looked at ({error.strerror})") from error
+            raise self._changed(f"its device node can't be examined ({error.strerror})") from error
         expected = os.makedev(self._device.major, self._device.minor)
         if opened != expected or named != expected:
-            raise self._changed("its node belongs to another device now")
+            raise self._changed("its device node belongs to another device now")
         if self._device.diskseq is None:
             return
         for now in (_ioctl_diskseq(self.fd), self._sysfs_diskseq()):
@@ -198,7 +198,7 @@ def hold(path: str, device: BlockDevice, roots: Roots) -> Iterator[Held]:
         raise Refused(f"{printable(path)} is not written: {why}.", _CHOOSE_ANOTHER) from error
     try:
         if not stat.S_ISBLK(os.fstat(fd).st_mode):
-            raise Refused(f"{printable(path)} is not written: it is no block device.")
+            raise Refused(f"{printable(path)} is not written: it is not a block device.")
         held = Held(fd, path, device, roots)
         held.verify()
         yield held

@@ -84,7 +84,7 @@ def make_scratches(directories: Sequence[Path]) -> Scratch:
         for one in made:
             one.close()
         if isinstance(error, OSError):
-            raise UsageError(f"Can't make a link in {made[0].path}: {error.strerror}.") from error
+            raise UsageError(f"Can't create a link in {made[0].path}: {error.strerror}.") from error
         raise
     return Scratch(made[0].path, made[0].note, tuple(made), made[0].fd)
 
@@ -96,7 +96,7 @@ def make_scratch(directory: Path) -> Scratch:
         fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
         raise UsageError(
-            f"Can't make a scratch file in {directory}: {error.strerror}.",
+            f"Can't create a scratch file in {directory}: {error.strerror}.",
             "Name a directory you can write to, or a block device: iopstui run TARGET ...",
         ) from error
     note = None
@@ -134,7 +134,7 @@ def room_for(directory: Path) -> int:
         space = os.statvfs(directory)
     except OSError as error:
         raise UsageError(
-            f"The free space of {directory} can't be told: {error.strerror}.",
+            f"The free space of {directory} can't be determined: {error.strerror}.",
             "Name a directory you can write to, or a block device: iopstui run TARGET ...",
         ) from error
     spare = space.f_bavail * space.f_frsize - int(KEEP_FREE * space.f_blocks * space.f_frsize)

@@ -56,7 +56,7 @@ def tunable_path(device: BlockDevice, name: str, roots: Roots) -> Path:
             raise UsageError(f"Interrupt {irq} is not one of {device.name}'s ({own}).")
         return roots.proc / "irq" / str(irq) / "smp_affinity_list"
     if name not in TUNABLES:
-        raise UsageError(f"{printable(name)} is no setting that can be changed.",
+        raise UsageError(f"{printable(name)} is not a tunable that can be changed.",
                          f"Known: {', '.join(TUNABLES)}, irq/NUMBER")  # fmt: skip
     # a partition has its disk's queue
     disk = device.disk or device.name
@@ -138,7 +138,7 @@ class Tunables:
             for one in entries:
                 self._changed.pop(one, None)
             raise Missing(
-                f"{name} is not changed, because its value can't be noted first: {error}.",
+                f"{name} is not changed, because its present value can't be saved first: {error}.",
                 "Set XDG_STATE_HOME to a directory of yours.",
             ) from error
 
@@ -163,8 +163,8 @@ def _check_alone(device: BlockDevice, name: str, path: Path) -> None:
         if any(isinstance(e, Mapping) and e.get("path") == str(path) for e in entries):
             raise UsageError(
                 f"{name} of {device.name} is being changed by another iopstui (process {pid}), "
-                "which will put it back when it ends.",
-                "End that one first.",
+                "which will restore it when it ends.",
+                "Quit that one first.",
             )
 
 
@@ -232,7 +232,7 @@ def _restore(entries: list[dict[str, object]], roots: Roots) -> tuple[list[str],
         else:
             failed.append(
                 f"{entry['device']}: {entry['name']} is {printable(now)}, not {value} as before; "
-                f"mend it with: echo {value} | sudo tee {path}"
+                f"restore it with: echo {value} | sudo tee {path}"
             )
     return done, failed
 

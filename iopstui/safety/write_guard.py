@@ -103,7 +103,9 @@ class WriteGuard:
         except OSError as error:
             raise Refused(f"{path} can't be examined: {error.strerror}.") from error
         if (found.device, found.inode) != (held.st_dev, held.st_ino):
-            raise Refused(f"{path} became another file while it was examined.", "Try again.")
+            raise Refused(
+                f"{path} was replaced by another file while it was examined.", "Try again."
+            )
         return found
 
     def _engage_one(self, target: Target, devices: Devices) -> None:

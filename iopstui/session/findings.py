@@ -32,7 +32,7 @@ SETTLE_FRAMES = 5
 
 class Findings:
     """Fed with every frame; yields a finding when its rule begins to fire, and again every
-    ``REPEAT_S`` seconds while it goes on; and what moved, some seconds after a knob was turned.
+    ``REPEAT_S`` seconds while it goes on; and what moved, some seconds after a tunable was changed.
     ``unseen`` says what the jobs work on besides devices.
     """
 

@@ -346,8 +346,8 @@ class FioRun:
         log = [line for line in self.log if not _CHATTER.search(line)]
         if any(map(_TOO_SHORT.search, log)):
             return (
-                "a file that it works on is shorter than its size=, and none that exists is "
-                "lengthened or made anew; give a smaller size="
+                "a file that it works on is shorter than its size=, and an existing file is "
+                "never extended or recreated; give a smaller size="
             )
         too_long = [line for line in log if os.strerror(errno.EFBIG) in line]
         because = complaint(too_long or log)
@@ -357,7 +357,7 @@ class FioRun:
                 f" (a file may grow to {most} here; offset=, nrfiles= or a larger bs= make it "
                 "longer than size= says)"
                 if self.prepared.scratch is not None
-                else f" (a file may grow to {most} here: 5 % of the file system stay free)"
+                else f" (a file may grow to {most} here: 5 % of the file system stays free)"
             )
         return because
 

@@ -233,7 +233,7 @@ class LiveSession:
             continue  # it works: many files to remove
         if self._thread.is_alive() and not self.left_behind:
             self._hangs = (
-                "a call into the kernel hangs, waiting for the device; what is not undone yet "
+                "a call into the kernel hangs, waiting for the device; what is left to undo "
                 "is undone by: iopstui doctor"
             )
 

@@ -154,7 +154,7 @@ def steady_text(found: Steadiness) -> str:
     if not found.steady:
         text += ": the figures above depend on when and how long one measures"
     if found.round_s < ROUND_S - 1e-9:
-        text += f"; the rule means rounds of {ROUND_S:.0f} s: slower changes are not seen"
+        text += f"; the rule is meant for rounds of {ROUND_S:.0f} s: slower changes are not seen"
     return text
 
 

@@ -75,7 +75,7 @@ class OwnCpus:
             if self._nice:
                 affinity.renice_others(self._nice)
         except OSError as error:
-            return f"--cpu or --nice could not be obeyed: {error.strerror}"
+            return f"--cpu or --nice could not be applied: {error.strerror}"
         return ""
 
     def for_job(self, text: str, disks: Sequence[BlockDevice]) -> str:

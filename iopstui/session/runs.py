@@ -170,7 +170,7 @@ class Runs:
     def _told_if_long(self) -> Iterator[None]:
         """A job with hundreds of thousands of files is looked at for a while."""
         context = self._context
-        words = "still looking at the job and at the files that it names"
+        words = "still checking the job and the files that it names"
         timer = threading.Timer(
             LONG_S, lambda: context.tell(events.Notice(context.now(), "info", words))
         )

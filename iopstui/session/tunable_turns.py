@@ -126,6 +126,6 @@ class TunableTurns:
             for problem in failed:
                 self._context.notice("error", problem)
             if self._tunables.gone:
-                self._context.notice("info", "the device is gone, and its changed settings with it")
+                self._context.notice("info", "the device is gone, and its changed tunables with it")
             elif not failed:
-                self._context.notice("info", "the changed settings are as they were before")
+                self._context.notice("info", "the changed tunables have their old values again")

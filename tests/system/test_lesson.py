@@ -76,7 +76,7 @@ def test_a_run_that_fails_is_told_and_the_lesson_goes_on(where: Path) -> None:
     assert done.returncode == 1
     said = " ".join(done.stdout.split())
     assert "This run failed: " in said and "nonesuch" in said
-    assert "It can't be told here" in said and "the end" in said
+    assert "It can't be decided here" in said and "the end" in said
     assert list(where.iterdir()) == []
 
 

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="answers to its questions in order, - for none: a,c,-; implies "
                         "--plain")  # fmt: skip
     parser.add_argument("--check", action="store_true",
-                        help="examine the lesson file and show its steps")  # fmt: skip
+                        help="check the lesson file and show its pages")  # fmt: skip
     parser.add_argument("--figures", action="store_true",
                         help="list what a lesson file can ask for")  # fmt: skip
     parser.add_argument("--size", metavar="SIZE",

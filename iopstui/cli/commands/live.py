@@ -20,8 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What it takes."""
     parser.add_argument("--job", metavar="JOB", help="start this job at once: see `iopstui jobs`")
     parser.add_argument("--refresh", type=values.refresh, default=0.0, metavar="SECONDS",
-                        help="paint at most this often, up to 60; sampling keeps its own "
-                        "--interval (default: paint every sample)")  # fmt: skip
+                        help="redraw no more often than this, up to 60; sampling keeps its own "
+                        "--interval (default: redraw with every sample)")  # fmt: skip
     add_expect(parser)
     add_run_options(parser)
 

@@ -14,7 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE",
                         help='made with --record or key R; "demo" comes with iopstui')  # fmt: skip
     parser.add_argument("--speed", type=values.speed, default=1.0, metavar="X",
-                        help="seconds of the recording in one, 0.1 to 1000 (default: 1)",
+                        help="seconds of the recording per second, 0.1 to 1000 (default: 1)",
                         )  # fmt: skip
     parser.add_argument("--format", choices=("table", "jsonl", "csv"),
                         help="write everything to standard output at once, without a screen",
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
 COMMAND = Command(
     "replay",
     30,
-    "what was recorded, on the live screen or as data",
+    "play a recording on the live screen, or write it as data",
     add_arguments,
     run,
 )

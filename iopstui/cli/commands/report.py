@@ -14,7 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="x.html, x.md, x.csv or x.json (default: Markdown on standard output)",
                         )  # fmt: skip
     parser.add_argument("--format", choices=("html", "md", "csv", "json"),
-                        help="where OUT's name does not say it")  # fmt: skip
+                        help="if OUT's name does not say it")  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
 COMMAND = Command(
     "report",
     40,
-    "a page, or data, of a recording, or of two side by side",
+    "make a page or a data file of one recording, or of two side by side",
     add_arguments,
     run,
 )

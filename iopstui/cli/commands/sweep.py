@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="see `iopstui jobs`; several are measured one after another",
                         )  # fmt: skip
     parser.add_argument("--axis", action="append", default=[], metavar="NAME=LIST",
-                        help="any fio option or knob, e.g. iodepth=1,2,4..256 (doubles), "
+                        help="any fio option or device tunable, e.g. iodepth=1,2,4..256 (doubles), "
                         "numjobs=1..4 (counts), bs=4k,64k, rq_affinity=1,2; the first axis varies "
                         "fastest")  # fmt: skip
     add_experiment(parser)

@@ -139,8 +139,8 @@ class KernelSampler:
         )
 
     def follow_interrupts(self, samples: int) -> None:
-        """Read /proc/interrupts with each of the next samples, whatever that costs: a knob was
-        turned, and the function calls it brings are seen there alone."""
+        """Read /proc/interrupts with each of the next samples, whatever that costs: a tunable was
+        changed, and the function calls it brings are seen there alone."""
         self._follow = samples
 
     def close(self) -> None:

@@ -49,7 +49,7 @@ def unseen(roots: Roots) -> str:
         if pid.isdecimal() and not os.access(roots.proc / pid / "fd", os.R_OK | os.X_OK)
     )
     if closed:
-        return f"{closed} programs of other users can't be looked into"
+        return f"{closed} programs of other users can't be inspected"
     return ""
 
 

@@ -41,7 +41,7 @@ def resolve_target(
     if text is None:
         text = str(cwd)
     if not text or "\0" in text:
-        raise UsageError("The target's name is empty or no name at all.", LIST_DEVICES)
+        raise UsageError("The target's name is empty or holds a NUL byte.", LIST_DEVICES)
     given = cwd / text
     info = _stat(given)
     if info is None:
@@ -177,7 +177,7 @@ def why_no_device(entry: MountEntry | None) -> str:
     if kind in _REMOTE:
         return f"{kind} files are on another machine: no block device here"
     if kind == "overlay":
-        return "overlay stacks other file systems: the disk under it can't be told from here"
+        return "overlay stacks other file systems: the disk under it can't be seen from here"
     if kind in ("zfs", "bcachefs"):
         return f"{kind} spreads files over disks of its own: no single block device"
     if kind.startswith("fuse"):
@@ -192,7 +192,7 @@ def _stat(path: Path) -> os.stat_result | None:
         return None
     except OSError as error:
         why = error.strerror or str(error)
-        raise UsageError(f"{_say(path)} can't be looked at: {why}.") from error
+        raise UsageError(f"{_say(path)} can't be examined: {why}.") from error
 
 
 def _known_device(text: str, given: Path, roots: Roots, devices: Devices) -> Path:

@@ -23,7 +23,7 @@ def no_package(*names: str) -> Missing:
     many = len(names) > 1
     return Missing(
         f"The Python package{'s' * many} {', '.join(names)} {'are' if many else 'is'} missing, "
-        "without which this can't be done.",
+        f"and this needs {'them' if many else 'it'}.",
         f"Install {'them' if many else 'it'}: {sys.executable} -m pip install {' '.join(names)}",
     )
 

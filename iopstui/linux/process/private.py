@@ -85,12 +85,12 @@ def create(private: Path, name: str) -> int:
 
 
 def opened_file(private: Path, name: str) -> int:
-    """A descriptor of a file in it, to read. OSError, also if it is no file."""
+    """A descriptor of a file in it, to read. OSError, also if it is not a file."""
     with _opened(private) as directory:
         fd = os.open(name, _FILE | os.O_RDONLY, dir_fd=directory)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise OSError(errno.EINVAL, "it is no file", name)
+        raise OSError(errno.EINVAL, "it is not a file", name)
     return fd
 
 

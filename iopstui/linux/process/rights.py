@@ -26,10 +26,10 @@ def how_to_open(path: str) -> str:
     shown = printable(shlex.quote(path))
     if os.geteuid() != 0:
         return (
-            "Run iopstui with sudo, or as a member of the group that owns it, which says: "
+            "Run iopstui with sudo, or as a member of the group that owns the device; to see it: "
             f"ls -lL {shown}"
         )
     return (
-        "Not even root may here, so a container's device rules or a security module forbid it: "
+        "Even root may not, so a container's device rules or a security module forbid it: "
         f"run iopstui on the host, or give the container the device (docker run --device={shown})"
     )

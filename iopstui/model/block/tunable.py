@@ -33,7 +33,7 @@ TUNABLES: Mapping[str, Tunable] = {
                 "submitter's cache domain, 2 on the submitting CPU itself", ("0", "1", "2")),
         Tunable("scheduler", "the I/O scheduler of every hardware queue"),
         Tunable("nomerges", "0 tries all merges, 1 only simple ones, 2 none", ("0", "1", "2")),
-        Tunable("nr_requests", "requests each queue may hold (4 at least)", minimum=4),
+        Tunable("nr_requests", "requests each queue may hold (at least 4)", minimum=4),
         Tunable("wbt_lat_usec", "read latency that writeback is throttled for; 0 off, -1 default",
                 minimum=-1, unit="µs"),
         Tunable("read_ahead_kb", "read-ahead of buffered reads", minimum=0, unit="KiB"),
@@ -94,7 +94,7 @@ def parse_tunable(text: str) -> TunableRequest:
     name, value = match[1].strip(), match[2].strip()
     known = TUNABLES.get(name)
     if known is None and irq_of(name) is None:
-        raise UsageError(f"{name!r} is no setting; known are {', '.join(TUNABLES)}, irq/NUMBER")
+        raise UsageError(f"{name!r} is not a tunable; known are {', '.join(TUNABLES)}, irq/NUMBER")
     if known is not None and known.values and value not in known.values:
         raise UsageError(f"{name} takes {', '.join(known.values)}, not {value!r}")
     if known is not None and known.minimum is not None and not _at_least(value, known.minimum):
@@ -126,7 +126,7 @@ def why_rq_affinity_cannot_matter(device: BlockDevice, online: Sequence[int]) ->
     if not device.hctxs:
         return f"{device.name} is bio-based: it has no request queue, so nothing to complete"
     if len(online) == 1:
-        return "there is one CPU only"
+        return "there is only one CPU"
     usable = set(online) or {cpu for hctx in device.hctxs for cpu in hctx.cpus}
     crowded = [h for h in device.hctxs if len(set(h.cpus) & usable) > 1]
     if not crowded and len(device.hctxs) > 1:

@@ -128,7 +128,7 @@ def _field(text: str, name: str, tree: Sequence[str], opened: Sequence[str]) -> 
     short = {_short(one, prefixes) for one in known}
     near = difflib.get_close_matches(name, sorted(short), n=3, cutoff=0.5)
     raise UsageError(
-        f"There is no figure {name!r} of a whole run to expect anything of.",
+        f"No figure of a whole run is called {name!r}, so nothing can be expected of it.",
         (f"Did you mean {' or '.join(near)}? " if near else "") + "All fields: iopstui fields",
     )
 

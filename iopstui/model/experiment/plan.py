@@ -186,7 +186,7 @@ def parse_axis(text: str) -> Axis:
             "For example: --axis iodepth=1,2,4..256 --axis numjobs=1,4",
         )
     if name == "job":
-        raise UsageError("Several jobs are no axis.", "Give --job several times.")
+        raise UsageError("Several jobs are not an axis.", "Give --job several times.")
     check_name(name, f"--axis {text!r}")
     found = tuple(_values(text, values))
     if not found:
@@ -234,7 +234,7 @@ def check_axes(axes: Sequence[Axis], options: Mapping[str, str]) -> None:
         if names & seen:
             raise UsageError(f"There are two axes for {axis.name}.", "Join their lists in one.")
         if names & set(options):
-            raise UsageError(f"{axis.name} is an axis and set with --set at once.")
+            raise UsageError(f"{axis.name} is both an axis and set with --set.")
         seen |= names
     count = 1
     for axis in axes:
@@ -300,7 +300,7 @@ def _values(text: str, values: str) -> Iterator[str]:
     plain: list[str] = []
     for part in parts:
         if not part:
-            raise UsageError(f"--axis {text!r} has an empty place in its list.")
+            raise UsageError(f"--axis {text!r} has an empty value in its list.")
         low, dots, high = part.partition("..")
         if not dots:
             plain.append(part)
@@ -324,11 +324,11 @@ def _range(text: str, before: Sequence[str], end: str) -> Iterator[str]:
     if len(found) == 2 and list(found[0]) != list(found[1]):
         raise UsageError(
             f"--axis {text!r} may count or multiply: it is not clear what .. stands for.",
-            "Write one value more before it: 1,2,3..8 counts, 1,2,4..8 doubles.",
+            "Write one more value before it: 1,2,3..8 counts, 1,2,4..8 doubles.",
         )
     if not found:
         raise UsageError(
-            f"--axis {text!r}: {before[-1]}..{end} does not arrive at {end}.",
+            f"--axis {text!r}: {before[-1]}..{end} does not reach {end}.",
             "1..8 counts, 1,2,4..256 doubles, 10,20,30..100 adds 10.",
         )
     if len(found[0]) > MOST_VALUES:

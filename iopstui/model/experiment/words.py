@@ -17,7 +17,7 @@ MOVED = 0.05
 ELSEWHERE = 0.2
 CPU_PER_IO = "CPU per I/O"
 METHOD = (
-    "compared are figures of whole runs, in pairs of the same repeat (the seconds of one run "
+    "figures of whole runs are compared in pairs of the same repeat (the seconds of one run "
     "depend on each other); intervals: 95 %, paired t; * = shown at 5 % after correction for "
     "the number of figures (Holm); columns: geometric means"
 )
@@ -38,7 +38,7 @@ class Results:
         if self.complete < 2:
             yield (
                 f"not enough: {self.complete or 'no'} complete repeat of {self.plan.repeats}; "
-                "nothing can be told from chance with fewer than 2"
+                "with fewer than 2 nothing can be told from chance"
             )
             return
         for number, (tested, shifts) in enumerate(zip(self.tested, self.shifts, strict=True), 1):
@@ -176,8 +176,8 @@ def _payer_unknown(tested: Sequence[Tested], shifts: Sequence[CpuShift]) -> Iter
         f"CPU {s.cpu} {s.load[0]:.0f} → {s.load[1]:.0f} %" for s in shifts[:CPUS_SHOWN]
     )
     yield (
-        f"which CPU pays for it can't be told: no load differs by more than from run to run "
-        f"({loads}); cpus_allowed in the job keeps it on the same CPUs"
+        f"which CPU pays for it can't be determined: no load differs by more than it does from "
+        f"run to run ({loads}); cpus_allowed in the job keeps it on the same CPUs"
     )
 
 

@@ -51,7 +51,7 @@ def no_iostats(evidence: Evidence) -> Finding | None:
     return Finding(
         "iostats",
         f"{e.names_words(silent)} {has} iostats=0: the kernel does not count {its} I/Os, so "
-        f"{its} figures are no measurement",
+        f"{its} figures mean nothing",
         "turn it on: --knob iostats=1",
     )
 
@@ -91,7 +91,7 @@ def background(evidence: Evidence) -> Finding | None:
         f"{e.names_words(devices)} {_was(devices)} not idle before this run: "
         f"{units.number(quiet.r_s)} r/s and "
         f"{units.number(quiet.w_s)} w/s that are not this job's",
-        "find who does it: iotop, or pidstat -d 1",
+        "find out who does it: iotop, or pidstat -d 1",
     )
 
 
@@ -393,9 +393,9 @@ def provisioned(evidence: Evidence) -> Finding | None:
         "provisioned",
         f"IOPS stand at {units.number(mean)} (±{100 * flat:.1f} % over {len(each)} s), near the "
         f"round {round_figure(mean):,}, with a full queue and idle CPU; latency is depth / IOPS "
-        f"= {shape.depth} / {units.number(mean)} ≈ {units.latency(latency)}: this looks like a set "
-        "limit, not the disk's own",
-        "compare with what was ordered; a deeper queue gives latency only",
+        f"= {shape.depth} / {units.number(mean)} ≈ {units.latency(latency)}: this looks like "
+        "an imposed limit, not the disk's own",
+        "compare with what was ordered; a deeper queue only adds latency",
     )
 
 

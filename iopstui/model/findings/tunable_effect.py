@@ -1,4 +1,4 @@
-"""What moved when a knob was turned, and, told apart from it, what that did to IOPS.
+"""What moved when a tunable was changed, and, told apart from it, what that did to IOPS.
 
 A knob moves work whether or not that pays: both are said, neither is promised. The seconds
 before and after one change are no comparison (the load drifts, too); repeated, interleaved
@@ -78,7 +78,7 @@ def tunable_effect(
     return Finding(
         "moved",
         text + _iops(before, after),
-        "one change is no comparison: turn it back and again",
+        "one change is not a comparison: change it back, then again",
     )
 
 

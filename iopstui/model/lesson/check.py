@@ -44,7 +44,7 @@ def check_names(lesson: Lesson, sections: Sequence[Section]) -> None:
     for name in asked.keys() - answered:
         section = next(one for one in by_step if one.header.partition(":")[2].strip() == name)
         section.fail("nothing answers this question",
-                     f"Add an [explain: ...] behind the runs with: answers = {name}")  # fmt: skip
+                     f"Add an [explain: ...] after the runs with: answers = {name}")  # fmt: skip
 
 
 def _runs_of(step: Page) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ def _check(
             section.fail(f"{key}: {name}: there is no [run: {first}]", known_names(first, every))
         if first not in done:
             section.fail(
-                f"{key}: {name}: [run: {first}] comes later, so nothing is known of it yet"
+                f"{key}: {name}: [run: {first}] comes later, so nothing is known about it yet"
             )
         if rest not in RUN and not rest.startswith(f"{FIO}."):
             section.fail(f"{key}: {name}: no run has a figure {rest!r}", known_names(rest, RUN))

@@ -99,7 +99,7 @@ def _names(node: ast.expr, text: str) -> Iterator[str]:
     elif isinstance(node, (ast.Name, ast.Attribute)):
         name = _dotted(node)
         if name is None:
-            raise FormulaError(f"{text!r}: only names can have a dot behind them")
+            raise FormulaError(f"{text!r}: only names can have a dot after them")
         if name in FUNCTIONS:
             raise FormulaError(f"{text!r}: {name} needs its arguments in ( )")
         if name not in CONSTANTS:

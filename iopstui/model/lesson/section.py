@@ -30,7 +30,7 @@ class Section:
             if key not in known:
                 meant = difflib.get_close_matches(key, known, n=1)
                 self.fail(
-                    f"{key!r} is nothing that belongs here",
+                    f"{key!r} does not belong here",
                     (f"Did you mean {meant[0]}? " if meant else "") + f"Known: {', '.join(known)}",
                 )
 

@@ -105,7 +105,7 @@ def parse_template(text: str) -> Template:
         if match[0] in ("{{", "}}"):
             parts.append(match[0][0])
         elif match[1] is None:
-            raise FormulaError(f"a brace without its other one in {_near(text, match.start())}")
+            raise FormulaError(f"a brace without its partner in {_near(text, match.start())}")
         else:
             parts.append(_slot(match[1]))
     parts.append(text[at:])
@@ -120,7 +120,7 @@ def _slot(text: str) -> Slot:
     match = _FORM.fullmatch(text)
     formula, form = (match[1], match[2]) if match else (text, "")
     if match and form not in FORMS:
-        raise FormulaError(f"{{{text}}}: the form {form!r} is none of {', '.join(FORMS)}")
+        raise FormulaError(f"{{{text}}}: the form {form!r} is not one of {', '.join(FORMS)}")
     return Slot(parse_formula(formula), form)
 
 
@@ -143,7 +143,7 @@ def _paragraph(block: str, before: Sequence[Paragraph]) -> Paragraph:
             raise FormulaError('"otherwise:" needs a paragraph with "when" right before it')
         otherwise, block = True, block.removeprefix("otherwise:").strip()
     if not block:
-        raise FormulaError("a condition without a text behind it")
+        raise FormulaError("a condition without a text after it")
     lines = [line.strip() for line in block.splitlines()]
     kept = all(line.startswith("|") for line in lines)
     if kept:

@@ -22,7 +22,7 @@ from iopstui.ui.dialogs.prompt import Prompt
 from iopstui.ui.draw.style import Charset
 from iopstui.ui.keys import closing
 
-FOOT = " up/down choose   Enter changes it   Esc back   all is put back at the end"
+FOOT = " up/down choose   Enter changes it   Esc back   all is restored at the end"
 NONE = "These disks have no request queue of their own, so there is nothing to set."
 
 
@@ -53,7 +53,7 @@ class Settings(Screen[None]):
 
     def compose(self) -> ComposeResult:
         """List, explanation, the newest message."""
-        yield Static(Text(" settings of the disks", style="bold"), id="jobs-head")
+        yield Static(Text(" tunables of the disks", style="bold"), id="jobs-head")
         with Horizontal(id="jobs-body"):
             yield OptionList(id="jobs-list")
             with VerticalScroll(id="jobs-scroll", can_focus=False):
@@ -161,5 +161,5 @@ def checked_value(name: str, value: str) -> str:
     """What ``--knob`` takes as well; UsageError for what no device could take."""
     knob = parse_tunable(f"{name}={value}")
     if knob.after_s is not None:
-        raise UsageError(f"{value!r} is no value: here it is changed at once, without @SECONDS")
+        raise UsageError(f"{value!r} is not a value: here it is changed at once, without @SECONDS")
     return knob.value

@@ -26,7 +26,7 @@ from iopstui.ui.experiment.state import SWEEP
 
 LOOK_WAITS_S = 0.4
 FOOT = " up/down, Tab: fields   Enter begins   Esc back"
-SOON = "looking what it will do ..."
+SOON = "checking what it will do ..."
 Field = tuple[str, str, str, str]
 """Name, label, value, what may be typed."""
 
@@ -189,7 +189,7 @@ class ExperimentForm(Screen["Chosen | None"]):
             return
         if plan.points >= ASK_FROM and plan is not self._meant:
             self._meant, self._begin = plan, False
-            self._words([f"{length_text(plan)}. Enter again if that is meant."], warn=True)
+            self._words([f"{length_text(plan)}. Enter again to confirm."], warn=True)
             return
         self.dismiss(Chosen(ready, anew, self.typed()))
 
@@ -215,7 +215,7 @@ class ExperimentForm(Screen["Chosen | None"]):
             loud = warn or line.startswith(("writes: OVERWRITES", "changes:"))
             text.append(self._clean(line) + "\n", style="bold yellow" if loud else "")
         if ready is not None and ready.kept:
-            text.append(self._clean(f"Enter {ready.kept}; Ctrl-N begins anew") + "\n", style="bold")
+            text.append(self._clean(f"Enter {ready.kept}; Ctrl-N starts over") + "\n", style="bold")
         if ready is not None and ready.lost:
             text.append(self._clean(ready.lost) + "\n", style="yellow")
         self.query_one("#form-words", Static).update(text)

@@ -198,7 +198,7 @@ class ExperimentKeys(Part):
             self.port.say("info", words)
             return
         if self.experimenting:
-            words = "the last experiment is putting things back; once more, please"
+            words = "the last experiment is still restoring the device; try again in a moment"
             self.port.say("info", words)
             return
         self._open_form(kind, self.background(session), session.running or state.running)

@@ -200,7 +200,7 @@ class ExperimentState:
             return []
         results = self.results()
         done = results.complete if results is not None else 0
-        return [f"{done} of {self.plan.repeats} repeats are complete: the verdict comes at the end"]
+        return [f"{done} of {self.plan.repeats} repeats are complete: the result comes at the end"]
 
     def _concluded(self) -> tuple[int, list[str], list[Curve[PointFinished]], Results | None]:
         """Made anew when a point is done, or the whole."""

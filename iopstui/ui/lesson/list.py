@@ -23,7 +23,7 @@ from iopstui.ui.keys import closing
 
 FOOT = " up/down choose   PgUp/PgDn read   Enter begins it   Esc goes back"
 NOTE, TITLE = 6, 76
-FOOT_LEFT = " up/down choose   PgUp/PgDn read   Enter goes on   n begins anew   Esc goes back"
+FOOT_LEFT = " up/down choose   PgUp/PgDn read   Enter goes on   n starts over   Esc goes back"
 
 
 @dataclass(frozen=True, slots=True)

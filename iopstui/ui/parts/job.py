@@ -152,7 +152,7 @@ class JobKeys(Part):
             self.port.say("info", f"{words} from the next run on (r runs {self.job})")
             return
         state.turn(option, words)
-        self.port.say("info", f"{words}: the job is started anew with it")
+        self.port.say("info", f"{words}: the job is restarted with it")
         if self._knob_timer is not None:
             self._knob_timer.stop()
         self._knob_timer = self.port.later(KNOB_WAITS_S, self.apply_knob)
@@ -190,19 +190,19 @@ class JobKeys(Part):
             "iodepth",
             (Key("left_square_bracket", "[", False, "iodepth: halve"),
              Key("right_square_bracket", "]", True, "iodepth: double")), iodepth,
-            help="iodepth: half, double. A running job is started anew with it", place=30,
+            help="iodepth: half, double. A running job is restarted with it", place=30,
             footer=(Footer("iodepth", {IDLE: 70, RUNNING: 70}),), disturbs=BOTH, measures=True,
         ),
         Action(
             "numjobs",
             (Key("left_curly_bracket", "{", False, "numjobs: halve"),
              Key("right_curly_bracket", "}", True, "numjobs: double")), numjobs,
-            help="numjobs: half, double. A running job is started anew with it", place=40,
+            help="numjobs: half, double. A running job is restarted with it", place=40,
             footer=(Footer("numjobs", {IDLE: 80, RUNNING: 80}),), disturbs=BOTH, measures=True,
         ),
         Action(
             "block_size", (Key("b", "b"),), block_size, title="Block size",
-            help="block size: choose one; a running job is started anew with it", place=50,
+            help="block size: choose one; a running job is restarted with it", place=50,
             footer=(Footer("block size", {IDLE: 90, RUNNING: 90}),), disturbs=BOTH, measures=True,
         ),
     )  # fmt: skip
