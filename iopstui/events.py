@@ -69,7 +69,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something the user should know. ``level`` is "info", "warning" or "error"."""
+    """Something that the user should know. ``level`` is "info", "warning" or "error"."""
 
     kind: ClassVar[str] = "notice"
 
@@ -80,7 +80,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class TunableChanged:
-    """A setting of a device was changed (model/block/tunable.py) or put back; values as the kernel
+    """A tunable was changed (model/block/tunable.py) or restored; values as the kernel
     reads them. A ``Mark`` goes with it.
     """
 

@@ -27,7 +27,7 @@ from iopstui.safety.signals import StopSignals
 
 def run_experiment(options: ExperimentOptions, kept_as: str = "") -> int:
     """The exit code. ``kept_as`` names the kind of experiment whose progress is kept, so that it
-    goes on after an interruption."""
+    can be resumed after an interruption."""
     if not options.dry_run:
         ask(options.plan, options.yes)
     setup = set_up(options, say)
@@ -77,7 +77,7 @@ def _judged(points: Sequence[PointFinished]) -> int:
 
 
 def ask(plan: Plan, yes: bool) -> None:
-    """A very long experiment is only begun if it is meant. UsageError if it is not."""
+    """Ask before a very long experiment. UsageError if the answer is no."""
     if plan.points < ASK_FROM or yes:
         return
     question = f"{length_text(plan)}. "

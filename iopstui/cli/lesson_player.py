@@ -177,7 +177,7 @@ class LessonPlayer:
         return line
 
     def _measure(self) -> None:
-        """Run what the page shows."""
+        """Make the run that the page describes."""
         try:
             request = self._run.request()
         except IopstuiError as error:

@@ -23,7 +23,7 @@ exit codes: 0 done, 1 the job failed, 2 usage or bad input, 3 refused for safety
 
 
 def add_run_options(command: argparse.ArgumentParser) -> None:
-    """What holds for every run. ``run_options`` reads it."""
+    """Add the options of every run. ``run_options`` reads them."""
     command.add_argument("target", nargs="*", metavar="TARGET", help="see below")
     command.add_argument("--set", action="append", default=[], metavar="OPTION=VALUE",
                          help="change an option of every job in the file, e.g. iodepth=32; "
@@ -66,7 +66,7 @@ def add_run_options(command: argparse.ArgumentParser) -> None:
 
 
 def add_expect(command: argparse.ArgumentParser) -> None:
-    """What is promised of a run. ``with_expectations`` reads it."""
+    """Add the expectations of a run. ``with_expectations`` reads them."""
     command.add_argument("--expect", action="append", default=[], metavar="FIGURE>=VALUE",
                          help="PASS or FAIL by a figure of `iopstui fields`: iops>=5000, "
                          "read.clat.p99<=2ms, util<=90%%; may be repeated")  # fmt: skip
@@ -75,7 +75,7 @@ def add_expect(command: argparse.ArgumentParser) -> None:
 
 
 def add_experiment(command: argparse.ArgumentParser) -> None:
-    """What sweep and compare share. ``experiment_options`` reads it."""
+    """Add what sweep and compare share. ``experiment_options`` reads it."""
     command.add_argument("--settle", type=values.settle, default=2.0, metavar="SECONDS",
                          help="left out at the start of each run (default: 2)")  # fmt: skip
     command.add_argument("--measure", type=values.measure, default=8.0, metavar="SECONDS",
@@ -90,7 +90,7 @@ def add_experiment(command: argparse.ArgumentParser) -> None:
 
 
 def add_resume(command: argparse.ArgumentParser) -> None:
-    """What an experiment takes that goes on after an interruption."""
+    """Add the options of an experiment that can be resumed after an interruption."""
     command.add_argument("--state", metavar="FILE",
                          help="keep the progress here; after an interruption the same command "
                          "goes on (default: in the state directory)")  # fmt: skip
@@ -99,7 +99,7 @@ def add_resume(command: argparse.ArgumentParser) -> None:
 
 
 def run_options(arguments: argparse.Namespace, job: str | None = None) -> RunOptions:
-    """What ``add_run_options`` has taken. UsageError for a --set that can't be."""
+    """What ``add_run_options`` has taken. UsageError for an invalid --set."""
     from iopstui.model.experiment.options import RunOptions
     from iopstui.model.fio.jobfile import checked_override
 
@@ -120,7 +120,7 @@ def run_options(arguments: argparse.Namespace, job: str | None = None) -> RunOpt
 
 
 def with_expectations(options: RunOptions, arguments: argparse.Namespace) -> RunOptions:
-    """``options`` and what ``add_expect`` has taken. UsageError for a --tolerance that can't be."""
+    """``options`` and what ``add_expect`` has taken. UsageError for an invalid --tolerance."""
     from dataclasses import replace
 
     from iopstui.model.experiment.expectation import parse_tolerance
@@ -132,7 +132,7 @@ def with_expectations(options: RunOptions, arguments: argparse.Namespace) -> Run
 def experiment_options(
     arguments: argparse.Namespace, run: RunOptions, plan: Plan
 ) -> ExperimentOptions:
-    """What ``add_experiment`` has taken, and ``add_resume`` of a command that has it."""
+    """What ``add_experiment`` has taken, and ``add_resume`` if the command has it."""
     from pathlib import Path
 
     from iopstui.model.experiment.options import ExperimentOptions

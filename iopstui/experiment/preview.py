@@ -1,7 +1,7 @@
-"""An experiment looked at before it runs: wrong values, missing rights, what it will write.
+"""Preflight of an experiment: wrong values, missing rights, what it will write.
 
 Every value is shown to fio's own parser once, so that the last point of a long sweep does not
-fail for a typing error.
+fail because of a typing error.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _STAGES = ("stonewall", "wait_for_previous")
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """``titles`` describe each job ("randread 4k  QD 32 × 2 jobs"); ``writes`` is fio's verdict
-    over all; ``knobs`` maps each setting that will be changed to its value now;
+    """``titles`` describe each job ("randread 4k  QD 32 × 2 jobs"); ``writes`` is what fio says of
+    all of them; ``knobs`` maps each tunable that will be changed to its value now;
     ``scratch_bytes`` is how large the scratch files of one job get (0: none are made)."""
 
     titles: Mapping[str, str]
@@ -167,7 +167,7 @@ def _checked_knob(
     devices: Mapping[str, BlockDevice],
     roots: Roots,
 ) -> str:
-    """The value of a knob now, the same on all disks under the target."""
+    """The present value of a tunable, the same on all disks under the target."""
     disks = queued_disks(target, devices)
     if not disks:
         what = ", ".join(target.on) or target.path

@@ -1,4 +1,4 @@
-"""An experiment that was looked at and may begin: its name, and what it will do, in words."""
+"""An experiment that has passed preflight: its name, and what it will do, in words."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def previewed_setup(
     fio: Fio,
     roots: Roots,
 ) -> Setup:
-    """Look at everything before anything runs. UsageError, Refused or Missing. Knobs that only
-    some variants turn are kept as they are now in the others."""
+    """Check everything before anything runs. UsageError, Refused or Missing. Tunables that
+    only some variants change keep their present value in the others."""
     _check_conflicts(plan, conditions)
     if job_target is None:
         _check_device(plan, target, devices, roots)
@@ -62,7 +62,7 @@ def previewed_setup(
 
 
 def _check_conflicts(plan: Plan, conditions: Conditions) -> None:
-    """UsageError for what is fixed for all runs and varied between them at once."""
+    """UsageError for what is both fixed for all runs and varied between them."""
     for name in plan.options:
         check_name(name, f"--set {name}")
     varied = {axis.name for axis in plan.axes}
@@ -97,7 +97,7 @@ def length_text(plan: Plan) -> str:
 
 
 def times_text(plan: Plan) -> str:
-    """The same with what each run is."""
+    """The same with the length of each run."""
     each = f"each {plan.settle:g} s to settle and {plan.measure:g} s measured"
     return f"{length_text(plan)}, {each}"
 

@@ -1,6 +1,6 @@
 """From the options of a sweep or a comparison to an experiment that is ready to run.
 
-``say`` takes a sentence for people: some of the steps take seconds.
+``say`` prints a sentence for people: some of this takes seconds.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MANY = 20
 
 
 def set_up(options: ExperimentOptions, say: Say) -> Setup:
-    """Look at everything before anything runs. UsageError, Refused or Missing."""
+    """Check everything before anything runs. UsageError, Refused or Missing."""
     fio = find_fio()
     for line in (line for lines in clean_up(Roots()) for line in lines):
         say(f"left by a crash: {line}")

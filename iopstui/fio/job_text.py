@@ -1,4 +1,4 @@
-"""What a job file says, as far as its text tells: fio's own view is fio/inspect.py."""
+"""What the text of a job file says; fio's own view of it is fio/inspect.py."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def check_variables(text: str, label: str) -> None:
 
 
 def check_options(text: str, label: str) -> None:
-    """Refused for what a job must not do, before fio sees the file."""
+    """Refuse what a job must not do, before fio sees the file."""
     against = job_rules.objections(
         pair for section in jobfile.sections(text) for pair in section.options.items()
     )
@@ -69,7 +69,7 @@ def check_options(text: str, label: str) -> None:
 
 
 def names_its_files(text: str) -> bool:
-    """True if a job says itself where it works (a path or a directory), so that no target is
+    """True if a job itself says where it works (a path or a directory), so that no target is
     needed. A shipped job's relative ``filename=`` only says that its threads share a file."""
     return any("filename" in s.options or "directory" in s.options for s in jobfile.effective(text))
 
@@ -122,7 +122,7 @@ def joined(paths: Sequence[str]) -> str:
 
 
 def number(text: str | None) -> int:
-    """A count of at least 1, which is also what stands for none."""
+    """A count of at least 1; 1 also where none is given."""
     with contextlib.suppress(ValueError):
         return max(1, int(expand(text or "1")))
     return 1

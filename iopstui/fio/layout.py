@@ -1,4 +1,4 @@
-"""The job that only makes a job's files, and whether it still does.
+"""The job that only creates another job's files, and whether it still makes progress.
 
 fio makes all files of a job beforehand with ``create_only=1``. Options that only say how the
 job is run are taken out: with some of them that takes minutes, or never ends (fio 3.33).
@@ -67,7 +67,7 @@ class Work:
 
 
 class Stall:
-    """Tells whether the making of files has come to a standstill."""
+    """Tells whether laying out files has come to a standstill."""
 
     def __init__(self) -> None:
         self._last: Work | None = None

@@ -33,7 +33,7 @@ class FioLogs:
         self.text = "\n".join(self._line(line, label, cwd) for line in text.split("\n"))
 
     def publish(self) -> list[str]:
-        """Give each log its name; what could not be, in words."""
+        """Give each log its name; sentences about those where that failed."""
         said = []
         for file in sorted(self.directory.iterdir()) if self.directory is not None else ():
             number, _, rest = file.name.partition(".")[0].partition("_")

@@ -24,7 +24,7 @@ def lesson_paths() -> dict[str, Path]:
 
 
 def load_lesson(path: Path) -> Lesson:
-    """UsageError for a file that is no lesson."""
+    """Read a lesson file. UsageError if it is not a lesson."""
     try:
         if not path.is_file():
             raise UsageError(f"{path} is not a file, so it can't be a lesson.")

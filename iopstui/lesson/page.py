@@ -28,9 +28,9 @@ Block = Text | Table
 
 @dataclass(frozen=True, slots=True)
 class ShownPage:
-    """One step as it is shown. ``kind`` is model/lesson/pages.py's. ``choices`` are (letter,
+    """One page as it is shown. ``kind`` is model/lesson/pages.py's. ``choices`` are (letter,
     text) of a question, ``chosen`` the answer given. ``state`` is of a run (READY ... FAILED), or
-    SKIPPED for any step that can't be shown here. ``look`` are (pane, sentence)."""
+    SKIPPED for any page that can't be shown here. ``look`` are (pane, sentence)."""
 
     kind: str
     name: str
@@ -57,7 +57,7 @@ class Verdict:
 
 
 def judge(ask: Ask, chosen: str | None, lookup: Lookup, figures: Iterable[str]) -> Verdict:
-    """Hold an answer against what was measured; ``figures`` are those that decide it."""
+    """Compare an answer with what was measured; ``figures`` are those that decide it."""
     held = {choice.letter: choice.right.truth(lookup) for choice in ask.choices}
     right = tuple(letter for letter, value in held.items() if value)
     by_letter = {choice.letter: choice for choice in ask.choices}

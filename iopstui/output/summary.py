@@ -42,7 +42,7 @@ def summary_text(summary: Mapping[str, Any], frames_total: FramesTotal | None) -
 
 
 def reconciliation(summary: Mapping[str, Any], frames: FramesTotal) -> str:
-    """Do the frames hold what fio counted, by counters that they are not made of?"""
+    """Do the frames agree with fio's count, by counters that they are not made of?"""
     found = certificate(summary, frames)
     ios, moved = f"{frames.ios} I/Os", f"{frames.bytes} bytes"
     held = f"{frames.frames} frames hold {ios}, {moved}: "

@@ -29,7 +29,7 @@ _EMPTY = (errno.ENOMEDIUM, errno.ENXIO)
 @dataclass(frozen=True, slots=True)
 class Check:
     """One line of the report. ``state`` is "ok", "lacks" (something is not shown without it)
-    or "needed" (nothing can be measured without it); ``mend`` is the command that mends it.
+    or "needed" (nothing can be measured without it); ``mend`` is the command that fixes it.
     """
 
     what: str

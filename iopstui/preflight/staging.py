@@ -1,6 +1,6 @@
 """New files of a job that names its own: made beside their places, moved there when whole.
 
-fio removes a file before it makes it anew, and makes what it does not find. So it never gets the
+fio removes a file before it recreates it, and creates what it does not find. So it never gets the
 right to make anything in a directory that holds other people's files: it works in a directory of
 ours beside it, on the same file system, in which every name of the job is either still free or a
 symbolic link to the file that exists. What fio has made is then moved to the name that was meant,
@@ -113,7 +113,7 @@ class Staging:
         return [*said, *self._replaced()]
 
     def _replaced(self) -> Iterator[str]:
-        """fio makes a file anew that is too small for the job: then the link is gone."""
+        """fio recreates a file that is too small for the job: then the link is gone."""
         for meant, staged in self._links.items():
             if os.path.lexists(staged) and not os.path.islink(staged):
                 yield (

@@ -26,15 +26,15 @@ MOST_FIGURE = 1e21
 
 
 class Malformed(ValueError):
-    """What was read can't be what it should be."""
+    """The data does not have the form it should have."""
 
 
 class Unbelievable(Malformed):
-    """A figure that nothing can have measured: none at all, a fraction of a count, too large."""
+    """An impossible figure: not a number, a fraction of a count, or too large."""
 
 
 def same(value: Any) -> Any:
-    """What JSON carries as it is."""
+    """The value itself: JSON can carry it as it is."""
     return value
 
 

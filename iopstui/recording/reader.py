@@ -53,7 +53,7 @@ Record = Sample | Other
 class Index:
     """What a look at the chunks' heads gives. ``keys`` and ``key_times`` are the places to begin
     reading at; ``others`` everything that is no sample, with its place; ``end`` the last
-    sample's time. ``whole``: the recording was ended on purpose.
+    sample's time. ``whole``: the recording was stopped properly.
     """
 
     keys: array[int] = field(default_factory=lambda: array("q"))
@@ -64,7 +64,7 @@ class Index:
     whole: bool = False
 
     def key_before(self, t: float) -> int:
-        """Where to begin reading so that everything from ``t`` on is seen."""
+        """Where to begin reading to get everything from ``t`` on."""
         position = bisect_right(self.key_times, t) - 1
         return self.keys[max(position, 0)] if self.keys else 0
 
@@ -305,7 +305,7 @@ def _unreadable(path: Path, error: BaseException) -> UsageError:
 
 
 def unbelievable(paths: Sequence[Path], error: BaseException) -> UsageError:
-    """Some figure in one of these recordings can't be: something else has written it."""
+    """The error for an impossible figure in one of these recordings: not iopstui's writing."""
     names = ", ".join(map(_name, paths))
     words = printable(str(error) if isinstance(error, Unbelievable) else repr(error))
     return UsageError(f"{names}: it holds impossible figures ({words}).")

@@ -53,7 +53,7 @@ class Recorder:
         self._stream = zlib.compressobj(LEVEL)
 
     def put(self, kind: bytes, t: float, value: Any) -> None:
-        """Write this chunk soon. Values must not be changed afterwards."""
+        """Queue this chunk for writing. Values must not be changed afterwards."""
         if self.problem:
             return
         if self._queue.qsize() >= MOST_WAITING:
@@ -91,7 +91,7 @@ class Recorder:
         return self._queue.qsize()
 
     def discard(self) -> None:
-        """Close it; nothing was recorded, so no file is left."""
+        """Close and remove the file: nothing was recorded."""
         self.close()
         with contextlib.suppress(OSError):
             self.path.unlink()
@@ -143,7 +143,7 @@ class Recorder:
 
 
 def next_free(path: Path) -> Path:
-    """Where a recording goes on that can't go on in ``path``: FILE-2, FILE-3 ..."""
+    """Where a recording continues that can't continue in ``path``: FILE-2, FILE-3 ..."""
     number = 2
     while os.path.lexists(found := path.with_name(f"{path.stem}-{number}{path.suffix}")):
         number += 1
@@ -170,8 +170,8 @@ _EXPERIMENT = (events.ExperimentStarted, events.PointStarted, events.PointFinish
 
 
 class Tape:
-    """The recorder's place in a session: always told what happens, recording or not, so that it
-    can begin in the middle of a run or an experiment. From any thread.
+    """The recorder's place in a session: it always learns what happens, recording or not, so that a
+    recording can begin in the middle of a run or an experiment. From any thread.
 
     ``topology`` is asked once for each recording, in the recorder's thread; ``own_files`` says
     whether the jobs name their files themselves.
@@ -217,7 +217,7 @@ class Tape:
         return recorder.path if recorder is not None else None
 
     def start(self, recorder: Recorder) -> None:
-        """Record from now on, beginning with what the next sample has to be subtracted from."""
+        """Start recording, with the sample that the next one is subtracted from."""
         with self._lock:
             self.stop()
             seen = {raw.seq: raw for raw in self._lead.values()}
@@ -232,7 +232,7 @@ class Tape:
                 self._put_other(value)
 
     def stop(self) -> str:
-        """End the recording; what became of it, in words ("" if there was none)."""
+        """Stop the recording; what was recorded, in words ("" if nothing was)."""
         with self._lock:
             return self._stop()
 
@@ -289,7 +289,7 @@ class Tape:
                 self._put_other(self._facts())
 
     def _follow_experiment(self, event: events.Event) -> None:
-        """Keeps what a recording that begins later has to say of it: all points so far."""
+        """Keep what a recording that begins later needs of an experiment: all points so far."""
         if isinstance(event, events.ExperimentStarted):
             self._experiment = []
         if isinstance(event, _EXPERIMENT):
@@ -306,7 +306,7 @@ class Tape:
             self._put_other(job)
 
     def problems(self) -> Iterator[str]:
-        """Why the recording has stopped by itself: told once."""
+        """Why the recording has stopped by itself; yielded once."""
         with self._lock:
             recorder = self._recorder
             if recorder is None or not recorder.problem:

@@ -51,7 +51,7 @@ def report(names: Sequence[str], out: str | None, kind: str | None = None) -> in
 
 
 def _check_place(out: Path, recordings: Sequence[Path]) -> None:
-    """UsageError where no report can stand, before a long recording is read."""
+    """UsageError where no report can be written, before a long recording is read."""
     # os.path: what may not be looked at is told when it is written
     if os.path.isdir(out):
         inside = printable(str(out / "report.html"))
@@ -87,7 +87,8 @@ def kind_of(out: str | None) -> str:
 
 
 def rendered(paths: Sequence[Path], kind: str) -> str:
-    """The report's text. Raises UsageError if a file is no recording, or one that can't be."""
+    """The report's text. Raises UsageError if a file is not a recording, or holds impossible
+    figures."""
     if kind == "csv" and len(paths) > 1:
         raise UsageError("CSV holds one recording's rows, not two recordings'.",
                          "Make one for each, or choose html, md or json.")  # fmt: skip
@@ -173,7 +174,7 @@ def _run(story: Story, run: Run) -> dict[str, Any]:
 
 
 def write_whole(path: Path, content: str) -> None:
-    """The file is the new one or still the old one, never half of either."""
+    """Replace the file atomically: it is the new one or still the old one."""
     directory = path.parent
     try:
         fd, name = tempfile.mkstemp(prefix=".report-", dir=directory)

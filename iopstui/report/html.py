@@ -111,8 +111,8 @@ def _side(story: Story, scales: _Scales) -> list[str]:
 
 
 def _folded(title: str, parts: list[str], count: int) -> list[str]:
-    """What an experiment has so much of that it would hide the rest is there when it is asked
-    for."""
+    """Long parts of an experiment, folded: shown on request, so that they don't hide the
+    rest."""
     heading = [f"<h2>{title}</h2>"] if title else []
     if count <= MOST_OPEN:
         return [*heading, *parts]

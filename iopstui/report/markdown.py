@@ -32,7 +32,7 @@ def markdown(stories: Sequence[Story]) -> str:
 
 
 def text(raw: str) -> str:
-    """Recorded text as words: nothing in it is markup."""
+    """Recorded text with all markup escaped."""
     return _ACTIVE.sub(r"\\\1", printable(raw))
 
 

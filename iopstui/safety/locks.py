@@ -1,4 +1,4 @@
-"""One iopstui at a time runs jobs on a device or file; looking is never locked out.
+"""One iopstui at a time runs jobs on a device or file; watching is never locked out.
 
 The lock is flock(2) on the node or file itself: nobody can forge or redirect it, it needs no
 place of its own, root and another user meet at it, and the kernel lets go of it with the last

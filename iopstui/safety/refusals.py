@@ -1,4 +1,4 @@
-"""The write guard: what stands against writing to a device or file, and holding it meanwhile.
+"""The write guard: what speaks against writing to a device or file, and holding it meanwhile.
 
 A device in use is refused, without an override. One not in use is written only if the user
 repeats its path with ``--destroy-data``.
@@ -46,10 +46,10 @@ _CHOOSE_ANOTHER = "There is no override. Choose another device; see: iopstui dev
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What stands against writing to ``path``, in words.
+    """What speaks against writing to ``path``, in words.
 
     ``in_use``: refused whatever the user says. ``carries``: would be destroyed. ``unseen``: why it
-    can't be told whether another program has it open.
+    is unknown whether another program has it open.
     """
 
     path: str
@@ -66,7 +66,7 @@ class Verdict:
 def write_reasons(
     device: str, devices: Devices, roots: Roots, *, path: str | None = None, held: bool = False
 ) -> Verdict:
-    """Everything found against writing to a block device. Only reads.
+    """Everything that speaks against writing to a block device. Only reads.
 
     ``path`` is the node to open (default: the device's own). ``held``: this process holds the
     device exclusively already (``hold``), so that isn't tried. What can't be examined counts
@@ -98,7 +98,7 @@ def check_write(
     *,
     held: bool = False,
 ) -> Verdict:
-    """Raises Refused unless a job may write to the target; else what is worth telling.
+    """Raises Refused unless a job may write to the target; else what the user should know.
 
     A raw device needs ``destroy_data`` (one path or several) to repeat its path even when it
     is blank, an existing file too. A directory passes: only our own scratch file is written there.

@@ -71,7 +71,7 @@ class Scratch:
 
 
 def make_scratches(directories: Sequence[Path]) -> Scratch:
-    """One in each of the directories. UsageError where none can be made; then none is left."""
+    """Create one in each of the directories. UsageError where that fails; then none is left."""
     made: list[Scratch] = []
     try:
         for directory in directories:
@@ -90,7 +90,7 @@ def make_scratches(directories: Sequence[Path]) -> Scratch:
 
 
 def make_scratch(directory: Path) -> Scratch:
-    """A new scratch directory inside ``directory``; UsageError where none can be made."""
+    """Create a scratch directory inside ``directory``; UsageError where that fails."""
     try:
         path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=directory))
         fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -129,7 +129,7 @@ def _is_ours(path: Path) -> bool:
 
 def room_for(directory: Path) -> int:
     """Bytes that may be used on this file system with 5 % of it left free. UsageError where the
-    directory can't be looked at."""
+    directory can't be examined."""
     try:
         space = os.statvfs(directory)
     except OSError as error:

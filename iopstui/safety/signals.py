@@ -1,4 +1,4 @@
-"""Every signal that would end a process, as a wish to end: nothing is left changed by it."""
+"""Every signal that would end the process is a request to stop: nothing is left changed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LEFT_ALONE = frozenset(
 STOP_SIGNALS = tuple(sorted(signal.valid_signals() - _LEFT_ALONE))
 """Those whose default action ends the process: SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGALRM ..."""
 _ALWAYS = (signal.SIGINT, signal.SIGTERM)
-"""A shell starts what runs in the background with SIGINT ignored; who sends it means it."""
+"""A shell starts background jobs with SIGINT ignored; whoever sends it anyway wants the stop."""
 
 
 def handle_stop_signals(handler: Handler | signal.Handlers) -> dict[int, object]:
@@ -73,6 +73,6 @@ class StopSignals:
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:
-    """What Ctrl-C does by default, but not in the middle of what has to be made whole: all that
-    must be put back is put back on the way out."""
+    """What Ctrl-C does by default, but not in the middle of what has to be made whole: everything
+    that must be restored is restored on the way out."""
     interrupts.interrupt()

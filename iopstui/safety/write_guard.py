@@ -32,7 +32,7 @@ Devices = Mapping[str, BlockDevice]
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """What one job does to what. ``files`` are absolute; ``cwd`` is where fio runs; with
+    """What one job does to which files. ``files`` are absolute; ``cwd`` is where fio runs; with
     ``scratch`` everything must stay inside that directory."""
 
     facts: JobFacts
@@ -81,7 +81,7 @@ class WriteGuard:
                 self._check_one(target, devices, held=False)
 
     def engage(self, devices: Devices) -> None:
-        """The same with the devices as they are now, which are then held until ``close``."""
+        """Check again with the devices as they are now, which are then held until ``close``."""
         self.close()
         try:
             for target in self._targets(devices):
@@ -97,7 +97,7 @@ class WriteGuard:
             raise
 
     def _grant(self, path: str) -> Grant:
-        """What is locked, and no other: while it is open its number names nothing else."""
+        """Grant exactly the file that is locked: while it is open its number names nothing else."""
         try:
             found, held = grant(path), os.fstat(self._fds[-1])
         except OSError as error:
@@ -119,7 +119,7 @@ class WriteGuard:
         held.verify()
 
     def close(self) -> None:
-        """Let go of what is held."""
+        """Release what is held."""
         self._held.close()
         self._fds.clear()
         self._read.clear()
@@ -194,7 +194,7 @@ class WriteGuard:
             )
 
     def _word_for(self, target: Target) -> str | None:
-        """The --destroy-data that means this target; a wrong one rather than none."""
+        """The --destroy-data for this target; a wrong one rather than none."""
         for word in self._destroy_data:
             if os.path.isabs(word) and os.path.realpath(word) == target.path:
                 return word

@@ -91,7 +91,7 @@ def fio_command(
 
 
 def hangs(pids: Sequence[int]) -> str:
-    """What is known of processes that even SIGKILL has not ended yet."""
+    """A sentence about processes that even SIGKILL has not ended yet."""
     named = f"fio's process {', '.join(map(str, pids))}"
     states = {state(pid) for pid in pids} - {""}
     if not states <= {"D"}:
@@ -244,7 +244,7 @@ class FioRun:
                 self.stop()
 
     def watch_room(self) -> None:
-        """End the run, as a failed one, if its files grow beyond what was promised."""
+        """End the run, as a failed one, if its files grow beyond what was planned."""
         if self._process is not None and not self.failure:
             self.failure = self.prepared.overrun()
             if self.failure:
@@ -363,7 +363,7 @@ class FioRun:
 
     def close(self) -> None:
         """Whatever state it is in: no fio, no private directory, no scratch file afterwards.
-        Where a process hangs in the kernel all that is left to the guard: whoever touched the
+        Where a process hangs in the kernel, all that is left to the guard: whoever touched the
         files it works on would hang as well."""
         if self._process is not None:
             self._process.close(*([0.0] if self.hanging else []))

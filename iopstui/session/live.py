@@ -163,8 +163,8 @@ class LiveSession:
         self._command(lambda: self._context.emit(events.Mark(self._context.now(), printable(text))))
 
     def set_tunable(self, name: str, value: str) -> None:
-        """Change a setting (model/block/tunable.py) of the disks under the target; it is put
-        back by ``close``. A refusal arrives as a Notice."""
+        """Change a tunable (model/block/tunable.py) of the disks under the target; ``close``
+        restores it. A refusal arrives as a Notice."""
         self._command(lambda: self._knobs.turn_or_tell(name, value))
 
     def put_back(self, settings: Sequence[tuple[str, str]]) -> None:
@@ -177,7 +177,7 @@ class LiveSession:
         return self._current.step
 
     def knobs(self) -> list[TunableState]:
-        """What can be set on the disks under the target, as it is now (reads some files)."""
+        """The tunables of the disks under the target, as they are now (reads some files)."""
         return tunable_states(self.target, self.devices, self._context.roots)
 
     def topology(self) -> Topology:
@@ -211,7 +211,7 @@ class LiveSession:
         self._context.note(event)
 
     def notice(self, level: str, text: str) -> None:
-        """Tell this, now: ``level`` is "info", "warning" or "error"."""
+        """Emit a Notice; ``level`` is "info", "warning" or "error"."""
         self._command(lambda: self._context.notice(level, text))
 
     def stop_recording(self) -> None:
@@ -219,7 +219,7 @@ class LiveSession:
         self._command(self._recorded)
 
     def close(self) -> None:
-        """Stop fio, remove scratch files, put settings back, end the thread. Idempotent.
+        """Stop fio, remove scratch files, restore tunables, end the thread. Idempotent.
 
         ``left_behind`` then says what hangs in the kernel: about 2 s are enough for a job that
         does, CLOSE_WITHIN_S for a call of our own.
@@ -318,7 +318,7 @@ class LiveSession:
             self._context.notice("info", words)
 
     def _shut_down(self) -> None:
-        """Stop fio and wait for its last document, so that what was measured is told."""
+        """Stop fio and wait for its last document, so that what was measured is reported."""
         clock, runs = self._context.clock, self._runs
         runs.stop()
         give_up_ns = clock.monotonic_ns() + int(LEAVE_WITHIN_S * 1e9)
@@ -332,7 +332,7 @@ class LiveSession:
 
 
 def _no_sum(target: Target) -> str:
-    """What must be known of a job's own files; "" if they are on devices side by side."""
+    """Why a job's own files have no common sum; "" if they are on devices side by side."""
     if target.nested is None:
         return ""
     top, below = target.nested

@@ -79,8 +79,8 @@ class OwnCpus:
         return ""
 
     def for_job(self, text: str, disks: Sequence[BlockDevice]) -> str:
-        """Before a job starts: go where neither it nor its device works, if there is such a CPU.
-        What was done, in words, or "".
+        """Before a job starts: move to where neither it nor its device works, if there is such a
+        CPU. What was done, in words, or "".
         """
         if not self._automatic:
             return ""

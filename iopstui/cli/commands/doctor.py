@@ -9,11 +9,11 @@ from iopstui.cli.terminal import show, width
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Nothing."""
+    """No arguments."""
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """What this machine allows."""
+    """Report what this machine allows."""
     from iopstui.output.doctor import report
     from iopstui.preflight.doctor import examine
 

@@ -17,7 +17,7 @@ from iopstui.cli.terminal import require_for_screen, require_terminal
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What it takes."""
+    """Declare the command's arguments."""
     parser.add_argument("--job", metavar="JOB", help="start this job at once: see `iopstui jobs`")
     parser.add_argument("--refresh", type=values.refresh, default=0.0, metavar="SECONDS",
                         help="redraw no more often than this, up to 60; sampling keeps its own "
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """The screen, until it is left."""
+    """Show the screen until the user leaves it."""
     require_terminal()
     require_for_screen()
     from iopstui.ui.start import run_screen

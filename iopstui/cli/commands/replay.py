@@ -10,7 +10,7 @@ from iopstui.cli.terminal import require_for_screen, require_terminal
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What it takes."""
+    """Declare the command's arguments."""
     parser.add_argument("file", metavar="FILE",
                         help='made with --record or key R; "demo" comes with iopstui')  # fmt: skip
     parser.add_argument("--speed", type=values.speed, default=1.0, metavar="X",
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """A recording, on the screen or as data."""
+    """Play a recording on the screen, or write it as data."""
     if arguments.format:
         from iopstui.output.replay import replay_headless
 

@@ -1,4 +1,4 @@
-"""`iopstui report`: what one recording or two hold, to be handed on."""
+"""`iopstui report`: one recording or two as a page or a data file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from iopstui.cli.command import Command
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What it takes."""
+    """Declare the command's arguments."""
     parser.add_argument("file", nargs="+", metavar="FILE", help="one recording, or two")
     parser.add_argument("-o", "--output", metavar="OUT",
                         help="x.html, x.md, x.csv or x.json (default: Markdown on standard output)",
@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """The page, or the data."""
+    """Write the report."""
     from iopstui.report.files import report
 
     return report(arguments.file, arguments.output, arguments.format)

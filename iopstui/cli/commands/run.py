@@ -16,7 +16,7 @@ from iopstui.cli.terminal import require_for_runs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What it takes."""
+    """Declare the command's arguments."""
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--job", metavar="JOB",
                       help="a shipped job (see `iopstui jobs`) or any fio job file")  # fmt: skip
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """The job, to its end."""
+    """Run the job to its end."""
     require_for_runs()
     options = with_expectations(run_options(arguments, arguments.job), arguments)
     if arguments.diskspd is not None:

@@ -20,7 +20,7 @@ from iopstui.errors import UsageError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What it takes."""
+    """Declare the command's arguments."""
     parser.add_argument("--job", action="append", required=True, metavar="JOB",
                         help="see `iopstui jobs`; several are measured one after another",
                         )  # fmt: skip
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """All points, one after another."""
+    """Run all points, one after another."""
     require_for_runs()
     from iopstui.cli.experiment import run_experiment
     from iopstui.model.experiment.plan import Plan, check_axes, parse_axis

@@ -37,7 +37,7 @@ def writers(
 
 
 def unseen(roots: Roots) -> str:
-    """Why not every program that has a device open can be seen; "" if all can."""
+    """Why some programs that have a device open may be invisible; "" if none is."""
     try:
         if os.readlink(roots.proc / "self/ns/pid") != _INITIAL_PIDS:
             return "this is a container, and the programs outside of it can't be seen"

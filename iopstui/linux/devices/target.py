@@ -101,7 +101,7 @@ def _check_kinds(texts: Sequence[str], found: Sequence[Target]) -> None:
 
 
 def _check_different(texts: Sequence[str], found: Sequence[Target]) -> None:
-    """fio would open it twice and say nothing; who names two means two."""
+    """UsageError if two are the same: fio would open it twice and say nothing."""
     known: dict[object, str] = {}
     for text, one in zip(texts, found, strict=True):
         key = one.device if one.kind == DEVICE else _identity(one.path)
@@ -138,7 +138,7 @@ def device_tree(name: str, devices: Devices, roots: Roots) -> tuple[str, ...]:
 
 
 def device_of_path(path: str, roots: Roots, devices: Devices) -> str | None:
-    """The block device a file or node is on (or is); None if that can't be told."""
+    """The block device a file or node is on (or is); None if unknown."""
     try:
         info = os.stat(path)
     except (OSError, ValueError):
@@ -168,7 +168,7 @@ def mount_of(
 
 
 def why_no_device(entry: MountEntry | None) -> str:
-    """In words, why a file system shows no block device."""
+    """Why a file system shows no block device, in words."""
     if entry is None:
         return "the mount it is on can't be seen"
     kind = printable(entry.fstype)
@@ -231,7 +231,7 @@ def _did_you_mean(given: Path, devices: Devices) -> str:
 
 
 def _is_device_place(path: Path, roots: Roots) -> bool:
-    """Under /dev, where a file that is no device is a mistake; /dev/shm is for files."""
+    """True under /dev, where an ordinary file is a mistake; /dev/shm is for files."""
     return roots.dev in path.parents and roots.dev / "shm" not in path.parents
 
 

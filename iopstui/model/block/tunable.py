@@ -1,4 +1,4 @@
-"""The settings of a device's queue that can be changed while a job runs.
+"""The tunables: settings of a device's queue that can be changed while a job runs.
 
 Source: Documentation/ABI/stable/sysfs-block, Documentation/core-api/irq/irq-affinity.rst.
 """
@@ -54,7 +54,7 @@ def with_side_effects(names: Iterable[str]) -> frozenset[str]:
 
 
 def restore_rank(name: str) -> tuple[int, str]:
-    """Sorts settings into the order in which they are put back: the scheduler before what it
+    """Sorts tunables into the order in which they are restored: the scheduler before what it
     resets, then as in ``TUNABLES``, interrupts last."""
     return _RANKS.get(name, len(_RANKS)), name
 
@@ -65,7 +65,7 @@ IRQ_PREFIX = "irq"
 
 
 def irq_of(name: str) -> int | None:
-    """The interrupt number of a knob named "irq/36"; ``None`` for a queue setting."""
+    """The interrupt number of a tunable named "irq/36"; ``None`` for one of the queue."""
     prefix, _, number = name.partition("/")
     return int(number) if prefix == IRQ_PREFIX and number.isdecimal() else None
 
@@ -75,8 +75,8 @@ _REQUEST = re.compile(r"([^=]*)=([^@]*)(?:@([0-9]{1,6}(?:\.[0-9]{1,3})?))?")
 
 @dataclass(frozen=True, slots=True)
 class TunableRequest:
-    """A setting asked for on the command line; ``after_s`` seconds into the run, ``None``:
-    before it begins."""
+    """A tunable to change, as asked for on the command line; ``after_s`` seconds into the run,
+    ``None``: before it begins."""
 
     name: str
     value: str
@@ -115,7 +115,7 @@ def current_scheduler(text: str) -> str:
 
 
 def why_rq_affinity_cannot_matter(device: BlockDevice, online: Sequence[int]) -> str | None:
-    """In words, why turning rq_affinity moves nothing on this device; ``None`` if it may.
+    """In words, why rq_affinity can't move anything on this device; ``None`` if it can.
 
     From block/blk-mq.c, blk_mq_complete_need_ipi: a completion is only moved if its request
     came from another CPU than the one its interrupt is served on. ``online`` are the machine's

@@ -1,6 +1,6 @@
-"""Experiments as data: a plan of axes or variants, and the steps it expands to.
+"""Experiments as data: a plan of axes or variants, and the points it expands to.
 
-Pure: nothing here runs or reads anything. A setting is a fio option, a knob of the device
+Pure: nothing here runs or reads anything. A setting is a fio option, a tunable of the device
 (model/block/tunable.py), a size of the scratch files, a binding to queues, or another job.
 """
 
@@ -58,8 +58,8 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One side of a comparison: settings that hold together (none: the job as it is). ``kept``
-    are what the other sides change and this one must find as it was."""
+    """One side of a comparison: settings in force together (none: the job as it is). ``kept``
+    are what the other variants change and this one must find unchanged."""
 
     settings: tuple[Setting, ...]
     kept: tuple[Setting, ...] = ()
@@ -130,7 +130,7 @@ class Plan:
 
 
 def expand(plan: Plan) -> Iterator[PlannedPoint]:
-    """The steps in the order they are run.
+    """The points in the order they are run.
 
     A sweep goes through the jobs, each through the axes; the first axis named varies fastest,
     so that its curve is measured in one stretch. A comparison goes through the variants forth
@@ -170,14 +170,14 @@ def letter(number: int) -> str:
 
 
 def kind_of(name: str) -> str:
-    """What a name sets. Any name that is nothing else is taken for a fio option."""
+    """What a name sets. Any name that is nothing else is taken as a fio option."""
     if name in TUNABLES or irq_of(name) is not None:
         return KNOB
     return {"size": SIZE, "bind": BIND, "job": JOB}.get(name, OPTION)
 
 
 def parse_axis(text: str) -> Axis:
-    """--axis NAME=LIST. UsageError for anything that is none."""
+    """Parse --axis NAME=LIST. UsageError for anything else."""
     name, separator, values = text.partition("=")
     name = name.strip()
     if not separator or not name or re.search(r"[\s\[\]#;]", name):
@@ -201,14 +201,14 @@ def parse_axis(text: str) -> Axis:
 
 
 def check_name(name: str, label: str) -> None:
-    """UsageError for what an experiment does not vary."""
+    """UsageError for a name that an experiment does not vary."""
     for one in names_of(name):
         if one in _NOT_AN_AXIS:
             raise UsageError(f"{label}: {name} can't be chosen here, {_NOT_AN_AXIS[one]}.")
 
 
 def check_value(name: str, value: str, label: str) -> None:
-    """UsageError for a value that is surely wrong (fio and the kernel judge the rest)."""
+    """UsageError for a value that is certainly wrong (fio and the kernel judge the rest)."""
     if name in _COUNTS and not (value.isdecimal() and int(value) > 0):
         raise UsageError(f"{label}: {name} takes a whole number from 1 on, not {value!r}.")
     if name == "bind" and value not in ("queues", "none"):
@@ -244,7 +244,7 @@ def check_axes(axes: Sequence[Axis], options: Mapping[str, str]) -> None:
 
 
 def parse_variant(text: str) -> Variant:
-    """--variant NAME=VALUE[,NAME=VALUE]... UsageError for anything that is none."""
+    """--variant NAME=VALUE[,NAME=VALUE]... UsageError for anything else."""
     if text.strip() == AS_IS:
         return Variant(())
     settings = []
@@ -269,7 +269,7 @@ def parse_variant(text: str) -> Variant:
 
 
 def check_variants(variants: Sequence[Variant], options: Mapping[str, str]) -> None:
-    """UsageError for what can't be compared."""
+    """UsageError for variants that can't be compared."""
     if len(variants) < 2:
         raise UsageError(
             "A comparison needs two variants.",
@@ -284,7 +284,7 @@ def check_variants(variants: Sequence[Variant], options: Mapping[str, str]) -> N
 
 
 def kept_apart(variants: Sequence[Variant], now: Mapping[str, str]) -> tuple[Variant, ...]:
-    """The variants with the knobs that only others turn kept at their value ``now``."""
+    """The variants with the tunables that only others change kept at their value ``now``."""
     found = []
     for variant in variants:
         own = {setting.name for setting in variant.settings}

@@ -85,7 +85,7 @@ def point_json(point: Point) -> dict[str, Any]:
 
 
 def point_from_json(data: Mapping[str, Any]) -> Point:
-    """KeyError, TypeError or ValueError if it is none."""
+    """The point of a JSON object. KeyError, TypeError or ValueError if it is not one."""
     known = {one.name for one in fields(Point)}
     values = {name: value for name, value in data.items() if name in known}
     for name in ("busy", "completions"):

@@ -34,7 +34,7 @@ class Results:
         self.shifts = [cpu_shifts(runs[0], other) for other in runs[1:]]
 
     def verdicts(self) -> Iterator[str]:
-        """One sentence for each variant after the first, and what they are worth."""
+        """One sentence for each variant after the first, and how far to trust them."""
         if self.complete < 2:
             yield (
                 f"not enough: {self.complete or 'no'} complete repeat of {self.plan.repeats}; "
@@ -57,7 +57,7 @@ class Results:
 def verdict(
     plan: Plan, number: int, tested: Sequence[Tested], runs: int, went: bool = False
 ) -> str:
-    """What one variant does against the first, in one sentence. ``went``: completions are shown
+    """How one variant compares with the first, in one sentence. ``went``: completions are shown
     to run elsewhere, whether or not a figure differs."""
     name = f"{letter(number)} ({plan.variants[number].label}) against "
     name += f"{letter(0)} ({plan.variants[0].label}): "
@@ -78,7 +78,7 @@ def verdict(
 
 
 def _change(one: Tested) -> str:
-    """A share in words of its own first: points alone say little."""
+    """A change in words; of a share, both values come first: percentage points say little."""
     if one.difference is None or one.difference.relative:
         return difference_text(one)
     return f"{100 * one.first:.0f} → {100 * one.second:.0f} %, {difference_text(one)}"
@@ -150,7 +150,7 @@ def _shares(shifts: Sequence[CpuShift]) -> str:
 
 
 def _unsettled(shifts: Sequence[CpuShift], second: str, advise: bool) -> Iterator[str]:
-    """Completions ran elsewhere on average, but so they do from run to run."""
+    """Completions ran elsewhere on average, but they also move from run to run."""
     those = [shift for shift in shifts if shift.moved_by >= ELSEWHERE]
     if not those or gone(shifts):
         return

@@ -32,12 +32,12 @@ Rule = Callable[[Evidence], "Finding | None"]
 
 
 def diagnose(evidence: Evidence) -> list[Finding]:
-    """What all rules find, the most telling first."""
+    """The findings of all rules, the most telling first."""
     return [found for rule in RULES if (found := rule(evidence)) is not None]
 
 
 def no_iostats(evidence: Evidence) -> Finding | None:
-    """The kernel does not count: its zeros are no measurement."""
+    """The kernel does not count I/Os: its zeros are not measurements."""
     silent = [
         device
         for device in evidence.devices
@@ -375,7 +375,7 @@ def _room(device: BlockDevice) -> tuple[int, str] | None:
 
 def provisioned(evidence: Evidence) -> Finding | None:
     """A flat line at a round figure, while the CPUs have time and the queue is full, looks like
-    a set limit."""
+    an imposed limit."""
     frames, shape = recent(evidence, LONG_ENOUGH), evidence.shape
     latency = e.fio_latency(frames)
     each = [f.fio.total.iops for f in frames if f.fio and f.fio.total.iops]

@@ -1,4 +1,4 @@
-"""What a job must not do, whatever it works on. Source of the meanings: fio(1).
+"""What no job may do, whatever it works on. Source of the meanings: fio(1).
 
 This explains a refusal before fio sees the file; what holds is the fence (fio/fence_exec.py).
 """
@@ -52,7 +52,7 @@ def spread_format(index: int) -> str:
 
 
 def objections(options: Options) -> tuple[str, ...]:
-    """Why this job is refused, in words; empty if it isn't."""
+    """Why this job is refused, in words; empty if it is allowed."""
     return tuple(dict.fromkeys(_objections(options)))
 
 

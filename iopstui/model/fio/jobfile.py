@@ -94,7 +94,7 @@ def canonical(text: str, environment: Mapping[str, str]) -> str:
 
 
 def _unclear(what: str, inside: bool) -> str:
-    """Why a line without its comment isn't taken; "" if it is."""
+    """Why a line (without its comment) is refused; "" if it is accepted."""
     if not all(char.isprintable() or char == "\t" or char > "\x9f" for char in what):
         return "it has control characters in it"
     if what[0] == "[":
@@ -139,7 +139,7 @@ def _plain(number: int, what: str, environment: Mapping[str, str]) -> str:
 
 
 def unsafe(value: str) -> str:
-    """Why fio would take this value for another one; "" if it would not."""
+    """Why fio would read this value as another one; "" if it would not."""
     if any(char in value for char in "#;"):
         return "fio cuts a value at # and ;"
     if "${" in value:
@@ -155,7 +155,7 @@ def unsafe(value: str) -> str:
 
 
 def odd_number(name: str, value: str) -> str:
-    """Why a number is not taken that iopstui counts with; "" if it is."""
+    """Why a number that iopstui calculates with is refused; "" if it is accepted."""
     if name in _COUNTS and not _VARIABLE.search(value) and not value.isdecimal():
         return "write a plain decimal number"
     if name in _SIZES and _ODD_NUMBER.search(_VARIABLE.sub("", value)):

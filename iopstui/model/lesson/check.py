@@ -58,7 +58,7 @@ def _runs_named(names: Iterable[str]) -> set[str]:
 
 
 def _names(step: Page) -> Iterator[tuple[str, Iterable[str]]]:
-    """(key, the figures it asks for) of everything in a step."""
+    """(key, the figures it asks for) of everything on a page."""
     for key, formula in (("when", step.when), ("needs", step.needs)):
         if formula is not None:
             yield key, formula.names

@@ -1,7 +1,7 @@
 """Reads a lesson's file, with every mistake in it named.
 
 It is an INI file in the manner of fio's job files: ``[lesson]`` says what it is, ``[let]`` names
-formulas, and the other sections are its steps in order, each headed ``[kind: name]``.
+formulas, and the other sections are its pages in order, each headed ``[kind: name]``.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
 
 
 def parse_lesson(text: str, name: str, path: str) -> Lesson:
-    """UsageError, naming the file, the section and what mends it, for anything that is wrong."""
+    """Parse the file. UsageError names the file, the section and how to fix it."""
     sections = list(_sections(text, path))
     heads = [one for one in sections if one.header == "lesson"]
     if not heads:

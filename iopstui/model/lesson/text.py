@@ -96,7 +96,7 @@ class Text:
 
 
 def parse_template(text: str) -> Template:
-    """FormulaError for a brace or a formula that is none."""
+    """Parse a text. FormulaError for an unmatched brace or an invalid formula."""
     parts: list[str | Slot] = []
     at = 0
     for match in _PART.finditer(text):
@@ -125,7 +125,7 @@ def _slot(text: str) -> Slot:
 
 
 def parse_paragraphs(text: str) -> tuple[Paragraph, ...]:
-    """FormulaError for what is wrong in it."""
+    """Parse paragraphs. FormulaError names what is wrong."""
     found: list[Paragraph] = []
     for block in re.split(r"\n[ \t]*\n", text.strip()):
         if block.strip():

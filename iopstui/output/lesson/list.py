@@ -58,7 +58,7 @@ def _meanings(figures: Mapping[str, Figure]) -> Iterator[str]:
 
 
 def check_lesson(lesson: Lesson, target: Target, around: Surroundings) -> Iterator[str]:
-    """The steps of a lesson that is whole, without running anything."""
+    """The pages of a valid lesson, without running anything."""
     run = LessonRun(lesson, target, around)
     yield from head_lines(lesson)
     cannot = run.cannot()

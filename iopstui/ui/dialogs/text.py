@@ -50,7 +50,7 @@ class TextScreen(Screen[None]):
         self.query_one(VerticalScroll).focus()
 
     def action_leave(self) -> None:
-        """Esc."""
+        """Close the text."""
         self.dismiss(None)
 
 

@@ -1,4 +1,4 @@
-"""The form that begins a sweep or a comparison: what is varied, and what will come of it."""
+"""The form that begins a sweep or a comparison: what is varied, and what it will do."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LOOK_WAITS_S = 0.4
 FOOT = " up/down, Tab: fields   Enter begins   Esc back"
 SOON = "checking what it will do ..."
 Field = tuple[str, str, str, str]
-"""Name, label, value, what may be typed."""
+"""Name, label, value, and what may be typed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +136,14 @@ class ExperimentForm(Screen["Chosen | None"]):
         return {name: self.query_one(f"#form-{name}", Input).value for name, *_ in self._rows}
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Mistakes are said at once; what fio says of it when the keys have come to rest."""
+        """Show mistakes at once, and ask fio about the plan after a pause in typing."""
         if self._timer is not None:
             self._timer.stop()
         if self._read():
             self._timer = self.set_timer(LOOK_WAITS_S, self._examine)
 
     def _read(self) -> bool:
-        """Takes the fields; False if they are no plan."""
+        """Parse the fields; False if they don't make a plan."""
         self._ready, self._begin = None, False
         try:
             self._plan = plan_of(self._kind, self.typed())
@@ -174,7 +174,7 @@ class ExperimentForm(Screen["Chosen | None"]):
             self._go()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter."""
+        """Go to the next field, or begin the experiment."""
         if self._ready is not None:
             self._go()
         elif self._plan is not None or self._read():
@@ -194,11 +194,11 @@ class ExperimentForm(Screen["Chosen | None"]):
         self.dismiss(Chosen(ready, anew, self.typed()))
 
     def action_anew(self) -> None:
-        """Ctrl-N: begin, without what is measured already."""
+        """Begin from scratch: drop what an interrupted run has measured."""
         self._go(anew=True)
 
     def action_leave(self) -> None:
-        """Esc."""
+        """Close the form without an experiment."""
         self.dismiss(None)
 
     # -- what is said below the fields

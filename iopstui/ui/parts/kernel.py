@@ -20,7 +20,7 @@ OPTION_WORDS = (
 
 
 class KernelKeys(Part):
-    """Tunables of the disks act at once, options start the job anew."""
+    """Tunables of the disks act at once; a changed option restarts the job."""
 
     def __init__(self, port: Port, jobs: JobKeys, experiments: ExperimentKeys) -> None:
         super().__init__(port)
@@ -47,7 +47,7 @@ class KernelKeys(Part):
         return None
 
     def rq_affinity(self) -> None:
-        """Its next value."""
+        """Set rq_affinity to its next value."""
         disk = self._queued_disk("rq_affinity")
         if disk is None or self.port.session is None:
             return
@@ -56,7 +56,7 @@ class KernelKeys(Part):
         self.port.session.set_tunable("rq_affinity", following)
 
     def scheduler(self) -> None:
-        """Opens a list of those that all disks have."""
+        """Choose a scheduler from those that all disks have."""
         disk, session = self._queued_disk("scheduler"), self.port.session
         if disk is None or session is None:
             return
@@ -81,7 +81,7 @@ class KernelKeys(Part):
             self.port.session.set_tunable("scheduler", value)
 
     def settings(self) -> None:
-        """Opens all that can be set."""
+        """Open the list of all tunables."""
         session = self.port.session
         if session is None:
             return
@@ -98,7 +98,7 @@ class KernelKeys(Part):
     # -- settings of the job
 
     def option(self) -> None:
-        """Asks for one."""
+        """Ask for a fio option and its value."""
         if self.port.session is None:
             return
         from iopstui.ui.dialogs.prompt import Prompt
@@ -119,7 +119,7 @@ class KernelKeys(Part):
         self._jobs.turned(option, words)
 
     def bind_queues(self) -> None:
-        """Or not any more."""
+        """Bind the next run's jobs to hardware queues, or stop doing so."""
         session = self.port.session
         if session is None:
             return
