@@ -133,7 +133,7 @@ class Runner:
             error = failed
             raise
         finally:
-            # whoever is told may fail: a closed pipe, a full disk
+            # the sink may fail: a closed pipe, a full disk
             try:
                 self._tell(self._finished(error))
             finally:

@@ -21,7 +21,7 @@ from iopstui.model.fio.jobfile import END_SECTION as _END
 from iopstui.text import printable
 
 OLDEST = (3, 1)
-# a fio that does nothing any more is given up; one that works is waited for: a busy or emulated
+# a fio that does nothing is given up, one that works is waited for: a busy or emulated
 # machine may take a minute
 IDLE_S = 20.0
 LONGEST_S = 300.0
@@ -188,7 +188,7 @@ def complaint(lines: Sequence[str]) -> str:
     """The line in which fio says what is wrong, in printable characters; "" if there is none."""
     said = [line.strip() for line in lines if not _NOISE.search(line)]
     said = [line for line in said if line]
-    # where in fio's source it happened says less than any other line
+    # the place in fio's source says less than any other line
     blaming = sorted((line for line in said if _BLAME.search(line)), key=_is_place)
     best = (blaming or said or [""])[0]
     return printable(best.removeprefix("fio: ").rstrip("."))[:300]

@@ -83,7 +83,7 @@ def load_job(path: Path) -> ShippedJob:
         source=head.get("Source", ""),
         look_at=head.get("Look at", ""),
         teaches=head.get("Teaches", ""),
-        # a block that does not say so is taken for a writing one
+        # a block that does not say is assumed to write
         writes=head.get("Writes", "").lower() != "no",
         text=text,
     )

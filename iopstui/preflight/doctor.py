@@ -22,7 +22,7 @@ from iopstui.safety.scratch import supports_direct
 
 OK, LACKS, NEEDED = "ok", "lacks", "needed"
 MOST_TOLD = 4
-# a drive without a disk in it is no question of rights
+# a drive without a medium says nothing about rights
 _EMPTY = (errno.ENOMEDIUM, errno.ENXIO)
 
 

@@ -51,7 +51,7 @@ from iopstui.text import printable
 
 ROWS_BEFORE_GROUPING = 16
 SLACK = 16 << 20
-# room for fio's own documents: its main process lays out, its jobs don't write any
+# room for fio's own documents: its main process writes them and lays out; its jobs write none
 LEAST_LAYOUT, LEAST_RUN = 4 << 20, 8 << 20
 # what can be written between two looks at the free space
 QUICK = 1 << 30

@@ -24,7 +24,7 @@ def choose_targets(
         named = own_target(job, devices, roots)
         if named is not None:
             return named, None
-    # looking needs no right; a job that lacks one says which when it starts
+    # watching needs no right; a job that lacks one says which when it starts
     target = resolve_targets(texts, Path.cwd(), roots, devices, to_read=False)
     return target, target
 

@@ -275,7 +275,7 @@ class ReplaySession:
                 if follow is None:
                     return
                 records = follow
-        except Exception as error:  # told, not lost with the thread
+        except Exception as error:  # reported, not lost with the thread
             self.on_failure(error)
 
     def _play(self, records: Iterator[Record]) -> Iterator[Record] | None:
@@ -325,7 +325,7 @@ class ReplaySession:
 
     def _emit(self, record: Record) -> None:
         for event in self._fold.feed(record):
-            # the session's end is no end of the replay: one can still go back
+            # the session's end is not the replay's: one can still go back
             if not isinstance(event, events.Ended):
                 self._sink(event)
         if self._fold.run is not None:

@@ -52,7 +52,7 @@ def report(names: Sequence[str], out: str | None, kind: str | None = None) -> in
 
 def _check_place(out: Path, recordings: Sequence[Path]) -> None:
     """UsageError where no report can be written, before a long recording is read."""
-    # os.path: what may not be looked at is told when it is written
+    # os.path: a place that can't be examined gives its error when it is written
     if os.path.isdir(out):
         inside = printable(str(out / "report.html"))
         raise UsageError(f"{printable(str(out))} is a directory.", f"Name a file in it: {inside}")

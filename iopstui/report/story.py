@@ -271,7 +271,7 @@ def _said(story: Story, event: events.Event) -> None:
                     return
             story.findings.append(event)
         case events.Notice() if len(story.notices) < MOST_SAID:
-            # what is only told by the way (fio's progress) is no part of a report
+            # passing messages (fio's progress) are not part of a report
             story.notices += [event] if event.level != "info" else []
 
 

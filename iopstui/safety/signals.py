@@ -14,10 +14,10 @@ Handler = Callable[[int, "FrameType | None"], object]
 _LEFT_ALONE = frozenset(
     getattr(signal, name)
     for name in (
-        "SIGKILL", "SIGSTOP",  # nobody can
-        "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL",  # a fault: the instruction would be tried again
+        "SIGKILL", "SIGSTOP",  # can't be handled
+        "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL",  # a fault: the instruction would be executed again
         "SIGCHLD", "SIGCONT", "SIGURG", "SIGWINCH", "SIGTSTP", "SIGTTIN", "SIGTTOU",  # end nothing
-        "SIGPIPE", "SIGXFSZ",  # the call that wrote fails, and says so
+        "SIGPIPE", "SIGXFSZ",  # the write fails instead, and says so
     )
 )  # fmt: skip
 STOP_SIGNALS = tuple(sorted(signal.valid_signals() - _LEFT_ALONE))

@@ -152,7 +152,7 @@ class WriteGuard:
         self._keep(lock(target.path, self._roots))
 
     def _lock_disk(self, disk: BlockDevice) -> None:
-        # whoever may read a partition alone meets nobody on the disk
+        # a user who may read only the partition can't conflict with anybody on the disk
         with contextlib.suppress(Missing):
             self._keep(lock(disk.path, self._roots, shared=True))
 
@@ -166,7 +166,7 @@ class WriteGuard:
             path = Path(name)
             if not os.path.lexists(path) and not self._below_dev(path):
                 continue
-            # looking at it is enough here: the lock says which right is missing
+            # stat is enough here: the lock says which right is missing
             target = resolve_target(name, Path("/"), self._roots, devices, to_read=False)
             if target.kind == DIRECTORY:
                 raise UsageError(f"The job opens {name} as a file, but it is a directory.")

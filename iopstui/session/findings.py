@@ -26,7 +26,7 @@ from iopstui.model.metrics.frame import FINAL, Frame
 
 KEEP = 30
 REPEAT_S = 30.0
-# what a run leaves behind (its write-back, its file's removal) is no background
+# what a run leaves behind (its write-back, its file's removal) is not background I/O
 SETTLE_FRAMES = 5
 
 

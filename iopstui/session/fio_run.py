@@ -156,7 +156,7 @@ class FioRun:
         except ImportError as error:
             raise no_package("psutil") from error
         if self.phase != LAYOUT:
-            # both may refuse; then nothing is to be left
+            # both may refuse; then nothing must be left
             self.prepared.laid_out()
             self._before_start()
         private = self._private()

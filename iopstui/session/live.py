@@ -230,7 +230,7 @@ class LiveSession:
         if self._thread is None:
             return
         while self._join(self._thread):
-            continue  # it works: many files to remove
+            continue  # it is busy: there are many files to remove
         if self._thread.is_alive() and not self.left_behind:
             self._hangs = (
                 "a call into the kernel hangs, waiting for the device; what is left to undo "
@@ -277,7 +277,7 @@ class LiveSession:
                 if sampling.tick_if_due():
                     runs.progress()
             self._shut_down()
-        except Exception as error:  # the last line of defence: told, and nothing left running
+        except Exception as error:  # the last line of defence: reported, and nothing left running
             self._failed = True
             context.notice("error", f"internal error: {error!r}")
         finally:

@@ -26,7 +26,7 @@ def job_cpus(text: str) -> frozenset[int] | None:
     for section in jobfile.effective(text):
         option = section.options.get("cpus_allowed", "")
         cpus = parse_cpu_list(option)
-        # fio understands more ("0-max"): then nothing is known
+        # fio accepts more ("0-max"): then the CPUs are unknown
         if not cpus or not _LIST.fullmatch(option):
             return None
         found.update(cpus)

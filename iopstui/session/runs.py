@@ -279,7 +279,7 @@ class Runs:
         self._documents(documents)
         held = self._held
         if held and self._context.clock.monotonic_ns() - held.arrived_ns > HOLD_S * 1e9:
-            # some fio takes its time to end after its last word
+            # some versions of fio take their time to end after the last document
             self._release(final=self._again)
         if run.hanging and run.stopping and self.run is run:
             self.leave_behind()

@@ -69,7 +69,7 @@ class TunableTurns:
     def turn(self, name: str, value: str) -> None:
         """Change a tunable on every disk that has it. Raises UsageError, Refused or Missing."""
         context, disks = self._context, self._disks(name)
-        # of several disks all or none, as far as that can be known beforehand
+        # all disks or none, as far as that can be known beforehand
         for refusal in (why_not(device, name, context.roots) for device in disks[1:]):
             if refusal is not None:
                 raise refusal

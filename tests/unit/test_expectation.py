@@ -442,5 +442,5 @@ def test_judge_counts_seconds_not_frames() -> None:
 
 
 def test_a_field_without_a_whole_run_s_figure_has_no_meter() -> None:
-    with pytest.raises(ValueError, match="No figure of a whole run"):
+    with pytest.raises(ValueError, match="no figure of a whole run"):
         Meter(("fio", "progress"))

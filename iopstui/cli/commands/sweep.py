@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
         tuple(dict.fromkeys(arguments.job)), options.overrides, axes,
         settle=arguments.settle, measure=arguments.measure,
     )  # fmt: skip
-    if arguments.expect:  # else a --tolerance is of nothing
+    if arguments.expect:  # a --tolerance alone has nothing to apply to
         options = with_expectations(options, arguments)
     return run_experiment(experiment_options(arguments, options, plan), kept_as="sweep")
 

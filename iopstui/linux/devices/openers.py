@@ -108,5 +108,5 @@ def _for_writing(fdinfo: Path) -> bool:
     try:
         return int(flags, 8) & os.O_ACCMODE != os.O_RDONLY
     except ValueError:
-        # it can't be told: rather one too many; a descriptor that is gone writes nothing
+        # unknown: better one too many; a descriptor that is gone writes nothing
         return bool(flags)

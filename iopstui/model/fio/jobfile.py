@@ -31,7 +31,7 @@ _SAME = (
     ("filename", "directory"),
     ("iodepth",),
 )
-# whoever says where a job works takes both away; for fio one does not replace the other
+# an override of where a job works removes both; for fio one does not replace the other
 _PLACES = frozenset({"filename", "directory"})
 
 

@@ -114,7 +114,7 @@ class CompareTable:
 
 
 class CompareJson:
-    """JSON lines: the session, the comparison, a line a run, a line a figure, the verdicts."""
+    """JSON lines: the session, the comparison, a line a run, a line a figure, the results."""
 
     def __init__(self, plan: Plan, lines: Lines) -> None:
         self._plan, self._lines = plan, lines
@@ -157,7 +157,7 @@ _CSV = ("seconds", "ios", "iops", "bw", "latency_ns", "latency_of", "p50_ns", "p
 
 
 class CompareCsv:
-    """A row a run; the verdicts go to the words beside it."""
+    """A row a run; the results go to the words beside it."""
 
     def __init__(self, plan: Plan, out: TextIO) -> None:
         self._plan = plan

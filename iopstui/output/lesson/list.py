@@ -74,5 +74,5 @@ def check_lesson(lesson: Lesson, target: Target, around: Surroundings) -> Iterat
             yield from flowed(f"not on {target.path}. {cannot[step.name]}", " " * 12)
     for one in lesson.runs:
         if one.name not in cannot:
-            run.job_text(one)  # a job that is not there is told now
+            run.job_text(one)  # a missing job is reported now
     yield f"{lesson.path}: no mistakes found"

@@ -251,7 +251,7 @@ class LiveState:
         step = self.step.step if self.step is not None else 0
         rule, first = event.finding.rule, event.t
         for index, entry in enumerate(self.findings):
-            # the same knob turned again is another finding
+            # the same tunable changed again is another finding
             if (entry.step, entry.finding.rule) == (step, rule) and rule not in ONCE:
                 first = entry.first
                 del self.findings[index]
@@ -347,7 +347,7 @@ class LiveState:
         self.judged, self.steady = [], None
         if event.phase == "run" and self.point is not None:
             self.history.mark(event.t, printable(self.point.label))
-        # a knob that was turned has left its own mark, and that says more
+        # a changed option has left its own mark, and that says more
         elif event.phase == "run" and not any(self.history.marks(event.t - MARKS_APART_S, event.t)):
             self.history.mark(event.t, printable(event.job))
         # what was said of this very start (bound to queues ...) is no old news

@@ -19,7 +19,7 @@ VERDICTS = {PASS: FINDING, FAIL: ERROR, UNKNOWN: WARNING}
 
 def rows(state: LiveState, width: int, height: int, charset: Charset) -> list[Row]:
     """``height`` rows, whether there is a finding or not: nothing moves when one comes. After a
-    run that was judged they tell the verdict."""
+    run that was judged they show its outcome."""
     if state.judged and not state.running:
         return pad(_verdict(state, width, height, charset), height, width)
     found = state.current_findings()
@@ -62,7 +62,7 @@ def _verdict(state: LiveState, width: int, height: int, charset: Charset) -> lis
 
 
 def _verdicts(state: LiveState, width: int, charset: Charset) -> list[Row]:
-    """All of the last run's, with whether it was steady."""
+    """All outcomes of the last run, and whether it was steady."""
     if not state.judged:
         return []
     title = f" outcomes of run {state.judged[0].step}"
@@ -100,7 +100,7 @@ def _advice(finding: Finding) -> list[Piece]:
 
 
 def listed(state: LiveState, width: int, charset: Charset) -> list[Row]:
-    """The last run's verdicts, then all findings of the session that are kept, the newest
+    """The last run's outcomes, then all findings of the session that are kept, the newest
     first."""
     verdicts = _verdicts(state, width, charset)
     if not state.findings:

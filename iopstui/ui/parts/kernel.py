@@ -95,7 +95,7 @@ class KernelKeys(Part):
         if self.port.session is not None and not self._experiments.holds():
             self.port.session.set_tunable(name, value)
 
-    # -- settings of the job
+    # -- options of the job
 
     def option(self) -> None:
         """Ask for a fio option and its value."""
