@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 EPILOG = """\
 TARGET is a block device, a file, a directory (a scratch file is made in it and removed), or
-nothing (a scratch file in the current directory). Of several TARGETs of one kind every job uses
-all, as fio does with filename=A:B. A block device is only read unless --destroy-data repeats its
-path (for each device that is written); a device in use is never written.
+nothing (a scratch file in the current directory). With several TARGETs of one kind every job uses
+all of them, as fio does with filename=A:B. A block device is only read unless --destroy-data
+repeats its path (for each device that is written); a device in use is never written.
 
 exit codes: 0 done, 1 the job failed, 2 usage or bad input, 3 refused for safety,
 4 an expectation was not met, 5 something needed is missing, 130 interrupted (by any signal)
@@ -52,7 +52,7 @@ def add_run_options(command: argparse.ArgumentParser) -> None:
         help="bind every fio job to a CPU of another hardware queue",
     )
     command.add_argument("--interval", type=values.interval, default=1.0, metavar="SECONDS",
-                         help="between two samples, 0.25 to 60 (default: 1)")  # fmt: skip
+                         help="time between two samples, 0.25 to 60 (default: 1)")  # fmt: skip
     command.add_argument("--cpu", type=values.cpus, metavar="LIST",
                          help='run iopstui itself (not fio) on these CPUs, e.g. 7 or 0-1; "all": '
                          "anywhere (default: where neither the job nor the device works, if the "
@@ -81,7 +81,7 @@ def add_experiment(command: argparse.ArgumentParser) -> None:
     command.add_argument("--measure", type=values.measure, default=8.0, metavar="SECONDS",
                          help="measured after that (default: 8)")  # fmt: skip
     command.add_argument("--format", choices=("table", "jsonl", "csv"), default="table",
-                         help="of the data on standard output (default: table)")  # fmt: skip
+                         help="format of the data on standard output (default: table)")  # fmt: skip
     command.add_argument("--dry-run", action="store_true",
                          help="print the plan, its length and what it will write")  # fmt: skip
     command.add_argument(

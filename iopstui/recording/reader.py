@@ -260,7 +260,7 @@ def _open(path: Path) -> BinaryIO:
     try:
         info = path.stat()
         if not stat.S_ISREG(info.st_mode):
-            raise UsageError(f"{_name(path)} is not a file, so it is no recording.", HOW)
+            raise UsageError(f"{_name(path)} is not a file, so it is not a recording.", HOW)
         return open(path, "rb")
     except FileNotFoundError as error:
         raise UsageError(

@@ -100,12 +100,12 @@ def test_a_whole_lesson() -> None:
         ("b = no\nright b", "c = no\nright c", "a question needs the answers"),
         ("right a = gain > 1", "right a = gain >", "not a formula"),
         ("right a = gain > 1", "right a = gain = 1", "equal is written =="),
-        ("right a = gain > 1", "right a = gian > 1", "'gian' is no figure"),
+        ("right a = gain > 1", "right a = gian > 1", "'gian' is not a figure"),
         ("right a = gain > 1", "right a = deeep.iops > 1", "there is no [run: deeep]"),
         ("right a = gain > 1", "right a = deep.iopps > 1", "no run has a figure 'iopps'"),
         ("right a = gain > 1", "right a = device.nam == 'x'", "there is no device.nam"),
         ("gain = deep", "ms = deep", "'ms' can't be a name"),
-        ("gain = deep.iops / one.iops", "gain = gain + 1", "'gain' is no figure"),
+        ("gain = deep.iops / one.iops", "gain = gain + 1", "'gain' is not a figure"),
         ("answers = more", "answers = less", "no [ask: less] comes before"),
         ("answers = more\n", "", "[ask: more]: nothing answers this question"),
         ("text = {gain :x}", "text = {gain :y}", "form 'y' is not one of"),
@@ -223,7 +223,7 @@ def test_a_file_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     Path("own.ini").write_text("\ufeff" + GOOD)
     assert find_lesson("own.ini").name == find_lesson("./own.ini").name == "own"
     Path("bad").write_bytes(b"\xff\xfe[lesson]")
-    with pytest.raises(UsageError, match="no UTF-8"):
+    with pytest.raises(UsageError, match="not UTF-8"):
         load_lesson(Path("bad"))
     with pytest.raises(UsageError, match="not a file"):
         load_lesson(tmp_path)

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                       help="a DISKSPD command line in quotes, translated to a fio job and run",
                       )  # fmt: skip
     parser.add_argument("--format", choices=("table", "jsonl", "csv"), default="table",
-                        help="of the data on standard output (default: table)")  # fmt: skip
+                        help="format of the data on standard output (default: table)")  # fmt: skip
     add_expect(parser)
     add_run_options(parser)
 

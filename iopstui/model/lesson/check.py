@@ -95,8 +95,9 @@ def _check(
         if first in SPACES:
             section.fail(f"{key}: there is no {name}", known_names(name, FACTS))
         if not rest:
-            section.fail(f"{key}: {name!r} is no figure", "A figure is RUN.FIGURE, e.g. deep.iops, "
-                         "or one of [let] before it.")  # fmt: skip
+            section.fail(f"{key}: {name!r} is not a figure",
+                         "A figure is RUN.FIGURE, e.g. deep.iops, or one of [let] "
+                         "before it.")  # fmt: skip
         if first not in every:
             section.fail(f"{key}: {name}: there is no [run: {first}]", known_names(first, every))
         if first not in done:

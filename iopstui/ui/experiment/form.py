@@ -85,7 +85,7 @@ class ExperimentForm(Screen["Chosen | None"]):
         # first of all: what is typed right behind them must go to the new field already
         Binding("tab,down", "app.focus_next", show=False, priority=True),
         Binding("shift+tab,up", "app.focus_previous", show=False, priority=True),
-        Binding("ctrl+n", "anew", "begin anew", show=False),
+        Binding("ctrl+n", "anew", "start over", show=False),
     ]
 
     def __init__(
