@@ -1,6 +1,6 @@
 """Errors a user can meet, and the exit codes they end with.
 
-Every message says what happened, why, and (``hint``) the command or step that mends it.
+Every message says what happened, why, and (``hint``) the command or step that fixes it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ EXIT_MEANINGS = {
 
 
 class IopstuiError(Exception):
-    """A failure that is told to the user in one sentence.
+    """A failure that the user is told in one sentence.
 
     ``message`` says what happened and why; ``hint`` what to do about it (may be empty).
     """
@@ -66,7 +66,7 @@ class Missing(IopstuiError):
 
 
 class Interrupted(IopstuiError):
-    """The user broke it off."""
+    """The user interrupted it."""
 
     exit_code = EXIT_INTERRUPTED
 

@@ -69,7 +69,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something the user should know. ``level`` is "info", "warning" or "error"."""
+    """Something that the user should know. ``level`` is "info", "warning" or "error"."""
 
     kind: ClassVar[str] = "notice"
 
@@ -80,7 +80,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class TunableChanged:
-    """A setting of a device was changed (model/block/tunable.py) or put back; values as the kernel
+    """A tunable was changed (model/block/tunable.py) or restored; values as the kernel
     reads them. A ``Mark`` goes with it.
     """
 
@@ -193,7 +193,7 @@ class PointFinished:
 @dataclass(frozen=True, slots=True)
 class ExperimentFinished:
     """It is over: ``done`` of ``total`` points are measured. ``interrupted`` if it was stopped;
-    ``error`` says in one sentence why a point failed, or is empty, and ``hint`` what mends it.
+    ``error`` says in one sentence why a point failed, or is empty, and ``hint`` how to fix it.
     ``kept`` is the file from which it can go on, "" if there is none.
     """
 
@@ -213,7 +213,7 @@ class StepFinished:
     """A fio run ended. ``summary`` holds fio's own final figures (output/summary.py makes a
     table of it); ``document`` is the JSON report itself without its histograms (JSON lines leave it
     out); ``error`` says in one sentence why it failed, or is empty, and
-    ``hint`` what mends it.
+    ``hint`` how to fix it.
     """
 
     kind: ClassVar[str] = "step_finished"

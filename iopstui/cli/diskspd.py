@@ -16,7 +16,7 @@ from iopstui.output.diskspd import translation_lines
 
 
 def run_diskspd(command: str, options: RunOptions, kind: str) -> int:
-    """The exit code of the run."""
+    """Translate the command and run it; the exit code."""
     found = translate(command)
     given = bool(options.targets)
     if not given:

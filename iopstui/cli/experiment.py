@@ -27,7 +27,7 @@ from iopstui.safety.signals import StopSignals
 
 def run_experiment(options: ExperimentOptions, kept_as: str = "") -> int:
     """The exit code. ``kept_as`` names the kind of experiment whose progress is kept, so that it
-    goes on after an interruption."""
+    can be resumed after an interruption."""
     if not options.dry_run:
         ask(options.plan, options.yes)
     setup = set_up(options, say)
@@ -77,15 +77,15 @@ def _judged(points: Sequence[PointFinished]) -> int:
 
 
 def ask(plan: Plan, yes: bool) -> None:
-    """A very long experiment is only begun if it is meant. UsageError if it is not."""
+    """Ask before a very long experiment. UsageError if the answer is no."""
     if plan.points < ASK_FROM or yes:
         return
     question = f"{length_text(plan)}. "
     if sys.stdin.isatty() and sys.stderr.isatty():
-        sys.stderr.write(question + "Begin? [y/N] ")
+        sys.stderr.write(question + "Start it? [y/N] ")
         sys.stderr.flush()
         if sys.stdin.readline().strip().lower() in ("y", "yes"):
             return
-        raise UsageError("Not begun.")
-    raise UsageError(question + "That many are only begun if they are meant.",
-                     "Add --yes, or see them first with --dry-run.")  # fmt: skip
+        raise UsageError("Not started.")
+    raise UsageError(question + "An experiment this long needs a confirmation.",
+                     "Add --yes, or look at the plan first with --dry-run.")  # fmt: skip

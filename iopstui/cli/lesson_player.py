@@ -52,8 +52,8 @@ def parse_answers(text: str | None, lesson: Lesson) -> dict[str, str]:
             continue
         if letter not in letters:
             raise UsageError(
-                f"--answers: {letter!r} is no answer to {ask.title!r}, which has "
-                f"{', '.join(letters)}.", "One letter for each question, - for none.",
+                f"--answers: {letter!r} is not an answer to {ask.title!r}, which has "
+                f"{', '.join(letters)}.", "Give one letter for each question, - for none.",
             )  # fmt: skip
         found[ask.name] = letter
     return found
@@ -161,7 +161,7 @@ class LessonPlayer:
                 return None
             if line.lower().rstrip(")") in letters:
                 return line.lower().rstrip(")")
-            self._say([f"  {printable(line)} is none of {', '.join(letters)}."])
+            self._say([f"  {printable(line)} is not one of {', '.join(letters)}."])
 
     def _pause(self, text: str) -> None:
         if self._asks:
@@ -177,7 +177,7 @@ class LessonPlayer:
         return line
 
     def _measure(self) -> None:
-        """Run what the page shows."""
+        """Make the run that the page describes."""
         try:
             request = self._run.request()
         except IopstuiError as error:

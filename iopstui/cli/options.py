@@ -13,23 +13,24 @@ if TYPE_CHECKING:
 
 EPILOG = """\
 TARGET is a block device, a file, a directory (a scratch file is made in it and removed), or
-nothing (a scratch file in the current directory). Of several TARGETs of one kind every job uses
-all, as fio does with filename=A:B. A block device is only read unless --destroy-data repeats its
-path (for each device that is written); a device in use is never written.
+nothing (a scratch file in the current directory). With several TARGETs of one kind every job uses
+all of them, as fio does with filename=A:B. A block device is only read unless --destroy-data
+repeats its path (for each device that is written); a device in use is never written.
 
 exit codes: 0 done, 1 the job failed, 2 usage or bad input, 3 refused for safety,
-4 a verdict failed, 5 something needed is missing, 130 interrupted (by a signal, whichever)
+4 an expectation was not met, 5 something needed is missing, 130 interrupted (by any signal)
 """
 
 
 def add_run_options(command: argparse.ArgumentParser) -> None:
-    """What holds for every run. ``run_options`` reads it."""
+    """Add the options of every run. ``run_options`` reads them."""
     command.add_argument("target", nargs="*", metavar="TARGET", help="see below")
     command.add_argument("--set", action="append", default=[], metavar="OPTION=VALUE",
                          help="change an option of every job in the file, e.g. iodepth=32; "
                          "runtime=N also makes the job time_based")  # fmt: skip
     command.add_argument("--size", metavar="SIZE",
-                         help="size of each scratch file, or of the area used: 4g")  # fmt: skip
+                         help="size of each scratch file, or of the area used, "
+                         "e.g. 4g")  # fmt: skip
     command.add_argument("--destroy-data", action="append", default=[], metavar="PATH",
                          help="allow writing over PATH, which must repeat the target; once for "
                          "each of several")  # fmt: skip
@@ -42,8 +43,8 @@ def add_run_options(command: argparse.ArgumentParser) -> None:
         default=[],
         type=values.knob,
         metavar="NAME=VALUE[@SECONDS]",
-        help="change a setting of the device while it is measured, e.g. rq_affinity=2 or "
-        "irq/36=0-1, with @SECONDS so long after the job began; put back at the end",
+        help="change a tunable of the device for the run, e.g. rq_affinity=2 or "
+        "irq/36=0-1; with @SECONDS that long after the job began; restored at the end",
     )
     command.add_argument(
         "--bind",
@@ -51,21 +52,21 @@ def add_run_options(command: argparse.ArgumentParser) -> None:
         help="bind every fio job to a CPU of another hardware queue",
     )
     command.add_argument("--interval", type=values.interval, default=1.0, metavar="SECONDS",
-                         help="between two samples, 0.25 to 60 (default: 1)")  # fmt: skip
+                         help="time between two samples, 0.25 to 60 (default: 1)")  # fmt: skip
     command.add_argument("--cpu", type=values.cpus, metavar="LIST",
                          help='run iopstui itself (not fio) on these CPUs, e.g. 7 or 0-1; "all": '
-                         "anywhere (default: where neither job nor device work, if the job names "
-                         "its CPUs)")  # fmt: skip
+                         "anywhere (default: where neither the job nor the device works, if the "
+                         "job names its CPUs)")  # fmt: skip
     command.add_argument("--nice", type=values.nice, default=0, metavar="N",
-                         help="priority of iopstui itself, 0 to 19, except of what samples "
+                         help="nice value of iopstui itself, 0 to 19; its sampling is exempt "
                          "(default: 0)")  # fmt: skip
     command.add_argument("--record", metavar="FILE",
-                         help="keep everything that is measured in FILE, which must not exist: "
-                         "see `iopstui replay` and `iopstui report`")  # fmt: skip
+                         help="record everything that is measured in FILE, which must not exist "
+                         "yet: see `iopstui replay` and `iopstui report`")  # fmt: skip
 
 
 def add_expect(command: argparse.ArgumentParser) -> None:
-    """What is promised of a run. ``with_expectations`` reads it."""
+    """Add the expectations of a run. ``with_expectations`` reads them."""
     command.add_argument("--expect", action="append", default=[], metavar="FIGURE>=VALUE",
                          help="PASS or FAIL by a figure of `iopstui fields`: iops>=5000, "
                          "read.clat.p99<=2ms, util<=90%%; may be repeated")  # fmt: skip
@@ -74,29 +75,31 @@ def add_expect(command: argparse.ArgumentParser) -> None:
 
 
 def add_experiment(command: argparse.ArgumentParser) -> None:
-    """What sweep and compare share. ``experiment_options`` reads it."""
+    """Add what sweep and compare share. ``experiment_options`` reads it."""
     command.add_argument("--settle", type=values.settle, default=2.0, metavar="SECONDS",
-                         help="not measured at the start of each run (default: 2)")  # fmt: skip
+                         help="left out at the start of each run (default: 2)")  # fmt: skip
     command.add_argument("--measure", type=values.measure, default=8.0, metavar="SECONDS",
-                         help="measured after it (default: 8)")  # fmt: skip
+                         help="measured after that (default: 8)")  # fmt: skip
     command.add_argument("--format", choices=("table", "jsonl", "csv"), default="table",
-                         help="of the data on standard output (default: table)")  # fmt: skip
+                         help="format of the data on standard output (default: table)")  # fmt: skip
     command.add_argument("--dry-run", action="store_true",
                          help="print the plan, its length and what it will write")  # fmt: skip
-    command.add_argument("--yes", action="store_true", help="begin a very long one without asking")
+    command.add_argument(
+        "--yes", action="store_true", help="start a very long experiment without asking"
+    )
 
 
 def add_resume(command: argparse.ArgumentParser) -> None:
-    """What an experiment takes that goes on after an interruption."""
+    """Add the options of an experiment that can be resumed after an interruption."""
     command.add_argument("--state", metavar="FILE",
                          help="keep the progress here; after an interruption the same command "
                          "goes on (default: in the state directory)")  # fmt: skip
     command.add_argument("--fresh", action="store_true",
-                         help="begin anew after an interruption")  # fmt: skip
+                         help="start over after an interruption")  # fmt: skip
 
 
 def run_options(arguments: argparse.Namespace, job: str | None = None) -> RunOptions:
-    """What ``add_run_options`` has taken. UsageError for a --set that can't be."""
+    """What ``add_run_options`` has taken. UsageError for an invalid --set."""
     from iopstui.model.experiment.options import RunOptions
     from iopstui.model.fio.jobfile import checked_override
 
@@ -117,7 +120,7 @@ def run_options(arguments: argparse.Namespace, job: str | None = None) -> RunOpt
 
 
 def with_expectations(options: RunOptions, arguments: argparse.Namespace) -> RunOptions:
-    """``options`` and what ``add_expect`` has taken. UsageError for a --tolerance that can't be."""
+    """``options`` and what ``add_expect`` has taken. UsageError for an invalid --tolerance."""
     from dataclasses import replace
 
     from iopstui.model.experiment.expectation import parse_tolerance
@@ -129,7 +132,7 @@ def with_expectations(options: RunOptions, arguments: argparse.Namespace) -> Run
 def experiment_options(
     arguments: argparse.Namespace, run: RunOptions, plan: Plan
 ) -> ExperimentOptions:
-    """What ``add_experiment`` has taken, and ``add_resume`` of a command that has it."""
+    """What ``add_experiment`` has taken, and ``add_resume`` if the command has it."""
     from pathlib import Path
 
     from iopstui.model.experiment.options import ExperimentOptions

@@ -26,7 +26,7 @@ DEFAULT = "live"
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code. No exception leaves this function. Without ``argv`` the
-    process is ours: every signal that would end it interrupts the command."""
+    process is ours: a signal that would end it interrupts the command."""
     if argv is not None:
         return _whole(argv)
     try:
@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _whole(argv: Sequence[str] | None) -> int:
-    """With the standard streams as they have to be."""
+    """Run the command with its standard streams in order."""
     from iopstui.output.streams import finish, prepare
 
     writable = prepare()
@@ -51,7 +51,7 @@ def _whole(argv: Sequence[str] | None) -> int:
 
 
 def _told(argv: Sequence[str] | None, writable: bool) -> int:
-    """The same; what goes wrong is told."""
+    """Run the command; report what goes wrong."""
     from iopstui.output.streams import OutputLost
 
     try:
@@ -80,8 +80,8 @@ def _main(argv: Sequence[str] | None, writable: bool) -> int:
     command: Command = arguments.command
     if not writable:
         raise UsageError(
-            "Standard output is closed, so nothing that is found out could be told.",
-            "Where only the exit code matters: iopstui ... > /dev/null",
+            "Standard output is closed, so no result could be shown.",
+            "If only the exit code matters: iopstui ... > /dev/null",
         )
     if not command.anywhere:
         _require_current_directory()
@@ -93,7 +93,7 @@ def _require_current_directory() -> None:
         os.getcwd()
     except OSError as error:
         raise UsageError(
-            f"The current directory can't be told ({error.strerror}); has it been removed?",
+            f"The current directory can't be determined ({error.strerror}); has it been removed?",
             "Go to one that exists: cd ~",
         ) from error
 
@@ -111,7 +111,7 @@ def parsed(top: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Namesp
 
 
 def complain(error: IopstuiError) -> None:
-    """What happened and what mends it, on standard error."""
+    """Write what happened, and how to fix it, to standard error."""
     from iopstui.text import printable
 
     print(f"iopstui: {printable(error.message)}", file=sys.stderr)

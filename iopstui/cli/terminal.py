@@ -1,4 +1,4 @@
-"""What a command needs of terminal and packages, and how it says something itself."""
+"""What a command needs of the terminal and of packages, and how it prints messages."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ def has_screen() -> bool:
 def require_terminal(
     instead: str = "iopstui run [TARGET] --job JOB --format table|jsonl|csv",
 ) -> None:
-    """UsageError where there is no screen; ``instead`` does without."""
+    """UsageError where there is no screen; ``instead`` is a command that needs none."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
-            "The live screen needs a terminal, and standard input or output is none.",
+            "The live screen needs a terminal, and standard input or output is not one.",
             f"Without one: {instead}",
         )
     if os.environ.get("TERM", "") in ("", "dumb"):
         raise UsageError(
-            "This terminal (TERM=dumb) can't place text, so there is no live screen on it.",
+            "This terminal (TERM=dumb) can't position text, as the live screen has to.",
             f"Set TERM to what the terminal is, e.g. TERM=xterm, or use: {instead}",
         )
 
 
 def require_for_screen() -> None:
-    """Missing if a package is that the screen needs."""
+    """Raises Missing if a package that the screen needs is not installed."""
     from iopstui.linux.process.packages import FOR_THE_SCREEN, require
 
     require(*FOR_THE_SCREEN)
 
 
 def require_for_runs() -> None:
-    """Missing if a package is that a run needs."""
+    """Raises Missing if a package that a run needs is not installed."""
     from iopstui.linux.process.packages import FOR_RUNS, require
 
     require(*FOR_RUNS)
@@ -52,7 +52,7 @@ def width() -> int:
 
 
 def show(text: str) -> None:
-    """To standard output in whatever the locale's encoding can say."""
+    """Write to standard output what the locale's encoding can express."""
     from iopstui.format import fit
 
     sys.stdout.write(fit(text, sys.stdout.encoding or "ascii"))
@@ -61,7 +61,7 @@ def show(text: str) -> None:
 
 
 def say(text: str) -> None:
-    """A line for people, on standard error."""
+    """Write a line for people to standard error."""
     from iopstui.format import put
     from iopstui.text import printable
 

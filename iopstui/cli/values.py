@@ -23,27 +23,27 @@ def seconds(text: str, low: float, high: float) -> float:
 
 
 def settle(text: str) -> float:
-    """What is not measured of a run."""
+    """The settle time of a run."""
     return seconds(text, 0, 3600)
 
 
 def measure(text: str) -> float:
-    """What is."""
+    """The measured time of a run."""
     return seconds(text, 1, 86400)
 
 
 def refresh(text: str) -> float:
-    """Between two pictures."""
+    """The time between two redraws."""
     return seconds(text, 0, 60)
 
 
 def interval(text: str) -> float:
-    """Between two samples."""
+    """The time between two samples."""
     return seconds(text, 0.25, 60)
 
 
 def speed(text: str) -> float:
-    """Of a replay."""
+    """The speed of a replay."""
     try:
         found = float(text)
     except ValueError:
@@ -54,23 +54,23 @@ def speed(text: str) -> float:
 
 
 def repeats(text: str) -> int:
-    """Of each variant."""
+    """The number of runs of each variant."""
     if not text.isdecimal() or not 2 <= int(text) <= 1000:
         raise ArgumentTypeError(
-            f"{text!r} is not a number from 2 to 1000 (one run of each says nothing of chance)"
+            f"{text!r} is not a number from 2 to 1000 (one run of each says nothing about chance)"
         )
     return int(text)
 
 
 def nice(text: str) -> int:
-    """A priority that anybody may take."""
+    """A nice value that any user may set."""
     if text.isdecimal() and int(text) <= 19:
         return int(text)
     raise ArgumentTypeError(f"{text!r} is not a number from 0 to 19")
 
 
 def cpus(text: str) -> tuple[int, ...]:
-    """CPU numbers; none for "all"."""
+    """CPU numbers; an empty set for "all"."""
     from iopstui.linux.sysattr import parse_cpu_list
 
     found = parse_cpu_list(text)
@@ -80,7 +80,7 @@ def cpus(text: str) -> tuple[int, ...]:
 
 
 def knob(text: str) -> TunableRequest:
-    """A setting of a device, and when it is changed."""
+    """A tunable, its new value, and when it is changed."""
     from iopstui.model.block.tunable import parse_tunable
 
     try:

@@ -1,1 +1,1 @@
-"""Sweeps and comparisons carried out."""
+"""Running sweeps and comparisons."""

@@ -1,4 +1,4 @@
-"""Experiments in a session that a screen shows: looked at, begun beside it, stopped, waited for."""
+"""Experiments in a session that a screen shows: checked, begun beside it, stopped, waited for."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ Tell = Callable[[Event], None]
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """An experiment that was looked at. ``words`` say how long it takes, what it runs, changes and
-    writes, a line each; ``kept`` what is measured already ("" if nothing), and ``lost`` why what
-    it measures won't be kept if it is stopped ("" if it will)."""
+    """An experiment that has passed preflight. ``words`` say how long it takes, what it runs,
+    changes and writes, a line each; ``kept`` what is measured already ("" if nothing), and ``lost``
+    why what it measures won't be kept if it is stopped ("" if it will)."""
 
     setup: Setup
     progress: ProgressFile | None
@@ -52,7 +52,7 @@ class Background:
         self._conditions = conditions
 
     def look(self, plan: Plan) -> Ready:
-        """What would come of this plan. Takes a while: fio reads every kind of run. Raises
+        """Preflight: what this plan would do. Takes a while: fio reads every kind of run. Raises
         UsageError, Refused or Missing."""
         session = self._session
         conditions = replace(self._conditions, bind=session.bind)
@@ -86,7 +86,7 @@ class Background:
         return running
 
     def variants(self) -> tuple[str, str]:
-        """Two settings that are worth comparing here."""
+        """Two values that are worth comparing here."""
         for knob in self._session.knobs():
             if knob.name == "rq_affinity" and not knob.idle and not knob.refused:
                 return "rq_affinity=1", "rq_affinity=2"
@@ -94,7 +94,7 @@ class Background:
 
 
 class Running:
-    """One experiment under way."""
+    """An experiment under way."""
 
     def __init__(self, runner: Runner, tell: Tell) -> None:
         self._runner = runner
@@ -116,7 +116,7 @@ class Running:
             self._runner.feed(event)
 
     def stop(self) -> None:
-        """End it in order: the running fio still tells its last second. Asked again: at once."""
+        """Let the running fio report its last second, then stop. A second call stops at once."""
         if self._runner.interrupted:
             self._runner.kill()
         else:

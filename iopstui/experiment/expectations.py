@@ -1,4 +1,4 @@
-"""Expectations of a job that is about to run: what can't be measured is said beforehand."""
+"""Expectations of a job, checked before it runs: those that can't be measured are refused."""
 
 from __future__ import annotations
 

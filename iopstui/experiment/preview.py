@@ -1,7 +1,7 @@
-"""An experiment looked at before it runs: wrong values, missing rights, what it will write.
+"""Preflight of an experiment: wrong values, missing rights, what it will write.
 
 Every value is shown to fio's own parser once, so that the last point of a long sweep does not
-fail for a typing error.
+fail because of a typing error.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _STAGES = ("stonewall", "wait_for_previous")
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """``titles`` describe each job ("randread 4k  QD 32 × 2 jobs"); ``writes`` is fio's verdict
-    over all; ``knobs`` maps each setting that will be changed to its value now;
+    """``titles`` describe each job ("randread 4k  QD 32 × 2 jobs"); ``writes`` is what fio says of
+    all of them; ``knobs`` maps each tunable that will be changed to its value now;
     ``scratch_bytes`` is how large the scratch files of one job get (0: none are made)."""
 
     titles: Mapping[str, str]
@@ -116,7 +116,7 @@ def _check_stages(job: str, text: str) -> None:
     for section in jobfile.effective(text)[1:]:
         if any(name in section.options for name in _STAGES):
             raise UsageError(
-                f"The stages of {job} follow one another (stonewall), so a run of it has no one "
+                f"The stages of {job} follow one another (stonewall), so a run of it has no single "
                 "figure to plot or compare.",
                 "Put the stage in question into a job file of its own.",
             )
@@ -140,8 +140,8 @@ def _check_again(job: str, prepared: Prepared, destroy_data: Sequence[str]) -> N
     left = sorted({os.path.realpath(name) for name in prepared.files} - meant)
     if left:
         raise Refused(
-            f"{job} makes {printable(left[0])}, and its second run would overwrite it.",
-            f"If that is meant, say so: --destroy-data {printable(left[0])}",
+            f"{job} makes {printable(left[0])}, and its second run would overwrite that.",
+            f"To allow that: --destroy-data {printable(left[0])}",
         )
 
 
@@ -167,7 +167,7 @@ def _checked_knob(
     devices: Mapping[str, BlockDevice],
     roots: Roots,
 ) -> str:
-    """The value of a knob now, the same on all disks under the target."""
+    """The present value of a tunable, the same on all disks under the target."""
     disks = queued_disks(target, devices)
     if not disks:
         what = ", ".join(target.on) or target.path

@@ -1,4 +1,4 @@
-"""Runs the steps of a plan one after another in one session, each with a fio of its own.
+"""Runs the points of a plan one after another in one session, each with a fio of its own.
 
 ``Runner.run`` blocks its caller. The session is the runner's own: every event of it and of the
 experiment goes to the sink, in order, in the caller's thread. Or it is ``borrowed`` from a screen
@@ -117,9 +117,9 @@ class Runner:
         self._session.kill_job()
 
     def run(self) -> None:
-        """Run all steps. Raises the error of the first that fails; what was measured is in
+        """Run all points. Raises the error of the first that fails; what was measured is in
         ``points`` also then. After it no scratch file is left, and the session is closed or, if
-        it was borrowed, has its settings as they were before."""
+        it was borrowed, has its tunables restored."""
         if not self._borrowed:
             self._session.start(self._events.put)
         before = self._settings() if self._borrowed else ()
@@ -133,7 +133,7 @@ class Runner:
             error = failed
             raise
         finally:
-            # whoever is told may fail: a closed pipe, a full disk
+            # the sink may fail: a closed pipe, a full disk
             try:
                 self._tell(self._finished(error))
             finally:
@@ -167,7 +167,7 @@ class Runner:
         )
 
     def _settings(self) -> tuple[tuple[str, str], ...]:
-        """What the plan changes of the device, as it is now, in the order to put it back."""
+        """The device's values that the plan changes, in the order to restore them."""
         names = {axis.name for axis in self.plan.axes if axis.kind == KNOB}
         for variant in self.plan.variants:
             names |= {one.name for one in variant.settings if one.kind == KNOB}
@@ -187,12 +187,12 @@ class Runner:
                 self._one(step)
 
     def _tell(self, event: Event) -> None:
-        """An event of the experiment's own: recorded too."""
+        """Report an event of the experiment itself, which is recorded, too."""
         self._session.note(event)
         self._sink(event)
 
     def _drain(self) -> None:
-        """What the session said while it closed (settings put back)."""
+        """What the session said while it closed (tunables restored)."""
         while not self._events.empty():
             self._sink(self._events.get())
 
@@ -224,7 +224,7 @@ class Runner:
             self._session.notice(
                 "warning",
                 f"{step.label}: only {point.seconds:.2g} of {self.plan.measure:g} s were measured; "
-                "fio ended early, or its jobs stood still",
+                "fio ended early, or its jobs stalled",
             )
         self._overheads.append(time.monotonic() - began - self.plan.settle - self.plan.measure)
         outcomes = judge.outcomes()
@@ -270,7 +270,7 @@ class Runner:
         )  # fmt: skip
 
     def left_s(self) -> float:
-        """Seconds until the last step will be done, by how long the steps took so far."""
+        """Seconds until the last point will be done, judging by how long the points took so far."""
         known = self.progress.points if self.progress else self.points
         missing = sum(1 for step in self.steps if step.index not in known)
         # laying out the files, in the first of them, does not come again
@@ -278,7 +278,7 @@ class Runner:
         return missing * (self.plan.settle + self.plan.measure + overhead)
 
     def request(self, step: PlannedPoint) -> JobRequest:
-        """What the session is asked to run for a step."""
+        """What the session is asked to run for a point."""
         length_s = run_s(self.plan.settle, self.plan.measure, self._session.interval_s)
         overrides = {
             **self.plan.options,
@@ -305,7 +305,7 @@ class Runner:
         )
 
     def _scratch_of(self, job: str) -> Scratch | None:
-        """The scratch directory of a job: made for its first step, then used by all of them.
+        """The scratch directory of a job: made for its first point, then used by all of them.
         A sweep goes from job to job and needs one at a time, a comparison all of them."""
         where = self._job_target
         if where is None or where.kind != kinds.DIRECTORY:
@@ -322,13 +322,13 @@ class Runner:
 
 
 def text_of(plan: Plan, step: PlannedPoint) -> str:
-    """The job file of a step, as far as the plan makes it."""
+    """The job file of a point, as far as the plan determines it."""
     text = read_job(find_job(step.job))
     return jobfile.changed(text, {**plan.options, **step.of(OPTION)})
 
 
 def common_share(plan: Plan, job_target: Target | None) -> int | None:
-    """The most bytes each scratch file may have, so that the files of every step fit and are of
+    """The most bytes each scratch file may have, so that the files of every point fit and are of
     one size; ``None`` if no scratch files are made."""
     if job_target is None or job_target.kind != kinds.DIRECTORY:
         return None

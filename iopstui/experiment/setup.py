@@ -1,4 +1,4 @@
-"""An experiment that was looked at and may begin: its name, and what it will do, in words."""
+"""An experiment that has passed preflight: its name, and what it will do, in words."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def previewed_setup(
     fio: Fio,
     roots: Roots,
 ) -> Setup:
-    """Look at everything before anything runs. UsageError, Refused or Missing. Knobs that only
-    some variants turn are kept as they are now in the others."""
+    """Check everything before anything runs. UsageError, Refused or Missing. Tunables that
+    only some variants change keep their present value in the others."""
     _check_conflicts(plan, conditions)
     if job_target is None:
         _check_device(plan, target, devices, roots)
@@ -62,15 +62,15 @@ def previewed_setup(
 
 
 def _check_conflicts(plan: Plan, conditions: Conditions) -> None:
-    """UsageError for what is fixed for all runs and varied between them at once."""
+    """UsageError for what is both fixed for all runs and varied between them."""
     for name in plan.options:
         check_name(name, f"--set {name}")
     varied = {axis.name for axis in plan.axes}
     varied |= {one.name for variant in plan.variants for one in variant.settings}
     for name in sorted(varied & {name for name, _ in conditions.knobs}):
-        raise UsageError(f"{name} is varied and fixed with --knob at once.")
+        raise UsageError(f"{name} is both varied and fixed with --knob.")
     if conditions.bind and {"bind", "cpus_allowed"} & varied:
-        raise UsageError("The CPUs of the jobs are varied and fixed with --bind at once.")
+        raise UsageError("The CPUs of the jobs are both varied and fixed with --bind.")
 
 
 def _check_device(
@@ -97,7 +97,7 @@ def length_text(plan: Plan) -> str:
 
 
 def times_text(plan: Plan) -> str:
-    """The same with what each run is."""
+    """The same with the length of each run."""
     each = f"each {plan.settle:g} s to settle and {plan.measure:g} s measured"
     return f"{length_text(plan)}, {each}"
 
@@ -140,16 +140,16 @@ def effects(setup: Setup) -> Iterator[str]:
     else:
         yield f"writes: nothing; {place} is only read"
     for name, value in found.knobs.items():
-        yield f"changes: {name}, now {printable(value)}; put back at the end"
+        yield f"changes: {name}, now {printable(value)}; restored at the end"
     for name, value in setup.conditions.knobs:
-        yield f"changes: {name} to {printable(value)}; put back at the end"
+        yield f"changes: {name} to {printable(value)}; restored at the end"
 
 
 def goes_on_text(state: ProgressFile, plan: Plan, now: float) -> str:
     """What an interrupted run has left; ``now`` in seconds since the epoch."""
     ago = _ago(now - state.made)
     done = f"{len(state.points)} of {plan.points} points are done"
-    return f"goes on with an interrupted run begun {ago}: {done}"
+    return f"continues an interrupted run begun {ago}: {done}"
 
 
 def _ago(seconds: float) -> str:

@@ -1,6 +1,6 @@
 """From the options of a sweep or a comparison to an experiment that is ready to run.
 
-``say`` takes a sentence for people: some of the steps take seconds.
+``say`` prints a sentence for people: some of this takes seconds.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MANY = 20
 
 
 def set_up(options: ExperimentOptions, say: Say) -> Setup:
-    """Look at everything before anything runs. UsageError, Refused or Missing."""
+    """Check everything before anything runs. UsageError, Refused or Missing."""
     fio = find_fio()
     for line in (line for lines in clean_up(Roots()) for line in lines):
         say(f"left by a crash: {line}")
@@ -51,7 +51,8 @@ def set_up(options: ExperimentOptions, say: Say) -> Setup:
 def _conditions(run: RunOptions) -> Conditions:
     if any(knob.after_s is not None for knob in run.knobs):
         raise UsageError(
-            "A knob turned in mid-run (NAME=VALUE@SECONDS) makes the runs of an experiment uneven.",
+            "A tunable changed during a run (--knob NAME=VALUE@SECONDS) makes the runs of an "
+            "experiment uneven.",
             "Give it without @, or make it an axis or a variant.",
         )
     return Conditions(
@@ -92,7 +93,7 @@ def kept_progress(
     if options.fresh and not options.dry_run:
         found.remove()
     if found.points:
-        say(f"{goes_on_text(found, setup.plan, time.time())} (--fresh begins anew)")
+        say(f"{goes_on_text(found, setup.plan, time.time())} (--fresh starts over)")
     return found
 
 

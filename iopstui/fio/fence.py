@@ -1,4 +1,4 @@
-"""What one fio may do, and starting it so that the kernel keeps it to that (``fence_exec``)."""
+"""What one fio may do, and starting it so that the kernel enforces it (``fence_exec``)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BESIDE = ("lib", "lib64", "lib/fio", "libexec", "share", "bin", "pyvenv.cfg")
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A single file or device as it was examined: another one in its place is not granted."""
+    """A single file or device as it was examined: another one in its place gets no access."""
 
     path: str
     device: int

@@ -76,7 +76,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Closed(OSError):
-    """The fence can't be put up. fio is then not started."""
+    """The fence can't be put up, so fio is not started."""
 
 
 # -- which one there is
@@ -164,13 +164,13 @@ class Grants:
         info = os.fstat(fd)
         link = stat.S_ISLNK(info.st_mode)
         if device is not None and (link or (info.st_dev, info.st_ino) != (device, inode)):
-            raise Closed(errno.ESTALE, f"{path} is another file than before")
+            raise Closed(errno.ESTALE, f"{path} is not the file it was before")
         if device is None and (not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid()):
             raise Closed(errno.ESTALE, f"{path} is not the directory that was made for this run")
         return fd
 
     def close(self) -> None:
-        """Let go of all of them."""
+        """Close all of them."""
         while self._fds:
             os.close(self._fds.pop())
 
@@ -305,7 +305,7 @@ def _read_only_node(fd: int) -> str:
 
 
 def _flush(fd: int) -> None:
-    """fio's invalidate=1 on a device takes CAP_SYS_ADMIN, which it will not have: done for it."""
+    """Drop a device's cache for fio: invalidate=1 takes CAP_SYS_ADMIN, which fio will not have."""
     if not _is_device(fd):
         return
     with contextlib.suppress(OSError):
@@ -317,7 +317,7 @@ def _flush(fd: int) -> None:
 
 
 def _close_all(writable: set[str], nodes: set[str], programs: set[str]) -> None:
-    """Take from every mount what it isn't named for, then look whether that is so."""
+    """Take from every mount the rights it isn't named for, then verify that they are gone."""
     for path, flags in _mounts():
         wanted = flags | MS_NOSUID
         if path not in writable:

@@ -46,7 +46,7 @@ def prctl(option: int, value: int) -> None:
 
 
 def say(line: str) -> None:
-    """Tell iopstui, if it still listens."""
+    """Write a line to iopstui, if it still listens."""
     with contextlib.suppress(OSError):
         os.write(1, (line + "\n").encode())
 
@@ -107,7 +107,7 @@ def load_fence() -> ModuleType:
 
 
 class Fence:
-    """What is to be put up around fio; nothing for a command that needs no fence."""
+    """The fence to put up around fio; none for a command that needs no fence."""
 
     def __init__(self, text: str) -> None:
         self._module = load_fence() if text != "-" else None
@@ -214,7 +214,7 @@ class Guard:
                 self.enforce()
 
     def order(self) -> None:
-        """Obey what iopstui says; its silence for ever (end of file) means stop."""
+        """Obey an order of iopstui; end of file means stop."""
         data = os.read(0, 4096)
         if not data:
             self.listening = False
@@ -254,7 +254,7 @@ class Guard:
             sys.exit(1)
 
     def stuck(self, below: list[int]) -> list[int]:
-        """Those that SIGKILL does not end: a short wait in the kernel is no hang."""
+        """Processes that SIGKILL does not end; a short wait in the kernel is not a hang."""
         now = time.monotonic()
         waiting = {pid for pid in below if state(pid) == b"D"}
         self.waiting = {pid: self.waiting.get(pid, now) for pid in waiting}
@@ -264,7 +264,7 @@ class Guard:
         return found
 
     def clean(self) -> None:
-        """Remove what iopstui can't remove any more."""
+        """Remove the directories that iopstui can't remove any more."""
         if self.orphaned:
             for path in self.cleanup:
                 shutil.rmtree(path, ignore_errors=True)

@@ -21,7 +21,7 @@ from iopstui.model.fio.jobfile import END_SECTION as _END
 from iopstui.text import printable
 
 OLDEST = (3, 1)
-# a fio that does nothing any more is given up; one that works is waited for: a busy or emulated
+# a fio that does nothing is given up, one that works is waited for: a busy or emulated
 # machine may take a minute
 IDLE_S = 20.0
 LONGEST_S = 300.0
@@ -54,10 +54,10 @@ class SectionFiles:
 
 @dataclass(frozen=True, slots=True)
 class JobFacts:
-    """What fio makes of a job file: in its own words, nothing of it is reckoned.
+    """How fio reads a job file: in its own words, nothing of it is derived.
 
     ``sections`` are the job sections in order with their files; ``writes`` is True if any of them
-    writes or trims: fio's own verdict, given by its read-only switch. ``options`` are all that fio
+    writes or trims, as fio's own read-only switch tells. ``options`` are all that fio
     has understood in all sections ("" for a bare one).
     """
 
@@ -80,8 +80,8 @@ _of_this_thread = threading.local()
 
 
 def give_up_when(asked: threading.Event) -> None:
-    """From now on this thread stops waiting for fio's answers once ``asked`` is set; what it asked
-    for is Interrupted then."""
+    """From now on this thread stops waiting for fio's answers once ``asked`` is set,
+    and raises Interrupted."""
     _of_this_thread.given_up = asked
 
 
@@ -117,9 +117,9 @@ def _how_ended(answer: subprocess.CompletedProcess[str]) -> str:
 
 
 def inspect(fio: Fio, job_file: Path, label: str, cwd: Path | None = None) -> JobFacts:
-    """What fio makes of ``job_file``; UsageError with fio's own words if it refuses it.
+    """How fio reads ``job_file``; UsageError with fio's own words if it refuses it.
 
-    ``label`` is how messages name the job. The file's last section has to be ``END``: there fio
+    ``label`` is what messages call the job. The file's last section has to be ``END``: there fio
     gives up, after it has said what it would open and before it has opened anything. It is fenced
     in and can write nowhere.
     """
@@ -188,7 +188,7 @@ def complaint(lines: Sequence[str]) -> str:
     """The line in which fio says what is wrong, in printable characters; "" if there is none."""
     said = [line.strip() for line in lines if not _NOISE.search(line)]
     said = [line for line in said if line]
-    # where in fio's source it happened says less than any other line
+    # the place in fio's source says less than any other line
     blaming = sorted((line for line in said if _BLAME.search(line)), key=_is_place)
     best = (blaming or said or [""])[0]
     return printable(best.removeprefix("fio: ").rstrip("."))[:300]
@@ -229,7 +229,7 @@ def _ask(
 
 
 def _answer(process: subprocess.Popen[bytes], name: str) -> tuple[bytes, bytes]:
-    """All it writes until it ends. Missing if it has done nothing for ``IDLE_S``."""
+    """Everything it writes until it ends. Missing if it has done nothing for ``IDLE_S``."""
     began = worked = time.monotonic()
     busy = 0.0
     while True:
@@ -238,7 +238,7 @@ def _answer(process: subprocess.Popen[bytes], name: str) -> tuple[bytes, bytes]:
         except subprocess.TimeoutExpired:
             given_up = getattr(_of_this_thread, "given_up", None)
             if given_up is not None and given_up.is_set():
-                raise Interrupted(f"{name} did not answer yet.") from None
+                raise Interrupted(f"{name} has not answered yet.") from None
             now, had = time.monotonic(), _busy_s(process.pid)
             if had > busy or any(map(waits_for_cpu, (process.pid, *children(process.pid)))):
                 busy, worked = had, now
@@ -249,5 +249,5 @@ def _answer(process: subprocess.Popen[bytes], name: str) -> tuple[bytes, bytes]:
 
 
 def _busy_s(pid: int) -> float:
-    """Of the process and those it has started: in a PID namespace fio is a child."""
+    """CPU time of the process and those it has started: in a PID namespace fio is a child."""
     return sum(cpu_s(one) or 0.0 for one in (pid, *children(pid)))

@@ -1,4 +1,4 @@
-"""Taking out of a document of fio what its jobs wrote into the middle of it.
+"""Removes from a document of fio what its jobs wrote into the middle of it.
 
 fio writes a document in a few pieces, each a multiple of 4096 bytes but the last, and its jobs
 write their messages, collected to pieces of 4096 bytes, into the same file: so a message may
@@ -32,7 +32,7 @@ _OPENING = re.compile(rb"(?:fio|verify|[a-z0-9_-]{2,24}: verify failed|note|func
 
 
 def without_intruders(body: bytes) -> tuple[bytes, list[bytes]] | None:
-    """The document alone and what was taken out of it, in order; ``None`` if no way is known."""
+    """The document alone and what was removed from it, in order; ``None`` if that fails."""
     if _ENDLESS.search(body):
         return None  # neither fio nor a job of its writes such a line: nothing to look for
     taken: list[bytes] = []
@@ -49,7 +49,7 @@ def without_intruders(body: bytes) -> tuple[bytes, list[bytes]] | None:
 
 
 def _first_bad(body: bytes, at: int) -> int:
-    """Where the first line from ``at`` on begins that is none of fio's."""
+    """Where the first line from ``at`` on begins that is not fio's."""
     while at < len(body) and (line := _LINE.match(body, at)):
         at = line.end()
     return at

@@ -1,4 +1,4 @@
-"""What a job file says, as far as its text tells: fio's own view is fio/inspect.py."""
+"""What the text of a job file says; fio's own view of it is fio/inspect.py."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def read_job(path: Path) -> str:
         return jobfile.canonical(text, os.environ)
     except jobfile.Unclear as error:
         raise UsageError(
-            f"The job file {path} is not taken: {error.message}.",
-            "Write it so that it has one meaning, or run the file with fio itself.",
+            f"The job file {path} is not accepted: {error.message}.",
+            "Make its meaning unambiguous, or run the file with fio itself.",
         ) from error
 
 
@@ -57,7 +57,7 @@ def check_variables(text: str, label: str) -> None:
 
 
 def check_options(text: str, label: str) -> None:
-    """Refused for what a job must not do, before fio sees the file."""
+    """Refuse what a job must not do, before fio sees the file."""
     against = job_rules.objections(
         pair for section in jobfile.sections(text) for pair in section.options.items()
     )
@@ -69,7 +69,7 @@ def check_options(text: str, label: str) -> None:
 
 
 def names_its_files(text: str) -> bool:
-    """True if a job says itself where it works (a path or a directory), so that no target is
+    """True if a job itself says where it works (a path or a directory), so that no target is
     needed. A shipped job's relative ``filename=`` only says that its threads share a file."""
     return any("filename" in s.options or "directory" in s.options for s in jobfile.effective(text))
 
@@ -122,7 +122,7 @@ def joined(paths: Sequence[str]) -> str:
 
 
 def number(text: str | None) -> int:
-    """A count of at least 1, which is also what stands for none."""
+    """A count of at least 1; 1 also where none is given."""
     with contextlib.suppress(ValueError):
         return max(1, int(expand(text or "1")))
     return 1
@@ -158,7 +158,7 @@ def check_section_names(text: str, facts: JobFacts) -> None:
             raise UsageError(
                 f"The section [{job.name}] has the name of something that exists, and fio would "
                 "work on that.",
-                "Say which file is meant: filename=...",
+                "Say which file to use: filename=...",
             )
 
 
@@ -182,7 +182,7 @@ def check_directories(text: str, cwd: Path) -> None:
         if not directory.is_dir():
             raise UsageError(
                 f"The job works in the directory {directory}, which does not exist.",
-                "Make it, or name another place: iopstui run TARGET --job ...",
+                "Create it, or name another place: iopstui run TARGET --job ...",
             )
 
 

@@ -1,4 +1,4 @@
-"""The job that only makes a job's files, and whether it still does.
+"""The job that only creates another job's files, and whether it still makes progress.
 
 fio makes all files of a job beforehand with ``create_only=1``. Options that only say how the
 job is run are taken out: with some of them that takes minutes, or never ends (fio 3.33).
@@ -67,7 +67,7 @@ class Work:
 
 
 class Stall:
-    """Tells whether the making of files has come to a standstill."""
+    """Tells whether laying out files has come to a standstill."""
 
     def __init__(self) -> None:
         self._last: Work | None = None
@@ -93,13 +93,13 @@ class Stall:
 
 
 STALLED = (
-    f"fio does not finish making the job's files: for {IDLE_S:.0f} s it has written nothing and "
+    f"fio does not finish creating the job's files: for {IDLE_S:.0f} s it has written nothing and "
     "computed nothing, as `fio --create_only=1` does with some options; name files that exist "
-    "already, or leave out options until it ends"
+    "already, or leave out options until it does"
 )
 OFFLOAD_STALLED = (
     f"fio came to a standstill: for {IDLE_S:.0f} s it has done nothing and given no figures, as "
-    "fio alone does with io_submit_mode=offload here; mend it with --set io_submit_mode=inline"
+    "fio alone does with io_submit_mode=offload here; avoid it with --set io_submit_mode=inline"
 )
 SILENT = (
     f"for {IDLE_S:.0f} s fio has given no figures and hardly worked; a job that waits long "

@@ -17,7 +17,7 @@ LABELS = ("Title", "Measures", "Source", "Look at", "Writes", "Teaches")
 @dataclass(frozen=True, slots=True)
 class ShippedJob:
     """A job file and what the comment block at its top says of it (one line each, "" if it
-    does not). ``writes`` is what the block says; fio's own verdict is sources.fio_inspect's.
+    does not). ``writes`` is what the block says; fio's own answer is fio/inspect.py's.
     ``text`` is the whole file.
     """
 
@@ -83,7 +83,7 @@ def load_job(path: Path) -> ShippedJob:
         source=head.get("Source", ""),
         look_at=head.get("Look at", ""),
         teaches=head.get("Teaches", ""),
-        # a block that does not say so is taken for a writing one
+        # a block that does not say is assumed to write
         writes=head.get("Writes", "").lower() != "no",
         text=text,
     )
@@ -139,7 +139,7 @@ def _unknown(name: str, paths: dict[str, Path], what: str) -> UsageError:
 
 
 def _advice(name: str, paths: dict[str, Path]) -> str:
-    """What was probably meant: names that begin so, else similar ones."""
+    """What was probably meant: names with that beginning, else similar ones."""
     wanted = os.path.basename(name).removesuffix(SUFFIX).lower()
     meant = [known for known in paths if wanted and known.startswith(wanted)]
     meant = meant or difflib.get_close_matches(wanted, paths, n=3, cutoff=0.5)

@@ -33,7 +33,7 @@ class FioLogs:
         self.text = "\n".join(self._line(line, label, cwd) for line in text.split("\n"))
 
     def publish(self) -> list[str]:
-        """Give each log its name; what could not be, in words."""
+        """Give each log its name; sentences about those where that failed."""
         said = []
         for file in sorted(self.directory.iterdir()) if self.directory is not None else ():
             number, _, rest = file.name.partition(".")[0].partition("_")
@@ -83,7 +83,7 @@ def _check_directory(place: Path) -> None:
     if not os.access(place, os.W_OK | os.X_OK):
         raise UsageError(
             f"The job writes a log into the directory {printable(str(place))}, which {why}.",
-            "Make it, or give the log another place.",
+            "Create it, or write the log elsewhere.",
         )
 
 

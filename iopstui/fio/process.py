@@ -1,4 +1,4 @@
-"""Starting fio so that nothing iopstui does can disturb it, and reading what it says.
+"""Starting fio so that nothing iopstui does can disturb it, and reading its output.
 
 fio writes its documents into a file in a private directory (in memory where possible), so a
 reader that pauses never blocks fio: a full pipe makes fio's helper thread hold the lock that
@@ -197,7 +197,7 @@ class FioProcess:
         return [line for line in lines if line.strip()][-200:]
 
     def no_room(self) -> str:
-        """Where fio could not write what it had to say; "" if there is room."""
+        """Where fio ran out of room for its output; "" if there is room."""
         try:
             room = os.fstatvfs(self._fd)
         except OSError:

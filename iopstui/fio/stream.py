@@ -39,7 +39,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line between the documents: what fio or one of its jobs had to say."""
+    """A line between the documents: a message of fio or of one of its jobs."""
 
     text: str
 

@@ -1,1 +1,1 @@
-"""Lessons carried out: the player, its pages, the shipped files."""
+"""Playing lessons: the player, its pages, the shipped files."""

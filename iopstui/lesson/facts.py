@@ -25,7 +25,7 @@ TURNED = ("rq_affinity", "scheduler", "nomerges", "read_ahead_kb")
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """``facts`` by name (unknown: ``None``), and what each setting of the disks is now."""
+    """``facts`` by name (unknown: ``None``), and the present state of each tunable of the disks."""
 
     facts: Mapping[str, Value | None]
     knobs: Mapping[str, str]

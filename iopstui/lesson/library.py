@@ -24,7 +24,7 @@ def lesson_paths() -> dict[str, Path]:
 
 
 def load_lesson(path: Path) -> Lesson:
-    """UsageError for a file that is no lesson."""
+    """Read a lesson file. UsageError if it is not a lesson."""
     try:
         if not path.is_file():
             raise UsageError(f"{path} is not a file, so it can't be a lesson.")
@@ -36,7 +36,7 @@ def load_lesson(path: Path) -> Lesson:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is not a lesson: byte {error.start} is no UTF-8 text.",
+        raise UsageError(f"{path} is not a lesson: byte {error.start} is not UTF-8 text.",
                          "Save it as UTF-8.") from None  # fmt: skip
     return parse_lesson(text, path.name.removesuffix(SUFFIX), str(path))
 

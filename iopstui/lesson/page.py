@@ -28,9 +28,9 @@ Block = Text | Table
 
 @dataclass(frozen=True, slots=True)
 class ShownPage:
-    """One step as it is shown. ``kind`` is model/lesson/pages.py's. ``choices`` are (letter,
+    """One page as it is shown. ``kind`` is model/lesson/pages.py's. ``choices`` are (letter,
     text) of a question, ``chosen`` the answer given. ``state`` is of a run (READY ... FAILED), or
-    SKIPPED for any step that can't be shown here. ``look`` are (pane, sentence)."""
+    SKIPPED for any page that can't be shown here. ``look`` are (pane, sentence)."""
 
     kind: str
     name: str
@@ -57,7 +57,7 @@ class Verdict:
 
 
 def judge(ask: Ask, chosen: str | None, lookup: Lookup, figures: Iterable[str]) -> Verdict:
-    """Hold an answer against what was measured; ``figures`` are those that decide it."""
+    """Compare an answer with what was measured; ``figures`` are those that decide it."""
     held = {choice.letter: choice.right.truth(lookup) for choice in ask.choices}
     right = tuple(letter for letter, value in held.items() if value)
     by_letter = {choice.letter: choice for choice in ask.choices}
@@ -68,12 +68,12 @@ def judge(ask: Ask, chosen: str | None, lookup: Lookup, figures: Iterable[str]) 
     measured = any(name not in FACTS for name in figures)
     if chosen and correct:
         others = [_said(by_letter[letter], lookup) for letter in right if letter != chosen]
-        text = said + ("The measurement bears it out." if measured else "That is so.")
+        text = said + ("The measurement bears it out." if measured else "That is right.")
         text += f" And so is {' and '.join(others)}." if others else ""
     elif right:
         text = f"{said}{'Measured' if measured else 'It is'}: {borne_out}."
     elif any(value is None for value in held.values()):
-        text = f"{said}It can't be told here: a figure that decides it is not known."
+        text = f"{said}It can't be decided here: a figure that it depends on is not known."
     else:
         text = f"{said}Not decided by this measurement: none of the answers is borne out."
     return Verdict(ask.name, chosen, right, correct, text)

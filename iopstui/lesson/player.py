@@ -64,7 +64,7 @@ class LessonRun:
     ``destroy_data`` are those of the command line.
 
     ``points`` are the figures of the runs so far, ``failed`` why a run has none, ``skipped`` why
-    a step could not be shown, ``answers`` what was answered; by the steps' names, ``skipped`` by
+    a page could not be shown, ``answers`` what was answered; by the pages' names, ``skipped`` by
     their headers.
     """
 
@@ -101,7 +101,7 @@ class LessonRun:
 
     @property
     def step(self) -> Page | None:
-        """The step that is shown; ``None`` at the end."""
+        """The page of the lesson file that is shown; ``None`` at the end."""
         return self.lesson.steps[self._index] if self._index < len(self.lesson.steps) else None
 
     @property
@@ -178,7 +178,7 @@ class LessonRun:
         return isinstance(step, Run) or bool(self._blocks(step))
 
     def _askable(self, ask: Ask) -> bool:
-        """False if the question or an answer speaks of what is not known."""
+        """False if the question or an answer refers to something unknown."""
         answers = [choice.text.fill(self.lookup, unit_of) for choice in ask.choices]
         return bool(self._texts(ask.paragraphs)) and None not in answers
 
@@ -288,7 +288,7 @@ class LessonRun:
             return [Text(error.message)]
         lines = [what, f"{run.settle:g} s to settle, {run.seconds:g} s measured"]
         set_ = [f"{name}={value}" for name, value in self._filled(run.options)]
-        for label, parts in (("fio options: ", set_), ("settings: ", knobs)):
+        for label, parts in (("fio options: ", set_), ("tunables: ", knobs)):
             if parts:
                 lines.append(label + ", ".join(parts))
         return [Text("\n".join(lines), kept=True)]
@@ -325,7 +325,7 @@ class LessonRun:
             yield name, value
 
     def request(self, interval_s: float = 1.0) -> JobRequest:
-        """What a session that samples every ``interval_s`` has to run for the step that is shown;
+        """What a session that samples every ``interval_s`` has to run for the page that is shown;
         from now on it waits for its events. Raises UsageError."""
         run = self.step
         if not isinstance(run, Run) or run.header in self.skipped:
@@ -404,7 +404,7 @@ class LessonRun:
         return self._scratch.scratch
 
     def _knobs_of(self, run: Run) -> Iterator[tuple[str, str]]:
-        """Its settings; those that other runs turn are as they were found."""
+        """A run's tunables; those that only other runs change have their original values."""
         own = dict(self._filled(run.knobs))
         wanted = {**dict(self.found_knobs()), **own}
         if "scheduler" in own:
@@ -416,8 +416,8 @@ class LessonRun:
             yield name, wanted[name]
 
     def found_knobs(self) -> tuple[tuple[str, str], ...]:
-        """What the settings that this lesson turns were when it began, in the order in which
-        they have to be put back: for ``LiveSession.set_tunable``, if the session goes on."""
+        """The values that the tunables of this lesson had when it began, in the order in which
+        they have to be restored: for ``LiveSession.set_tunable``, if the session goes on."""
         turned = with_side_effects(name for run in self.lesson.runs for name, _ in run.knobs)
         known = self._around.knobs
         return tuple(
@@ -425,7 +425,7 @@ class LessonRun:
         )
 
     def look_again(self, around: Surroundings) -> None:
-        """Go on after a break in which the target's settings may have been changed."""
+        """Go on after a break in which the target's tunables may have changed."""
         self._around = around
 
     def close(self) -> None:

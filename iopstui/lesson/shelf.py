@@ -1,5 +1,5 @@
-"""Lessons in a session that a screen shows: which there are, what they can show here, a
-beginning."""
+"""Lessons in a session that a screen shows: which there are, what they can show here, and starting
+one."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class Lessons:
         self._shelf = shelf
 
     def offers(self) -> list[Offer]:
-        """All of them, in order. Reads files. Raises UsageError or Missing."""
+        """All lessons, in order. Reads files. Raises UsageError or Missing."""
         around = self.around()
         return [Offer(one, self._run(one, around).cannot()) for one in self._shelf()]
 
     def begin(self, lesson: Lesson) -> LessonRun:
-        """At its first page. Reads files. Raises UsageError where there is no target."""
+        """Start a lesson at its first page. Reads files. UsageError if there is no target."""
         return self._run(lesson, self.around())
 
     def around(self) -> Surroundings:

@@ -1,4 +1,4 @@
-"""Where the kernel's files are: a tree of fixtures in tests, the real one else."""
+"""Where the kernel's files are: the real tree, or a tree of fixtures in tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small readers of one attribute in sysfs or procfs. Whatever goes wrong, the answer is None."""
+"""Small readers of one attribute in sysfs or procfs. On any failure the answer is None."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Differences of counters. A reset or a gap gives ``None``, never a number that looks real."""
+"""Differences of counters. A reset or a gap gives ``None``, never a plausible number."""
 
 from __future__ import annotations
 

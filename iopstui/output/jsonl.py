@@ -1,4 +1,4 @@
-"""The session's events as JSON lines: the face for other programs.
+"""The session's events as JSON lines: for other programs.
 
 One object a line. The first is ``{"event": "session", "schema": 1, ...}``; every object carries
 its host, so the lines of many machines can be put together. Missing is null; a frame's keys are

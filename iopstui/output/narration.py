@@ -20,14 +20,14 @@ class Narrator:
         self._tenth = -1
 
     def handle(self, event: Event) -> None:
-        """Say what happened."""
+        """Describe the event."""
         for text in self._lines(event):
             line = fit(f"[{clock(event.t)}] {printable(text)}", self._stream.encoding)
             self._stream.write(line + "\n")
             self._stream.flush()
 
     def close(self) -> None:
-        """Nothing more will come."""
+        """End the output: nothing more will come."""
         self._stream.flush()
 
     def _lines(self, event: Event) -> Iterator[str]:
@@ -59,7 +59,7 @@ class Narrator:
 
 
 def _finished(event: StepFinished) -> Iterator[str]:
-    """What fio had to say about its failure; the failure itself is told by the exit."""
+    """fio's messages about its failure; the failure itself is reported at the exit."""
     if event.error:
         for line in event.fio_log[-LOG_LINES:]:
             yield f"fio says: {line}"

@@ -55,7 +55,7 @@ def replay_headless(name: str, kind: str) -> int:
 
 @contextmanager
 def believed(paths: Sequence[Path]) -> Iterator[None]:
-    """UsageError where a recording holds figures that can't be: something else has written it."""
+    """UsageError where a recording holds impossible figures: not iopstui's writing."""
     try:
         yield
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:

@@ -1,4 +1,4 @@
-"""Which face the headless session has."""
+"""Which output format a headless session has."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class EventSink(Protocol):
         ...
 
     def close(self) -> None:
-        """Nothing more will come."""
+        """End the output: nothing more will come."""
         ...
 
 
@@ -37,7 +37,7 @@ class Narrated:
         self._total = FramesTotal()
 
     def handle(self, event: Event) -> None:
-        """To the data, and what is no frame to the words."""
+        """Pass the event to the data, and unless it is a frame, to the words."""
         self._data.handle(event)
         self._narrator.handle(event)
         match event:
@@ -50,7 +50,7 @@ class Narrated:
                 self._err.write(f"\n{text}\n")
 
     def close(self) -> None:
-        """Nothing more will come."""
+        """End the output: nothing more will come."""
         self._data.close()
         self._narrator.close()
 

@@ -37,7 +37,7 @@ class _Out(io.FileIO):
 
 
 class _Err(io.FileIO):
-    """The same, but nobody could be told if it fails."""
+    """As ``_Out``, but a failure can't be reported to anybody."""
 
     def write(self, data: Any) -> int:
         while True:

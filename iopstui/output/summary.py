@@ -42,14 +42,14 @@ def summary_text(summary: Mapping[str, Any], frames_total: FramesTotal | None) -
 
 
 def reconciliation(summary: Mapping[str, Any], frames: FramesTotal) -> str:
-    """Do the frames hold what fio counted, by counters that they are not made of?"""
+    """Do the frames agree with fio's count, by counters that they are not made of?"""
     found = certificate(summary, frames)
     ios, moved = f"{frames.ios} I/Os", f"{frames.bytes} bytes"
     held = f"{frames.frames} frames hold {ios}, {moved}: "
     if found.verdict == UNCHECKED:
         return held + (
             "not checked. fio does not say how many I/Os completed here; the frames are made of "
-            "its submissions, which leaves no other counter to hold them against."
+            "its submissions, which leaves no other counter to compare them with."
         )
     if found.verdict == EXACT:
         if found.bytes is not None:
@@ -64,9 +64,11 @@ def reconciliation(summary: Mapping[str, Any], frames: FramesTotal) -> str:
         counted += f", {found.bytes} bytes"
     words = f"{held}{counted} ({found.more_ios:+d}, {found.more_bytes:+d})."
     if found.ramp:
-        words += " What differs was under way when the ramp ended, from where on fio counts."
+        words += (
+            " The difference was under way when the ramp ended, which is where fio's count begins."
+        )
     if found.failed:
-        words += " What is less had not completed when the job failed."
+        words += " The missing part had not completed when the job failed."
     if not found.own_mean:
         words += " fio's own mean IOPS do not agree with its count either."
     return words

@@ -1,4 +1,4 @@
-"""Frames as a table of 80 columns, live: the face for people without a screen.
+"""Frames as a table of 80 columns, live: for people without a screen.
 
 The table goes to one stream (stdout), everything said in words to the other (stderr). fio's
 figures stand on the left, the device's on the right, of the same second; of several devices their
@@ -78,7 +78,7 @@ class TableSink:
             self._print("\n" + summary_text(event.summary, self._total))
 
     def close(self) -> None:
-        """Nothing more will come."""
+        """End the output: nothing more will come."""
         self._out.flush()
         self._narrator.close()
 

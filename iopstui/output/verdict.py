@@ -1,4 +1,4 @@
-"""What came of the expectations, and whether the run was steady, in words beside any sink."""
+"""Outcomes of the expectations, and whether the run was steady, in words beside any sink."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from iopstui.text import tied, untied
 
 
 class VerdictSink:
-    """Passes a session's events on; ``words`` gets the verdicts in words when all of a run are
+    """Passes a session's events on; ``words`` gets the outcomes in words when all of a run are
     there. ``judged`` are those of the last run."""
 
     def __init__(self, inner: EventSink, words: TextIO) -> None:
@@ -34,7 +34,7 @@ class VerdictSink:
                 self._tell(event)
 
     def close(self) -> None:
-        """Nothing more will come."""
+        """End the output: nothing more will come."""
         self._inner.close()
 
     def _tell(self, steady: SteadyState) -> None:

@@ -1,1 +1,1 @@
-"""Everything that is looked at before the first change."""
+"""Preflight: everything that is checked before the first change."""

@@ -22,14 +22,14 @@ from iopstui.safety.scratch import supports_direct
 
 OK, LACKS, NEEDED = "ok", "lacks", "needed"
 MOST_TOLD = 4
-# a drive without a disk in it is no question of rights
+# a drive without a medium says nothing about rights
 _EMPTY = (errno.ENOMEDIUM, errno.ENXIO)
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
     """One line of the report. ``state`` is "ok", "lacks" (something is not shown without it)
-    or "needed" (nothing can be measured without it); ``mend`` is the command that mends it.
+    or "needed" (nothing can be measured without it); ``mend`` is the command that fixes it.
     """
 
     what: str
@@ -117,9 +117,9 @@ def _settings(roots: Roots) -> Check | None:
     if not places:
         return None
     if any(os.access(place, os.W_OK) for place in places):
-        return Check("queue settings", OK, "can be changed")
+        return Check("tunables", OK, "can be changed")
     mend = "sudo iopstui ..." if os.geteuid() else "In a container: run iopstui on the host"
-    return Check("queue settings", LACKS, "can be read, not changed", mend)
+    return Check("tunables", LACKS, "can be read, not changed", mend)
 
 
 def _direct(roots: Roots) -> Check:

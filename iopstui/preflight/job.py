@@ -51,7 +51,7 @@ from iopstui.text import printable
 
 ROWS_BEFORE_GROUPING = 16
 SLACK = 16 << 20
-# room for fio's own documents: its main process lays out, its jobs don't write any
+# room for fio's own documents: its main process writes them and lays out; its jobs write none
 LEAST_LAYOUT, LEAST_RUN = 4 << 20, 8 << 20
 # what can be written between two looks at the free space
 QUICK = 1 << 30
@@ -60,8 +60,8 @@ LEAST_LOGGED = 1 << 30
 
 @dataclass(slots=True)
 class Prepared:
-    """Ready to run. ``text`` is the job file; ``files`` what it opens by name (absolute);
-    ``layout_text`` creates the files first (``None``: nothing to create) with
+    """A job that is ready to run. ``text`` is the job file; ``files`` what it opens by name
+    (absolute); ``layout_text`` creates the files first (``None``: nothing to create) with
     ``layout_bytes`` in them; ``scratch`` is removed by ``close``, unless ``lent``. ``staging`` is
     where files that don't exist yet are made, ``logs`` where fio writes those it is asked for.
     ``longest`` is how long a file may become, in bytes.
@@ -114,7 +114,7 @@ class Prepared:
         return own + (self.staging.used_bytes() if self.staging else 0)
 
     def fence(self, layout: bool) -> Fence:
-        """What fio may do: while it lays files out, and while it is measured."""
+        """What fio may do while it lays files out, and while it is measured."""
         made = tuple(map(str, self.made))
         logs = self.logs.directory if self.logs is not None else None
         own = (*(made if layout or self.makes_files else ()), *((str(logs),) if logs else ()))
@@ -140,29 +140,30 @@ class Prepared:
         return tuple(found)
 
     def overrun(self) -> str:
-        """Why the run has to end, because its files grow beyond what was promised; "" if not."""
+        """Why the run has to end, because its files grow beyond what was planned; "" if not."""
         for place in self.made:
             with contextlib.suppress(UsageError):
                 if scratch.room_for(place) == 0:
-                    return f"only 5 % of the file system of {place.parent} are free any more"
+                    return f"only 5 % of the file system of {place.parent} is still free"
         if self.scratch is not None and self.layout_bytes is not None:
             used, most = self.scratch.used_bytes(), self.layout_bytes + SLACK
             if used > most:
                 return (
-                    f"its scratch files have grown to {used >> 20} MiB, {most >> 20} were meant; "
-                    "its job file makes more or longer ones than it says (offset=, nrfiles= ...)"
+                    f"its scratch files have grown to {used >> 20} MiB, {most >> 20} were planned; "
+                    "its job file makes more or longer files than it says (offset=, nrfiles= ...)"
                 )
         return ""
 
     def laid_out(self) -> None:
-        """The files that were missing are there: give them their names. Raises Refused."""
+        """The missing files have been created: give them their names. Raises Refused."""
         if self.staging is not None and not self.makes_files:
             self.staging.check()
             self.staging.close()
             self.staging = None
 
     def publish(self) -> list[str]:
-        """What the run has made gets its names; what could not, in words."""
+        """Give the run's new files their names; sentences about those where that
+        failed."""
         said = self.staging.publish() if self.staging is not None and self.makes_files else []
         return [*said, *(self.logs.publish() if self.logs is not None else ())]
 
@@ -184,8 +185,8 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """One request, looked at: the job file ``path`` with its ``text``, and the options that are
-    changed in it. ``where`` is ``None`` if the job names its own files."""
+    """One request after a first look: the job file ``path`` with its ``text``, and the options that
+    are changed in it. ``where`` is ``None`` if the job names its own files."""
 
     request: JobRequest
     where: Target | None
@@ -198,11 +199,11 @@ class _Asked:
 
     @property
     def label(self) -> str:
-        """How the job is called on the screen."""
+        """What the job is called on the screen."""
         return self.path.stem if self.path.suffix == ".fio" else self.path.name
 
     def inspected(self, text: str, cwd: Path) -> JobFacts:
-        """What fio makes of a job; UsageError if it is none, Refused for what no job may do."""
+        """How fio reads a job; UsageError if it is not a job, Refused for what no job may do."""
         label = f"the job file {self.path}"
         check_variables(text, label[0].upper() + label[1:])
         check_options(text, label[0].upper() + label[1:])
@@ -233,7 +234,7 @@ def prepare(
     if where is not None and placed:
         raise UsageError(
             f"--set {placed.pop()}= says where the job works, and so does the target.",
-            "Name the place as TARGET alone: iopstui run TARGET --job ...",
+            "Give the place as TARGET only: iopstui run TARGET --job ...",
         )
     binding = bound(text, overrides, where, devices) if request.bind else None
     if binding is not None:
@@ -248,7 +249,7 @@ def prepare(
 
 
 def check_place(path: Path, text: str, where: Target | None) -> None:
-    """UsageError for a job that needs a target and has none: fio would make its files in the
+    """UsageError for a job that needs a target and has none: fio would create its files in the
     current directory and leave them there."""
     if where is None and (is_shipped(path) or not names_its_files(text)):
         raise UsageError(
@@ -336,8 +337,8 @@ def _in_place(asked: _Asked, devices: Mapping[str, BlockDevice]) -> Prepared:
 
 
 def _accept(asked: _Asked, prepared: Prepared) -> None:
-    """Refused where nothing but iopstui's own checks would stand between a job file of the user's
-    own and everybody's files."""
+    """Refused where only iopstui's own checks would stand between the user's job file
+    and everybody's files."""
     if fence_kind() != NONE or asked.request.no_fence or is_shipped(asked.path):
         return
     if prepared.makes_files:
@@ -398,7 +399,7 @@ def _unsaved(text: str) -> dict[str, str]:
 
 
 def _implied(overrides: Mapping[str, str]) -> dict[str, str]:
-    """A runtime asked for is meant: without time_based fio would stop at the end of the file."""
+    """A requested runtime also sets time_based: otherwise fio would stop at the end of the file."""
     wanted = dict(overrides)
     if {"runtime", "timeout"} & wanted.keys() and "time_based" not in wanted:
         wanted["time_based"] = "1"

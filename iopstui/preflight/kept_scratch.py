@@ -1,4 +1,4 @@
-"""A scratch directory that lasts for several fio runs, and is removed whatever happens.
+"""A scratch directory that lasts for several fio runs and is removed whatever happens.
 
 While a run lasts its guard would remove the directory should iopstui be killed. Between two
 runs nobody would, so a guard of its own stands by from the first to the last.
@@ -18,7 +18,7 @@ from iopstui.safety.scratch import Scratch, make_scratches
 
 
 class KeptScratch:
-    """Makes the directory, one in each of several; ``close`` removes them."""
+    """Creates the directory, one in each of several; ``close`` removes them."""
 
     def __init__(self, directories: Sequence[Path]) -> None:
         self._private = private_directory()

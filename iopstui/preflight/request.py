@@ -1,4 +1,4 @@
-"""What to run, as it is asked for, and as a recording keeps it."""
+"""What to run: as the user asks for it, and as a recording keeps it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class JobRequest:
     scratch files ("512m"), the paths whose data may be destroyed, whether every job is bound to
     another hardware queue, and whether one that writes may run where the kernel has no fence.
 
-    For the points of an experiment: ``knobs`` are settings of the device in force while it
+    For the points of an experiment: ``knobs`` are tunables of the device in force while it
     runs; ``scratch`` is a scratch directory whose files are used and left for the next run, its
     owner removes it; ``share`` is the most bytes each file has without ``size``, so that a point
     with more jobs has files of the same size.

@@ -1,6 +1,6 @@
 """New files of a job that names its own: made beside their places, moved there when whole.
 
-fio removes a file before it makes it anew, and makes what it does not find. So it never gets the
+fio removes a file before it recreates it, and creates what it does not find. So it never gets the
 right to make anything in a directory that holds other people's files: it works in a directory of
 ours beside it, on the same file system, in which every name of the job is either still free or a
 symbolic link to the file that exists. What fio has made is then moved to the name that was meant,
@@ -106,19 +106,19 @@ class Staging:
             except FileNotFoundError:
                 continue  # fio has not made it
             except FileExistsError:
-                said.append(f"{printable(wanted)} was made by somebody else meanwhile and is left "
-                            "as it is; the job's own file is removed")  # fmt: skip
+                said.append(f"{printable(wanted)} was created by another program in the meantime "
+                            "and is left alone; the job's own file is removed")  # fmt: skip
             except OSError as error:
-                said.append(f"{printable(wanted)} can't be made: {error.strerror}")
+                said.append(f"{printable(wanted)} can't be created: {error.strerror}")
         return [*said, *self._replaced()]
 
     def _replaced(self) -> Iterator[str]:
-        """fio makes a file anew that is too small for the job: then the link is gone."""
+        """fio recreates a file that is too small for the job: then the link is gone."""
         for meant, staged in self._links.items():
             if os.path.lexists(staged) and not os.path.islink(staged):
                 yield (
-                    f"{printable(meant)} is smaller than the job needs and is left as it is, for "
-                    "a file that exists is never lengthened"
+                    f"{printable(meant)} is smaller than the job needs and is left alone, because "
+                    "an existing file is never extended"
                 )
 
     def check(self) -> None:
@@ -130,7 +130,7 @@ class Staging:
     def _missing(self) -> Iterator[str]:
         for wanted in self._new:
             if not os.path.exists(wanted):
-                yield f"fio has not made {printable(wanted)}"
+                yield f"fio has not created {printable(wanted)}"
 
     def close(self) -> None:
         """Remove the directories. May be called twice."""
@@ -196,16 +196,16 @@ class Staging:
     def _symlink(self, path: str, staged: str) -> None:
         if not os.path.exists(path):
             raise UsageError(
-                f"The job works on {printable(path)}, a symbolic link to nothing.",
+                f"The job works on {printable(path)}, a symbolic link whose target does not exist.",
                 "Remove the link, or name the file itself.",
             )
         try:
             os.symlink(os.path.realpath(path), staged)
         except OSError as error:
             raise UsageError(
-                f"{printable(path)} exists, others of the job's files don't, and those can't be "
-                f"made apart from it: its file system has no symbolic links ({error.strerror}).",
-                "Make the missing ones first, or name all of them with filename=.",
+                f"{printable(path)} exists, other files of the job don't, and those can't "
+                f"be created separately: the file system has no symbolic links ({error.strerror}).",
+                "Create the missing ones first, or name all of them with filename=.",
             ) from error
         self._links.setdefault(path, staged)
 
@@ -228,7 +228,7 @@ def _made(parent: str) -> _Place:
     except OSError as error:
         raise UsageError(
             f"The job works in the directory {printable(parent)}, which does not exist.",
-            "Make it, or name another place: iopstui run TARGET --job ...",
+            "Create it, or name another place: iopstui run TARGET --job ...",
         ) from error
     try:
         return _Place(make_scratch(Path(parent)), above)

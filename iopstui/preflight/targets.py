@@ -19,12 +19,12 @@ Chosen = tuple[Target, "Target | None"]
 def choose_targets(
     texts: Sequence[str], job: str | None, devices: Mapping[str, BlockDevice], roots: Roots
 ) -> Chosen:
-    """From all TARGETs, or without any the ``job``. UsageError for what can't be a target."""
+    """From all TARGETs, or without any the ``job``. UsageError for an invalid target."""
     if not texts and job is not None:
         named = own_target(job, devices, roots)
         if named is not None:
             return named, None
-    # looking needs no right; a job that lacks one says which when it starts
+    # watching needs no right; a job that lacks one says which when it starts
     target = resolve_targets(texts, Path.cwd(), roots, devices, to_read=False)
     return target, target
 
@@ -32,8 +32,8 @@ def choose_targets(
 def choose_common_targets(
     texts: Sequence[str], jobs: Sequence[str], devices: Mapping[str, BlockDevice], roots: Roots
 ) -> Chosen:
-    """The same for several jobs that are measured alike. UsageError if they name different
-    files."""
+    """As ``choose_targets``, for several jobs that are measured alike. UsageError if they name
+    different files."""
     chosen = [choose_targets(texts, job, devices, roots) for job in jobs]
     if any(one != chosen[0] for one in chosen):
         raise UsageError("The jobs name different files to work on, so they need a common target.",

@@ -1,1 +1,1 @@
-"""Recordings: their format, writing, reading, playing again."""
+"""Recordings: format, writing, reading, replay."""

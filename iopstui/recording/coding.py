@@ -26,15 +26,15 @@ MOST_FIGURE = 1e21
 
 
 class Malformed(ValueError):
-    """What was read can't be what it should be."""
+    """The data does not have the form it should have."""
 
 
 class Unbelievable(Malformed):
-    """A figure that nothing can have measured: none at all, a fraction of a count, too large."""
+    """An impossible figure: not a number, a fraction of a count, or too large."""
 
 
 def same(value: Any) -> Any:
-    """What JSON carries as it is."""
+    """The value itself: JSON can carry it as it is."""
     return value
 
 
@@ -127,7 +127,7 @@ class Decoder:
         kind_name = self._names[kind]
         there = self._layouts.get(kind_name)
         if there is None:
-            raise Malformed(f"it does not say what a {kind_name} is")
+            raise Malformed(f"its layout of a {kind_name} is missing")
         hints = typing.get_type_hints(kind)
         known = {field.name: field for field in dataclasses.fields(kind)}
         for name, field in known.items():
@@ -142,7 +142,7 @@ class Decoder:
 
         def decode(value: Any) -> Any:
             if type(value) is not list or len(value) != count:
-                raise Malformed(f"no {kind_name}")
+                raise Malformed(f"not a {kind_name}")
             return kind(**{name: part(value[position]) for position, name, part in slots})
 
         return decode
@@ -163,7 +163,7 @@ def _without_none(arguments: tuple[Any, ...]) -> Any:
 def _sequence(origin: Any, part: Coder) -> Coder:
     def decode(value: Any) -> Any:
         if type(value) is not list:
-            raise Malformed("no list")
+            raise Malformed("not a list")
         return origin([part(one) for one in value])
 
     return decode
@@ -172,7 +172,7 @@ def _sequence(origin: Any, part: Coder) -> Coder:
 def _mapping(whole_keys: bool, part: Coder) -> Coder:
     def decode(value: Any) -> Any:
         if type(value) is not dict:
-            raise Malformed("no object")
+            raise Malformed("not an object")
         if whole_keys:
             return {_whole(int(key)): part(one) for key, one in value.items()}
         return {key: part(one) for key, one in value.items()}
@@ -182,14 +182,14 @@ def _mapping(whole_keys: bool, part: Coder) -> Coder:
 
 def _whole(value: Any) -> Any:
     if type(value) is not int or not -MOST_COUNT < value < MOST_COUNT:
-        raise Unbelievable(f"{_cut(value)} is no count")
+        raise Unbelievable(f"{_cut(value)} is not a count")
     return value
 
 
 def _number(value: Any) -> Any:
     # JSON tells 1 from 1.0, so either stays what it was
     if type(value) is not int and type(value) is not float:
-        raise Unbelievable(f"{_cut(value)} is no number")
+        raise Unbelievable(f"{_cut(value)} is not a number")
     if not -MOST_FIGURE < value < MOST_FIGURE:
         raise Unbelievable(f"{_cut(value)} is beyond all that can be measured")
     return value
@@ -205,13 +205,13 @@ def _cut(value: Any) -> str:
 
 def _text(value: Any) -> Any:
     if type(value) is not str:
-        raise Malformed("no text")
+        raise Malformed("not a text")
     return value
 
 
 def _truth(value: Any) -> Any:
     if type(value) is not bool:
-        raise Malformed("no truth value")
+        raise Malformed("not a truth value")
     return value
 
 

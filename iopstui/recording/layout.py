@@ -87,7 +87,7 @@ class Devices:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """The recording was ended on purpose: it is whole."""
+    """The recording was stopped properly: it is complete."""
 
     t: float
 
@@ -169,7 +169,7 @@ LAYOUTS = layouts((Header, RawSample, *OTHERS.values()), NAMES)
 
 
 def pack(value: Any) -> bytes:
-    """JSON as a payload holds it."""
+    """A value as the JSON of a payload."""
     return json.dumps(value, separators=(",", ":")).encode("ascii")
 
 

@@ -53,7 +53,7 @@ Record = Sample | Other
 class Index:
     """What a look at the chunks' heads gives. ``keys`` and ``key_times`` are the places to begin
     reading at; ``others`` everything that is no sample, with its place; ``end`` the last
-    sample's time. ``whole``: the recording was ended on purpose.
+    sample's time. ``whole``: the recording was stopped properly.
     """
 
     keys: array[int] = field(default_factory=lambda: array("q"))
@@ -64,7 +64,7 @@ class Index:
     whole: bool = False
 
     def key_before(self, t: float) -> int:
-        """Where to begin reading so that everything from ``t`` on is seen."""
+        """Where to begin reading to get everything from ``t`` on."""
         position = bisect_right(self.key_times, t) - 1
         return self.keys[max(position, 0)] if self.keys else 0
 
@@ -260,7 +260,7 @@ def _open(path: Path) -> BinaryIO:
     try:
         info = path.stat()
         if not stat.S_ISREG(info.st_mode):
-            raise UsageError(f"{_name(path)} is not a file, so it is no recording.", HOW)
+            raise UsageError(f"{_name(path)} is not a file, so it is not a recording.", HOW)
         return open(path, "rb")
     except FileNotFoundError as error:
         raise UsageError(
@@ -268,7 +268,7 @@ def _open(path: Path) -> BinaryIO:
         ) from error
     except PermissionError as error:
         raise Missing(
-            f"The recording {_name(path)} can't be read: it is its owner's alone.",
+            f"The recording {_name(path)} can't be read: only its owner may.",
             f"sudo chown $USER {_name(path)}",
         ) from error
     except OSError as error:
@@ -299,16 +299,16 @@ def _check_magic(file: BinaryIO, path: Path) -> None:
 
 def _unreadable(path: Path, error: BaseException) -> UsageError:
     return UsageError(
-        f"The recording {_name(path)} is damaged at its very beginning: "
+        f"The recording {_name(path)} is damaged right at its beginning: "
         f"{printable(str(error)) or type(error).__name__}."
     )
 
 
 def unbelievable(paths: Sequence[Path], error: BaseException) -> UsageError:
-    """Some figure in one of these recordings can't be: something else has written it."""
+    """The error for an impossible figure in one of these recordings: not iopstui's writing."""
     names = ", ".join(map(_name, paths))
     words = printable(str(error) if isinstance(error, Unbelievable) else repr(error))
-    return UsageError(f"{names}: there are figures in it that can't be ({words}).")
+    return UsageError(f"{names}: it holds impossible figures ({words}).")
 
 
 def _name(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""A recording played again: the same events as the live session gave, at any pace."""
+"""A recording replayed: the same events as the live session gave, at any pace."""
 
 from __future__ import annotations
 
@@ -169,22 +169,22 @@ class ReplaySession:
         self._thread.start()
 
     def run_job(self, job: str, overrides: Mapping[str, str]) -> None:
-        """Tells that it can't."""
+        """Refuse: a recording can't be measured in or changed."""
         self._tell(ONE_RECORDING.format("running a job"))
 
     def stop_job(self) -> None:
         """Nothing runs."""
 
     def mark(self, text: str) -> None:
-        """Tells that it can't."""
+        """Refuse: a recording can't be measured in or changed."""
         self._tell(ONE_RECORDING.format("a mark"))
 
     def set_tunable(self, name: str, value: str) -> None:
-        """Tells that it can't."""
-        self._tell(ONE_RECORDING.format("a setting"))
+        """Refuse: a recording can't be measured in or changed."""
+        self._tell(ONE_RECORDING.format("changing a tunable"))
 
     def knobs(self) -> list[TunableState]:
-        """The settings of the disks as they were at this moment; none can be changed."""
+        """The tunables of the disks as they were at this moment; none can be changed."""
         return list(_recorded_knobs(queued_disks(self.target, self._fold.devices)))
 
     def topology(self) -> Topology:
@@ -230,7 +230,7 @@ class ReplaySession:
             self._turn.notify()
 
     def set_speed(self, speed: float) -> None:
-        """So many seconds of the recording in one."""
+        """Play this many seconds of the recording per second."""
         with self._turn:
             self._t, self._since = self._now(), time.monotonic()
             self.speed = min(FASTEST, max(SLOWEST, speed))
@@ -244,13 +244,13 @@ class ReplaySession:
         return self.speed
 
     def seek(self, t: float) -> None:
-        """Go to this second; before the beginning or after the end is there."""
+        """Go to this second; times beyond an end mean that end."""
         with self._turn:
             self._goal = min(max(t, 0.0), self.end)
             self._turn.notify()
 
     def seek_by(self, seconds: float) -> None:
-        """Go so many seconds forward (backward: negative), keys pressed in a row add up."""
+        """Go this many seconds forward (negative: back); keys pressed in a row add up."""
         with self._turn:
             base = self._goal if self._goal is not None else min(self._now(), self.end)
             self._goal = min(max(base + seconds, 0.0), self.end)
@@ -275,7 +275,7 @@ class ReplaySession:
                 if follow is None:
                     return
                 records = follow
-        except Exception as error:  # told, not lost with the thread
+        except Exception as error:  # reported, not lost with the thread
             self.on_failure(error)
 
     def _play(self, records: Iterator[Record]) -> Iterator[Record] | None:
@@ -325,7 +325,7 @@ class ReplaySession:
 
     def _emit(self, record: Record) -> None:
         for event in self._fold.feed(record):
-            # the session's end is no end of the replay: one can still go back
+            # the session's end is not the replay's: one can still go back
             if not isinstance(event, events.Ended):
                 self._sink(event)
         if self._fold.run is not None:
@@ -376,5 +376,5 @@ def _recorded_knobs(disks: Sequence[BlockDevice]) -> Iterator[TunableState]:
 
 
 def _told(value: object) -> str:
-    """As sysfs has it."""
+    """A value as sysfs writes it."""
     return str(int(value)) if isinstance(value, bool) else str(value)

@@ -53,11 +53,11 @@ class Recorder:
         self._stream = zlib.compressobj(LEVEL)
 
     def put(self, kind: bytes, t: float, value: Any) -> None:
-        """Write this chunk soon. Values must not be changed afterwards."""
+        """Queue this chunk for writing. Values must not be changed afterwards."""
         if self.problem:
             return
         if self._queue.qsize() >= MOST_WAITING:
-            self.problem = f"{self.path} is written too slowly"
+            self.problem = f"{self.path} can't be written fast enough"
             return
         if self._thread is None:
             self._thread = threading.Thread(target=self._main, name="recorder", daemon=True)
@@ -77,7 +77,7 @@ class Recorder:
             return
         self._thread.join(CLOSE_WITHIN_S)
         if self._thread.is_alive() and not self.problem:
-            self.problem = f"{self.path} is written too slowly"
+            self.problem = f"{self.path} can't be written fast enough"
 
     def finished(self, within_s: float) -> bool:
         """Wait until it has ended by itself; False if it still writes."""
@@ -91,7 +91,7 @@ class Recorder:
         return self._queue.qsize()
 
     def discard(self) -> None:
-        """Close it; nothing was recorded, so no file is left."""
+        """Close and remove the file: nothing was recorded."""
         self.close()
         with contextlib.suppress(OSError):
             self.path.unlink()
@@ -143,7 +143,7 @@ class Recorder:
 
 
 def next_free(path: Path) -> Path:
-    """Where a recording goes on that can't go on in ``path``: FILE-2, FILE-3 ..."""
+    """Where a recording continues that can't continue in ``path``: FILE-2, FILE-3 ..."""
     number = 2
     while os.path.lexists(found := path.with_name(f"{path.stem}-{number}{path.suffix}")):
         number += 1
@@ -156,12 +156,12 @@ def _create(path: Path) -> int:
         return os.open(path, flags, stat.S_IRUSR | stat.S_IWUSR)
     except FileExistsError as error:
         raise UsageError(
-            f"{printable(str(path))} exists already, and a recording overwrites nothing.",
+            f"{printable(str(path))} exists already, and a recording never overwrites a file.",
             "Choose another name, or remove the file first.",
         ) from error
     except OSError as error:
         raise UsageError(
-            f"The recording {printable(str(path))} can't be made: {error.strerror}.",
+            f"The recording {printable(str(path))} can't be created: {error.strerror}.",
             "Name a file in a directory you can write to: --record /tmp/run.iops",
         ) from error
 
@@ -170,8 +170,8 @@ _EXPERIMENT = (events.ExperimentStarted, events.PointStarted, events.PointFinish
 
 
 class Tape:
-    """The recorder's place in a session: always told what happens, recording or not, so that it
-    can begin in the middle of a run or an experiment. From any thread.
+    """The recorder's place in a session: it always learns what happens, recording or not, so that a
+    recording can begin in the middle of a run or an experiment. From any thread.
 
     ``topology`` is asked once for each recording, in the recorder's thread; ``own_files`` says
     whether the jobs name their files themselves.
@@ -217,7 +217,7 @@ class Tape:
         return recorder.path if recorder is not None else None
 
     def start(self, recorder: Recorder) -> None:
-        """Record from now on, beginning with what the next sample has to be subtracted from."""
+        """Start recording, with the sample that the next one is subtracted from."""
         with self._lock:
             self.stop()
             seen = {raw.seq: raw for raw in self._lead.values()}
@@ -232,7 +232,7 @@ class Tape:
                 self._put_other(value)
 
     def stop(self) -> str:
-        """End the recording; what became of it, in words ("" if there was none)."""
+        """Stop the recording; what was recorded, in words ("" if nothing was)."""
         with self._lock:
             return self._stop()
 
@@ -289,7 +289,7 @@ class Tape:
                 self._put_other(self._facts())
 
     def _follow_experiment(self, event: events.Event) -> None:
-        """Keeps what a recording that begins later has to say of it: all points so far."""
+        """Keep what a recording that begins later needs of an experiment: all points so far."""
         if isinstance(event, events.ExperimentStarted):
             self._experiment = []
         if isinstance(event, _EXPERIMENT):
@@ -306,14 +306,14 @@ class Tape:
             self._put_other(job)
 
     def problems(self) -> Iterator[str]:
-        """Why the recording has stopped by itself: told once."""
+        """Why the recording has stopped by itself; yielded once."""
         with self._lock:
             recorder = self._recorder
             if recorder is None or not recorder.problem:
                 return
             self._recorder = None
         recorder.give_up()
-        yield f"the recording has stopped: {recorder.problem}; measuring goes on"
+        yield f"the recording has stopped: {recorder.problem}; measuring continues"
 
     def close(self, ended: events.Ended) -> str:
         """The session is over. In words why the recording is not whole, else ""."""

@@ -1,4 +1,4 @@
-"""What a report tells of a sweep or a comparison: its points, what they say, how to repeat it."""
+"""What a report says about a sweep or a comparison: its points, conclusions, how to repeat it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Experiment:
     _now: PointStarted | None = None
 
     def take(self, event: Event) -> None:
-        """One of its own events."""
+        """Take in one of the experiment's events."""
         match event:
             case PointStarted():
                 self._now = event
@@ -115,7 +115,7 @@ def ending(one: Experiment) -> str:
 
 
 def points_table(one: Experiment) -> tuple[Row, list[Row]]:
-    """A row a point; with expectations a last column of verdicts."""
+    """A row a point; with expectations a last column of outcomes."""
     if one.plan.variants:
         return COMPARE_HEAD, [_compared(event, one.plan) for event in one.ordered]
     head = tuple(title for title, _ in columns(one.plan))
@@ -123,7 +123,7 @@ def points_table(one: Experiment) -> tuple[Row, list[Row]]:
     if not one.expectations:
         return head, rows
     verdicts = [_verdict(event) for event in one.ordered]
-    return (*head, "verdict"), [(*r, v) for r, v in zip(rows, verdicts, strict=True)]
+    return (*head, "outcome"), [(*r, v) for r, v in zip(rows, verdicts, strict=True)]
 
 
 def _verdict(event: PointFinished) -> str:
@@ -153,7 +153,7 @@ def said(one: Experiment) -> list[str]:
 
 
 def judged(one: Experiment) -> list[str]:
-    """Each point's verdicts."""
+    """Each point's outcomes."""
     return [
         f"#{event.index + 1} {printable(event.label)}: {outcome_text(outcome)}"
         for event in one.ordered
@@ -162,7 +162,7 @@ def judged(one: Experiment) -> list[str]:
 
 
 def verdict_grid(one: Experiment) -> str:
-    """The verdicts of several jobs at a glance, as text with columns; "" if that says nothing."""
+    """The outcomes of several jobs at a glance, as text with columns; "" if that says nothing."""
     return "" if one.plan.variants else "\n".join(pass_table(one.plan, one.ordered)).strip("\n")
 
 
@@ -206,7 +206,7 @@ def cpu_tables(one: Experiment) -> Iterator[tuple[Row, list[Row]]]:
 
 
 def point_cpus(one: Experiment) -> tuple[Row, list[Row]]:
-    """What a sweep's points cost of which CPUs; no rows where none of them knows."""
+    """What a sweep's points cost on which CPUs; no rows where none of them knows."""
     known = [event for event in one.ordered if event.point.completions or event.point.busy]
     return CPUS_HEAD, [
         (
@@ -234,7 +234,7 @@ def method(one: Experiment) -> str:
 
 def repeat(one: Experiment, targets: Sequence[str], size: str | None, bind: bool,
            knobs: Sequence[tuple[str, str]], interval_s: float) -> str:  # fmt: skip
-    """The command that does it again; ``knobs`` (name, value) held in all of it."""
+    """The command that repeats it; ``knobs`` (name, value) held in all of it."""
     plan = one.plan
     words = ["iopstui", one.kind, *targets]
     for job in plan.jobs:

@@ -47,7 +47,7 @@ def experiment_html(story: Story, one: Experiment) -> list[str]:
     parts += [f"<pre>{escape(grid)}</pre>"] if grid else []
     verdicts = words.judged(one)
     if verdicts:
-        parts += ["<details><summary>the verdict on each point</summary>", *bullets(verdicts),
+        parts += ["<details><summary>the outcomes at each point</summary>", *bullets(verdicts),
                   "</details>"]  # fmt: skip
     return parts
 

@@ -20,7 +20,7 @@ LONG = 10_000
 def report(names: Sequence[str], out: str | None, kind: str | None = None) -> int:
     """Write the report of one recording or two to ``out``, or to standard output."""
     if len(names) > 2:
-        raise UsageError(f"A report holds one recording or two, not {len(names)}.")
+        raise UsageError(f"A report covers one recording or two, not {len(names)}.")
     kind = kind or kind_of(out)
     if out is not None and out != "-":
         _check_place(Path(out), [recording_path(name) for name in names])
@@ -36,16 +36,16 @@ def report(names: Sequence[str], out: str | None, kind: str | None = None) -> in
 
 
 def _check_place(out: Path, recordings: Sequence[Path]) -> None:
-    """UsageError where no report can stand, before a long recording is read."""
-    # os.path: what may not be looked at is told when it is written
+    """UsageError where no report can be written, before a long recording is read."""
+    # os.path: a place that can't be examined gives its error when it is written
     if os.path.isdir(out):
         inside = printable(str(out / "report.html"))
         raise UsageError(f"{printable(str(out))} is a directory.", f"Name a file in it: {inside}")
     if not os.path.isdir(out.parent):
         raise UsageError(f"The report's directory {printable(str(out.parent))} does not exist.")
     if os.path.exists(out) and any(os.path.exists(r) and out.samefile(r) for r in recordings):
-        raise UsageError(f"{printable(str(out))} is the recording itself, and no report "
-                         "overwrites one.", "Choose another name.")  # fmt: skip
+        raise UsageError(f"{printable(str(out))} is the recording itself, which a report "
+                         "never overwrites.", "Choose another name.")  # fmt: skip
 
 
 def _announce(names: Sequence[str]) -> None:
@@ -67,7 +67,7 @@ def kind_of(out: str | None) -> str:
             return found.name
     names = either(found.suffixes[0] for found in FORMATS.values())
     raise UsageError(
-        f"What kind of report {printable(out)} should be, its name does not say.",
+        f"The name {printable(out)} does not say what kind of report it should be.",
         f"Name it {names}, or add --format.",
     )
 
@@ -86,7 +86,7 @@ def rendered(paths: Sequence[Path], kind: str) -> str:
 
 
 def write_whole(path: Path, content: str) -> None:
-    """The file is the new one or still the old one, never half of either."""
+    """Replace the file atomically: it is the new one or still the old one."""
     directory = path.parent
     try:
         fd, name = tempfile.mkstemp(prefix=".report-", dir=directory)

@@ -94,7 +94,7 @@ def _side(story: Story, scales: _Scales) -> list[str]:
         *(part for one in story.experiments for part in experiment_html(story, one)),
         *_folded("Runs", _runs(story), len(story.runs)),
         *titled("Findings", words.findings(story)),
-        *titled("Verdicts", (line for run in story.runs for line in words.verdicts(run))),
+        *titled("Outcomes", (line for run in story.runs for line in words.verdicts(run))),
         "<h2>Charts</h2>",
         '<div class="charts">', *_charts(story, scales), "</div>",
         *titled("What happened", words.happened(story)),
@@ -111,8 +111,8 @@ def _side(story: Story, scales: _Scales) -> list[str]:
 
 
 def _folded(title: str, parts: list[str], count: int) -> list[str]:
-    """What an experiment has so much of that it would hide the rest is there when it is asked
-    for."""
+    """Long parts of an experiment, folded: shown on request, so that they don't hide the
+    rest."""
     heading = [f"<h2>{title}</h2>"] if title else []
     if count <= MOST_OPEN:
         return [*heading, *parts]
@@ -157,7 +157,7 @@ def _bins_of(story: Story) -> str:
 
 def _runs(story: Story) -> list[str]:
     if not story.runs:
-        return ["<p>No job ran: this is what others did to the device.</p>"]
+        return ["<p>No job ran: this is what other programs did to the device.</p>"]
     parts = []
     for run in story.runs:
         when = ""

@@ -32,7 +32,7 @@ def markdown(stories: Sequence[Story]) -> str:
 
 
 def text(raw: str) -> str:
-    """Recorded text as words: nothing in it is markup."""
+    """Recorded text with all markup escaped."""
     return _ACTIVE.sub(r"\\\1", printable(raw))
 
 
@@ -60,7 +60,7 @@ def _story(story: Story) -> Iterator[str]:
         yield from _experiment(one)
     yield from ("## Runs", "")
     if not story.runs:
-        yield from ("No job ran: this is what others did to the device.", "")
+        yield from ("No job ran: this is what other programs did to the device.", "")
     for run in story.runs:
         yield from _run(run)
     if story.runs:
@@ -68,7 +68,7 @@ def _story(story: Story) -> Iterator[str]:
         yield from table(words.DEVICE_HEAD, words.device_rows(story.header.target, story.runs))
         yield ""
     yield from _list("Findings", words.findings(story))
-    yield from _list("Verdicts", (line for run in story.runs for line in words.verdicts(run)))
+    yield from _list("Outcomes", (line for run in story.runs for line in words.verdicts(run)))
     yield from _list("What happened", words.happened(story))
     yield from ("## Settings", "")
     for device in story.devices:

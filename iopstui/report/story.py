@@ -1,4 +1,4 @@
-"""What a report tells of one recording: gathered in one pass, in bounded memory."""
+"""What a report says about one recording: gathered in one pass, in bounded memory."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ class Heat:
 
 @dataclass
 class Story:
-    """Everything a report says of one recording. Strings are as they were recorded: whoever
+    """Everything a report says about one recording. Strings are as they were recorded: whoever
     prints them makes them harmless."""
 
     path: Path
@@ -191,7 +191,7 @@ class Story:
 
 
 def gather(path: Path) -> Story:
-    """Reads the recording. Raises UsageError if it is none, or holds nothing."""
+    """Read the recording. UsageError if it is not one, or holds no sample."""
     with Recording(path) as recording:
         index = recording.index()
         if not index.samples:
@@ -255,7 +255,7 @@ def _started(story: Story, event: events.StepStarted) -> None:
 
 
 def _said(story: Story, event: events.Event) -> None:
-    """What was said, up to a number that a report can hold."""
+    """Take in a message, up to the number that a report can hold."""
     match event:
         case events.Mark() if len(story.marks) < MOST_SAID:
             story.marks.append(event)
@@ -271,7 +271,7 @@ def _said(story: Story, event: events.Event) -> None:
                     return
             story.findings.append(event)
         case events.Notice() if len(story.notices) < MOST_SAID:
-            # what is only told by the way (fio's progress) is no part of a report
+            # passing messages (fio's progress) are not part of a report
             story.notices += [event] if event.level != "info" else []
 
 

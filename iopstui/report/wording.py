@@ -1,4 +1,4 @@
-"""What all kinds of reports say in the same words: figures, settings, how to repeat it."""
+"""Wording that all kinds of reports share: figures, tunables, how to repeat it."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _place(place: Place) -> str:
 
 
 def device_facts(device: BlockDevice) -> Iterator[tuple[str, str]]:
-    """A device's settings as they were at the beginning: (name, value) pairs."""
+    """A device's properties as they were at the beginning: (name, value) pairs."""
     yield "kind", printable(f"{device.kind} {device.model or ''}")
     yield "size", units.size(device.size)
     if device.layer:
@@ -204,7 +204,7 @@ def reconciled(run: Run) -> str:
 
 
 def ending(run: Run) -> str:
-    """How the run ended, if not as it should."""
+    """How the run ended, if not normally."""
     finished = run.finished
     if finished is None:
         return ""
@@ -214,7 +214,7 @@ def ending(run: Run) -> str:
 
 
 def repeat(story: Story, run: Run) -> str:
-    """The command that does it again with iopstui; "" where the job is not known."""
+    """The iopstui command that repeats the run; "" where the job is unknown."""
     asked, header = run.asked, story.header
     if asked is None:
         return ""
@@ -267,7 +267,7 @@ def name_of(run: Run) -> str:
 
 
 def repeat_experiment(story: Story, one: Experiment) -> str:
-    """The command that does all of an experiment again."""
+    """The command that repeats the whole experiment."""
     asked = next((run.asked for run in story.runs if run.asked and run.step in one.steps), None)
     return report_experiment.repeat(
         one,
@@ -290,7 +290,7 @@ def command(run: Run) -> str:
 
 
 def verdicts(run: Run) -> Iterator[str]:
-    """What was promised and what came of it, and whether the run was steady."""
+    """The expectations with their outcomes, and whether the run was steady."""
     for judged in run.judged:
         yield judged_text(judged)
     if run.steady is not None:
@@ -305,7 +305,7 @@ def findings(story: Story) -> Iterator[str]:
 
 
 def happened(story: Story) -> Iterator[str]:
-    """Marks, changed settings and warnings, in order of time."""
+    """Marks, changed tunables and warnings, in order of time."""
     lines = [(m.t, f"mark: {m.text}") for m in story.marks]
     lines += [(c.t, f"{c.name} of {c.device}: {c.before} → {c.now}") for c in story.changes]
     lines += [(n.t, f"{n.level}: {n.text}") for n in story.notices]
@@ -317,7 +317,7 @@ def happened(story: Story) -> Iterator[str]:
 
 COMPARISON_HEAD: Row = ("", "A", "B", "B against A")
 NO_PROOF = (
-    "A difference between two single recordings is no proof: it may be chance or drift. "
+    "A difference between two single recordings proves nothing: it may be chance or drift. "
     "`iopstui compare` repeats both settings in turn and says how sure the difference is."
 )
 

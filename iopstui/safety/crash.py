@@ -1,4 +1,4 @@
-"""An error of iopstui's own: the user gets one sentence, the details go to a file."""
+"""An internal error: the user gets one sentence, the details go to a file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from iopstui.safety.journal import write_text
 
 
 def crash_sentence(error: BaseException) -> str:
-    """Write the traceback to the state directory; what to tell the user, on one line."""
+    """Write the traceback to the state directory; returns what to tell the user, on one line."""
     what = f"iopstui: internal error: {type(error).__name__}: {error}".replace("\n", " ")
     details = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     try:

@@ -1,7 +1,7 @@
 """Notes in the state directory: what must be undone even if iopstui is killed.
 
-A note is on disk before the thing it speaks of happens, carries the process that wrote it,
-and is removed when the thing is undone. One whose process is gone was left by a crash.
+A note is on disk before the change it describes, names the process that wrote it, and
+is removed when the change is undone. One whose process is gone was left by a crash.
 
 Everything goes through a descriptor of the directory that was checked: nobody who can rename
 what is above it, or put a symbolic link there, changes where a note is written or read.
@@ -128,7 +128,7 @@ class Note:
             _write(directory, self.path.name, self.content)
 
     def remove(self) -> None:
-        """Undone: nothing to remember any more."""
+        """Remove the note: what it describes is undone."""
         with contextlib.suppress(FileNotFoundError), _opened() as directory:
             os.unlink(self.path.name, dir_fd=directory)
 
@@ -142,7 +142,7 @@ def write_note(kind: str, content: Mapping[str, Any]) -> Note:
 
 
 def write_text(prefix: str, text: str) -> Path:
-    """A new file of the state directory that nothing reads again but people. Raises OSError."""
+    """Write a new file in the state directory, for people to read. Raises OSError."""
     name = f"{prefix}{secrets.token_hex(4)}.txt"
     with _opened() as directory, open(_new(directory, name), "w", errors="replace") as file:
         file.write(text)
@@ -172,7 +172,7 @@ def _write(directory: int, name: str, content: Mapping[str, Any]) -> None:
 
 
 def abandoned(kind: str) -> Iterator[Note]:
-    """Notes of this kind whose process no longer runs. Ones that can't be read are passed over."""
+    """Notes of this kind whose process no longer runs. Unreadable ones are passed over."""
     return (note for note, owner in _notes(kind) if owner is None)
 
 
@@ -226,7 +226,7 @@ def _is_told(content: object) -> bool:
 
 
 def _forget(directory: int, name: str) -> None:
-    """A note that was being written when its process was killed says nothing."""
+    """Remove a note that was being written when its process was killed: it says nothing."""
     with contextlib.suppress(OSError):
         info = os.stat(name, dir_fd=directory, follow_symlinks=False)
         if time.time() - info.st_mtime > _FORGOTTEN_S:

@@ -1,4 +1,4 @@
-"""What a killed iopstui left: scratch files and changed settings."""
+"""What a killed iopstui left behind: scratch files and changed tunables."""
 
 from __future__ import annotations
 
@@ -24,6 +24,6 @@ def clean_up(roots: Roots) -> tuple[list[str], list[str]]:
         elif existed:
             done.append(f"{scratch.path} is removed")
     for directory in abandoned_directories():
-        # job files and fio's output, in memory: not worth a word
+        # job files and fio's output, in memory: not worth a message
         remove(directory)
     return done, failed

@@ -1,4 +1,4 @@
-"""One iopstui at a time runs jobs on a device or file; looking is never locked out.
+"""One iopstui at a time runs jobs on a device or file; watching is never locked out.
 
 The lock is flock(2) on the node or file itself: nobody can forge or redirect it, it needs no
 place of its own, root and another user meet at it, and the kernel lets go of it with the last
@@ -66,8 +66,8 @@ def _acquire(fd: int, path: str, kind: int, roots: Roots) -> None:
                 return
         if time.monotonic() > until:
             raise Refused(
-                f"No second job runs on {printable(path)}: {holder(fd, roots)}.",
-                "Two at once would measure each other. Wait for its end, or look without a job: "
+                f"No second job is started on {printable(path)}: {holder(fd, roots)}.",
+                "Two at once would measure each other. Wait for it to end, or watch without a job: "
                 f"iopstui live {printable(path)}",
             )
         time.sleep(_POLL_S)
@@ -102,7 +102,8 @@ def _no_right(path: str, error: OSError, right: str) -> IopstuiError:
     shown = printable(path)
     if error.errno in (errno.EACCES, errno.EPERM):
         return Missing(
-            f"The right to {right} {shown} is missing, and the job needs it (looking does not).",
+            f"The job needs the right to {right} {shown}, which is missing (watching without a "
+            "job works).",
             how_to_open(path),
         )
     return Refused(f"{shown} can't be opened: {error.strerror}.", "See: iopstui devices")

@@ -1,4 +1,4 @@
-"""The write guard: what stands against writing to a device or file, and holding it meanwhile.
+"""The write guard: what speaks against writing to a device or file, and holding it meanwhile.
 
 A device in use is refused, without an override. One not in use is written only if the user
 repeats its path with ``--destroy-data``.
@@ -46,10 +46,10 @@ _CHOOSE_ANOTHER = "There is no override. Choose another device; see: iopstui dev
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What stands against writing to ``path``, in words.
+    """What speaks against writing to ``path``, in words.
 
     ``in_use``: refused whatever the user says. ``carries``: would be destroyed. ``unseen``: why it
-    can't be told whether another program has it open.
+    is unknown whether another program has it open.
     """
 
     path: str
@@ -66,7 +66,7 @@ class Verdict:
 def write_reasons(
     device: str, devices: Devices, roots: Roots, *, path: str | None = None, held: bool = False
 ) -> Verdict:
-    """Everything found against writing to a block device. Only reads.
+    """Everything that speaks against writing to a block device. Only reads.
 
     ``path`` is the node to open (default: the device's own). ``held``: this process holds the
     device exclusively already (``hold``), so that isn't tried. What can't be examined counts
@@ -98,7 +98,7 @@ def check_write(
     *,
     held: bool = False,
 ) -> Verdict:
-    """Raises Refused unless a job may write to the target; else what is worth telling.
+    """Raises Refused unless a job may write to the target; else what the user should know.
 
     A raw device needs ``destroy_data`` (one path or several) to repeat its path even when it
     is blank, an existing file too. A directory passes: only our own scratch file is written there.
@@ -113,7 +113,7 @@ def check_write(
         more = "; ".join(verdict.carries)
         raise Refused(
             f"{path} is not written, because it is in use: {'; '.join(verdict.in_use)}."
-            + (f" Besides: {more}." if more else ""),
+            + (f" Also: {more}." if more else ""),
             _CHOOSE_ANOTHER,
         )
     _check_word(target.path, destroy_data, _what_goes(verdict, path))
@@ -146,7 +146,7 @@ def check_file_write(
             "There is no override. Detach it first (losetup -d, swapoff), or name another file.",
         )
     if os.path.lexists(path):
-        _check_word(real, destroy_data, f"{shown} exists; a job that writes overwrites it.")
+        _check_word(real, destroy_data, f"{shown} exists; a job that writes would overwrite it.")
     return Verdict(path)
 
 
@@ -164,10 +164,10 @@ class Held:
         try:
             opened, named = os.fstat(self.fd).st_rdev, os.stat(self._path).st_rdev
         except OSError as error:
-            raise self._changed(f"its node can't be looked at ({error.strerror})") from error
+            raise self._changed(f"its device node can't be examined ({error.strerror})") from error
         expected = os.makedev(self._device.major, self._device.minor)
         if opened != expected or named != expected:
-            raise self._changed("its node belongs to another device now")
+            raise self._changed("its device node belongs to another device now")
         if self._device.diskseq is None:
             return
         for now in (_ioctl_diskseq(self.fd), self._sysfs_diskseq()):
@@ -198,7 +198,7 @@ def hold(path: str, device: BlockDevice, roots: Roots) -> Iterator[Held]:
         raise Refused(f"{printable(path)} is not written: {why}.", _CHOOSE_ANOTHER) from error
     try:
         if not stat.S_ISBLK(os.fstat(fd).st_mode):
-            raise Refused(f"{printable(path)} is not written: it is no block device.")
+            raise Refused(f"{printable(path)} is not written: it is not a block device.")
         held = Held(fd, path, device, roots)
         held.verify()
         yield held

@@ -71,7 +71,7 @@ class Scratch:
 
 
 def make_scratches(directories: Sequence[Path]) -> Scratch:
-    """One in each of the directories. UsageError where none can be made; then none is left."""
+    """Create one in each of the directories. UsageError where that fails; then none is left."""
     made: list[Scratch] = []
     try:
         for directory in directories:
@@ -84,19 +84,19 @@ def make_scratches(directories: Sequence[Path]) -> Scratch:
         for one in made:
             one.close()
         if isinstance(error, OSError):
-            raise UsageError(f"Can't make a link in {made[0].path}: {error.strerror}.") from error
+            raise UsageError(f"Can't create a link in {made[0].path}: {error.strerror}.") from error
         raise
     return Scratch(made[0].path, made[0].note, tuple(made), made[0].fd)
 
 
 def make_scratch(directory: Path) -> Scratch:
-    """A new scratch directory inside ``directory``; UsageError where none can be made."""
+    """Create a scratch directory inside ``directory``; UsageError where that fails."""
     try:
         path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=directory))
         fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
         raise UsageError(
-            f"Can't make a scratch file in {directory}: {error.strerror}.",
+            f"Can't create a scratch file in {directory}: {error.strerror}.",
             "Name a directory you can write to, or a block device: iopstui run TARGET ...",
         ) from error
     note = None
@@ -129,12 +129,12 @@ def _is_ours(path: Path) -> bool:
 
 def room_for(directory: Path) -> int:
     """Bytes that may be used on this file system with 5 % of it left free. UsageError where the
-    directory can't be looked at."""
+    directory can't be examined."""
     try:
         space = os.statvfs(directory)
     except OSError as error:
         raise UsageError(
-            f"The free space of {directory} can't be told: {error.strerror}.",
+            f"The free space of {directory} can't be determined: {error.strerror}.",
             "Name a directory you can write to, or a block device: iopstui run TARGET ...",
         ) from error
     spare = space.f_bavail * space.f_frsize - int(KEEP_FREE * space.f_blocks * space.f_frsize)

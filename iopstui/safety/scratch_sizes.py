@@ -58,7 +58,7 @@ def scratch_sizes(
         if size * shares > room:
             raise UsageError(
                 f"{shares * spread} scratch file(s) of {wanted} need {_mib(size * shares)} MiB, "
-                f"but only {_mib(room)} MiB may be used here (5 % of the file system stay free).",
+                f"but only {_mib(room)} MiB may be used here (5 % of the file system stays free).",
                 "Give a smaller --size or another directory.",
             )
         return [size] * len(jobs)
@@ -66,7 +66,7 @@ def scratch_sizes(
     largest = spread * max((largest_block(job) for job in jobs), default=4096)
     if share < max(SMALLEST // shares, largest):
         raise UsageError(
-            f"Only {_mib(room)} MiB may be used on this file system (5 % of it stay free), "
+            f"Only {_mib(room)} MiB may be used on this file system (5 % of it stays free), "
             "too little for a scratch file.",
             "Name a directory on another disk: iopstui run DIRECTORY ...",
         )

@@ -1,4 +1,4 @@
-"""Every signal that would end a process, as a wish to end: nothing is left changed by it."""
+"""Every signal that would end the process is a request to stop: nothing is left changed."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ Handler = Callable[[int, "FrameType | None"], object]
 _LEFT_ALONE = frozenset(
     getattr(signal, name)
     for name in (
-        "SIGKILL", "SIGSTOP",  # nobody can
-        "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL",  # a fault: the instruction would be tried again
+        "SIGKILL", "SIGSTOP",  # can't be handled
+        "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL",  # a fault: the instruction would be executed again
         "SIGCHLD", "SIGCONT", "SIGURG", "SIGWINCH", "SIGTSTP", "SIGTTIN", "SIGTTOU",  # end nothing
-        "SIGPIPE", "SIGXFSZ",  # the call that wrote fails, and says so
+        "SIGPIPE", "SIGXFSZ",  # the write fails instead, and says so
     )
 )  # fmt: skip
 STOP_SIGNALS = tuple(sorted(signal.valid_signals() - _LEFT_ALONE))
 """Those whose default action ends the process: SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGALRM ..."""
 _ALWAYS = (signal.SIGINT, signal.SIGTERM)
-"""A shell starts what runs in the background with SIGINT ignored; who sends it means it."""
+"""A shell starts background jobs with SIGINT ignored; whoever sends it anyway wants the stop."""
 
 
 def handle_stop_signals(handler: Handler | signal.Handlers) -> dict[int, object]:
@@ -73,6 +73,6 @@ class StopSignals:
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:
-    """What Ctrl-C does by default, but not in the middle of what has to be made whole: all that
-    must be put back is put back on the way out."""
+    """What Ctrl-C does by default, but not in the middle of what has to be made whole: everything
+    that must be restored is restored on the way out."""
     interrupts.interrupt()

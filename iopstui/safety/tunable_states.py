@@ -1,4 +1,4 @@
-"""What can be turned on the target's disks, what it is set to, and what stands against it."""
+"""The tunables of the target's disks: their values, and what prevents changing them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from iopstui.safety.tunables import read_tunable, why_not
 
 @dataclass(frozen=True, slots=True)
 class TunableState:
-    """One setting. ``now`` is its value (of the first disk), ``values`` all that it takes (empty
+    """One tunable. ``now`` is its value (of the first disk), ``values`` all that it takes (empty
     for a number or a CPU list), ``takes`` the same in words. ``each`` are (disk, value), if
-    there are several disks. ``refused`` says what is missing to turn it and ``hint`` the command
-    that does it; ``idle`` why it would move nothing on these disks; all "" if nothing is.
+    there are several disks. ``refused`` says why it can't be changed here and ``hint`` the
+    command that can; ``idle`` why it would move nothing on these disks; all "" if nothing is.
     """
 
     name: str
@@ -33,8 +33,8 @@ class TunableState:
 
 
 def queued_disks(target: Target, devices: Mapping[str, BlockDevice]) -> list[BlockDevice]:
-    """The disks whose queues serve the target, and whose knobs are turned: the first ones with a
-    queue on the way down (a partition shares its disk's). Who sets a loop device does not mean
+    """The disks whose queues serve the target, and whose tunables are changed: the first ones with
+    a queue on the way down (a partition shares its disk's). Who sets a loop device does not mean
     the machine's disk under its file."""
     found: dict[str, BlockDevice] = {}
     for top, below in target.stacks.items():
@@ -54,7 +54,7 @@ def common_schedulers(disks: Sequence[BlockDevice]) -> tuple[str, ...]:
 def tunable_states(
     target: Target, devices: Mapping[str, BlockDevice], roots: Roots
 ) -> list[TunableState]:
-    """Every setting that the disks have, read anew: the kernel tells of no change."""
+    """Every tunable that the disks have, read again: the kernel does not notify of changes."""
     disks = queued_disks(target, devices)
     found = [_queue_knob(tunable, disks, roots) for tunable in TUNABLES.values()]
     found += [_irq_knob(disk, irq, roots) for disk, irq in _interrupts(disks)]

@@ -1,4 +1,4 @@
-"""Changing a device's settings while it is measured, and always putting them back.
+"""Changing a device's tunables while it is measured, and always restoring them.
 
 The value found is on disk (safety/journal.py) before the first change of it. It is written
 back on every way out; after SIGKILL or power loss by the next start or `iopstui doctor`. What
@@ -31,7 +31,7 @@ from iopstui.text import printable
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One setting changed: ``asked`` was written, the kernel now says ``now``."""
+    """One tunable changed: ``asked`` was written, the kernel now says ``now``."""
 
     device: str
     name: str
@@ -48,7 +48,7 @@ class Change:
 
 
 def tunable_path(device: BlockDevice, name: str, roots: Roots) -> Path:
-    """The file of a setting. UsageError for a name that is none."""
+    """The file of a tunable. UsageError for an unknown name."""
     irq = irq_of(name)
     if irq is not None:
         if irq not in {vector.irq for vector in device.irqs}:
@@ -56,7 +56,7 @@ def tunable_path(device: BlockDevice, name: str, roots: Roots) -> Path:
             raise UsageError(f"Interrupt {irq} is not one of {device.name}'s ({own}).")
         return roots.proc / "irq" / str(irq) / "smp_affinity_list"
     if name not in TUNABLES:
-        raise UsageError(f"{printable(name)} is no setting that can be changed.",
+        raise UsageError(f"{printable(name)} is not a tunable that can be changed.",
                          f"Known: {', '.join(TUNABLES)}, irq/NUMBER")  # fmt: skip
     # a partition has its disk's queue
     disk = device.disk or device.name
@@ -64,7 +64,7 @@ def tunable_path(device: BlockDevice, name: str, roots: Roots) -> Path:
 
 
 def read_tunable(device: BlockDevice, name: str, roots: Roots) -> str | None:
-    """The value in force; ``None`` if the device does not have this setting."""
+    """The value in force; ``None`` if the device does not have this tunable."""
     try:
         text = tunable_path(device, name, roots).read_text().strip()
     except OSError:
@@ -73,8 +73,8 @@ def read_tunable(device: BlockDevice, name: str, roots: Roots) -> str | None:
 
 
 def why_not(device: BlockDevice, name: str, roots: Roots) -> IopstuiError | None:
-    """What will be missing when this setting is changed, before anyone tries; ``None`` if
-    nothing is known to be."""
+    """What would prevent a change of this tunable, before anyone tries; ``None`` if
+    nothing is known to."""
     path = tunable_path(device, name, roots)
     return None if os.access(path, os.W_OK) else _no_right(device, name, path, "VALUE")
 
@@ -91,11 +91,11 @@ class Tunables:
 
     @property
     def changed(self) -> bool:
-        """True while something has to be put back."""
+        """True while something has to be restored."""
         return bool(self._changed)
 
     def set(self, device: BlockDevice, name: str, value: str) -> Change:
-        """Change one setting. Raises Missing (no right), UsageError (the kernel's refusal)."""
+        """Change one tunable. Raises Missing (no right), UsageError (the kernel's refusal)."""
         path = tunable_path(device, name, self._roots)
         before = read_tunable(device, name, self._roots)
         if before is None and not path.parents[1].exists():
@@ -138,13 +138,13 @@ class Tunables:
             for one in entries:
                 self._changed.pop(one, None)
             raise Missing(
-                f"{name} is not changed, because its value can't be noted first: {error}.",
+                f"{name} is not changed, because its present value can't be saved first: {error}.",
                 "Set XDG_STATE_HOME to a directory of yours.",
             ) from error
 
     def restore(self) -> list[str]:
-        """Put everything back; the sentences that tell what could not be. ``gone``: the disks
-        are not there any more, so there was nothing to put back."""
+        """Restore everything; returns sentences about what could not be restored. ``gone``: the
+        disks are not there any more, so there was nothing to restore."""
         done, failed = _restore(list(self._changed.values()), self._roots)
         self.gone = not done and not failed
         if not failed:
@@ -156,20 +156,21 @@ class Tunables:
 
 
 def _check_alone(device: BlockDevice, name: str, path: Path) -> None:
-    """Of two that change one setting, the later would take the other's value for the original."""
+    """If two processes changed one tunable, the later would take the other's value for the
+    original."""
     for note, pid in journal.living("settings"):
         noted = note.content.get("settings")
         entries = noted if isinstance(noted, list) else []
         if any(isinstance(e, Mapping) and e.get("path") == str(path) for e in entries):
             raise UsageError(
                 f"{name} of {device.name} is being changed by another iopstui (process {pid}), "
-                "which will put it back when it ends.",
-                "End that one first.",
+                "which will restore it when it ends.",
+                "Quit that one first.",
             )
 
 
 def restore_abandoned(roots: Roots) -> tuple[list[str], list[str]]:
-    """Undo what a killed iopstui left: (what was put back, what could not be), in words."""
+    """Undo what a killed iopstui left: (what was restored, what could not be), in words."""
     done: list[str] = []
     failed: list[str] = []
     for note in journal.abandoned("settings"):
@@ -196,7 +197,7 @@ def _entry(device: BlockDevice, name: str, value: str, path: Path) -> dict[str, 
 
 
 def _is_entry(entry: object, roots: Roots) -> bool:
-    """A note is only believed if it names a known setting in its own place."""
+    """A note is only believed if it names a known tunable and that tunable's own file."""
     if not isinstance(entry, Mapping) or not all(
         isinstance(entry.get(key), str) for key in ("device", "name", "path", "value")
     ):
@@ -214,7 +215,7 @@ def _is_entry(entry: object, roots: Roots) -> bool:
 
 
 def _restore(entries: list[dict[str, object]], roots: Roots) -> tuple[list[str], list[str]]:
-    """(what is as before, what could not be put back), in words; disks that are gone or new
+    """(what is as before, what could not be restored), in words; disks that are gone or new
     are in neither."""
     done, failed = [], []
     for entry in sorted(entries, key=lambda e: restore_rank(str(e["name"]))):
@@ -232,7 +233,7 @@ def _restore(entries: list[dict[str, object]], roots: Roots) -> tuple[list[str],
         else:
             failed.append(
                 f"{entry['device']}: {entry['name']} is {printable(now)}, not {value} as before; "
-                f"mend it with: echo {value} | sudo tee {path}"
+                f"restore it with: echo {value} | sudo tee {path}"
             )
     return done, failed
 
@@ -246,7 +247,7 @@ def _now(path: Path) -> str:
 
 
 def _another_disk(entry: Mapping[str, object], roots: Roots) -> bool:
-    """True if the disk of that name is a new one since (diskseq): its settings are its own."""
+    """True if the disk of that name is a new one since (diskseq): its values are its own."""
     before = entry.get("diskseq")
     if before is None:
         return False

@@ -32,7 +32,7 @@ Devices = Mapping[str, BlockDevice]
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """What one job does to what. ``files`` are absolute; ``cwd`` is where fio runs; with
+    """What one job does to which files. ``files`` are absolute; ``cwd`` is where fio runs; with
     ``scratch`` everything must stay inside that directory."""
 
     facts: JobFacts
@@ -81,7 +81,7 @@ class WriteGuard:
                 self._check_one(target, devices, held=False)
 
     def engage(self, devices: Devices) -> None:
-        """The same with the devices as they are now, which are then held until ``close``."""
+        """Check again with the devices as they are now, which are then held until ``close``."""
         self.close()
         try:
             for target in self._targets(devices):
@@ -97,13 +97,15 @@ class WriteGuard:
             raise
 
     def _grant(self, path: str) -> Grant:
-        """What is locked, and no other: while it is open its number names nothing else."""
+        """Grant exactly the file that is locked: while it is open its number names nothing else."""
         try:
             found, held = grant(path), os.fstat(self._fds[-1])
         except OSError as error:
             raise Refused(f"{path} can't be examined: {error.strerror}.") from error
         if (found.device, found.inode) != (held.st_dev, held.st_ino):
-            raise Refused(f"{path} became another file while it was examined.", "Try again.")
+            raise Refused(
+                f"{path} was replaced by another file while it was examined.", "Try again."
+            )
         return found
 
     def _engage_one(self, target: Target, devices: Devices) -> None:
@@ -117,7 +119,7 @@ class WriteGuard:
         held.verify()
 
     def close(self) -> None:
-        """Let go of what is held."""
+        """Release what is held."""
         self._held.close()
         self._fds.clear()
         self._read.clear()
@@ -150,7 +152,7 @@ class WriteGuard:
         self._keep(lock(target.path, self._roots))
 
     def _lock_disk(self, disk: BlockDevice) -> None:
-        # whoever may read a partition alone meets nobody on the disk
+        # a user who may read only the partition can't conflict with anybody on the disk
         with contextlib.suppress(Missing):
             self._keep(lock(disk.path, self._roots, shared=True))
 
@@ -164,7 +166,7 @@ class WriteGuard:
             path = Path(name)
             if not os.path.lexists(path) and not self._below_dev(path):
                 continue
-            # looking at it is enough here: the lock says which right is missing
+            # stat is enough here: the lock says which right is missing
             target = resolve_target(name, Path("/"), self._roots, devices, to_read=False)
             if target.kind == DIRECTORY:
                 raise UsageError(f"The job opens {name} as a file, but it is a directory.")
@@ -192,7 +194,7 @@ class WriteGuard:
             )
 
     def _word_for(self, target: Target) -> str | None:
-        """The --destroy-data that means this target; a wrong one rather than none."""
+        """The --destroy-data for this target; a wrong one rather than none."""
         for word in self._destroy_data:
             if os.path.isabs(word) and os.path.realpath(word) == target.path:
                 return word

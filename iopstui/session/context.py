@@ -1,4 +1,4 @@
-"""What all parts of a live session share: where it is, what time it is, and where it is told."""
+"""What all parts of a live session share: its target, its clock, and where events go."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Context:
         self._telling = threading.Lock()
 
     def listen(self, sink: Sink) -> None:
-        """Tell ``sink`` everything, what was kept for it first. From any thread."""
+        """Send every event to ``sink``, those kept for it first. From any thread."""
         with self._telling:
             for event in self._early:
                 sink(event)
@@ -64,23 +64,23 @@ class Context:
         return self._devices
 
     def look_again(self) -> None:
-        """Read the devices anew: a setting was changed."""
+        """Read the devices again: a tunable was changed."""
         self._devices = read_devices(self.roots)
 
     def emit(self, event: events.Event) -> None:
-        """Record it and tell it, and the verdict that follows from it."""
+        """Record the event and send it to the sink, then the outcomes that follow from it."""
         for one in (event, *self.verdicts.feed(event)):
             self.tape.event(one)
             self.tell(one)
 
     def note(self, event: events.Event) -> None:
-        """Record it alone: who tells it is somebody else."""
+        """Only record the event: somebody else sends it to the sink."""
         self.tape.event(event)
         for _ in self.verdicts.feed(event):
             pass
 
     def tell(self, event: events.Event) -> None:
-        """Tell it, past the recording."""
+        """Only send the event to the sink, past the recording."""
         with self._telling:
             self._sink(event)
 
@@ -89,7 +89,7 @@ class Context:
         self.emit(events.Notice(self.now(), level, printable(text)))
 
     def warn(self, text: str) -> None:
-        """The same for a warning; "" is none."""
+        """A notice of level "warning"; none for ""."""
         if text:
             self.notice("warning", text)
 

@@ -26,14 +26,14 @@ class CurrentRun:
         return self._fio
 
     def begin(self) -> int:
-        """Another run is wanted: its number."""
+        """Begin another run; its number."""
         self._step += 1
         return self._step
 
     def started(self, fio: FioRun) -> None:
-        """Its fio is about to start."""
+        """The run's fio is about to start."""
         self._fio = fio
 
     def over(self) -> None:
-        """Nothing runs any more."""
+        """The run has ended."""
         self._fio = None

@@ -26,13 +26,13 @@ from iopstui.model.metrics.frame import FINAL, Frame
 
 KEEP = 30
 REPEAT_S = 30.0
-# what a run leaves behind (its write-back, its file's removal) is no background
+# what a run leaves behind (its write-back, its file's removal) is not background I/O
 SETTLE_FRAMES = 5
 
 
 class Findings:
     """Fed with every frame; yields a finding when its rule begins to fire, and again every
-    ``REPEAT_S`` seconds while it goes on; and what moved, some seconds after a knob was turned.
+    ``REPEAT_S`` seconds while it goes on; and what moved, some seconds after a tunable was changed.
     ``unseen`` says what the jobs work on besides devices.
     """
 
@@ -50,7 +50,7 @@ class Findings:
         self._since = -inf
 
     def lay_out(self) -> None:
-        """The run's own files are written before it begins: that is no background."""
+        """Files are laid out: what the run itself writes before it begins is not background I/O."""
         self._quiet = tuple(self._before)
         self._before.clear()
         self._skip = 1 << 30
@@ -71,15 +71,15 @@ class Findings:
         self._change, self._since = None, -inf
 
     def changed(self, t: float, device: str, name: str, before: str, now: str) -> None:
-        """A knob was turned at ``t``: what it moved is told when enough seconds were measured,
-        and runs before and after it are not compared with each other."""
+        """A tunable was changed at ``t``: what it moved is reported when enough seconds were
+        measured, and runs before and after it are not compared with each other."""
         self._earlier = []
         if self._change is not None:
             self._since = self._change.t
         self._change = TunableChange(t, device, name, before, now)
 
     def feed(self, frame: Frame, devices: Sequence[BlockDevice]) -> Iterator[Finding]:
-        """What this frame shows that was not said yet. ``devices`` are those that the jobs work
+        """What this frame shows that was not reported yet. ``devices`` are those that the jobs work
         on."""
         if not frame.step:
             if self._skip:

@@ -91,7 +91,7 @@ def fio_command(
 
 
 def hangs(pids: Sequence[int]) -> str:
-    """What is known of processes that even SIGKILL has not ended yet."""
+    """A sentence about processes that even SIGKILL has not ended yet."""
     named = f"fio's process {', '.join(map(str, pids))}"
     states = {state(pid) for pid in pids} - {""}
     if not states <= {"D"}:
@@ -156,7 +156,7 @@ class FioRun:
         except ImportError as error:
             raise no_package("psutil") from error
         if self.phase != LAYOUT:
-            # both may refuse; then nothing is to be left
+            # both may refuse; then nothing must be left
             self.prepared.laid_out()
             self._before_start()
         private = self._private()
@@ -244,7 +244,7 @@ class FioRun:
                 self.stop()
 
     def watch_room(self) -> None:
-        """End the run, as a failed one, if its files grow beyond what was promised."""
+        """End the run, as a failed one, if its files grow beyond what was planned."""
         if self._process is not None and not self.failure:
             self.failure = self.prepared.overrun()
             if self.failure:
@@ -346,8 +346,8 @@ class FioRun:
         log = [line for line in self.log if not _CHATTER.search(line)]
         if any(map(_TOO_SHORT.search, log)):
             return (
-                "a file that it works on is shorter than its size=, and none that exists is "
-                "lengthened or made anew; give a smaller size="
+                "a file that it works on is shorter than its size=, and an existing file is "
+                "never extended or recreated; give a smaller size="
             )
         too_long = [line for line in log if os.strerror(errno.EFBIG) in line]
         because = complaint(too_long or log)
@@ -357,13 +357,13 @@ class FioRun:
                 f" (a file may grow to {most} here; offset=, nrfiles= or a larger bs= make it "
                 "longer than size= says)"
                 if self.prepared.scratch is not None
-                else f" (a file may grow to {most} here: 5 % of the file system stay free)"
+                else f" (a file may grow to {most} here: 5 % of the file system stays free)"
             )
         return because
 
     def close(self) -> None:
         """Whatever state it is in: no fio, no private directory, no scratch file afterwards.
-        Where a process hangs in the kernel all that is left to the guard: whoever touched the
+        Where a process hangs in the kernel, all that is left to the guard: whoever touched the
         files it works on would hang as well."""
         if self._process is not None:
             self._process.close(*([0.0] if self.hanging else []))

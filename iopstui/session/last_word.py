@@ -1,4 +1,5 @@
-"""fio's last word, which it may say twice: as its last periodic document, and as its final one.
+"""fio's last document, which it may write twice: as its last periodic document, and as its final
+one.
 
 Only the second says how long the jobs ran; before fio 3.30 the runtime of the first goes on after
 their end. So the first is taken for the second.
@@ -15,12 +16,12 @@ from iopstui.session.fio_run import HOLD_S, NewDocument
 
 
 def said_again(status: FioStatus, before: FioStatus) -> bool:
-    """True if fio says again, at once, what it said ``before``."""
+    """True if fio repeats at once what it said ``before``."""
     return status.timestamp_ms - before.timestamp_ms < HOLD_S * 1000 and repeats(status, before)
 
 
 def once(documents: Sequence[NewDocument]) -> list[NewDocument]:
-    """Without those that are said again when no job is alive any more."""
+    """The documents without those repeated after the last job has ended."""
     found: list[NewDocument] = []
     for news in documents:
         if found and found[-1].maybe_final and said_again(news.status, found[-1].status):

@@ -163,8 +163,8 @@ class LiveSession:
         self._command(lambda: self._context.emit(events.Mark(self._context.now(), printable(text))))
 
     def set_tunable(self, name: str, value: str) -> None:
-        """Change a setting (model/block/tunable.py) of the disks under the target; it is put
-        back by ``close``. A refusal arrives as a Notice."""
+        """Change a tunable (model/block/tunable.py) of the disks under the target; ``close``
+        restores it. A refusal arrives as a Notice."""
         self._command(lambda: self._knobs.turn_or_tell(name, value))
 
     def put_back(self, settings: Sequence[tuple[str, str]]) -> None:
@@ -177,7 +177,7 @@ class LiveSession:
         return self._current.step
 
     def knobs(self) -> list[TunableState]:
-        """What can be set on the disks under the target, as it is now (reads some files)."""
+        """The tunables of the disks under the target, as they are now (reads some files)."""
         return tunable_states(self.target, self.devices, self._context.roots)
 
     def topology(self) -> Topology:
@@ -211,7 +211,7 @@ class LiveSession:
         self._context.note(event)
 
     def notice(self, level: str, text: str) -> None:
-        """Tell this, now: ``level`` is "info", "warning" or "error"."""
+        """Emit a Notice; ``level`` is "info", "warning" or "error"."""
         self._command(lambda: self._context.notice(level, text))
 
     def stop_recording(self) -> None:
@@ -219,7 +219,7 @@ class LiveSession:
         self._command(self._recorded)
 
     def close(self) -> None:
-        """Stop fio, remove scratch files, put settings back, end the thread. Idempotent.
+        """Stop fio, remove scratch files, restore tunables, end the thread. Idempotent.
 
         ``left_behind`` then says what hangs in the kernel: about 2 s are enough for a job that
         does, CLOSE_WITHIN_S for a call of our own.
@@ -230,10 +230,10 @@ class LiveSession:
         if self._thread is None:
             return
         while self._join(self._thread):
-            continue  # it works: many files to remove
+            continue  # it is busy: there are many files to remove
         if self._thread.is_alive() and not self.left_behind:
             self._hangs = (
-                "a call into the kernel hangs, waiting for the device; what is not undone yet "
+                "a call into the kernel hangs, waiting for the device; what is left to undo "
                 "is undone by: iopstui doctor"
             )
 
@@ -277,7 +277,7 @@ class LiveSession:
                 if sampling.tick_if_due():
                     runs.progress()
             self._shut_down()
-        except Exception as error:  # the last line of defence: told, and nothing left running
+        except Exception as error:  # the last line of defence: reported, and nothing left running
             self._failed = True
             context.notice("error", f"internal error: {error!r}")
         finally:
@@ -318,7 +318,7 @@ class LiveSession:
             self._context.notice("info", words)
 
     def _shut_down(self) -> None:
-        """Stop fio and wait for its last document, so that what was measured is told."""
+        """Stop fio and wait for its last document, so that what was measured is reported."""
         clock, runs = self._context.clock, self._runs
         runs.stop()
         give_up_ns = clock.monotonic_ns() + int(LEAVE_WITHIN_S * 1e9)
@@ -332,7 +332,7 @@ class LiveSession:
 
 
 def _no_sum(target: Target) -> str:
-    """What must be known of a job's own files; "" if they are on devices side by side."""
+    """Why a job's own files have no common sum; "" if they are on devices side by side."""
     if target.nested is None:
         return ""
     top, below = target.nested

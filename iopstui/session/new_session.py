@@ -1,4 +1,4 @@
-"""A session as the options ask for it."""
+"""Creating a session as the options ask for it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def new_session(
     expectations: Sequence[Expectation] = (),
     idle_frames: bool = True,
 ) -> LiveSession:
-    """Not started. UsageError for a --record or --cpu that can't be; then no file is left."""
+    """A new session, not started. UsageError for an invalid --record or --cpu; then no file is
+    left."""
     own_cpus = OwnCpus(options.own_cpus, options.nice)
     return LiveSession(
         target,

@@ -1,4 +1,4 @@
-"""Verdicts on the runs of a session: were its expectations met, and was it steady?"""
+"""Outcomes of a session's runs: were the expectations met, and was the run steady?"""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _WORDS = {True: PASS, False: FAIL, None: UNKNOWN}
 class Verdicts:
     """Follows a session's events. At the end of each run that gave figures there is a ``Judged``
     for every expectation, and a ``SteadyState``; without expectations there is neither, and the
-    points of an experiment are judged by who runs it.
+    points of an experiment are judged by its runner.
 
     ``outcomes`` are those of the last run.
     """
@@ -57,7 +57,7 @@ class Verdicts:
     @property
     def passed(self) -> bool | None:
         """Whether the last run met all expectations; ``None`` while nothing was judged, or where
-        something could not be."""
+        something could not be judged."""
         verdicts = [outcome.passed for outcome in self.outcomes]
         if False in verdicts:
             return False
@@ -98,7 +98,7 @@ class Series:
         self._intervals.append((fio.seconds, float(fio.total.ios)))
 
     def steadiness(self) -> Steadiness:
-        """Whether it was steady."""
+        """Whether the run was steady."""
         return steadiness(self._intervals)
 
 
@@ -154,7 +154,7 @@ def steady_text(found: Steadiness) -> str:
     if not found.steady:
         text += ": the figures above depend on when and how long one measures"
     if found.round_s < ROUND_S - 1e-9:
-        text += f"; the rule means rounds of {ROUND_S:.0f} s: slower changes are not seen"
+        text += f"; the rule is meant for rounds of {ROUND_S:.0f} s: slower changes are not seen"
     return text
 
 
@@ -189,7 +189,7 @@ def judged_text(judged: Judged) -> str:
 
 
 def together(judged: Sequence[Judged]) -> tuple[str, str]:
-    """Of a run's verdicts the gravest (PASS, FAIL or UNKNOWN), and all in a line that begins
+    """The gravest of a run's outcomes (PASS, FAIL or UNKNOWN), and all in a line that begins
     with it: of several how many, and the first of the gravest."""
     words = [_WORDS[one.passed] for one in judged]
     word = next(word for word in (FAIL, UNKNOWN, PASS) if word in words)

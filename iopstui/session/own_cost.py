@@ -1,4 +1,4 @@
-"""Says when iopstui itself costs so much that it may change what it measures."""
+"""Warns when iopstui itself uses so much CPU that it may change what it measures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class OwnCost:
         self._said: dict[str, float] = {}
 
     def feed(self, frame: Frame) -> Iterator[str]:
-        """What has become true with this frame."""
+        """The warnings that this frame brings."""
         if frame.step != self._step:
             self._step = frame.step
             self._cpu.clear()

@@ -26,7 +26,7 @@ def job_cpus(text: str) -> frozenset[int] | None:
     for section in jobfile.effective(text):
         option = section.options.get("cpus_allowed", "")
         cpus = parse_cpu_list(option)
-        # fio understands more ("0-max"): then nothing is known
+        # fio accepts more ("0-max"): then the CPUs are unknown
         if not cpus or not _LIST.fullmatch(option):
             return None
         found.update(cpus)
@@ -75,12 +75,12 @@ class OwnCpus:
             if self._nice:
                 affinity.renice_others(self._nice)
         except OSError as error:
-            return f"--cpu or --nice could not be obeyed: {error.strerror}"
+            return f"--cpu or --nice could not be applied: {error.strerror}"
         return ""
 
     def for_job(self, text: str, disks: Sequence[BlockDevice]) -> str:
-        """Before a job starts: go where neither it nor its device works, if there is such a CPU.
-        What was done, in words, or "".
+        """Before a job starts: move to where neither it nor its device works, if there is such a
+        CPU. What was done, in words, or "".
         """
         if not self._automatic:
             return ""

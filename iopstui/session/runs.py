@@ -1,4 +1,4 @@
-"""The runs of a session: prepares a job, starts fio, follows its documents, tells its end."""
+"""The runs of a session: prepares a job, starts fio, follows its documents, reports its end."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Runs:
         return self._current.fio
 
     def request(self, request: JobRequest) -> None:
-        """Run this; a running job is stopped first."""
+        """Run this job; a running one is stopped first."""
         if self.run is None:
             self._begin(request)
         else:
@@ -168,9 +168,9 @@ class Runs:
 
     @contextmanager
     def _told_if_long(self) -> Iterator[None]:
-        """A job with hundreds of thousands of files is looked at for a while."""
+        """Report preflight that takes long: a job may have hundreds of thousands of files."""
         context = self._context
-        words = "still looking at the job and at the files that it names"
+        words = "still checking the job and the files that it names"
         timer = threading.Timer(
             LONG_S, lambda: context.tell(events.Notice(context.now(), "info", words))
         )
@@ -279,7 +279,7 @@ class Runs:
         self._documents(documents)
         held = self._held
         if held and self._context.clock.monotonic_ns() - held.arrived_ns > HOLD_S * 1e9:
-            # some fio takes its time to end after its last word
+            # some versions of fio take their time to end after the last document
             self._release(final=self._again)
         if run.hanging and run.stopping and self.run is run:
             self.leave_behind()
@@ -324,7 +324,7 @@ class Runs:
             self._sampling.sample(held, final)
 
     def progress(self) -> None:
-        """Tell how far a file that is laid out has come, if one is."""
+        """Report how far laying out files has come, if they are being laid out."""
         run = self.run
         if run is None:
             return
@@ -348,7 +348,7 @@ class Runs:
             run.stop(hard=True)
 
     def _first_word(self, run: FioRun) -> None:
-        """End a run that can't come to anything; tell of one that may."""
+        """End a run that has no chance of success; warn of one that may have."""
         if run.last is not None or self._silence_told or run.phase != RUN:
             return
         if not self._stall.feed(self._context.now(), run.work()):
@@ -379,7 +379,7 @@ class Runs:
 
     @property
     def ending(self) -> bool:
-        """True while there is a run that is not over yet."""
+        """True while a run is not over yet."""
         return self.run is not None and self.run.phase != OVER
 
     def leave_behind(self) -> None:

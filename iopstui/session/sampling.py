@@ -1,4 +1,4 @@
-"""The ticks of a session: reads the kernel, makes frames, tells what they show."""
+"""The ticks of a session: reads the kernel, makes frames, reports what they show."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Sampling:
         self.deadline_ns = reading.arrived_ns + int(self._interval_s * 1e9)
 
     def put_off(self, seconds: float) -> None:
-        """No tick for so long: nobody waits for one any more."""
+        """Stop ticking for now: nobody waits for a tick."""
         self.deadline_ns = self._context.clock.monotonic_ns() + int(seconds * 1e9)
 
     def wait_for_document(self, since_ns: int) -> None:
@@ -146,7 +146,7 @@ class Sampling:
         return self._pinning[1].feed(jobs, lambda: online_cpus(self._context.roots))
 
     def tunable_turned(self, names: str, name: str, before: str, now: str) -> None:
-        """A knob of the disks ``names`` was turned: look closely at what that moves."""
+        """A tunable of the disks ``names`` was changed: look closely at what that moves."""
         self.findings.changed(self._context.now(), names, name, before, now)
         self._sampler.follow_interrupts(MANY + 2)
 

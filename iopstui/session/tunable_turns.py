@@ -1,4 +1,4 @@
-"""Turns the knobs of the disks under a session's target, tells it, and puts them back."""
+"""Changes the tunables of the disks under a session's target, reports it, and restores them."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ class TunableTurns:
         self._requests = list(requests)
 
     def first(self) -> None:
-        """The settings asked for on the command line, before the first run."""
+        """Set the tunables of the command line before the first run."""
         now = [knob for knob in self._requests if knob.after_s is None]
         self._requests = [knob for knob in self._requests if knob.after_s is not None]
         for knob in now:
             self.turn(knob.name, knob.value)
 
     def of_run(self, knobs: Sequence[tuple[str, str]]) -> None:
-        """A run's own settings, as far as they are not in force already."""
+        """Set a run's own tunables, as far as they are not in force already."""
         for name, value in knobs:
             disks = self._disks(name)
             if any(read_tunable(disk, name, self._context.roots) != value for disk in disks):
                 self.turn(name, value)
 
     def again(self, settings: Sequence[tuple[str, str]]) -> None:
-        """The same after an experiment; a refusal becomes a Notice."""
+        """Set them again after an experiment; a refusal becomes a Notice."""
         for one in settings:
             try:
                 self.of_run([one])
@@ -50,7 +50,7 @@ class TunableTurns:
                 self._context.notice("error", f"{error.message} {error.hint}".strip())
 
     def due(self, began_ns: int | None) -> None:
-        """Those asked for so many seconds after a run began."""
+        """Set the tunables that are due this long after a run began."""
         if began_ns is None or not self._requests:
             return
         seconds = (self._context.clock.monotonic_ns() - began_ns) / 1e9
@@ -60,16 +60,16 @@ class TunableTurns:
             self.turn_or_tell(knob.name, knob.value)
 
     def turn_or_tell(self, name: str, value: str) -> None:
-        """Turn it; a refusal becomes a Notice."""
+        """Change a tunable; a refusal becomes a Notice."""
         try:
             self.turn(name, value)
         except IopstuiError as error:
             self._context.notice("error", f"{error.message} {error.hint}".strip())
 
     def turn(self, name: str, value: str) -> None:
-        """Turn it on every disk that has it. Raises UsageError, Refused or Missing."""
+        """Change a tunable on every disk that has it. Raises UsageError, Refused or Missing."""
         context, disks = self._context, self._disks(name)
-        # of several disks all or none, as far as that can be known beforehand
+        # all disks or none, as far as that can be known beforehand
         for refusal in (why_not(device, name, context.roots) for device in disks[1:]):
             if refusal is not None:
                 raise refusal
@@ -120,12 +120,12 @@ class TunableTurns:
         return [d for d in disks if irq in {v.irq for v in d.irqs}] or disks[:1] if irq else disks
 
     def put_back(self) -> None:
-        """Everything as it was before; what can't be is told."""
+        """Restore everything; what can't be restored is reported."""
         if self._tunables.changed:
             failed = self._tunables.restore()
             for problem in failed:
                 self._context.notice("error", problem)
             if self._tunables.gone:
-                self._context.notice("info", "the device is gone, and its changed settings with it")
+                self._context.notice("info", "the device is gone, and its changed tunables with it")
             elif not failed:
-                self._context.notice("info", "the changed settings are as they were before")
+                self._context.notice("info", "the changed tunables have their old values again")

@@ -174,7 +174,7 @@ class IopstuiApp(KeysInOrder):
         self.lessons.begin_first()
 
     def _close(self) -> None:
-        """The session makes way for another."""
+        """Close the session to make way for another."""
         self.port.close_session()
         self.lessons.forget()
         self.feed.clear()
@@ -291,13 +291,13 @@ class IopstuiApp(KeysInOrder):
         return self.jobs.job
 
     def refresh_footer(self) -> None:
-        """With the next paint."""
+        """Update the footer with the next paint."""
         if self.dashboard is not None:
             hints = self.actions.footer(self.actions.mode)
             self.dashboard.show_keys(hints, printable(self.next_job()))
 
     async def action_do(self, action: str, number: int) -> None:
-        """A key of ``action`` was pressed."""
+        """Do ``action``: one of its keys was pressed."""
         done = self.actions.do(action, number)
         if isawaitable(done):
             await done
@@ -319,7 +319,7 @@ class IopstuiApp(KeysInOrder):
 
 
 def _settle() -> None:
-    """What the first frame did not need. What is loaded by now is never looked at again by the
+    """Load what the first frame did not need. What is loaded by now is never looked at again by the
     garbage collector."""
     from iopstui.ui.draw import charts
 

@@ -14,9 +14,9 @@ SCREENS: tuple[Section, ...] = (
             ("enter, right", "reads on, goes on, or starts the run that the page is about; on the"
              " dashboard, after a run: goes on"),
             ("a, b, c", "answer a question, before it is measured"),
-            ("left", "reads the pages before again; what was answered there stays"),
+            ("left", "back to earlier pages; the answers given there stay"),
             ("escape", "stops a run; else leaves the lesson, and l goes on with it where it was."
-             " What it changed is put back, its files are removed"),
+             " What it changed is restored, its files are removed"),
             ("r", "after a run that failed or was stopped: again"),
         ),
     ),
@@ -53,7 +53,7 @@ PANELS: tuple[Section, ...] = (
              " I/Os took that long; · is a single one already"),
             ("time", "stands still until the chart is full, then moves on by a quarter"),
             ("gaps", "nothing was measured there; a gap is never drawn as 0"),
-            ("│ with words", "a mark: a run began, a knob was turned, or you pressed m"),
+            ("│ with words", "a mark: a run began, a tunable was changed, or you pressed m"),
         ),
     ),
     (
@@ -101,7 +101,7 @@ PANELS: tuple[Section, ...] = (
             ("IPI/s", "function-call interrupts from other CPUs, for whatever reason"),
             ("usr sys iowait", "percent of the CPU's time, as the kernel's tick samples it"),
             ("irq soft idle", "the same; irq is left out on kernels that do not account it"),
-            ("I/Os per interrupt", "how many completions one interrupt of the device told of"),
+            ("I/Os per interrupt", "how many completions one interrupt of the device reported"),
             ("inside the hard interrupt", "the kernel completes there, so BLOCK/s stays 0: the"
              " device is busy all the same"),
             ("cells", "where CPUs are many: one cell each, fuller is more; gaps part groups that"
@@ -110,7 +110,7 @@ PANELS: tuple[Section, ...] = (
         ),
     ),
     (
-        "What may be said about the figures",
+        "Notes beside the figures",
         (
             ("ramp", "ramp_time: fio warms up; latencies are not taken yet"),
             ("late", "fio has not reported for longer than it should; its last figures stay"),

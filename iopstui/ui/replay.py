@@ -44,7 +44,7 @@ class ReplayApp(IopstuiApp):
         session.on_failure = self._failed
 
     def _failed(self, error: Exception) -> None:
-        """In the session's thread: it can't go on."""
+        """The replay can't go on (called in the session's thread)."""
         self.post_message(ReplayFailed(error))
 
     def on_replay_failed(self, message: ReplayFailed) -> None:
@@ -52,12 +52,12 @@ class ReplayApp(IopstuiApp):
         self.leave_with(message.error)
 
     def begin_anew(self) -> None:
-        """Another place in the recording is a state of its own."""
+        """Start with a fresh state: another moment of the recording follows."""
         if self.dashboard is not None:
             self.port.begin_anew(LiveState(self.session.target.opened))
 
     def next_job(self) -> str:
-        """What was run."""
+        """The job that was recorded."""
         return self.session.job or ""
 
     def exit_code(self) -> int:

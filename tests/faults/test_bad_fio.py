@@ -84,7 +84,7 @@ def test_a_full_disk(here: Path) -> None:
             done = iopstui("run", "--job", str(job), cwd=here)
             assert done.returncode == 1, done.stderr
             # before it is full: 5 % stay free
-            assert "5 % of the file system stay free" in done.stderr, done.stderr
+            assert "5 % of the file system stays free" in done.stderr, done.stderr
         job.unlink()
 
 

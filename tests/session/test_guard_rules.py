@@ -126,7 +126,7 @@ def test_another_file_in_the_place_of_the_locked_one(
     (tmp_path / "f").write_text("x")
     made = guard(facts(False, "f"), tmp_path)
     monkeypatch.setattr(write_guard, "grant", lambda path: Grant(path, 0, 0))
-    with pytest.raises(Refused, match="became another file"):
+    with pytest.raises(Refused, match="was replaced by another file"):
         made.engage({})
     assert made.fds == ()
 

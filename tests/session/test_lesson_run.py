@@ -232,8 +232,8 @@ def test_a_run_that_fails_in_the_middle(play: LessonRun) -> None:
     (table,) = play.page().blocks  # type: ignore[union-attr]
     assert isinstance(table, Table) and table.head == ("", "one")
     play.advance()
-    assert words(play) == "You said b) no. It can't be told here: a figure that decides it is " \
-        "not known."  # fmt: skip
+    assert words(play) == "You said b) no. It can't be decided here: a figure that it depends on " \
+        "is not known."  # fmt: skip
     play.advance()
     assert play.over
 
@@ -252,7 +252,7 @@ def test_a_run_left_out_is_not_spoken_of(play: LessonRun) -> None:
     assert play.failed["one"] == "it was not run"
     play.advance()
     assert play.step is not None and play.step.header == "explain: more"
-    assert "can't be told" in words(play)
+    assert "can't be decided" in words(play)
 
 
 def test_what_can_t_be_shown_says_why(tmp_path: Path) -> None:

@@ -208,7 +208,7 @@ def test_each_file_is_locked(here: Path) -> None:
         with open(place.path, "rb") as other:
             fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
             assert prepared.guard is not None
-            with pytest.raises(Refused, match="No second job runs"):
+            with pytest.raises(Refused, match="No second job is started"):
                 prepared.guard.engage({})
         prepared.guard.engage({})
         prepared.close()

@@ -73,7 +73,7 @@ def test_a_name_taken_meanwhile_is_left(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("theirs")
     (said,) = staging.publish()
     staging.close()
-    assert "somebody else" in said and (tmp_path / "x").read_text() == "theirs"
+    assert "another program" in said and (tmp_path / "x").read_text() == "theirs"
     assert os.listdir(tmp_path) == ["x"]
 
 

@@ -189,7 +189,7 @@ def test_root_in_a_container_without_a_writable_sys(
 
 @pytest.mark.parametrize("name", ["nr_zones", "../../../etc/passwd", "discard_max_bytes", ""])
 def test_only_known_settings_are_touched(tree: Tree, disk: BlockDevice, name: str) -> None:
-    with pytest.raises(UsageError, match="no setting"):
+    with pytest.raises(UsageError, match="not a tunable"):
         Tunables(tree.roots).set(disk, name, "0")
 
 
@@ -224,7 +224,7 @@ def test_no_note_no_change(
     blocked.write_text("")
     monkeypatch.setenv("XDG_STATE_HOME", str(blocked))
     settings = Tunables(tree.roots)
-    with pytest.raises(Missing, match="can't be noted first"):
+    with pytest.raises(Missing, match="present value can't be saved first"):
         settings.set(disk, "rq_affinity", "2")
     assert read_tunable(disk, "rq_affinity", tree.roots) == "1"
     assert not settings.changed

@@ -85,7 +85,7 @@ def test_a_fio_too_old(here: Path, tmp_path: Path) -> None:
 
 
 def test_a_directory_without_the_right_to_write(here: Path) -> None:
-    words = ("Can't make a scratch file", "/proc")
+    words = ("Can't create a scratch file", "/proc")
     refused(2, words, here, "run", "/proc", "--job", "randread-4k")
 
 
@@ -136,4 +136,4 @@ def test_a_current_directory_that_is_gone(words: tuple[str, ...], tmp_path: Path
         timeout=60,
     )  # fmt: skip
     assert done.returncode == 2
-    assert done.stderr.startswith("iopstui: The current directory can't be told")
+    assert done.stderr.startswith("iopstui: The current directory can't be determined")

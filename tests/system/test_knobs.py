@@ -74,7 +74,7 @@ def until(what: Any, within: float = 30.0) -> None:
     [
         (("--knob", "rq_affinity=7"), "rq_affinity takes 0, 1, 2, not '7'"),
         (("--knob", "rq_affinity"), "is not NAME=VALUE"),
-        (("--knob", "turbo=1"), "'turbo' is no setting; known are rq_affinity"),
+        (("--knob", "turbo=1"), "'turbo' is not a tunable; known are rq_affinity"),
         (("--knob", "nr_requests=1"), "nr_requests takes a whole number from 4 up"),
         (("--bind", "cores"), "invalid choice: 'cores'"),
     ],

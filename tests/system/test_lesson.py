@@ -76,7 +76,7 @@ def test_a_run_that_fails_is_told_and_the_lesson_goes_on(where: Path) -> None:
     assert done.returncode == 1
     said = " ".join(done.stdout.split())
     assert "This run failed: " in said and "nonesuch" in said
-    assert "It can't be told here" in said and "the end" in said
+    assert "It can't be decided here" in said and "the end" in said
     assert list(where.iterdir()) == []
 
 
@@ -104,7 +104,7 @@ def test_the_list_and_a_lesson_looked_at(where: Path) -> None:
     [
         (("nonesuch",), "neither a lesson nor a file"),
         (("../own.ini", "--answers", "b,a"), "has 2 answers, the lesson 1 questions"),
-        (("../own.ini", "--answers", "x"), "'x' is no answer"),
+        (("../own.ini", "--answers", "x"), "'x' is not an answer"),
         (("../bad.ini", "--check"), "[run: one]: a run needs a job"),
     ],
 )

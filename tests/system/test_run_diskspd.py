@@ -48,7 +48,7 @@ def test_an_existing_file_is_not_overwritten_unasked(here: Path) -> None:
     ("words", "arguments"),
     [
         ("names no file", ("--diskspd", "diskspd -d5")),
-        ("no switch", ("--diskspd", "diskspd -q x")),
+        ("not a known switch", ("--diskspd", "diskspd -q x")),
         ("not allowed with", ("--diskspd", "diskspd x", "--job", "mixed-4k")),
         ("one of the arguments", ()),
     ],

@@ -72,7 +72,7 @@ def test_an_interrupted_sweep_goes_on(here: Path) -> None:
     assert [row["earlier"] for row in points] == [True, False, False]
     judged = [row for row in events(again.stdout) if row["event"] == "judged"]
     assert [row["passed"] for row in judged] == [True, True, True]
-    assert "goes on" in again.stderr
+    assert "continues an interrupted run" in again.stderr
     assert list((here.parent / "state" / "iopstui").glob("sweep-*")) == [], "done: forgotten"
 
 

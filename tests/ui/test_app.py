@@ -294,7 +294,7 @@ async def test_knobs_wait_until_the_key_rests_then_restart_with_a_mark() -> None
         fake = await running(app, pilot)
         before = len(fake.calls)
         await pilot.press("right_square_bracket", "right_square_bracket")
-        assert shows(app, "iodepth 128: the job is started anew")
+        assert shows(app, "iodepth 128: the job is restarted")
         assert len(fake.calls) == before
         app.jobs.apply_knob()
         await settle(pilot)
@@ -559,7 +559,7 @@ async def test_between_two_runs_a_knob_still_turns_the_one_that_comes() -> None:
         fake.finish(interrupted=True)
         await settle(pilot)
         await pilot.press("right_square_bracket")
-        assert shows(app, "iodepth 128: the job is started anew with it")
+        assert shows(app, "iodepth 128: the job is restarted with it")
         app.jobs.apply_knob()
         fake.begin("randrw 4k QD 64 × 2 jobs")
         await settle(pilot)

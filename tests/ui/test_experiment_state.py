@@ -112,7 +112,7 @@ def test_no_verdict_before_the_end() -> None:
     state = folded(told(COMPARE, 4))
     results = state.results()
     assert results is not None and results.complete == 2
-    assert state.words() == ["2 of 4 repeats are complete: the verdict comes at the end"]
+    assert state.words() == ["2 of 4 repeats are complete: the result comes at the end"]
     state = folded([*told(COMPARE, 8), ExperimentFinished(99.0, 8, 8)])
     assert any("mixed: IOPS +" in line for line in state.words()), state.words()
     stopped = folded([*told(COMPARE, 2), ExperimentFinished(99.0, 2, 8, True)])

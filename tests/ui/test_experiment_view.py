@@ -182,10 +182,10 @@ async def test_very_many_points_are_only_begun_if_they_are_meant() -> None:
 
 
 async def test_what_an_interrupted_one_has_left_can_be_thrown_away() -> None:
-    background = lab.FakeLaboratory(kept="goes on with an interrupted run: 3 of 7 points are done")
+    background = lab.FakeLaboratory(kept="continues an interrupted run: 3 of 7 points are done")
     async with lab.make(background).run_test(size=SMALL) as pilot:
         screen = await form(pilot)
-        assert "Enter goes on with an interrupted run" in words(screen)
+        assert "Enter continues an interrupted run" in words(screen)
         await pilot.press("ctrl+n")
         await settled(pilot)
     assert background.begun[0][1] is True
@@ -413,7 +413,7 @@ async def test_a_comparison_shows_seconds_runs_figures_and_the_verdict() -> None
                 under.tell(lab.second(10.0 * index + n, high))
             under.tell(lab.finished(lab.COMPARE, index))
         await pilot.pause()
-        assert shows(pilot.app, "4 of 4 repeats are complete: the verdict comes at the end")
+        assert shows(pilot.app, "4 of 4 repeats are complete: the result comes at the end")
         under.end(8)
         await pilot.pause()
         text = screen_text(pilot.app)  # type: ignore[arg-type]

@@ -59,7 +59,7 @@ def refused_headless(path: Path) -> str:
 def test_what_is_no_count_is_refused_on_reading(odd: Any, tmp_path: Path) -> None:
     taken = made.raws(made.RUN)
     path = written(tmp_path / "odd.iops", [*taken[:2], with_bins(taken[2], lambda c: odd)])
-    assert "figures in it that can't be" in refused_headless(path)
+    assert "it holds impossible figures" in refused_headless(path)
 
 
 @pytest.mark.parametrize("name", ["wall_ms", "interval_s", "own_busy_s"])
@@ -94,7 +94,7 @@ async def test_figures_that_can_t_be_end_the_screen_with_a_sentence(tmp_path: Pa
         await until(pilot, lambda: app._exit)
     session.close()
     assert app.return_value == EXIT_USAGE
-    assert said.getvalue().startswith("iopstui: ") and "figures in it that can't be" in (
+    assert said.getvalue().startswith("iopstui: ") and "it holds impossible figures" in (
         said.getvalue()
     )
 

@@ -164,7 +164,7 @@ async def test_an_option_turned_while_the_run_only_begins_counts_for_it() -> Non
         await pilot.press("right_square_bracket")
         fake.sink = tell
         await settle(pilot)
-        assert shows(app, "iodepth 64: the job is started anew")
+        assert shows(app, "iodepth 64: the job is restarted")
         app.jobs.apply_knob()
         assert fake.calls[-1] == ("run", "mixed-4k", {"iodepth": "64"})
 

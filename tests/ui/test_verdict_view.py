@@ -43,7 +43,7 @@ def line(found: LiveState, width: int, height: int = 2) -> str:
 def test_after_a_run_the_verdict_stands_where_findings_do_until_the_next() -> None:
     found = state(STARTED, DONE, MET, STEADY)
     shown = line(found, 100)
-    assert "verdict: PASS  iops >= 5000: measured 5432; met in 98 % of the seconds" in shown
+    assert "outcome: PASS  iops >= 5000: measured 5432; met in 98 % of the seconds" in shown
     assert "steady state: NO" in shown and "31.0 %" in shown
     found.apply(StepStarted(20.0, 2, "j", "randread 4k", ("fio",), True))
     assert "PASS" not in line(found, 100) and not found.judged
@@ -51,12 +51,12 @@ def test_after_a_run_the_verdict_stands_where_findings_do_until_the_next() -> No
 
 def test_of_several_the_one_that_was_missed_is_told() -> None:
     found = state(STARTED, DONE, MET, MISSED, STEADY)
-    assert "verdict: FAIL  1 of 2: clat.p99 <= 1.00 ms: measured 3.90 ms" in line(found, 80, 1)
+    assert "outcome: FAIL  1 of 2: clat.p99 <= 1.00 ms: measured 3.90 ms" in line(found, 80, 1)
     assert found.notice is not None and found.notice.level == "FAIL"
     assert "FAIL" in "".join(t for t, _ in bars.message_line(found, None, None, 80, UTF8))
     assert [entry.level for entry in found.log][-3:] == ["PASS", "FAIL", "info"]
     listed = "\n".join("".join(t for t, _ in row) for row in finding_line.listed(found, 80, UTF8))
-    assert "verdicts on run 1" in listed and "PASS" in listed and "FAIL" in listed
+    assert "outcomes of run 1" in listed and "PASS" in listed and "FAIL" in listed
     assert "steady state (SNIA's rule): NO" in listed
 
 
@@ -78,7 +78,7 @@ async def test_on_the_screen_at_any_size(size: tuple[int, int], charset: Charset
         for event in (MET, MISSED, STEADY):
             fake.sink(event)
         await settle(pilot)
-        assert shows(app, "verdict: FAIL 1 of 2: clat.p99 <= 1.00 ms: measured 3.90 ms")
+        assert shows(app, "outcome: FAIL 1 of 2: clat.p99 <= 1.00 ms: measured 3.90 ms")
         await pilot.press("f")
         await settle(pilot)
         assert isinstance(app.screen, LiveRows)

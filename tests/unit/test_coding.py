@@ -114,7 +114,7 @@ def test_an_older_layout_is_read_by_its_names() -> None:
 def test_a_field_that_must_be_there_and_is_not() -> None:
     with pytest.raises(Malformed, match="no count"):
         Decoder({"New": ["name"]}, NAMES)(New, ["a"])
-    with pytest.raises(Malformed, match="what a New is"):
+    with pytest.raises(Malformed, match="layout of a New is missing"):
         Decoder({}, NAMES)(New, [])
 
 

@@ -112,7 +112,7 @@ def test_a_cost_that_no_one_cpu_pays_is_said() -> None:
     for n, one in found[1].items():
         found[1][n] = replace(one, busy={0: 170 - found[0][n].busy[0], 1: 90.0})
     text = words(found, 6)
-    assert "which CPU pays for it can't be told" in text and "CPU 1 85 → 90 %" in text
+    assert "which CPU pays for it can't be determined" in text and "CPU 1 85 → 90 %" in text
     cheap = [found[0], found[0]]
     assert "can't be told" not in words(cheap, 6)
 

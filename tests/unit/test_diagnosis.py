@@ -344,7 +344,7 @@ def test_a_flat_line_at_a_round_figure_looks_like_a_limit(iops: float) -> None:
     if iops == 64_000 * 1.012:  # 64.8k: between 60k and 65k
         assert found is not None and "65,000" in found.text
         return
-    assert "this looks like a set limit" in fired(found).text
+    assert "this looks like an imposed limit" in fired(found).text
 
 
 @pytest.mark.parametrize(

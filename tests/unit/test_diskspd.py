@@ -120,7 +120,7 @@ def test_quoting_is_the_shell_s_but_no_shell_is_run() -> None:
         ("-d5 c:", "Windows"),
         ("-d5 C:\\test\\file.dat", "Windows"),
         ("-Xprofile.xml x", "XML"),
-        ("-q x", "no switch"),
+        ("-q x", "not a known switch"),
         ("-b0 x", "size"),
         ("-b8X x", "size"),
         ("-w101 x", "to 100"),

@@ -123,12 +123,12 @@ def test_a_device_s_figures_are_in_iostat_s_units(text: str, required: float) ->
         ("clat.p99<=2", "needs a unit"),
         ("bw>=5", "needs a unit"),
         ("bw>=5ms", "not understood"),
-        ("iosp>=5", "no figure"),
-        ("clat.p98<=1ms", "no figure"),
-        ("flags>=1", "no figure"),
-        ("progress>=1", "no figure"),
-        ("fio.*.iops>=1", "no figure"),
-        ("kernel.disks.sdz.util<=1%", "no figure"),
+        ("iosp>=5", "No figure of a whole run"),
+        ("clat.p98<=1ms", "No figure of a whole run"),
+        ("flags>=1", "No figure of a whole run"),
+        ("progress>=1", "No figure of a whole run"),
+        ("fio.*.iops>=1", "No figure of a whole run"),
+        ("kernel.disks.sdz.util<=1%", "No figure of a whole run"),
     ],
 )
 def test_what_is_no_expectation(text: str, words: str) -> None:
@@ -443,7 +443,7 @@ def test_judge_counts_seconds_not_frames() -> None:
 
 
 def test_a_field_without_a_whole_run_s_figure_has_no_meter() -> None:
-    with pytest.raises(ValueError, match="no figure"):
+    with pytest.raises(ValueError, match="no figure of a whole run"):
         Meter(("fio", "progress"))
 
 

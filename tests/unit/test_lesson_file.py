@@ -75,19 +75,19 @@ def test_a_whole_lesson() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("[lesson]", "[lession]", "no lesson"),
+        ("[lesson]", "[lession]", "is not a lesson"),
         ("title = T\n", "", "[lesson]: 'title' is missing"),
         ("job = randread-4k\n", "", "[run: one]: a run needs a job"),
-        ("[see: both]", "[seee: both]", "[seee: both]: this is no step"),
+        ("[see: both]", "[seee: both]", "[seee: both]: this is not a page"),
         ("[see: both]", "[see: Both ways]", "can't be a name"),
         ("[run: one]", "[run: device]", "can't be called device"),
         ("[run: one]", "[run: deep]", "two sections [run: deep]"),
-        ("set = iodepth=1", "sett = iodepth=1", "[run: one]: 'sett' is nothing"),
+        ("set = iodepth=1", "sett = iodepth=1", "[run: one]: 'sett' does not belong here"),
         ("set = iodepth=1", "set = iodepth", "is not OPTION=VALUE"),
         ("set = iodepth=1", "set = runtime=9", "runtime can't be chosen"),
         ("set = iodepth=1", "set = iodepth={one.iops}", "comes later"),
         ("knob = nomerges=0", "knob = nomerges=7", "nomerges takes 0, 1, 2"),
-        ("knob = nomerges=0", "knob = nomerge=0", "is no setting"),
+        ("knob = nomerges=0", "knob = nomerge=0", "is not a tunable"),
         ("look = iops: up", "look = iopz: up", "is not PANE: SENTENCE"),
         ("look = iops: up", "settle = soon", "is not a number"),
         ("look = iops: up", "seconds = 0", "is not a number"),
@@ -100,15 +100,15 @@ def test_a_whole_lesson() -> None:
         ("b = no\nright b", "c = no\nright c", "a question needs the answers"),
         ("right a = gain > 1", "right a = gain >", "not a formula"),
         ("right a = gain > 1", "right a = gain = 1", "equal is written =="),
-        ("right a = gain > 1", "right a = gian > 1", "'gian' is no figure"),
+        ("right a = gain > 1", "right a = gian > 1", "'gian' is not a figure"),
         ("right a = gain > 1", "right a = deeep.iops > 1", "there is no [run: deeep]"),
         ("right a = gain > 1", "right a = deep.iopps > 1", "no run has a figure 'iopps'"),
         ("right a = gain > 1", "right a = device.nam == 'x'", "there is no device.nam"),
         ("gain = deep", "ms = deep", "'ms' can't be a name"),
-        ("gain = deep.iops / one.iops", "gain = gain + 1", "'gain' is no figure"),
+        ("gain = deep.iops / one.iops", "gain = gain + 1", "'gain' is not a figure"),
         ("answers = more", "answers = less", "no [ask: less] comes before"),
         ("answers = more\n", "", "[ask: more]: nothing answers this question"),
-        ("text = {gain :x}", "text = {gain :y}", "form 'y' is none of"),
+        ("text = {gain :x}", "text = {gain :y}", "form 'y' is not one of"),
         ("text = {gain :x}", "text = {gain", "brace"),
         ("text = {gain :x}", "text = {", "brace"),
         ("text = more?", "text = one was {one.iops}", "comes later"),
@@ -224,7 +224,7 @@ def test_a_file_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     Path("own.ini").write_text("\ufeff" + GOOD)
     assert find_lesson("own.ini").name == find_lesson("./own.ini").name == "own"
     Path("bad").write_bytes(b"\xff\xfe[lesson]")
-    with pytest.raises(UsageError, match="no UTF-8"):
+    with pytest.raises(UsageError, match="not UTF-8"):
         load_lesson(Path("bad"))
     with pytest.raises(UsageError, match="not a file"):
         load_lesson(tmp_path)

@@ -179,7 +179,7 @@ def test_one_made_by_somebody_else_is_checked_before_it_is_used(here: Path) -> N
 def test_what_is_no_file_is_not_read(here: Path) -> None:
     made = private.private_directory()
     os.mkfifo(made / "stdout")
-    with pytest.raises(OSError, match="no file"):
+    with pytest.raises(OSError, match="not a file"):
         private.opened_file(made, "stdout")
 
 

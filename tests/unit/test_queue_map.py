@@ -96,7 +96,7 @@ def test_nothing_measured_is_not_nothing_happened() -> None:
 @pytest.mark.parametrize(
     ("kind", "slaves", "words"),
     [
-        ("null_blk", (), "no hardware"),
+        ("null_blk", (), "not hardware"),
         ("loop", (), "kernel worker"),
         ("zram", (), "memory"),
         ("ram", (), "memory"),

@@ -251,7 +251,7 @@ def _chunk(kind: bytes, content: bytes) -> bytes:
         (b"iopstui recording x\n", "is not a recording"),
         (b'{"event":"session","schema":1}\n', "holds JSON lines"),
         (b"\x7fELF" + bytes(5000), "is not a recording"),
-        (form.MAGIC + _chunk(b"H", b"[" * 100_000), "damaged at its very beginning"),
+        (form.MAGIC + _chunk(b"H", b"[" * 100_000), "damaged right at its beginning"),
         (form.MAGIC + _chunk(b"H", b'{"layouts":{"Header":5},"header":[]}'), "damaged"),
         (form.MAGIC + _chunk(b"H", b'{"layouts":{},"header":[]}'), "damaged"),
     ],
@@ -331,7 +331,7 @@ def test_a_full_disk_stops_the_recording_and_not_the_session(
     assert recorder.finished(10.0)
     said = list(one.problems())
     assert said == [
-        f"the recording has stopped: {path}: No space left on device; measuring goes on"
+        f"the recording has stopped: {path}: No space left on device; measuring continues"
     ]
     made.tell(one, taken)
     assert list(one.problems()) == [] and one.path is None
@@ -350,7 +350,7 @@ def test_a_disk_that_hangs_holds_nobody_up(path: Path, monkeypatch: pytest.Monke
     one = Tape(made.TARGET, dict, 1.0, True, (), recorder)
     made.tell(one, made.long_run(MOST_WAITING + 10, made.RUN))
     go_on.set()
-    assert any("written too slowly" in said for said in one.problems())
+    assert any("can't be written fast enough" in said for said in one.problems())
     recorder.close()
 
 

@@ -301,8 +301,8 @@ def test_of_two_with_experiments_no_single_runs_are_compared(path: Path) -> None
     write(path, SWEEP, sweep())
     other = path.with_name("other.iops")
     made.write(other)
-    assert "is no proof" not in words(page(path, other))
-    assert "is no proof" not in rendered([path, other], "md")
+    assert "proves nothing" not in words(page(path, other))
+    assert "proves nothing" not in rendered([path, other], "md")
 
 
 def test_more_curves_than_colours_are_said_to_be_left_out(path: Path) -> None:
@@ -330,10 +330,10 @@ def test_a_figure_that_can_t_be_is_refused(path: Path) -> None:
     points = [replace(point, variant=7) for point in comparison()[1]]
     write(path, comparison()[0], points)
     for kind in ("html", "md", "json", "csv"):
-        with pytest.raises(UsageError, match="figures in it that can't be"):
+        with pytest.raises(UsageError, match="it holds impossible figures"):
             rendered([path], kind)
     for kind in ("table", "jsonl", "csv"):
-        with pytest.raises(UsageError, match="figures in it that can't be"):
+        with pytest.raises(UsageError, match="it holds impossible figures"):
             replay_headless(str(path), kind)
 
 

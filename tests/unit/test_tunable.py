@@ -53,11 +53,11 @@ def test_knobs_of_the_command_line(text: str, request_: TunableRequest | None) -
         ("iostats=yes", "0, 1, not 'yes'"),
         ("wbt_lat_usec=-2", "-1 up"),
         ("read_ahead_kb=1e3", "whole number"),
-        ("discard_max_bytes=0", "no setting"),
-        ("write_cache=write through", "no setting"),
-        ("irq/=1", "no setting"),
-        ("irq/x=1", "no setting"),
-        ("../../etc=1", "no setting"),
+        ("discard_max_bytes=0", "is not a tunable"),
+        ("write_cache=write through", "is not a tunable"),
+        ("irq/=1", "is not a tunable"),
+        ("irq/x=1", "is not a tunable"),
+        ("../../etc=1", "is not a tunable"),
     ],
 )
 def test_what_no_device_takes_is_refused_with_what_it_takes(text: str, says: str) -> None:
@@ -115,7 +115,7 @@ def test_where_rq_affinity_can_and_cannot_matter() -> None:
     assert "of its own" in why(((0,), (1,), (2,), (3,)), four)
     assert "null_blk" in why((four,), four, kind="null_blk")
     assert "bio-based" in why((), four, kind="dm")
-    assert "one CPU only" in why((four,), (0,))
+    assert "only one CPU" in why((four,), (0,))
     # two CPUs a queue, but one of each pair is offline
     assert "of its own" in why(((0, 1), (2, 3)), (0, 2))
 

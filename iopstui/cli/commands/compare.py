@@ -17,12 +17,12 @@ from iopstui.cli.terminal import require_for_runs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What it takes."""
+    """Declare the command's arguments."""
     parser.add_argument("--job", required=True, metavar="JOB", help="see `iopstui jobs`")
     parser.add_argument("--variant", action="append", default=[], metavar="NAME=VALUE",
-                        help="any fio option or knob, bind=queues or job=JOB, several joined by "
-                        "commas, or as-is; two at least, the first is what the others are held "
-                        "against")  # fmt: skip
+                        help="any fio options or device tunables, bind=queues or job=JOB, "
+                        "joined by commas, or as-is; at least two, and the first is what the "
+                        "others are compared with")  # fmt: skip
     parser.add_argument("--repeats", type=values.repeats, default=5, metavar="N",
                         help="runs of each variant (default: 5)")  # fmt: skip
     add_experiment(parser)
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """All variants in turn."""
+    """Run all variants in turn."""
     require_for_runs()
     from iopstui.cli.experiment import run_experiment
     from iopstui.model.experiment.plan import Plan, check_variants, parse_variant

@@ -10,13 +10,13 @@ from iopstui.errors import EXIT_OK
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What it takes."""
+    """Declare the command's arguments."""
     parser.add_argument("--format", choices=("table", "json"), default="table")
     parser.add_argument("--all", action="store_true", help="empty and hidden devices too")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """The block devices."""
+    """List the block devices."""
     import json
 
     from iopstui.linux.devices.sysfs import read_devices

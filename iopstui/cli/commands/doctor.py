@@ -9,11 +9,11 @@ from iopstui.cli.terminal import show, width
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Nothing."""
+    """No arguments."""
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """What this machine allows."""
+    """Report what this machine allows."""
     from iopstui.output.doctor import report
     from iopstui.preflight.doctor import examine
 
@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
 COMMAND = Command(
     "doctor",
     110,
-    "what this machine allows, what is missing and what mends it; removes what a crash left",
+    "what this machine allows, what is missing and how to fix it; cleans up what a crash left",
     add_arguments,
     run,
 )

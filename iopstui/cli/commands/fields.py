@@ -10,12 +10,12 @@ from iopstui.errors import EXIT_OK
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What it takes."""
+    """Declare the command's arguments."""
     parser.add_argument("--format", choices=("table", "json"), default="table")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """The field registry."""
+    """Print the field registry."""
     from iopstui.model.metrics import fields
 
     show(fields.fields_json() if arguments.format == "json" else fields.fields_table(width()))

@@ -10,13 +10,13 @@ from iopstui.errors import EXIT_OK
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What it takes."""
+    """Declare the command's arguments."""
     parser.add_argument("name", nargs="?", metavar="NAME")
     parser.add_argument("--format", choices=("table", "json"), default="table")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """The shipped jobs, or one of them."""
+    """List the shipped jobs, or explain one of them."""
     import json
 
     from iopstui.fio.library import find_shipped, shipped_jobs

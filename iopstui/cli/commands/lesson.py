@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What it takes."""
+    """Declare the command's arguments."""
     parser.add_argument("name", nargs="?", metavar="NAME",
                         help="a lesson's number or name, or a lesson file of your own")  # fmt: skip
     parser.add_argument("target", nargs="?", metavar="TARGET", help="see below")
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="answers to its questions in order, - for none: a,c,-; implies "
                         "--plain")  # fmt: skip
     parser.add_argument("--check", action="store_true",
-                        help="examine the lesson file and show its steps")  # fmt: skip
+                        help="check the lesson file and show its pages")  # fmt: skip
     parser.add_argument("--figures", action="store_true",
                         help="list what a lesson file can ask for")  # fmt: skip
     parser.add_argument("--size", metavar="SIZE",
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """The lessons, or one of them: on the screen where there is one."""
+    """List the lessons, or play one: on the screen if there is one."""
     if arguments.figures:
         from iopstui.output.lesson.list import list_figures
 

@@ -17,17 +17,17 @@ from iopstui.cli.terminal import require_for_screen, require_terminal
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What it takes."""
+    """Declare the command's arguments."""
     parser.add_argument("--job", metavar="JOB", help="start this job at once: see `iopstui jobs`")
     parser.add_argument("--refresh", type=values.refresh, default=0.0, metavar="SECONDS",
-                        help="paint at most this often, up to 60; sampling keeps its own "
-                        "--interval (default: paint every sample)")  # fmt: skip
+                        help="redraw no more often than this, up to 60; sampling keeps its own "
+                        "--interval (default: redraw with every sample)")  # fmt: skip
     add_expect(parser)
     add_run_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """The screen, until it is left."""
+    """Show the screen until the user leaves it."""
     require_terminal()
     require_for_screen()
     from iopstui.ui.start import run_screen

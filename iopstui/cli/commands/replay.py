@@ -10,11 +10,11 @@ from iopstui.cli.terminal import require_for_screen, require_terminal
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What it takes."""
+    """Declare the command's arguments."""
     parser.add_argument("file", metavar="FILE",
                         help='made with --record or key R; "demo" comes with iopstui')  # fmt: skip
     parser.add_argument("--speed", type=values.speed, default=1.0, metavar="X",
-                        help="seconds of the recording in one, 0.1 to 1000 (default: 1)",
+                        help="seconds of the recording per second, 0.1 to 1000 (default: 1)",
                         )  # fmt: skip
     parser.add_argument("--format", choices=("table", "jsonl", "csv"),
                         help="write everything to standard output at once, without a screen",
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """A recording, on the screen or as data."""
+    """Play a recording on the screen, or write it as data."""
     if arguments.format:
         from iopstui.output.replay import replay_headless
 
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
 COMMAND = Command(
     "replay",
     30,
-    "what was recorded, on the live screen or as data",
+    "play a recording on the live screen, or write it as data",
     add_arguments,
     run,
 )

@@ -1,4 +1,4 @@
-"""`iopstui report`: what one recording or two hold, to be handed on."""
+"""`iopstui report`: one recording or two as a page or a data file."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from iopstui.report.formats import FORMATS, either
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What it takes."""
+    """Declare the command's arguments."""
     parser.add_argument("file", nargs="+", metavar="FILE", help="one recording, or two")
     names = either(f"x{one.suffixes[0]}" for one in FORMATS.values())
     parser.add_argument("-o", "--output", metavar="OUT",
                         help=f"{names} (default: Markdown on standard output)")  # fmt: skip
     parser.add_argument("--format", choices=tuple(FORMATS),
-                        help="where OUT's name does not say it")  # fmt: skip
+                        help="if OUT's name does not say it")  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """The page, or the data."""
+    """Write the report."""
     from iopstui.report.files import report
 
     return report(arguments.file, arguments.output, arguments.format)
@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
 COMMAND = Command(
     "report",
     40,
-    "a page, or data, of a recording, or of two side by side",
+    "make a page or a data file of one recording, or of two side by side",
     add_arguments,
     run,
 )

@@ -16,7 +16,7 @@ from iopstui.cli.terminal import require_for_runs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What it takes."""
+    """Declare the command's arguments."""
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--job", metavar="JOB",
                       help="a shipped job (see `iopstui jobs`) or any fio job file")  # fmt: skip
@@ -24,13 +24,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                       help="a DISKSPD command line in quotes, translated to a fio job and run",
                       )  # fmt: skip
     parser.add_argument("--format", choices=("table", "jsonl", "csv"), default="table",
-                        help="of the data on standard output (default: table)")  # fmt: skip
+                        help="format of the data on standard output (default: table)")  # fmt: skip
     add_expect(parser)
     add_run_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """The job, to its end."""
+    """Run the job to its end."""
     require_for_runs()
     options = with_expectations(run_options(arguments, arguments.job), arguments)
     if arguments.diskspd is not None:

@@ -20,12 +20,12 @@ from iopstui.errors import UsageError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What it takes."""
+    """Declare the command's arguments."""
     parser.add_argument("--job", action="append", required=True, metavar="JOB",
                         help="see `iopstui jobs`; several are measured one after another",
                         )  # fmt: skip
     parser.add_argument("--axis", action="append", default=[], metavar="NAME=LIST",
-                        help="any fio option or knob, e.g. iodepth=1,2,4..256 (doubles), "
+                        help="any fio option or device tunable, e.g. iodepth=1,2,4..256 (doubles), "
                         "numjobs=1..4 (counts), bs=4k,64k, rq_affinity=1,2; the first axis varies "
                         "fastest")  # fmt: skip
     add_experiment(parser)
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """All points, one after another."""
+    """Run all points, one after another."""
     require_for_runs()
     from iopstui.cli.experiment import run_experiment
     from iopstui.model.experiment.plan import Plan, check_axes, parse_axis
@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
         tuple(dict.fromkeys(arguments.job)), options.overrides, axes,
         settle=arguments.settle, measure=arguments.measure,
     )  # fmt: skip
-    if arguments.expect:  # else a --tolerance is of nothing
+    if arguments.expect:  # a --tolerance alone has nothing to apply to
         options = with_expectations(options, arguments)
     return run_experiment(experiment_options(arguments, options, plan), kept_as="sweep")
 

@@ -1,4 +1,4 @@
-"""Whether a cgroup takes the CPU away from iopstui and the fio it starts.
+"""Whether a cgroup throttles iopstui and the fio it starts.
 
 Sources: Documentation/admin-guide/cgroup-v2.rst (cpu.stat throttled_usec, cpu.max) and
 Documentation/scheduler/sched-bwc.rst (cgroup v1: cpu.stat throttled_time, in ns).

@@ -1,4 +1,4 @@
-"""The function-call interrupts of /proc/interrupts, where need be read beside the samples.
+"""The function-call interrupts of /proc/interrupts, read beside the samples where necessary.
 
 There is no smaller file that has them, and the kernel writes the whole table for each reading:
 megabytes on a machine with hundreds of CPUs, which take tens of milliseconds.
@@ -38,7 +38,7 @@ class FunctionCallReader:
         self._result: FunctionCalls | OSError | None = None
 
     def read(self) -> FunctionCalls:
-        """Read them now. Raises OSError."""
+        """Read the counts now. Raises OSError."""
         start = self._clock()
         counts = procfs.parse_function_calls(*self._ends())
         end = self._clock()

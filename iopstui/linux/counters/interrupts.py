@@ -1,4 +1,4 @@
-"""Where a signal breaks off what the main thread does, and where it waits a moment.
+"""Where a signal may interrupt the main thread, and where it has to wait.
 
 A KeyboardInterrupt in the middle of making a process or a directory would leave one that nobody
 knows of.
@@ -25,7 +25,7 @@ def interrupt() -> None:
 
 @contextmanager
 def shielded() -> Iterator[None]:
-    """What is made in it is made whole. Signals break off the main thread alone."""
+    """What is created inside is completed first. Signals interrupt only the main thread."""
     global _shields, _asked
     if threading.current_thread() is not threading.main_thread():
         yield

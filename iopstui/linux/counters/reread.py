@@ -32,14 +32,14 @@ class Reread:
         return os.pread(self._fd, CHUNK, 0)
 
     def close(self) -> None:
-        """Close it; may be called twice."""
+        """Close the file; may be called twice."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
 
 
 def opened(paths: Iterable[Path]) -> list[Reread]:
-    """Those of them that can be read."""
+    """The files that can be opened."""
     files = []
     for path in paths:
         with contextlib.suppress(OSError):

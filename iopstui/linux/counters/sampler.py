@@ -38,7 +38,7 @@ class _PerCpuCount(Reread):
         self._last: procfs.PerCpuCount | None = None
 
     def counts(self, possible: Sequence[int]) -> dict[int, int] | None:
-        """As they are now; the last one's own dictionary if nothing has changed."""
+        """The counts now; the same dictionary as last time if nothing has changed."""
         data = self.read_attribute()
         self._last = procfs.next_per_cpu_count(data, possible, self._last)
         return None if self._last is None else self._last.counts
@@ -144,8 +144,8 @@ class KernelSampler:
         )
 
     def follow_interrupts(self, samples: int) -> None:
-        """Read /proc/interrupts with each of the next samples, whatever that costs: a knob was
-        turned, and the function calls it brings are seen there alone."""
+        """Read /proc/interrupts with each of the next samples, whatever that costs: a tunable was
+        changed, and the function calls it brings are seen there alone."""
         self._follow = samples
 
     def close(self) -> None:
@@ -224,8 +224,8 @@ class KernelSampler:
     def _interrupts(
         self,
     ) -> tuple[Mapping[int, Mapping[int, int]], Mapping[int, int] | None, int | None]:
-        """From /proc/interrupts: the device's interrupts that are nowhere else, which costs what
-        it costs, and the function calls with the time they were read."""
+        """From /proc/interrupts: the device's interrupts that are nowhere else, whatever that
+        costs, and the function calls with the time they were read."""
         self._samples += 1
         if not self._irqs_in_table:
             calls = self._function_calls()
@@ -239,8 +239,8 @@ class KernelSampler:
         return irqs, ipi, None if ipi is None else (start + end) // 2
 
     def _function_calls(self) -> FunctionCalls | None:
-        """Read within the sample where that is cheap. Else beside it, for a later one, and only
-        in every Nth, so that it costs about ``BUDGET_NS`` a sample on average."""
+        """Read within the sample where that is cheap; otherwise beside it, for a later sample, and
+        only in every Nth, so that it costs about ``BUDGET_NS`` a sample on average."""
         if self._calls is None:
             return None
         try:

@@ -37,7 +37,7 @@ def writers(
 
 
 def unseen(roots: Roots) -> str:
-    """Why not every program that has a device open can be seen; "" if all can."""
+    """Why some programs that have a device open may be invisible; "" if none is."""
     try:
         if os.readlink(roots.proc / "self/ns/pid") != _INITIAL_PIDS:
             return "this is a container, and the programs outside of it can't be seen"
@@ -49,7 +49,7 @@ def unseen(roots: Roots) -> str:
         if pid.isdecimal() and not os.access(roots.proc / pid / "fd", os.R_OK | os.X_OK)
     )
     if closed:
-        return f"{closed} programs of other users can't be looked into"
+        return f"{closed} programs of other users can't be inspected"
     return ""
 
 
@@ -108,5 +108,5 @@ def _for_writing(fdinfo: Path) -> bool:
     try:
         return int(flags, 8) & os.O_ACCMODE != os.O_RDONLY
     except ValueError:
-        # it can't be told: rather one too many; a descriptor that is gone writes nothing
+        # unknown: better one too many; a descriptor that is gone writes nothing
         return bool(flags)

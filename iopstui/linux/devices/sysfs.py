@@ -70,7 +70,7 @@ _WITHOUT_REQUESTS = frozenset({"dm", "md", "zram", "ram", "nvme"})
 
 @dataclass(frozen=True, slots=True)
 class _Machine:
-    """What is read once for all devices."""
+    """What is read once, for all devices."""
 
     roots: Roots
     drivers: Mapping[int, str]

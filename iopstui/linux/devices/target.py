@@ -41,7 +41,7 @@ def resolve_target(
     if text is None:
         text = str(cwd)
     if not text or "\0" in text:
-        raise UsageError("The target's name is empty or no name at all.", LIST_DEVICES)
+        raise UsageError("The target's name is empty or holds a NUL byte.", LIST_DEVICES)
     given = cwd / text
     info = _stat(given)
     if info is None:
@@ -101,7 +101,7 @@ def _check_kinds(texts: Sequence[str], found: Sequence[Target]) -> None:
 
 
 def _check_different(texts: Sequence[str], found: Sequence[Target]) -> None:
-    """fio would open it twice and say nothing; who names two means two."""
+    """UsageError if two are the same: fio would open it twice and say nothing."""
     known: dict[object, str] = {}
     for text, one in zip(texts, found, strict=True):
         key = one.device if one.kind == DEVICE else _identity(one.path)
@@ -138,7 +138,7 @@ def device_tree(name: str, devices: Devices, roots: Roots) -> tuple[str, ...]:
 
 
 def device_of_path(path: str, roots: Roots, devices: Devices) -> str | None:
-    """The block device a file or node is on (or is); None if that can't be told."""
+    """The block device a file or node is on (or is); None if unknown."""
     try:
         info = os.stat(path)
     except (OSError, ValueError):
@@ -168,7 +168,7 @@ def mount_of(
 
 
 def why_no_device(entry: MountEntry | None) -> str:
-    """In words, why a file system shows no block device."""
+    """Why a file system shows no block device, in words."""
     if entry is None:
         return "the mount it is on can't be seen"
     kind = printable(entry.fstype)
@@ -177,7 +177,7 @@ def why_no_device(entry: MountEntry | None) -> str:
     if kind in _REMOTE:
         return f"{kind} files are on another machine: no block device here"
     if kind == "overlay":
-        return "overlay stacks other file systems: the disk under it can't be told from here"
+        return "overlay stacks other file systems: the disk under it can't be seen from here"
     if kind in ("zfs", "bcachefs"):
         return f"{kind} spreads files over disks of its own: no single block device"
     if kind.startswith("fuse"):
@@ -192,7 +192,7 @@ def _stat(path: Path) -> os.stat_result | None:
         return None
     except OSError as error:
         why = error.strerror or str(error)
-        raise UsageError(f"{_say(path)} can't be looked at: {why}.") from error
+        raise UsageError(f"{_say(path)} can't be examined: {why}.") from error
 
 
 def _known_device(text: str, given: Path, roots: Roots, devices: Devices) -> Path:
@@ -231,7 +231,7 @@ def _did_you_mean(given: Path, devices: Devices) -> str:
 
 
 def _is_device_place(path: Path, roots: Roots) -> bool:
-    """Under /dev, where a file that is no device is a mistake; /dev/shm is for files."""
+    """True under /dev, where an ordinary file is a mistake; /dev/shm is for files."""
     return roots.dev in path.parents and roots.dev / "shm" not in path.parents
 
 

@@ -122,7 +122,7 @@ class HotplugMonitor:
                     return
                 self._deliver(monitor)
         except Exception:
-            # a screen that is going down refuses calls; a traceback on it helps nobody
+            # a screen that is closing refuses calls; a traceback on it helps nobody
             return
 
     def _deliver(self, monitor: Any) -> None:

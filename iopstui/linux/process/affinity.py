@@ -14,7 +14,7 @@ from functools import lru_cache
 
 @lru_cache(maxsize=1)
 def allowed() -> frozenset[int]:
-    """The CPUs that iopstui was started on, and that fio gets: before we confined ourselves."""
+    """The CPUs that iopstui was started on, before it confined itself; fio gets these."""
     return frozenset(os.sched_getaffinity(0))
 
 

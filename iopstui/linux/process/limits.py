@@ -1,4 +1,4 @@
-"""What an exhausted limit of a process or of the machine is called, and what raises it."""
+"""The names of exhausted limits of a process or the machine, and what raises them."""
 
 from __future__ import annotations
 

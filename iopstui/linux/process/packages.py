@@ -1,4 +1,4 @@
-"""The Python packages a command needs: told before anything begins, not in the middle of a run."""
+"""The Python packages a command needs: checked before anything begins, not in mid-run."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def require(*names: str) -> None:
 
 
 def no_package(*names: str) -> Missing:
-    """What to tell about packages that can't be imported."""
+    """The error for packages that can't be imported."""
     many = len(names) > 1
     return Missing(
         f"The Python package{'s' * many} {', '.join(names)} {'are' if many else 'is'} missing, "
-        "without which this can't be done.",
+        f"and this needs {'them' if many else 'it'}.",
         f"Install {'them' if many else 'it'}: {sys.executable} -m pip install {' '.join(names)}",
     )
 

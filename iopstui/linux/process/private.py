@@ -1,8 +1,8 @@
-"""Private directories: where job files, fio's output and its words lie while it runs.
+"""Private directories: where job files, fio's output and its messages are while it runs.
 
 One is made in a place that nobody else can rename or swap (in memory where possible) and is held
 open and locked (flock(2)) while it is used. Every file in it is made and read by that descriptor,
-never by way of a link: whoever may have put something there, root never writes to it.
+never by way of a link: whatever somebody else has put there, root never writes to it.
 """
 
 from __future__ import annotations
@@ -85,17 +85,17 @@ def create(private: Path, name: str) -> int:
 
 
 def opened_file(private: Path, name: str) -> int:
-    """A descriptor of a file in it, to read. OSError, also if it is no file."""
+    """A descriptor of a file in it, to read. OSError, also if it is not a file."""
     with _opened(private) as directory:
         fd = os.open(name, _FILE | os.O_RDONLY, dir_fd=directory)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise OSError(errno.EINVAL, "it is no file", name)
+        raise OSError(errno.EINVAL, "it is not a file", name)
     return fd
 
 
 def no_room(private: Path, error: OSError) -> Missing:
-    """What to tell if a file there can't be written."""
+    """The error for a file there that can't be written."""
     return Missing(
         f"iopstui's own files (the job file, what fio says) can't be written in "
         f"{private.parent}: {error.strerror or error}.",
@@ -104,7 +104,7 @@ def no_room(private: Path, error: OSError) -> Missing:
 
 
 def remove(private: Path) -> None:
-    """Remove it with all that is in it."""
+    """Remove the directory with everything in it."""
     # before the lock is let go of: nobody else takes it for an abandoned one meanwhile
     shutil.rmtree(private, ignore_errors=True)
     fd = _held.pop(private, None)
@@ -114,7 +114,7 @@ def remove(private: Path) -> None:
 
 @atexit.register
 def remove_all() -> None:
-    """At the end of the program, however it came: none is left."""
+    """Remove all of them at the end of the program, whatever the reason for it."""
     for private in tuple(_held):
         remove(private)
 

@@ -1,4 +1,4 @@
-"""The right to read a device, and what gives it."""
+"""The right to read a device, and how to get it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NO_RIGHT = (errno.EACCES, errno.EPERM)
 
 
 def why_closed(path: str) -> OSError | None:
-    """Open a device for reading and close it again: what is against it, if anything is. The mode
+    """Open a device for reading and close it again; the error, if there is one. The mode
     bits are not asked: a container's device rules refuse what they allow, to root too."""
     try:
         os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC))
@@ -22,14 +22,14 @@ def why_closed(path: str) -> OSError | None:
 
 
 def how_to_open(path: str) -> str:
-    """What gives this user the right that is missing, a command where there is one."""
+    """How this user can get the missing right: a command where there is one."""
     shown = printable(shlex.quote(path))
     if os.geteuid() != 0:
         return (
-            "Run iopstui with sudo, or as a member of the group that owns it, which says: "
+            "Run iopstui with sudo, or as a member of the group that owns the device; to see it: "
             f"ls -lL {shown}"
         )
     return (
-        "Not even root may here, so a container's device rules or a security module forbid it: "
+        "Even root may not, so a container's device rules or a security module forbid it: "
         f"run iopstui on the host, or give the container the device (docker run --device={shown})"
     )

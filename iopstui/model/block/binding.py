@@ -63,7 +63,7 @@ def _notes(
     queues = len({hctx for _, hctx in order})
     if jobs > len(order):
         notes.append(
-            f"{jobs} jobs on {len(order)} CPUs: fio begins again with the first CPU, so some "
+            f"{jobs} jobs on {len(order)} CPUs: fio starts over with the first CPU, so some "
             "CPUs run several jobs"
         )
     if jobs > queues:

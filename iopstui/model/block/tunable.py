@@ -1,4 +1,4 @@
-"""The settings of a device's queue that can be changed while a job runs.
+"""The tunables: settings of a device's queue that can be changed while a job runs.
 
 Source: Documentation/ABI/stable/sysfs-block, Documentation/core-api/irq/irq-affinity.rst.
 """
@@ -33,7 +33,7 @@ TUNABLES: Mapping[str, Tunable] = {
                 "submitter's cache domain, 2 on the submitting CPU itself", ("0", "1", "2")),
         Tunable("scheduler", "the I/O scheduler of every hardware queue"),
         Tunable("nomerges", "0 tries all merges, 1 only simple ones, 2 none", ("0", "1", "2")),
-        Tunable("nr_requests", "requests each queue may hold (4 at least)", minimum=4),
+        Tunable("nr_requests", "requests each queue may hold (at least 4)", minimum=4),
         Tunable("wbt_lat_usec", "read latency that writeback is throttled for; 0 off, -1 default",
                 minimum=-1, unit="µs"),
         Tunable("read_ahead_kb", "read-ahead of buffered reads", minimum=0, unit="KiB"),
@@ -54,7 +54,7 @@ def with_side_effects(names: Iterable[str]) -> frozenset[str]:
 
 
 def restore_rank(name: str) -> tuple[int, str]:
-    """Sorts settings into the order in which they are put back: the scheduler before what it
+    """Sorts tunables into the order in which they are restored: the scheduler before what it
     resets, then as in ``TUNABLES``, interrupts last."""
     return _RANKS.get(name, len(_RANKS)), name
 
@@ -65,7 +65,7 @@ IRQ_PREFIX = "irq"
 
 
 def irq_of(name: str) -> int | None:
-    """The interrupt number of a knob named "irq/36"; ``None`` for a queue setting."""
+    """The interrupt number of a tunable named "irq/36"; ``None`` for one of the queue."""
     prefix, _, number = name.partition("/")
     return int(number) if prefix == IRQ_PREFIX and number.isdecimal() else None
 
@@ -75,8 +75,8 @@ _REQUEST = re.compile(r"([^=]*)=([^@]*)(?:@([0-9]{1,6}(?:\.[0-9]{1,3})?))?")
 
 @dataclass(frozen=True, slots=True)
 class TunableRequest:
-    """A setting asked for on the command line; ``after_s`` seconds into the run, ``None``:
-    before it begins."""
+    """A tunable to change, as asked for on the command line; ``after_s`` seconds into the run,
+    ``None``: before it begins."""
 
     name: str
     value: str
@@ -94,7 +94,7 @@ def parse_tunable(text: str) -> TunableRequest:
     name, value = match[1].strip(), match[2].strip()
     known = TUNABLES.get(name)
     if known is None and irq_of(name) is None:
-        raise UsageError(f"{name!r} is no setting; known are {', '.join(TUNABLES)}, irq/NUMBER")
+        raise UsageError(f"{name!r} is not a tunable; known are {', '.join(TUNABLES)}, irq/NUMBER")
     if known is not None and known.values and value not in known.values:
         raise UsageError(f"{name} takes {', '.join(known.values)}, not {value!r}")
     if known is not None and known.minimum is not None and not _at_least(value, known.minimum):
@@ -115,7 +115,7 @@ def current_scheduler(text: str) -> str:
 
 
 def why_rq_affinity_cannot_matter(device: BlockDevice, online: Sequence[int]) -> str | None:
-    """In words, why turning rq_affinity moves nothing on this device; ``None`` if it may.
+    """In words, why rq_affinity can't move anything on this device; ``None`` if it can.
 
     From block/blk-mq.c, blk_mq_complete_need_ipi: a completion is only moved if its request
     came from another CPU than the one its interrupt is served on. ``online`` are the machine's
@@ -126,7 +126,7 @@ def why_rq_affinity_cannot_matter(device: BlockDevice, online: Sequence[int]) ->
     if not device.hctxs:
         return f"{device.name} is bio-based: it has no request queue, so nothing to complete"
     if len(online) == 1:
-        return "there is one CPU only"
+        return "there is only one CPU"
     usable = set(online) or {cpu for hctx in device.hctxs for cpu in hctx.cpus}
     crowded = [h for h in device.hctxs if len(set(h.cpus) & usable) > 1]
     if not crowded and len(device.hctxs) > 1:

@@ -1,4 +1,4 @@
-"""What differs between two settings, by the figures of whole runs.
+"""What differs between two variants, by the figures of whole runs.
 
 Every repeat has one run of each variant, close in time; they are a pair. What is tested is the
 mean over the pairs, figure by figure, corrected for the number of figures (Holm).
@@ -53,8 +53,8 @@ METRICS = (
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """One figure of two variants: their means over the pairs, the difference (``None``: it can't
-    be told), and ``p``, corrected for all figures that were looked at. The means are geometric
+    """One figure of two variants: their means over the pairs, the difference (``None``:
+    unknown), and ``p``, corrected for all figures that were looked at. The means are geometric
     where the difference is relative, so that it is exactly what lies between them."""
 
     metric: Metric

@@ -35,7 +35,7 @@ class Measured(Protocol):
 
     @property
     def little(self) -> Little:
-        """Held against Little's law."""
+        """Whether the figures agree with Little's law."""
         ...
 
     @property
@@ -95,7 +95,7 @@ def curves_along(axis: Axis, points: Sequence[One]) -> list[Curve[One]]:
 
 
 def curve_text(curve: Curve[One]) -> str:
-    """The knee in words, "" if there is none to speak of."""
+    """The knee in words, "" if there is none."""
     found = curve.knee
     if found is None:
         return ""

@@ -81,12 +81,12 @@ class Outcome:
 
     @property
     def passed(self) -> bool | None:
-        """``None`` if there was nothing to judge by."""
+        """Whether the expectation was met; ``None`` if there was nothing to judge by."""
         return None if self.measured is None else self.expectation.met_by(self.measured)
 
 
 def parse_tolerance(text: str) -> float:
-    """ "10%" or "10" as 0.1; UsageError for anything that is no percentage from 0 to 100."""
+    """ "10%" or "10" as 0.1; UsageError for anything but a percentage from 0 to 100."""
     match = re.fullmatch(r"(\d+(?:\.\d*)?)\s*%?", text.strip())
     if match is None or not 0 <= float(match[1]) < 100:
         raise UsageError(f"--tolerance {text!r} is not a percentage.", "For example: 10%")
@@ -128,13 +128,13 @@ def _field(text: str, name: str, tree: Sequence[str], opened: Sequence[str]) -> 
     short = {_short(one, prefixes) for one in known}
     near = difflib.get_close_matches(name, sorted(short), n=3, cutoff=0.5)
     raise UsageError(
-        f"There is no figure {name!r} of a whole run to expect anything of.",
+        f"No figure of a whole run is called {name!r}, so nothing can be expected of it.",
         (f"Did you mean {' or '.join(near)}? " if near else "") + "All fields: iopstui fields",
     )
 
 
 def _check_sum(text: str, field: Field, tree: Sequence[str], opened: Sequence[str]) -> None:
-    """UsageError for what several devices have no one figure of."""
+    """UsageError for a figure that several devices don't have in common."""
     if field.path[:2] != ("kernel", TOTAL) or len(opened) == 1:
         return
     if opened and field.path[-1] != "util":
@@ -155,7 +155,7 @@ def _disk_fields() -> Iterator[Field]:
 
 
 def _concrete(name: str, tree: Sequence[str]) -> Iterator[Field]:
-    """The fields a whole run has one figure of, with every ``*`` filled in."""
+    """The fields of which a whole run has one figure, with every ``*`` filled in."""
     cpu = re.search(r"(?:^|\.)cpus\.(\d+)\.", name)
     for field in FIELDS:
         fillings: Sequence[str] = ("",)
@@ -232,7 +232,7 @@ def _does(job: Section, direction: str) -> bool:
 
 
 class Judge:
-    """Follows one run and says in the end what came of each expectation."""
+    """Follows one run and gives the outcome of each expectation at its end."""
 
     def __init__(self, expectations: Sequence[Expectation]) -> None:
         self.expectations = tuple(expectations)

@@ -1,6 +1,6 @@
-"""What the user asked for, as values: how a run is made, and how an experiment is.
+"""What the user asked for, as values: how a run, and how an experiment is made.
 
-Whoever takes an order (the command line today) makes these once; everything below reads them.
+The front end (today the command line) creates these once; everything below reads them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from iopstui.model.experiment.plan import Plan
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """What holds for every run of a command. ``targets``, ``destroy_data`` and ``record`` are
+    """Options of every run of a command. ``targets``, ``destroy_data`` and ``record`` are
     paths as the user wrote them."""
 
     targets: tuple[str, ...] = ()
@@ -30,12 +30,12 @@ class RunOptions:
     knobs: tuple[TunableRequest, ...] = ()
     interval_s: float = 1.0
     own_cpus: tuple[int, ...] | None = None
-    """Where iopstui itself runs: ``()`` anywhere, ``None`` where it disturbs least."""
+    """The CPUs of iopstui itself: ``()`` any, ``None`` those where it disturbs least."""
     nice: int = 0
     record: str | None = None
     expect: tuple[str, ...] = ()
     tolerance: float = 0.0
-    """By how much of its value an expectation may be missed."""
+    """By which share of its value an expectation may be missed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ class ExperimentOptions:
     """Of the data: "table", "jsonl" or "csv"."""
     dry_run: bool = False
     yes: bool = False
-    """A very long one begins without a question."""
+    """Start a very long experiment without asking."""
     state: Path | None = None
     """Where progress is kept; ``None``: in the state directory."""
     fresh: bool = False
-    """What an interrupted one has measured is thrown away."""
+    """Discard what an interrupted run has measured."""

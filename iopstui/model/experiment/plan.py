@@ -1,6 +1,6 @@
-"""Experiments as data: a plan of axes or variants, and the steps it expands to.
+"""Experiments as data: a plan of axes or variants, and the points it expands to.
 
-Pure: nothing here runs or reads anything. A setting is a fio option, a knob of the device
+Pure: nothing here runs or reads anything. A setting is a fio option, a tunable of the device
 (model/block/tunable.py), a size of the scratch files, a binding to queues, or another job.
 """
 
@@ -58,8 +58,8 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One side of a comparison: settings that hold together (none: the job as it is). ``kept``
-    are what the other sides change and this one must find as it was."""
+    """One side of a comparison: settings in force together (none: the job as it is). ``kept``
+    are what the other variants change and this one must find unchanged."""
 
     settings: tuple[Setting, ...]
     kept: tuple[Setting, ...] = ()
@@ -130,7 +130,7 @@ class Plan:
 
 
 def expand(plan: Plan) -> Iterator[PlannedPoint]:
-    """The steps in the order they are run.
+    """The points in the order they are run.
 
     A sweep goes through the jobs, each through the axes; the first axis named varies fastest,
     so that its curve is measured in one stretch. A comparison goes through the variants forth
@@ -170,14 +170,14 @@ def letter(number: int) -> str:
 
 
 def kind_of(name: str) -> str:
-    """What a name sets. Any name that is nothing else is taken for a fio option."""
+    """What a name sets. Any name that is nothing else is taken as a fio option."""
     if name in TUNABLES or irq_of(name) is not None:
         return KNOB
     return {"size": SIZE, "bind": BIND, "job": JOB}.get(name, OPTION)
 
 
 def parse_axis(text: str) -> Axis:
-    """--axis NAME=LIST. UsageError for anything that is none."""
+    """Parse --axis NAME=LIST. UsageError for anything else."""
     name, separator, values = text.partition("=")
     name = name.strip()
     if not separator or not name or re.search(r"[\s\[\]#;]", name):
@@ -186,7 +186,7 @@ def parse_axis(text: str) -> Axis:
             "For example: --axis iodepth=1,2,4..256 --axis numjobs=1,4",
         )
     if name == "job":
-        raise UsageError("Several jobs are no axis.", "Give --job several times.")
+        raise UsageError("Several jobs are not an axis.", "Give --job several times.")
     check_name(name, f"--axis {text!r}")
     found = tuple(_values(text, values))
     if not found:
@@ -201,14 +201,14 @@ def parse_axis(text: str) -> Axis:
 
 
 def check_name(name: str, label: str) -> None:
-    """UsageError for what an experiment does not vary."""
+    """UsageError for a name that an experiment does not vary."""
     for one in names_of(name):
         if one in _NOT_AN_AXIS:
             raise UsageError(f"{label}: {name} can't be chosen here, {_NOT_AN_AXIS[one]}.")
 
 
 def check_value(name: str, value: str, label: str) -> None:
-    """UsageError for a value that is surely wrong (fio and the kernel judge the rest)."""
+    """UsageError for a value that is certainly wrong (fio and the kernel judge the rest)."""
     if name in _COUNTS and not (value.isdecimal() and int(value) > 0):
         raise UsageError(f"{label}: {name} takes a whole number from 1 on, not {value!r}.")
     if name == "bind" and value not in ("queues", "none"):
@@ -234,7 +234,7 @@ def check_axes(axes: Sequence[Axis], options: Mapping[str, str]) -> None:
         if names & seen:
             raise UsageError(f"There are two axes for {axis.name}.", "Join their lists in one.")
         if names & set(options):
-            raise UsageError(f"{axis.name} is an axis and set with --set at once.")
+            raise UsageError(f"{axis.name} is both an axis and set with --set.")
         seen |= names
     count = 1
     for axis in axes:
@@ -244,7 +244,7 @@ def check_axes(axes: Sequence[Axis], options: Mapping[str, str]) -> None:
 
 
 def parse_variant(text: str) -> Variant:
-    """--variant NAME=VALUE[,NAME=VALUE]... UsageError for anything that is none."""
+    """--variant NAME=VALUE[,NAME=VALUE]... UsageError for anything else."""
     if text.strip() == AS_IS:
         return Variant(())
     settings = []
@@ -269,7 +269,7 @@ def parse_variant(text: str) -> Variant:
 
 
 def check_variants(variants: Sequence[Variant], options: Mapping[str, str]) -> None:
-    """UsageError for what can't be compared."""
+    """UsageError for variants that can't be compared."""
     if len(variants) < 2:
         raise UsageError(
             "A comparison needs two variants.",
@@ -284,7 +284,7 @@ def check_variants(variants: Sequence[Variant], options: Mapping[str, str]) -> N
 
 
 def kept_apart(variants: Sequence[Variant], now: Mapping[str, str]) -> tuple[Variant, ...]:
-    """The variants with the knobs that only others turn kept at their value ``now``."""
+    """The variants with the tunables that only others change kept at their value ``now``."""
     found = []
     for variant in variants:
         own = {setting.name for setting in variant.settings}
@@ -300,7 +300,7 @@ def _values(text: str, values: str) -> Iterator[str]:
     plain: list[str] = []
     for part in parts:
         if not part:
-            raise UsageError(f"--axis {text!r} has an empty place in its list.")
+            raise UsageError(f"--axis {text!r} has an empty value in its list.")
         low, dots, high = part.partition("..")
         if not dots:
             plain.append(part)
@@ -324,11 +324,11 @@ def _range(text: str, before: Sequence[str], end: str) -> Iterator[str]:
     if len(found) == 2 and list(found[0]) != list(found[1]):
         raise UsageError(
             f"--axis {text!r} may count or multiply: it is not clear what .. stands for.",
-            "Write one value more before it: 1,2,3..8 counts, 1,2,4..8 doubles.",
+            "Write one more value before it: 1,2,3..8 counts, 1,2,4..8 doubles.",
         )
     if not found:
         raise UsageError(
-            f"--axis {text!r}: {before[-1]}..{end} does not arrive at {end}.",
+            f"--axis {text!r}: {before[-1]}..{end} does not reach {end}.",
             "1..8 counts, 1,2,4..256 doubles, 10,20,30..100 adds 10.",
         )
     if len(found[0]) > MOST_VALUES:

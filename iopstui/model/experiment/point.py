@@ -23,16 +23,16 @@ _DISK = ("r/s", "w/s", "d/s", "rMB/s", "wMB/s", "dMB/s", "rrqm/s", "wrqm/s", "dr
 class Point:
     """One run's figures. Rates per second, latencies in ns, of reads and writes together.
 
-    ``latency_ns`` is the mean of ``latency_of`` ("lat", or "clat" where fio has no lat, or
-    "await" where fio took none: the kernel's); percentiles are of ``bins_of``. ``device_iops``,
-    ``aqu_sz`` and ``util`` are the target device's, of several devices their
-    sum (``util`` is unknown then). ``cpu_us`` is CPU time of the whole machine
-    for each I/O. ``busy`` maps a CPU to its load in percent, ``completions`` to its share (0..1)
-    of ``completions_of``. ``steady`` is SNIA's verdict on these seconds. ``iops_low`` and
-    ``iops_high`` are its worst and best whole interval; ``slower`` the share (0..1) of I/Os
-    slower than their mean. ``device_bw`` (bytes/s), ``merges`` (requests/s), ``request_bytes``
-    (mean size) and ``await_ns`` are the device's. ``fio_cpu`` is percent of one CPU, ``ctx_s``
-    fio's context switches per second. Unknown is ``None``.
+    ``latency_ns`` is the mean of ``latency_of`` ("lat", or "clat" where fio has no lat, or "await"
+    where fio took none: the kernel's); percentiles are of ``bins_of``. ``device_iops``, ``aqu_sz``
+    and ``util`` are the target device's, of several devices their sum (``util`` is unknown then).
+    ``cpu_us`` is CPU time of the whole machine for each I/O. ``busy`` maps a CPU to its load in
+    percent, ``completions`` to its share (0..1) of ``completions_of``. ``steady`` says whether
+    SNIA's rule calls these seconds steady. ``iops_low`` and ``iops_high`` are its worst and best
+    whole interval; ``slower`` the share (0..1) of I/Os slower than their mean. ``device_bw``
+    (bytes/s), ``merges`` (requests/s), ``request_bytes`` (mean size) and ``await_ns`` are the
+    device's. ``fio_cpu`` is percent of one CPU, ``ctx_s`` fio's context switches per second.
+    Unknown is ``None``.
     """
 
     seconds: float
@@ -85,7 +85,7 @@ def point_json(point: Point) -> dict[str, Any]:
 
 
 def point_from_json(data: Mapping[str, Any]) -> Point:
-    """KeyError, TypeError or ValueError if it is none."""
+    """The point of a JSON object. KeyError, TypeError or ValueError if it is not one."""
     known = {one.name for one in fields(Point)}
     values = {name: value for name, value in data.items() if name in known}
     for name in ("busy", "completions"):

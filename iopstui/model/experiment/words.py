@@ -17,7 +17,7 @@ MOVED = 0.05
 ELSEWHERE = 0.2
 CPU_PER_IO = "CPU per I/O"
 METHOD = (
-    "compared are figures of whole runs, in pairs of the same repeat (the seconds of one run "
+    "figures of whole runs are compared in pairs of the same repeat (the seconds of one run "
     "depend on each other); intervals: 95 %, paired t; * = shown at 5 % after correction for "
     "the number of figures (Holm); columns: geometric means"
 )
@@ -34,11 +34,11 @@ class Results:
         self.shifts = [cpu_shifts(runs[0], other) for other in runs[1:]]
 
     def verdicts(self) -> Iterator[str]:
-        """One sentence for each variant after the first, and what they are worth."""
+        """One sentence for each variant after the first, and how far to trust them."""
         if self.complete < 2:
             yield (
                 f"not enough: {self.complete or 'no'} complete repeat of {self.plan.repeats}; "
-                "nothing can be told from chance with fewer than 2"
+                "with fewer than 2 nothing can be told from chance"
             )
             return
         for number, (tested, shifts) in enumerate(zip(self.tested, self.shifts, strict=True), 1):
@@ -57,7 +57,7 @@ class Results:
 def verdict(
     plan: Plan, number: int, tested: Sequence[Tested], runs: int, went: bool = False
 ) -> str:
-    """What one variant does against the first, in one sentence. ``went``: completions are shown
+    """How one variant compares with the first, in one sentence. ``went``: completions are shown
     to run elsewhere, whether or not a figure differs."""
     name = f"{letter(number)} ({plan.variants[number].label}) against "
     name += f"{letter(0)} ({plan.variants[0].label}): "
@@ -78,7 +78,7 @@ def verdict(
 
 
 def _change(one: Tested) -> str:
-    """A share in words of its own first: points alone say little."""
+    """A change in words; of a share, both values come first: percentage points say little."""
     if one.difference is None or one.difference.relative:
         return difference_text(one)
     return f"{100 * one.first:.0f} → {100 * one.second:.0f} %, {difference_text(one)}"
@@ -150,7 +150,7 @@ def _shares(shifts: Sequence[CpuShift]) -> str:
 
 
 def _unsettled(shifts: Sequence[CpuShift], second: str, advise: bool) -> Iterator[str]:
-    """Completions ran elsewhere on average, but so they do from run to run."""
+    """Completions ran elsewhere on average, but they also move from run to run."""
     those = [shift for shift in shifts if shift.moved_by >= ELSEWHERE]
     if not those or gone(shifts):
         return
@@ -176,8 +176,8 @@ def _payer_unknown(tested: Sequence[Tested], shifts: Sequence[CpuShift]) -> Iter
         f"CPU {s.cpu} {s.load[0]:.0f} → {s.load[1]:.0f} %" for s in shifts[:CPUS_SHOWN]
     )
     yield (
-        f"which CPU pays for it can't be told: no load differs by more than from run to run "
-        f"({loads}); cpus_allowed in the job keeps it on the same CPUs"
+        f"which CPU pays for it can't be determined: no load differs by more than it does from "
+        f"run to run ({loads}); cpus_allowed in the job keeps it on the same CPUs"
     )
 
 

@@ -32,12 +32,12 @@ Rule = Callable[[Evidence], "Finding | None"]
 
 
 def diagnose(evidence: Evidence) -> list[Finding]:
-    """What all rules find, the most telling first."""
+    """The findings of all rules, the most telling first."""
     return [found for rule in RULES if (found := rule(evidence)) is not None]
 
 
 def no_iostats(evidence: Evidence) -> Finding | None:
-    """The kernel does not count: its zeros are no measurement."""
+    """The kernel does not count I/Os: its zeros are not measurements."""
     silent = [
         device
         for device in evidence.devices
@@ -51,7 +51,7 @@ def no_iostats(evidence: Evidence) -> Finding | None:
     return Finding(
         "iostats",
         f"{e.names_words(silent)} {has} iostats=0: the kernel does not count {its} I/Os, so "
-        f"{its} figures are no measurement",
+        f"{its} figures mean nothing",
         "turn it on: --knob iostats=1",
     )
 
@@ -91,7 +91,7 @@ def background(evidence: Evidence) -> Finding | None:
         f"{e.names_words(devices)} {_was(devices)} not idle before this run: "
         f"{units.number(quiet.r_s)} r/s and "
         f"{units.number(quiet.w_s)} w/s that are not this job's",
-        "find who does it: iotop, or pidstat -d 1",
+        "find out who does it: iotop, or pidstat -d 1",
     )
 
 
@@ -375,7 +375,7 @@ def _room(device: BlockDevice) -> tuple[int, str] | None:
 
 def provisioned(evidence: Evidence) -> Finding | None:
     """A flat line at a round figure, while the CPUs have time and the queue is full, looks like
-    a set limit."""
+    an imposed limit."""
     frames, shape = recent(evidence, LONG_ENOUGH), evidence.shape
     latency = e.fio_latency(frames)
     each = [f.fio.total.iops for f in frames if f.fio and f.fio.total.iops]
@@ -393,9 +393,9 @@ def provisioned(evidence: Evidence) -> Finding | None:
         "provisioned",
         f"IOPS stand at {units.number(mean)} (±{100 * flat:.1f} % over {len(each)} s), near the "
         f"round {round_figure(mean):,}, with a full queue and idle CPU; latency is depth / IOPS "
-        f"= {shape.depth} / {units.number(mean)} ≈ {units.latency(latency)}: this looks like a set "
-        "limit, not the disk's own",
-        "compare with what was ordered; a deeper queue gives latency only",
+        f"= {shape.depth} / {units.number(mean)} ≈ {units.latency(latency)}: this looks like "
+        "an imposed limit, not the disk's own",
+        "compare with what was ordered; a deeper queue only adds latency",
     )
 
 

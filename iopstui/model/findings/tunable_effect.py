@@ -1,8 +1,8 @@
-"""What moved when a knob was turned, and, told apart from it, what that did to IOPS.
+"""What moved when a tunable was changed, and, told apart from it, what that did to IOPS.
 
-A knob moves work whether or not that pays: both are said, neither is promised. The seconds
-before and after one change are no comparison (the load drifts, too); repeated, interleaved
-runs are.
+A tunable moves work whether or not that pays: both are reported, neither is promised. The
+seconds before and after one change are not a comparison (the load drifts, too); repeated,
+interleaved runs are.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SIZES = ("max_sectors_kb", "read_ahead_kb")
 
 @dataclass(frozen=True, slots=True)
 class TunableChange:
-    """A setting changed at ``t`` (seconds of the session's clock); values as the kernel reads."""
+    """A tunable changed at ``t`` (seconds of the session's clock); values as the kernel reads."""
 
     t: float
     device: str
@@ -78,7 +78,7 @@ def tunable_effect(
     return Finding(
         "moved",
         text + _iops(before, after),
-        "one change is no comparison: turn it back and again",
+        "one change is not a comparison: change it back, then again",
     )
 
 

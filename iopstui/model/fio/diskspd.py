@@ -21,17 +21,17 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 # switches that change nothing here, or can't be said to fio, and why
 _WITHOUT = {
     "C": "fio ends with the measured time: there is no cool-down",
-    "D": "statistics are made every --interval seconds",
+    "D": "statistics come every --interval seconds",
     "L": "latencies are always measured",
     "N": "mapped memory is not flushed",
     "P": "there are no progress dots",
     "R": "the output's form is --format",
-    "a": "processor groups are Windows' own",
-    "e": "event tracing is Windows' own",
+    "a": "only Windows has processor groups",
+    "e": "only Windows has event tracing",
     "l": "large pages are not used for the buffers",
     "n": "fio's jobs are not bound to CPUs by themselves (see --bind queues)",
     "p": "fio can't start several I/Os at the same offset",
-    "v": "there is nothing more to say",
+    "v": "there is no further detail to show",
     "x": "completion routines are Windows' own; completions are reaped as libaio does",
     "y": "events are Windows' own",
 }
@@ -80,7 +80,7 @@ def translate(command: str) -> Translation:
     for target in targets:
         if target.startswith("#") or _DRIVE.match(target):
             raise UsageError(
-                f"{target!r} is a disk of Windows.",
+                f"{target!r} is a Windows disk.",
                 "Put any name in its place and give the disk as TARGET: iopstui run /dev/sdX ...",
             )
     read = _Command()
@@ -112,7 +112,7 @@ def _read(read: _Command, switch: str) -> None:
     elif letter in _WITHOUT:
         read.notes.append(f"{switch} has no equivalent: {_WITHOUT[letter]}")
     else:
-        raise UsageError(f"{switch!r} is no switch of DISKSPD that is known.", EXAMPLE)
+        raise UsageError(f"{switch!r} is not a known switch of DISKSPD.", EXAMPLE)
 
 
 def _number(switch: str, value: str, low: int = 0, high: int = 1 << 31) -> int:
@@ -326,7 +326,7 @@ def _pattern(read: _Command) -> dict[str, str]:
 
 def _check(read: _Command, options: Mapping[str, str]) -> None:
     if read.rate is not None and options["rw"].endswith("rw"):
-        read.notes.append("-g: fio limits reads and writes apart, each to this rate")
+        read.notes.append("-g: fio limits reads and writes separately, each to this rate")
     if not read.random and read.stride is not None and read.stride < read.block:
         read.notes.append("-s: a stride below the block size has no equivalent; it is the block")
     if read.sync and not read.writes:

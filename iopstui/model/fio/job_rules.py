@@ -1,4 +1,4 @@
-"""What a job must not do, whatever it works on. Source of the meanings: fio(1).
+"""What no job may do, whatever it works on. Source of the meanings: fio(1).
 
 This explains a refusal before fio sees the file; what holds is the fence (fio/fence_exec.py).
 """
@@ -29,7 +29,7 @@ _UNNAMED = {
     "verify_state_load": "reads a file of an earlier run",
 }
 _NAMES = {
-    "filename_format": "makes up the names of files; give them with filename=",
+    "filename_format": "makes up file names; give them with filename=",
     "profile": "brings options that the job file does not show",
     "unique_filename": "changes the names of files",
 }
@@ -37,7 +37,7 @@ _NAMES = {
 _SPREAD = re.compile(r"\$filenum/\d+\.\$jobnum")
 _SETTINGS = {
     "ioscheduler": "changes the device's scheduler and leaves it so (use --knob scheduler=NAME)",
-    "cgroup": "makes a control group",
+    "cgroup": "creates a control group",
     "cgroup_weight": "changes a control group",
     "cgroup_nodelete": "leaves a control group",
 }
@@ -52,7 +52,7 @@ def spread_format(index: int) -> str:
 
 
 def objections(options: Options) -> tuple[str, ...]:
-    """Why this job is refused, in words; empty if it isn't."""
+    """Why this job is refused, in words; empty if it is allowed."""
     return tuple(dict.fromkeys(_objections(options)))
 
 
@@ -79,7 +79,7 @@ def _why_not(engine: str) -> str:
         return "loads a program from a file"
     near = difflib.get_close_matches(engine, sorted(ENGINES), n=1)
     if near:
-        return f"is not among the engines that can be guarded (is {near[0]} meant?)"
+        return f"is not among the engines that can be guarded (did you mean {near[0]}?)"
     return (
         "is not among the engines that reach their storage by filename= alone, which are "
         + ", ".join(sorted(ENGINES))

@@ -31,7 +31,7 @@ _SAME = (
     ("filename", "directory"),
     ("iodepth",),
 )
-# whoever says where a job works takes both away; for fio one does not replace the other
+# an override of where a job works removes both; for fio one does not replace the other
 _PLACES = frozenset({"filename", "directory"})
 
 
@@ -94,7 +94,7 @@ def canonical(text: str, environment: Mapping[str, str]) -> str:
 
 
 def _unclear(what: str, inside: bool) -> str:
-    """Why a line without its comment isn't taken; "" if it is."""
+    """Why a line (without its comment) is refused; "" if it is accepted."""
     if not all(char.isprintable() or char == "\t" or char > "\x9f" for char in what):
         return "it has control characters in it"
     if what[0] == "[":
@@ -102,17 +102,17 @@ def _unclear(what: str, inside: bool) -> str:
     if what.startswith("include"):
         return "other files are not included; put their lines here"
     if not inside:
-        return "it stands before the first [section]"
+        return "it comes before the first [section]"
     name = what.partition("=")[0].rstrip(_BLANK)
     if not _NAME.fullmatch(name):
-        return "this is no name of an option of fio's"
+        return "this is not the name of a fio option"
     return ""
 
 
 def _unclear_header(what: str) -> str:
     found = _HEADER.fullmatch(what)
     if found is None:
-        return "a section is [name], alone in its line"
+        return "a section is [name], alone on its line"
     name = found[1]
     if len(name.encode("utf-8", "surrogateescape")) > _LONGEST_NAME:
         return f"the name is longer than {_LONGEST_NAME} bytes"
@@ -139,23 +139,23 @@ def _plain(number: int, what: str, environment: Mapping[str, str]) -> str:
 
 
 def unsafe(value: str) -> str:
-    """Why fio would take this value for another one; "" if it would not."""
+    """Why fio would read this value as another one; "" if it would not."""
     if any(char in value for char in "#;"):
         return "fio cuts a value at # and ;"
     if "${" in value:
-        return "fio would look for a variable of the environment in it"
+        return "fio would look for an environment variable in it"
     keyword = next((one for one in _KEYWORDS if one in value), "")
     if keyword:
         return f"fio would replace {keyword} and calculate; write the number"
     if value != value.strip() or any(ord(char) < 32 or char == "\x7f" for char in value):
-        return "fio would cut blanks or control characters off"
+        return "fio would strip blanks or control characters"
     if len(value.encode("utf-8", "surrogateescape")) > _LONGEST:
         return f"it is longer than {_LONGEST} bytes"
     return ""
 
 
 def odd_number(name: str, value: str) -> str:
-    """Why a number is not taken that iopstui counts with; "" if it is."""
+    """Why a number that iopstui calculates with is refused; "" if it is accepted."""
     if name in _COUNTS and not _VARIABLE.search(value) and not value.isdecimal():
         return "write a plain decimal number"
     if name in _SIZES and _ODD_NUMBER.search(_VARIABLE.sub("", value)):
@@ -269,7 +269,7 @@ def checked_override(text: str) -> tuple[str, str]:
     # a lesson's formula is filled in before fio sees it
     why = unsafe(value) or ("" if value.startswith("{") else odd_number(name, value))
     if why:
-        raise UsageError(f"--set {text!r} is not taken: {why}.")
+        raise UsageError(f"--set {text!r} is not accepted: {why}.")
     return name, value
 
 

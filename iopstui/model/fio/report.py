@@ -1,7 +1,7 @@
 """fio's report in its normal format, made of its JSON: the lines that people know.
 
-The format is fio's own (fio(1), "NORMAL OUTPUT"); tests hold every line against what fio prints
-of the same run. One thing JSON does not have: the process number behind ``pid=``.
+The format is fio's own (fio(1), "NORMAL OUTPUT"); tests compare every line with what fio prints
+for the same run. One thing JSON does not have: the process number behind ``pid=``.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def check_names(lesson: Lesson, sections: Sequence[Section]) -> None:
     for name in asked.keys() - answered:
         section = next(one for one in by_step if one.header.partition(":")[2].strip() == name)
         section.fail("nothing answers this question",
-                     f"Add an [explain: ...] behind the runs with: answers = {name}")  # fmt: skip
+                     f"Add an [explain: ...] after the runs with: answers = {name}")  # fmt: skip
 
 
 def _runs_of(step: Page) -> tuple[str, ...]:
@@ -58,7 +58,7 @@ def _runs_named(names: Iterable[str]) -> set[str]:
 
 
 def _names(step: Page) -> Iterator[tuple[str, Iterable[str]]]:
-    """(key, the figures it asks for) of everything in a step."""
+    """(key, the figures it asks for) of everything on a page."""
     for key, formula in (("when", step.when), ("needs", step.needs)):
         if formula is not None:
             yield key, formula.names
@@ -95,13 +95,14 @@ def _check(
         if first in SPACES:
             section.fail(f"{key}: there is no {name}", known_names(name, FACTS))
         if not rest:
-            section.fail(f"{key}: {name!r} is no figure", "A figure is RUN.FIGURE, e.g. deep.iops, "
-                         "or one of [let] before it.")  # fmt: skip
+            section.fail(f"{key}: {name!r} is not a figure",
+                         "A figure is RUN.FIGURE, e.g. deep.iops, or one of [let] "
+                         "before it.")  # fmt: skip
         if first not in every:
             section.fail(f"{key}: {name}: there is no [run: {first}]", known_names(first, every))
         if first not in done:
             section.fail(
-                f"{key}: {name}: [run: {first}] comes later, so nothing is known of it yet"
+                f"{key}: {name}: [run: {first}] comes later, so nothing is known about it yet"
             )
         if rest not in RUN and not rest.startswith(f"{FIO}."):
             section.fail(f"{key}: {name}: no run has a figure {rest!r}", known_names(rest, RUN))

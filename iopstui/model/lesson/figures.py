@@ -68,7 +68,7 @@ RUN: Mapping[str, Figure] = {
     "most": Figure("%", "completions on the CPU that did most",
                    lambda p: p.most_completions),
     "most_on": Figure("0", "number of that CPU", _most_on),
-    "completed_as": Figure("", "what tells where they ran: softirqs or interrupts",
+    "completed_as": Figure("", "what shows where they ran: softirqs or interrupts",
                            lambda p: p.completions_of or None),
     # what the job asks for; known before it runs
     "asked": Figure("0", "I/Os it keeps under way: iodepth x jobs"),

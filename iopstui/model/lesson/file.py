@@ -1,7 +1,7 @@
 """Reads a lesson's file, with every mistake in it named.
 
 It is an INI file in the manner of fio's job files: ``[lesson]`` says what it is, ``[let]`` names
-formulas, and the other sections are its steps in order, each headed ``[kind: name]``.
+formulas, and the other sections are its pages in order, each headed ``[kind: name]``.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
 
 
 def parse_lesson(text: str, name: str, path: str) -> Lesson:
-    """UsageError, naming the file, the section and what mends it, for anything that is wrong."""
+    """Parse the file. UsageError names the file, the section and how to fix it."""
     sections = list(_sections(text, path))
     heads = [one for one in sections if one.header == "lesson"]
     if not heads:
-        raise UsageError(f"{path} is no lesson: it has no [lesson] section.",
+        raise UsageError(f"{path} is not a lesson: it has no [lesson] section.",
                          "iopstui lesson --check NAME shows how the shipped ones are made; "
                          "docs/guide/lessons.md says how one is written.")  # fmt: skip
     head = heads[0]
@@ -70,9 +70,9 @@ def parse_lesson(text: str, name: str, path: str) -> Lesson:
     lets = next((one for one in sections if one.header == "let"), None)
     steps = tuple(_step(one, head) for one in sections if one.header not in ("lesson", "let"))
     if not steps:
-        head.fail("the lesson has no steps", "Add at least [tell: start] with a text.")
+        head.fail("the lesson has no pages", "Add at least [tell: start] with a text.")
     if len(steps) > MOST_STEPS:
-        head.fail(f"{len(steps)} steps; at most {MOST_STEPS} make a lesson")
+        head.fail(f"{len(steps)} pages; a lesson has at most {MOST_STEPS}")
     lesson = Lesson(
         name=name,
         path=path,
@@ -97,7 +97,7 @@ def _sections(text: str, path: str) -> Iterator[Section]:
         parser.read_string(text, path)
     except configparser.DuplicateSectionError as error:
         raise UsageError(f"{path}: line {error.lineno}: there are two sections "
-                         f"[{error.section}].", "Give each step a name of its own.",
+                         f"[{error.section}].", "Give each page a name of its own.",
                          ) from None  # fmt: skip
     except configparser.DuplicateOptionError as error:
         raise UsageError(f"{path}: line {error.lineno}: [{error.section}] has {error.option!r} "
@@ -108,7 +108,7 @@ def _sections(text: str, path: str) -> Iterator[Section]:
     except configparser.ParsingError as error:
         where = ", ".join(str(number) for number, _ in error.errors[:3])
         raise UsageError(f"{path}: line {where}: neither a section nor NAME = VALUE.",
-                         "Lines that go on with a text are indented.") from None  # fmt: skip
+                         "Lines that continue a text are indented.") from None  # fmt: skip
     for header in parser.sections():
         yield Section(path, header, parser[header])
 
@@ -118,9 +118,9 @@ def _step(section: Section, head: Section) -> Page:
     if kind not in _KEYS or not colon:
         meant = difflib.get_close_matches(kind, _KEYS, n=1)
         section.fail(
-            "this is no step",
+            "this is not a page",
             (f"Did you mean [{meant[0]}: ...]? " if meant else "")
-            + f"A step is headed [KIND: NAME], KIND one of {', '.join(_KEYS)}.",
+            + f"A page begins with [KIND: NAME], KIND one of {', '.join(_KEYS)}.",
         )
     if not _NAME.fullmatch(name) or keyword.iskeyword(name):
         section.fail(f"{name!r} can't be a name", "Use a word of a-z, 0-9 and _, e.g. [run: deep].")
@@ -135,7 +135,7 @@ def _step(section: Section, head: Section) -> Page:
 def _common(section: Section, name: str) -> dict[str, object]:
     needs = section.formula("needs")
     if needs is not None and "why" not in section.keys:
-        section.fail("needs without why", "Add why = what is said where it can't be shown.")
+        section.fail("needs without why", "Add why = what to say where it can't be shown.")
     return {
         "name": name,
         "title": section.text("title", name.replace("_", " ")),
@@ -202,7 +202,7 @@ def _options(section: Section) -> Iterator[tuple[str, Template]]:
         try:
             option, value = checked_override(line)
         except UsageError:
-            section.fail(f"set: {line!r} is not OPTION=VALUE", "One fio option in each line.")
+            section.fail(f"set: {line!r} is not OPTION=VALUE", "One fio option per line.")
         if option in ("runtime", "timeout", "time_based", "filename", "directory"):
             section.fail(
                 f"set: {option} can't be chosen", "seconds says how long, the target where."

@@ -1,4 +1,4 @@
-"""Formulas over measured figures: the small language in which a lesson asks what came out.
+"""Formulas over measured figures: the small language in which a lesson asks for results.
 
 Numbers, names ("deep.iops"), + - * /, comparisons, and/or/not, abs, min, max, known; nothing
 else, so a lesson file can do no harm. A figure that was not measured makes the result unknown
@@ -58,17 +58,17 @@ class Formula:
         return _dotted(self._tree)
 
     def value(self, lookup: Lookup) -> Value | None:
-        """The result with the figures that ``lookup`` knows; ``None``: it can't be told."""
+        """The result with the figures that ``lookup`` knows; ``None``: unknown."""
         return _value(self._tree, lookup)
 
     def truth(self, lookup: Lookup) -> bool | None:
-        """The same as yes, no or unknown; a number is neither."""
+        """The result as True, False or ``None`` (unknown); a number is unknown, too."""
         found = self.value(lookup)
         return found if isinstance(found, bool) else None
 
 
 def parse_formula(text: str) -> Formula:
-    """FormulaError for anything that is no formula."""
+    """Parse a formula. FormulaError for anything else."""
     bare = " ".join(text.split())
     if not bare:
         raise FormulaError("the formula is empty")
@@ -99,7 +99,7 @@ def _names(node: ast.expr, text: str) -> Iterator[str]:
     elif isinstance(node, (ast.Name, ast.Attribute)):
         name = _dotted(node)
         if name is None:
-            raise FormulaError(f"{text!r}: only names can have a dot behind them")
+            raise FormulaError(f"{text!r}: only names can have a dot after them")
         if name in FUNCTIONS:
             raise FormulaError(f"{text!r}: {name} needs its arguments in ( )")
         if name not in CONSTANTS:

@@ -1,4 +1,4 @@
-"""One section of a lesson's file: its keys as what they are, each mistake named."""
+"""One section of a lesson's file: its keys with their types, each mistake named."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Section:
         raise UsageError(f"{self._label}: [{self.header}]: {what}.", hint)
 
     def check(self, allowed: Iterable[str]) -> None:
-        """Fail for a key that is none of ``allowed``."""
+        """Fail for a key that is not ``allowed``."""
         known = sorted(allowed)
         for key in self.keys:
             if key not in known:
                 meant = difflib.get_close_matches(key, known, n=1)
                 self.fail(
-                    f"{key!r} is nothing that belongs here",
+                    f"{key!r} does not belong here",
                     (f"Did you mean {meant[0]}? " if meant else "") + f"Known: {', '.join(known)}",
                 )
 
@@ -91,7 +91,7 @@ class Section:
 
 
 def known_names(wanted: str, known: Iterable[str]) -> str:
-    """What was probably meant, or all there is."""
+    """The names that were probably meant, else all known names."""
     names = list(known)
     meant = difflib.get_close_matches(wanted, names, n=2)
     if meant:

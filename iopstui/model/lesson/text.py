@@ -96,7 +96,7 @@ class Text:
 
 
 def parse_template(text: str) -> Template:
-    """FormulaError for a brace or a formula that is none."""
+    """Parse a text. FormulaError for an unmatched brace or an invalid formula."""
     parts: list[str | Slot] = []
     at = 0
     for match in _PART.finditer(text):
@@ -105,7 +105,7 @@ def parse_template(text: str) -> Template:
         if match[0] in ("{{", "}}"):
             parts.append(match[0][0])
         elif match[1] is None:
-            raise FormulaError(f"a brace without its other one in {_near(text, match.start())}")
+            raise FormulaError(f"a brace without its partner in {_near(text, match.start())}")
         else:
             parts.append(_slot(match[1]))
     parts.append(text[at:])
@@ -120,12 +120,12 @@ def _slot(text: str) -> Slot:
     match = _FORM.fullmatch(text)
     formula, form = (match[1], match[2]) if match else (text, "")
     if match and form not in FORMS:
-        raise FormulaError(f"{{{text}}}: the form {form!r} is none of {', '.join(FORMS)}")
+        raise FormulaError(f"{{{text}}}: the form {form!r} is not one of {', '.join(FORMS)}")
     return Slot(parse_formula(formula), form)
 
 
 def parse_paragraphs(text: str) -> tuple[Paragraph, ...]:
-    """FormulaError for what is wrong in it."""
+    """Parse paragraphs. FormulaError names what is wrong."""
     found: list[Paragraph] = []
     for block in re.split(r"\n[ \t]*\n", text.strip()):
         if block.strip():
@@ -143,7 +143,7 @@ def _paragraph(block: str, before: Sequence[Paragraph]) -> Paragraph:
             raise FormulaError('"otherwise:" needs a paragraph with "when" right before it')
         otherwise, block = True, block.removeprefix("otherwise:").strip()
     if not block:
-        raise FormulaError("a condition without a text behind it")
+        raise FormulaError("a condition without a text after it")
     lines = [line.strip() for line in block.splitlines()]
     kept = all(line.startswith("|") for line in lines)
     if kept:

@@ -189,7 +189,7 @@ def _disk_rows() -> Iterator[tuple[str, str, str]]:
     yield (
         "util",
         "%",
-        "of the time, at least one request was in flight; not a load for parallel disks",
+        "share of the time with at least one request in flight; not the load of a parallel disk",
     )
     yield "in-flight", "", "requests in flight at the end of the interval"
 

@@ -257,7 +257,7 @@ def why_no_interrupt(device: BlockDevice) -> str:
         behind = f" ({device.backing_file})" if device.backing_file else ""
         return f"a loop device has no interrupt: a kernel worker does its I/O on a file{behind}"
     if device.kind == "null_blk":
-        return "null_blk is no hardware: it completes on the submitting CPU, or from a timer"
+        return "null_blk is not hardware: it completes on the submitting CPU, or from a timer"
     if device.kind in ("zram", "ram"):
         return f"{device.kind} is memory: the submitting CPU copies the data, nothing interrupts"
     if device.slaves:

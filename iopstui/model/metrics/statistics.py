@@ -1,7 +1,7 @@
 """Statistics of runs: steady state, the knee of a load curve, differences of run means.
 
 Samples of one run follow each other closely (they are autocorrelated), so nothing here takes
-seconds for independent: what is compared are figures of whole runs.
+seconds as independent: figures of whole runs are compared.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def knee(points: Sequence[tuple[float, float]]) -> Knee | None:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How a figure differs between two settings, run by run.
+    """How a figure differs between two variants, run by run.
 
     ``mean`` is the relative difference (0.1: the second is 10 % higher) or, if ``relative`` is
     False, the plain one; ``low`` and ``high`` its confidence interval; ``p`` the probability of
@@ -135,7 +135,7 @@ def paired(
     confidence: float = CONFIDENCE,
     resolution: float = 0.0,
 ) -> Difference | None:
-    """Compare figures of runs that were made in pairs, one of each setting, close in time.
+    """Compare figures of runs that were made in pairs, one of each variant, close in time.
 
     Student's paired t over the pairs' differences, for ``relative`` over the differences of
     their logarithms: what drifts slowly cancels within a pair. ``None`` with fewer than two

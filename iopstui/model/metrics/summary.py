@@ -107,7 +107,7 @@ def _lean(value: Any) -> Any:
 
 
 class FramesTotal:
-    """Adds up the frames of one fio run, row by row, to be held against fio's final count.
+    """Adds up the frames of one fio run, row by row, to be compared with fio's final count.
 
     What a row did before its counters began again (a ramp) is dropped, as fio drops it.
     """
@@ -154,8 +154,8 @@ ROUNDING = 0.51
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """The frames of a run held against counters of fio's last document that no frame of it is
-    made of: submissions less failed I/Os (frames count completions), and for the bytes these
+    """The frames of a run compared with counters of fio's last document that the frames
+    don't use: submissions less failed I/Os (frames count completions), and for the bytes these
     times the block size.
 
     ``verdict`` is EXACT, DIFFERS or UNCHECKED (the frames are made of the submissions);
@@ -178,7 +178,7 @@ class Certificate:
 
 
 def certificate(summary: Mapping[str, Any], frames: FramesTotal) -> Certificate:
-    """Hold ``frames`` against ``fio_summary`` of the same run."""
+    """Compare ``frames`` with ``fio_summary`` of the same run."""
     held = [_Held(row, frames) for row in summary["rows"]]
     ios = sum(row.submitted - row.failed for row in held)
     sized = all(row.block_size or not row.submitted for row in held)

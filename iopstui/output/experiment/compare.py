@@ -63,7 +63,7 @@ class CompareTable:
         self._print("\n" + " ".join(titles) + "  most on")
 
     def point(self, event: PointFinished) -> None:
-        """One run."""
+        """Write one run."""
         point = event.point
         cells = [units.number(point.iops), units.mib(point.bw), units.latency(point.latency_ns)]
         cells += [units.latency(ns) for ns in (point.p50_ns, point.p99_ns, point.p999_ns)]
@@ -74,7 +74,7 @@ class CompareTable:
         self._print(f"{event.index + 1:>4} {letter(event.variant)} {row}  {spread}".rstrip())
 
     def end(self, results: Results) -> None:
-        """What differs."""
+        """Write what differs."""
         if results.complete >= 2:
             for number, tested in enumerate(results.tested, 1):
                 self._figures(number, tested)
@@ -114,7 +114,7 @@ class CompareTable:
 
 
 class CompareJson:
-    """JSON lines: the session, the comparison, a line a run, a line a figure, the verdicts."""
+    """JSON lines: the session, the comparison, a line a run, a line a figure, the results."""
 
     def __init__(self, plan: Plan, lines: Lines) -> None:
         self._plan, self._lines = plan, lines
@@ -125,12 +125,12 @@ class CompareJson:
         })  # fmt: skip
 
     def point(self, event: PointFinished) -> None:
-        """One run."""
+        """Write one run."""
         row = point_object(event)
         self._lines.write(row.pop("event"), row)
 
     def end(self, results: Results) -> None:
-        """What differs."""
+        """Write what differs."""
         for number, tested in enumerate(results.tested, 1):
             for one in tested:
                 self._lines.write("difference", difference_object(number, one))
@@ -157,14 +157,14 @@ _CSV = ("seconds", "ios", "iops", "bw", "latency_ns", "latency_of", "p50_ns", "p
 
 
 class CompareCsv:
-    """A row a run; the verdicts go to the words beside it."""
+    """A row a run; the results go to the words beside it."""
 
     def __init__(self, plan: Plan, out: TextIO) -> None:
         self._plan = plan
         self._file = CsvFile(out, ["index", "variant", "settings", "repeat", *_CSV])
 
     def point(self, event: PointFinished) -> None:
-        """One run."""
+        """Write one run."""
         label = printable(self._plan.variants[event.variant].label)
         values = [getattr(event.point, name) for name in _CSV]
         self._file.row([event.index, letter(event.variant), label, event.repeat, *values])

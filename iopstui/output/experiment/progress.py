@@ -32,7 +32,7 @@ class Teller:
         self._elapsed = 0.0
 
     def handle(self, event: Event) -> None:
-        """Tell what this event says."""
+        """Show what this event says."""
         match event:
             case PointStarted():
                 self._point, self._elapsed = event, 0.0
@@ -51,7 +51,7 @@ class Teller:
                 self._narrator.handle(event)
 
     def clear(self) -> None:
-        """Make room for a line of somebody else's."""
+        """Clear the progress line to make room for another line."""
         if self._drawn:
             self._stream.write("\r" + " " * self._drawn + "\r")
             self._stream.flush()

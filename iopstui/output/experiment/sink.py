@@ -1,4 +1,4 @@
-"""The sink of a sweep or a comparison: what both have in common.
+"""The sink of an experiment: what a sweep and a comparison have in common.
 
 A point comes, a row goes out; what all points together say ends it. Each kind of experiment has
 its rows as a table, JSON lines and CSV (sweep.py, compare.py).
@@ -20,10 +20,10 @@ from iopstui.output.jsonl import Object, dumps, event_object, session_object
 
 
 class Conclusions(Protocol):
-    """What all points together say."""
+    """The conclusions from all points together."""
 
     def verdicts(self) -> Iterable[str]:
-        """In sentences."""
+        """The conclusions in sentences."""
         ...
 
 
@@ -35,11 +35,11 @@ class Rows(Protocol[R_in]):
     """An experiment's data in one format."""
 
     def point(self, event: PointFinished) -> None:
-        """One point."""
+        """Write one point."""
         ...
 
     def end(self, results: R_in) -> None:
-        """What all points together say."""
+        """The conclusions from all points together."""
         ...
 
 
@@ -76,7 +76,7 @@ class ExperimentSink(ABC, Generic[R]):
             self._rows.point(event)
 
     def end(self) -> None:
-        """Say what all points together say; in a table that stands below the rows."""
+        """Write the conclusions from all points; in a table they stand below the rows."""
         if not self.points:
             return
         results = self.results()
@@ -87,7 +87,7 @@ class ExperimentSink(ABC, Generic[R]):
 
     @abstractmethod
     def results(self) -> R:
-        """Of the points so far."""
+        """The conclusions from the points so far."""
 
     @abstractmethod
     def table(self, out: TextIO) -> Rows[R]:
@@ -113,7 +113,7 @@ class Lines:
             self._put(session_object(host, target))
 
     def write(self, kind: str, row: Object) -> None:
-        """One of them, at once."""
+        """Write one of them at once."""
         self._put({"event": kind, "host": self._host, **row})
 
     def _put(self, line: Object) -> None:
@@ -138,7 +138,7 @@ class CsvFile:
         self._writer.writerow(head)
 
     def row(self, cells: Iterable[Any]) -> None:
-        """One row, at once."""
+        """Write one row at once."""
         self._writer.writerow("" if cell is None else cell for cell in cells)
         self._out.flush()
 
@@ -156,6 +156,6 @@ class Told:
         self._sink.handle(event)
 
     def end(self) -> None:
-        """Say what all of it together says."""
+        """Write the conclusions."""
         self._teller.clear()
         self._sink.end()

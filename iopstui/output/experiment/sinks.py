@@ -19,6 +19,6 @@ def experiment_sink(
     err: TextIO,
     begun: bool = False,
 ) -> SweepOut | CompareOut:
-    """By its ``plan``; for the rest see ExperimentSink."""
+    """The sink for the experiment's ``plan``; for the rest see ExperimentSink."""
     sink = CompareOut if plan.variants else SweepOut
     return sink(plan, kind, host, target, out, err, begun)

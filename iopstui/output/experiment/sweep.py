@@ -21,19 +21,19 @@ NAME_MOST = 14
 
 @dataclass(frozen=True, slots=True)
 class SweepResults:
-    """What all points of a sweep say: their curves, in sentences, and verdicts at a glance."""
+    """What all points of a sweep say: their curves, in sentences, and outcomes at a glance."""
 
     curves: Sequence[Curve[PointFinished]]
     lines: Sequence[str]
     passes: Sequence[str]
 
     def verdicts(self) -> Sequence[str]:
-        """In sentences."""
+        """The conclusions in sentences."""
         return self.lines
 
 
 def sweep_results(plan: Plan, points: Sequence[PointFinished]) -> SweepResults:
-    """Of the points so far."""
+    """The conclusions from the points so far."""
     curves = curves_of(plan, points)
     return SweepResults(curves, conclusions(points, curves), pass_table(plan, points))
 
@@ -42,7 +42,7 @@ class SweepOut(ExperimentSink[SweepResults]):
     """A sweep's data and words."""
 
     def results(self) -> SweepResults:
-        """Of the points so far."""
+        """The conclusions from the points so far."""
         return sweep_results(self.plan, self.points)
 
     def table(self, out: TextIO) -> SweepTable:
@@ -68,7 +68,7 @@ class SweepTable:
         self._started = False
 
     def point(self, event: PointFinished) -> None:
-        """One point and its verdicts."""
+        """Write one point and its outcomes."""
         if not self._started:
             self._started = True
             self._print(" ".join(title.rjust(width) for title, width in self._columns))
@@ -79,7 +79,7 @@ class SweepTable:
             self._print(wrapped(outcome_text(outcome), 6, 12))
 
     def end(self, results: SweepResults) -> None:
-        """What the whole sweep says."""
+        """Write what the whole sweep says."""
         if results.lines:
             self._print("\n" + "\n".join(wrapped(line, 0, 2) for line in results.lines))
         for line in results.passes:
@@ -122,7 +122,7 @@ def row(plan: Plan, event: PointFinished) -> list[str]:
 
 
 class SweepJson:
-    """JSON lines: the session, the sweep, a line a point, its verdicts, a line a curve."""
+    """JSON lines: the session, the sweep, a line a point, its outcomes, a line a curve."""
 
     def __init__(self, plan: Plan, lines: Lines) -> None:
         self._lines = lines
@@ -131,7 +131,7 @@ class SweepJson:
                               "measure": plan.measure, "points": plan.points})  # fmt: skip
 
     def point(self, event: PointFinished) -> None:
-        """One point and its verdicts."""
+        """Write one point and its outcomes."""
         row = point_object(event)
         row["point"]["in_flight"] = event.point.in_flight
         self._lines.write(row.pop("event"), row)
@@ -141,7 +141,7 @@ class SweepJson:
             self._lines.write(judged.pop("event"), {"index": event.index, **judged})
 
     def end(self, results: SweepResults) -> None:
-        """What the whole sweep says."""
+        """Write what the whole sweep says."""
         for curve in results.curves:
             self._lines.write("curve", curve_object(curve))
         self._lines.write("sweep_finished", {"words": list(results.lines)})
@@ -165,7 +165,7 @@ _CSV = ("seconds", "ios", "iops", "bw", "read_iops", "write_iops", "latency_ns",
 
 
 class SweepCsv:
-    """A row a point; verdicts and curves go to the words beside it."""
+    """A row a point; outcomes and curves go to the words beside it."""
 
     def __init__(self, plan: Plan, out: TextIO) -> None:
         self._axes = [axis.name for axis in plan.axes]
@@ -174,7 +174,7 @@ class SweepCsv:
         )  # fmt: skip
 
     def point(self, event: PointFinished) -> None:
-        """One point."""
+        """Write one point."""
         settings = dict(event.settings)
         values = [getattr(event.point, name) for name in _CSV]
         named = [printable(one) for one in (event.job, *(settings[name] for name in self._axes))]
@@ -185,7 +185,7 @@ class SweepCsv:
 
 
 def pass_table(plan: Plan, points: Sequence[PointFinished]) -> list[str]:
-    """The verdicts of several jobs at a glance: a row a job, a column for each setting."""
+    """The outcomes of several jobs at a glance: a row a job, a column for each setting."""
     labels = list(dict.fromkeys(_without_job(event) for event in points))
     judged = [event for event in points if event.outcomes]
     if len(plan.jobs) < 2 or not judged or len(labels) > 4:

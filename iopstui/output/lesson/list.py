@@ -58,7 +58,7 @@ def _meanings(figures: Mapping[str, Figure]) -> Iterator[str]:
 
 
 def check_lesson(lesson: Lesson, target: Target, around: Surroundings) -> Iterator[str]:
-    """The steps of a lesson that is whole, without running anything."""
+    """The pages of a valid lesson, without running anything."""
     run = LessonRun(lesson, target, around)
     yield from head_lines(lesson)
     cannot = run.cannot()
@@ -74,5 +74,5 @@ def check_lesson(lesson: Lesson, target: Target, around: Surroundings) -> Iterat
             yield from flowed(f"not on {target.path}. {cannot[step.name]}", " " * 12)
     for one in lesson.runs:
         if one.name not in cannot:
-            run.job_text(one)  # a job that is not there is told now
+            run.job_text(one)  # a missing job is reported now
     yield f"{lesson.path}: no mistakes found"

@@ -57,7 +57,7 @@ def table_lines(table: Table) -> list[str]:
 
 
 def _safe(line: str) -> str:
-    """Blanks kept, everything that could act on a terminal not."""
+    """Text with its blanks, without anything that could act on a terminal."""
     return "".join(char if char.isprintable() else "?" for char in line)
 
 

@@ -150,11 +150,11 @@ class Part:
 
     @property
     def mode(self) -> str | None:
-        """What the screen is about now, if this part has a say in it."""
+        """What the screen is about now, if this part decides it; else ``None``."""
         return None
 
     def takes(self, action: Action) -> bool:
-        """True if ``action`` is not to be done now: why not is said, or it was done otherwise."""
+        """True if ``action`` must not be done now: the part has said why, or did something else."""
         return False
 
     def offers(self, action: Action) -> bool:
@@ -182,7 +182,7 @@ class Actions:
         }
 
     def possible(self, action: str, on_dashboard: bool, over_experiment: bool) -> bool:
-        """Whether its key does anything on the screen that is shown."""
+        """Whether the action's key does anything on the screen that is shown."""
         known = self.by_id.get(action)
         if known is None:
             return False
@@ -190,7 +190,7 @@ class Actions:
         return on_dashboard or where == ANYWHERE or (where == OVER_EXPERIMENT and over_experiment)
 
     def do(self, name: str, number: int = 0) -> object:
-        """Does it with the argument of its ``number``-th key, unless a part takes it over."""
+        """Do the action with the argument of its ``number``-th key, unless a part takes it over."""
         action, part = self.by_id[name]
         if not action.applies(part) or any(one.takes(action) for one in self.parts):
             return None

@@ -62,7 +62,7 @@ class Output:
         self._thread.start()
 
     def write(self, text: str) -> None:
-        """Never waits."""
+        """Queue ``data`` for the terminal; never waits."""
         data = text.encode(self._encoding, "replace")
         with self._changed:
             if self.waiting + len(data) > MOST_WAITING:
@@ -226,7 +226,7 @@ class PatientDriver(LinuxDriver):
                 self.process_message(message)
 
     def close(self) -> None:
-        """Last words."""
+        """Write what is still queued and end the output thread."""
         super().close()
         output, self._output = self._output, None
         if output is not None:

@@ -1,8 +1,8 @@
-"""What is mended in Textual (seen in 8.2.8).
+"""Fixes for bugs in Textual (seen in 8.2.8).
 
 * ``Widget.get_visual_style``, which lists draw with, knows every text style of CSS but ``reverse``,
   and a terminal's own colours leave nothing else to tell the row under the cursor by. The palette
-  makes its list itself, so the mend is for all lists.
+  makes its list itself, so the fix is for all lists.
 * ``StylesCache.get_inner_outer`` keeps, in a cache for the whole process, the caches of 1024
   widgets with all that they have drawn: some hundred KiB for each screen that was opened.
 """
@@ -20,7 +20,7 @@ from textual.widgets import OptionList
 
 
 def mend() -> None:
-    """From now on; more than once is as good as once."""
+    """Apply the fixes; calling it again changes nothing."""
     OptionList.get_visual_style = _visual_style  # type: ignore[assignment, method-assign]
     StylesCache.get_inner_outer = _inner_outer  # type: ignore[assignment, method-assign]
 

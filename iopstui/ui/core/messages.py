@@ -66,7 +66,7 @@ class Controller(Protocol):
         ...
 
     def knobs(self) -> Sequence[TunableState]:
-        """Every setting there is, as it is now; empty where there is none."""
+        """Every tunable, as it is now; empty where there is none."""
         ...
 
     def topology(self) -> Topology:

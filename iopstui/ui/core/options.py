@@ -1,4 +1,4 @@
-"""The knobs that keys turn: how a job's option goes one step up or down."""
+"""The fio options that have keys of their own: how a value goes one step up or down."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The port: all that the parts of the screen (ui/*_keys.py) know of the application."""
+"""The port: all that the parts of the screen know of the application."""
 
 from __future__ import annotations
 
@@ -52,23 +52,23 @@ class Port:
     # -- which session
 
     def begin(self, session: Controller, state: LiveState, dashboard: Dashboard) -> None:
-        """From now on this is what everybody looks at."""
+        """Make this session the one that every part works with."""
         self.session, self.state, self.dashboard = session, state, dashboard
 
     def begin_anew(self, state: LiveState) -> None:
-        """Another place in the same session's recording."""
+        """Start over at another moment of the same recording."""
         self.state = state
         if self.dashboard is not None:
             self.dashboard.begin_anew(state)
 
     def close_session(self) -> None:
-        """It makes way for another; its dashboard is seen until ``close_dashboard``."""
+        """Close the session for another one; its dashboard stays until ``close_dashboard``."""
         session, self.session = self.session, None
         if session is not None:
             session.close()
 
     def close_dashboard(self) -> None:
-        """Takes it away."""
+        """Remove the dashboard of the closed session."""
         dashboard, self.dashboard = self.dashboard, None
         if dashboard is not None and dashboard.is_current:
             self._app.pop_screen()
@@ -87,7 +87,7 @@ class Port:
 
     @property
     def screen(self) -> Screen[Any]:
-        """The one that is seen."""
+        """The screen that is shown."""
         return self._app.screen
 
     def shows(self, screen: Screen[Any] | None) -> bool:
@@ -105,13 +105,13 @@ class Port:
         self._app.pop_screen()
 
     def later(self, seconds: float, do: Callable[[], None]) -> Timer:
-        """Calls ``do`` in a while."""
+        """Call ``do`` after a delay."""
         return self._app.set_timer(seconds, do)
 
     def work(self, coroutine: Coroutine[Any, Any, None], group: str) -> None:
-        """Beside the screen; what the ``group`` did before is broken off."""
+        """Do this beside the screen; an earlier job of the same ``group`` is cancelled."""
         self._app.run_worker(coroutine, group=group, exclusive=True)
 
     def leave(self, code: int) -> None:
-        """Ends the screen."""
+        """End the screen."""
         self._app.exit(code)

@@ -163,17 +163,17 @@ class LiveState:
         self.turned[option] = words
 
     def forget_turned(self) -> None:
-        """What was turned is not asked for any more."""
+        """Forget the changed options for which no run was asked."""
         self.turned.clear()
 
     def ask_no_more(self) -> None:
-        """What was asked for is not wanted any more."""
+        """Forget the run that was asked for."""
         self.asked = False
         self.turned.clear()
         self.sent.clear()
 
     def apply(self, event: Event) -> None:
-        """Takes in one event."""
+        """Take in one event."""
         self.t = max(self.t, event.t)
         if self.experiment is not None:
             self.experiment.apply(event)
@@ -212,7 +212,7 @@ class LiveState:
         self._say(self.t, level, text)
 
     def forget_notice(self) -> None:
-        """What was said last is of no use any more."""
+        """Drop the newest message: it no longer applies."""
         self.notice = None
 
     @property
@@ -251,7 +251,7 @@ class LiveState:
         step = self.step.step if self.step is not None else 0
         rule, first = event.finding.rule, event.t
         for index, entry in enumerate(self.findings):
-            # the same knob turned again is another finding
+            # the same tunable changed again is another finding
             if (entry.step, entry.finding.rule) == (step, rule) and rule not in ONCE:
                 first = entry.first
                 del self.findings[index]
@@ -347,7 +347,7 @@ class LiveState:
         self.judged, self.steady = [], None
         if event.phase == "run" and self.point is not None:
             self.history.mark(event.t, printable(self.point.label))
-        # a knob that was turned has left its own mark, and that says more
+        # a changed option has left its own mark, and that says more
         elif event.phase == "run" and not any(self.history.marks(event.t - MARKS_APART_S, event.t)):
             self.history.mark(event.t, printable(event.job))
         # what was said of this very start (bound to queues ...) is no old news
@@ -359,8 +359,8 @@ class LiveState:
         self.log.append(LogEntry(event.t, "info", printable(words)))
 
     def _begun_with(self, event: StepStarted) -> None:
-        """What was sent is in force by now, but for what the run's title denies: then it was asked
-        for a little too late for this one, and another follows."""
+        """What was asked for is in force by now, unless the run's title denies it: then it came
+        a little too late for this run, and another follows."""
         for option, words in list(self.sent.items()):
             knob = BY_OPTION.get(option)
             shown = shown_value(knob, event.title) if knob is not None else None

@@ -19,7 +19,7 @@ VERDICTS = {PASS: FINDING, FAIL: ERROR, UNKNOWN: WARNING}
 
 def rows(state: LiveState, width: int, height: int, charset: Charset) -> list[Row]:
     """``height`` rows, whether there is a finding or not: nothing moves when one comes. After a
-    run that was judged they tell the verdict."""
+    run that was judged they show its outcome."""
     if state.judged and not state.running:
         return pad(_verdict(state, width, height, charset), height, width)
     found = state.current_findings()
@@ -53,7 +53,7 @@ def _over_two(
 
 def _verdict(state: LiveState, width: int, height: int, charset: Charset) -> list[Row]:
     level, words = together(state.judged)
-    first = Line(width - len(_more(0)), charset).add(" verdict: ", FINDING)
+    first = Line(width - len(_more(0)), charset).add(" outcome: ", FINDING)
     first.add(level, VERDICTS[level]).add("  " + printable(words.removeprefix(level)))
     second = Line(width, charset).add(" " * 10)
     if state.steady is not None:
@@ -62,10 +62,10 @@ def _verdict(state: LiveState, width: int, height: int, charset: Charset) -> lis
 
 
 def _verdicts(state: LiveState, width: int, charset: Charset) -> list[Row]:
-    """All of the last run's, with whether it was steady."""
+    """All outcomes of the last run, and whether it was steady."""
     if not state.judged:
         return []
-    title = f" verdicts on run {state.judged[0].step}"
+    title = f" outcomes of run {state.judged[0].step}"
     found: list[Row] = [Line(width, charset).add(title, BOLD).done()]
     for judged in state.judged:
         level, words = together([judged])
@@ -77,7 +77,7 @@ def _verdicts(state: LiveState, width: int, charset: Charset) -> list[Row]:
 
 def _nothing(state: LiveState) -> str:
     if state.running and not state.layout:
-        return "finding: nothing that stands out in these seconds"
+        return "finding: nothing stands out in these seconds"
     return ""
 
 
@@ -100,13 +100,13 @@ def _advice(finding: Finding) -> list[Piece]:
 
 
 def listed(state: LiveState, width: int, charset: Charset) -> list[Row]:
-    """The last run's verdicts, then all findings of the session that are kept, the newest
+    """The last run's outcomes, then all findings of the session that are kept, the newest
     first."""
     verdicts = _verdicts(state, width, charset)
     if not state.findings:
         words = (
-            "Nothing was found yet. While a job runs, each second is held against a set of rules;"
-            " what they show is said here, with its numbers."
+            "Nothing has been found yet. While a job runs, each second is checked against a set of "
+            "rules; what they find is shown here, with its numbers."
         )
         return verdicts + wrap(width, charset, words)
     now = {id(entry) for entry in state.current_findings()}

@@ -42,9 +42,9 @@ class Choice(ModalScreen["str | None"]):
         options.focus()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Enter."""
+        """Close with the chosen value."""
         self.dismiss(self._values[event.option_index])
 
     def action_leave(self) -> None:
-        """Esc."""
+        """Close without a value."""
         self.dismiss(None)

@@ -109,19 +109,19 @@ class JobChooser(Screen["str | None"]):
         return self._shown[index]
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """The filter's words."""
+        """Narrow the list to the jobs that have all words of the filter."""
         self._filter(event.value)
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        """Another job: its explanation."""
+        """Show the explanation of the job under the cursor."""
         self._explain()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """A click."""
+        """Choose the job that was clicked."""
         self._take()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter."""
+        """Choose the job under the cursor."""
         self._take()
 
     def _take(self) -> None:
@@ -130,17 +130,17 @@ class JobChooser(Screen["str | None"]):
             self.dismiss(job.name)
 
     def action_move(self, by: int) -> None:
-        """Arrows."""
+        """Move the cursor in the list while the filter keeps the focus."""
         chooser = self.query_one(OptionList)
         (chooser.action_cursor_down if by > 0 else chooser.action_cursor_up)()
 
     def action_scroll(self, by: int) -> None:
-        """Page keys."""
+        """Scroll the explanation."""
         scroll = self.query_one("#jobs-scroll", VerticalScroll)
         scroll.scroll_relative(y=by * max(1, scroll.size.height - 2), animate=False)
 
     def action_leave(self) -> None:
-        """Esc."""
+        """Close without a job."""
         self.dismiss(None)
 
 

@@ -26,7 +26,7 @@ class LiveRows(PageScreen):
         self._build = build
 
     def head(self, width: int) -> Row:
-        """The title."""
+        """The title line."""
         return Line(width, self._charset).add(f" {self._title}", BOLD).done()
 
     def body(self, width: int) -> Sequence[Row]:
@@ -34,9 +34,9 @@ class LiveRows(PageScreen):
         return self._build(width)
 
     def foot(self, width: int) -> Line:
-        """The keys."""
+        """The line of keys at the bottom."""
         return Line(width, self._charset).add(" " + FOOT, DIM)
 
     def action_leave(self) -> None:
-        """Esc."""
+        """Close the screen."""
         self.dismiss(None)

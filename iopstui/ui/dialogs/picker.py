@@ -31,7 +31,7 @@ class DevicesChanged(Message):
 
 
 class Picker(Screen["tuple[str, ...] | None"]):
-    """Gives the chosen devices' paths in the order they were marked, none for the scratch file;
+    """Returns the chosen devices' paths in the order they were marked, none for the scratch file;
     ``None`` to leave."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
@@ -91,7 +91,7 @@ class Picker(Screen["tuple[str, ...] | None"]):
         self.post_message(DevicesChanged())
 
     def on_devices_changed(self, message: DevicesChanged) -> None:
-        """One device says it several times: they are read when it has come to rest."""
+        """Read the devices again once the events have died down: one change causes several."""
         if not self._waiting:
             self._waiting = True
             self.set_timer(REST_S, self._rested)
@@ -163,7 +163,7 @@ class Picker(Screen["tuple[str, ...] | None"]):
         return f"{MARK}{name}" if path in self._marked else name
 
     def action_mark(self) -> None:
-        """space"""
+        """Mark the device under the cursor, or take its mark away."""
         path = self._key()
         if path is None:
             return
@@ -195,12 +195,12 @@ class Picker(Screen["tuple[str, ...] | None"]):
         return table.coordinate_to_cell_key(table.cursor_coordinate).row_key.value
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
-        """Enter: what is marked, else the one it stands on."""
+        """Open the marked devices, or the one under the cursor if none is marked."""
         here = event.row_key.value
         self.dismiss(tuple(self._marked) or ((here,) if here else ()))
 
     def action_leave(self) -> None:
-        """q"""
+        """Leave without choosing."""
         self.dismiss(None)
 
 
@@ -217,7 +217,7 @@ def facts(device: BlockDevice) -> tuple[str, str, str, str, str]:
 
 
 def use(device: BlockDevice) -> str:
-    """Who uses the device, in words; "free" if nobody that can be seen."""
+    """Who uses the device, in words; "free" if no user of it can be seen."""
     parts = [f"mounted at {mount.mountpoint}" for mount in device.mounts]
     if device.swap:
         parts.append("swap")

@@ -1,4 +1,4 @@
-"""A question that is answered by typing, over the dashboard."""
+"""A question over the dashboard that is answered by typing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Check = Callable[[str], object]
 
 
 class Prompt(ModalScreen["str | None"]):
-    """Gives what was typed, or ``None``. ``check`` raises UsageError for what can't be."""
+    """Returns what was typed, or ``None``. ``check`` raises UsageError for an invalid answer."""
 
     BINDINGS = [Binding("escape", "leave", "back")]  # noqa: RUF012 (Textual's own form)
 
@@ -45,7 +45,7 @@ class Prompt(ModalScreen["str | None"]):
         self.query_one(Input).focus()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter."""
+        """Close with what was typed, or show what is wrong with it."""
         try:
             self._check(event.value)
         except UsageError as error:
@@ -55,5 +55,5 @@ class Prompt(ModalScreen["str | None"]):
         self.dismiss(event.value)
 
     def action_leave(self) -> None:
-        """Esc."""
+        """Close without an answer."""
         self.dismiss(None)

@@ -1,4 +1,4 @@
-"""The settings of the target's disks: value, meaning, what stands against turning one."""
+"""The tunables of the target's disks: value, meaning, and what prevents changing one."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from iopstui.ui.dialogs.prompt import Prompt
 from iopstui.ui.draw.style import Charset
 from iopstui.ui.keys import closing
 
-FOOT = " up/down choose   Enter changes it   Esc back   all is put back at the end"
+FOOT = " up/down choose   Enter changes it   Esc back   all is restored at the end"
 NONE = "These disks have no request queue of their own, so there is nothing to set."
 
 
 class Settings(Screen[None]):
-    """Turns a setting with ``turn(name, value)``; the outcome arrives in the session's messages,
-    the newest of which stands at the bottom."""
+    """Changes a tunable with ``turn(name, value)``; the result arrives as a message of the session,
+    and the newest one is shown at the bottom."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         Binding(closing("settings"), "leave", "back"),
@@ -53,7 +53,7 @@ class Settings(Screen[None]):
 
     def compose(self) -> ComposeResult:
         """List, explanation, the newest message."""
-        yield Static(Text(" settings of the disks", style="bold"), id="jobs-head")
+        yield Static(Text(" tunables of the disks", style="bold"), id="jobs-head")
         with Horizontal(id="jobs-body"):
             yield OptionList(id="jobs-list")
             with VerticalScroll(id="jobs-scroll", can_focus=False):
@@ -69,7 +69,7 @@ class Settings(Screen[None]):
         self.query_one(OptionList).focus()
 
     def paint(self) -> None:
-        """Reads the settings again; the kernel tells of no change."""
+        """Read the tunables again: the kernel does not notify of changes."""
         if not self._ready:
             return
         knobs = list(self._read())
@@ -131,11 +131,11 @@ class Settings(Screen[None]):
         return self._shown[index] if index is not None and index < len(self._shown) else None
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        """Another setting: its explanation."""
+        """Show the explanation of the tunable under the cursor."""
         self._explain()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Enter."""
+        """Ask for the new value of the tunable under the cursor."""
         knob = self._chosen()
         if knob is None:
             return
@@ -153,13 +153,13 @@ class Settings(Screen[None]):
             self._turn(name, value.strip())
 
     def action_leave(self) -> None:
-        """Esc."""
+        """Close the list."""
         self.dismiss(None)
 
 
 def checked_value(name: str, value: str) -> str:
-    """What ``--knob`` takes as well; UsageError for what no device could take."""
+    """A value as ``--knob`` takes it; UsageError for one that no device could take."""
     knob = parse_tunable(f"{name}={value}")
     if knob.after_s is not None:
-        raise UsageError(f"{value!r} is no value: here it is changed at once, without @SECONDS")
+        raise UsageError(f"{value!r} is not a value: here it is changed at once, without @SECONDS")
     return knob.value

@@ -50,7 +50,7 @@ class TextScreen(Screen[None]):
         self.query_one(VerticalScroll).focus()
 
     def action_leave(self) -> None:
-        """Esc."""
+        """Close the text."""
         self.dismiss(None)
 
 
@@ -76,7 +76,7 @@ def log_screen(state: LiveState, charset: Charset) -> TextScreen:
         word = f"{entry.level}: " if entry.level in ("error", "warning") else ""
         text.append(charset.text(f"{word}{entry.text}\n"), style=STYLES.get(entry.level, ""))
     if not state.log:
-        text.append("  Nothing was said yet.\n", style="dim")
+        text.append("  There are no messages yet.\n", style="dim")
     step = state.step
     if step is not None:
         text.append("\n  The last run's command:\n", style="bold")

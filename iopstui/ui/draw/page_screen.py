@@ -17,7 +17,7 @@ from iopstui.ui.draw.style import DIM, Charset
 
 
 class PageScreen(Screen[None]):
-    """Draws itself whenever ``paint`` is called; rows that are the same are not sent again."""
+    """Draws itself whenever ``paint`` is called; unchanged rows are not sent again."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         Binding("down", "scroll(1)", show=False),
@@ -37,7 +37,7 @@ class PageScreen(Screen[None]):
 
     @abstractmethod
     def head(self, width: int) -> Row:
-        """The title."""
+        """The title line."""
 
     @abstractmethod
     def body(self, width: int) -> Sequence[Row]:
@@ -45,7 +45,7 @@ class PageScreen(Screen[None]):
 
     @abstractmethod
     def foot(self, width: int) -> Line:
-        """The keys; which rows are seen is added to them."""
+        """The line of keys; which rows are shown is added to it."""
 
     def compose(self) -> ComposeResult:
         """Title, rows, keys."""
@@ -83,10 +83,10 @@ class PageScreen(Screen[None]):
         foot.show([line.done()])
 
     def action_scroll(self, by: int) -> None:
-        """Arrows, Home, End."""
+        """Scroll by one row, or to the beginning or the end."""
         self._top = max(0, self._top + by)
         self.paint()
 
     def action_page(self, by: int) -> None:
-        """Page keys."""
+        """Scroll by a screen."""
         self.action_scroll(by * max(1, self.panels[1].box.height - 1))

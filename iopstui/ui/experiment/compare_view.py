@@ -1,5 +1,5 @@
 """A comparison's panes: the seconds of all runs over each other, the runs, the figures, the
-verdict."""
+result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The form that begins a sweep or a comparison: what is varied, and what will come of it."""
+"""The form that begins a sweep or a comparison: what is varied, and what it will do."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from iopstui.ui.experiment.state import SWEEP
 
 LOOK_WAITS_S = 0.4
 FOOT = " up/down, Tab: fields   Enter begins   Esc back"
-SOON = "looking what it will do ..."
+SOON = "checking what it will do ..."
 Field = tuple[str, str, str, str]
-"""Name, label, value, what may be typed."""
+"""Name, label, value, and what may be typed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class ExperimentForm(Screen["Chosen | None"]):
         # first of all: what is typed right behind them must go to the new field already
         Binding("tab,down", "app.focus_next", show=False, priority=True),
         Binding("shift+tab,up", "app.focus_previous", show=False, priority=True),
-        Binding("ctrl+n", "anew", "begin anew", show=False),
+        Binding("ctrl+n", "anew", "start over", show=False),
     ]
 
     def __init__(
@@ -136,14 +136,14 @@ class ExperimentForm(Screen["Chosen | None"]):
         return {name: self.query_one(f"#form-{name}", Input).value for name, *_ in self._rows}
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Mistakes are said at once; what fio says of it when the keys have come to rest."""
+        """Show mistakes at once, and ask fio about the plan after a pause in typing."""
         if self._timer is not None:
             self._timer.stop()
         if self._read():
             self._timer = self.set_timer(LOOK_WAITS_S, self._examine)
 
     def _read(self) -> bool:
-        """Takes the fields; False if they are no plan."""
+        """Parse the fields; False if they don't make a plan."""
         self._ready, self._begin = None, False
         try:
             self._plan = plan_of(self._kind, self.typed())
@@ -174,7 +174,7 @@ class ExperimentForm(Screen["Chosen | None"]):
             self._go()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter."""
+        """Go to the next field, or begin the experiment."""
         if self._ready is not None:
             self._go()
         elif self._plan is not None or self._read():
@@ -189,16 +189,16 @@ class ExperimentForm(Screen["Chosen | None"]):
             return
         if plan.points >= ASK_FROM and plan is not self._meant:
             self._meant, self._begin = plan, False
-            self._words([f"{length_text(plan)}. Enter again if that is meant."], warn=True)
+            self._words([f"{length_text(plan)}. Enter again to confirm."], warn=True)
             return
         self.dismiss(Chosen(ready, anew, self.typed()))
 
     def action_anew(self) -> None:
-        """Ctrl-N: begin, without what is measured already."""
+        """Begin from scratch: drop what an interrupted run has measured."""
         self._go(anew=True)
 
     def action_leave(self) -> None:
-        """Esc."""
+        """Close the form without an experiment."""
         self.dismiss(None)
 
     # -- what is said below the fields
@@ -215,7 +215,7 @@ class ExperimentForm(Screen["Chosen | None"]):
             loud = warn or line.startswith(("writes: OVERWRITES", "changes:"))
             text.append(self._clean(line) + "\n", style="bold yellow" if loud else "")
         if ready is not None and ready.kept:
-            text.append(self._clean(f"Enter {ready.kept}; Ctrl-N begins anew") + "\n", style="bold")
+            text.append(self._clean(f"Enter {ready.kept}; Ctrl-N starts over") + "\n", style="bold")
         if ready is not None and ready.lost:
             text.append(self._clean(ready.lost) + "\n", style="yellow")
         self.query_one("#form-words", Static).update(text)

@@ -1,4 +1,4 @@
-"""Keys w and c: a sweep, a comparison, beside the dashboard."""
+"""Keys w and c: sweeps and comparisons beside the dashboard."""
 
 from __future__ import annotations
 
@@ -72,13 +72,13 @@ class ExperimentKeys(Part):
 
     @property
     def active(self) -> bool:
-        """True while the one that is known measures."""
+        """True while the known experiment measures."""
         known = self.port.state.experiment
         return known is not None and known.active
 
     @property
     def noun(self) -> str:
-        """What the one that is known is called; "" if there is none."""
+        """What the known experiment is called in a sentence; "" if there is none."""
         known = self.port.state.experiment
         return known.noun if known is not None else ""
 
@@ -98,14 +98,14 @@ class ExperimentKeys(Part):
         return self.port.shows(self.screen)
 
     def holds(self) -> bool:
-        """True, and said, while an experiment must not be disturbed."""
+        """True while an experiment must not be disturbed; the user is told."""
         if self.experimenting:
             self.port.say("info", "an experiment runs and must not be disturbed: x stops it")
         return self.experimenting
 
     @property
     def mode(self) -> str | None:
-        """While one measures."""
+        """EXPERIMENT while one measures."""
         return EXPERIMENT if self.active else None
 
     def takes(self, action: Action) -> bool:
@@ -118,11 +118,11 @@ class ExperimentKeys(Part):
     # -- keys
 
     def sweep(self) -> None:
-        """Shows the one that runs, else begins one."""
+        """Show the experiment that runs, or begin a sweep."""
         self._open("sweep")
 
     def compare(self) -> None:
-        """The same with a comparison."""
+        """Show the experiment that runs, or begin a comparison."""
         self._open("compare")
 
     def _open(self, kind: str) -> None:
@@ -171,7 +171,7 @@ class ExperimentKeys(Part):
             self.show()
 
     def renew(self) -> None:
-        """The form again, in place of the result."""
+        """Open the form for a new experiment in place of the result."""
         known = self.port.state.experiment
         if known is None or known.active:
             return
@@ -182,11 +182,11 @@ class ExperimentKeys(Part):
         self._new(known.kind)
 
     def back(self) -> None:
-        """From its screen to the dashboard."""
+        """Go from the experiment's screen to the dashboard."""
         self.port.pop()
 
     def _new(self, kind: str) -> None:
-        """Opens the form."""
+        """Open the form."""
         session, state = self.port.session, self.port.state
         if session is None:
             return
@@ -198,7 +198,7 @@ class ExperimentKeys(Part):
             self.port.say("info", words)
             return
         if self.experimenting:
-            words = "the last experiment is putting things back; once more, please"
+            words = "the last experiment is still restoring the device; try again in a moment"
             self.port.say("info", words)
             return
         self._open_form(kind, self.background(session), session.running or state.running)
@@ -228,7 +228,7 @@ class ExperimentKeys(Part):
         self.under = background.begin(chosen.ready, self._tell, t, chosen.anew)
 
     def stop(self) -> None:
-        """What was measured is kept."""
+        """Stop the experiment; what was measured is kept."""
         if self.under is None or not self.under.active:
             return
         self.under.stop()
@@ -243,7 +243,7 @@ class ExperimentKeys(Part):
             self.under.feed(event)
 
     def forget(self) -> None:
-        """Another session begins."""
+        """Forget the experiment: another session begins."""
         self.under = None
 
     def end(self) -> None:

@@ -26,7 +26,7 @@ def plan_of(kind: str, typed: Mapping[str, str]) -> Plan:
     """UsageError, in the command line's words, for what is no plan."""
     job = typed["job"].strip()
     if not job:
-        raise UsageError("There is no job.", "`iopstui jobs` lists those that come along.")
+        raise UsageError("There is no job.", "`iopstui jobs` lists the shipped ones.")
     options = options_of(typed["options"])
     settle = _number("settle", typed["settle"], 0, 3600)
     measure = _number("measure", typed["measure"], 1, 86400)

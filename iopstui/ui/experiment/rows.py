@@ -48,7 +48,7 @@ def place_note(first: int, height: int, total: int) -> str:
 def words_pane(
     state: ExperimentState, width: int, height: int, charset: Charset, top: int | None
 ) -> list[Row]:
-    """What it says."""
+    """The pane of sentences: what the experiment shows so far."""
     rows = sentences(state.words(), width, charset)
     if not rows:
         rows = sentences(["Nothing yet: the first run is under way."], width, charset)

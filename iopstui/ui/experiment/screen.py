@@ -212,18 +212,18 @@ class ExperimentScreen(Screen[None]):
     # -- keys
 
     def action_pane(self, number: int) -> None:
-        """0 to 4"""
+        """Show one pane on the whole screen, or (0) all of them."""
         self._pane = ALL if number == 0 else self._view.PANES[number - 1]
         self.relayout()
 
     def action_next(self, by: int) -> None:
-        """tab"""
+        """Show the next pane on the whole screen."""
         choices = [ALL, *self._view.PANES] if self._large else list(self._view.PANES)
         self._pane = choices[(choices.index(self.shown_pane) + by) % len(choices)]
         self.relayout()
 
     def action_scroll(self, by: int) -> None:
-        """Arrows, Home, End: in the table, or in the pane that is shown alone."""
+        """Scroll the table, or the pane that has the whole screen, by one row or to an end."""
         pane, box = self._scrolled()
         table = pane in TABLES
         if not table and pane not in TEXTS:
@@ -247,17 +247,17 @@ class ExperimentScreen(Screen[None]):
         return pane, self._places.get(f"pane{panes.index(pane) + 1}", HIDDEN)
 
     def _length(self, pane: str, width: int) -> int:
-        """How many rows there would be with room for all."""
+        """How many rows the pane would have with room for all of them."""
         rows = self._view.rows(pane, self.state, width, MOST_ROWS, 0)
         blank = ((" " * width, None),)
         return next((n for n in range(len(rows) - 1, 0, -1) if rows[n] != blank), 0)
 
     def action_page(self, by: int) -> None:
-        """Page keys."""
+        """Scroll by a page."""
         self.action_scroll(by * max(1, self._scrolled()[1].height - 3))
 
     def action_leave(self) -> None:
-        """Esc."""
+        """Go back to the dashboard; the experiment goes on."""
         self.dismiss(None)
 
 

@@ -62,12 +62,12 @@ class ExperimentState:
 
     @property
     def noun(self) -> str:
-        """What it is called in a sentence."""
+        """What the experiment is called in a sentence."""
         return "comparison" if self.plan.variants else "sweep"
 
     @property
     def total(self) -> int:
-        """How many runs it takes."""
+        """How many runs the experiment takes."""
         return self.plan.points
 
     @property
@@ -200,10 +200,10 @@ class ExperimentState:
             return []
         results = self.results()
         done = results.complete if results is not None else 0
-        return [f"{done} of {self.plan.repeats} repeats are complete: the verdict comes at the end"]
+        return [f"{done} of {self.plan.repeats} repeats are complete: the result comes at the end"]
 
     def _concluded(self) -> tuple[int, list[str], list[Curve[PointFinished]], Results | None]:
-        """Made anew when a point is done, or the whole."""
+        """Computed again when a point, or the whole experiment, is done."""
         key = 2 * len(self.points) + (self.finished is not None)
         if self._made is None or self._made[0] != key:
             points = [self.points[index] for index in sorted(self.points)]

@@ -23,7 +23,7 @@ from iopstui.ui.keys import closing
 
 FOOT = " up/down choose   PgUp/PgDn read   Enter begins it   Esc goes back"
 NOTE, TITLE = 6, 76
-FOOT_LEFT = " up/down choose   PgUp/PgDn read   Enter goes on   n begins anew   Esc goes back"
+FOOT_LEFT = " up/down choose   PgUp/PgDn read   Enter goes on   n starts over   Esc goes back"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,15 +153,15 @@ class LessonList(Screen["Chosen | None"]):
         return self._offers[index] if index is not None and index < len(self._offers) else None
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        """Another lesson: what it teaches."""
+        """Show what the lesson under the cursor teaches."""
         self._explain()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Enter."""
+        """Begin the lesson under the cursor, or go on with the one that was left."""
         self._take(anew=False)
 
     def action_anew(self) -> None:
-        """n"""
+        """Begin the lesson from its first page, even if it was left halfway."""
         self._take(anew=True)
 
     def _take(self, anew: bool) -> None:
@@ -171,12 +171,12 @@ class LessonList(Screen["Chosen | None"]):
             self.dismiss(Chosen(offer.lesson, anew or not left))
 
     def action_scroll(self, by: int) -> None:
-        """Page keys."""
+        """Scroll the explanation."""
         scroll = self.query_one("#lessons-scroll", VerticalScroll)
         scroll.scroll_relative(y=by * max(1, scroll.size.height - 2), animate=False)
 
     def action_leave(self) -> None:
-        """Esc."""
+        """Close without a lesson."""
         self.dismiss(None)
 
 

@@ -85,7 +85,7 @@ class LessonPage(PageScreen):
     # -- keys
 
     def on_key(self, event: events.Key) -> None:
-        """Answers; and keys of the dashboard, which would disturb."""
+        """Take an answer's letter; refuse the dashboard's keys, which would disturb the lesson."""
         char = event.character or ""
         page, playing = self.page, self._playing
         letters = {letter for letter, _ in page.choices}
@@ -103,7 +103,7 @@ class LessonPage(PageScreen):
         self.paint()
 
     def action_on(self) -> None:
-        """Enter, right: reads on, then goes on."""
+        """Scroll on; at the end of the page, go on with the lesson."""
         page, playing = self.page, self._playing
         if self.more:
             self.action_page(1)
@@ -121,7 +121,7 @@ class LessonPage(PageScreen):
             self._go_on()
 
     def action_back(self) -> None:
-        """left"""
+        """Read the page before."""
         if self._playing.back():
             self.turned()
         else:
@@ -129,10 +129,10 @@ class LessonPage(PageScreen):
             self.paint()
 
     def action_scroll(self, by: int) -> None:
-        """Arrows, Home, End."""
+        """Scroll by one row, or to the beginning or the end."""
         self._note = ""
         super().action_scroll(by)
 
     def action_leave(self) -> None:
-        """Esc."""
+        """Leave the lesson."""
         self._leave()

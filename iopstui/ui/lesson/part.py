@@ -158,7 +158,7 @@ class LessonKeys(Part):
             self.port.pop()
 
     def go_on(self) -> None:
-        """Enter: start the run that is shown, or go on."""
+        """Start the run of the page shown, or go on to the next page."""
         playing = self.playing
         if playing is None or playing.run.running:
             return
@@ -174,7 +174,7 @@ class LessonKeys(Part):
             self._page_turned()
 
     def again(self) -> None:
-        """After a run that failed."""
+        """Make a failed or stopped run again."""
         if self.playing is not None and self.playing.can_repeat:
             self._run_lesson()
 
@@ -327,7 +327,7 @@ class LessonKeys(Part):
         await asyncio.to_thread(self.end)
 
     def end(self) -> None:
-        """The same, where nothing else does it any more."""
+        """As ``ended``, for when nobody else calls it any more."""
         for playing in (self.playing, self._left):
             if playing is not None:
                 playing.run.close()
@@ -341,7 +341,7 @@ class LessonKeys(Part):
 
     @property
     def idle(self) -> bool:
-        """True while one can be begun."""
+        """True while a lesson can be begun."""
         return self.playing is None and not self._experiments.experimenting
 
     @property
@@ -361,7 +361,7 @@ class LessonKeys(Part):
 
     @property
     def mode(self) -> str | None:
-        """From its first page to its end."""
+        """LESSON from its first page to its end."""
         return LESSON if self.playing is not None else None
 
     def takes(self, action: Action) -> bool:

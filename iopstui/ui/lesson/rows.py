@@ -194,7 +194,9 @@ def end_page(playing: Playing) -> ShownPage:
         words.append(f"{good} of {judged} answers were borne out by the measurement.")
     for name, why in run.failed.items():
         words.append(f"Run {name} has no figures: {why}")
-    words.append("Settings that the lesson changed are as they were, its files are removed.")
+    words.append(
+        "Tunables that the lesson changed have their old values again, its files are removed."
+    )
     total = len(run.lesson.steps)
     blocks = tuple(Text(text) for text in words)
     return ShownPage(END, END, f"The end of: {run.lesson.title}", blocks, total, total)

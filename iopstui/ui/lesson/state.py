@@ -67,12 +67,12 @@ class Playing:
         return f"page {page.number} of {page.total}" if page is not None else "its end"
 
     def step_of(self, page: ShownPage) -> Page | None:
-        """What a page was made of."""
+        """The lesson's page behind a shown page."""
         steps = self.run.lesson.steps
         return next((s for s in steps if (s.kind, s.name) == (page.kind, page.name)), None)
 
     def verdicts(self, page: ShownPage) -> list[Verdict]:
-        """Those that a page tells."""
+        """What the measurement says to the questions of a page."""
         step = self.step_of(page)
         names = step.answers if isinstance(step, Explain) else ()
         found = (self.run.verdict(name) for name in names)

@@ -1,4 +1,4 @@
-"""Keys of the job: which, with what options, run or stopped."""
+"""Keys of the job: choose it, change its options, run it, stop it."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ class JobKeys(Part):
 
     @property
     def mode(self) -> str | None:
-        """While a job runs."""
+        """RUNNING while a job runs."""
         return RUNNING if self.port.state.running else None
 
     def choose(self, job: str, overrides: Mapping[str, str]) -> None:
-        """The next run is of this one, with these options; what was turned is forgotten."""
+        """Make the next run one of ``job`` with ``overrides``; earlier changes are forgotten."""
         self._job, self.overrides = job, dict(overrides)
         self.forget_pending()
 
     def override(self, option: str, value: str) -> bool:
-        """Changes an option; nothing for ``value`` takes that back. False if it never was."""
+        """Change an option; an empty ``value`` undoes it. False if there was nothing to undo."""
         if value:
             self.overrides[option] = value
             return True
@@ -69,7 +69,7 @@ class JobKeys(Part):
         self.run(self.job)
 
     def run_first(self) -> None:
-        """The job of the command line, without a word."""
+        """Run the job of the command line, without a message."""
         if self.port.session is not None:
             self.port.state.ask()
             self.port.session.run_job(self.job, self.overrides)
@@ -86,7 +86,7 @@ class JobKeys(Part):
         self.port.say("info", f"starting {job}" + (f" with {changed}" if changed else ""))
 
     def choose_job(self) -> None:
-        """Opens the list of jobs."""
+        """Choose a job from the list."""
         if self.port.dashboard is None:
             return
         if not self.jobs:
@@ -103,11 +103,11 @@ class JobKeys(Part):
             self.run(name)
 
     def iodepth(self, up: bool) -> None:
-        """Doubles or halves it."""
+        """Double or halve the option, and restart a running job with it."""
         self._double(knobs.IODEPTH, up)
 
     def numjobs(self, up: bool) -> None:
-        """Doubles or halves it."""
+        """Double or halve the option, and restart a running job with it."""
         self._double(knobs.NUMJOBS, up)
 
     def _double(self, knob: knobs.Knob, up: bool) -> None:
@@ -121,7 +121,7 @@ class JobKeys(Part):
         self._turn(knob, value)
 
     def block_size(self) -> None:
-        """Opens a list of block sizes."""
+        """Choose a block size from a list."""
         if self.port.session is None or self.port.dashboard is None:
             return
         from iopstui.ui.dialogs.choice import Choice
@@ -140,7 +140,7 @@ class JobKeys(Part):
         return knobs.current(knob, self.overrides, step.title if step else "", text)
 
     def _turn(self, knob: knobs.Knob, value: str) -> None:
-        """Takes the new value; a running job is started anew, once the key has come to rest."""
+        """Takes the new value; a running job is restarted once the key has come to rest."""
         self.overrides[knob.option] = value
         self.turned(knob.option, f"{knob.word} {value}")
 
@@ -152,7 +152,7 @@ class JobKeys(Part):
             self.port.say("info", f"{words} from the next run on (r runs {self.job})")
             return
         state.turn(option, words)
-        self.port.say("info", f"{words}: the job is started anew with it")
+        self.port.say("info", f"{words}: the job is restarted with it")
         if self._knob_timer is not None:
             self._knob_timer.stop()
         self._knob_timer = self.port.later(KNOB_WAITS_S, self.apply_knob)
@@ -168,7 +168,7 @@ class JobKeys(Part):
         session.run_job(self.job, self.overrides)
 
     def forget_pending(self) -> None:
-        """A knob that was turned just now no longer starts the job anew."""
+        """An option that was changed just now no longer restarts the job."""
         self.port.state.forget_turned()
 
     ACTIONS = (
@@ -190,19 +190,19 @@ class JobKeys(Part):
             "iodepth",
             (Key("left_square_bracket", "[", False, "iodepth: halve"),
              Key("right_square_bracket", "]", True, "iodepth: double")), iodepth,
-            help="iodepth: half, double. A running job is started anew with it", place=30,
+            help="iodepth: half, double. A running job is restarted with it", place=30,
             footer=(Footer("iodepth", {IDLE: 70, RUNNING: 70}),), disturbs=BOTH, measures=True,
         ),
         Action(
             "numjobs",
             (Key("left_curly_bracket", "{", False, "numjobs: halve"),
              Key("right_curly_bracket", "}", True, "numjobs: double")), numjobs,
-            help="numjobs: half, double. A running job is started anew with it", place=40,
+            help="numjobs: half, double. A running job is restarted with it", place=40,
             footer=(Footer("numjobs", {IDLE: 80, RUNNING: 80}),), disturbs=BOTH, measures=True,
         ),
         Action(
             "block_size", (Key("b", "b"),), block_size, title="Block size",
-            help="block size: choose one; a running job is started anew with it", place=50,
+            help="block size: choose one; a running job is restarted with it", place=50,
             footer=(Footer("block size", {IDLE: 90, RUNNING: 90}),), disturbs=BOTH, measures=True,
         ),
     )  # fmt: skip

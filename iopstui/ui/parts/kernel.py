@@ -1,4 +1,4 @@
-"""Keys that set something: options of fio, settings of the disks."""
+"""Keys that set something: options of fio, tunables of the disks."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ AFFINITIES = ("0", "1", "2")
 BOTH = frozenset({EXPERIMENT, LESSON})
 OPTION_WORDS = (
     "Any fio option: rw=randrw, rwmixread=70, ioengine=io_uring, rate_iops=1000, ... It is set in"
-    " every section of the job, which is started anew with it. Nothing behind = takes it back."
+    " every section of the job, which is restarted with it. Nothing after = takes it back."
 )
 
 
 class KernelKeys(Part):
-    """Settings of the disks act at once, options start the job anew."""
+    """Tunables of the disks act at once; a changed option restarts the job."""
 
     def __init__(self, port: Port, jobs: JobKeys, experiments: ExperimentKeys) -> None:
         super().__init__(port)
@@ -32,7 +32,7 @@ class KernelKeys(Part):
         """Whether the next run's jobs are bound to hardware queues."""
         return self.port.session is not None and self.port.session.bind
 
-    # -- settings of the disks
+    # -- tunables of the disks
 
     def _queued_disk(self, name: str) -> BlockDevice | None:
         """The first disk that has a queue to set; says so where there is none."""
@@ -47,7 +47,7 @@ class KernelKeys(Part):
         return None
 
     def rq_affinity(self) -> None:
-        """Its next value."""
+        """Set rq_affinity to its next value."""
         disk = self._queued_disk("rq_affinity")
         if disk is None or self.port.session is None:
             return
@@ -56,7 +56,7 @@ class KernelKeys(Part):
         self.port.session.set_tunable("rq_affinity", following)
 
     def scheduler(self) -> None:
-        """Opens a list of those that all disks have."""
+        """Choose a scheduler from those that all disks have."""
         disk, session = self._queued_disk("scheduler"), self.port.session
         if disk is None or session is None:
             return
@@ -81,7 +81,7 @@ class KernelKeys(Part):
             self.port.session.set_tunable("scheduler", value)
 
     def settings(self) -> None:
-        """Opens all that can be set."""
+        """Open the list of all tunables."""
         session = self.port.session
         if session is None:
             return
@@ -95,10 +95,10 @@ class KernelKeys(Part):
         if self.port.session is not None and not self._experiments.holds():
             self.port.session.set_tunable(name, value)
 
-    # -- settings of the job
+    # -- options of the job
 
     def option(self) -> None:
-        """Asks for one."""
+        """Ask for a fio option and its value."""
         if self.port.session is None:
             return
         from iopstui.ui.dialogs.prompt import Prompt
@@ -119,7 +119,7 @@ class KernelKeys(Part):
         self._jobs.turned(option, words)
 
     def bind_queues(self) -> None:
-        """Or not any more."""
+        """Bind the next run's jobs to hardware queues, or stop doing so."""
         session = self.port.session
         if session is None:
             return
@@ -132,7 +132,7 @@ class KernelKeys(Part):
         Action(
             "rq_affinity", (Key("a", "a"),), rq_affinity, title="rq_affinity: next value",
             note="0, 1, 2; where completions run",
-            help="rq_affinity: 0, 1, 2; where completions run. At once, put back at the end",
+            help="rq_affinity: 0, 1, 2; where completions run. At once, restored at the end",
             place=150, footer=(Footer("rq_affinity", {IDLE: 100, RUNNING: 100}),), disturbs=BOTH,
         ),
         Action(
@@ -141,10 +141,10 @@ class KernelKeys(Part):
             place=160, disturbs=BOTH,
         ),
         Action(
-            "settings", (Key("k", "k"),), settings, title="Settings of the disks",
-            note="all that can be set, interrupts too",
-            help="every setting of the disks, with its meaning and value, what it takes, and"
-            " what stands against changing it; the CPUs of interrupts too",
+            "settings", (Key("k", "k"),), settings, title="Tunables of the disks",
+            note="all that can be changed, interrupts too",
+            help="every tunable of the disks, with its meaning and value, what it takes,"
+            " and what prevents a change; the CPUs of interrupts, too",
             place=170, footer=(Footer("settings", {IDLE: 110, RUNNING: 110}),),
             disturbs=frozenset({LESSON}),
         ),
@@ -152,7 +152,7 @@ class KernelKeys(Part):
             "option", (Key("colon", ":"),), option, title="fio option",
             note="any option of the job: rw, rwmixread, ioengine, rate_iops ...",
             help="any option of the fio job, such as rwmixread=70, ioengine=io_uring or"
-            " rate_iops=1000; nothing behind = takes it back. A running job is started anew with"
+            " rate_iops=1000; nothing after = takes it back. A running job is restarted with"
             " it", place=180,
             footer=(Footer("option", {IDLE: 150, RUNNING: 150}),), disturbs=BOTH, measures=True,
         ),

@@ -1,4 +1,4 @@
-"""Key q: the end."""
+"""Key q: leave iopstui."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from iopstui.ui.core.port import Port
 
 
 class LeaveKeys(Part):
-    """``leave`` ends the screen, and before it all that runs."""
+    """``leave`` stops whatever runs, then ends the screen."""
 
     def __init__(self, port: Port, leave: Callable[[], Awaitable[None]]) -> None:
         super().__init__(port)

@@ -1,4 +1,4 @@
-"""Key R: what is measured is kept in a file, from now on."""
+"""Key R: record what is measured from now on in a file."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from iopstui.ui.core.actions import (
 
 
 class RecordKeys(Part):
-    """Begins and ends a recording."""
+    """Starts and stops a recording."""
 
     @property
     def recording(self) -> bool:
-        """True while one is made."""
+        """True while a recording is made."""
         session = self.port.live
         return session is not None and session.recording is not None
 
     def record(self) -> None:
-        """Begin, or end what was begun."""
+        """Start a recording, or stop the one that was started."""
         session = self.port.live
         if session is None:
             return

@@ -1,4 +1,4 @@
-"""Keys of a replay: they move about in the recording."""
+"""Keys of a replay: they move through the recording."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ReplayKeys(Part):
         self._session = session
 
     def takes(self, action: Action) -> bool:
-        """Nothing is measured, changed or marked."""
+        """Refuse what would measure, change or mark something."""
         if action.measures:
             self.port.say("info", RECORDED)
         return action.measures
@@ -48,40 +48,40 @@ class ReplayKeys(Part):
 
     @property
     def where(self) -> str:
-        """Which place of the recording is shown."""
+        """Which moment of the recording is shown."""
         return f"REPLAY {f.clock(self._session.at)} / {f.clock(self._session.end)}"
 
     @property
     def pace(self) -> str:
-        """How fast it goes on."""
+        """How fast the recording is played."""
         return "paused" if self._session.paused else f"×{self._session.speed:g}"
 
     @property
     def mode(self) -> str | None:
-        """Always."""
+        """REPLAY, always."""
         return REPLAY
 
     def pause(self) -> None:
-        """Or go on; at the end from the beginning."""
+        """Pause or resume; at the end, play from the beginning."""
         at_end = self._session.at >= self._session.end
         self._session.pause(not self._session.paused and not at_end)
         self._show_place()
 
     def seek(self, way: int) -> None:
-        """A little on or back."""
+        """Jump a little forward or back."""
         self._session.seek_by(way * SEEK_S)
 
     def edge(self, end: bool) -> None:
-        """To the end or to the beginning."""
+        """Jump to the beginning or to the end."""
         self._session.seek(self._session.end if end else 0.0)
 
     def speed(self, up: bool) -> None:
-        """Faster or slower."""
+        """Play faster or slower."""
         self.port.say("info", f"×{self._session.turn_speed(up):g}: seconds of the recording in one")
         self._show_place()
 
     def one(self) -> None:
-        """The next sample alone."""
+        """Show just the next sample, then pause."""
         self._session.step()
 
     def _show_place(self) -> None:

@@ -1,4 +1,4 @@
-"""Key d: what is measured. Chosen at the beginning, or another one later."""
+"""Key d: choose what is measured, at the beginning or later."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class TargetKeys(Part):
         self._opened(session)
 
     def choose_device(self) -> None:
-        """Opens the picker."""
+        """Choose another target in the picker."""
         if self.port.dashboard is None:
             return
         if self.port.state.running:

@@ -1,4 +1,4 @@
-"""Keys that only look: charts, panes, heat map, queue map, findings, messages, help."""
+"""Keys that only change the view: charts, panes, heat map, queue map, findings, messages, help."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from iopstui.ui.draw.rows import Row
 
 
 class ViewKeys(Part):
-    """What these keys do changes nothing but the picture."""
+    """Keys that change only what is shown, never what is measured."""
 
     def __init__(self, port: Port) -> None:
         super().__init__(port)
@@ -34,38 +34,38 @@ class ViewKeys(Part):
         return dashboard is not None and dashboard.frozen_at is not None
 
     def mark(self) -> None:
-        """Marks are numbered."""
+        """Put the next numbered mark on the charts."""
         if self.port.session is not None:
             self._marks += 1
             self.port.session.mark(f"mark {self._marks}")
 
     def freeze(self) -> None:
-        """Or goes on."""
+        """Freeze the picture, or let it go on."""
         if self.port.dashboard is not None:
             self.port.dashboard.freeze()
             self.port.refresh_footer()
             self.port.paint()
 
     def tab(self, tab: int) -> None:
-        """Opens a pane."""
+        """Show a pane."""
         dashboard = self.port.dashboard
         if dashboard is not None and not dashboard.show_tab(tab):
             words = f"{dashboard.tabs[tab]} is on the screen already: it is large enough for all"
             self.port.say("info", words)
 
     def next_tab(self, by: int) -> None:
-        """Opens the pane behind or before this one."""
+        """Show the next or the previous pane."""
         dashboard = self.port.dashboard
         if dashboard is not None:
             self.tab((dashboard.tab + by) % len(dashboard.tabs))
 
     def zoom(self, out: bool) -> None:
-        """Charts of a longer or a shorter time."""
+        """Show a longer or a shorter stretch of time in the charts."""
         if self.port.dashboard is not None:
             self.port.say("info", self.port.dashboard.zoom(out))
 
     def findings(self) -> None:
-        """Opens their list."""
+        """Open the list of findings and outcomes."""
         from iopstui.ui.dashboard.finding_line import listed
         from iopstui.ui.dialogs.live_rows import LiveRows
 
@@ -74,7 +74,7 @@ class ViewKeys(Part):
         self.port.push(LiveRows(title, lambda width: listed(state, width, charset), charset))
 
     def queue_map(self) -> None:
-        """Opens it."""
+        """Open the queue map."""
         if self.port.dashboard is not None:
             from iopstui.ui.dialogs.live_rows import LiveRows
 
@@ -93,25 +93,25 @@ class ViewKeys(Part):
         )  # fmt: skip
 
     def heat_map(self) -> None:
-        """In place of the percentile lines, or the lines again."""
+        """Show the heat map in place of the percentile lines, or the lines again."""
         dashboard = self.port.dashboard
         if dashboard is not None:
             dashboard.show_heat(not dashboard.heat_shown)
 
     def percentiles(self) -> None:
-        """Over the heat map, which is opened for it."""
+        """Draw percentiles over the heat map, which is opened for it."""
         if self.port.dashboard is not None:
             self.port.dashboard.turn_percentiles()
 
     def log(self) -> None:
-        """Opens everything that was said."""
+        """Open the session's messages."""
         if self.port.dashboard is not None:
             from iopstui.ui.dialogs.text import log_screen
 
             self.port.push(log_screen(self.port.state, self.port.charset))
 
     def help(self) -> None:
-        """Opens the help."""
+        """Open the help."""
         from iopstui.ui.dialogs.text import help_screen
 
         self.port.push(help_screen(self.port.charset))
