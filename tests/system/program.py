@@ -39,7 +39,7 @@ _WITHOUT = {LANDLOCK: [], NAMESPACE: ["no_landlock.py"],
 def command(*arguments: str, fence: str = LANDLOCK) -> list[str]:
     program = [sys.executable, "-m", "iopstui", *arguments]
     script, *more = _WITHOUT[fence] or [""]
-    filtered = [sys.executable, str(ROOT / "tests" / "unit" / script), *more]
+    filtered = [sys.executable, str(ROOT / "tests" / "helpers" / script), *more]
     return [*filtered, *program] if script else program
 
 

@@ -16,7 +16,7 @@ from iopstui.fio.process import FioProcess, abandoned_directories, private_direc
 
 # not that of a virtual environment, which reads files beside it
 PYTHON = os.path.realpath(sys.executable)
-NO_LANDLOCK = Path(__file__).parents[1] / "unit" / "no_landlock.py"
+NO_LANDLOCK = Path(__file__).parents[1] / "helpers" / "no_landlock.py"
 
 TRY = """
 import ctypes, os, sys
