@@ -121,7 +121,7 @@ def test_a_knob_is_turned_in_mid_run_told_and_put_back(here: Path, loop: Path) -
     assert "IOPS" in moved["text"]
     assert knob(loop, "rq_affinity").read_text() == before
     assert knob(loop, "nomerges").read_text() == "0\n"
-    assert "as they were before" in done.stderr
+    assert "have their old values again" in done.stderr
 
 
 def test_a_killed_iopstui_leaves_a_note_and_doctor_undoes_it(here: Path, loop: Path) -> None:
