@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.events import PointFinished
+from iopstui.model.experiment import words
 from iopstui.model.experiment.comparison import CpuShift, compare, cpu_shifts, mean, pairs
 from iopstui.model.experiment.plan import KNOB, Plan, Setting, expand, kept_apart, parse_variant
 from iopstui.model.experiment.point import SOFTIRQS, Little, Point
@@ -283,3 +284,9 @@ def test_means_of_figures_that_are_not_positive_are_arithmetic() -> None:
     assert mean([4.0, 9.0], geometric=True) == pytest.approx(6.0)
     assert mean([0.0, 9.0], geometric=True) == 4.5
     assert mean([4.0, 9.0], geometric=False) == 6.5
+
+
+@given(st.floats(-1e6, 1e6))
+def test_a_difference_never_widens_the_table(share: float) -> None:
+    text = words._signed(100 * share)
+    assert len(text) <= 6 and text[0] in "+-"
