@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.events import PointFinished
-from iopstui.model.experiment import words
+from iopstui.model.experiment import words as module
 from iopstui.model.experiment.comparison import CpuShift, compare, cpu_shifts, mean, pairs
 from iopstui.model.experiment.plan import KNOB, Plan, Setting, expand, kept_apart, parse_variant
 from iopstui.model.experiment.point import SOFTIRQS, Little, Point
@@ -288,5 +288,5 @@ def test_means_of_figures_that_are_not_positive_are_arithmetic() -> None:
 
 @given(st.floats(-1e6, 1e6))
 def test_a_difference_never_widens_the_table(share: float) -> None:
-    text = words._signed(100 * share)
+    text = module._signed(100 * share)
     assert len(text) <= 6 and text[0] in "+-"
