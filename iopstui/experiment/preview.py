@@ -13,8 +13,8 @@ from pathlib import Path
 
 from iopstui.errors import Refused, UsageError
 from iopstui.experiment.runner import Conditions, common_share, text_of
-from iopstui.fio.inspect import END, Fio, inspect
-from iopstui.fio.job_text import check_options, check_variables, describe
+from iopstui.fio.inspect import Fio
+from iopstui.fio.job_text import describe
 from iopstui.fio.library import find_job
 from iopstui.linux.process.private import private_directory, remove, write
 from iopstui.linux.roots import Roots
@@ -24,6 +24,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.experiment.plan import BIND, KNOB, SIZE, Plan, PlannedPoint, Setting, expand
 from iopstui.model.fio import job_rules, jobfile
 from iopstui.model.fio.job_rules import FILE_LOGS, PREFIX_LOGS
+from iopstui.preflight.inspection import JOB, inspected
 from iopstui.preflight.job import Prepared, bound, check_place, prepare
 from iopstui.preflight.request import JobRequest
 from iopstui.safety.scratch import room_for_all
@@ -70,10 +71,7 @@ def preview_of(
                 _check_logs(step.job, text)
             check_place(find_job(step.job), text, job_target)
             label = f"{step.job} with {step.label}"
-            check_variables(text, label)
-            check_options(text, label)
-            file = write(private, "job.fio", (text + END).encode("utf-8", "surrogateescape"))
-            facts = inspect(fio, file, label, Path.cwd())
+            facts = inspected(fio, private, text, label, Path.cwd())
             writes = writes or facts.writes
             titles.setdefault(step.job, describe(text))
             if step.of(BIND).get("bind") == "queues":
@@ -85,7 +83,7 @@ def preview_of(
                 total = scratch_total(text, facts.sections, size, room, share, spread)
                 largest = max(largest, total)
             else:
-                write(private, "job.fio", text.encode("utf-8", "surrogateescape"))
+                file = write(private, JOB, text.encode("utf-8", "surrogateescape"))
                 own = JobRequest(str(file), {}, size, conditions.destroy_data,
                                  no_fence=conditions.no_fence)  # fmt: skip
                 prepared = prepare(own, job_target, fio, private, devices, roots)

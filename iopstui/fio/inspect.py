@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from iopstui.errors import Interrupted, Missing, UsageError
@@ -92,6 +93,14 @@ def find_fio(path: str | None = None) -> Fio:
     if found is None:
         raise Missing(f"{wanted} was not found, and nothing can be measured without it.",
                       INSTALL_HINT)  # fmt: skip
+    info = os.stat(found)
+    return _version(found, (info.st_dev, info.st_ino, info.st_mtime_ns))
+
+
+@lru_cache(maxsize=8)
+def _version(found: str, file: tuple[int, int, int]) -> Fio:
+    """Asked once of each ``file`` (device, inode, time of change): a start of fio costs 50 ms of
+    CPU, and a run needs it two times. What raises is asked again."""
     answer = _ask([found, "--version"], None, Fence())
     banner = answer.stdout.strip()
     match = re.match(r"fio-(\d+)\.(\d+)", banner)

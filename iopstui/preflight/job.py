@@ -11,11 +11,10 @@ from pathlib import Path
 
 from iopstui.errors import Refused, UsageError
 from iopstui.fio.fence import NONE, Fence, Grant, fence_kind, grant
-from iopstui.fio.inspect import END, Fio, JobFacts, inspect
+from iopstui.fio.inspect import Fio, JobFacts
 from iopstui.fio.job_text import (
     absolute_files,
     check_directories,
-    check_options,
     check_section_names,
     check_streams,
     check_variables,
@@ -42,6 +41,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.fio import job_rules, jobfile
 from iopstui.model.fio.jobfile import Section
+from iopstui.preflight.inspection import inspected
 from iopstui.preflight.request import JobRequest
 from iopstui.preflight.staging import Staging
 from iopstui.safety import scratch
@@ -205,9 +205,7 @@ class _Asked:
     def inspected(self, text: str, cwd: Path) -> JobFacts:
         """How fio reads a job; UsageError if it is not a job, Refused for what no job may do."""
         label = f"the job file {self.path}"
-        check_variables(text, label[0].upper() + label[1:])
-        check_options(text, label[0].upper() + label[1:])
-        facts = inspect(self.fio, _written(self.private, "job.fio", text + END), label, cwd)
+        facts = inspected(self.fio, self.private, text, label, cwd)
         check_section_names(text, facts)
         check_streams(facts)
         return facts

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from iopstui.fio.inspect import END, find_fio, inspect
+from iopstui.fio.inspect import find_fio
 from iopstui.fio.job_text import (
     absolute_files,
-    check_options,
-    check_variables,
     names_its_files,
     read_job,
 )
 from iopstui.fio.library import find_job, is_shipped
 from iopstui.linux.devices.target import resolve_target
-from iopstui.linux.process.private import private_directory, remove, write
+from iopstui.linux.process.private import private_directory, remove
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, Target, together
+from iopstui.preflight.inspection import inspected
 
 
 def own_target(job: str, devices: Mapping[str, BlockDevice], roots: Roots) -> Target | None:
@@ -34,10 +33,7 @@ def own_target(job: str, devices: Mapping[str, BlockDevice], roots: Roots) -> Ta
         return None
     private = private_directory()
     try:
-        check_variables(text, f"The job file {path}")
-        check_options(text, f"The job file {path}")
-        file = write(private, "job.fio", (text + END).encode("utf-8", "surrogateescape"))
-        facts = inspect(find_fio(), file, f"the job file {path}", Path.cwd())
+        facts = inspected(find_fio(), private, text, f"the job file {path}", Path.cwd())
     finally:
         remove(private)
     names = dict.fromkeys(_watched(Path(name), roots) for name in absolute_files(facts, Path.cwd()))

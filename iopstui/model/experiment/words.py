@@ -112,7 +112,7 @@ def difference_text(one: Tested) -> str:
 
 
 def _signed(value: float) -> str:
-    if abs(value) >= 999.5:
+    if abs(value) >= 9999.5:
         return f"{'-' if value < 0 else '+'}{units.number(abs(value))}"
     return f"{value:+.1f}" if abs(value) < 99.95 else f"{value:+.0f}"
 
