@@ -23,6 +23,7 @@ from iopstui.fio.stream import (
     parse_status,
     size_bytes,
 )
+from iopstui.model.samples import LatencySum
 
 
 def cut_at(data: bytes, places: list[int]) -> list[bytes]:
@@ -367,3 +368,14 @@ def test_a_document_without_an_end_is_given_up_at_once(monkeypatch: pytest.Monke
     assert looked == []
     assert fio_intruders.without_intruders(b'{\n  "a": 1\nfio: odd\n}\n') is None
     assert looked
+
+
+@pytest.mark.parametrize(
+    ("block", "found"),
+    [({"N": 5, "mean": 0.0, "max": 3}, LatencySum(0.0, 5)), ({"N": 5, "mean": 0.0, "max": 0}, None),
+     ({"N": 0, "mean": 0.0}, LatencySum(0.0, 0)), ({"mean": 2.5, "max": 3}, LatencySum(2.5, 7))],
+)  # fmt: skip
+def test_a_mean_of_0_is_one_only_if_something_was_measured(
+    block: dict[str, float], found: LatencySum | None
+) -> None:
+    assert fio_stream._latency_sum(block, 7) == found

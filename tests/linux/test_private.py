@@ -199,7 +199,8 @@ def test_abandoned_ones_are_found_and_those_in_use_are_not(here: Path) -> None:
     private.private_directory()
     dead = here / "shm" / "iopstui-1-1-dead"
     strange = here / "shm" / "iopstui-1-1-locked"
-    for one in (dead, strange, here / "shm" / "iopstui-else", here / "shm" / "iopstui-x-1-a"):
+    for one in (dead, strange, here / "shm" / "iopstui-else", here / "shm" / "iopstui-x-1-a",
+                here / "shm" / "1-1-another"):  # fmt: skip
         one.mkdir()
     # as one of another container, whose process number means nothing here
     fd = os.open(strange, os.O_RDONLY)

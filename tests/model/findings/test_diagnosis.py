@@ -351,6 +351,7 @@ def test_a_flat_line_at_a_round_figure_looks_like_a_limit(iops: float) -> None:
     "evidence",
     [
         flat(16_000, wobble=0.05),
+        flat(50),
         flat(17_640),
         flat(16_000, depth=1),
         flat(16_000, busy=99.0),
@@ -358,7 +359,16 @@ def test_a_flat_line_at_a_round_figure_looks_like_a_limit(iops: float) -> None:
         replace(flat(16_000), shape=JobShape(iodepth=32, engine="libaio", paced=True)),
         replace(flat(16_000), shape=JobShape(iodepth=64, engine="libaio")),
     ],
-    ids=["varies", "not round", "depth 1", "CPU is full", "short", "job's own", "queue not full"],
+    ids=[
+        "varies",
+        "too few I/Os",
+        "not round",
+        "depth 1",
+        "CPU is full",
+        "short",
+        "job's own",
+        "queue not full",
+    ],
 )
 def test_what_has_another_reason_is_no_limit(evidence: Evidence) -> None:
     assert d.provisioned(evidence) is None
