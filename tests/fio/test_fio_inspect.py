@@ -61,13 +61,19 @@ def test_a_process_that_is_gone() -> None:
     assert processes.start_time(none) is None
 
 
-def test_a_limit_is_not_a_missing_fio(monkeypatch: pytest.MonkeyPatch, fio: str) -> None:
+def test_a_limit_is_not_a_missing_fio(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fio: str
+) -> None:
+    # one that no other test has asked
+    own = tmp_path / "fio"
+    own.symlink_to(fio)
+
     def full(*words: object, **more: object) -> None:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
     monkeypatch.setattr(subprocess, "Popen", full)
     with pytest.raises(Missing, match="Too many open files") as told:
-        find_fio(fio)
+        find_fio(str(own))
     assert "ulimit -n" in told.value.hint
 
 
@@ -78,3 +84,20 @@ def test_a_fio_that_crashes_is_not_one_that_is_missing(tmp_path: Path) -> None:
     with pytest.raises(Missing, match="killed by signal 11, smalloc: failed") as told:
         find_fio(crashes)
     assert "ulimit" in told.value.hint
+
+
+def test_a_fio_is_asked_for_its_version_once_and_a_new_one_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask, asked = fio_inspect._ask, []
+
+    def counted(*words: object) -> object:
+        asked.append(words)
+        return ask(*words)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(fio_inspect, "_ask", counted)
+    path = program(tmp_path / "fio", "print('fio-3.39')")
+    assert find_fio(path) == find_fio(path) and len(asked) == 1
+    program(tmp_path / "fio", "print('fio-3.42')")
+    os.utime(path, ns=(0, 0))
+    assert find_fio(path).version == (3, 42) and len(asked) == 2
