@@ -87,9 +87,9 @@ def family(pid: int) -> list[psutil.Process]:
     return psutil.Process(pid).children(recursive=True)
 
 
-def fio_of(pid: int) -> list[psutil.Process]:
+def fio_of(pid: int, within: float = WITHIN_S) -> list[psutil.Process]:
     """The measuring fio and its jobs below ``pid``, once they are there."""
-    deadline = time.monotonic() + WITHIN_S
+    deadline = time.monotonic() + within
     while time.monotonic() < deadline:
         found = [p for p in family(pid) if _is_measuring(p)]
         if len(found) >= 2:
