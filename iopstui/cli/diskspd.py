@@ -9,7 +9,7 @@ from dataclasses import replace
 from iopstui.cli.one_run import run_job
 from iopstui.errors import UsageError
 from iopstui.format import put
-from iopstui.linux.process.private import private_directory, remove, write
+from iopstui.linux.process.private import private_directory, remove, write_text
 from iopstui.model.experiment.options import RunOptions
 from iopstui.model.fio.diskspd import Translation, translate
 from iopstui.output.diskspd import translation_lines
@@ -25,7 +25,7 @@ def run_diskspd(command: str, options: RunOptions, kind: str) -> int:
         put(line, sys.stderr)
     private = private_directory()
     try:
-        job = write(private, "diskspd.fio", found.text.encode("utf-8", "surrogateescape"))
+        job = write_text(private, "diskspd.fio", found.text)
         return run_job(str(job), options, kind)
     finally:
         remove(private)

@@ -29,7 +29,7 @@ from iopstui.output.lesson.pages import flowed, head_lines, page_lines
 from iopstui.output.lesson.text import end_lines, measured_line
 from iopstui.output.narration import Narrator
 from iopstui.preflight.targets import choose_targets
-from iopstui.safety.leftovers import clean_up
+from iopstui.safety.leftovers import clean_up_and_say
 from iopstui.safety.signals import handle_stop_signals
 from iopstui.session.live import LiveSession
 from iopstui.session.new_session import new_session
@@ -65,8 +65,7 @@ def play_plain(
     """Play a lesson from its first page to its last; the exit code. Where it ``asks`` and somebody
     can answer, what is in ``answers`` is not looked at."""
     find_fio()
-    for line in (line for lines in clean_up(Roots()) for line in lines):
-        say(f"left by a crash: {line}")
+    clean_up_and_say(say, Roots())
     devices = read_devices(Roots())
     target, _ = choose_targets(options.targets, None, devices, Roots())
     around = surroundings(target, devices, Roots())

@@ -25,7 +25,7 @@ from iopstui.model.experiment.options import RunOptions
 from iopstui.output.sinks import EventSink, make_sink
 from iopstui.output.verdict import VerdictSink
 from iopstui.preflight.targets import choose_targets
-from iopstui.safety.leftovers import clean_up
+from iopstui.safety.leftovers import clean_up_and_say
 from iopstui.safety.signals import StopSignals
 from iopstui.session.live import LiveSession
 from iopstui.session.new_session import new_session
@@ -35,8 +35,7 @@ def run_job(job: str, options: RunOptions, kind: str) -> int:
     """The exit code. Data as ``kind`` ("table", "jsonl" or "csv") on stdout, everything else on
     stderr."""
     find_fio()
-    for line in (line for lines in clean_up(Roots()) for line in lines):
-        say(f"left by a crash: {line}")
+    clean_up_and_say(say, Roots())
     session = _session(job, options)
     sink = _sink(kind, session.target)
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()

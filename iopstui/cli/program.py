@@ -76,7 +76,7 @@ def _told(argv: Sequence[str] | None, writable: bool) -> int:
 
 def _main(argv: Sequence[str] | None, writable: bool) -> int:
     words = sys.argv[1:] if argv is None else argv
-    arguments = parsed(parser(*words[:1]), words)
+    arguments = parsed(parser(words[0] if words else DEFAULT), words)
     command: Command = arguments.command
     if not writable:
         raise UsageError(

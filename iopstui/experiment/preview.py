@@ -16,7 +16,7 @@ from iopstui.experiment.runner import Conditions, common_share, text_of
 from iopstui.fio.inspect import Fio
 from iopstui.fio.job_text import describe
 from iopstui.fio.library import find_job
-from iopstui.linux.process.private import private_directory, remove, write
+from iopstui.linux.process.private import private_directory, remove, write_text
 from iopstui.linux.roots import Roots
 from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
@@ -83,7 +83,7 @@ def preview_of(
                 total = scratch_total(text, facts.sections, size, room, share, spread)
                 largest = max(largest, total)
             else:
-                file = write(private, JOB, text.encode("utf-8", "surrogateescape"))
+                file = write_text(private, JOB, text)
                 own = JobRequest(str(file), {}, size, conditions.destroy_data,
                                  no_fence=conditions.no_fence)  # fmt: skip
                 prepared = prepare(own, job_target, fio, private, devices, roots)

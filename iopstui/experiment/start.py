@@ -23,7 +23,7 @@ from iopstui.model.experiment.expectation import Expectation
 from iopstui.model.experiment.options import ExperimentOptions, RunOptions
 from iopstui.preflight.targets import choose_common_targets
 from iopstui.recording.writer import next_free
-from iopstui.safety.leftovers import clean_up
+from iopstui.safety.leftovers import clean_up_and_say
 from iopstui.session.live import LiveSession
 from iopstui.session.new_session import new_session
 
@@ -36,8 +36,7 @@ MANY = 20
 def set_up(options: ExperimentOptions, say: Say) -> Setup:
     """Check everything before anything runs. UsageError, Refused or Missing."""
     fio = find_fio()
-    for line in (line for lines in clean_up(Roots()) for line in lines):
-        say(f"left by a crash: {line}")
+    clean_up_and_say(say, Roots())
     plan, run = options.plan, options.run
     devices = read_devices(Roots())
     target, job_target = choose_common_targets(run.targets, plan.every_job, devices, Roots())

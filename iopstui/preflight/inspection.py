@@ -6,7 +6,7 @@ from pathlib import Path
 
 from iopstui.fio.inspect import END, Fio, JobFacts, inspect
 from iopstui.fio.job_text import check_options, check_variables
-from iopstui.linux.process.private import write
+from iopstui.linux.process.private import write_text
 
 JOB = "job.fio"
 
@@ -20,5 +20,5 @@ def inspected(fio: Fio, private: Path, text: str, label: str, cwd: Path) -> JobF
     named = label[0].upper() + label[1:] if label.startswith("the ") else label
     check_variables(text, named)
     check_options(text, named)
-    file = write(private, JOB, (text + END).encode("utf-8", "surrogateescape"))
+    file = write_text(private, JOB, text + END)
     return inspect(fio, file, label, cwd)

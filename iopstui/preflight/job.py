@@ -33,7 +33,7 @@ from iopstui.fio.library import find_job, is_shipped
 from iopstui.fio.logs import FioLogs
 from iopstui.fio.stream import size_bytes
 from iopstui.linux.process.affinity import allowed
-from iopstui.linux.process.private import write
+from iopstui.linux.process.private import write_text
 from iopstui.linux.roots import Roots
 from iopstui.model.block import target
 from iopstui.model.block.binding import Binding, bind_to_queues
@@ -41,7 +41,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.fio import job_rules, jobfile
 from iopstui.model.fio.jobfile import Section
-from iopstui.preflight.inspection import inspected
+from iopstui.preflight.inspection import JOB, inspected
 from iopstui.preflight.request import JobRequest
 from iopstui.preflight.staging import Staging
 from iopstui.safety import scratch
@@ -518,13 +518,9 @@ def _laid_out(files: Sequence[str], total: int) -> bool:
         return False
 
 
-def _written(private: Path, name: str, text: str) -> Path:
-    return write(private, name, text.encode("utf-8", "surrogateescape"))
-
-
 def write_job(prepared: Prepared, private: Path, layout: bool) -> Path:
     """Write the job file (or the one that lays out its files) into the private directory."""
     if layout:
         assert prepared.layout_text is not None
-        return _written(private, "layout.fio", prepared.layout_text)
-    return _written(private, "job.fio", prepared.text)
+        return write_text(private, "layout.fio", prepared.layout_text)
+    return write_text(private, JOB, prepared.text)

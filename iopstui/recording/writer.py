@@ -362,7 +362,7 @@ class Tape:
     def _head(self, header: form.Header) -> dict[str, Any]:
         """In the recorder's thread: of many CPUs the topology takes a while."""
         whole = dataclasses.replace(header, topology=self._topology())
-        return {"layouts": form.LAYOUTS, "header": encoder(form.Header)(whole)}
+        return {"layouts": form.all_layouts(), "header": encoder(form.Header)(whole)}
 
     def _facts(self) -> form.Devices:
         found = self._devices()

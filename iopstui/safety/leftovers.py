@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Callable
 
 from iopstui.linux.process.private import abandoned_directories, remove
 from iopstui.linux.roots import Roots
@@ -27,3 +28,10 @@ def clean_up(roots: Roots) -> tuple[list[str], list[str]]:
         # job files and fio's output, in memory: not worth a message
         remove(directory)
     return done, failed
+
+
+def clean_up_and_say(say: Callable[[str], None], roots: Roots) -> None:
+    """Undo it; ``say`` prints what was done and what could not be, a sentence each."""
+    for lines in clean_up(roots):
+        for line in lines:
+            say(f"left by a crash: {line}")

@@ -275,7 +275,7 @@ def test_an_older_recording_s_target_is_one_place() -> None:
 
 
 def test_an_older_iopstui_finds_all_it_knows_in_a_new_recording() -> None:
-    there = form.LAYOUTS["Target"]
+    there = form.all_layouts()["Target"]
     values = encoder(Target)(BOTH)
     assert there[:7] == [
         "kind", "path", "device", "tree", "no_device", "fstype", "mountpoint",

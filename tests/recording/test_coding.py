@@ -80,7 +80,7 @@ def test_a_raw_sample_comes_back_as_it_was(raw: RawSample) -> None:
 
 
 def test_every_kind_of_a_recording_can_be_coded() -> None:
-    there = form.LAYOUTS
+    there = form.all_layouts()
     decode = Decoder(there, form.NAMES)
     for kind in form.NAMES:
         encoder(kind)

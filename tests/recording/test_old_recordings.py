@@ -93,7 +93,7 @@ def test_all_that_was_written_is_read(path: Path) -> None:
 
 def test_the_names_in_files_stay() -> None:
     assert sorted(form.NAMES.values()) == sorted(NAMES_IN_FILES)
-    assert sorted(form.LAYOUTS) == sorted(NAMES_IN_FILES)
+    assert sorted(form.all_layouts()) == sorted(NAMES_IN_FILES)
 
 
 def test_the_kinds_in_json_lines_stay() -> None:

@@ -75,6 +75,11 @@ def write(private: Path, name: str, data: bytes) -> Path:
     return private / name
 
 
+def write_text(private: Path, name: str, text: str) -> Path:
+    """The same for a text, in which surrogates stand for odd bytes (a job file's)."""
+    return write(private, name, text.encode("utf-8", "surrogateescape"))
+
+
 def create(private: Path, name: str) -> int:
     """A descriptor of the new, empty file ``name``, to read and write. OSError."""
     with _opened(private) as directory:

@@ -11,12 +11,11 @@ from iopstui.model.metrics.fields import TOTAL
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, Frame
 from iopstui.model.metrics.statistics import steadiness
-from iopstui.model.rates import MIB
+from iopstui.model.rates import ratio
 
 LITTLE_TOLERANCE = 0.10
 SOFTIRQS, INTERRUPTS = "BLOCK softirqs", "interrupts"
-_DISK = ("r/s", "w/s", "d/s", "rMB/s", "wMB/s", "dMB/s", "rrqm/s", "wrqm/s", "drqm/s",
-         "aqu-sz", "util")  # fmt: skip
+_DISK = ("ios/s", "bytes/s", "merges/s", "aqu-sz", "util")
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +196,7 @@ class PointMeter:
             return None
         latency, of = self._latency()
         found = histogram.percentiles(self._bins, (50.0, 99.0, 99.9))
-        requests, mib = self._sum("r/s", "w/s", "d/s"), self._sum("rMB/s", "wMB/s", "dMB/s")
+        requests, moved = self._value("ios/s"), self._value("bytes/s")
         completions, completions_of = self._completions()
         loads = {number: self._busy(meters) for number, meters in sorted(self._cpus.items())}
         busy = {number: load for number, load in loads.items() if load is not None}
@@ -228,9 +227,9 @@ class PointMeter:
             clat_ns=self._value("total", "clat", "mean"),
             max_ns=self._max_ns,
             slower=self._slower(),
-            device_bw=None if mib is None else mib * MIB,
-            merges=self._sum("rrqm/s", "wrqm/s", "drqm/s"),
-            request_bytes=mib * MIB / requests if mib is not None and requests else None,
+            device_bw=moved,
+            merges=self._value("merges/s"),
+            request_bytes=ratio(moved, requests),
             await_ns=self._wait_ms * 1e6 / self._requests if self._requests else None,
             fio_cpu=self._sum("usr_cpu", "sys_cpu"),
             ctx_s=self._value("ctx/s"),

@@ -42,6 +42,10 @@ _DISK: Mapping[str, tuple[Read, Read]] = {
     "wareq-sz": (lambda d: _scaled(d.wareq_size, KIB), lambda d: d.writes),
     "aqu-sz": (lambda d: d.aqu_sz, lambda d: d.seconds),
     "util": (lambda d: d.util, lambda d: d.seconds),
+    # of reads, writes and discards together: points of experiments have these
+    "ios/s": (lambda d: d.ios_s, lambda d: d.seconds),
+    "bytes/s": (lambda d: d.bytes_s, lambda d: d.seconds),
+    "merges/s": (lambda d: d.merges_s, lambda d: d.seconds),
 }
 _CPU = ("usr", "sys", "iowait", "irq", "soft", "idle", "steal")
 _CPU_RATES = {"block/s": "block_s", "irq/s": "irq_s", "ipi/s": "ipi_s"}

@@ -24,7 +24,7 @@ from iopstui.model.sources import SOURCES, parse_pressure, per_second, percent_o
 from iopstui.output.csv_out import CsvSink
 from iopstui.output.jsonl import frame_object
 from iopstui.recording.coding import Decoder, encoder
-from iopstui.recording.layout import LAYOUTS, NAMES
+from iopstui.recording.layout import NAMES, all_layouts
 
 PRESSURE = b"""some avg10=0.11 avg60=2.46 avg300=2.57 total=923954904
 full avg10=0.01 avg60=0.50 avg300=0.53 total=204993427
@@ -86,7 +86,7 @@ def test_a_recording_keeps_the_counters() -> None:
     assert raw.kernel is not None
     kernel = replace(raw.kernel, more={"pressure": {"some": 7, "full": 3}})
     text = json.dumps(encoder(type(kernel))(kernel))
-    assert Decoder(LAYOUTS, NAMES)(type(kernel), json.loads(text)) == kernel
+    assert Decoder(all_layouts(), NAMES)(type(kernel), json.loads(text)) == kernel
 
 
 def test_every_figure_is_in_the_registry() -> None:
