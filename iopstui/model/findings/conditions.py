@@ -1,0 +1,102 @@
+"""What surrounds the figures: limits, health and settings of devices and CPUs that no rate shows.
+
+``None`` and empty mean: the kernel doesn't say. Counters only grow; two states make a difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+READ_IOPS, WRITE_IOPS = "riops", "wiops"
+READ_BYTES, WRITE_BYTES = "rbps", "wbps"
+
+
+@dataclass(frozen=True, slots=True)
+class IoLimit:
+    """A cgroup's limit on a disk: of this process's group or one above it, whose path below the
+    hierarchy is ``group``. ``file`` is where it stands (io.max, blkio.throttle.read_iops_device);
+    ``what`` is riops, wiops (I/Os per second), rbps or wbps (bytes per second).
+
+    Sources: Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/blkio-controller.rst.
+    """
+
+    group: str
+    file: str
+    what: str
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Temperature:
+    """Of an NVMe or SATA disk, in degrees Celsius (Documentation/hwmon/sysfs-interface.rst):
+    ``limit`` is where the disk warns (and may slow down), ``critical`` where it stops."""
+
+    now: float
+    limit: float | None = None
+    critical: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A PCIe link: speeds in GT/s, widths in lanes (Documentation/ABI/testing/sysfs-bus-pci)."""
+
+    speed: float
+    speed_most: float
+    width: int
+    width_most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """An md array (Documentation/admin-guide/md.rst). ``action`` is idle, resync, recover, check,
+    repair or reshape; ``degraded`` how many members are missing; ``members`` how many it has when
+    whole."""
+
+    action: str
+    degraded: int
+    members: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceState:
+    """One block device. ``queue_depth`` is what a SCSI disk takes at once (device/queue_depth).
+    ``limits`` are those of cgroups; ``cost_wait_us`` is how long iocost has made this group wait so
+    far (io.stat, cost.wait). ``errors`` (device/ioerr_cnt) and ``timeouts`` (device/iotmo_cnt) are
+    SCSI's counters. ``lost`` names a multipath device's paths that are not usable, with their
+    state. ``misaligned`` is queue or partition's alignment_offset in bytes, 0 if aligned."""
+
+    queue_depth: int | None = None
+    limits: tuple[IoLimit, ...] = ()
+    cost_wait_us: int | None = None
+    temperature: Temperature | None = None
+    link: Link | None = None
+    errors: int | None = None
+    timeouts: int | None = None
+    array: Array | None = None
+    lost: tuple[tuple[str, str], ...] = ()
+    paths: int = 0
+    misaligned: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CpuState:
+    """One CPU: its cpufreq ``governor``, its frequencies in kHz (scaling_cur_freq,
+    cpuinfo_max_freq), and how long the deepest C-state that is not disabled takes to leave, in µs
+    (cpuidle/stateN/latency)."""
+
+    governor: str | None = None
+    khz: int | None = None
+    khz_most: int | None = None
+    wake_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """Everything at one moment; ``t`` in seconds of the session's clock. ``devices`` by name: those
+    that jobs work on and what is below them. ``nodes``: CPU -> NUMA node, as far as known."""
+
+    t: float = 0.0
+    devices: Mapping[str, DeviceState] = field(default_factory=dict)
+    cpus: Mapping[int, CpuState] = field(default_factory=dict)
+    nodes: Mapping[int, int] = field(default_factory=dict)
