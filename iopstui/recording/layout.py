@@ -31,6 +31,7 @@ from typing import Any
 from iopstui import events
 from iopstui.model.block.binding import Binding
 from iopstui.model.block.device import BlockDevice, Hctx, IrqVector, Mount, QueueLimits
+from iopstui.model.block.kernel import Kernel
 from iopstui.model.block.target import Place, Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.block.tunable import TunableRequest
@@ -160,6 +161,7 @@ _PARTS: dict[str, type] = {
     "Expectation": Expectation,
     "Binding": Binding,
     "BlockDevice": BlockDevice,
+    "Kernel": Kernel,
     "QueueLimits": QueueLimits,
     "Hctx": Hctx,
     "IrqVector": IrqVector,

@@ -22,7 +22,7 @@ from iopstui.recording.replay import replayed
 KEPT = Path(__file__).parents[1] / "fixtures" / "recordings"
 FILES = [recording_path("demo"), *sorted(KEPT.glob("*.iops"))]
 NAMES_IN_FILES = [
-    "Header", "Target", "Place", "KnobRequest", "Topology", "RawSample", "KernelSample",
+    "Header", "Target", "Place", "KnobRequest", "Topology", "RawSample", "Kernel", "KernelSample",
     "DiskCounters", "CpuTimes", "FioStatus", "JobStatus", "DirectionStatus", "LatencySum",
     "JobThread", "StepStarted", "Progress", "Mark", "Notice", "TunableChanged", "Found",
     "Finding", "Judged", "SteadyState", "ExperimentStarted", "Plan", "Axis", "Variant",

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from iopstui.linux.devices import blkmq
 from iopstui.linux.devices.irqmap import IrqTable, read_irqs
+from iopstui.linux.devices.kernel import read_kernel
 from iopstui.linux.devices.mounts import apply_mounts, read_mounts
 from iopstui.linux.devices.udev import Found, enumerate_block
 from iopstui.linux.roots import Roots
@@ -27,6 +28,7 @@ from iopstui.linux.sysattr import (
     read_text,
 )
 from iopstui.model.block.device import BlockDevice, Hctx, IrqVector
+from iopstui.model.block.kernel import Kernel
 from iopstui.text import printable
 
 SECTOR = 512
@@ -75,6 +77,7 @@ class _Machine:
     roots: Roots
     drivers: Mapping[int, str]
     irqs: IrqTable
+    kernel: Kernel
 
 
 def read_devices(roots: Roots) -> dict[str, BlockDevice]:
@@ -82,7 +85,8 @@ def read_devices(roots: Roots) -> dict[str, BlockDevice]:
 
     Includes partitions, empty loop devices and hidden NVMe multipath paths.
     """
-    machine = _Machine(roots, parse_drivers(_proc_devices(roots)), IrqTable(roots))
+    drivers = parse_drivers(_proc_devices(roots))
+    machine = _Machine(roots, drivers, IrqTable(roots), read_kernel(roots))
     read = (_read_one(found, machine) for found in enumerate_block(roots))
     devices = {device.name: device for device in read if device is not None}
     devices = {name: devices[name] for name in sorted(devices, key=natural_key)}
@@ -138,6 +142,7 @@ def _read_one(found: Found, machine: _Machine) -> BlockDevice | None:
         holders=_related(directory / "holders"),
         slaves=_related(directory / "slaves"),
         numa_node=_numa_node(directory, machine.roots),
+        kernel=machine.kernel,
     )
     if not partition:
         device = _whole_disk(device, found, machine)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from iopstui.model.block.kernel import UNKNOWN_KERNEL, Kernel
+
 
 @dataclass(frozen=True, slots=True)
 class Hctx:
@@ -72,7 +74,7 @@ class BlockDevice:
     ``dm_name`` is a device-mapper device's own name (/dev/mapper/NAME); ``layer`` says in
     words what a stacked device is ("LVM", "dm-crypt", "dm-multipath", "raid1"). A hidden
     multipath path has no device number: ``major`` and ``minor`` are -1. A partition has the
-    queue, hctxs, irqs and diskseq of its disk.
+    queue, hctxs, irqs and diskseq of its disk. ``kernel`` is the one that serves it.
     """
 
     name: str
@@ -103,3 +105,4 @@ class BlockDevice:
     notes: tuple[str, ...] = field(default=())
     dm_name: str | None = None
     layer: str | None = None
+    kernel: Kernel = UNKNOWN_KERNEL

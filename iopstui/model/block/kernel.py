@@ -15,6 +15,9 @@ class Kernel:
     threaded_irqs: bool = False
 
 
+UNKNOWN_KERNEL = Kernel()
+
+
 def parse_version(release: str) -> tuple[int, int] | None:
     """ "6.12.117-amd64" -> (6, 12)."""
     match = re.match(r"([0-9]{1,4})\.([0-9]{1,4})", release)

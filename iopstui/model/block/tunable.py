@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from iopstui.errors import UsageError
-from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.device import BlockDevice, Hctx
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +127,29 @@ def why_rq_affinity_cannot_matter(device: BlockDevice, online: Sequence[int]) ->
         return f"{device.name} is bio-based: it has no request queue, so nothing to complete"
     if len(online) == 1:
         return "there is only one CPU"
+    if device.kernel.threaded_irqs:
+        return "its interrupts are threads here (threadirqs), and then the kernel moves nothing"
     usable = set(online) or {cpu for hctx in device.hctxs for cpu in hctx.cpus}
     crowded = [h for h in device.hctxs if len(set(h.cpus) & usable) > 1]
-    if not crowded and len(device.hctxs) > 1:
+    if crowded or len(device.hctxs) == 1:
+        return None
+    if all(_own_interrupt(device, hctx, usable) for hctx in device.hctxs):
         return "every CPU has a hardware queue and an interrupt of its own"
+    # "blk-mq: don't redirect completion for hctx withs only one ctx mapping", and 6.5's
+    # "blk-mq: check on cpu id when there is only one ctx mapping"
+    if device.kernel.version is not None and (6, 1) <= device.kernel.version < (6, 5):
+        return (
+            "each of its queues serves one CPU, and Linux 6.1 to 6.4 completes such a queue's I/O "
+            "where its interrupt comes"
+        )
     return None
+
+
+def _own_interrupt(device: BlockDevice, hctx: Hctx, usable: set[int]) -> bool:
+    """Whether an interrupt serves this queue alone, on its own CPUs."""
+    vectors = [vector for vector in device.irqs if vector.hctx == hctx.index]
+    return any(
+        not vector.shared
+        and (not set(vector.effective_cpus) & usable or set(vector.effective_cpus) & set(hctx.cpus))
+        for vector in vectors
+    )

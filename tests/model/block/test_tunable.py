@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -8,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.errors import UsageError
+from iopstui.model.block.device import IrqVector
+from iopstui.model.block.kernel import Kernel, parse_version
 from iopstui.model.block.tunable import (
     RESET_BY_SCHEDULER,
     TUNABLES,
@@ -118,6 +121,38 @@ def test_where_rq_affinity_can_and_cannot_matter() -> None:
     assert "only one CPU" in why((four,), (0,))
     # two CPUs a queue, but one of each pair is offline
     assert "of its own" in why(((0, 1), (2, 3)), (0, 2))
+
+
+OWN = ((0,), (1,), (2,), (3,))
+
+
+def why_with(irqs: Sequence[IrqVector], kernel: Kernel) -> str:
+    disk = replace(device(OWN, irqs=irqs), kernel=kernel)
+    return why_rq_affinity_cannot_matter(disk, (0, 1, 2, 3)) or ""
+
+
+@pytest.mark.parametrize(
+    ("release", "moves"),
+    [("5.15.0", True), ("6.0.9", True), ("6.1.192", False), ("6.4.16", False), ("6.5.0", True),
+     ("6.12.117-amd64", True), ("unknown", True)],
+)  # fmt: skip
+def test_one_interrupt_for_all_queues_leaves_it_to_the_kernel(release: str, moves: bool) -> None:
+    shared = IrqVector(40, "virtio1-virtqueues", None, True, (2,), 0)
+    why = why_with([shared], Kernel(parse_version(release)))
+    assert (why == "") is moves
+    assert moves or "Linux 6.1 to 6.4" in why
+
+
+def test_an_interrupt_away_from_its_queue_can_be_moved_back() -> None:
+    away = [IrqVector(40 + n, f"nvme0q{n + 1}", n, False, (0,), 0) for n in range(4)]
+    assert why_with(away, Kernel((6, 12))) == ""
+    own = [replace(vector, effective_cpus=(n,)) for n, vector in enumerate(away)]
+    assert "of its own" in why_with(own, Kernel((6, 12)))
+
+
+def test_threaded_interrupts_move_nothing() -> None:
+    one = replace(device(((0, 1, 2, 3),)), kernel=Kernel((6, 12), threaded_irqs=True))
+    assert "threadirqs" in (why_rq_affinity_cannot_matter(one, (0, 1, 2, 3)) or "")
 
 
 def test_a_device_without_a_queue_has_no_rq_affinity() -> None:
