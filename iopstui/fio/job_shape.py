@@ -9,13 +9,15 @@ from iopstui.fio.job_text import expand
 from iopstui.model.findings.evidence import SYNCHRONOUS, JobShape
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.rows import flag
+from iopstui.model.sizes import whole_size
 
 _PACES = ("rate", "rate_iops", "thinktime", "flow")
 _POLLS = ("hipri", "sqthread_poll")
 _SYNCS = ("fsync", "fdatasync", "sync", "fsync_on_close", "end_fsync", "sync_file_range")
-# what may differ between two runs whose depths are compared
-_DEPTH = frozenset({"iodepth", "numjobs", "runtime", "time_based", "cpus_allowed",
-                    "cpus_allowed_policy", "filename", "directory", "name"})  # fmt: skip
+# what may differ between two runs whose depths or block sizes are compared
+_DEPTH = frozenset({"iodepth", "numjobs", "bs", "blocksize", "runtime", "time_based",
+                    "cpus_allowed", "cpus_allowed_policy", "filename", "directory",
+                    "name"})  # fmt: skip
 
 Options = Mapping[str, str]
 Value = TypeVar("Value")
@@ -38,6 +40,8 @@ def shape_of(text: str) -> JobShape:
         paced=_any(jobs, _PACES),
         polls=_any(jobs, _POLLS),
         syncs=_any(jobs, _SYNCS),
+        block_size=_smallest(jobs),
+        writes=any(may_write(options) for options in jobs),
     )
 
 
@@ -64,6 +68,26 @@ def direct(options: Options) -> bool:
 
 def _depth(options: Options) -> int:
     return 1 if engine(options) in SYNCHRONOUS else _number(options.get("iodepth"))
+
+
+def _smallest(jobs: Sequence[Options]) -> int | None:
+    """The smallest block size (bytes) of all; ``None`` where one has a range or a mix of sizes."""
+    found: list[int] = []
+    for options in jobs:
+        if any(name in options for name in ("bsrange", "blocksize_range", "bssplit")):
+            return None
+        text = expand(options.get("bs", options.get("blocksize", "4k")))
+        sizes = [whole_size(part) for part in text.split(",") if part]
+        found += [size for size in sizes if size]
+        if not all(sizes):
+            return None
+    return min(found, default=None)
+
+
+def may_write(options: Options) -> bool:
+    """Whether a job's rw (fio's default: read) has writes in it."""
+    kind = expand(options.get("rw", options.get("readwrite", "read"))).partition(":")[0]
+    return "write" in kind or kind in ("rw", "randrw")
 
 
 def _any(jobs: Sequence[Options], names: Sequence[str]) -> bool:

@@ -7,6 +7,7 @@ from typing import TextIO
 
 from iopstui.events import Event, Found, Mark, Notice, Progress, StepFinished, StepStarted
 from iopstui.format import clock, fit, size
+from iopstui.model.findings.evidence import seconds_words
 from iopstui.text import printable
 
 LOG_LINES = 10
@@ -44,9 +45,9 @@ class Narrator:
             case Notice():
                 yield event.text if event.level == "info" else f"{event.level}: {event.text}"
             case Found():
-                yield f"finding: {event.finding.text}" + (
-                    f" → {event.finding.advice}" if event.finding.advice else ""
-                )
+                advice = f" → {event.finding.advice}" if event.finding.advice else ""
+                when = seconds_words(event.finding)
+                yield f"finding{f' {when}' if when else ''}: {event.finding.text}{advice}"
             case StepFinished():
                 yield from _finished(event)
 

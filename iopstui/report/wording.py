@@ -11,6 +11,7 @@ from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DIRECTORY, Place, Target
 from iopstui.model.block.topology import Topology
+from iopstui.model.findings.evidence import seconds_words
 from iopstui.model.rates import MIB
 from iopstui.model.samples import DIRECTIONS
 from iopstui.output.summary import reconciliation
@@ -298,10 +299,12 @@ def verdicts(run: Run) -> Iterator[str]:
 
 
 def findings(story: Story) -> Iterator[str]:
-    """What the evidence showed, with the second it was first said."""
+    """What the evidence showed, with the seconds it is about; in older recordings when it was
+    said."""
     for found in story.findings:
         advice = f" → {found.finding.advice}" if found.finding.advice else ""
-        yield printable(f"{units.clock(found.t)}  {found.finding.text}{advice}")
+        when = seconds_words(found.finding) or units.clock(found.t)
+        yield printable(f"{when}  {found.finding.text}{advice}")
 
 
 def happened(story: Story) -> Iterator[str]:

@@ -9,16 +9,21 @@ from math import inf
 from iopstui.fio.job_shape import comparable, shape_of
 from iopstui.linux.process.affinity import allowed
 from iopstui.model.block.device import BlockDevice
+from iopstui.model.findings.answer import answer
+from iopstui.model.findings.conditions import Conditions
 from iopstui.model.findings.evidence import (
     ENOUGH,
     LONG_ENOUGH,
+    NOT_READ,
     Evidence,
     Finding,
     JobShape,
     Steady,
+    fio_bytes,
     fio_iops,
     fio_latency,
     measured,
+    spread,
 )
 from iopstui.model.findings.rules import diagnose
 from iopstui.model.findings.tunable_effect import MANY, TunableChange, around, tunable_effect
@@ -28,12 +33,17 @@ KEEP = 30
 REPEAT_S = 30.0
 # what a run leaves behind (its write-back, its file's removal) is not background I/O
 SETTLE_FRAMES = 5
+# without a job this many seconds are looked at
+IDLE_FRAMES = 5
+# a run that decides a question has so many seconds for it
+ANSWER_AFTER = 5
 
 
 class Findings:
     """Fed with every frame; yields a finding when its rule begins to fire, and again every
     ``REPEAT_S`` seconds while it goes on; and what moved, some seconds after a tunable was changed.
-    ``unseen`` says what the jobs work on besides devices.
+    Between runs the kernel's side alone is looked at. ``unseen`` says what the jobs work on besides
+    devices.
     """
 
     def __init__(self, unseen: Sequence[str] = ()) -> None:
@@ -42,6 +52,10 @@ class Findings:
         self._before: deque[Frame] = deque(maxlen=LONG_ENOUGH)
         self._skip = 0
         self._quiet: tuple[Frame, ...] = ()
+        self._idle: deque[Frame] = deque(maxlen=IDLE_FRAMES)
+        self._now = self._then = NOT_READ
+        self._asked: Finding | None = None
+        self._question: tuple[Finding, Steady] | None = None
         self._shape = JobShape()
         self._job = ""
         self._earlier: list[Steady] = []
@@ -58,7 +72,9 @@ class Findings:
     def begin(self, text: str) -> None:
         """A run of this job file begins. Earlier runs are comparable only if they differ in
         depth alone."""
-        self._keep_steady()
+        steady = self._keep_steady()
+        self._question = (self._asked, steady) if self._asked and steady else None
+        self._asked = None
         job = comparable(text)
         if job != self._job:
             self._earlier = []
@@ -67,8 +83,20 @@ class Findings:
             self._quiet = tuple(self._before)
         self._before.clear()
         self._frames.clear()
+        self._idle.clear()
+        self._then = self._now
         self._said = {}
         self._change, self._since = None, -inf
+
+    def ask(self, finding: Finding) -> None:
+        """The next run has the options of this finding's ``test``: say what it decides."""
+        self._asked = finding
+
+    def surroundings(self, now: Conditions) -> None:
+        """What was read of the devices and CPUs last."""
+        if self._then is NOT_READ:
+            self._then = now
+        self._now = now
 
     def changed(self, t: float, device: str, name: str, before: str, now: str) -> None:
         """A tunable was changed at ``t``: what it moved is reported when enough seconds were
@@ -82,10 +110,7 @@ class Findings:
         """What this frame shows that was not reported yet. ``devices`` are those that the jobs work
         on."""
         if not frame.step:
-            if self._skip:
-                self._skip -= 1
-            else:
-                self._before.append(frame)
+            yield from self._between_runs(frame, devices)
             return
         self._skip = SETTLE_FRAMES
         self._before.clear()
@@ -93,10 +118,28 @@ class Findings:
         if frame.fio is None:
             return
         yield from self._moved(frame, devices)
-        for finding in diagnose(self._evidence(frame, devices)):
+        yield from self._answered(frame)
+        yield from self._new(diagnose(self._evidence(frame, devices)), frame.t)
+
+    def _between_runs(self, frame: Frame, devices: Sequence[BlockDevice]) -> Iterator[Finding]:
+        if self._skip:
+            self._skip -= 1
+            if not self._skip:
+                self._said = {}
+            return
+        self._before.append(frame)
+        self._idle.append(frame)
+        online = tuple(sorted(set(frame.cpus) & allowed()))
+        evidence = Evidence(tuple(self._idle), (), tuple(devices), JobShape(), online,
+                            now=self._now, then=self._then)  # fmt: skip
+        yield from self._new(diagnose(evidence), frame.t)
+
+    def _new(self, found: Sequence[Finding], t: float) -> Iterator[Finding]:
+        """Those that were not said lately."""
+        for finding in found:
             said = self._said.get(finding.rule)
-            if said is None or frame.t - said >= REPEAT_S:
-                self._said[finding.rule] = frame.t
+            if said is None or t - said >= REPEAT_S:
+                self._said[finding.rule] = t
                 yield finding
 
     def _evidence(self, frame: Frame, devices: Sequence[BlockDevice]) -> Evidence:
@@ -109,6 +152,8 @@ class Findings:
             online,
             tuple(self._earlier),
             self._unseen,
+            self._now,
+            self._then,
         )
 
     def _moved(self, frame: Frame, devices: Sequence[BlockDevice]) -> Iterator[Finding]:
@@ -128,9 +173,28 @@ class Findings:
         since = self._since if self._change is None else self._change.t
         return [frame for frame in self._frames if frame.t > since]
 
-    def _keep_steady(self) -> None:
+    def _steady(self) -> Steady | None:
+        """The run's steady figures since the last change; ``None`` without enough seconds."""
         frames = measured(self._same_settings())[-LONG_ENOUGH:]
         latency = fio_latency(frames)
-        if len(frames) >= ENOUGH and latency is not None:
-            self._earlier.append(Steady(self._shape, fio_iops(frames), latency))
+        if len(frames) < ENOUGH or latency is None:
+            return None
+        return Steady(self._shape, fio_iops(frames), latency, fio_bytes(frames), spread(frames))
+
+    def _keep_steady(self) -> Steady | None:
+        found = self._steady()
+        if found is not None:
+            self._earlier.append(found)
             del self._earlier[:-8]
+        return found
+
+    def _answered(self, frame: Frame) -> Iterator[Finding]:
+        """What the run decides that was asked for, once it has enough seconds."""
+        if self._question is None:
+            return
+        if len(measured(self._same_settings())) < ANSWER_AFTER and FINAL not in frame.flags:
+            return
+        (question, then), self._question = self._question, None
+        now = self._steady()
+        if now is not None:
+            yield answer(question, then, now)

@@ -25,6 +25,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.block.tunable import TunableRequest
 from iopstui.model.experiment.expectation import Expectation, Outcome
+from iopstui.model.findings.evidence import Finding
 from iopstui.preflight.request import JobRequest
 from iopstui.recording.writer import Recorder, Tape
 from iopstui.safety.tunable_states import TunableState, tunable_states
@@ -166,6 +167,10 @@ class LiveSession:
         """Change a tunable (model/block/tunable.py) of the disks under the target; ``close``
         restores it. A refusal arrives as a Notice."""
         self._command(lambda: self._knobs.turn_or_tell(name, value))
+
+    def ask(self, finding: Finding) -> None:
+        """The next run decides this finding (its ``test``): another finding says how."""
+        self._command(lambda: self._sampling.findings.ask(finding))
 
     def put_back(self, settings: Sequence[tuple[str, str]]) -> None:
         """Set these (name, value) again, as far as they are different by now."""

@@ -49,13 +49,17 @@ def disk(
     merges: float = 0.0,
     d_s: float = 0.0,
     f_s: float = 0.0,
+    f_await: float | None = None,
+    wait: float = 1.0,
+    aqu: float = 1.0,
+    util: float = 50.0,
 ) -> DiskRates:
-    """One second of a device; all its requests have the same ``size`` (bytes)."""
+    """One second of a device; all its requests have the same ``size`` (bytes) and ``wait`` (ms)."""
     return DiskRates(
         seconds=1.0, reads=round(r_s), writes=round(w_s), discards=round(d_s), r_s=r_s, w_s=w_s,
         d_s=d_s, f_s=f_s, r_bytes_s=r_s * size, w_bytes_s=w_s * size, d_bytes_s=d_s * size,
-        rrqm_s=merges, wrqm_s=0.0, drqm_s=0.0, r_await=1.0, w_await=1.0, d_await=None,
-        f_await=None, rareq_size=size, wareq_size=size, dareq_size=None, aqu_sz=1.0, util=50.0,
+        rrqm_s=merges, wrqm_s=0.0, drqm_s=0.0, r_await=wait, w_await=wait, d_await=None,
+        f_await=f_await, rareq_size=size, wareq_size=size, dareq_size=None, aqu_sz=aqu, util=util,
         in_flight=1,
     )  # fmt: skip
 
@@ -103,6 +107,7 @@ def frame(
     throttled: float | None = None,
     irqs: Mapping[int, PER_CPU] | None = None,
     pinned: bool = False,
+    loads: Mapping[int, CpuLoad] | None = None,
 ) -> Frame:
     """The second that ends at ``t``. ``jobs`` are (CPU, percent busy) in order."""
     return Frame(
@@ -110,7 +115,7 @@ def frame(
         fio_age_s=None, skew_ms=None, disks=disks or {},
         cpus={
             cpu: CpuFrame(
-                load=load((busy or {}).get(cpu, 50.0)),
+                load=(loads or {}).get(cpu) or load((busy or {}).get(cpu, 50.0)),
                 block_s=None if block is None else block.get(cpu, 0.0),
                 irq_s=None if irq is None else irq.get(cpu, 0.0),
                 ipi_s=None if ipi is None else ipi.get(cpu, 0.0),

@@ -315,11 +315,13 @@ def test_what_is_on_no_device_is_where_the_rest_is() -> None:
 def test_the_queues_of_all_devices_hold_the_requests() -> None:
     from iopstui.model.findings.evidence import JobShape
 
-    frames = own(4, 10_000, {"loop0": 5_000.0, "loop1": 5_000.0})
+    one = {name: replace(disk(5_000.0), aqu_sz=128.0) for name in ("loop0", "loop1")}
+    frames = tuple(replace(f, disks=one) for f in own(4, 10_000, {"loop0": 1.0}))
     deep = JobShape(jobs=2, iodepth=150)
-    found = d.small_queue(Evidence(frames, devices=TWO, shape=deep))  # type: ignore[arg-type]
-    assert found is not None and "128 + 128" in found.text
-    assert d.small_queue(Evidence(frames, devices=TWO, shape=JobShape(iodepth=256))) is None  # type: ignore[arg-type]
+    found = d.tags(Evidence(frames, devices=TWO, shape=deep))  # type: ignore[arg-type]
+    assert found is not None and "has 256.0 (aqu-sz)" in found.text
+    assert "loop0 has one queue" in found.text and "loop1 has one queue" in found.text
+    assert d.tags(Evidence(frames, devices=TWO, shape=JobShape(iodepth=256))) is None  # type: ignore[arg-type]
 
 
 def test_names_in_a_sentence() -> None:

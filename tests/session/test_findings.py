@@ -7,6 +7,7 @@ import pytest
 from evidence_frames import device, disk, fio, frame, seconds
 
 from iopstui.fio.job_shape import comparable, shape_of
+from iopstui.model.findings.conditions import Conditions, DeviceState
 from iopstui.model.findings.evidence import Finding, JobShape
 from iopstui.model.metrics.frame import FINAL, Frame
 from iopstui.session.findings import REPEAT_S, Findings
@@ -107,11 +108,11 @@ def runs(first: str, second: str, knob: bool = False) -> list[str]:
 
 
 def test_a_deeper_run_of_the_same_job_is_compared() -> None:
-    assert runs(job(1), job(8)) == ["saturated"]
+    assert runs(job(1), job(8)) == ["saturated", "cap"]
 
 
 def test_runs_that_differ_in_more_than_depth_are_not() -> None:
-    assert runs(job(1, "64k"), job(8)) == []
+    assert "cap" not in runs(job(1, "64k"), job(8))
     assert runs(job(1), job(8), knob=True) == []
     assert runs(job(1), job(8).replace("randread", "randwrite")) == []
 
@@ -179,21 +180,30 @@ def test_rules_look_only_at_seconds_since_the_change() -> None:
 @pytest.mark.parametrize(
     ("text", "shape"),
     [
-        ("[a]\n", JobShape(1, 1, "psync", False, 1)),
-        (job(32), JobShape(1, 32, "libaio", True, 32)),
+        ("[a]\n", JobShape(1, 1, "psync", False, 1, block_size=4096)),
+        (job(32), JobShape(1, 32, "libaio", True, 32, block_size=4096)),
         (
             "[global]\nioengine=libaio\ndirect=1\nnumjobs=4\n[a]\niodepth=8\n[b]\niodepth=2\n",
-            JobShape(8, None, "libaio", True, 40),
+            JobShape(8, None, "libaio", True, 40, block_size=4096),
         ),
         (
             "[global]\nstonewall\ndirect=1\n[a]\niodepth=8\nioengine=libaio\n[b]\nnumjobs=3\n",
-            JobShape(3, None, None, True, 8),
+            JobShape(3, None, None, True, 8, block_size=4096),
         ),
-        ("[a]\nioengine=sync\niodepth=64\nbuffered=0\n", JobShape(1, 64, "sync", True, 1)),
-        ("[a]\nrate_iops=100\n", JobShape(1, 1, "psync", False, 1, paced=True)),
-        ("[a]\nhipri\n", JobShape(1, 1, "psync", False, 1, polls=True)),
-        ("[a]\nhipri=0\nfsync=1\n", JobShape(1, 1, "psync", False, 1, syncs=True)),
-        ("[a]\niodepth=junk\nnumjobs=\n", JobShape(1, 1, "psync", False, 1)),
+        (
+            "[a]\nioengine=sync\niodepth=64\nbuffered=0\n",
+            JobShape(1, 64, "sync", True, 1, block_size=4096),
+        ),
+        ("[a]\nrate_iops=100\n", JobShape(1, 1, "psync", False, 1, paced=True, block_size=4096)),
+        ("[a]\nhipri\n", JobShape(1, 1, "psync", False, 1, polls=True, block_size=4096)),
+        ("[a]\nhipri=0\nfsync=1\n", JobShape(1, 1, "psync", False, 1, syncs=True, block_size=4096)),
+        ("[a]\niodepth=junk\nnumjobs=\n", JobShape(1, 1, "psync", False, 1, block_size=4096)),
+        (
+            "[a]\nbs=512,8k\nrw=randrw\n",
+            JobShape(1, 1, "psync", False, 1, block_size=512, writes=True),
+        ),
+        ("[a]\nbsrange=1k-8k\nrw=write:8k\n", JobShape(1, 1, "psync", False, 1, writes=True)),
+        ("[a]\nbs=junk\nrw=trim\n", JobShape(1, 1, "psync", False, 1)),
         ("[global]\niodepth=4\n", JobShape()),
         ("", JobShape()),
     ],
@@ -215,8 +225,60 @@ def test_a_synchronous_engine_has_one_io_under_way(engine: str, in_flight: int) 
 def test_depth_and_place_do_not_make_a_job_another_one() -> None:
     assert comparable(job(1)) == comparable(job(64))
     assert comparable(job()) == comparable(job().replace("[a]", "[a]\nfilename=/x\nnumjobs=4"))
-    assert comparable(job()) != comparable(job(bs="8k"))
+    # what is compared over depths asks for one block size, and over block sizes for one depth
+    assert comparable(job()) == comparable(job(bs="8k"))
     assert comparable("[a]\n") != comparable("[a]\n[b]\n")
+
+
+# -- without a job
+
+
+def test_what_the_kernel_shows_is_told_without_a_job() -> None:
+    findings = Findings()
+    busy = seconds(4, step=0, disks={"vda": disk(0.0, 2_800, wait=45.0, aqu=128.0, util=100.0)})
+    assert rules(fed(findings, busy)) == ["busy"]
+
+
+def test_what_a_run_leaves_behind_is_not_called_busy() -> None:
+    findings = Findings()
+    findings.begin(job())
+    fed(findings, run(3, 1.0))
+    flushing = {"vda": disk(0.0, 2_800, wait=45.0, aqu=128.0, util=100.0)}
+    assert fed(findings, seconds(5, 4.0, step=0, disks=flushing)) == []
+
+
+def test_errors_are_counted_from_the_run_s_beginning() -> None:
+    findings = Findings()
+    for t, errors in ((0.0, 3), (2.0, 5)):
+        findings.surroundings(Conditions(t, {"vda": DeviceState(errors=errors)}))
+    findings.begin(job())
+    assert fed(findings, run(2, 3.0)) == []
+    findings.surroundings(Conditions(4.0, {"vda": DeviceState(errors=9)}))
+    (found,) = fed(findings, run(1, 5.0))
+    assert found.rule == "scsi-errors" and "4 commands" in found.text
+
+
+# -- a run that decides
+
+
+def test_the_run_that_was_asked_for_answers() -> None:
+    findings = Findings()
+    findings.begin(job())
+    fed(findings, run(5, 1.0, 1_000, 8e6))
+    findings.ask(Finding("cap", "...", test=(("bs", "8k"),)))
+    findings.begin(job(bs="8k"))
+    assert "answer" not in rules(fed(findings, run(4, 8.0, 500, 16e6)))
+    assert "answer" in rules(fed(findings, run(1, 12.0, 500, 16e6)))
+    # the next run is no answer to it
+    findings.begin(job())
+    assert "answer" not in rules(fed(findings, run(6, 20.0, 1_000, 8e6)))
+
+
+def test_a_question_without_a_run_to_compare_with_is_dropped() -> None:
+    findings = Findings()
+    findings.ask(Finding("cap", "...", test=(("bs", "8k"),)))
+    findings.begin(job(bs="8k"))
+    assert "answer" not in rules(fed(findings, run(6, 8.0, 500, 16e6)))
 
 
 def test_frames_of_no_fio_are_survived() -> None:

@@ -8,15 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, pstdev
 
+from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.metrics.frame import PARTIAL, RAMP, RESET, Frame
+from iopstui.model.findings.conditions import Conditions, DeviceState
+from iopstui.model.metrics.frame import FINAL, NO_LATENCY, PARTIAL, RAMP, RESET, SOME_LATENCY, Frame
 
 ENOUGH = 3
 LONG_ENOUGH = 10
+# a job without any CPU left, and CPUs with much of it, in percent
+SATURATED_BUSY = 93.0
+MUCH_IDLE = 10.0
 
 SYNCHRONOUS = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"})
+
+
+NOT_READ = Conditions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +35,8 @@ class JobShape:
     ``in_flight`` is the sum over all jobs, a synchronous one counting 1 (``None``:
     jobs × iodepth). ``paced``: the job holds itself back (rate, rate_iops, thinktime).
     ``polls``: it waits for completions by asking again and again, so its CPU is always busy.
-    ``syncs``: it calls fsync or the like, which writes more than it counts.
+    ``syncs``: it calls fsync or the like, which writes more than it counts. ``block_size`` is its
+    smallest I/O in bytes (``None``: not told), ``writes`` whether it may write.
     """
 
     jobs: int = 1
@@ -38,6 +47,8 @@ class JobShape:
     paced: bool = False
     polls: bool = False
     syncs: bool = False
+    block_size: int | None = None
+    writes: bool = False
 
     @property
     def depth(self) -> int:
@@ -47,18 +58,23 @@ class JobShape:
 
 @dataclass(frozen=True, slots=True)
 class Steady:
-    """An earlier run of this session that differs in depth only: its shape and steady figures."""
+    """An earlier run of this session that differs in depth or block size only: its shape and its
+    steady figures. ``spread`` is the standard deviation of its seconds' IOPS over their mean."""
 
     shape: JobShape
     iops: float
     lat_ns: float
+    bytes_s: float = 0.0
+    spread: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the rules look at. ``frames`` are the running step's, oldest first; ``before`` those
-    of the quiet time right before it; ``online`` the CPUs that can be used. ``devices`` are those
-    that the job works on; ``unseen`` says what else it works on, if that is on no block device.
+    """What the rules look at. ``frames`` are the running step's (without a job: the last ones),
+    oldest first; ``before`` those of the quiet time right before it; ``online`` the CPUs that can
+    be used. ``devices`` are those that the job works on; ``unseen`` says what else it works on, if
+    that is on no block device. ``now`` are the conditions read last, ``then`` those at the run's
+    beginning.
     """
 
     frames: Sequence[Frame]
@@ -68,18 +84,25 @@ class Evidence:
     online: tuple[int, ...] = ()
     earlier: Sequence[Steady] = ()
     unseen: tuple[str, ...] = ()
+    now: Conditions = NOT_READ
+    then: Conditions = NOT_READ
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
     """``rule`` names what fired, ``text`` is the sentence, ``advice`` what to try ("" if
-    nothing helps), ``key`` the key that does it ("" if none).
+    nothing helps), ``key`` the key that does it ("" if none). ``test`` are the options of the run
+    that decides it (empty: there is none). ``since`` and ``until`` are the seconds of the session
+    that it is about (``None``: of no seconds, or an older recording's).
     """
 
     rule: str
     text: str
     advice: str = ""
     key: str = ""
+    test: tuple[tuple[str, str], ...] = ()
+    since: float | None = None
+    until: float | None = None
 
 
 # -- figures
@@ -95,6 +118,36 @@ def recent(evidence: Evidence, count: int = ENOUGH) -> list[Frame]:
     """The last ``count`` measured frames; empty if there are fewer."""
     found = measured(evidence.frames)
     return found[-count:] if len(found) >= count else []
+
+
+def window(evidence: Evidence, count: int = ENOUGH) -> list[Frame]:
+    """The last ``count`` frames that measured the kernel's side: of the job's seconds if one runs,
+    else of all; empty if there are fewer."""
+    running = any(f.fio is not None for f in evidence.frames)
+    if running:
+        return recent(evidence, count)
+    found = [f for f in evidence.frames if f.seconds and FINAL not in f.flags and f.step == 0]
+    return found[-count:] if len(found) >= count else []
+
+
+def state_of(device: BlockDevice, evidence: Evidence) -> DeviceState:
+    """What was read of this device last."""
+    return evidence.now.devices.get(device.name, DeviceState())
+
+
+def in_flight(frames: Sequence[Frame]) -> float | None:
+    """I/Os that fio has under way on average, by Little's law: N = X·R (``None``: no latency, or
+    not of all I/Os)."""
+    latency = fio_latency(frames)
+    if latency is None or any({NO_LATENCY, SOME_LATENCY} & f.flags for f in frames):
+        return None
+    return fio_iops(frames) * latency / 1e9
+
+
+def spread(frames: Sequence[Frame]) -> float | None:
+    """Standard deviation of the seconds' IOPS over their mean; ``None`` of fewer than two."""
+    each = [f.fio.total.iops for f in frames if f.fio and f.fio.total.iops]
+    return pstdev(each) / fmean(each) if len(each) > 1 else None
 
 
 def fio_iops(frames: Sequence[Frame]) -> float:
@@ -123,13 +176,21 @@ def fio_latency(frames: Sequence[Frame]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class DeviceFigures:
-    """Devices together over some frames: means of what ``DiskRates`` calls the same."""
+    """Devices together over some frames: means of what ``DiskRates`` calls the same. ``own_s`` are
+    the I/Os without empty flushes, which Linux counts among a disk's writes."""
 
     r_s: float
     w_s: float
     ios_s: float
     bytes_s: float
     merges_s: float
+    f_s: float = 0.0
+    aqu_sz: float | None = None
+
+    @property
+    def own_s(self) -> float:
+        """I/Os that carry data."""
+        return max(0.0, self.ios_s - self.f_s)
 
 
 def device_figures(
@@ -149,18 +210,26 @@ def device_figures(
         ios_s=fmean(d.ios_s or 0.0 for d in disks),
         bytes_s=fmean(d.bytes_s or 0.0 for d in disks),
         merges_s=fmean(d.merges_s or 0.0 for d in disks),
+        f_s=fmean(d.f_s or 0.0 for d in disks),
+        aqu_sz=mean([d.aqu_sz for d in disks]),
     )
+
+
+def mean(values: Sequence[float | None]) -> float | None:
+    """Of all of them; ``None`` if one is missing."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known and len(known) == len(values) else None
 
 
 def each_second(
     frames: Sequence[Frame], devices: Sequence[BlockDevice]
 ) -> list[tuple[float, float]]:
-    """(fio's IOPS, the devices' I/Os per second) of each frame that has both."""
+    """(fio's IOPS, the devices' I/Os with data per second) of each frame that has both."""
     found = []
     for frame in frames:
         own, theirs = fio_iops([frame]), device_figures([frame], devices, 1)
         if own and theirs is not None:
-            found.append((own, theirs.ios_s))
+            found.append((own, theirs.own_s))
     return found
 
 
@@ -185,12 +254,45 @@ def job_busy(frames: Sequence[Frame]) -> dict[int, list[float]]:
     return busy
 
 
+def full_jobs(frames: Sequence[Frame]) -> tuple[dict[int, list[float]], dict[int, float]]:
+    """(busy percents of all jobs, mean of those that had nothing left all the time)."""
+    busy = job_busy(frames)
+    full = {n: fmean(b) for n, b in busy.items() if len(b) >= ENOUGH and min(b) >= SATURATED_BUSY}
+    return busy, full
+
+
+def cpus_have_time(evidence: Evidence) -> bool:
+    """Whether the CPUs that can be used had idle time in each of the last seconds."""
+    frames = recent(evidence)
+    loads = [[f.cpus[c].load for c in evidence.online if c in f.cpus] for f in frames]
+    idle = [fmean(one.idle + one.iowait for one in row if one) for row in loads if any(row)]
+    return len(idle) >= ENOUGH and min(idle) > MUCH_IDLE
+
+
+def flush_await(frames: Sequence[Frame], devices: Sequence[BlockDevice]) -> float | None:
+    """How long a flush took in these frames, in ms; ``None`` if there was none."""
+    waited = count = 0.0
+    for frame in frames:
+        disk = frame.together([device.name for device in devices])
+        if disk is not None and disk.f_s and disk.f_await is not None:
+            waited += disk.f_s * disk.f_await
+            count += disk.f_s
+    return waited / count if count else None
+
+
 def largest(counts: Mapping[int, float]) -> tuple[int, float]:
     """(CPU, count) of the busiest one; ``counts`` must not be empty."""
     return max(counts.items(), key=lambda pair: (pair[1], -pair[0]))
 
 
 # -- words in a sentence
+
+
+def seconds_words(finding: Finding) -> str:
+    """The seconds that it is about: "0:05-0:08"; "" of none."""
+    if finding.since is None or finding.until is None:
+        return ""
+    return f"{units.clock(finding.since)}-{units.clock(finding.until)}"
 
 
 def names_words(devices: Sequence[BlockDevice], most: int = 4) -> str:

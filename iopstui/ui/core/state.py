@@ -234,17 +234,21 @@ class LiveState:
         return notice if self.t - notice.t <= stays else None
 
     def current_findings(self) -> list[FoundEntry]:
-        """What holds now, or held at the end of the last run: the newest first, of one second
-        the most telling first."""
-        if self.step is None:
-            return []
-        now = self.t if self.finished is None else min(self.t, self.finished.t)
+        """What holds now, with or without a job, or held at the end of the last run: the newest
+        first, of one second the most telling first."""
+        step = self.step.step if self.step is not None else 0
         held = [
             entry
             for entry in self.findings
-            if entry.step == self.step.step and now - entry.t <= FINDING_STAYS_S
+            if entry.step == step and self._now_for(entry) - entry.t <= FINDING_STAYS_S
         ]
         return sorted(held, key=lambda entry: -entry.t)
+
+    def _now_for(self, entry: FoundEntry) -> float:
+        """What is said of a run stays as it was at its end; what was found since then ages."""
+        if self.finished is None or entry.t > self.finished.t:
+            return self.t
+        return min(self.t, self.finished.t)
 
     def _found(self, event: Found) -> None:
         """A rule that fires again moves up; it is not listed twice."""

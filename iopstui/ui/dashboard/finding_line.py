@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from iopstui import format as f
-from iopstui.model.findings.evidence import Finding
+from iopstui.model.findings.evidence import Finding, seconds_words
 from iopstui.session.outcomes import FAIL, PASS, UNKNOWN, steady_short, together
 from iopstui.text import printable
 from iopstui.ui.core.state import FoundEntry, LiveState
@@ -26,7 +26,9 @@ def rows(state: LiveState, width: int, height: int, charset: Charset) -> list[Ro
     if not found:
         return pad([message(width, charset, _nothing(state))], height, width)
     finding, more = found[0].finding, len(found) - 1
-    first = Line(width - len(_more(more)), charset).add(" finding: ", FINDING)
+    when = seconds_words(finding)
+    title = f" finding {when}: " if when else " finding: "
+    first = Line(width - len(_more(more)), charset).add(title, FINDING)
     if height < 2:
         first.add(_sentence(finding))
         return [(*first.done(), (_more(more), DIM))]
@@ -92,7 +94,9 @@ def _sentence(finding: Finding) -> str:
 
 def _advice(finding: Finding) -> list[Piece]:
     pieces: list[Piece] = []
-    if finding.key:
+    if finding.test:
+        pieces += [("key ", DIM), ("t", KEY), (" decides it  ", None)]
+    elif finding.key:
         pieces += [("key ", DIM), (printable(finding.key), KEY), ("  ", None)]
     if finding.advice:
         pieces.append((f"→ {printable(finding.advice)}", None))
@@ -105,8 +109,8 @@ def listed(state: LiveState, width: int, charset: Charset) -> list[Row]:
     verdicts = _verdicts(state, width, charset)
     if not state.findings:
         words = (
-            "Nothing has been found yet. While a job runs, each second is checked against a set of "
-            "rules; what they find is shown here, with its numbers."
+            "Nothing has been found yet. Each second is checked against a set of rules (without a "
+            "job: the kernel's side of it); what they find is shown here, with its numbers."
         )
         return verdicts + wrap(width, charset, words)
     now = {id(entry) for entry in state.current_findings()}
@@ -116,15 +120,22 @@ def listed(state: LiveState, width: int, charset: Charset) -> list[Row]:
     return found
 
 
+def _key(finding: Finding) -> str:
+    if finding.test:
+        options = " ".join(f"{name}={value}" for name, value in finding.test)
+        return f" (key t runs the job with {printable(options)})"
+    return f" (key {printable(finding.key)})" if finding.key else ""
+
+
 def _entry(entry: FoundEntry, holds: bool, width: int, charset: Charset) -> Sequence[Row]:
     when = f.clock(entry.first)
     if entry.t - entry.first >= 1:
         when += f" to {f.clock(entry.t)}"
-    head = Line(width, charset).add(f" {when}", BOLD).add(f"  run {entry.step}", DIM)
+    run = f"  run {entry.step}" if entry.step else "  no job"
+    head = Line(width, charset).add(f" {when}", BOLD).add(run, DIM)
     head.add("  holds now" if holds else "", FINDING)
     finding = entry.finding
     body = wrap(width, charset, printable(finding.text), None)
     if finding.advice:
-        key = f" (key {printable(finding.key)})" if finding.key else ""
-        body += wrap(width, charset, f"→ {printable(finding.advice)}{key}", DIM)
+        body += wrap(width, charset, f"→ {printable(finding.advice)}{_key(finding)}", DIM)
     return [head.done(), *body, message(width, charset, "")]

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from textual.timer import Timer
 
 from iopstui.fio.library import ShippedJob
+from iopstui.model.findings.evidence import Finding
 from iopstui.text import printable
 from iopstui.ui.core import options as knobs
 from iopstui.ui.core.actions import EXPERIMENT, IDLE, LESSON, RUNNING, Action, Footer, Key, Part
@@ -167,6 +168,26 @@ class JobKeys(Part):
         session.mark(words)
         session.run_job(self.job, self.overrides)
 
+    def decide(self) -> None:
+        """Run the job with the options that decide a finding which holds now."""
+        found = self._undecided()
+        live = self.port.live
+        if found is None or live is None:
+            words = "no finding here is in doubt, or a key of its own decides it (f lists them)"
+            self.port.say("info", words)
+            return
+        live.ask(found)
+        self.overrides.update(found.test)
+        self.port.state.ask()
+        options = " ".join(f"{name}={value}" for name, value in found.test)
+        live.mark(f"test: {options}")
+        live.run_job(self.job, self.overrides)
+        self.port.say("info", f"{options}: this run decides the finding ({found.rule})")
+
+    def _undecided(self) -> Finding | None:
+        held = (entry.finding for entry in self.port.state.current_findings())
+        return next((finding for finding in held if finding.test), None)
+
     def forget_pending(self) -> None:
         """An option that was changed just now no longer restarts the job."""
         self.port.state.forget_turned()
@@ -204,5 +225,15 @@ class JobKeys(Part):
             "block_size", (Key("b", "b"),), block_size, title="Block size",
             help="block size: choose one; a running job is restarted with it", place=50,
             footer=(Footer("block size", {IDLE: 90, RUNNING: 90}),), disturbs=BOTH, measures=True,
+        ),
+        Action(
+            "decide", (Key("t", "t"),), decide, title="Test what the finding is not sure of",
+            help="a finding that may be so: run the job with the options that decide it, and say "
+            "what came of it", place=55,
+            footer=(
+                Footer("test it", {IDLE: 15, RUNNING: 15},
+                       when=lambda jobs: jobs._undecided() is not None),
+            ),
+            disturbs=BOTH, measures=True,
         ),
     )  # fmt: skip

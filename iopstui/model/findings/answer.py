@@ -1,0 +1,56 @@
+"""What the run that was to decide a finding says. One run each: it decides only what is clear."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from iopstui import format as units
+from iopstui.model.findings.evidence import Finding, Steady
+
+SAME = 0.05
+CLEAR = 0.2
+
+Verdict = Callable[[Steady, Steady], str]
+
+
+def answer(question: Finding, then: Steady, now: Steady) -> Finding:
+    """``then`` is the run that the question was asked of, ``now`` the one with its ``test``."""
+    options = " ".join(f"{name}={value}" for name, value in question.test)
+    verdict = _VERDICTS.get(question.rule, _faster)
+    return Finding(
+        "answer",
+        f"{question.rule}, decided by {options}: IOPS {units.number(then.iops)} → "
+        f"{units.number(now.iops)}, {units.size(then.bytes_s)}/s → {units.size(now.bytes_s)}/s, "
+        f"latency {units.latency(then.lat_ns)} → {units.latency(now.lat_ns)}: {verdict(then, now)}",
+        "one run each: a comparison says how sure that is",
+        "c",
+    )
+
+
+def _limited(then: Steady, now: Steady) -> str:
+    if _same(then.iops, now.iops):
+        return "the IOPS are what is limited"
+    if _same(then.bytes_s, now.bytes_s):
+        return "the bandwidth is what is limited"
+    return "neither stayed the same, so no fixed limit is shown"
+
+
+def _each_costs(then: Steady, now: Steady) -> str:
+    if now.lat_ns <= then.lat_ns * (1 - CLEAR):
+        return "yes, whole blocks are clearly faster"
+    return "no, whole blocks are not clearly faster here"
+
+
+def _faster(then: Steady, now: Steady) -> str:
+    noise = 2 * max(then.spread or 0.0, now.spread or 0.0, SAME / 2)
+    change = now.iops / then.iops - 1 if then.iops else 0.0
+    if abs(change) <= noise:
+        return "no difference beyond what the seconds vary"
+    return f"{'more' if change > 0 else 'fewer'} IOPS by {100 * abs(change):.0f} %"
+
+
+def _same(one: float, other: float) -> bool:
+    return bool(other) and abs(one / other - 1) <= SAME
+
+
+_VERDICTS: dict[str, Verdict] = {"cap": _limited, "misaligned": _each_costs}

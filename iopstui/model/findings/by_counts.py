@@ -1,0 +1,193 @@
+"""Rules on what is counted: whether the kernel counts, and why fio and the device differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from iopstui import format as units
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.findings import evidence as e
+from iopstui.model.findings.evidence import (
+    ENOUGH,
+    LONG_ENOUGH,
+    DeviceFigures,
+    Evidence,
+    Finding,
+    recent,
+)
+from iopstui.model.metrics.frame import SUBMITTED, Frame
+from iopstui.model.rates import DiskRates
+
+# another program's queue: so long, so full, so much of the time
+LONG_MS = 10.0
+DEEP = 4.0
+ALL_THE_TIME = 90.0
+
+
+def no_iostats(evidence: Evidence) -> Finding | None:
+    """The kernel does not count I/Os: its zeros are not measurements."""
+    silent = [
+        device
+        for device in evidence.devices
+        if device.queue is not None
+        and device.queue.iostats is False
+        and not _counts_all_the_same(device, evidence)
+    ]
+    if not silent:
+        return None
+    has, its = ("have", "their") if len(silent) > 1 else ("has", "its")
+    return Finding(
+        "iostats",
+        f"{e.names_words(silent)} {has} iostats=0: the kernel does not count {its} I/Os, so "
+        f"{its} figures mean nothing",
+        "turn it on: --knob iostats=1",
+    )
+
+
+def _counts_all_the_same(device: BlockDevice, evidence: Evidence) -> bool:
+    """Bio-based devices may."""
+    figures = e.device_figures(recent(evidence, 1), [device], 1)
+    return figures is not None and figures.ios_s > 0
+
+
+def background(evidence: Evidence) -> Finding | None:
+    """The disk was in use before the run began."""
+    devices = evidence.devices
+    quiet = e.device_figures(evidence.before[-LONG_ENOUGH:], devices)
+    frames = recent(evidence, 1)
+    if quiet is None or not frames:
+        return None
+    if quiet.r_s + quiet.w_s < max(20.0, 0.02 * e.fio_iops(frames)):
+        return None
+    return Finding(
+        "background",
+        f"{e.names_words(devices)} {_was(devices)} not idle before this run: "
+        f"{units.number(quiet.r_s)} r/s and "
+        f"{units.number(quiet.w_s)} w/s that are not this job's",
+        "find out who does it: iotop, or pidstat -d 1",
+    )
+
+
+def _was(devices: Sequence[BlockDevice]) -> str:
+    return "were" if len(devices) > 1 else "was"
+
+
+def disagreement(evidence: Evidence) -> Finding | None:
+    """fio and the device count differently; diskstats shows why."""
+    devices, frames = evidence.devices, recent(evidence)
+    theirs = e.device_figures(frames, devices)
+    if theirs is None or any(SUBMITTED in f.flags for f in frames):
+        return None
+    if any(device.queue and device.queue.iostats is False for device in devices):
+        return None
+    own = e.fio_iops(frames)
+    ratios = [device_s / fio_s for fio_s, device_s in e.each_second(frames, devices)]
+    # fio and the kernel are read at slightly different moments: one second proves nothing
+    if own < 100 or len(ratios) < ENOUGH or not (max(ratios) < 0.9 or min(ratios) > 1.1):
+        return None
+    sums = " together" if len(devices) > 1 else ""
+    names = e.names_words(devices)
+    head = f"fio does {units.number(own)} IOPS, {names}{sums} {units.number(theirs.ios_s)}"
+    if theirs.ios_s < own:
+        return _device_does_less(evidence, theirs, head, own, e.fio_bytes(frames))
+    return _device_does_more(evidence, theirs, head, own, e.fio_bytes(frames))
+
+
+def _device_does_less(
+    evidence: Evidence, theirs: DeviceFigures, head: str, own: float, own_bytes: float
+) -> Finding:
+    if theirs.merges_s >= 0.5 * (own - theirs.ios_s):
+        return Finding(
+            "disagree",
+            f"{head}: {units.number(theirs.merges_s)}/s were merged into larger requests "
+            "(rrqm/s, wrqm/s)",
+            "nomerges=2 shows the device without merging",
+        )
+    if theirs.ios_s and own_bytes and theirs.bytes_s >= 0.9 * own_bytes:
+        return Finding(
+            "disagree",
+            f"{head} with no fewer bytes: read-ahead, write-back or batches make larger requests "
+            f"({units.size(own_bytes / own)} became "
+            f"{units.size(theirs.bytes_s / theirs.ios_s)} each)",
+            "try direct=1" if evidence.shape.direct is False else "",
+        )
+    if evidence.shape.direct is False:
+        return Finding(
+            "disagree",
+            f"{head}: the page cache answers the rest, because the I/O is buffered (direct=0)",
+            "try direct=1 to measure the disk",
+        )
+    if evidence.unseen:
+        return Finding(
+            "disagree",
+            f"{head}: the rest is where no block device counts it ({'; '.join(evidence.unseen)})",
+        )
+    them = "them" if len(evidence.devices) > 1 else "it"
+    return Finding(
+        "disagree",
+        f"{head}: the rest never reached {them} (blocks of a file that were never written are "
+        "answered by the file system)",
+    )
+
+
+def _device_does_more(
+    evidence: Evidence, theirs: DeviceFigures, head: str, own: float, own_bytes: float
+) -> Finding:
+    if own_bytes and abs(theirs.bytes_s - own_bytes) <= 0.1 * own_bytes:
+        return Finding(
+            "disagree",
+            f"{head} with the same bytes: requests are split ({units.size(own_bytes / own)} became "
+            f"{units.size(theirs.bytes_s / theirs.ios_s)} each)",
+            "max_sectors_kb is the largest request",
+        )
+    more = f"{units.number(theirs.ios_s - own)} I/Os per second more"
+    if evidence.shape.syncs:
+        return Finding("disagree", f"{head}: {more}, because the job syncs, which makes the "
+                       "file system or the disk write on its own")  # fmt: skip
+    return Finding(
+        "disagree",
+        f"{head}: {more}, by another program or by the file system",
+        "find it with: iotop, or pidstat -d 1",
+    )
+
+
+def busy(evidence: Evidence) -> Finding | None:
+    """Without a job: another program's I/O waits on the device."""
+    frames = e.window(evidence)
+    if not frames or any(frame.fio for frame in frames):
+        return None
+    return next(filter(None, (_busy(device, frames) for device in evidence.devices)), None)
+
+
+def _busy(device: BlockDevice, frames: Sequence[Frame]) -> Finding | None:
+    seconds = [frame.disks[device.name] for frame in frames if device.name in frame.disks]
+    if len(seconds) < ENOUGH or not all(_waits(one) for one in seconds):
+        return None
+    name, await_ms, each_s = _slower(seconds)
+    aqu = fmean(one.aqu_sz or 0.0 for one in seconds)
+    util = min(one.util or 0.0 for one in seconds)
+    return Finding(
+        "busy",
+        f"{device.name}: {name}_await {units.latency(await_ms * 1e6)} at aqu-sz {aqu:.0f}, device "
+        f"util {util:.0f} %, {units.number(each_s)} {name}/s: another program keeps its queue full",
+        "find out who does it: iotop, or pidstat -d 1",
+    )
+
+
+def _waits(one: DiskRates) -> bool:
+    slow = max(one.r_await or 0.0, one.w_await or 0.0) >= LONG_MS
+    return slow and (one.aqu_sz or 0.0) >= DEEP and (one.util or 0.0) >= ALL_THE_TIME
+
+
+def _slower(seconds: Sequence[DiskRates]) -> tuple[str, float, float]:
+    """("r" or "w", its await in ms, its requests per second) of the direction that waits more."""
+    found = []
+    for name in ("r", "w"):
+        counts = [getattr(one, f"{name}_s") or 0.0 for one in seconds]
+        waits = [getattr(one, f"{name}_await") or 0.0 for one in seconds]
+        total = sum(counts)
+        each = sum(c * w for c, w in zip(counts, waits, strict=True)) / total if total else 0.0
+        found.append((total * each, name, each, fmean(counts)))
+    _, name, each, rate = max(found)
+    return name, each, rate

@@ -1,0 +1,233 @@
+"""Rules on CPUs: who takes them away, which ones complete I/O, and where interrupts go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from iopstui import format as units
+from iopstui.model.block.device import BlockDevice, IrqVector
+from iopstui.model.block.tunable import why_rq_affinity_cannot_matter
+from iopstui.model.findings import evidence as e
+from iopstui.model.findings.evidence import ENOUGH, Evidence, Finding, recent
+from iopstui.model.metrics.frame import Frame
+from iopstui.model.rates import CpuLoad
+
+MOST = 0.8
+MANY = 100.0
+STOLEN = 5.0
+INTERRUPTED = 70.0
+
+
+def cpu_throttled(evidence: Evidence) -> Finding | None:
+    """A cgroup takes the CPU away from iopstui and fio."""
+    frames = recent(evidence)
+    taken = [f.throttled for f in frames if f.throttled is not None]
+    if not frames or len(taken) < ENOUGH or min(taken) < 1.0:
+        return None
+    # the kernel adds up the waiting of every CPU: it may be more than the time that passed
+    return Finding(
+        "throttled",
+        f"a cgroup limit (cpu.max) takes {fmean(taken):.0f} % of a CPU away from these "
+        "processes: IOPS and latency show the CPU limit, not the disk",
+        "raise cpu.max of the cgroup, or run outside of it",
+    )
+
+
+def steal(evidence: Evidence) -> Finding | None:
+    """The hypervisor runs something else on a CPU that jobs (without a job: anything) need."""
+    frames = e.window(evidence)
+    cpus = _job_cpus(frames) if frames and frames[0].fio else set(evidence.online)
+    taken = {cpu: [load.steal for load in _loads(frames, cpu)] for cpu in cpus}
+    stolen = {c: fmean(s) for c, s in taken.items() if len(s) >= ENOUGH and min(s) >= STOLEN}
+    if not stolen:
+        return None
+    cpu, most = e.largest(stolen)
+    where = " on which a job runs" if frames[0].fio else ""
+    return Finding(
+        "steal",
+        f"the hypervisor takes {most:.0f} % of CPU {cpu}{where} for others (steal): latency holds "
+        "waiting that is not the disk's",
+        "the host has more guests than CPUs, or this guest a CPU limit: ask who runs it",
+    )
+
+
+def interrupts_fill_a_cpu(evidence: Evidence) -> Finding | None:
+    """A CPU that completes this device's I/O is full of it, and no job runs there."""
+    frames = e.window(evidence)
+    jobs = _job_cpus(frames)
+    for cpu, count in sorted(e.per_cpu(frames, "irq_s").items(), key=lambda item: -item[1]):
+        shares = [load.irq + load.soft for load in _loads(frames, cpu)]
+        if count < MANY or cpu in jobs or len(shares) < ENOUGH or min(shares) < INTERRUPTED:
+            continue
+        names = e.names_words(evidence.devices)
+        advice, key = _spread(evidence.devices, sorted(frames[-1].cpus))
+        return Finding(
+            "softirq-cpu",
+            f"CPU {cpu} spends {fmean(shares):.0f} % of its time in interrupts and softirqs, with "
+            f"{units.number(count)} of {names}'s interrupts a second, and no job runs there: "
+            "completions may be the limit, not the disk",
+            advice,
+            key,
+        )
+    return None
+
+
+def _spread(devices: Sequence[BlockDevice], cpus: Sequence[int]) -> tuple[str, str]:
+    """What rq_affinity could do about completions that one CPU runs: (advice, key)."""
+    affinities = {device.queue.rq_affinity if device.queue else None for device in devices}
+    # the CPUs of the machine: a completion may be moved to one that fio does not use, too
+    reasons = [why_rq_affinity_cannot_matter(device, cpus) for device in devices]
+    cannot = "; ".join(dict.fromkeys(filter(None, reasons)))
+    if None not in reasons or None in affinities:
+        return f"rq_affinity can't move it: {cannot}" if cannot else "", ""
+    if affinities == {2}:
+        return "rq_affinity is 2 already: have it served by another CPU", ""
+    now = ", ".join(sorted(map(str, affinities)))
+    return (
+        f"try rq_affinity 2 (now {now}): each completion goes to the CPU that submitted it, which "
+        "moves work and may or may not give IOPS",
+        "a",
+    )
+
+
+def one_cpu_completes(evidence: Evidence) -> Finding | None:
+    """One CPU runs most completions while several submit."""
+    devices, frames = evidence.devices, recent(evidence)
+    if not devices or not frames or evidence.shape.polls:
+        return None
+    found = _completions(frames, evidence)
+    submitters = set.intersection(*({j.cpu for j in f.jobs if (j.busy or 0) > 2} for f in frames))
+    if found is None or len(submitters) < 2:
+        return None
+    what, by_cpu = found
+    total = sum(by_cpu.values())
+    cpu, most = e.largest(by_cpu)
+    if total < 500 or most < MOST * total or _all_at_submitters(devices):
+        return None
+    text = (
+        f"CPU {cpu} runs {100 * most / total:.0f} % of the {what} ({units.number(most)} of "
+        f"{units.number(total)}/s) that complete {e.names_words(devices)}'s I/O, while jobs submit "
+        f"from {len(submitters)} CPUs"
+    )
+    return Finding("one-cpu", text, *_spread(devices, sorted(frames[-1].cpus)))
+
+
+def _all_at_submitters(devices: Sequence[BlockDevice]) -> bool:
+    return {d.queue.rq_affinity if d.queue else None for d in devices} == {2}
+
+
+def _completions(
+    frames: Sequence[Frame], evidence: Evidence
+) -> tuple[str, dict[int, float]] | None:
+    """Where completions ran. BLOCK softirqs are those of all disks: with several queues, which
+    complete inside the hard interrupt, the device's own interrupts tell; with one queue softirqs
+    count as long as they are no more than its I/Os and run where its interrupt comes. ``None``
+    where neither can tell."""
+    block, irq = e.per_cpu(frames, "block_s"), e.per_cpu(frames, "irq_s")
+    softirqs, interrupts = sum(block.values()), sum(irq.values())
+    several = any(len(device.hctxs) > 1 for device in evidence.devices)
+    if interrupts and (several or softirqs < 0.1 * interrupts):
+        # rq_affinity may have passed completions on to submitters
+        elsewhere = softirqs - block.get(e.largest(irq)[0], 0.0)
+        return None if elsewhere > 0.5 * interrupts else ("interrupts", irq)
+    figures = e.device_figures(frames, evidence.devices)
+    if not block or figures is None or softirqs > 1.5 * figures.ios_s:
+        return None
+    if interrupts and e.largest(block)[0] != e.largest(irq)[0]:
+        return None
+    return "BLOCK softirqs", block
+
+
+def interrupt_outside(evidence: Evidence) -> Finding | None:
+    """An interrupt that is served on none of its queue's CPUs."""
+    frames = e.window(evidence)
+    for device, vector, where in _served(frames, evidence):
+        cpus = next((h.cpus for h in device.hctxs if h.index == vector.hctx), ())
+        cpu, most = e.largest(where)
+        usable = set(cpus) & set(frames[-1].cpus)
+        if not usable or cpu in usable or most < max(MANY, MOST * sum(where.values())):
+            continue
+        return Finding(
+            "irq-outside",
+            f"interrupt {vector.irq} ({vector.name}) of {device.name}'s queue {vector.hctx} is "
+            f"served on CPU {cpu} ({units.number(most)}/s), but the queue belongs to "
+            f"{e.cpu_words(sorted(usable))}: each completion comes from another CPU's cache",
+            f"echo {min(usable)} > /proc/irq/{vector.irq}/smp_affinity_list (and stop irqbalance)",
+        )
+    return None
+
+
+def interrupt_moved(evidence: Evidence) -> Finding | None:
+    """An interrupt that went to one CPU and now goes to another."""
+    frames = e.measured(evidence.frames)
+    if len(frames) < 2 * ENOUGH:
+        return None
+    earlier = dict(
+        (vector.irq, where) for _, vector, where in _served(frames[:-ENOUGH][-ENOUGH:], evidence)
+    )
+    for device, vector, where in _served(frames[-ENOUGH:], evidence):
+        then = earlier.get(vector.irq)
+        if then is None or min(sum(then.values()), sum(where.values())) < MANY:
+            continue
+        (old, most_then), (new, most_now) = e.largest(then), e.largest(where)
+        alone = most_then >= MOST * sum(then.values()) and most_now >= MOST * sum(where.values())
+        if old != new and alone:
+            return Finding(
+                "irq-moved",
+                f"interrupt {vector.irq} ({vector.name}) of {device.name} moved from CPU {old} to "
+                f"CPU {new} during the run: seconds before and after are not the same experiment",
+                "if it was not you: stop irqbalance while you measure",
+            )
+    return None
+
+
+def _served(
+    frames: Sequence[Frame], evidence: Evidence
+) -> list[tuple[BlockDevice, IrqVector, dict[int, float]]]:
+    """Each device's interrupts with where they were served, CPU -> count per second."""
+    found = []
+    for device in evidence.devices:
+        for vector in device.irqs:
+            counts: dict[int, float] = {}
+            seen = [frame.irqs[vector.irq] for frame in frames if vector.irq in frame.irqs]
+            for one in seen:
+                for cpu, rate in one.items():
+                    counts[cpu] = counts.get(cpu, 0.0) + rate / len(seen)
+            if counts and any(counts.values()):
+                found.append((device, vector, counts))
+    return found
+
+
+def other_node(evidence: Evidence) -> Finding | None:
+    """Jobs run on one NUMA node, the disk hangs on another."""
+    nodes, frames = evidence.now.nodes, recent(evidence)
+    if len(set(nodes.values())) < 2 or not frames:
+        return None
+    for device in evidence.devices:
+        theirs = [{nodes.get(job.cpu) for job in frame.jobs} for frame in frames]
+        home = device.numa_node
+        if home is None or home not in nodes.values() or not all(theirs):
+            continue
+        if any(None in each or home in each for each in theirs):
+            continue
+        near = sorted(cpu for cpu, node in nodes.items() if node == home)
+        others = sorted(node for node in set.union(*theirs) if node is not None)
+        away = " and ".join(map(str, others))
+        return Finding(
+            "numa-remote",
+            f"all jobs run on NUMA node {away}, {device.name} is on node {home}: data and "
+            "completions cross between the sockets, which may cost latency",
+            f"compare with cpus_allowed={near[0]}-{near[-1]}" if near else "",
+            test=(("cpus_allowed", ",".join(map(str, near))),),
+        )
+    return None
+
+
+def _job_cpus(frames: Sequence[Frame]) -> set[int]:
+    return {job.cpu for frame in frames for job in frame.jobs}
+
+
+def _loads(frames: Sequence[Frame], cpu: int) -> list[CpuLoad]:
+    loads = (frame.cpus[cpu].load for frame in frames if cpu in frame.cpus)
+    return [load for load in loads if load is not None]

@@ -1,0 +1,162 @@
+"""Rules on how IOPS and latency go with the depth, the block size, and time.
+
+A limit that somebody set and a disk's own look the same in one reading: it takes two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean, pstdev
+
+from iopstui import format as units
+from iopstui.model.findings import evidence as e
+from iopstui.model.findings.evidence import Evidence, Finding, Steady, recent
+from iopstui.model.metrics.frame import NO_LATENCY, Frame
+from iopstui.model.sizes import sized
+
+FLAT = 0.03
+SAME = 0.05
+STEP = 0.75
+EACH_SIDE = 4
+
+
+def saturated(evidence: Evidence) -> Finding | None:
+    """A deeper queue brought latency, not IOPS."""
+    frames, now = recent(evidence), evidence.shape
+    latency = e.fio_latency(frames)
+    if not frames or latency is None or now.paced or any(NO_LATENCY in f.flags for f in frames):
+        return None
+    iops = e.fio_iops(frames)
+    inside = iops * latency / 1e9
+    shallower = [
+        one
+        for one in evidence.earlier
+        if now.depth >= 1.5 * one.shape.depth and one.shape.block_size == now.block_size
+    ]
+    # a queue that is not filled says nothing about its depth
+    if not shallower or inside < 0.7 * now.depth:
+        return None
+    then = shallower[-1]
+    deeper = now.depth / then.shape.depth
+    if iops > then.iops * 1.1 or latency < then.lat_ns * (1 + 0.5 * (deeper - 1)):
+        return None
+    return Finding(
+        "saturated",
+        f"depth {then.shape.depth} → {now.depth}: IOPS {units.number(then.iops)} → "
+        f"{units.number(iops)}, latency {units.latency(then.lat_ns)} → "
+        f"{units.latency(latency)}; more only wait (Little's law: N = X·R = "
+        f"{units.number(iops)}/s × {units.latency(latency)} = {inside:.1f})",
+        f"depth {then.shape.depth} did the same at a lower latency",
+        "[",
+    )
+
+
+def cap(evidence: Evidence) -> Finding | None:
+    """One flat figure at two depths, or one bandwidth at two block sizes, while the queue is full
+    and the CPUs have time: something holds it there."""
+    frames = recent(evidence, 5)
+    spread, inside = e.spread(frames), e.in_flight(frames)
+    if inside is None or spread is None or spread > FLAT or evidence.shape.paced:
+        return None
+    if (
+        inside < 0.7 * evidence.shape.depth
+        or e.full_jobs(frames)[1]
+        or not e.cpus_have_time(evidence)
+    ):
+        return None
+    now = Steady(evidence.shape, e.fio_iops(frames), e.fio_latency(frames) or 0.0,
+                 e.fio_bytes(frames), spread)  # fmt: skip
+    for then in reversed(evidence.earlier):
+        if then.spread is not None and then.spread <= FLAT and (found := _held(then, now)):
+            return found
+    return None
+
+
+def _held(then: Steady, now: Steady) -> Finding | None:
+    deeper = now.shape.depth / then.shape.depth
+    one_size = then.shape.block_size == now.shape.block_size
+    figure = f"{units.number(now.iops)} IOPS"
+    if one_size and deeper >= 1.5:
+        waits_longer = now.lat_ns >= then.lat_ns * (1 + 0.5 * (deeper - 1))
+        if not _same(then.iops, now.iops) or not waits_longer:
+            return None
+        what = f"depth {then.shape.depth} → {now.shape.depth}"
+        words = f"stays at {figure} ({units.size(now.bytes_s)}/s)"
+        advice = "twice the block size tells a limit of IOPS from one of bandwidth"
+        test = _other_size(now)
+    elif not one_size and deeper == 1 and now.shape.block_size and then.shape.block_size:
+        sizes = f"bs {sized(then.shape.block_size)} → {sized(now.shape.block_size)}"
+        what, advice, test = sizes, "compare with what was ordered", ()
+        if _same(then.bytes_s, now.bytes_s) and not _same(then.iops, now.iops):
+            words = f"stays at {units.size(now.bytes_s)}/s: it is the bandwidth that is limited"
+        elif _same(then.iops, now.iops) and not _same(then.bytes_s, now.bytes_s):
+            words = f"stays at {figure}: it is the IOPS that are limited, not the bandwidth"
+        else:
+            return None
+    else:
+        return None
+    return Finding(
+        "cap",
+        f"{what}: {words}, latency {units.latency(then.lat_ns)} → "
+        f"{units.latency(now.lat_ns)}, with idle CPUs: a limit, the disk's own or one that was set",
+        advice, test=test,
+    )  # fmt: skip
+
+
+def _same(one: float, other: float) -> bool:
+    return bool(other) and abs(one / other - 1) <= SAME
+
+
+def _other_size(now: Steady) -> tuple[tuple[str, str], ...]:
+    size = now.shape.block_size
+    return (("bs", sized(2 * size)),) if size else ()
+
+
+def burst(evidence: Evidence) -> Finding | None:
+    """A step down at constant load: a credit is used up, or a cache full."""
+    shape, frames = evidence.shape, e.measured(evidence.frames)
+    if shape.paced or shape.direct is not True or len(frames) < 2 * EACH_SIDE:
+        return None
+    place = _step(frames)
+    if place is None:
+        return None
+    before, after = frames[:place], frames[place:]
+    was, now = e.fio_iops(before), e.fio_iops(after)
+    if e.full_jobs(after)[1] or _taken_by_others(before, after, evidence, now / was):
+        return None
+    return Finding(
+        "burst",
+        f"at an unchanged load IOPS fell from {units.number(was)} to {units.number(now)} at "
+        f"{units.clock(after[0].t)} and stay there ({len(after)} s): it may be a burst credit that "
+        "is used up, or a cache that is full",
+        "let it rest as long as it ran, then run it again: fast at first means a credit or a cache",
+        since=before[0].t,
+    )
+
+
+def _step(frames: Sequence[Frame]) -> int | None:
+    """Where the seconds fall into two flat parts, the second clearly lower; ``None`` if not."""
+    each = [e.fio_iops([frame]) for frame in frames]
+    if not all(each):
+        return None
+    fits = []
+    for place in range(EACH_SIDE, len(each) - EACH_SIDE + 1):
+        left, right = each[:place], each[place:]
+        apart = pstdev(left) ** 2 * len(left) + pstdev(right) ** 2 * len(right)
+        fits.append((apart, place))
+    place = min(fits)[1]
+    left, right = each[:place], each[place:]
+    low, high = fmean(right), fmean(left)
+    flat = pstdev(left) <= 0.1 * high and pstdev(right) <= 0.1 * low
+    return place if flat and low <= STEP * high and max(right) < min(left) else None
+
+
+def _taken_by_others(
+    before: Sequence[Frame], after: Sequence[Frame], evidence: Evidence, share: float
+) -> bool:
+    """Whether the device still does what fio does no longer: another program has it."""
+    then = e.device_figures(before, evidence.devices)
+    now = e.device_figures(after, evidence.devices)
+    if then is None or now is None or not then.ios_s:
+        return True
+    return now.ios_s / then.ios_s > share * 1.15

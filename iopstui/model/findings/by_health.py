@@ -1,0 +1,112 @@
+"""Rules on what ails the device itself: heat, a slow link, errors, missing members and paths."""
+
+from __future__ import annotations
+
+from iopstui import format as units
+from iopstui.model.findings import evidence as e
+from iopstui.model.findings.conditions import DeviceState, Link
+from iopstui.model.findings.evidence import Evidence, Finding
+
+# a link is in question once half of what it can carry is used
+USED = 0.5
+QUIET = frozenset({"idle", "frozen", "none", ""})
+
+
+def hot(evidence: Evidence) -> Finding | None:
+    """A disk at the temperature where it begins to slow itself down."""
+    for name, state in evidence.now.devices.items():
+        heat = state.temperature
+        if heat is None or heat.limit is None or heat.limit <= 0 or heat.now < heat.limit:
+            continue
+        return Finding(
+            "hot",
+            f"{name} is at {heat.now:.0f} °C, its limit is {heat.limit:.0f} °C: it may slow itself "
+            "down",
+            "cool it, then run again and compare",
+        )
+    return None
+
+
+def slow_link(evidence: Evidence) -> Finding | None:
+    """A PCIe link below what both ends can, while much of it is used."""
+    frames = e.window(evidence)
+    for device in evidence.devices:
+        link = e.state_of(device, evidence).link
+        figures = e.device_figures(frames, [device])
+        if link is None or figures is None or not _reduced(link):
+            continue
+        carries = _bytes_s(link)
+        if figures.bytes_s >= USED * carries:
+            return Finding(
+                "link",
+                f"{device.name}'s PCIe link runs at x{link.width} {link.speed:g} GT/s of "
+                f"x{link.width_most} {link.speed_most:g} GT/s, about {units.size(carries)}/s, and "
+                f"{units.size(figures.bytes_s)}/s go through it: the link may be the limit",
+                "look at the slot and the cable: lspci -vv (LnkSta against LnkCap)",
+            )
+    return None
+
+
+def _reduced(link: Link) -> bool:
+    return link.width < link.width_most or link.speed < link.speed_most
+
+
+def _bytes_s(link: Link) -> float:
+    """What a link carries: 8b/10b coding up to 5 GT/s, 128b/130b above; protocol left out."""
+    coding = 8 / 10 if link.speed <= 5.0 else 128 / 130
+    return link.speed * 1e9 / 8 * coding * link.width
+
+
+def scsi_errors(evidence: Evidence) -> Finding | None:
+    """Commands that a SCSI disk answered with an error, or not at all, since the run began."""
+    for name, state in evidence.now.devices.items():
+        before = evidence.then.devices.get(name, DeviceState())
+        errors, timeouts = (
+            _grown(before.errors, state.errors),
+            _grown(before.timeouts, state.timeouts),
+        )
+        if errors or timeouts:
+            late = f", {timeouts} of them timeouts (iotmo_cnt)" if timeouts else ""
+            return Finding(
+                "scsi-errors",
+                f"{name} ended {errors or timeouts} commands with an error (ioerr_cnt){late} since "
+                f"{units.clock(evidence.then.t)}: retries and error handling count as latency",
+                "see the kernel's log: dmesg",
+            )
+    return None
+
+
+def _grown(before: int | None, now: int | None) -> int:
+    return 0 if before is None or now is None else max(0, now - before)
+
+
+def array(evidence: Evidence) -> Finding | None:
+    """An md array that is being rebuilt or checked, or lacks members."""
+    for name, state in evidence.now.devices.items():
+        md = state.array
+        if md is None or (md.action in QUIET and not md.degraded):
+            continue
+        whole = f" of {md.members}" if md.members else ""
+        missing = f"{md.degraded}{whole} members missing" if md.degraded else ""
+        doing = f"{md.action} under way" if md.action not in QUIET else ""
+        return Finding(
+            "array",
+            f"{name}: {' and '.join(filter(None, (missing, doing)))}: its figures are those of an "
+            "array that is not whole, or shares its disks with that work",
+            "see /proc/mdstat; measure again when it is done",
+        )
+    return None
+
+
+def lost_paths(evidence: Evidence) -> Finding | None:
+    """A multipath device of which some paths can't be used."""
+    for name, state in evidence.now.devices.items():
+        if not state.lost:
+            continue
+        those = ", ".join(f"{path} ({how})" for path, how in state.lost)
+        return Finding(
+            "paths",
+            f"{name} has lost {len(state.lost)} of its {state.paths} paths: {those}",
+            "multipath -ll, or nvme list-subsys, shows them",
+        )
+    return None

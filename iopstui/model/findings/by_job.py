@@ -1,0 +1,246 @@
+"""Rules on what the job asks for, and what its own CPUs can give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+from iopstui import format as units
+from iopstui.model.findings import evidence as e
+from iopstui.model.findings.evidence import (
+    ENOUGH,
+    SYNCHRONOUS,
+    DeviceFigures,
+    Evidence,
+    Finding,
+    recent,
+)
+from iopstui.model.metrics.frame import Frame
+from iopstui.model.sizes import sized
+
+FOLLOWED_JOBS = 64
+FULL = 0.9
+# the deepest C-state counts where leaving it takes so large a part of the latency
+SHARE_OF_LATENCY = 0.2
+SLOW_CLOCK = 0.6
+# flushes a second without a job, and what all of them wait together, in ms of a second
+BUSY_FLUSHES = 20
+FLUSHING_MS = 100.0
+
+
+def job_saturated(evidence: Evidence) -> Finding | None:
+    """A job's CPU has nothing left, so the job is a limit."""
+    frames = recent(evidence)
+    if not frames or evidence.shape.polls:
+        return None
+    busy, full = e.full_jobs(frames)
+    if not full:
+        return None
+    jobs = max(len(busy), evidence.shape.jobs if len(busy) >= FOLLOWED_JOBS else 1)
+    if _full_queue(evidence, frames):
+        return None
+    each = e.fio_iops(frames) / jobs
+    who = f"job {next(iter(full))} is" if len(full) == 1 else f"{len(full)} of {jobs} jobs are"
+    return Finding(
+        "job-cpu",
+        f"{who} busy {min(fmean(full.values()), 100.0):.0f} % of a CPU at {units.number(each)} "
+        "IOPS a job: the CPU is the limit before the disk is",
+        "try more jobs (numjobs) or a cheaper engine (ioengine=io_uring)",
+        "}",
+    )
+
+
+def _full_queue(evidence: Evidence, frames: Sequence[Frame]) -> bool:
+    """Whether the device holds all the job's I/Os: then it is the limit as well."""
+    theirs = e.device_figures(frames, evidence.devices)
+    if theirs is None or theirs.aqu_sz is None or evidence.shape.depth < 2:
+        return False
+    return theirs.aqu_sz >= FULL * evidence.shape.depth
+
+
+def more_jobs_than_cpus(evidence: Evidence) -> Finding | None:
+    """Jobs wait for a CPU."""
+    frames = recent(evidence)
+    cpus = len(evidence.online)
+    if not frames or not cpus or evidence.shape.jobs <= cpus:
+        return None
+    loads = [[f.cpus[c].load for c in evidence.online if c in f.cpus] for f in frames]
+    idle = [fmean(one.idle + one.iowait for one in row if one) for row in loads if any(row)]
+    if len(idle) < ENOUGH or max(idle) > 10.0:
+        return None
+    return Finding(
+        "more-jobs-than-cpus",
+        f"{evidence.shape.jobs} jobs share {cpus} CPU{'s' if cpus > 1 else ''}, "
+        f"{100 - fmean(idle):.0f} % busy: jobs wait for a CPU, and that counts as latency",
+        f"try {cpus} job{'s' if cpus > 1 else ''} with a deeper queue",
+        "{",
+    )
+
+
+def depth_not_reached(evidence: Evidence) -> Finding | None:
+    """The job asks for more I/Os at once than it gets."""
+    frames, shape = recent(evidence), evidence.shape
+    depth = shape.iodepth
+    if not frames or depth is None or depth < 2:
+        return None
+    if shape.engine in SYNCHRONOUS:
+        return Finding(
+            "depth",
+            f"iodepth={depth} has no effect: ioengine={shape.engine} is synchronous, one I/O at "
+            "a time and job",
+            "try ioengine=libaio or io_uring with direct=1, or more jobs",
+        )
+    shallow = [_share_below(f.fio.iodepth_level, depth) for f in frames if f.fio]
+    if shape.paced:
+        return None
+    if not shallow or min(shallow) < 50.0:
+        return _buffered(depth, evidence, frames)
+    return Finding(
+        "depth",
+        f"iodepth={depth} is not reached: {fmean(shallow):.0f} % of the I/Os were issued "
+        f"at a depth of {_half(depth)} or less",
+        "the submitter is slower than the disk, or I/O is buffered; try direct=1 or more jobs",
+    )
+
+
+def _buffered(depth: int, evidence: Evidence, frames: Sequence[Frame]) -> Finding | None:
+    """libaio with buffered I/O submits synchronously: its slat is the whole latency."""
+    shape = evidence.shape
+    if shape.engine != "libaio" or shape.direct is not False:
+        return None
+    total = [f.fio.total for f in frames if f.fio]
+    slat = [t.slat_ns for t in total if t.slat_ns is not None]
+    clat = [t.clat_ns for t in total if t.clat_ns is not None]
+    # the calls of one batch wait for each other in clat: slat × depth at most
+    if not slat or not clat or fmean(slat) * depth < fmean(clat) or fmean(slat) < 2000:
+        return None
+    return Finding(
+        "depth",
+        f"iodepth={depth} has no effect: buffered libaio submits one I/O at a time, and the "
+        f"waiting is in the submission (slat {units.latency(fmean(slat))}, clat "
+        f"{units.latency(fmean(clat))})",
+        "try direct=1",
+    )
+
+
+def sync_cost(evidence: Evidence) -> Finding | None:
+    """Flushes of the device's cache, which fsync, fdatasync and O_SYNC cost."""
+    frames = e.window(evidence)
+    theirs = e.device_figures(frames, evidence.devices)
+    each = e.flush_await(frames, evidence.devices)
+    if theirs is None or each is None or not _many_flushes(evidence, frames, theirs, each):
+        return None
+    names, several = e.names_words(evidence.devices), len(evidence.devices) > 1
+    caches = {d.queue.write_cache for d in evidence.devices if d.queue and d.queue.write_cache}
+    because = f" (write_cache {', '.join(sorted(caches))})" if caches else ""
+    return Finding(
+        "flush",
+        f"{units.number(theirs.f_s)} flushes a second of {names}'s write cache{because}, "
+        f"{units.latency(each * 1e6)} each (f_await): a synced write waits for "
+        f"{'them' if several else 'one'}, and they count among w/s",
+        "sync more writes at once (fsync=32), or a disk whose cache keeps data without power",
+    )
+
+
+def _many_flushes(
+    evidence: Evidence, frames: Sequence[Frame], theirs: DeviceFigures, each_ms: float
+) -> bool:
+    waiting = theirs.f_s * each_ms
+    if frames[0].fio is None:
+        return theirs.f_s >= BUSY_FLUSHES and waiting >= 2 * FLUSHING_MS
+    return evidence.shape.syncs and theirs.f_s >= 1 and (
+        waiting >= FLUSHING_MS or theirs.f_s >= 0.3 * theirs.w_s
+    )  # fmt: skip
+
+
+def below_physical_block(evidence: Evidence) -> Finding | None:
+    """Writes that are smaller than the disk's own blocks, or lie across them."""
+    shape, frames = evidence.shape, recent(evidence)
+    if not frames or not shape.writes or shape.direct is not True:
+        return None
+    for device in evidence.devices:
+        block = device.queue.physical_block_size if device.queue else None
+        size = shape.block_size
+        if block and size and size % block:
+            return Finding(
+                "misaligned",
+                f"the job writes {size} B at a time, {device.name}'s physical block is {block} B: "
+                "the disk may have to read, change and write a whole block for each",
+                f"compare with bs={sized(block)}",
+                test=(("bs", sized(block)),),
+            )
+        away = e.state_of(device, evidence).misaligned
+        if away:
+            return Finding(
+                "misaligned",
+                f"{device.name} begins {away} B away from a physical block (alignment_offset): "
+                "each write may touch one block more than it fills",
+                "begin the partition at a multiple of 1 MiB",
+            )
+    return None
+
+
+def cpu_sleeps(evidence: Evidence) -> Finding | None:
+    """At depth 1 a CPU that sleeps deeply, or runs slowly, is a part of every latency."""
+    frames, shape = recent(evidence), evidence.shape
+    latency = e.fio_latency(frames)
+    if latency is None or shape.depth != 1 or shape.polls or not frames[-1].jobs:
+        return None
+    cpu = frames[-1].jobs[0].cpu
+    state = evidence.now.cpus.get(cpu)
+    loads = [f.cpus[cpu].load for f in frames if cpu in f.cpus]
+    idle = [load.idle + load.iowait for load in loads if load is not None]
+    if state is None or len(idle) < ENOUGH:
+        return None
+    if state.wake_us and min(idle) >= 20 and state.wake_us * 1e3 >= SHARE_OF_LATENCY * latency:
+        return Finding(
+            "cpu-sleep",
+            f"at depth 1 CPU {cpu} sleeps between I/Os ({fmean(idle):.0f} % idle); leaving its "
+            f"deepest C-state takes up to {state.wake_us} µs, and the latency is "
+            f"{units.latency(latency)}: the CPU may be a large part of it",
+            f"without deep C-states: cpupower -c {cpu} idle-set -D 1, then compare",
+        )
+    if state.khz and state.khz_most and state.khz < SLOW_CLOCK * state.khz_most:
+        return Finding(
+            "cpu-sleep",
+            f"at depth 1 CPU {cpu} runs at {state.khz / 1e6:.1f} of {state.khz_most / 1e6:.1f} GHz "
+            f"(governor {state.governor or 'unknown'}): it may be a part of the "
+            f"{units.latency(latency)} that each I/O takes",
+            f"cpupower -c {cpu} frequency-set -g performance, then compare",
+        )
+    return None
+
+
+def scheduler_cost(evidence: Evidence) -> Finding | None:
+    """Jobs whose CPUs are full, on a fast disk that has a scheduler."""
+    frames = recent(evidence)
+    if not frames or evidence.shape.polls or not e.full_jobs(frames)[1]:
+        return None
+    for device in evidence.devices:
+        queue = device.queue
+        if queue is None or len(device.hctxs) < 2 or queue.rotational is not False:
+            continue
+        if queue.scheduler not in (None, "none"):
+            return Finding(
+                "scheduler",
+                f"{device.name} has {len(device.hctxs)} hardware queues and the scheduler "
+                f"{queue.scheduler}, and the jobs have no CPU left: a part of it may go into the "
+                "scheduler",
+                "try scheduler none",
+                "s",
+            )
+    return None
+
+
+def _half(depth: int) -> int:
+    """The largest of fio's depth buckets that is at most half of ``depth``."""
+    bucket = 1
+    while bucket * 2 <= depth // 2:
+        bucket *= 2
+    return bucket
+
+
+def _share_below(levels: Mapping[str, float], depth: int) -> float:
+    """Percent of I/Os issued at half the configured depth or less (fio's buckets 1, 2, 4 ...)."""
+    limit = min(_half(depth), 32)
+    return sum(share for name, share in levels.items() if name.isdigit() and int(name) <= limit)

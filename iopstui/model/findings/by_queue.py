@@ -1,0 +1,182 @@
+"""Rules on where I/Os wait: above the device, or for one of its tags."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from iopstui import format as units
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.findings import evidence as e
+from iopstui.model.findings.conditions import IoLimit
+from iopstui.model.findings.evidence import Evidence, Finding, recent
+from iopstui.model.metrics.frame import Frame
+from iopstui.model.rates import DiskRates
+
+# so many I/Os, and this part of all, wait above the device
+WAITING = 1.0
+PART = 0.3
+NEAR = 0.85
+MORE = 1.15
+BUSY_JOB = 60.0
+
+
+def above(evidence: Evidence) -> Finding | None:
+    """fio has more I/Os under way than the device: the rest waits above it."""
+    frames, shape = recent(evidence), evidence.shape
+    each = [_apart([frame], evidence) for frame in frames]
+    if shape.direct is not True or evidence.unseen or not each or None in each:
+        return None
+    known = [one for one in each if one is not None]
+    if any(n - aqu < max(WAITING, PART * n) for n, aqu in known):
+        return None
+    n, aqu = _apart(frames, evidence) or known[-1]
+    head = (
+        f"of the {n:.1f} I/Os that fio has under way (N = X·R), "
+        f"{e.names_words(evidence.devices)} holds {aqu:.1f} (aqu-sz): the rest waits above "
+        f"{'them' if len(evidence.devices) > 1 else 'it'}"
+    )
+    limit = limit_reached(frames, evidence)
+    if limit is not None:
+        name, one, rate = limit
+        return Finding(
+            "above",
+            f"{head}, for the limit that {one.file} of the cgroup {one.group} sets on {name}: "
+            f"{one.what}={one.value} ({_rate(one, rate)} now)",
+            f"raise or lift that limit in the cgroup {one.group}",
+        )
+    waited = _cost_wait(evidence)
+    if waited is not None:
+        return Finding(
+            "above",
+            f"{head}, because iocost makes this cgroup wait ({waited:.0f} % of the time, cost.wait "
+            "in io.stat)",
+            "see io.cost.qos and io.weight of the cgroup",
+        )
+    if tags(evidence) is not None or not _cpus_are_not_it(evidence, frames):
+        return None
+    return Finding(
+        "above",
+        f"{head}: it may be a file system's lock or journal, or a limit that can't be seen from "
+        "here",
+        "compare with the same job on the device itself, reading",
+    )
+
+
+def _apart(frames: Sequence[Frame], evidence: Evidence) -> tuple[float, float] | None:
+    """(fio's I/Os under way, the device's); ``None`` where they are not of the same I/Os."""
+    inside = e.in_flight(frames)
+    theirs = e.device_figures(frames, evidence.devices, 1)
+    if inside is None or theirs is None or theirs.aqu_sz is None:
+        return None
+    own = e.fio_iops(frames)
+    same = own and abs(theirs.own_s / own - 1) <= 0.15 and theirs.merges_s <= 0.05 * own
+    return (inside, theirs.aqu_sz) if same else None
+
+
+def limit_reached(frames: Sequence[Frame], evidence: Evidence) -> tuple[str, IoLimit, float] | None:
+    """(disk, limit, what the disk does of that per second) of the cgroup limit that is reached."""
+    for name, state in evidence.now.devices.items():
+        disks = [frame.disks[name] for frame in frames if name in frame.disks]
+        for limit in state.limits if disks else ():
+            rates = [_limited(disk, limit.what) for disk in disks]
+            if all(rate is not None and rate >= NEAR * limit.value for rate in rates):
+                return name, limit, sum(filter(None, rates)) / len(rates)
+    return None
+
+
+def _limited(disk: DiskRates, what: str) -> float | None:
+    return {
+        "riops": disk.r_s, "wiops": disk.w_s, "rbps": disk.r_bytes_s, "wbps": disk.w_bytes_s,
+    }.get(what)  # fmt: skip
+
+
+def _rate(limit: IoLimit, rate: float) -> str:
+    return f"{units.size(rate)}/s" if limit.what.endswith("bps") else f"{units.number(rate)}/s"
+
+
+def _cost_wait(evidence: Evidence) -> float | None:
+    """Percent of the time since the run began that iocost made this group wait; ``None`` if less
+    than a tenth."""
+    seconds = evidence.now.t - evidence.then.t
+    most = 0.0
+    for name, state in evidence.now.devices.items():
+        before = evidence.then.devices.get(name)
+        if before is None or before.cost_wait_us is None or state.cost_wait_us is None:
+            continue
+        most = max(most, state.cost_wait_us - before.cost_wait_us)
+    share = most / (seconds * 1e4) if seconds > 0 else 0.0
+    return share if share >= 10.0 else None
+
+
+def _cpus_are_not_it(evidence: Evidence, frames: Sequence[Frame]) -> bool:
+    """Waiting for a CPU looks the same in N: jobs must have time, and all CPUs."""
+    busy = e.job_busy(frames)
+    known = [value for values in busy.values() for value in values]
+    return bool(known) and max(known) < BUSY_JOB and e.cpus_have_time(evidence)
+
+
+def tags(evidence: Evidence) -> Finding | None:
+    """The queues that the jobs reach hold fewer requests than the job wants in flight."""
+    frames, shape, devices = recent(evidence), evidence.shape, evidence.devices
+    theirs = e.device_figures(frames, devices)
+    if theirs is None or theirs.aqu_sz is None or evidence.unseen or shape.direct is False:
+        return None
+    if len(devices) == 1 and (found := _queue_depth(devices[0], theirs.aqu_sz, evidence)):
+        return found
+    wanted = e.in_flight(frames) or (0.0 if shape.paced else float(shape.depth))
+    rooms = [_room(device, frames) for device in devices]
+    each = [room for room in rooms if room is not None]
+    holds = sum(room.holds for room in each)
+    if len(each) < len(rooms) or wanted < MORE * holds or theirs.aqu_sz < NEAR * holds:
+        return None
+    pairs = zip(each, devices, strict=True)
+    beside = any(room.reached < len(device.hctxs) for room, device in pairs)
+    return Finding(
+        "tags",
+        f"the job wants {shape.depth} I/Os in flight and has {theirs.aqu_sz:.1f} (aqu-sz): "
+        f"{'; '.join(room.words for room in each)}; the rest waits for a tag",
+        "jobs on other CPUs (cpus_allowed) reach its other queues; or use a smaller depth"
+        if beside
+        else "raise nr_requests if the device has the tags, or use a smaller depth",
+    )
+
+
+def _queue_depth(device: BlockDevice, aqu: float, evidence: Evidence) -> Finding | None:
+    """What a SCSI disk takes at once is less than what is queued for it."""
+    depth = e.state_of(device, evidence).queue_depth
+    if depth is None or aqu < MORE * depth + 0.5:
+        return None
+    return Finding(
+        "tags",
+        f"{device.name} takes {depth} at once (device/queue_depth), and {aqu:.1f} are in its queue "
+        f"(aqu-sz): {aqu - depth:.1f} wait in the kernel for the disk to take them",
+        f"raise /sys/block/{device.name}/device/queue_depth if the disk can, or use a smaller "
+        "depth",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """How many requests the reached queues hold, how many these are, and both in words."""
+
+    holds: int
+    reached: int
+    words: str
+
+
+def _room(device: BlockDevice, frames: Sequence[Frame]) -> _Room | None:
+    each = device.queue.nr_requests if device.queue is not None else None
+    if each is None or not device.hctxs:
+        return None
+    cpus = {job.cpu for frame in frames for job in frame.jobs}
+    reached = [hctx for hctx in device.hctxs if cpus & set(hctx.cpus)] or list(device.hctxs)
+    plain = device.queue is not None and device.queue.scheduler in (None, "none")
+    holds = sum(min(each, hctx.nr_tags or each) if plain else each for hctx in reached)
+    hold = f"{'hold' if len(reached) > 1 else 'holds'} {holds} requests (nr_requests)"
+    if len(device.hctxs) == 1:
+        return _Room(holds, 1, f"{device.name} has one queue, which {hold}")
+    words = (
+        f"its CPUs reach {len(reached)} of {device.name}'s {len(device.hctxs)} queues, which {hold}"
+    )
+    return _Room(holds, len(reached), words)

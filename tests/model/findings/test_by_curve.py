@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from evidence_frames import device, disk, fio, frame
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iopstui.model.findings.by_curve import burst, cap
+from iopstui.model.findings.evidence import Evidence, Finding, JobShape, Steady
+
+SHAPE = JobShape(jobs=1, iodepth=32, engine="libaio", direct=True, block_size=4096)
+EIGHT = Steady(replace(SHAPE, iodepth=8), 1_000, 8e6, 4_096_000, 0.002)
+
+
+def fired(finding: Finding | None) -> Finding:
+    assert finding is not None
+    return finding
+
+
+def flat(
+    iops: float = 1_000,
+    *,
+    depth: int = 32,
+    inside: float | None = None,
+    wobble: float = 0.0,
+    busy: float = 30.0,
+    job: float = 30.0,
+    earlier: tuple[Steady, ...] = (EIGHT,),
+    **shape: object,
+) -> Evidence:
+    each = [iops * (1 + wobble * (-1) ** n) for n in range(10)]
+    frames = [
+        frame(1.0 + n, fio(x, lat_ns=(inside or depth) / x * 1e9), jobs=((0, job),),
+              busy=dict.fromkeys(range(4), busy))
+        for n, x in enumerate(each)
+    ]  # fmt: skip
+    return Evidence(
+        tuple(frames), shape=replace(SHAPE, iodepth=depth, **shape), earlier=earlier,  # type: ignore[arg-type]
+        online=(0, 1, 2, 3),
+    )  # fmt: skip
+
+
+# -- a limit
+
+
+def test_two_depths_with_the_same_iops_show_a_limit() -> None:
+    found = fired(cap(flat()))
+    assert "depth 8 → 32: stays at 1.00k IOPS (3.91 MiB/s)" in found.text
+    assert "latency 8.00 ms → 32.0 ms, with idle CPUs" in found.text
+    assert found.test == (("bs", "8k"),)
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        flat(earlier=()),
+        flat(4_000),
+        flat(1_100),
+        flat(wobble=0.06),
+        flat(busy=95.0),
+        flat(job=99.0),
+        flat(inside=16),
+        flat(paced=True),
+        flat(earlier=(replace(EIGHT, spread=0.2),)),
+        flat(earlier=(replace(EIGHT, spread=None),)),
+        flat(earlier=(replace(EIGHT, lat_ns=30e6),)),
+        flat(depth=8),
+    ],
+    ids=["one reading", "it scales", "a tenth more", "varies", "CPUs are full", "a job is full",
+         "the queue is not", "job's own", "varied", "too short", "latency did not grow",
+         "the same depth"],
+)  # fmt: skip
+def test_what_has_another_reason_is_no_limit(evidence: Evidence) -> None:
+    assert cap(evidence) is None
+
+
+def test_another_block_size_tells_bandwidth_from_iops() -> None:
+    small = Steady(SHAPE, 1_000, 32e6, 4_096_000, 0.002)
+    wide = flat(500, earlier=(small,), block_size=8192)
+    large = [replace(f, fio=fio(500, size=8192, lat_ns=32 / 500 * 1e9)) for f in wide.frames]
+    found = fired(cap(replace(wide, frames=tuple(large))))
+    assert "bs 4k → 8k" in found.text and "bandwidth that is limited" in found.text
+    assert found.test == ()
+    same = flat(1_000, earlier=(small,), block_size=8192)
+    large = [replace(f, fio=fio(1_000, size=8192, lat_ns=32e6)) for f in same.frames]
+    assert "IOPS that are limited" in fired(cap(replace(same, frames=tuple(large)))).text
+
+
+@given(st.floats(100, 1e6), st.floats(100, 1e6), st.floats(1e4, 1e9), st.integers(1, 256))
+def test_a_limit_is_in_both_readings(now: float, then: float, lat: float, depth: int) -> None:
+    earlier = Steady(replace(SHAPE, iodepth=8), then, lat, then * 4096, 0.01)
+    found = cap(flat(now, depth=depth, earlier=(earlier,)))
+    if found is not None:
+        assert depth >= 12 and abs(now / then - 1) <= 0.0501
+
+
+# -- a step down
+
+
+def stepped(
+    *parts: tuple[int, float], shape: JobShape = SHAPE, others: float = 0.0, job: float = 30.0
+) -> Evidence:
+    each = [iops for count, iops in parts for _ in range(count)]
+    frames = [
+        frame(1.0 + n, fio(x, lat_ns=32 / x * 1e9), jobs=((0, job),),
+              disks={"vda": disk(x + (others if x < each[0] else 0.0))})
+        for n, x in enumerate(each)
+    ]  # fmt: skip
+    return Evidence(tuple(frames), devices=[device()], shape=shape, online=(0, 1, 2, 3))
+
+
+def test_a_step_down_at_constant_load() -> None:
+    found = fired(burst(stepped((8, 3_000), (6, 1_000))))
+    assert "fell from 3.00k to 1.00k at 0:09" in found.text and "(6 s)" in found.text
+    assert "may be" in found.text and found.since == 1.0
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        stepped((14, 3_000)),
+        stepped((8, 3_000), (2, 1_000)),
+        stepped((8, 3_000), (6, 2_600)),
+        stepped((8, 1_000), (6, 3_000)),
+        stepped((5, 3_000), (4, 1_000), (5, 3_000)),
+        stepped((5, 3_000), (5, 2_000), (5, 1_000)),
+        stepped((8, 3_000), (6, 1_000), others=2_000),
+        stepped((8, 3_000), (6, 1_000), job=99.0),
+        stepped((8, 3_000), (6, 1_000), shape=replace(SHAPE, paced=True)),
+        stepped((8, 3_000), (6, 1_000), shape=replace(SHAPE, direct=False)),
+    ],
+    ids=["flat", "a dip", "little", "a step up", "comes back", "slides", "another program's",
+         "CPU", "paced", "buffered"],
+)  # fmt: skip
+def test_what_is_no_burst(evidence: Evidence) -> None:
+    assert burst(evidence) is None

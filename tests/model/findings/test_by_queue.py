@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from evidence_frames import device, disk, fio, seconds
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.findings.by_queue import above, tags
+from iopstui.model.findings.conditions import Conditions, DeviceState, IoLimit
+from iopstui.model.findings.evidence import Evidence, Finding, JobShape
+
+DEEP = JobShape(jobs=1, iodepth=32, engine="libaio", direct=True)
+LIMIT = IoLimit("/work", "io.max", "riops", 1_000)
+IDLE = dict.fromkeys(range(4), 20.0)
+
+
+def fired(finding: Finding | None) -> Finding:
+    assert finding is not None
+    return finding
+
+
+def waiting(
+    iops: float = 1_000,
+    inside: float = 32.0,
+    aqu: float = 1.0,
+    *,
+    states: Mapping[str, DeviceState] | None = None,
+    on: BlockDevice | None = None,
+    shape: JobShape = DEEP,
+    busy: float = 10.0,
+    cpu: int = 0,
+    earlier: Conditions | None = None,
+    **figures: float,
+) -> Evidence:
+    """``inside`` I/Os under way in fio, ``aqu`` of them in the device."""
+    frames = seconds(
+        3, interval=fio(iops, lat_ns=inside / iops * 1e9), busy=IDLE, jobs=((cpu, busy),),
+        disks={"vda": disk(iops, aqu=aqu, **figures)},
+    )  # fmt: skip
+    return Evidence(
+        tuple(frames), devices=[on or device()], shape=shape, online=(0, 1, 2, 3),
+        now=Conditions(10.0, states or {}), then=earlier or Conditions(0.0, states or {}),
+    )  # fmt: skip
+
+
+# -- above the device
+
+
+def test_a_limit_of_the_own_cgroup_is_named() -> None:
+    found = fired(above(waiting(states={"vda": DeviceState(limits=(LIMIT,))})))
+    assert "of the 32.0 I/Os that fio has under way (N = X·R), vda holds 1.0 (aqu-sz)" in found.text
+    assert "io.max of the cgroup /work sets on vda: riops=1000 (1.00k/s now)" in found.text
+
+
+@pytest.mark.parametrize("value", [2_000, 1_300])
+def test_a_limit_that_is_not_reached_is_not_blamed(value: int) -> None:
+    far = {"vda": DeviceState(limits=(replace(LIMIT, value=value),))}
+    assert "may be a file system's" in fired(above(waiting(states=far))).text
+
+
+def test_a_limit_in_bytes() -> None:
+    limit = IoLimit("/", "blkio.throttle.read_bps_device", "rbps", 4_096_000)
+    found = fired(above(waiting(states={"vda": DeviceState(limits=(limit,))})))
+    assert "blkio.throttle.read_bps_device of the cgroup /" in found.text
+    assert "3.91 MiB/s now" in found.text
+
+
+def test_iocost_makes_the_group_wait() -> None:
+    then = Conditions(0.0, {"vda": DeviceState(cost_wait_us=1_000)})
+    now = {"vda": DeviceState(cost_wait_us=5_001_000)}
+    assert "iocost" in fired(above(waiting(states=now, earlier=then))).text
+    little = {"vda": DeviceState(cost_wait_us=901_000)}
+    assert "iocost" not in fired(above(waiting(states=little, earlier=then))).text
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        waiting(aqu=31.0),
+        waiting(inside=1.5, aqu=0.8),
+        waiting(shape=replace(DEEP, direct=False)),
+        waiting(shape=replace(DEEP, direct=None)),
+        waiting(busy=90.0),
+        waiting(merges=500.0),
+        replace(waiting(), unseen=("tmpfs",)),
+        replace(waiting(), frames=waiting().frames[:2]),
+        replace(waiting(), frames=tuple(seconds(3, interval=fio(1_000)))),
+    ],
+    ids=["in the device", "less than one", "buffered", "unknown", "waits for a CPU", "merged",
+         "partly unseen", "two seconds", "no latency"],
+)  # fmt: skip
+def test_nothing_waits_above(evidence: Evidence) -> None:
+    assert above(evidence) is None
+
+
+def test_other_ios_than_the_device_s_say_nothing() -> None:
+    cached = waiting()
+    frames = seconds(3, interval=fio(9_000, lat_ns=3e6), disks={"vda": disk(1_000)})
+    assert above(replace(cached, frames=tuple(frames))) is None
+
+
+@given(st.floats(1, 1e6), st.floats(0.1, 4096), st.floats(0, 4096))
+def test_it_fires_only_where_its_two_numbers_are_apart(
+    iops: float, inside: float, aqu: float
+) -> None:
+    found = above(waiting(iops, inside, aqu))
+    if found is not None:
+        assert inside - aqu >= max(1.0, 0.3 * inside) * 0.99
+
+
+# -- tags
+
+
+def test_one_job_reaches_one_queue() -> None:
+    four = device(((0,), (1,), (2,), (3,)), nr_requests=8)
+    found = fired(tags(waiting(inside=32.0, aqu=8.0, on=four)))
+    assert "wants 32 I/Os in flight and has 8.0 (aqu-sz)" in found.text
+    assert "its CPUs reach 1 of vda's 4 queues, which holds 8 requests" in found.text
+    assert "jobs on other CPUs" in found.advice
+    assert above(waiting(inside=32.0, aqu=8.0, on=four)) is None
+
+
+def test_all_queues_together_hold_enough() -> None:
+    four = device(((0,), (1,), (2,), (3,)), nr_requests=128)
+    assert tags(waiting(inside=32.0, aqu=32.0, on=four)) is None
+
+
+def test_one_queue_that_is_full() -> None:
+    found = fired(tags(waiting(inside=32.0, aqu=16.0, on=device(nr_requests=16))))
+    assert "vda has one queue, which holds 16 requests" in found.text
+    assert tags(waiting(inside=32.0, aqu=4.0, on=device(nr_requests=16))) is None
+    assert tags(waiting(inside=32.0, aqu=16.0, on=device(nr_requests=None))) is None
+
+
+def test_a_scsi_disk_takes_no_more_than_its_queue_depth() -> None:
+    states = {"vda": DeviceState(queue_depth=4)}
+    found = fired(tags(waiting(inside=32.0, aqu=30.0, states=states)))
+    assert "vda takes 4 at once (device/queue_depth), and 30.0 are in its queue" in found.text
+    assert "26.0 wait" in found.text
+    assert tags(waiting(inside=4.0, aqu=4.0, states=states)) is None
+
+
+def test_without_latencies_the_depth_stands_for_what_is_wanted() -> None:
+    blind = seconds(3, interval=fio(9_000), disks={"vda": disk(9_000, aqu=16.0)})
+    evidence = replace(waiting(on=device(nr_requests=16)), frames=tuple(blind))
+    assert tags(evidence) is not None
+    assert tags(replace(evidence, shape=replace(DEEP, paced=True))) is None
