@@ -135,6 +135,8 @@ def _entry(entry: FoundEntry, holds: bool, width: int, charset: Charset) -> Sequ
     head = Line(width, charset).add(f" {when}", BOLD).add(run, DIM)
     head.add("  holds now" if holds else "", FINDING)
     finding = entry.finding
+    seconds = seconds_words(finding)
+    head.add(f"  of {seconds}" if seconds else "", DIM)
     body = wrap(width, charset, printable(finding.text), None)
     if finding.advice:
         body += wrap(width, charset, f"→ {printable(finding.advice)}{_key(finding)}", DIM)

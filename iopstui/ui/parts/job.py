@@ -173,7 +173,7 @@ class JobKeys(Part):
         found = self._undecided()
         live = self.port.live
         if found is None or live is None:
-            words = "no finding here is in doubt, or a key of its own decides it (f lists them)"
+            words = "no finding needs a run to decide it (f lists all)"
             self.port.say("info", words)
             return
         live.ask(found)
