@@ -5,17 +5,22 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import TypeAlias
 
 PAGE = 4096
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
 _CPU_RANGE = re.compile(r"([0-9]{1,7})(?:-([0-9]{1,7}))?")
 _MAX_CPU = 65535
 
+File: TypeAlias = Path | str
 
-def read_bytes(path: Path) -> bytes | None:
+
+def read_bytes(path: File) -> bytes | None:
     """The attribute's bytes; None if it is missing, unreadable or not a file."""
     try:
-        return path.read_bytes()
+        # without a buffer: there may be hundreds of attributes every few seconds
+        with open(path, "rb", buffering=0) as file:
+            return file.read()
     except (OSError, ValueError):
         return None
 
@@ -25,7 +30,7 @@ def decode(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def read_text(path: Path) -> str | None:
+def read_text(path: File) -> str | None:
     """The attribute without NULs and surrounding white space; None if nothing is left."""
     data = read_bytes(path)
     if data is None:
@@ -33,19 +38,23 @@ def read_text(path: Path) -> str | None:
     return decode(data).replace("\0", "").strip() or None
 
 
-def read_int(path: Path) -> int | None:
+def read_int(path: File) -> int | None:
     """A decimal attribute; None if it is anything else."""
-    text = read_text(path)
-    return int(text) if text is not None and _INTEGER.fullmatch(text) else None
+    return parse_int(read_text(path) or "")
 
 
-def read_count(path: Path) -> int | None:
+def parse_int(text: str) -> int | None:
+    """A decimal number; None if it is anything else, or too long for one of the kernel's."""
+    return int(text) if _INTEGER.fullmatch(text) else None
+
+
+def read_count(path: File) -> int | None:
     """A decimal attribute that can't be negative; -1 ("unknown") and garbage are None."""
     value = read_int(path)
     return value if value is not None and value >= 0 else None
 
 
-def read_flag(path: Path) -> bool | None:
+def read_flag(path: File) -> bool | None:
     """An attribute that is 0 or 1."""
     value = read_int(path)
     return None if value is None else value != 0

@@ -1,4 +1,4 @@
-"""Whether a cgroup throttles iopstui and the fio it starts.
+"""This process's cgroups, and whether one of them throttles iopstui and the fio it starts.
 
 Sources: Documentation/admin-guide/cgroup-v2.rst (cpu.stat throttled_usec, cpu.max) and
 Documentation/scheduler/sched-bwc.rst (cgroup v1: cpu.stat throttled_time, in ns).
@@ -6,9 +6,29 @@ Documentation/scheduler/sched-bwc.rst (cgroup v1: cpu.stat throttled_time, in ns
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.linux.roots import Roots
+from iopstui.linux.sysattr import decode, read_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """The group that this process is in, of one hierarchy: a line of /proc/self/cgroup.
+
+    ``controllers`` is empty for version 2. ``path`` begins at the root of the cgroup namespace.
+    """
+
+    controllers: str
+    path: str
+
+    @property
+    def outside(self) -> bool:
+        """True if the group is outside of this cgroup namespace ("/../x"): it can't be seen from
+        here, and those that can be are others'."""
+        return ".." in self.path.split("/")
 
 
 def parse_throttled_us(data: bytes) -> int | None:
@@ -20,30 +40,38 @@ def parse_throttled_us(data: bytes) -> int | None:
     return None
 
 
+def parse_memberships(text: str) -> tuple[Membership, ...]:
+    """The lines of /proc/self/cgroup, "4:cpu,cpuacct:/docker/x"."""
+    rests = (line.partition(":")[2].partition(":") for line in text.splitlines())
+    return tuple(Membership(controllers, path) for controllers, _, path in rests)
+
+
+def membership_text(roots: Roots) -> str:
+    """/proc/self/cgroup; empty if it can't be read."""
+    return decode(read_bytes(roots.proc / "self/cgroup") or b"")
+
+
 def cpu_stat_files(roots: Roots) -> tuple[Path, ...]:
     """cpu.stat of this process's cgroup and of every one above it, nearest first."""
-    try:
-        lines = (roots.proc / "self" / "cgroup").read_text().splitlines()
-    except OSError:
-        return ()
     found: list[Path] = []
-    for line in lines:
-        _, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
-        if controllers == "":
-            found += _upwards(roots.sys / "fs/cgroup", path)
-        elif "cpu" in controllers.split(","):
-            for name in (controllers, "cpu"):
-                found += _upwards(roots.sys / "fs/cgroup" / name, path)
-    return tuple(dict.fromkeys(found))
+    for one in parse_memberships(membership_text(roots)):
+        path = "" if one.outside else one.path
+        for top in tops(roots, one, "cpu"):
+            found += (place / "cpu.stat" for place in upwards(top, path))
+    return tuple(dict.fromkeys(file for file in found if os.path.isfile(file)))
 
 
-def _upwards(top: Path, path: str) -> list[Path]:
-    # "/../x" is a group outside of this cgroup namespace: it can't be seen from here
-    here = top if ".." in path.split("/") else top / path.strip("/")
-    places = [here, *here.parents]
-    return [
-        place / "cpu.stat"
-        for place in places
-        if (place == top or top in place.parents) and (place / "cpu.stat").is_file()
-    ]
+def tops(roots: Roots, member: Membership, controller: str) -> tuple[Path, ...]:
+    """Where the hierarchy is mounted if it is version 2, or one of ``controller``'s; else empty."""
+    mounts = roots.sys / "fs/cgroup"
+    if member.controllers == "":
+        return (mounts,)
+    if controller in member.controllers.split(","):
+        return tuple(dict.fromkeys((mounts / member.controllers, mounts / controller)))
+    return ()
+
+
+def upwards(top: Path, path: str) -> tuple[Path, ...]:
+    """The group's directory and those above it up to the hierarchy's ``top``, nearest first."""
+    here = top / path.strip("/")
+    return tuple(place for place in (here, *here.parents) if place == top or top in place.parents)

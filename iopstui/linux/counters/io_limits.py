@@ -1,0 +1,174 @@
+"""How much I/O this process's cgroups let through, and how long iocost made them wait.
+
+Version 2 is hierarchical: a limit of any group above holds as well. The throttling of version 1
+is not: each group has its own limit alone, whatever the groups above it have (block/blk-throttle.c,
+throtl_pd_init; Documentation/admin-guide/cgroup-v1/blkio-controller.rst).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from iopstui.linux.counters.cgroup import (
+    Membership,
+    membership_text,
+    parse_memberships,
+    tops,
+    upwards,
+)
+from iopstui.linux.roots import Roots
+from iopstui.linux.sysattr import parse_int, read_text
+from iopstui.model.findings.conditions import (
+    READ_BYTES,
+    READ_IOPS,
+    WRITE_BYTES,
+    WRITE_IOPS,
+    IoLimit,
+)
+from iopstui.text import printable
+
+_NUMBER = re.compile(r"[0-9]{1,9}:[0-9]{1,9}")
+_KINDS = (READ_IOPS, WRITE_IOPS, READ_BYTES, WRITE_BYTES)
+_VERSION_1 = {
+    "blkio.throttle.read_iops_device": READ_IOPS,
+    "blkio.throttle.write_iops_device": WRITE_IOPS,
+    "blkio.throttle.read_bps_device": READ_BYTES,
+    "blkio.throttle.write_bps_device": WRITE_BYTES,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupIo:
+    """By a whole disk's "major:minor": the limits, those of a kind together and the tightest of
+    them first, and how long iocost has made the group wait so far, in µs."""
+
+    limits: Mapping[str, tuple[IoLimit, ...]] = field(default_factory=dict)
+    cost_wait_us: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """``root`` is the root of all: not that of a container, which is a group like others."""
+
+    name: str
+    place: str
+    root: bool
+
+
+def parse_io_max(text: str) -> Iterator[tuple[str, str, int]]:
+    """(device, kind, value) of io.max, "254:0 rbps=max wbps=1048576 riops=120 wiops=max"."""
+    for line in text.splitlines():
+        number, _, rest = line.strip().partition(" ")
+        for word in rest.split() if _NUMBER.fullmatch(number) else ():
+            what, _, value = word.partition("=")
+            limit = parse_int(value) or 0
+            if what in _KINDS and limit > 0:
+                yield number, what, limit
+
+
+def parse_throttle(text: str) -> Iterator[tuple[str, int]]:
+    """(device, value) of blkio.throttle.*_device, "254:0 1048576"."""
+    for line in text.splitlines():
+        number, _, value = line.strip().partition(" ")
+        limit = parse_int(value.strip()) or 0
+        if _NUMBER.fullmatch(number) and limit > 0:
+            yield number, limit
+
+
+def parse_cost_wait(text: str) -> dict[str, int]:
+    """Device -> cost.wait of io.stat in µs; it is there with blk_cgroup.blkcg_debug_stats alone.
+
+    Kernels have left out the end of a line, or written "(unknown)" for a hidden path.
+    """
+    found: dict[str, int] = {}
+    number: str | None = None
+    for word in text.split():
+        what, equals, value = word.partition("=")
+        if not equals:
+            number = word if _NUMBER.fullmatch(word) else None
+        elif what == "cost.wait" and number is not None:
+            wait = parse_int(value)
+            if wait is not None and wait >= 0:
+                found[number] = wait
+    return found
+
+
+class IoLimits:
+    """Reads them again and again; where the groups are is looked up when they have changed."""
+
+    def __init__(self, roots: Roots) -> None:
+        self._roots = roots
+        self._text: str | None = None
+        self._unified: tuple[_Group, ...] = ()
+        self._own: tuple[_Group, ...] = ()
+
+    def read(self) -> GroupIo:
+        """What holds now. Never fails: what can't be read limits nothing."""
+        text = membership_text(self._roots)
+        if text != self._text:
+            self._text = text
+            self._find([one for one in parse_memberships(text) if not one.outside])
+        limits: dict[str, list[IoLimit]] = {}
+        for number, limit in (*self._limits_2(), *self._limits_1()):
+            limits.setdefault(number, []).append(limit)
+        return GroupIo({number: _sorted(some) for number, some in limits.items()}, self._waits())
+
+    def _find(self, members: list[Membership]) -> None:
+        unified: list[_Group] = []
+        own: list[_Group] = []
+        for one in members:
+            for top in tops(self._roots, one, "blkio"):
+                if one.controllers == "":
+                    top = _unified(top)
+                    unified += (_group(top, place) for place in upwards(top, one.path))
+                elif os.path.isdir(top):
+                    # a container may see its own group alone, mounted as the top of all
+                    place = top / one.path.strip("/")
+                    place = place if os.path.isdir(place) else top
+                    own.append(_group(top, place))
+        # the second name of a hierarchy of version 1 is a link to the first
+        self._unified, self._own = tuple(unified), tuple(own[:1])
+
+    def _limits_2(self) -> Iterator[tuple[str, IoLimit]]:
+        for group in self._unified:
+            for number, what, value in parse_io_max(read_text(f"{group.place}/io.max") or ""):
+                yield number, IoLimit(group.name, "io.max", what, value)
+
+    def _limits_1(self) -> Iterator[tuple[str, IoLimit]]:
+        for group in self._own:
+            for file, what in _VERSION_1.items():
+                for number, value in parse_throttle(read_text(f"{group.place}/{file}") or ""):
+                    yield number, IoLimit(group.name, file, what, value)
+
+    def _waits(self) -> Mapping[str, int]:
+        """Of the nearest group that I/O is accounted to, unless it is the root of all: iocost lets
+        that pass, and what it counts there is what others waited."""
+        for group in self._unified:
+            text = read_text(f"{group.place}/io.stat")
+            if text is not None:
+                return {} if group.root else parse_cost_wait(text)
+        return {}
+
+
+def _unified(top: Path) -> Path:
+    """Version 2 has a place of its own where both versions are mounted (systemd's hybrid)."""
+    beside = top / "unified"
+    both = not _has_groups(top) and _has_groups(beside)
+    return beside if both else top
+
+
+def _has_groups(top: Path) -> bool:
+    return os.path.exists(top / "cgroup.controllers")
+
+
+def _group(top: Path, place: Path) -> _Group:
+    name = printable("/" + "/".join(place.parts[len(top.parts) :]))
+    return _Group(name, str(place), not os.path.exists(place / "cgroup.type"))
+
+
+def _sorted(limits: list[IoLimit]) -> tuple[IoLimit, ...]:
+    return tuple(sorted(limits, key=lambda one: (_KINDS.index(one.what), one.value)))

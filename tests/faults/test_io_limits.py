@@ -1,0 +1,73 @@
+"""Which limits of cgroups are told, against what the kernel does with them."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from machine import loop, sh
+
+VERSION_1, VERSION_2 = Path("/sys/fs/cgroup/blkio"), Path("/sys/fs/cgroup")
+IOPS, READS = 50, 100
+TOLD = """
+import sys
+from iopstui.linux.counters.io_limits import IoLimits
+from iopstui.linux.roots import Roots
+for limit in IoLimits(Roots()).read().limits.get(sys.argv[1], ()):
+    print(limit.group, limit.file, limit.what, limit.value)
+"""
+
+
+@contextlib.contextmanager
+def groups() -> Iterator[tuple[Path, Path]]:
+    """A new group, and one inside of it."""
+    top = VERSION_1 if (VERSION_1 / "cgroup.procs").exists() else VERSION_2
+    if top == VERSION_2:
+        shared = VERSION_2 / "cgroup.subtree_control"
+        if not shared.exists() or "io" not in shared.read_text().split():
+            pytest.skip("no cgroup of this machine can limit I/O")
+    above = top / "iopstui-test"
+    below = above / "below"
+    below.mkdir(parents=True)
+    try:
+        yield above, below
+    finally:
+        below.rmdir()
+        above.rmdir()
+
+
+def in_group(group: Path, *words: str) -> str:
+    join = f'echo $$ > {group}/cgroup.procs && exec "$@"'
+    return sh("sh", "-c", join, "sh", *words)
+
+
+def seconds(group: Path, node: str) -> float:
+    """How long reads of a device take in a group."""
+    start = time.monotonic()
+    in_group(group, "dd", f"if={node}", "of=/dev/null", "bs=4k", f"count={READS}", "iflag=direct")
+    return time.monotonic() - start
+
+
+def test_the_limits_that_are_told_are_those_that_hold(here: Path) -> None:
+    with loop(here / "file") as node, groups() as (above, below):
+        number = Path("/sys/block", Path(node).name, "dev").read_text().strip()
+        old = above.parent == VERSION_1
+        file, text = (
+            ("blkio.throttle.read_iops_device", f"{number} {IOPS}")
+            if old
+            else ("io.max", f"{number} riops={IOPS}")
+        )
+        (above / file).write_text(text)
+        told = {
+            group: in_group(group, sys.executable, "-c", TOLD, number) for group in (above, below)
+        }
+        line = f"/iopstui-test {file} riops {IOPS}"
+        assert told == {above: line, below: "" if old else line}
+        took = {group: seconds(group, node) for group in (above, below)}
+        for group in (above, below):
+            held = took[group] >= 0.9 * (READS / IOPS - 1)
+            assert held is bool(told[group]), (group, took)
