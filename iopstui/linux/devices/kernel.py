@@ -1,4 +1,7 @@
-"""What the running kernel is, as far as the completion of requests depends on it."""
+"""Which kernel runs, and whether its interrupt handlers are threads.
+
+Sources: Documentation/admin-guide/kernel-parameters.txt (threadirqs), proc_version(5).
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,18 @@ from iopstui.model.block.kernel import Kernel, parse_version
 
 
 def read_kernel(roots: Roots) -> Kernel:
-    """From /proc/sys/kernel/osrelease, /proc/cmdline (threadirqs) and /proc/version (PREEMPT_RT
-    has all interrupts in threads)."""
-    words = (read_text(roots.proc / "cmdline") or "").split()
-    version = read_text(roots.proc / "version") or ""
+    """It stays the same while the machine runs: read it once."""
     return Kernel(
         version=parse_version(read_text(roots.proc / "sys/kernel/osrelease") or ""),
-        threaded_irqs="threadirqs" in words or "PREEMPT_RT" in version,
+        threaded_irqs=parse_threaded(
+            read_text(roots.proc / "cmdline") or "", read_text(roots.proc / "version") or ""
+        ),
     )
+
+
+def parse_threaded(cmdline: str, version: str) -> bool:
+    """Whether /proc/cmdline asks for threads, or a kernel built for real time has nothing else
+    ("#1 SMP PREEMPT_RT Debian ..." in /proc/version)."""
+    # what follows "--" is for init
+    asked, _, _ = f" {cmdline} ".partition(" -- ")
+    return "threadirqs" in asked.split() or "PREEMPT_RT" in version.split()
