@@ -1,0 +1,81 @@
+"""What the drivers of SCSI, md and multipath tell of a device's health.
+
+Sources: Documentation/scsi/scsi_mid_low_api.rst and drivers/scsi/scsi_sysfs.c (ioerr_cnt,
+iotmo_cnt, state), Documentation/admin-guide/md.rst, drivers/nvme/host/sysfs.c (state).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from iopstui.linux.devices.temperature import USABLE
+from iopstui.linux.roots import Roots
+from iopstui.linux.sysattr import parse_int, read_count, read_text
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.findings.conditions import Array
+from iopstui.text import printable
+
+# its files are gone, but it was there when the devices were read
+GONE = "gone"
+_HEX = re.compile(r"0x[0-9a-fA-F]{1,16}")
+_ACTION = re.compile(r"[a-z]{1,20}")
+_MEMBERS = re.compile(r"([0-9]{1,9})(?: \([0-9]{1,9}\))?")
+_LONGEST = 40
+
+
+def parse_hex(text: str) -> int | None:
+    """A counter of SCSI's, "0x1f"."""
+    text = text.strip()
+    return int(text, 16) if _HEX.fullmatch(text) else None
+
+
+def parse_array(action: str, degraded: str, members: str) -> Array | None:
+    """md/sync_action, md/degraded and md/raid_disks; None where nothing can be missing (raid0).
+    While an array is reshaped raid_disks has what it was behind what it will be: "5 (4)"."""
+    action, missing = action.strip(), parse_int(degraded.strip())
+    if missing is None or missing < 0 or not _ACTION.fullmatch(action):
+        return None
+    whole = _MEMBERS.fullmatch(members.strip())
+    return Array(action, missing, (int(whole[1]) or None) if whole else None)
+
+
+def read_array(disk: str) -> Array | None:
+    """Of the md array whose directory in sysfs is ``disk``."""
+    files = ("sync_action", "degraded", "raid_disks")
+    action, degraded, members = (read_text(f"{disk}/md/{file}") or "" for file in files)
+    return parse_array(action, degraded, members)
+
+
+def read_queue_depth(disk: str) -> int | None:
+    """How many commands a SCSI disk is given at once."""
+    return read_count(f"{disk}/device/queue_depth") or None
+
+
+def read_errors(disk: str) -> tuple[int | None, int | None]:
+    """How many commands of a SCSI disk failed, and how many timed out (newer kernels)."""
+    return (
+        parse_hex(read_text(f"{disk}/device/ioerr_cnt") or ""),
+        parse_hex(read_text(f"{disk}/device/iotmo_cnt") or ""),
+    )
+
+
+def paths_of(device: BlockDevice) -> tuple[str, ...]:
+    """The paths of a multipath device: an NVMe head's, or those of dm-multipath; else empty."""
+    several = device.kind == "nvme" or device.layer == "dm-multipath"
+    return device.slaves if several else ()
+
+
+def read_lost(device: BlockDevice, roots: Roots) -> tuple[tuple[str, str], ...]:
+    """The paths that can't be used now, each with its state ("connecting", "offline"): those whose
+    NVMe controller is not live or whose SCSI device is not running. One whose state can't be read
+    is taken to work."""
+    found = []
+    for name in paths_of(device):
+        disk = f"{roots.sys}/class/block/{name.replace('/', '!')}"
+        state = printable(read_text(f"{disk}/device/state") or "")[:_LONGEST]
+        if not state and not os.path.exists(disk):
+            state = GONE
+        if state and state not in USABLE:
+            found.append((name, state))
+    return tuple(found)
