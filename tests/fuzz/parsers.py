@@ -16,9 +16,9 @@ from iopstui.fio import inspect as fio_inspect
 from iopstui.fio.library import parse_header
 from iopstui.fio.stream import Document, Framer, parse_status, size_bytes
 from iopstui.linux import sysattr
-from iopstui.linux.counters import procfs
-from iopstui.linux.counters.cgroup import parse_throttled_us
-from iopstui.linux.devices import mounts, signatures
+from iopstui.linux.counters import io_limits, procfs
+from iopstui.linux.counters.cgroup import parse_memberships, parse_throttled_us
+from iopstui.linux.devices import cpu_state, health, mounts, pcie, signatures, temperature
 from iopstui.linux.devices.blkmq import parse_scheduler
 from iopstui.linux.devices.irqmap import parse_names
 from iopstui.linux.devices.sysfs import parse_drivers
@@ -85,6 +85,27 @@ def sizes(data: bytes) -> None:
     assert size is None or size >= 0
 
 
+def conditions(data: bytes) -> None:
+    """What single attributes of devices and CPUs say."""
+    said = text(data)
+    pcie.parse_speed(said)
+    pcie.parse_width(said)
+    health.parse_hex(said)
+    health.parse_array(said, "1", said)
+    temperature.parse_degrees(said)
+    governor = cpu_state.parse_governor(said)
+    assert governor is None or governor.isprintable()
+
+
+def limits(data: bytes) -> None:
+    """Those of both versions of cgroups: none is 0 or less."""
+    said = text(data)
+    assert all(value > 0 for _, _, value in io_limits.parse_io_max(said))
+    assert all(value > 0 for _, value in io_limits.parse_throttle(said))
+    assert all(value >= 0 for value in io_limits.parse_cost_wait(said).values())
+    parse_memberships(said)
+
+
 PARSERS: dict[str, Callable[[bytes], object]] = {
     "fio stream": fio_stream,
     "job file": job_file,
@@ -98,6 +119,8 @@ PARSERS: dict[str, Callable[[bytes], object]] = {
     "interrupts": lambda data: procfs.parse_interrupts(data, [1, 24]),
     "function calls": lambda data: procfs.parse_function_calls(data[:40], data[40:]),
     "per_cpu_count": lambda data: procfs.parse_per_cpu_count(data, [0, 1]),
+    "conditions": conditions,
+    "limits": limits,
     "throttled": parse_throttled_us,
     "mountinfo": lambda data: mounts.parse_mountinfo(text(data)),
     "swaps": lambda data: mounts.parse_swaps(text(data)),
@@ -121,4 +144,10 @@ def seeds() -> list[bytes]:
     for path in sorted((FIXTURES.parents[1] / "jobs").glob("*.fio")):
         found.append(path.read_bytes())
     found += [b"0-3,8-11", b"none [mq-deadline] kyber", b"4k-64k", b"iodepth=4", b"TYPE=ext4\n"]
+    found += [
+        b"254:0 rbps=max riops=9\n",
+        b"8:0 rios=1 cost.wait=4\n",
+        b"8.0 GT/s PCIe\n",
+        b"0x1f\n",
+    ]
     return found

@@ -34,7 +34,7 @@ def read_topology(roots: Roots) -> Topology:
         online=online,
         possible=possible,
         isolated=_cpus(system / "cpu/isolated"),
-        nodes=_nodes(system / "node"),
+        nodes=read_nodes(roots),
         caches=_caches(system / "cpu", online),
         irq_time=_irq_time(roots),
     )
@@ -63,7 +63,9 @@ def _numbered(directory: Path, prefix: str) -> tuple[int, ...]:
     return tuple(sorted(int(name) for name in names if name.isascii() and name.isdigit()))
 
 
-def _nodes(directory: Path) -> Mapping[int, int]:
+def read_nodes(roots: Roots) -> Mapping[int, int]:
+    """CPU -> its NUMA node; empty if the kernel knows none."""
+    directory = roots.sys / "devices/system/node"
     return {
         cpu: node
         for node in _numbered(directory, "node")

@@ -1,0 +1,312 @@
+from __future__ import annotations
+
+import builtins
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hardware import array, multipath_head, nvme_disk, nvme_sensor, scsi_disk
+from hypothesis import given
+from hypothesis import strategies as st
+from trees import VIRTUAL, Tree, virtio_disk
+
+from iopstui.linux.devices.conditions import ConditionsFiles, read_conditions
+from iopstui.linux.devices.kernel import read_kernel
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.roots import Roots
+from iopstui.linux.sysattr import parse_cpu_list, read_text
+from iopstui.model.findings.conditions import (
+    Array,
+    Conditions,
+    CpuState,
+    DeviceState,
+    IoLimit,
+    Link,
+    Temperature,
+)
+
+CPU = "devices/system/cpu"
+LIMITS = "8:0 riops=50 wbps=max\n9:0 wbps=1000\n259:0 rbps=77\n"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    return machine(Tree(tmp_path))
+
+
+def machine(tree: Tree) -> Tree:
+    """Four CPUs on two nodes; disks of all sorts; a group with limits."""
+    tree.sys(f"{CPU}/online", "0-3\n")
+    for cpu in range(4):
+        tree.sys(f"{CPU}/cpu{cpu}/cpufreq/scaling_governor", "powersave\n")
+        tree.sys(f"{CPU}/cpu{cpu}/cpufreq/scaling_cur_freq", f"{cpu + 1}00000\n")
+        tree.sys(f"{CPU}/cpu{cpu}/cpuidle/state0/latency", "133\n")
+    for node in range(2):
+        tree.sys(f"devices/system/node/node{node}/cpulist", f"{2 * node}-{2 * node + 1}\n")
+    tree.proc("self/cgroup", "0::/a\n")
+    tree.sys("fs/cgroup/cgroup.controllers", "io\n")
+    tree.sys("fs/cgroup/a/io.max", LIMITS)
+    tree.sys("fs/cgroup/a/cgroup.type", "domain\n")
+    tree.sys("fs/cgroup/a/io.stat", "259:0 rios=1 cost.wait=12\n")
+    nvme_sensor(tree, nvme_disk(tree).parent / "hwmon0")
+    multipath_head(tree)
+    disk = scsi_disk(tree)
+    tree.attributes(tree.partition(disk, 1, "8:1"), alignment_offset="3584")
+    tree.stacked(disk, array(tree, degraded="1"))
+    return tree
+
+
+def read(tree: Tree, *names: str, t: float = 1.0) -> Conditions:
+    return read_conditions(tree.roots, read_devices(tree.roots), names, t)
+
+
+def limit(what: str, value: int) -> IoLimit:
+    return IoLimit("/a", "io.max", what, value)
+
+
+def test_every_device_has_what_its_kind_tells(tree: Tree) -> None:
+    found = read(tree, "md0", "sda", "nvme0n1", t=7.0)
+    assert found.t == 7.0
+    assert found.devices == {
+        "md0": DeviceState(limits=(limit("wbps", 1000),), array=Array("idle", 1, 3), misaligned=0),
+        "sda": DeviceState(
+            queue_depth=32, limits=(limit("riops", 50),), errors=31, timeouts=2, misaligned=0
+        ),
+        "nvme0n1": DeviceState(
+            limits=(limit("rbps", 77),),
+            cost_wait_us=12,
+            temperature=Temperature(45.85, 81.85, 84.85),
+            link=Link(8.0, 16.0, 2, 4),
+            misaligned=0,
+        ),
+    }
+
+
+def test_a_partition_has_what_its_disk_has_and_a_beginning_of_its_own(tree: Tree) -> None:
+    found = read(tree, "sda1", "sda").devices
+    assert found["sda1"].limits == (limit("riops", 50),)
+    assert (found["sda1"].queue_depth, found["sda1"].errors) == (32, 31)
+    assert (found["sda1"].misaligned, found["sda"].misaligned) == (3584, 0)
+
+
+def test_a_stacked_device_may_be_misaligned_as_a_whole(tree: Tree) -> None:
+    tree.attributes(tree.roots.sys / VIRTUAL / "md0", alignment_offset="-1")
+    assert read(tree, "md0").devices["md0"].misaligned == -1
+
+
+def test_a_multipath_head_has_what_its_first_path_tells(tree: Tree) -> None:
+    found = read(tree, "nvme1n1", "nvme1c1n1").devices
+    assert found["nvme1n1"] == DeviceState(
+        temperature=Temperature(41.0, 81.85, 84.85), link=Link(8.0, 16.0, 2, 4), paths=2,
+        misaligned=0,
+    )  # fmt: skip
+    assert (found["nvme1c1n1"].temperature, found["nvme1c1n1"].paths) == (
+        Temperature(41.0, 81.85, 84.85), 0,
+    )  # fmt: skip
+
+
+def test_a_path_that_is_lost_is_told_and_the_other_one_asked(tree: Tree) -> None:
+    controller = (tree.roots.sys / "class/block/nvme1c1n1/device").resolve()
+    tree.attributes(controller, state="connecting")
+    state = read(tree, "nvme1n1").devices["nvme1n1"]
+    assert (state.lost, state.paths) == ((("nvme1c1n1", "connecting"),), 2)
+    assert state.temperature == Temperature(42.0, 81.85, 84.85)
+
+
+def test_cpus_and_nodes(tree: Tree) -> None:
+    found = read(tree)
+    assert found.nodes == {0: 0, 1: 0, 2: 1, 3: 1}
+    assert found.cpus == {
+        cpu: CpuState("powersave", (cpu + 1) * 100000, None, 133) for cpu in range(4)
+    }
+
+
+def test_cpus_that_are_asked_for_and_online(tree: Tree) -> None:
+    files = ConditionsFiles(tree.roots, most=2)
+    assert list(files.read({}, (), 0.0).cpus) == [0, 1]
+    assert list(files.read({}, (), 0.0, cpus=(3, 9, 2, 1)).cpus) == [3, 2]
+    tree.sys(f"{CPU}/online", "0-2\n")
+    assert list(files.read({}, (), 0.0, cpus=(3, 2, 1)).cpus) == [2, 1]
+
+
+def test_cpus_where_no_list_is_kept(tree: Tree) -> None:
+    (tree.roots.sys / CPU / "online").unlink()
+    assert list(read_conditions(tree.roots, {}, (), 0.0, cpus=(3, 2)).cpus) == [3, 2]
+    assert read_conditions(tree.roots, {}, (), 0.0).cpus == {}
+
+
+def test_nodes_are_read_again_when_cpus_come_or_go(tree: Tree) -> None:
+    files = ConditionsFiles(tree.roots)
+    assert files.read({}, (), 0.0).nodes[3] == 1
+    tree.sys("devices/system/node/node1/cpulist", "2\n")
+    tree.sys(f"{CPU}/online", "0-2\n")
+    assert files.read({}, (), 0.0).nodes == {0: 0, 1: 0, 2: 1}
+
+
+def test_a_cpu_that_was_away_is_looked_at_anew(tree: Tree) -> None:
+    files = ConditionsFiles(tree.roots)
+    assert files.read({}, (), 0.0).cpus[3].khz_most is None
+    for online in ("0-2", "0-3"):
+        tree.sys(f"{CPU}/online", f"{online}\n")
+        tree.sys(f"{CPU}/cpu3/cpufreq/cpuinfo_max_freq", "3800000\n")
+        found = files.read({}, (), 0.0).cpus
+    assert found[3].khz_most == 3800000
+
+
+def test_dm_multipath_leaves_temperature_and_link_to_its_disks(tree: Tree) -> None:
+    sensor = {"hwmon__hwmon5__name": "drivetemp", "hwmon__hwmon5__temp1_input": "38000"}
+    path = scsi_disk(tree, "sdb", "8:16", state="running", **sensor)
+    tree.stacked(path, tree.disk("dm-0", VIRTUAL, "253:0", dm__name="mp", dm__uuid="mpath-1"))
+    found = read(tree, "dm-0", "sdb").devices
+    assert found["dm-0"] == DeviceState(paths=1)
+    assert found["sdb"].temperature == Temperature(38.0)
+
+
+def test_each_reading_is_fresh(tree: Tree) -> None:
+    files, devices = ConditionsFiles(tree.roots), read_devices(tree.roots)
+    names = ("sda", "md0", "nvme0n1")
+    files.read(devices, names, 0.0)
+    tree.attributes((tree.roots.sys / "class/block/sda/device").resolve(), ioerr_cnt="0x20")
+    tree.attributes(tree.roots.sys / VIRTUAL / "md0", md__sync_action="resync")
+    tree.attributes(
+        (tree.roots.sys / "class/block/nvme0n1").resolve().parents[2], current_link_width="1"
+    )
+    tree.sys("fs/cgroup/a/io.max", "")
+    tree.sys("fs/cgroup/a/io.stat", "259:0 cost.wait=13\n")
+    found = files.read(devices, names, 2.0).devices
+    assert (found["sda"].errors, found["sda"].limits) == (32, ())
+    assert found["md0"].array == Array("resync", 1, 3)
+    assert found["nvme0n1"].link == Link(8.0, 16.0, 1, 4)
+    assert found["nvme0n1"].cost_wait_us == 13
+
+
+def test_a_sensor_that_came_later_is_found_when_the_device_s_turn_comes(tree: Tree) -> None:
+    files, devices = ConditionsFiles(tree.roots), read_devices(tree.roots)
+    names = ("nvme0n1", "md0", "sda")
+    files.read(devices, names, 0.0)
+    device = (tree.roots.sys / "class/block/sda/device").resolve()
+    tree.attributes(device / "hwmon/hwmon9", name="drivetemp", temp1_input="38000")
+    seen = [files.read(devices, names, float(t)).devices["sda"].temperature for t in range(3)]
+    assert seen[-1] == Temperature(38.0) and None in seen
+
+
+def test_another_disk_of_the_same_name_is_looked_at_anew(tree: Tree) -> None:
+    files = ConditionsFiles(tree.roots)
+    names = ("nvme0n1", "sda")
+    files.read(read_devices(tree.roots), names, 0.0)
+    old = (tree.roots.sys / "class/block/nvme0n1").resolve()
+    (tree.roots.sys / "class/block/nvme0n1").unlink()
+    shutil.rmtree(old.parents[2])
+    new = tree.disk("nvme0n1", "devices/elsewhere/nvme/nvme0", "259:0", alignment_offset="512")
+    tree.attributes(new.parent / "hwmon0", name="nvme", temp1_input="50000")
+    (new / "device").symlink_to(new.parent)
+    tree.attributes(new, diskseq="2")
+    # the turn is the other's
+    state = files.read(read_devices(tree.roots), names, 1.0).devices["nvme0n1"]
+    assert (state.misaligned, state.temperature, state.link) == (512, Temperature(50.0), None)
+
+
+def test_a_device_that_vanished_tells_nothing_and_one_that_is_not_known_is_left_out(
+    tree: Tree,
+) -> None:
+    files, devices = ConditionsFiles(tree.roots), read_devices(tree.roots)
+    files.read(devices, tuple(devices), 0.0)
+    shutil.rmtree(tree.roots.sys / "class")
+    shutil.rmtree(tree.roots.sys / "devices")
+    found = files.read(devices, (*devices, "ghost"), 100.0)
+    assert set(found.devices) == set(devices)
+    assert found.devices["nvme0n1"] == DeviceState(limits=(limit("rbps", 77),), cost_wait_us=12)
+    assert found.devices["sda"] == DeviceState(limits=(limit("riops", 50),))
+    gone = (("nvme1c1n1", "gone"), ("nvme1c2n1", "gone"))
+    assert found.devices["nvme1n1"] == DeviceState(lost=gone, paths=2)
+    assert (found.cpus, found.nodes) == ({}, {})
+
+
+def test_nothing_at_all(tmp_path: Path) -> None:
+    assert read_conditions(Roots.under(tmp_path / "none"), {}, ("sda",), 3.0) == Conditions(3.0)
+
+
+def test_what_may_not_be_read_is_unknown(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    devices = read_devices(tree.roots)
+
+    def denied(*_: Any, **__: Any) -> Any:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(builtins, "open", denied)
+    found = read_conditions(tree.roots, devices, ("sda", "nvme0n1", "nvme1n1"), 1.0, cpus=(0,))
+    assert found == Conditions(
+        1.0,
+        {"sda": DeviceState(), "nvme0n1": DeviceState(), "nvme1n1": DeviceState(paths=2)},
+        {0: CpuState()},
+    )
+
+
+def test_a_virtio_disk_has_nothing_of_all_this(tmp_path: Path) -> None:
+    tree = Tree(tmp_path)
+    virtio_disk(tree)
+    assert read(tree, "vda").devices == {"vda": DeviceState()}
+
+
+junk = st.one_of(
+    st.binary(max_size=60),
+    st.sampled_from(
+        (b"9" * 5000, b"0x" + b"f" * 40, b"-1\n", b"\x00", b"0::/..\n", b"0::/" + b"x/" * 300,
+         b"7:blkio:/\xff\n", b"8:0 riops=1\xb2\n", b"0-99999999\n", b"\xd9\xa3\n", b"1e999 GT/s"),
+    ),
+)  # fmt: skip
+
+
+def test_any_bytes_in_any_file_are_no_failure(tree: Tree) -> None:
+    devices, originals = read_devices(tree.roots), _files(tree)
+    files = sorted(originals)
+
+    @given(st.lists(st.tuples(st.integers(0, len(files) - 1), junk), max_size=8))
+    def with_bytes(changes: list[tuple[int, bytes]]) -> None:
+        for place, data in changes:
+            files[place].write_bytes(data)
+        source = ConditionsFiles(tree.roots)
+        for _ in range(2):
+            assert _printable(source.read(devices, tuple(devices), 0.0, cpus=(0, 1, 5)))
+        read_kernel(tree.roots)
+        for place, _ in changes:
+            files[place].write_bytes(originals[files[place]])
+
+    with_bytes()
+
+
+@pytest.mark.parametrize("data", [b"", b"\n", b"\xff\xfe", b"9" * 5000, b"0x10", b"-1", b"a b:c=1"])
+def test_the_same_bytes_everywhere_are_no_failure(tree: Tree, data: bytes) -> None:
+    devices = read_devices(tree.roots)
+    for file in _files(tree):
+        file.write_bytes(data)
+    found = read_conditions(tree.roots, devices, tuple(devices), 0.0)
+    assert _printable(found)
+    assert found.devices["sda"].limits == () and found.devices["nvme0n1"].link is None
+    assert read_kernel(tree.roots).version is None
+
+
+def _files(tree: Tree) -> dict[Path, bytes]:
+    for name in ("sys/kernel/osrelease", "cmdline", "version"):
+        tree.proc(name, "")
+    tops = (tree.roots.sys, tree.roots.proc)
+    found = (path for top in tops for path in top.rglob("*") if path.is_file())
+    return {path: path.read_bytes() for path in found}
+
+
+def _printable(found: Conditions) -> bool:
+    words = [one.governor or "" for one in found.cpus.values()]
+    for state in found.devices.values():
+        words += [word for pair in state.lost for word in pair]
+        words += [one.group for one in state.limits]
+        words.append(state.array.action if state.array else "")
+    return all(word.isprintable() for word in words)
+
+
+def test_this_machine() -> None:
+    roots = Roots()
+    devices = read_devices(roots)
+    found = read_conditions(roots, devices, tuple(devices), 1.0)
+    assert set(found.devices) == set(devices)
+    online = parse_cpu_list(read_text(Path("/sys/devices/system/cpu/online")) or "")
+    assert tuple(found.cpus) == online[:64]

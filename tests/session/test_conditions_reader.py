@@ -1,0 +1,139 @@
+"""The reading beside the session: never in its way, and the newest is given once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hardware import nvme_disk, nvme_sensor
+from trees import Tree
+
+from iopstui.linux.devices import temperature
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.model.findings.conditions import Conditions, Temperature
+from iopstui.session.conditions import ConditionsReader
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    tree = Tree(tmp_path)
+    nvme_sensor(tree, nvme_disk(tree).parent / "hwmon0")
+    return tree
+
+
+class Hang:
+    """A disk that does not answer until it is let go."""
+
+    def __init__(self) -> None:
+        self.asked, self.go = threading.Event(), threading.Event()
+        self.times = 0
+
+    def __call__(self, sensor: temperature.Sensor) -> Temperature:
+        self.times += 1
+        self.asked.set()
+        assert self.go.wait(60)
+        return Temperature(50.0)
+
+
+@pytest.fixture
+def hang(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hang]:
+    hang = Hang()
+    monkeypatch.setattr(temperature, "read_temperature", hang)
+    yield hang
+    hang.go.set()
+    finish()
+
+
+def finish() -> None:
+    for thread in threading.enumerate():
+        if thread.name == "conditions":
+            thread.join(60)
+
+
+def ask(reader: ConditionsReader, tree: Tree, t: float = 1.0) -> None:
+    reader.ask(t, read_devices(tree.roots), ("nvme0n1",))
+
+
+def temperature_of(found: Conditions | None) -> Temperature | None:
+    return None if found is None else found.devices["nvme0n1"].temperature
+
+
+def test_what_was_asked_for_is_given_once(tree: Tree) -> None:
+    reader = ConditionsReader(tree.roots)
+    assert reader.take() is None
+    ask(reader, tree, 3.0)
+    finish()
+    found = reader.take()
+    assert found is not None and found.t == 3.0
+    assert temperature_of(found) == Temperature(45.85, 81.85, 84.85)
+    assert reader.take() is None
+
+
+def test_a_disk_that_hangs_stops_neither_the_session_nor_a_later_reading(
+    tree: Tree, hang: Hang
+) -> None:
+    reader = ConditionsReader(tree.roots)
+    ask(reader, tree, 1.0)
+    assert hang.asked.wait(60)
+    for t in (3.0, 5.0, 7.0):
+        ask(reader, tree, t)
+        assert reader.take() is None
+    hang.go.set()
+    finish()
+    assert hang.times == 1
+    found = reader.take()
+    assert found is not None and found.t == 1.0
+    ask(reader, tree, 100.0)
+    finish()
+    found = reader.take()
+    assert found is not None and found.t == 100.0
+
+
+def test_the_newest_replaces_one_that_was_not_taken(tree: Tree) -> None:
+    reader = ConditionsReader(tree.roots)
+    for t in (1.0, 3.0):
+        ask(reader, tree, t)
+        finish()
+    found = reader.take()
+    assert found is not None and found.t == 3.0
+    assert reader.take() is None
+
+
+def test_a_closed_one_waits_for_nothing_and_gives_nothing(tree: Tree, hang: Hang) -> None:
+    reader = ConditionsReader(tree.roots)
+    ask(reader, tree)
+    assert hang.asked.wait(60)
+    reader.close()
+    assert not hang.go.is_set()
+    hang.go.set()
+    finish()
+    assert reader.take() is None
+    ask(reader, tree, 1000.0)
+    finish()
+    assert hang.times == 1
+
+
+def test_a_process_that_may_have_no_more_threads(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    reader = ConditionsReader(tree.roots)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refused)
+        ask(reader, tree)
+    assert reader.take() is None
+    ask(reader, tree, 5.0)
+    finish()
+    found = reader.take()
+    assert found is not None and found.t == 5.0
+
+
+def test_the_interpreter_s_end_does_not_wait(tree: Tree, hang: Hang) -> None:
+    ask(ConditionsReader(tree.roots), tree)
+    assert hang.asked.wait(60)
+    (thread,) = (one for one in threading.enumerate() if one.name == "conditions")
+    assert thread.daemon
