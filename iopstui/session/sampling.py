@@ -12,6 +12,7 @@ from iopstui.linux.devices.topology import online_cpus
 from iopstui.model.findings.tunable_effect import MANY
 from iopstui.model.metrics.frame import FrameBuilder
 from iopstui.model.samples import FioStatus, JobThread, KernelSample, RawSample
+from iopstui.session.conditions import ConditionsReader
 from iopstui.session.context import Context
 from iopstui.session.current_run import CurrentRun
 from iopstui.session.findings import Findings
@@ -21,6 +22,9 @@ from iopstui.session.pinning import Pinning
 
 LATE_AFTER = 1.5
 FIRST_S = 0.2
+# how often the device's health and limits are read, during a run and between runs
+LOOK_S = 2.0
+LOOK_IDLE_S = 10.0
 
 
 @dataclass(slots=True)
@@ -54,6 +58,8 @@ class Sampling:
         self._guards = GuardTime()
         self._pinning = (0, Pinning())
         self._seq = 0
+        self._conditions = ConditionsReader(context.roots)
+        self._look_at = 0.0
         self._quiet: dict[str, tuple[int, int]] | None = None
 
     @cached_property
@@ -64,6 +70,7 @@ class Sampling:
 
     def close(self) -> None:
         """Close the kernel's files, if they were opened."""
+        self._conditions.close()
         sampler = self.__dict__.get("_sampler")
         if sampler is not None:
             sampler.close()
@@ -134,11 +141,21 @@ class Sampling:
             context.emit(events.FrameReady(frame.t, frame))
         for warning in (*self._own_cost.feed(frame), *self._unbound(reading.jobs)):
             context.warn(warning)
+        self._look_around(frame.t, measuring)
         devices = [
             context.devices[name] for name in context.target.opened if name in context.devices
         ]
         for finding in self.findings.feed(frame, devices):
             context.emit(events.Found(frame.t, finding))
+
+    def _look_around(self, t: float, measuring: bool) -> None:
+        """Have the device's health and limits read beside the samples, now and then."""
+        found = self._conditions.take()
+        if found is not None:
+            self.findings.surroundings(found)
+        if t >= self._look_at:
+            self._look_at = t + (LOOK_S if measuring else LOOK_IDLE_S)
+            self._conditions.ask(t, self._context.devices, self._context.target.tree)
 
     def _unbound(self, jobs: tuple[JobThread, ...]) -> Iterator[str]:
         if self._pinning[0] != self._current.step:
