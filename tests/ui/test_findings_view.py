@@ -110,3 +110,53 @@ async def test_a_long_list_is_scrolled() -> None:
         await pilot.press("end")
         await settle(pilot)
         assert shows(app, "number 29.") and shows(app, "of 90")
+
+
+# -- without a job, and what a run decides
+
+
+IN_DOUBT = Finding("cap", "depth 8 → 32: stays", "twice the block size", "", (("bs", "8k"),), 2, 5)
+
+
+def test_a_finding_without_a_job_is_shown_and_ages() -> None:
+    found = state(Found(9.0, ONE_CPU))
+    found.t = 9.0
+    assert "CPU 1 runs" in text(found)
+    assert any(
+        "no job" in piece for row in finding_line.listed(found, 80, UTF8) for piece, _ in row
+    )
+    found.t = 60.0
+    assert "CPU 1" not in text(found)
+
+
+def test_what_is_found_after_a_run_ages_as_well() -> None:
+    found = state(STARTED, StepFinished(11.0, 1, 0, "", False), Found(20.0, ONE_CPU))
+    found.t = 21.0
+    assert "CPU 1 runs" in text(found)
+    found.t = 90.0
+    assert "CPU 1" not in text(found)
+
+
+def test_a_finding_says_its_seconds_and_the_key_that_decides_it() -> None:
+    shown = text(state(STARTED, Found(5.0, IN_DOUBT)))
+    assert "finding 0:02-0:05: depth 8 → 32: stays" in shown
+    assert "key t decides it  → twice the block size" in shown
+
+
+async def test_t_runs_what_decides_the_finding() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        fake = await running(app, pilot)
+        await pilot.press("t")
+        await settle(pilot)
+        assert shows(app, "no finding needs a run to decide it")
+        fake.sink(Found(fake.second, IN_DOUBT))
+        fake.tick(1)
+        await settle(pilot)
+        assert shows(app, "t test it")
+        await pilot.press("t")
+        await settle(pilot)
+        asked = fake.calls.index(("ask", "cap"))
+        run = next(call for call in fake.calls[asked:] if call[0] == "run")
+        assert run[2]["bs"] == "8k"  # type: ignore[index]
+        assert ("mark", "test: bs=8k") in fake.calls

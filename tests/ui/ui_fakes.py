@@ -23,6 +23,7 @@ from iopstui.model import histogram
 from iopstui.model.block.device import BlockDevice, Hctx, Mount, QueueLimits
 from iopstui.model.block.target import DEVICE, FILE, Target
 from iopstui.model.block.topology import Topology
+from iopstui.model.findings.evidence import Finding
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
 from iopstui.model.metrics.frame import NO_FIO, NO_LATENCY, CpuFrame, Frame
 from iopstui.model.rates import CpuLoad, DiskRates
@@ -207,6 +208,9 @@ class FakeController:
     def finish(self, error: str = "", interrupted: bool = False) -> None:
         self.running = False
         self.sink(StepFinished(self.second, self.step, bool(error), error, interrupted))
+
+    def ask(self, finding: Finding) -> None:
+        self.calls.append(("ask", finding.rule))
 
     def mark(self, text: str) -> None:
         self.calls.append(("mark", text))
