@@ -10,6 +10,7 @@ from statistics import fmean, pstdev
 
 from iopstui import format as units
 from iopstui.model.findings import evidence as e
+from iopstui.model.findings.by_queue import limit_reached
 from iopstui.model.findings.evidence import Evidence, Finding, Steady, recent
 from iopstui.model.metrics.frame import NO_LATENCY, Frame
 from iopstui.model.sizes import sized
@@ -124,6 +125,8 @@ def burst(evidence: Evidence) -> Finding | None:
     was, now = e.fio_iops(before), e.fio_iops(after)
     if e.full_jobs(after)[1] or _taken_by_others(before, after, evidence, now / was):
         return None
+    if limit_reached(after[-EACH_SIDE:], evidence) is not None:
+        return None
     return Finding(
         "burst",
         f"at an unchanged load IOPS fell from {units.number(was)} to {units.number(now)} at "
@@ -147,7 +150,7 @@ def _step(frames: Sequence[Frame]) -> int | None:
     place = min(fits)[1]
     left, right = each[:place], each[place:]
     low, high = fmean(right), fmean(left)
-    flat = pstdev(left) <= 0.1 * high and pstdev(right) <= 0.1 * low
+    flat = pstdev(left) <= 0.15 * high and pstdev(right) <= 0.1 * low
     return place if flat and low <= STEP * high and max(right) < min(left) else None
 
 

@@ -28,7 +28,10 @@ def above(evidence: Evidence) -> Finding | None:
     if shape.direct is not True or evidence.unseen or not each or None in each:
         return None
     known = [one for one in each if one is not None]
-    if any(n - aqu < max(WAITING, PART * n) for n, aqu in known):
+    limit = limit_reached(frames, evidence)
+    # a limit that is known leaves no doubt, also at depth 1
+    least = WAITING if limit is None else WAITING / 2
+    if any(n - aqu < max(least, PART * n) for n, aqu in known):
         return None
     n, aqu = _apart(frames, evidence) or known[-1]
     head = (
@@ -36,7 +39,6 @@ def above(evidence: Evidence) -> Finding | None:
         f"{e.names_words(evidence.devices)} holds {aqu:.1f} (aqu-sz): the rest waits above "
         f"{'them' if len(evidence.devices) > 1 else 'it'}"
     )
-    limit = limit_reached(frames, evidence)
     if limit is not None:
         name, one, rate = limit
         return Finding(

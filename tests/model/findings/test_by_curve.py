@@ -8,9 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.model.findings.by_curve import burst, cap
+from iopstui.model.findings.conditions import Conditions, DeviceState, IoLimit
 from iopstui.model.findings.evidence import Evidence, Finding, JobShape, Steady
 
 SHAPE = JobShape(jobs=1, iodepth=32, engine="libaio", direct=True, block_size=4096)
+LIMIT = IoLimit("/work", "io.max", "riops", 1_000)
 EIGHT = Steady(replace(SHAPE, iodepth=8), 1_000, 8e6, 4_096_000, 0.002)
 
 
@@ -127,11 +129,16 @@ def test_a_step_down_at_constant_load() -> None:
         stepped((5, 3_000), (4, 1_000), (5, 3_000)),
         stepped((5, 3_000), (5, 2_000), (5, 1_000)),
         stepped((8, 3_000), (6, 1_000), others=2_000),
+        replace(
+            stepped((8, 3_000), (6, 1_000)),
+            now=Conditions(devices={"vda": DeviceState(limits=(LIMIT,))}),
+        ),
         stepped((8, 3_000), (6, 1_000), job=99.0),
         stepped((8, 3_000), (6, 1_000), shape=replace(SHAPE, paced=True)),
         stepped((8, 3_000), (6, 1_000), shape=replace(SHAPE, direct=False)),
     ],
     ids=["flat", "a dip", "little", "a step up", "comes back", "slides", "another program's",
+         "a cgroup's limit",
          "CPU", "paced", "buffered"],
 )  # fmt: skip
 def test_what_is_no_burst(evidence: Evidence) -> None:

@@ -56,6 +56,13 @@ def test_a_limit_of_the_own_cgroup_is_named() -> None:
     assert "io.max of the cgroup /work sets on vda: riops=1000 (1.00k/s now)" in found.text
 
 
+def test_at_depth_1_a_known_limit_is_enough() -> None:
+    states = {"vda": DeviceState(limits=(LIMIT,))}
+    assert above(waiting(inside=1.0, aqu=0.1, states=states)) is not None
+    assert above(waiting(inside=1.0, aqu=0.1)) is None
+    assert above(waiting(inside=1.0, aqu=0.8, states=states)) is None
+
+
 @pytest.mark.parametrize("value", [2_000, 1_300])
 def test_a_limit_that_is_not_reached_is_not_blamed(value: int) -> None:
     far = {"vda": DeviceState(limits=(replace(LIMIT, value=value),))}
