@@ -153,7 +153,7 @@ def _device_does_more(
 
 
 def busy(evidence: Evidence) -> Finding | None:
-    """Without a job: another program's I/O waits on the device."""
+    """Without a job: I/O of others waits on the device."""
     frames = e.window(evidence)
     if not frames or any(frame.fio for frame in frames):
         return None
@@ -170,7 +170,8 @@ def _busy(device: BlockDevice, frames: Sequence[Frame]) -> Finding | None:
     return Finding(
         "busy",
         f"{device.name}: {name}_await {units.latency(await_ms * 1e6)} at aqu-sz {aqu:.0f}, device "
-        f"util {util:.0f} %, {units.number(each_s)} {name}/s: another program keeps its queue full",
+        f"util {util:.0f} %, {units.number(each_s)} {name}/s: I/O that is no job's here keeps its "
+        "queue full (another program's, or the write-back of one that is over)",
         "find out who does it: iotop, or pidstat -d 1",
     )
 

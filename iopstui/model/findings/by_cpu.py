@@ -218,8 +218,8 @@ def other_node(evidence: Evidence) -> Finding | None:
             "numa-remote",
             f"all jobs run on NUMA node {away}, {device.name} is on node {home}: data and "
             "completions cross between the sockets, which may cost latency",
-            f"compare with cpus_allowed={near[0]}-{near[-1]}" if near else "",
-            test=(("cpus_allowed", ",".join(map(str, near))),),
+            f"compare with cpus_allowed={units.ranges(near)}",
+            test=(("cpus_allowed", units.ranges(near)),),
         )
     return None
 

@@ -66,11 +66,12 @@ def scsi_errors(evidence: Evidence) -> Finding | None:
             _grown(before.timeouts, state.timeouts),
         )
         if errors or timeouts:
-            late = f", {timeouts} of them timeouts (iotmo_cnt)" if timeouts else ""
+            counts = [f"{errors} commands with an error (ioerr_cnt)"] if errors else []
+            counts += [f"{timeouts} with a timeout (iotmo_cnt)"] if timeouts else []
             return Finding(
                 "scsi-errors",
-                f"{name} ended {errors or timeouts} commands with an error (ioerr_cnt){late} since "
-                f"{units.clock(evidence.then.t)}: retries and error handling count as latency",
+                f"{name} ended {' and '.join(counts)} since {units.clock(evidence.then.t)}: retries "
+                "and error handling count as latency",
                 "see the kernel's log: dmesg",
             )
     return None

@@ -138,7 +138,7 @@ def sync_cost(evidence: Evidence) -> Finding | None:
         f"{units.number(theirs.f_s)} flushes a second of {names}'s write cache{because}, "
         f"{units.latency(each * 1e6)} each (f_await): a synced write waits for "
         f"{'them' if several else 'one'}, and they count among w/s",
-        "sync more writes at once (fsync=32), or a disk whose cache keeps data without power",
+        "sync more writes at once (fsync=32), or use a disk whose cache survives a loss of power",
     )
 
 

@@ -148,7 +148,7 @@ def test_jobs_on_another_node_than_the_disk() -> None:
         by_cpu.other_node(evidence(running(), devices=[far], now=Conditions(nodes=NODES)))
     )
     assert "all jobs run on NUMA node 0, vda is on node 1" in found.text
-    assert found.test == (("cpus_allowed", "2,3"),)
+    assert found.test == (("cpus_allowed", "2-3"),)
 
 
 def test_one_job_at_home_or_one_node_is_no_finding() -> None:

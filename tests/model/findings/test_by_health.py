@@ -54,7 +54,10 @@ def test_errors_since_the_run_began() -> None:
     found = fired(by_health.scsi_errors(ailing(DeviceState(errors=15), DeviceState(errors=3))))
     assert "vda ended 12 commands with an error (ioerr_cnt) since 0:02" in found.text
     late = ailing(DeviceState(errors=5, timeouts=2), DeviceState(errors=3, timeouts=0))
-    assert "2 of them timeouts" in fired(by_health.scsi_errors(late)).text
+    assert (
+        "2 commands with an error (ioerr_cnt) and 2 with a timeout (iotmo_cnt)"
+        in fired(by_health.scsi_errors(late)).text
+    )
 
 
 def test_old_errors_and_unknown_ones_are_no_finding() -> None:
