@@ -50,7 +50,7 @@ def _faster(then: Steady, now: Steady) -> str:
 
 
 def _same(one: float, other: float) -> bool:
-    return bool(other) and abs(one / other - 1) <= SAME
+    return 0 < max(one, other) <= (1 + SAME) * min(one, other)
 
 
 _VERDICTS: dict[str, Verdict] = {"cap": _limited, "misaligned": _each_costs}

@@ -105,7 +105,7 @@ def _held(then: Steady, now: Steady) -> Finding | None:
 
 
 def _same(one: float, other: float) -> bool:
-    return bool(other) and abs(one / other - 1) <= SAME
+    return 0 < max(one, other) <= (1 + SAME) * min(one, other)
 
 
 def _other_size(now: Steady) -> tuple[tuple[str, str], ...]:

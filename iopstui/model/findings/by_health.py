@@ -70,8 +70,8 @@ def scsi_errors(evidence: Evidence) -> Finding | None:
             counts += [f"{timeouts} with a timeout (iotmo_cnt)"] if timeouts else []
             return Finding(
                 "scsi-errors",
-                f"{name} ended {' and '.join(counts)} since {units.clock(evidence.then.t)}: retries "
-                "and error handling count as latency",
+                f"{name} ended {' and '.join(counts)} since {units.clock(evidence.then.t)}: "
+                "retries and error handling count as latency",
                 "see the kernel's log: dmesg",
             )
     return None
