@@ -43,8 +43,9 @@ def test_each_option_is_in_its_command_s_section() -> None:
 
 
 def test_each_field_and_each_line_of_the_help_is_there() -> None:
-    assert all(f"| `{field.id}` |" in pages()["fields.md"] for field in FIELDS)
-    keys = pages()["keys.md"]
+    found = pages()
+    fields, keys = found["fields.md"], found["keys.md"]
+    assert all(f"| `{field.id}` |" in fields for field in FIELDS)
     for title, rows in help_sections()[1:]:
         assert f"\n## {title}\n" in keys and all(f"| `{term}` |" in keys for term, _ in rows)
 

@@ -4,22 +4,24 @@ import os
 import socket
 import stat
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from trees import VIRTUAL, Tree, virtio_disk
 
 from iopstui.errors import EXIT_USAGE, UsageError
-from iopstui.linux.devices import target as module
 from iopstui.linux.devices.mounts import parse_mountinfo
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import (
+    LIST_DEVICES,
     device_tree,
     mount_of,
     resolve_target,
     resolve_targets,
     why_no_device,
 )
+from iopstui.linux.process.rights import how_to_open
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, DIRECTORY, FILE
@@ -56,6 +58,10 @@ def node(tree: Tree, nodes: dict[str, int], name: str, major: int, minor: int) -
     path.write_text("")
     nodes[os.path.realpath(path)] = os.makedev(major, minor)
     return path
+
+
+def said(error: UsageError) -> tuple[str, str]:
+    return error.message, error.hint
 
 
 def refused(text: str | None, tree: Tree, cwd: Path | None = None) -> UsageError:
@@ -105,7 +111,9 @@ def test_looking_needs_no_right_to_read(
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(os, "open", denied)
-    assert "Permission denied" in refused("vda", tree).message
+    message, hint = said(refused("vda", tree))
+    assert message == f"{tree.roots.dev}/vda can't be opened for reading (Permission denied)."
+    assert hint == how_to_open(f"{tree.roots.dev}/vda")
     devices = read_devices(tree.roots)
     found = resolve_target("vda", tree.base, tree.roots, devices, to_read=False)
     assert found.device == "vda"
@@ -114,41 +122,71 @@ def test_looking_needs_no_right_to_read(
 def test_an_empty_device_is_no_target(tree: Tree, nodes: dict[str, int]) -> None:
     tree.disk("loop0", VIRTUAL, "7:0", 0)
     path = node(tree, nodes, "loop0", 7, 0)
-    assert "no size" in refused(str(path), tree).message
+    assert said(refused(str(path), tree)) == (
+        f"{path} has no size: nothing is attached to it or in it.", LIST_DEVICES
+    )  # fmt: skip
 
 
 def test_a_node_the_kernel_has_no_device_for(tree: Tree, nodes: dict[str, int]) -> None:
     path = node(tree, nodes, "old", 77, 7)
-    assert "77:7" in refused(str(path), tree).message
+    assert said(refused(str(path), tree)) == (
+        f"{path} is a node of block device 77:7, which the kernel doesn't have.", LIST_DEVICES
+    )  # fmt: skip
 
 
 def test_a_known_device_without_a_node(tree: Tree) -> None:
     virtio_disk(tree)
-    assert "does not exist here" in refused("vda", tree).message
+    assert said(refused("vda", tree)) == (
+        f"The kernel knows vda, but its node {tree.roots.dev}/vda does not exist here.",
+        "In a container, pass the device into it (docker run --device ...).",
+    )
 
 
 def test_a_hidden_path_names_its_head(tree: Tree) -> None:
     tree.disk("nvme0n1", VIRTUAL, "259:1")
     tree.disk("nvme0c1n1", VIRTUAL, None, hidden="1")
-    error = refused("nvme0c1n1", tree)
-    assert "nvme0n1" in error.hint
+    known = "nvme0c1n1 is a hidden path without a node."
+    devices = read_devices(tree.roots)
+    for holders, instead in (
+        ((), "its multipath device"), (("nvme0n1",), "nvme0n1"), (("a", "b"), "a or b"),
+    ):  # fmt: skip
+        devices["nvme0c1n1"] = replace(devices["nvme0c1n1"], holders=holders)
+        with pytest.raises(UsageError) as caught:
+            resolve_target("nvme0c1n1", tree.base, tree.roots, devices)
+        assert said(caught.value) == (known, f"Name {instead} instead.")
 
 
 def test_a_mistyped_device_is_told_before_fio_makes_a_file(tree: Tree) -> None:
-    error = refused(str(tree.roots.dev / "vdz"), tree)
-    assert "no such device" in error.message
+    assert said(refused(str(tree.roots.dev / "vdz"), tree)) == (
+        f"{tree.roots.dev}/vdz does not exist: there is no such device "
+        "(fio would quietly create an ordinary file of that name).",
+        LIST_DEVICES,
+    )
     assert not (tree.roots.dev / "vdz").exists()
 
 
 def test_close_names_are_offered(tree: Tree) -> None:
     virtio_disk(tree)
-    devices = read_devices(tree.roots)
-    assert "/dev/vda" in module._did_you_mean(Path("/dev/vdaa"), devices)
+    tree.disk("vdab", VIRTUAL, "254:16")
+    tree.disk("vdac", VIRTUAL, "254:32", 0)
+    tree.disk("vdad", VIRTUAL, "254:48", hidden="1")
+    roots = replace(tree.roots, dev=Path("/dev"))
+    told = "Did you mean {}? See what there is with: iopstui devices"
+    for name, hint in (
+        ("vdaa", told.format("/dev/vda or /dev/vdab")), ("nvme9n1", LIST_DEVICES),
+    ):  # fmt: skip
+        with pytest.raises(UsageError) as caught:
+            resolve_target(f"/dev/{name}", tree.base, roots, read_devices(tree.roots))
+        assert caught.value.hint == hint
 
 
 def test_a_file_fio_left_among_the_devices(tree: Tree) -> None:
     (tree.roots.dev / "vdz").write_text("")
-    assert "ordinary file among the devices" in refused(str(tree.roots.dev / "vdz"), tree).message
+    path = tree.roots.dev / "vdz"
+    assert said(refused(str(path), tree)) == (
+        f"{path} is an ordinary file among the devices: a mistyped fio command leaves such files.",
+        f"Look at it, then remove it: rm {path}",
+    )
 
 
 def test_dev_shm_is_a_place_for_files(tree: Tree) -> None:
@@ -162,29 +200,40 @@ def test_dev_shm_is_a_place_for_files(tree: Tree) -> None:
 
 @pytest.mark.parametrize("text", ["", "a\0b"])
 def test_no_name_at_all(tree: Tree, text: str) -> None:
-    refused(text, tree)
+    assert said(refused(text, tree)) == (
+        "The target's name is empty or holds a NUL byte.", LIST_DEVICES
+    )  # fmt: skip
 
 
 def test_a_missing_file_in_a_directory_that_exists(tree: Tree, tmp_path: Path) -> None:
-    error = refused("new", tree, tmp_path)
-    assert str(tmp_path) in error.hint and "scratch file" in error.hint
-    assert "nor does the directory" in refused("no/new", tree, tmp_path).message
+    assert said(refused("new", tree, tmp_path)) == (
+        f"{tmp_path}/new does not exist.",
+        f"Name the directory {tmp_path} (a scratch file is made in it and removed), or create the "
+        "file first.",
+    )
+    assert said(refused("no/new", tree, tmp_path)) == (
+        f"{tmp_path}/no/new does not exist, nor does the directory {tmp_path}/no.", ""
+    )  # fmt: skip
 
 
 def test_a_dangling_link(tree: Tree, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
-    assert "symbolic link" in refused("link", tree, tmp_path).message
+    told = refused("link", tree, tmp_path).message
+    assert told == f"link is a symbolic link to {tmp_path}/nowhere, which doesn't exist."
 
 
 def test_a_link_in_a_circle(tree: Tree, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "link")
-    refused("link", tree, tmp_path)
+    told = refused("link", tree, tmp_path).message
+    assert told == f"{tmp_path}/link can't be examined: Too many levels of symbolic links."
 
 
 def test_kinds_that_cannot_be_targets(tree: Tree, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    assert "named pipe" in refused("pipe", tree, tmp_path).message
-    assert "character device" in refused("/dev/null", tree).message
+    told = "{} is {}, not a block device, file or directory."
+    pipe = told.format(tmp_path / "pipe", "a named pipe")
+    assert said(refused("pipe", tree, tmp_path)) == (pipe, LIST_DEVICES)
+    assert refused("/dev/null", tree).message == told.format("/dev/null", "a character device")
     # a socket's path is limited to 108 bytes: bind by a short name
     with socket.socket(socket.AF_UNIX) as bound:
         here = os.getcwd()
@@ -193,7 +242,7 @@ def test_kinds_that_cannot_be_targets(tree: Tree, tmp_path: Path) -> None:
             bound.bind("s")
         finally:
             os.chdir(here)
-        assert "socket" in refused("s", tree, tmp_path).message
+        assert refused("s", tree, tmp_path).message == told.format(tmp_path / "s", "a socket")
 
 
 def test_control_characters_in_a_name_are_not_repeated(tree: Tree, tmp_path: Path) -> None:
@@ -201,11 +250,33 @@ def test_control_characters_in_a_name_are_not_repeated(tree: Tree, tmp_path: Pat
     assert "\x1b" not in error.message + error.hint
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_what_cannot_be_read(tree: Tree, tmp_path: Path) -> None:
+def test_what_cannot_be_read(tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory needs the right to look into it besides."""
     (tmp_path / "secret").write_text("")
-    (tmp_path / "secret").chmod(0)
-    assert "can't be read" in refused("secret", tree, tmp_path).message
+    (tmp_path / "listed").mkdir()
+    tree.proc("self/mountinfo", "2 1 0:25 / / rw - tmpfs tmpfs rw\n")
+    lacking = os.R_OK
+    monkeypatch.setattr(os, "access", lambda path, right: not right & lacking)
+    for name in ("secret", "listed"):
+        told = refused(name, tree, tmp_path).message
+        assert told == f"{tmp_path / name} can't be read by this user: permission denied."
+        assert resolve_target(name, tmp_path, tree.roots, {}, to_read=False).kind
+    lacking = os.X_OK
+    assert resolve_target("secret", tmp_path, tree.roots, {}).kind == FILE
+    assert "can't be read" in refused("listed", tree, tmp_path).message
+
+
+def test_how_a_closed_device_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert how_to_open("/dev/a b") == (
+        "Run iopstui with sudo, or as a member of the group that owns the device; to see it: "
+        "ls -lL '/dev/a b'"
+    )
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert how_to_open("/dev/vda") == (
+        "Even root may not, so a container's device rules or a security module forbid it: run "
+        "iopstui on the host, or give the container the device (docker run --device=/dev/vda)"
+    )
 
 
 def test_a_file_tells_its_file_system_and_disk(tree: Tree, tmp_path: Path) -> None:
@@ -244,11 +315,27 @@ def test_a_file_system_in_memory_has_no_device(tree: Tree, tmp_path: Path) -> No
     assert found.no_device == "tmpfs keeps files in memory: no block device"
 
 
-@pytest.mark.parametrize("fstype", ["nfs4", "9p", "overlay", "zfs", "fuse.sshfs", "novel"])
-def test_every_file_system_gets_a_reason(fstype: str) -> None:
-    entry = parse_mountinfo(f"2 1 0:25 / / rw - {fstype} src rw\n")[0]
-    assert fstype in why_no_device(entry)
-    assert why_no_device(None)
+_AWAY = "{} files are on another machine: no block device here"
+_MEMORY = "{} keeps files in memory: no block device"
+_OWN = "{} spreads files over disks of its own: no single block device"
+
+
+@pytest.mark.parametrize(
+    ("fstypes", "why"),
+    [
+        ("nfs nfs4 cifs smb3 ceph 9p virtiofs afs lustre", _AWAY),
+        ("tmpfs ramfs devtmpfs hugetlbfs", _MEMORY),
+        ("zfs bcachefs", _OWN),
+        ("fuse fuse.sshfs fuseblk", "{} is served by a program: no block device"),
+        ("overlay", "{} stacks other file systems: the disk under it can't be seen from here"),
+        ("novel", "the {} file system shows no block device"),
+    ],
+)
+def test_every_file_system_gets_a_reason(fstypes: str, why: str) -> None:
+    for fstype in fstypes.split():
+        entry = parse_mountinfo(f"2 1 0:25 / / rw - {fstype} src rw\n")[0]
+        assert why_no_device(entry) == why.format(fstype)
+    assert why_no_device(None) == "the mount it is on can't be seen"
 
 
 def test_the_latest_of_stacked_mounts_counts() -> None:
@@ -342,20 +429,31 @@ def test_a_device_named_twice_is_refused(tree: Tree, nodes: dict[str, int]) -> N
     *_, sdb = two_disks(tree, nodes)
     link = tree.base / "link"
     link.symlink_to(sdb)
-    assert "named twice" in all_refused([sdb, sdb], tree, tree.base).message
-    assert "are the same device" in all_refused([sdb, str(link)], tree, tree.base).message
+    twice, same = all_refused([sdb, sdb], tree, tree.base), all_refused(
+        [sdb, str(link)], tree, tree.base
+    )  # fmt: skip
+    assert said(twice) == (f"{sdb} is named twice.", "Name it once.")
+    assert said(same) == (f"{sdb} and {link} are the same device.", "Name it once.")
 
 
 def test_a_disk_and_its_partition_are_refused(tree: Tree, nodes: dict[str, int]) -> None:
     sda, part1, *_ = two_disks(tree, nodes)
     for pair in ([sda, part1], [part1, sda]):
-        assert "sda1 lies on sda" in all_refused(pair, tree, tree.base).message
+        assert said(all_refused(pair, tree, tree.base)) == (
+            "sda1 lies on sda, and both are named: what the first does the second does, too, so "
+            "neither their sum nor either of them would say what was measured.",
+            "Name one of them.",
+        )
 
 
 def test_different_kinds_are_refused(tree: Tree, nodes: dict[str, int]) -> None:
     *_, sdb = two_disks(tree, nodes)
-    told = all_refused([sdb, str(tree.base)], tree, tree.base)
-    assert "is a device and" in told.message and "a directory" in told.message
+    assert said(all_refused([sdb, str(tree.base)], tree, tree.base)) == (
+        f"{sdb} is a device and {tree.base} a directory: a job uses all targets alike, and they "
+        "differ in how much of them it may use (a device whole, a file as far as it goes, in a "
+        "directory a scratch file).",
+        "Name several devices, several files, or several directories.",
+    )
 
 
 def test_the_same_file_by_another_name_is_refused(tree: Tree, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ PARTS = ("iopstui/model", "iopstui/safety", "iopstui/linux", "iopstui/fio")
 
 _TESTS = tuple(f"tests/{ring}" for ring in (
     "model", "linux", "fio", "safety", "recording", "preflight", "session", "experiment", "lesson",
-    "output", "report", "house",
+    "output", "report", "house", "docs",
 ))  # fmt: skip
 # They read the source itself, or take long to learn what others tell sooner.
 _NOT_THESE = ("tests/house/test_architecture.py",)
