@@ -236,7 +236,7 @@ def _direction(row: Mapping[str, Any]) -> DirectionStatus:
     sums = {name: _latency_sum(row.get(f"{name}_ns"), counted) for name in ("slat", "clat", "lat")}
     counts = [s.count for name, s in sums.items() if s is not None and name != "slat"]
     clat = row.get("clat_ns") if isinstance(row.get("clat_ns"), Mapping) else {}
-    source = row.get("lat_ns") if bins_of == "lat" else clat
+    source = row["lat_ns"] if bins_of == "lat" else clat
     return DirectionStatus(
         issued=_int(row.get("total_ios")),
         completed=max(counts) if counts else counted,
@@ -250,7 +250,7 @@ def _direction(row: Mapping[str, Any]) -> DirectionStatus:
         iops=_float(row.get("iops")),
         bw_bytes=_float(row["bw_bytes"]) if "bw_bytes" in row else 1024 * _float(row.get("bw")),
         percentiles=_percentile_list(source),
-        lat_max_ns=_int(source.get("max")) if isinstance(source, Mapping) else None,
+        lat_max_ns=_int(source.get("max")),
     )
 
 
@@ -276,8 +276,8 @@ def _latency_sum(block: object, counted: int | None) -> LatencySum | None:
     return LatencySum(mean, count)
 
 
-def _percentile_list(block: object) -> dict[str, int]:
-    raw = block.get("percentile") if isinstance(block, Mapping) else None
+def _percentile_list(block: Mapping[str, Any]) -> dict[str, int]:
+    raw = block.get("percentile")
     if not isinstance(raw, Mapping):
         return {}
     return {f"p{_float(key):g}": _int(value) for key, value in raw.items() if _float(key)}

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from iopstui.linux.devices import sysfs
 from iopstui.linux.devices.blkmq import parse_scheduler
 from iopstui.linux.devices.sysfs import natural_key, parse_drivers, read_devices
 from iopstui.linux.sysattr import parse_cpu_list
-from iopstui.model.block.device import Hctx, Mount
+from iopstui.model.block.device import BlockDevice, Hctx, Mount, QueueLimits
 
 
 @pytest.fixture
@@ -35,6 +36,131 @@ def test_a_virtio_disk_with_every_attribute(tree: Tree) -> None:
     assert vda.queue.wbt_lat_usec == -1
     assert vda.hctxs == tuple(Hctx(i, (i,), 128, 0) for i in range(4))
     assert vda.queue.max_sectors_kb is None
+
+
+QUEUE = {
+    "scheduler": "none [bfq]", "rq_affinity": "2", "nr_requests": "3", "nomerges": "4",
+    "rotational": "1", "write_cache": "write through", "logical_block_size": "6",
+    "physical_block_size": "7", "max_sectors_kb": "8", "read_ahead_kb": "9", "wbt_lat_usec": "-10",
+    "iostats": "0", "discard_max_bytes": "12", "zoned": "host-managed",
+}  # fmt: skip
+LIMITS = QueueLimits("bfq", ("none", "bfq"), 2, 3, 4, True, "write through", 6, 7, 8, 9, -10,
+                     False, 12, "host-managed")  # fmt: skip
+
+
+def test_every_attribute_of_a_disk_has_its_place(tree: Tree) -> None:
+    disk = tree.disk(
+        "sdq", "devices/pci1/ata3/block", "8:16", 4,
+        ro="1", removable="1", diskseq="15", serial="S\x1b1", device__model="M  1 ",
+        **{f"queue__{name}": text for name, text in QUEUE.items()},
+    )  # fmt: skip
+    tree.hctx(disk, 0, "0, 2", tags=17, reserved=18)
+    tree.driver("devices/pci1", "ahci")
+    tree.driver("devices/pci1/ata3", "sd")
+    tree.sys("devices/pci1/numa_node", "3\n")
+    tree.proc("devices", "Block devices:\n  8 sd\n")
+    assert read_devices(tree.roots)["sdq"] == BlockDevice(
+        name="sdq", path="/dev/sdq", major=8, minor=16, kind="scsi", size=2048, model="M 1",
+        serial="S?1", transport="sata", read_only=True, removable=True, diskseq=15, queue=LIMITS,
+        hctxs=(Hctx(0, (0, 2), 17, 18),), numa_node=3, driver="ahci",
+    )  # fmt: skip
+
+
+def test_of_a_device_without_requests_three_limits_mean_nothing(tree: Tree) -> None:
+    """Linux 6.1 shows them, and takes any value."""
+    kinds = {"dm-0": "dm", "md0": "md", "zram0": "zram", "ram0": "ram", "nvme0n1": "nvme"}
+    for number, (name, kind) in enumerate(kinds.items()):
+        disk = tree.disk(name, VIRTUAL, f"250:{number}",
+                         **{f"queue__{one}": text for one, text in QUEUE.items()})  # fmt: skip
+        if kind in ("dm", "md"):
+            (disk / kind).mkdir()
+    none = replace(LIMITS, scheduler=None, schedulers=(), rq_affinity=None, nr_requests=None)
+    for name, device in read_devices(tree.roots).items():
+        assert (device.kind, device.queue) == (kinds[name], none)
+    for name in kinds:
+        tree.hctx(tree.roots.sys / VIRTUAL / name, 0, "0")
+    assert all(device.queue == LIMITS for device in read_devices(tree.roots).values())
+
+
+@pytest.mark.parametrize(
+    ("name", "driver", "kind"),
+    [
+        ("x", "virtblk", "virtio-blk"), ("x", "sd", "scsi"), ("x", "sr", "scsi"),
+        ("x", "nullb", "null_blk"), ("x", "zram", "zram"), ("x", "ramdisk", "ram"),
+        ("x", "nbd", "nbd"), ("x", "xvd", "xen"), ("x", "mmc", "mmc"), ("x", "loop", "loop"),
+        ("x", "md", "md"), ("x", "device-mapper", "dm"), ("x", "new", "disk"),
+        ("nullb0", "blkext", "null_blk"), ("zram0", "blkext", "zram"), ("ram0", "blkext", "ram"),
+        ("nbd0", "blkext", "nbd"), ("xvda", "blkext", "xen"), ("mmcblk0", "blkext", "mmc"),
+        ("loop0", "blkext", "loop"), ("vda", "blkext", "virtio-blk"), ("sda", "blkext", "scsi"),
+        ("sr0", "blkext", "scsi"), ("nvme0n1", "sd", "nvme"), ("avda", "blkext", "disk"),
+    ],
+)  # fmt: skip
+def test_a_disk_s_kind_is_its_driver_s_else_its_name_s(
+    tree: Tree, name: str, driver: str, kind: str
+) -> None:
+    tree.disk(name, VIRTUAL, "99:0")
+    tree.proc("devices", f"Block devices:\n 99 {driver}\n")
+    device = read_devices(tree.roots)[name]
+    assert device.kind == kind
+    assert device.transport == {"nvme": "nvme", "mmc": "mmc"}.get(kind)
+
+
+@pytest.mark.parametrize(
+    ("where", "transport"),
+    [
+        ("usb2", "usb"), ("ata1", "sata"), ("session1", "iscsi"), ("end_device-4:0", "sas"),
+        ("rport-1:0-2", "fc"), ("virtio5", "virtio"), ("xusb2", None), ("usb", None),
+    ],
+)  # fmt: skip
+def test_a_disk_s_transport_is_on_its_way(tree: Tree, where: str, transport: str | None) -> None:
+    tree.disk("sda", f"devices/pci1/{where}/block", "8:0")
+    assert read_devices(tree.roots)["sda"].transport == transport
+
+
+@pytest.mark.parametrize(
+    ("said", "transport"), [("pcie", "nvme"), ("tcp", "nvme-tcp"), ("rdma", "nvme-rdma")]
+)
+def test_nvme_says_its_transport(tree: Tree, said: str, transport: str) -> None:
+    tree.disk("nvme0n1", VIRTUAL, "259:0", device__transport=said)
+    assert read_devices(tree.roots)["nvme0n1"].transport == transport
+
+
+@pytest.mark.parametrize(
+    ("uuid", "layer"),
+    [
+        ("LVM-x", "LVM"), ("CRYPT-LUKS2-x", "dm-crypt"), ("mpath-3", "dm-multipath"),
+        ("DMRAID-x", "dm-raid"), ("stratis-1-x", "Stratis"), ("other", "device-mapper"),
+        ("", "device-mapper"),
+    ],
+)  # fmt: skip
+def test_what_a_stacked_device_is(tree: Tree, uuid: str, layer: str) -> None:
+    tree.disk("dm-0", VIRTUAL, "253:0", dm__uuid=uuid, dm__name="a-b")
+    tree.disk("md0", VIRTUAL, "9:0", md__level="raid1")
+    (tree.disk("md1", VIRTUAL, "9:1") / "md").mkdir()
+    tree.disk("bcache0", VIRTUAL, "252:0")
+    found = read_devices(tree.roots)
+    assert (found["dm-0"].layer, found["dm-0"].dm_name) == (layer, "a-b")
+    layers = [found[name].layer for name in ("md0", "md1", "bcache0")]
+    assert layers == ["raid1", "md", "bcache"]
+
+
+def test_the_first_serial_number_there_is_counts(tree: Tree) -> None:
+    disk = tree.disk("sda", VIRTUAL, "8:0", wwid="w2", device__wwid="w1")
+
+    def serial() -> str | None:
+        return read_devices(tree.roots)["sda"].serial
+
+    assert serial() == "w1"
+    (disk / "device/wwid").unlink()
+    assert serial() == "w2"
+    (disk / "device/vpd_pg80").write_bytes(b"\0\x80\0\4page")
+    assert serial() == "page"
+    (disk / "device/serial").write_text("own\n")
+    assert serial() == "own"
+    (disk / "serial").write_text("first\n")
+    assert serial() == "first"
+    (disk / "serial").write_text("\n")
+    assert serial() == "own"
 
 
 def test_partitions_have_the_queue_and_interrupts_of_their_disk(tree: Tree) -> None:

@@ -1,0 +1,179 @@
+"""What each key of a row of fio's document becomes, and what stands for one that isn't there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from iopstui.fio.stream import parse_status
+from iopstui.model.samples import DirectionStatus, FioStatus, JobStatus, LatencySum
+
+CLAT = {
+    "mean": 7.5, "N": 9, "max": 70, "bins": {"3": 4, "5": 5, "6": 0},
+    "percentile": {"50.000000": 5, "99.990000": 6, "0.00": 0},
+}  # fmt: skip
+READ = {
+    "total_ios": 11, "io_bytes": 12, "runtime": 13, "iops": 14.5, "bw_bytes": 15,
+    "slat_ns": {"mean": 1.5, "N": 8, "max": 60},
+    "clat_ns": CLAT,
+    "lat_ns": {"mean": 9.5, "N": 10, "max": 90, "percentile": {"50.000000": 8}},
+}  # fmt: skip
+ROW: dict[str, Any] = {
+    "jobname": "a", "groupid": 2, "error": 3, "elapsed": 4, "eta": 5, "job_start": 6,
+    "job_runtime": 7, "usr_cpu": 8.5, "sys_cpu": 9.5, "ctx": 10, "total_err": 11,
+    "iodepth_level": {"1": 0.5, ">=64": 99.5},
+    "job options": {"bs": "8k", "ramp_time": "1"},
+    "read": READ,
+}  # fmt: skip
+
+
+def status(row: dict[str, Any], **document: Any) -> FioStatus:
+    found = parse_status({"jobs": [row], **document})
+    assert found is not None
+    return found
+
+
+def direction(**changes: Any) -> DirectionStatus:
+    row = {name: value for name, value in {**READ, **changes}.items() if value is not None}
+    (job,) = status({**ROW, "read": row}).jobs
+    return job.directions["read"]
+
+
+def job(**changes: Any) -> JobStatus:
+    row = {name: value for name, value in {**ROW, **changes}.items() if value is not None}
+    (found,) = status(row).jobs
+    return found
+
+
+def test_every_key_of_a_row_has_its_place() -> None:
+    found = status(ROW, **{
+        "fio version": "fio-3.36", "timestamp_ms": 17, "timestamp": 1,
+        "global options": {"rw": "read", "bs": "4k"},
+    })  # fmt: skip
+    read = DirectionStatus(
+        issued=11, completed=10, io_bytes=12, runtime_ms=13,
+        slat=LatencySum(1.5, 8), clat=LatencySum(7.5, 9), lat=LatencySum(9.5, 10),
+        bins={3: 4, 5: 5}, bins_of="clat", iops=14.5, bw_bytes=15.0,
+        percentiles={"p50": 5, "p99.99": 6}, lat_max_ns=70,
+    )  # fmt: skip
+    own = JobStatus(
+        name="a", group=2, error=3, elapsed_s=4, eta_s=5, job_start=6, job_runtime_ms=7,
+        usr_cpu=8.5, sys_cpu=9.5, ctx=10, iodepth_level={"1": 0.5, ">=64": 99.5},
+        directions={"read": read}, options={"rw": "read", "bs": "8k", "ramp_time": "1"},
+        block_size=8192, has_ramp=True, measures_latency=True, times_all=True,
+        in_flight=None, members=None, failed=11,
+    )  # fmt: skip
+    assert found == FioStatus("fio-3.36", 17, (own,))
+
+
+def test_a_row_without_anything_in_it() -> None:
+    read = DirectionStatus(
+        issued=0, completed=None, io_bytes=0, runtime_ms=0, slat=None, clat=None, lat=None,
+        bins=None, bins_of="clat", iops=0.0, bw_bytes=0.0, percentiles={}, lat_max_ns=0,
+    )  # fmt: skip
+    own = JobStatus(
+        name="", group=0, error=0, elapsed_s=None, eta_s=None, job_start=None, job_runtime_ms=0,
+        usr_cpu=0.0, sys_cpu=0.0, ctx=0, iodepth_level={}, directions={"read": read}, options={},
+        block_size=4096, has_ramp=False, measures_latency=True, times_all=True,
+        in_flight=None, members=None, failed=None,
+    )  # fmt: skip
+    assert status({"read": {}}) == FioStatus("", 0, (own,))
+
+
+def test_old_fio_has_other_units() -> None:
+    """Before 3.0: io_kbytes and bw, both KiB, and a time stamp in seconds."""
+    old = direction(io_bytes=None, bw_bytes=None, io_kbytes=3, bw=2)
+    assert (old.io_bytes, old.bw_bytes) == (3072, 2048.0)
+    assert status(ROW, timestamp=5).timestamp_ms == 5000
+
+
+def test_a_row_without_a_runtime_of_its_own_ran_as_long_as_its_longest_direction() -> None:
+    found = job(job_runtime=None, write={**READ, "runtime": 99})
+    assert found.job_runtime_ms == 99
+
+
+def test_percentiles_are_of_what_the_histogram_is_of() -> None:
+    of_lat = direction(clat_ns={"max": 1}, lat_ns={**CLAT, "max": 71})
+    assert (of_lat.bins_of, of_lat.lat_max_ns) == ("lat", 71)
+    assert (of_lat.bins, of_lat.percentiles) == ({3: 4, 5: 5}, {"p50": 5, "p99.99": 6})
+    neither = direction(clat_ns=None)
+    assert (neither.bins, neither.bins_of, neither.lat_max_ns) == (None, "clat", 0)
+    assert neither.completed == 10
+
+
+def test_without_n_the_histogram_counts() -> None:
+    """fio before 3.19. A mean of nothing is no mean."""
+    old = direction(
+        clat_ns={**CLAT, "N": None} | {"mean": 2.5}, slat_ns={"mean": 0.0, "max": 0},
+        lat_ns={"mean": 0.0, "max": 1},
+    )  # fmt: skip
+    assert old.clat == LatencySum(2.5, 0), "an N that is no number counts nothing"
+    bare = {name: value for name, value in CLAT.items() if name != "N"}
+    old = direction(clat_ns=bare, slat_ns={"mean": 0.0, "max": 0}, lat_ns={"mean": 0.0, "max": 1})
+    assert (old.clat, old.slat, old.lat) == (LatencySum(7.5, 9), None, LatencySum(0.0, 9))
+    assert old.completed == 9
+    assert direction(clat_ns={"mean": 1.0, "max": 1}, lat_ns=None, slat_ns=None).completed is None
+
+
+UNKNOWN = 0x7FFFFFFF
+
+
+@pytest.mark.parametrize(
+    ("eta", "options", "left"),
+    [
+        (0, {}, 0),
+        (UNKNOWN - 1, {}, UNKNOWN - 1),
+        (UNKNOWN, {}, None),
+        (-1, {}, None),
+        (None, {}, None),
+        ("soon", {}, None),
+        (100, {"runtime": "4"}, 100),
+        (101, {"runtime": "4"}, None),
+        (110, {"runtime": "4", "ramp_time": "1"}, 110),
+        (111, {"runtime": "4", "ramp_time": "1"}, None),
+        (101, {"runtime": "4", "stonewall": "1"}, 101),
+        (101, {"ramp_time": "1"}, 101),
+    ],
+)
+def test_what_fio_does_not_know_is_not_left(
+    eta: object, options: dict[str, str], left: int | None
+) -> None:
+    """More than ten times what was planned, and a minute, is fio's guess of a job that waits."""
+    assert job(eta=eta, **{"job options": options}).eta_s == left
+
+
+@pytest.mark.parametrize(
+    ("options", "timed"),
+    [
+        ({}, True),
+        ({"gtod_reduce": "1"}, False),
+        ({"disable_clat": "1"}, True),
+        ({"disable_clat": "1", "disable_lat": "1"}, False),
+        ({"disable_lat": "1"}, True),
+    ],
+)
+def test_what_is_timed(options: dict[str, str], timed: bool) -> None:
+    found = job(**{"job options": options})
+    assert (found.measures_latency, found.times_all) == (timed, timed)
+
+
+def test_old_fio_times_lat_alone_only_with_its_percentiles() -> None:
+    """Before 3.19 the histogram is all there is, and it is clat's without lat_percentiles."""
+    old = {**READ, "lat_ns": {"mean": 9.5, "max": 90}}
+    for options, timed in (({}, False), ({"lat_percentiles": "1"}, True)):
+        options = {"disable_clat": "1", **options}
+        assert job(read=old, **{"job options": options}).measures_latency is timed
+
+
+@pytest.mark.parametrize("junk", [None, (), "x", 5])
+def test_what_is_not_a_document_of_rows(junk: object) -> None:
+    assert parse_status({"jobs": junk}) is None
+    assert parse_status({"jobs": [junk]}) == FioStatus("", 0, ())
+
+
+@pytest.mark.parametrize("junk", ["nan", "inf", "-inf", None, [], "x", 10**400])
+def test_a_figure_that_is_none_is_nothing(junk: object) -> None:
+    found = job(usr_cpu=junk, ctx=junk, iodepth_level={"1": junk})
+    assert (found.usr_cpu, found.iodepth_level) == (0.0, {"1": 0.0})
+    assert found.ctx == (junk if junk == 10**400 else 0)
