@@ -1,0 +1,75 @@
+"""The fence speaks to the kernel in numbers: they are those of the kernel's headers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from iopstui.fio import fence_exec as fence
+
+# linux/landlock.h, linux/mount.h, linux/sched.h, linux/prctl.h, linux/capability.h, linux/fs.h and
+# asm-generic/unistd.h, in their own spelling
+HEADERS = {
+    "CREATE_RULESET": 444, "ADD_RULE": 445, "RESTRICT_SELF": 446,
+    "RULESET_VERSION": 1 << 0, "PATH_BENEATH": 1,
+    "EXECUTE": 1 << 0, "WRITE_FILE": 1 << 1, "READ_FILE": 1 << 2, "REMOVE_DIR": 1 << 4,
+    "REMOVE_FILE": 1 << 5, "MAKE_DIR": 1 << 7, "MAKE_REG": 1 << 8, "MAKE_SYM": 1 << 12,
+    "TRUNCATE": 1 << 14,
+    "MS_RDONLY": 1 << 0, "MS_NOSUID": 1 << 1, "MS_NODEV": 1 << 2, "MS_NOEXEC": 1 << 3,
+    "MS_REMOUNT": 1 << 5, "MS_NOATIME": 1 << 10, "MS_NODIRATIME": 1 << 11, "MS_BIND": 1 << 12,
+    "MS_REC": 1 << 14, "MS_PRIVATE": 1 << 18, "MS_RELATIME": 1 << 21,
+    "CLONE_NEWNS": 0x00020000, "CLONE_NEWUSER": 0x10000000, "CLONE_NEWPID": 0x20000000,
+    "PR_SET_PDEATHSIG": 1, "PR_CAPBSET_DROP": 24, "PR_SET_NO_NEW_PRIVS": 38, "PR_CAP_AMBIENT": 47,
+    "PR_CAP_AMBIENT_CLEAR_ALL": 4,
+    "CAP_DAC_OVERRIDE": 1, "CAP_DAC_READ_SEARCH": 2, "CAP_SETGID": 6, "CAP_SETUID": 7,
+    "CAP_IPC_LOCK": 14, "CAP_SYS_NICE": 23, "CAPABILITY_VERSION_3": 0x20080522,
+    "BLKFLSBUF": 0x12 << 8 | 97,
+}  # fmt: skip
+
+
+def test_the_numbers_are_the_kernel_s() -> None:
+    assert {name: getattr(fence, name) for name in HEADERS} == HEADERS
+    # MAKE_CHAR, MAKE_SOCK, MAKE_FIFO, MAKE_BLOCK, MAKE_SYM
+    assert {bit for bit in range(64) if fence.MAKE_OTHER >> bit & 1} == {6, 9, 10, 11, 12}
+
+
+def test_what_every_fio_may_read_and_execute_is_the_system_s() -> None:
+    """Nobody's home, nothing that a user may write, no device with data on it."""
+    tops = [f"{top}/{lib}" for top in ("", "/usr") for lib in ("lib", "lib32", "lib64")]
+    more = ["/usr/libexec", "/usr/local/lib", "/usr/local/lib64", "/nix/store", "/gnu/store"]
+    assert sorted(fence.LIBRARIES) == sorted([*tops, *more])
+    assert fence.READABLE == ("/etc", "/usr/share", "/proc", "/sys")
+    names = ("null", "zero", "full", "random", "urandom")
+    assert tuple(f"/dev/{name}" for name in names) == fence.NODES
+
+
+def test_a_mount_keeps_what_it_forbids(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A mount's own limits are given again, for a remount would drop them."""
+    flags = {
+        "rw": 0, "ro": 1, "nosuid": 2, "nodev": 4, "noexec": 8, "noatime": 1024,
+        "nodiratime": 2048, "relatime": 1 << 21, "ro,nosuid,relatime": 1 | 2 | 1 << 21,
+    }  # fmt: skip
+    lines = [f"{n} 1 8:1 / /m\\040{n} {one} shared:1 - ext4 /dev/sda rw,nodev\n"
+             for n, one in enumerate(flags)]  # fmt: skip
+    info = tmp_path / "mountinfo"
+    info.write_text("".join(lines))
+    monkeypatch.setattr(fence, "open", lambda path, mode: info.open(mode), raising=False)
+    expected = [(f"/m {n}", bits) for n, bits in enumerate(flags.values())]
+    assert fence._mounts() == expected
+
+
+def test_a_specification_may_be_in_a_file(tmp_path: Path) -> None:
+    """Names of files are bytes: those that are no UTF-8 come back as they were."""
+    spec = {"kind": "none", "own": ["/tmp/\udcff"]}
+    assert fence.parsed(json.dumps(spec)) == spec
+    file = tmp_path / "spec"
+    file.write_bytes(b'{"kind": "none", "own": ["/tmp/\xff"]}')
+    assert fence.parsed(f"@{file}") == spec
+
+
+def test_what_is_below_a_program_s_directory() -> None:
+    tops = {"/usr/lib"}
+    found = [fence._within(path, tops) for path in ("/usr/lib", "/usr/lib/x", "/usr/lib64", "/")]
+    assert found == [True, True, False, False]
