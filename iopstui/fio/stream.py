@@ -235,8 +235,8 @@ def _direction(row: Mapping[str, Any]) -> DirectionStatus:
     counted = sum(bins.values()) if bins else None
     sums = {name: _latency_sum(row.get(f"{name}_ns"), counted) for name in ("slat", "clat", "lat")}
     counts = [s.count for name, s in sums.items() if s is not None and name != "slat"]
-    clat = row.get("clat_ns") if isinstance(row.get("clat_ns"), Mapping) else {}
-    source = row["lat_ns"] if bins_of == "lat" else clat
+    source = row.get(f"{bins_of}_ns")
+    source = source if isinstance(source, Mapping) else {}
     return DirectionStatus(
         issued=_int(row.get("total_ios")),
         completed=max(counts) if counts else counted,

@@ -1,8 +1,9 @@
 """Would the tests notice if the program were wrong? `make mutants`: a random sample of changes.
 
-Each is made in a copy of the tree, where the tests that run the changed line are run. The changes
-that none of them notices are shown; each is either a test that is missing, or changes nothing that
-counts. The same seed gives the same sample as long as the program stays the same.
+Each is made in a copy of the tree, where the tests that run the changed line are run. What none of
+them notices is asked of the other checks of `make test`, and shown if they let it pass: it is either
+a test that is missing, or changes nothing that counts. The same seed gives the same sample as long
+as the program stays the same.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
 
+import checks
 import equal
 import parts
 from changes import Change, sample
@@ -30,7 +32,7 @@ from sandbox import NO_SANDBOX
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "mutants"
 
-NOTICED, SURVIVED = "noticed", "survived"
+NOTICED, CHECKED, SURVIVED = "noticed", "checks notice", "survived"
 NEVER_RUN, EQUAL = "run by no test", "changes nothing"
 
 
@@ -49,8 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found[outcome] += 1
         _show(number, changes[number], outcome)
     count = sum(found.values()) - found[EQUAL]
-    percent = 100 * found[NOTICED] / max(1, count)
-    print(f"{percent:.1f} %: {found[NOTICED]} of {count} that count were noticed")
+    percent = 100 * (found[NOTICED] + found[CHECKED]) / max(1, count)
+    print(f"{percent:.1f} %: of {count} that count {found[NOTICED]} were noticed by tests, "
+          f"{found[CHECKED]} by mypy or ruff")  # fmt: skip
     print(f"{found[SURVIVED]} {SURVIVED}, {found[NEVER_RUN]} {NEVER_RUN}, {found[EQUAL]} {EQUAL}; "
           f"again: make mutants SAMPLE={asked.sample} SEED={seed}")  # fmt: skip
     return 0 if percent >= asked.least else 1
@@ -75,7 +78,7 @@ def _show(number: int, change: Change, outcome: str) -> None:
     print(f"{number:4} {outcome:15} {change.path}:{min(change.lines)}", flush=True)
     if outcome == EQUAL:
         print(f"     {equal.why(change)}", flush=True)
-    elif outcome != NOTICED:
+    elif outcome in (SURVIVED, NEVER_RUN):
         print(change.diff, flush=True)
 
 
@@ -91,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _copied(tree: Path) -> Path:
-    """What git knows or would add, as it is now."""
+    """What git knows or would add, as it is now, and what mypy knows of it."""
     shutil.rmtree(tree, ignore_errors=True)
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -101,6 +104,8 @@ def _copied(tree: Path) -> Path:
         if name and (ROOT / name).is_file():
             (tree / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, tree / name)
+    if (ROOT / ".mypy_cache").is_dir():
+        shutil.copytree(ROOT / ".mypy_cache", tree / ".mypy_cache")
     return tree
 
 
@@ -115,7 +120,9 @@ def _outcome(change: Change, known: Covering, free: SimpleQueue[Path]) -> str:
     try:
         file.write_text(change.after)
         limit = 60 + 10 * sum(known.seconds[name] for name in tests)
-        return NOTICED if _fail(tree, tests, limit) else SURVIVED
+        if _fail(tree, tests, limit):
+            return NOTICED
+        return CHECKED if checks.refusing(tree) else SURVIVED
     finally:
         file.write_text(change.before)
         free.put(tree)
