@@ -160,12 +160,18 @@ def fields() -> list[str]:
              f"The {len(FIELDS)} fields of a frame event (`--format jsonl`); CSV has the main"
              f" ones as its columns. `{ANY}` stands for a key that is data: a device, a CPU, the"
              " number of a job. Disk fields have the names and units of `iostat`. What is not known"
-             " is null, never 0. `iopstui fields --format json` has the same for programs;"
+             " is null, never 0. The heading is what a column of it is called; `iopstui fields"
+             " --format json` has the same for programs;"
              " [what the numbers mean](../guide/numbers.md) explains the ones that matter most.",
              ""]  # fmt: skip
     for place, group in groupby(FIELDS, _group):
-        rows = ((code(one.id), one.unit, one.source, _plain(one.meaning)) for one in group)
-        lines += [f"## {place}", "", *table(("field", "unit", "source", "meaning"), rows)]
+        rows = ((code(one.id), one.title, one.unit, one.source, _plain(one.meaning))
+                for one in group)  # fmt: skip
+        lines += [
+            f"## {place}",
+            "",
+            *table(("field", "heading", "unit", "source", "meaning"), rows),
+        ]
     return lines
 
 
