@@ -1,9 +1,9 @@
 """Would the tests notice if the program were wrong? `make mutants`: a random sample of changes.
 
 Each is made in a copy of the tree, where the tests that run the changed line are run. What none of
-them notices is asked of the other checks of `make test`, and shown if they let it pass: it is either
-a test that is missing, or changes nothing that counts. The same seed gives the same sample as long
-as the program stays the same.
+them notices is asked of the other checks of `make test`, and shown if they let it pass, too: it is
+either a test that is missing, or changes nothing that counts. The same seed gives the same sample
+as long as the program stays the same.
 """
 
 from __future__ import annotations

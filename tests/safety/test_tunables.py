@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from trees import PCI, Tree, virtio_disk
 
-from iopstui.errors import Missing, UsageError
+from iopstui.errors import IopstuiError, Missing, UsageError
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.model.block.device import BlockDevice
 from iopstui.safety import journal, tunables
@@ -121,37 +121,40 @@ def test_a_value_that_is_accepted_and_ignored_is_a_refusal(
         Tunables(tree.roots).set(disk, "rq_affinity", "3")
 
 
+HOST = "In a container or with a read-only /sys: run iopstui on the host."
+
+
 @pytest.mark.parametrize(
-    ("number", "kind", "says"),
+    ("name", "number", "kind", "says", "hint"),
     [
-        (errno.EINVAL, UsageError, r"refuses rq_affinity=9 for vda: Invalid argument.*0, 1, 2"),
-        (errno.EROFS, Missing, "can't be written: Read-only file system"),
-        (errno.EACCES, Missing, "can't be written: Permission denied"),
+        ("rq_affinity", errno.EINVAL, UsageError,
+         "The kernel refuses rq_affinity=9 for vda: Invalid argument. It takes 0, 1, 2.", ""),
+        ("nr_requests", errno.EINVAL, UsageError,
+         "The kernel refuses nr_requests=9 for vda: Invalid argument.", ""),
+        ("rq_affinity", errno.EIO, UsageError,
+         "The kernel refuses rq_affinity=9 for vda: Input/output error. It takes 0, 1, 2.", ""),
+        ("irq/34", errno.EINVAL, UsageError,
+         "The kernel refuses irq/34=9 for vda: Invalid argument.", ""),
+        ("rq_affinity", errno.EROFS, Missing, "{} can't be written: Read-only file system.", HOST),
+        ("rq_affinity", errno.EACCES, Missing, "{} can't be written: Permission denied.", HOST),
+        ("irq/34", errno.EIO, UsageError,  # Linux 6.1
+         "The kernel manages interrupt 34 itself: its CPUs can't be chosen.", ""),
+        ("irq/34", errno.EPERM, UsageError,  # Linux 6.12
+         "The kernel manages interrupt 34 itself: its CPUs can't be chosen.", ""),
     ],
-)
+)  # fmt: skip
 def test_refusals_in_words(
-    tree: Tree,
-    disk: BlockDevice,
-    kernel: list[Kernel],
-    number: int,
-    kind: type[Exception],
-    says: str,
-) -> None:
+    tree: Tree, disk: BlockDevice, kernel: list[Kernel], name: str, number: int,
+    kind: type[IopstuiError], says: str, hint: str,
+) -> None:  # fmt: skip
     kernel.append(refuses(number))
     settings = Tunables(tree.roots)
-    with pytest.raises(kind, match=says):
-        settings.set(disk, "rq_affinity", "9")
+    with pytest.raises(kind) as caught:
+        settings.set(disk, name, "9")
+    assert caught.value.message == says.format(queue(tree, name))
+    assert caught.value.hint == hint
     kernel.pop()
     assert settings.restore() == [] and notes() == []
-
-
-def test_a_managed_interrupt_is_the_kernel_s(
-    tree: Tree, disk: BlockDevice, kernel: list[Kernel]
-) -> None:
-    for number in (errno.EPERM, errno.EIO):  # Linux 6.12, 6.1
-        kernel.append(refuses(number))
-        with pytest.raises(UsageError, match="manages interrupt 34 itself"):
-            Tunables(tree.roots).set(disk, "irq/34", "1")
 
 
 def test_a_managed_interrupt_shows_in_its_mode(
@@ -172,8 +175,9 @@ def test_not_root_is_told_the_command_that_would_do_it(
         other.setattr(os, "geteuid", lambda: 1000)
         with pytest.raises(Missing) as error:
             Tunables(tree.roots).set(disk, "rq_affinity", "2")
-    assert "needs root" in error.value.message
-    assert "echo 2 | sudo tee " in error.value.hint
+    assert error.value.message == "Changing rq_affinity of vda needs root."
+    path = queue(tree, "rq_affinity")
+    assert error.value.hint == f"Run iopstui with sudo, or: echo 2 | sudo tee {path}"
     assert notes() == []
 
 
@@ -183,14 +187,22 @@ def test_root_in_a_container_without_a_writable_sys(
     monkeypatch.setattr(os, "access", lambda where, mode: False)
     with monkeypatch.context() as other:
         other.setattr(os, "geteuid", lambda: 0)
-        with pytest.raises(Missing, match="is not writable here"):
+        with pytest.raises(Missing) as error:
             Tunables(tree.roots).set(disk, "rq_affinity", "2")
+    path = queue(tree, "rq_affinity")
+    told = f"rq_affinity of vda can't be changed: {path} is not writable here."
+    assert (error.value.message, error.value.hint) == (told, HOST)
 
 
 @pytest.mark.parametrize("name", ["nr_zones", "../../../etc/passwd", "discard_max_bytes", ""])
 def test_only_known_settings_are_touched(tree: Tree, disk: BlockDevice, name: str) -> None:
-    with pytest.raises(UsageError, match="not a tunable"):
+    with pytest.raises(UsageError) as error:
         Tunables(tree.roots).set(disk, name, "0")
+    assert error.value.message == f"{name} is not a tunable that can be changed."
+    assert error.value.hint == (
+        "Known: rq_affinity, scheduler, nomerges, nr_requests, wbt_lat_usec, read_ahead_kb, "
+        "max_sectors_kb, iostats, irq/NUMBER"
+    )
 
 
 def test_another_device_s_interrupt_is_not_touched(tree: Tree, disk: BlockDevice) -> None:
@@ -224,8 +236,9 @@ def test_no_note_no_change(
     blocked.write_text("")
     monkeypatch.setenv("XDG_STATE_HOME", str(blocked))
     settings = Tunables(tree.roots)
-    with pytest.raises(Missing, match="present value can't be saved first"):
+    with pytest.raises(Missing, match="present value can't be saved first") as error:
         settings.set(disk, "rq_affinity", "2")
+    assert error.value.hint == "Set XDG_STATE_HOME to a directory of yours."
     assert read_tunable(disk, "rq_affinity", tree.roots) == "1"
     assert not settings.changed
 
@@ -282,8 +295,10 @@ def test_what_can_t_be_put_back_is_told_with_the_command_and_kept(
     settings.set(disk, "rq_affinity", "2")
     kernel.append(refuses(errno.EROFS))
     (problem,) = settings.restore()
-    assert "rq_affinity is Read-only file system, not 1 as before" in problem
-    assert "echo 1 | sudo tee " in problem
+    assert problem == (
+        "vda: rq_affinity is Read-only file system, not 1 as before; restore it with: "
+        f"echo 1 | sudo tee {queue(tree, 'rq_affinity')}"
+    )
     assert settings.changed and notes()
     kernel.pop()
     assert settings.restore() == [] and not notes()

@@ -1,0 +1,154 @@
+"""Where a scratch file can't be made, and what is left of one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from trees import Tree
+
+from iopstui.errors import UsageError
+from iopstui.safety import journal, leftovers, scratch
+from iopstui.safety.leftovers import clean_up, clean_up_and_say
+from iopstui.safety.scratch import Scratch, make_scratch, make_scratches, room_for, room_for_all
+
+ANOTHER = "Name a directory you can write to, or a block device: iopstui run TARGET ..."
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    (tmp_path / "machine").mkdir()
+    return Tree(tmp_path / "machine")
+
+
+def test_a_place_that_takes_none(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        make_scratch(tmp_path / "none")
+    told = f"Can't create a scratch file in {tmp_path}/none: No such file or directory."
+    assert (caught.value.message, caught.value.hint) == (told, ANOTHER)
+    with pytest.raises(UsageError) as caught:
+        room_for(tmp_path / "none")
+    told = f"The free space of {tmp_path}/none can't be determined: No such file or directory."
+    assert (caught.value.message, caught.value.hint) == (told, ANOTHER)
+
+
+def test_none_is_left_where_one_of_several_can_t_be_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.mkdir()
+    with pytest.raises(UsageError):
+        make_scratches([one, two])
+    assert list(one.iterdir()) == []
+    two.mkdir()
+
+    def no_links(*_: object) -> None:
+        raise OSError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "symlink", no_links)
+    with pytest.raises(UsageError, match=r"^Can't create a link in .*one/.iopstui-.*: Operation"):
+        make_scratches([one, two])
+    assert list(one.iterdir()) == list(two.iterdir()) == []
+
+
+def test_one_in_each_directory_with_links_to_all(tmp_path: Path) -> None:
+    places = [tmp_path / name for name in ("one", "two")]
+    for place in places:
+        place.mkdir()
+    alone = make_scratches(places[:1])
+    assert alone.paths == (alone.path,) and alone.spread == ()
+    alone.close()
+    made = make_scratches(places)
+    assert [path.parent for path in made.paths] == places and made.path == made.paths[0]
+    assert [os.readlink(made.path / str(n)) for n in range(2)] == [str(p) for p in made.paths]
+    assert all(path.stat().st_mode & 0o777 == 0o700 for path in made.paths)
+    for path in made.paths:
+        (path / "data").write_bytes(b"x" * 100_000)
+    blocks = sum((path / "data").stat().st_blocks for path in made.paths)
+    links = sum((made.path / str(n)).lstat().st_blocks for n in range(2))
+    assert blocks and made.used_bytes() <= (blocks + links) * 512
+    assert made.used_bytes() >= blocks * 512
+    made.close()
+    made.close()
+    assert [list(place.iterdir()) for place in places] == [[], []]
+
+
+def test_a_directory_above_that_was_renamed(tmp_path: Path) -> None:
+    place, other = tmp_path / "place", tmp_path / "other"
+    place.mkdir()
+    made = make_scratch(place)
+    (made.path / "data").write_text("x")
+    place.rename(other)
+    made.close()
+    assert list(other.iterdir()) == []
+
+
+def test_room_leaves_a_twentieth_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """statvfs(3): f_bavail is what users may have, both are counted in f_frsize."""
+    for free, room in ((500, (500 - 50) * 4096), (50, 0), (51, 4096), (10, 0)):
+        space = SimpleNamespace(f_bavail=free, f_frsize=4096, f_blocks=1000, f_bsize=1, f_bfree=9)
+        monkeypatch.setattr(os, "statvfs", lambda path, space=space: space)
+        assert room_for(tmp_path) == room
+
+
+def test_directories_of_one_file_system_share_its_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    systems = {"a": 1, "b": 1, "c": 2}
+    monkeypatch.setattr(scratch, "room_for", lambda path: 100 * systems[path.name])
+    stat = lambda path: SimpleNamespace(st_dev=systems[path.name])  # noqa: E731
+    monkeypatch.setattr(scratch.os, "stat", stat)
+    for names, room in (("a", 100), ("ab", 100), ("ac", 200), ("abc", 150), ("c", 200)):
+        assert room_for_all([tmp_path / name for name in names]) == room
+
+
+def left(path: Path) -> None:
+    """A note of a process that is gone."""
+    note = journal.write_note("scratch", {"scratch": str(path)})
+    text = note.path.read_text()
+    note.path.write_text(text.replace(f'"pid": {os.getpid()}', '"pid": 4194303'))
+
+
+def test_what_a_crash_left_is_removed_and_said(tree: Tree, tmp_path: Path) -> None:
+    path, gone = tmp_path / ".iopstui-x", tmp_path / ".iopstui-gone"
+    path.mkdir()
+    left(path)
+    left(gone)
+    lines: list[str] = []
+    clean_up_and_say(lines.append, tree.roots)
+    assert lines == [f"left by a crash: {path} is removed"]
+    assert not path.exists() and clean_up(tree.roots) == ([], [])
+
+
+@pytest.mark.parametrize("name", ["precious", "x.iopstui-y", "iopstui-x"])
+def test_a_note_does_not_remove_what_is_none_of_ours(tree: Tree, tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.mkdir()
+    left(path)
+    link = tmp_path / ".iopstui-link"
+    link.symlink_to(path)
+    left(link)
+    file = tmp_path / ".iopstui-file"
+    file.write_text("")
+    left(file)
+    assert clean_up(tree.roots) == ([], [])
+    assert path.is_dir() and link.is_symlink() and file.exists()
+
+
+def test_what_can_t_be_removed_is_said_with_the_command(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / ".iopstui-a b"
+    path.mkdir()
+    left(path)
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "rmtree", lambda path, ignore_errors: None)
+        for user, sudo in ((0, ""), (1000, "sudo ")):
+            patched.setattr(leftovers.os, "geteuid", lambda user=user: user)
+            patched.setattr(leftovers, "restore_abandoned", lambda roots: (["d"], ["f"]))
+            patched.setattr(leftovers, "abandoned", lambda: iter([Scratch(path, None)]))
+            command = f"{sudo}rm -r '{path}'"
+            assert clean_up(tree.roots) == (["d"], ["f", f"{path} can't be removed: {command}"])
