@@ -37,18 +37,19 @@ class Covering:
     words: Mapping[str, Set[str]]
 
     def of(self, path: Path, lines: Collection[int]) -> list[str]:
-        """Those to ask about a change of ``lines``: of the file's own test module first, then of
-        those that name it, then the quickest. A line that runs at import, or only in a process of
+        """Those to ask about a change of ``lines``: of the file's own test modules first (x.py has
+        test_x.py, test_x_y.py ...), then of those that name it, then the quickest. A line that runs at import, or only in a process of
         its own, concerns all that run or name anything of the file.
         """
         known = self.tests.get(path.as_posix(), {})
         named = {one for one in self.seconds if path.stem in self.words[_module(one)]}
         found: set[str] = set().union(*(known.get(line, ()) for line in lines))
         found = found or named.union(*known.values())
-        own = f"test_{path.stem}.py::"
+        own = re.compile(rf"/test_{path.stem}(_\w+)?\.py::")
         left, chosen = LONGEST_S, []
         for name in sorted(
-            found, key=lambda one: (own not in one, one not in named, self.seconds[one], one)
+            found,
+            key=lambda one: (not own.search(one), one not in named, self.seconds[one], one),
         ):
             left -= self.seconds[name]
             if chosen and left < 0:

@@ -52,6 +52,38 @@ def test_figures_stand_in_their_unit(template: str, wanted: str | None) -> None:
     assert text(template) == wanted
 
 
+@pytest.mark.parametrize(
+    ("value", "form", "wanted"),
+    [
+        (True, "", "yes"), (False, "", "no"), ("a\x1b", "", "a?"), (0.0995, "%", "10 %"),
+        (0.0994, "%", "9.9 %"), (0.001, "%", "0.1 %"), (0.0009, "%", "0.09 %"), (0.0, "%", "0.0 %"),
+        (9.95, "pct", "10 %"), (-0.5, "+%", "-50 %"), (0.5, "+%", "+50 %"), (9.94, "pct", "9.9 %"),
+        (999.0, "", "999"), (1000.0, "", "1.00k"), (99.95, "", "100"), (99.94, "", "99.9"),
+        (9.995, "", "10.0"), (9.99, "", "9.99"), (0.5, "", "0.50"), (-7.0, "", "-7"),
+        (1.26, "1", "1.3"), (1.26, "0", "1"), (2.0, "x", "2 times"), (1024.0, "b/s", "1 KiB/s"),
+    ],
+)  # fmt: skip
+def test_a_value_in_its_form(value: Value, form: str, wanted: str) -> None:
+    assert shown(value, form) == wanted
+
+
+@pytest.mark.parametrize(
+    ("block", "says"),
+    [
+        ("otherwise: x", '"otherwise:" needs a paragraph with "when" right before it'),
+        ("x\n\notherwise: y", '"otherwise:" needs a paragraph with "when" right before it'),
+        ("when true:", "a condition without a text after it"),
+        ("0123456789012345678901234 { 0123456789012345678901234",
+         "a brace without its partner in '6789012345678901234 { 012345678901234567'"),
+        ("{a :z}", "{a :z}: the form 'z' is not one of n, t, b, b/s, x, %, +%, pct, 1, 0"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_paragraph(block: str, says: str) -> None:
+    with pytest.raises(FormulaError) as caught:
+        parse_paragraphs(block)
+    assert str(caught.value) == says
+
+
 @pytest.mark.parametrize("template", ["a {", "a }", "{}", "{one.iops :z}", "{a b}", "{{}"])
 def test_what_is_no_template(template: str) -> None:
     with pytest.raises(FormulaError):
