@@ -38,8 +38,9 @@ class Covering:
 
     def of(self, path: Path, lines: Collection[int]) -> list[str]:
         """Those to ask about a change of ``lines``: of the file's own test modules first (x.py has
-        test_x.py, test_x_y.py ...), then of those that name it, then the quickest. A line that runs at import, or only in a process of
-        its own, concerns all that run or name anything of the file.
+        test_x.py, test_x_y.py ...), then of those that name it, then the quickest. A line that runs
+        at import, or only in a process of its own, concerns all that run or name anything of the
+        file.
         """
         known = self.tests.get(path.as_posix(), {})
         named = {one for one in self.seconds if path.stem in self.words[_module(one)]}

@@ -35,37 +35,118 @@ def test_one_option_a_line_without_its_comment() -> None:
     ]  # fmt: skip
 
 
+NO_OPTION = "this is not the name of a fio option"
+ALONE = "a section is [name], alone on its line"
+INCLUDED = "other files are not included; put their lines here"
+DECIMAL = "write a plain decimal number"
+SIZE = "write a plain size, such as 4k or 1g"
+CONTROL = "it has control characters in it"
+REPLACED = "fio would replace {} and calculate; write the number"
+
+
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("[iopstui-end]", "marks the end"),
-        ("include more.inc", "not included"),
-        ("includex=1", "not included"),
-        ("numjobs=0x2", "plain decimal"),
-        ("nrfiles=(2*3)", "plain decimal"),
-        ("iodepth=1e2", "plain decimal"),
-        ("size=0x10", "plain size"),
-        ("size=$mb_memory*1024", "replace $mb_memory"),
-        ("bs=$pagesize", "replace $pagesize"),
-        ("description=see $ncpus", "replace $ncpus"),
-        ("[globals]", "for [global]"),
-        ("[a", "alone on its line"),
-        ("[a] rw=read", "alone on its line"),
-        ("[a]]", "alone on its line"),
-        ("[" + "x" * 200 + "]", "longer than"),
-        ("description=" + "x" * 3000, "longer than"),
-        ("filename=a\x0bb", "control characters"),
-        ("filename=a\rb", "control characters"),
-        ("FILENAME=a", "not the name of a fio option"),
-        ("${NAME}=a", "not the name of a fio option"),
-        ("file name=a", "not the name of a fio option"),
+        ("[iopstui-end]", "iopstui marks the end of the file with this name"),
+        ("include more.inc", INCLUDED),
+        ("includex=1", INCLUDED),
+        *((f"{name}=0x2", DECIMAL) for name in ("numjobs", "nrfiles", "iodepth", "loops")),
+        ("nrfiles=(2*3)", DECIMAL),
+        ("iodepth=1e2", DECIMAL),
+        *((f"{name}=0x10", SIZE) for name in (
+            "size", "filesize", "file_size", "io_size", "io_limit", "offset", "bs", "blocksize",
+            "ba",
+        )),
+        *((f"size=1{sign}2", SIZE) for sign in "()*/+"),
+        ("size=$mb_memory*1024", REPLACED.format("$mb_memory")),
+        ("bs=$pagesize", REPLACED.format("$pagesize")),
+        ("description=see $ncpus", REPLACED.format("$ncpus")),
+        ("[globals]", "fio takes every name that begins so for [global]"),
+        ("[a", ALONE),
+        ("[a] rw=read", ALONE),
+        ("[a]]", ALONE),
+        ("[" + "x" * 121 + "]", "the name is longer than 120 bytes"),
+        ("[" + "ä" * 61 + "]", "the name is longer than 120 bytes"),
+        ("filename=a\x0bb", CONTROL),
+        ("filename=a\rb", CONTROL),
+        ("filename=a\x9fb", CONTROL),
+        ("FILENAME=a", NO_OPTION),
+        ("${NAME}=a", NO_OPTION),
+        ("file name=a", NO_OPTION),
     ],
-)
+)  # fmt: skip
 def test_what_is_not_clear_is_refused_with_its_line(line: str, why: str) -> None:
     with pytest.raises(Unclear) as caught:
         canonical(f"[a]\n# two\n{line}\nrw=read\n", {})
     assert caught.value.line == 3
-    assert "line 3" in caught.value.message and why in caught.value.message
+    assert caught.value.message == f"line 3: {line!r}: {why}"
+
+
+def test_the_longest_line_and_the_longest_name() -> None:
+    for line in ("description=" + "x" * 1988, "[" + "x" * 120 + "]", "d=a\xa0e"):
+        assert canonical(f"[a]\n{line}\n", {}).split("\n")[1] == line
+    assert canonical("[a]\nd\t=\te\n", {}).split("\n")[1] == "d=e"
+    line = "description=" + "x" * 1989
+    with pytest.raises(Unclear) as caught:
+        canonical(f"[a]\n{line}\n", {})
+    assert caught.value.message == f"line 2: {line[:30]!r}...: it is longer than 2000 bytes"
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ("a#b", "fio cuts a value at # and ;"), ("a;b", "fio cuts a value at # and ;"),
+        ("${A}", "fio would look for an environment variable in it"),
+        ("$ncpus", REPLACED.format("$ncpus")),
+        (" a", "fio would strip blanks or control characters"),
+        ("a\x1fb", "fio would strip blanks or control characters"),
+        ("a\x7fb", "fio would strip blanks or control characters"),
+        ("x" * 2001, "it is longer than 2000 bytes"), ("x" * 2000, ""), ("a b", ""), ("", ""),
+    ],
+)  # fmt: skip
+def test_a_value_that_fio_would_read_as_another(value: str, why: str) -> None:
+    assert jobfile.unsafe(value) == why
+
+
+@pytest.mark.parametrize(
+    ("text", "says", "hint"),
+    [
+        ("iodepth", "'iodepth' is not of the form OPTION=VALUE", "For example: --set iodepth=32"),
+        ("=4", "'=4' is not of the form OPTION=VALUE", "For example: --set iodepth=32"),
+        ("Bs=4k", "'Bs=4k' is not a fio option", "See: fio --cmdhelp=all"),
+        ("include=x", "'include=x' is not a fio option", "See: fio --cmdhelp=all"),
+        ("bs=4k#", "'bs=4k#' is not accepted: fio cuts a value at # and ;", ""),
+        ("numjobs=0x2", f"'numjobs=0x2' is not accepted: {DECIMAL}", ""),
+    ],
+)
+def test_what_set_does_not_take(text: str, says: str, hint: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        jobfile.checked_override(text)
+    assert (caught.value.message, caught.value.hint) == (f"--set {says}.", hint)
+
+
+def test_what_set_takes() -> None:
+    texts = {" bs = 4k ": ("bs", "4k"), "x=a=b": ("x", "a=b"), "time_based=": ("time_based", ""),
+             "iodepth={deep}": ("iodepth", "{deep}")}  # fmt: skip
+    assert {text: jobfile.checked_override(text) for text in texts} == texts
+
+
+SAME = ("bs blocksize bsrange blocksize_range bssplit", "rw readwrite", "runtime timeout",
+        "direct buffered", "io_size io_limit", "name jobname", "size filesize", "numjobs",
+        "filename directory", "iodepth", "ioengine")  # fmt: skip
+
+
+@pytest.mark.parametrize("names", SAME)
+def test_an_option_is_replaced_under_each_of_its_names(names: str) -> None:
+    for name in names.split():
+        assert jobfile.names_of(name) == frozenset(names.split())
+        old = "".join(f"{one}=old\n" for one in names.split())
+        text = f"[global]\n{old}[a]\n{old}".rstrip()
+        assert jobfile.changed(text, {name: "new"}) == f"[global]\n[a]\n{name}=new\n"
+        (job,) = jobfile.effective(f"[global]\n{old}[a]\n{name}=new\n")
+        places = {"filename", "directory"}  # for fio one does not replace the other
+        rest = dict.fromkeys(places & set(names.split()), "old")
+        assert job.options == {**rest, name: "new"}
 
 
 def test_an_option_before_any_section_is_refused() -> None:

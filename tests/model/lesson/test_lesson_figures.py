@@ -33,11 +33,13 @@ POINT = Point(
     seconds=2.0, ios=3, iops=4.0, bw=24.0, read_iops=6.0, write_iops=7.0, latency_ns=8e9,
     latency_of="lat", p50_ns=9.0, p99_ns=10.0, p999_ns=11.0, device_iops=12.0, aqu_sz=13.0,
     util=14.0, cpu_us=15.0, completions={3: 0.25, 5: 0.75}, completions_of="interrupts",
-    iops_low=1.0, iops_high=5.0, slat_ns=16.0, clat_ns=17.0, max_ns=18.0, slower=0.19, device_bw=20.0, merges=21.0,
+    iops_low=1.0, iops_high=5.0, slat_ns=16.0, clat_ns=17.0, max_ns=18.0, slower=0.19,
+    device_bw=20.0, merges=21.0,
     request_bytes=22.0, await_ns=23.0, fio_cpu=24.0, ctx_s=25.0,
 )  # fmt: skip
 FIGURES = {
-    "iops_low": (1.0, "n"), "iops_high": (5.0, "n"), "iops": (4.0, "n"), "read_iops": (6.0, "n"), "write_iops": (7.0, "n"), "bw": (24.0, "b/s"),
+    "iops_low": (1.0, "n"), "iops_high": (5.0, "n"),
+    "iops": (4.0, "n"), "read_iops": (6.0, "n"), "write_iops": (7.0, "n"), "bw": (24.0, "b/s"),
     "block": (6.0, "b"), "ios": (3.0, "n"), "seconds": (2.0, "1"), "latency": (8e9, "t"),
     "slat": (16.0, "t"), "clat": (17.0, "t"), "p50": (9.0, "t"), "p99": (10.0, "t"),
     "p999": (11.0, "t"), "max": (18.0, "t"), "slower": (0.19, "%"), "in_flight": (32.0, "1"),

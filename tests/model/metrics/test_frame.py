@@ -7,6 +7,8 @@ import pytest
 from fio_recordings import NAMES, frames, samples, statuses
 
 from iopstui.model.metrics import frame as flags
+from iopstui.model.metrics import frame as frame_module
+from iopstui.model.metrics.fields import BY_ID
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.samples import (
     CpuTimes,
@@ -245,3 +247,11 @@ def test_an_empty_document_is_no_job() -> None:
     frame = build(tick(1, fio=FioStatus("fio-3.42", 5, ()), step=1))[0]
     assert frame.fio is None
     assert flags.NO_FIO in frame.flags
+
+
+def test_flags_are_the_words_that_the_reference_explains() -> None:
+    words = ["RAMP", "PARTIAL", "LATE", "RESET", "NO_FIO", "NO_LATENCY", "SOME_LATENCY"]
+    words += ["FINAL", "SUBMITTED"]
+    assert [getattr(frame_module, word) for word in words] == words
+    told = [part.split()[0] for part in BY_ID["flags.*"].meaning.split(";")]
+    assert sorted(told) == sorted(words)
