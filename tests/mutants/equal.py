@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 from changes import Change
 
 # (file, the line before, the line after, why)
 _EQUAL: tuple[tuple[str, str, str, str], ...] = ()
+# (file, "": any; a part of the line before; what it is changed into; why): patterns
+_KINDS = (
+    ("", r"strict=True", r"strict=False", "zip's own check of lengths that are equal"),
+    ("", r"token_hex\(\d+\)", r"token_hex\(\d+\)", "a random name of another length"),
+    ("reread.py", r"^CHUNK = .*", r"CHUNK = 6\d << 1\d", "bytes that are read at once"),
+    ("process.py", r"^READ_CHUNK = .*", r"READ_CHUNK = [12] << 2\d", "bytes that are read at once"),
+)
 
 
 def why(change: Change) -> str:
@@ -17,4 +26,15 @@ def why(change: Change) -> str:
     for file, before, after, reason in _EQUAL:
         if (change.path.name, [before], [after]) == (file, signs["-"], signs["+"]):
             return reason
+    if len(signs["-"]) == len(signs["+"]) == 1:
+        return _kind(change.path.name, signs["-"][0], signs["+"][0])
+    return ""
+
+
+def _kind(name: str, before: str, after: str) -> str:
+    for file, old, new, reason in _KINDS:
+        for found in re.finditer(old, before) if file in ("", name) else ():
+            rest = re.escape(before[: found.start()]), re.escape(before[found.end() :])
+            if re.fullmatch(new.join(rest), after):
+                return reason
     return ""
