@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from iopstui.errors import Missing
+from iopstui.errors import Missing, UsageError
 from iopstui.fio import inspect as fio_inspect
-from iopstui.fio.inspect import find_fio
+from iopstui.fio.fence import Fence
+from iopstui.fio.inspect import Fio, JobFacts, SectionFiles, complaint, find_fio
 from iopstui.linux.process import processes
 
 
@@ -101,3 +102,138 @@ def test_a_fio_is_asked_for_its_version_once_and_a_new_one_again(
     program(tmp_path / "fio", "print('fio-3.42')")
     os.utime(path, ns=(0, 0))
     assert find_fio(path).version == (3, 42) and len(asked) == 2
+
+
+# -- what it says, played by hand
+
+
+Answer = subprocess.CompletedProcess[str]
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, *answers: Answer) -> list[list[str]]:
+    asked: list[list[str]] = []
+    left = list(answers)
+
+    def ask(command: list[str], cwd: Path | None, fence: Fence) -> Answer:
+        asked.append([str(word) for word in command])
+        assert fence == (Fence() if command[1] == "--version" else Fence(open=("/jobs",)))
+        return left.pop(0)
+
+    monkeypatch.setattr(fio_inspect, "_ask", ask)
+    fio_inspect._version.cache_clear()
+    return asked
+
+
+def answer(out: str = "", said: str = "", code: int = 0) -> Answer:
+    return subprocess.CompletedProcess([], code, out, said)
+
+
+LIMIT = "Try it: fio --version; a limit of this shell may be in its way: ulimit -a"
+INSTALL = (
+    "Install it: apt install fio | dnf install fio | zypper install fio | pacman -S fio | "
+    "apk add fio"
+)
+
+
+@pytest.mark.parametrize(
+    ("found", "says", "hint"),
+    [
+        (answer("fio-3.0\n"), "is fio-3.0; iopstui needs fio 3.1 or newer.", INSTALL),
+        (answer("fio-2.99\n"), "is fio-2.99; iopstui needs fio 3.1 or newer.", INSTALL),
+        (answer("hello\x1b\n"), "does not say which fio it is; it says: hello?.", INSTALL),
+        (answer("x" * 300), f"does not say which fio it is; it says: {'x' * 200}.", INSTALL),
+        (answer("", "fio: oops.\n"), "does not say which fio it is; it says: oops.", INSTALL),
+        (answer(), "does not say which fio it is; it says: nothing.", INSTALL),
+        (answer("", "a\nb\n", 3), "fails at once: exit code 3, b.", LIMIT),
+        (answer("", "", -9), "fails at once: killed by signal 9.", LIMIT),
+    ],
+)
+def test_a_program_that_is_no_fio_of_use(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, found: Answer, says: str, hint: str
+) -> None:
+    path = program(tmp_path / "fio")
+    asked = answering(monkeypatch, found)
+    with pytest.raises(Missing) as caught:
+        find_fio(path)
+    assert (caught.value.message, caught.value.hint) == (f"{path} {says}", hint)
+    assert asked == [[path, "--version"]]
+
+
+def test_which_fio_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    own, other = program(tmp_path / "own"), program(tmp_path / "fio")
+    answering(monkeypatch, answer("fio-3.1"), answer("fio-4.0-rc1"), answer("fio-3.36\n"))
+    assert find_fio(own) == Fio(own, (3, 1), "fio-3.1")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("IOPSTUI_FIO", raising=False)
+    assert find_fio() == Fio(other, (4, 0), "fio-4.0-rc1")
+    monkeypatch.setenv("IOPSTUI_FIO", own)
+    fio_inspect._version.cache_clear()
+    assert find_fio() == Fio(own, (3, 36), "fio-3.36")
+    monkeypatch.setenv("IOPSTUI_FIO", "none-such")
+    with pytest.raises(Missing) as caught:
+        find_fio()
+    told = "none-such was not found, and nothing can be measured without it."
+    assert (caught.value.message, caught.value.hint) == (told, INSTALL)
+
+
+FIO = Fio("/fio", (3, 36), "fio-3.36")
+PARSED = """\
+parse    7 Parsing section [one]
+parse    7 handle_option=rw, ptr=randread
+parse    7 handle_option=time_based, ptr=(null)
+file     7 file 0x7f00 "/x" added at 0
+"""
+END = "parse    7 Parsing section [iopstui-end]\n"
+
+
+@pytest.mark.parametrize("writes", [True, False])
+def test_how_fio_reads_a_job(monkeypatch: pytest.MonkeyPatch, writes: bool) -> None:
+    """Its read-only switch stops it before the end where the job writes."""
+    asked = answering(monkeypatch, answer(PARSED + END), answer("" if writes else END))
+    found = fio_inspect.inspect(FIO, Path("/jobs/a.fio"), "the job")
+    assert found == JobFacts((SectionFiles("one", ("/x",), 1),), writes,
+                             (("rw", "randread"), ("time_based", "")))  # fmt: skip
+    assert found.jobs == ("one",) and found.paths == ("/x",)
+    assert asked == [["/fio", "--debug=file,parse", "/jobs/a.fio"],
+                     ["/fio", "--readonly", "--debug=parse", "/jobs/a.fio"]]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("out", "said", "says"),
+    [
+        (PARSED, "fio: bad option foo=1.\nfio: file:init.c:1, func=x\n", "bad option foo=1"),
+        (PARSED + "no such engine found\nodd\n", "", "no such engine found"),
+        (PARSED, "", "it does not say why"),
+        (PARSED, "fio: file:init.c:12, error=Invalid argument\n",
+         "file:init.c:12, error=Invalid argument"),
+    ],
+)  # fmt: skip
+def test_a_job_that_fio_does_not_accept(
+    monkeypatch: pytest.MonkeyPatch, out: str, said: str, says: str
+) -> None:
+    answering(monkeypatch, answer(out, said))
+    with pytest.raises(UsageError) as caught:
+        fio_inspect.inspect(FIO, Path("/jobs/a.fio"), "the job")
+    assert caught.value.message == f"fio does not accept the job: {says}."
+
+
+def test_a_job_without_a_section(monkeypatch: pytest.MonkeyPatch) -> None:
+    answering(monkeypatch, answer("parse    7 Parsing section [global]\n" + END))
+    with pytest.raises(UsageError) as caught:
+        fio_inspect.inspect(FIO, Path("/jobs/a.fio"), "the job")
+    assert caught.value.message == "the job has no job section, so there is nothing to run."
+    hint = "A job file needs at least one [name] section; see `iopstui jobs`."
+    assert caught.value.hint == hint
+
+
+def test_noise_is_no_complaint() -> None:
+    noise = ["parse 7 x failed", "file 7 error", "fio: set debug option x", "fio: job a dropped",
+             "  must", "Correct format is x", "...", "", "  : too", "valid values: unknown",
+             "a: (g=0): rw=read, error"]  # fmt: skip
+    assert complaint(noise) == ""
+    assert complaint([*noise, "fio: it is odd..", "z unable \x07"]) == "z unable ?"
+    assert complaint([*noise, "fio: it is odd.."]) == "it is odd"
+    assert complaint(["x" * 400]) == "x" * 300
+    for word in ("fail", "bad option", "UNABLE", "not found", "error", "outside", "invalid",
+                 "unknown", "too", "must", "not loadable"):  # fmt: skip
+        assert complaint(["first", f"a {word} b"]) == f"a {word} b"

@@ -87,3 +87,27 @@ def test_what_goes_on_is_no_standstill(work: Work) -> None:
     stall.feed(0.0, STILL)
     assert not stall.feed(IDLE_S + 1, work)
     assert not stall.feed(IDLE_S + 2, work)
+
+
+def test_the_smallest_block_and_the_smallest_file() -> None:
+    for lines in ("bs=4095\nsize=8m", "bs=4095\nfilesize=4096", "bs=1k\nsize=8k\nnrfiles=2",
+                  "bs=1k\nfilesize=4k-8k", "bs=1k", "bs=1k-8k,4k/4k:1k\nsize=8m"):  # fmt: skip
+        assert only(f"[a]\n{lines}\n")["bs"] == "4096"
+    for lines in ("bs=1k\nfilesize=4095", "bs=1k\nfilesize=8k-4095", "bs=1k\nsize=12k\nnrfiles=4",
+                  "bs=4096\nsize=8m"):  # fmt: skip
+        assert only(f"[a]\n{lines}\n")["bs"] == lines.partition("\n")[0].removeprefix("bs=")
+    for option in ("create_on_open", "unlink", "unlink_each_loop", "startdelay", "io_submit_mode"):
+        assert only(f"[a]\nrw=read\n{option}=1\n") == {"rw": "read"}
+
+
+def test_how_much_is_hardly_anything() -> None:
+    """fio's main process looks every 10 ms whether its jobs have ended: a twentieth of a CPU."""
+    for seconds, busy, stalled in ((31.0, 1.55, True), (31.0, 1.56, False)):
+        stall = Stall()
+        stall.feed(0.0, STILL)
+        assert stall.feed(seconds, replace(STILL, busy_s=busy)) is stalled
+    stall = Stall()
+    stall.feed(10.0, STILL)
+    assert not stall.feed(10.5, replace(STILL, busy_s=0.05))
+    assert not stall.feed(40.0, STILL) and stall.feed(40.1, STILL)
+    stall.feed(0.0, replace(STILL, busy_s=9.0))
