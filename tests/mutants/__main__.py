@@ -26,7 +26,7 @@ import checks
 import equal
 import parts
 from changes import Change, sample
-from covering import Covering, covering, environment, pytest
+from covering import Covering, compile_all, covering, environment, pytest
 from sandbox import NO_SANDBOX
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,7 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = _parser().parse_args(arguments)
     seed = asked.seed if asked.seed is not None else random.SystemRandom().randrange(10000)
     trees = [_copied(BUILD / f"tree-{number}") for number in range(asked.jobs)]
-    known = covering(trees, BUILD, list(parts.tests(ROOT)))
+    modules = list(parts.tests(ROOT))
+    compile_all(trees, modules)
+    known = covering(trees, BUILD, modules)
     print(f"choosing {asked.sample} changes with --seed {seed}", flush=True)
     changes = dict(enumerate(sample(ROOT, list(parts.files(ROOT)), asked.sample, seed), 1))
     if asked.only:

@@ -5,6 +5,7 @@ The answer is kept in build/mutants as long as neither program nor tests change.
 
 from __future__ import annotations
 
+import compileall
 import hashlib
 import json
 import os
@@ -16,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
+from py_compile import PycInvalidationMode
 
 from coverage import CoverageData
 from sandbox import inside
@@ -75,6 +77,29 @@ def pytest(tree: Path, arguments: Sequence[str]) -> list[str]:
     plugins = ("pytest_asyncio.plugin", "no:cacheprovider")
     return [*inside(tree), sys.executable, "-m", "pytest", "-q", f"--rootdir={tree}",
             *(word for one in plugins for word in ("-p", one)), *arguments]  # fmt: skip
+
+
+def compile_all(trees: Sequence[Path], modules: Sequence[str]) -> None:
+    """Keep the program and the tests as bytecode, which costs as much to make at each start as the
+    tests of a change. That of the program is held against the source: a changed file is seen
+    whatever its time says.
+    """
+    for tree in trees:
+        compileall.compile_dir(
+            tree / "iopstui", quiet=2, invalidation_mode=PycInvalidationMode.CHECKED_HASH
+        )
+    runs = [_started(tree, ["--collect-only", *modules], subprocess.DEVNULL) for tree in trees]
+    if any([run.wait() for run in runs]):
+        raise SystemExit("mutants: the tests can't be collected as they are")
+
+
+def _started(tree: Path, arguments: Sequence[str], output: int | None = None
+             ) -> subprocess.Popen[bytes]:  # fmt: skip
+    """A pytest that keeps bytecode."""
+    kept = {**environment(tree), "PYTHONDONTWRITEBYTECODE": ""}
+    return subprocess.Popen(
+        pytest(tree, arguments), cwd=tree, env=kept, stdin=subprocess.DEVNULL, stdout=output
+    )
 
 
 def covering(trees: Sequence[Path], kept: Path, modules: Sequence[str]) -> Covering:
@@ -148,9 +173,7 @@ def _begun(tree: Path, tests: Sequence[str]) -> subprocess.Popen[bytes]:
         *tests, "-p", "pytest_cov.plugin", "--cov", f"--cov-config={settings}",
         "--cov-context=test", "--cov-report=", f"--junitxml={_TIMES}", "-ojunit_family=xunit1",
     ]  # fmt: skip
-    return subprocess.Popen(
-        pytest(tree, arguments), cwd=tree, env=environment(tree), stdin=subprocess.DEVNULL
-    )
+    return _started(tree, arguments)
 
 
 def _seconds(report: Path) -> dict[str, float]:

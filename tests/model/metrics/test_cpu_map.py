@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from evidence_frames import device, disk, fio, frame
 from hypothesis import given
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 
 from iopstui.model.block.topology import Domain, Topology
 from iopstui.model.metrics.cpu_map import (
+    MEASURES,
     NO_IRQ_TIME,
     CpuRow,
     cpu_grid,
@@ -118,3 +121,40 @@ def test_wide_machines(count: int) -> None:
     assert max(len(d.cpus) for d in grid.domains) <= 8
     lines = folded(grid.domains, 64)
     assert len(lines) == max(1, -(-count // 56))
+
+
+def test_one_cpu_in_words() -> None:
+    load = CpuLoad(usr=8.4, sys=61.0, iowait=5.0, irq=0.0, soft=0.5, idle=20.0, steal=0.0)
+    row = CpuRow(3, (3,), (3,), (), 41_200.4, 7.0, 12.0, load)
+    assert sentence(row) == (
+        "CPU 3, hctx 3, job 3, 41,200 irq/s, 7 BLOCK/s, 12 IPI/s, 8 % usr, 61 % sys, 0 % soft"
+    )
+    assert row.busy == 75.0
+    quiet = replace(load, soft=0.49)
+    many = CpuRow(0, (0, 1, 2, 3), (0, 1, 2, 3, 4), load=quiet)
+    assert sentence(many) == "CPU 0, hctx 0 1 2 3, jobs 0 1 2 3 ... (5), 8 % usr, 61 % sys"
+    assert sentence(CpuRow(7)) == "CPU 7"
+    assert sentence(CpuRow(7, (1,), (2,), online=False)) == "CPU 7, offline, hctx 1"
+    assert sentence(CpuRow(7, online=False)) == "CPU 7, offline"
+    assert CpuRow(0, load=replace(load, idle=90.0, iowait=11.0)).busy == 0.0
+    assert (CpuRow(0).jobs, CpuRow(0).pinned, CpuRow(0).hctxs) == ((), (), ())
+
+
+def test_each_row_of_the_grid_has_its_unit() -> None:
+    units = {"busy": "%", "irq/s": "/s", "BLOCK/s": "/s", "IPI/s": "/s", "sys": "%", "soft": "%",
+             "jobs": ""}  # fmt: skip
+    assert {measure.name: measure.unit for measure in MEASURES} == units
+    load = CpuLoad(usr=1.0, sys=2.0, iowait=3.0, irq=4.0, soft=5.0, idle=60.0, steal=7.0)
+    row = CpuRow(0, jobs=(1, 2), irq_s=8.0, block_s=9.0, ipi_s=10.0, load=load)
+    assert [measure.value(row) for measure in MEASURES] == [37.0, 8.0, 9.0, 10.0, 2.0, 5.0, 2.0]
+    scales = [measure.scale for measure in MEASURES]
+    assert scales == [100.0, None, None, None, 100.0, 100.0, None]
+
+
+def test_how_full_a_cell_is() -> None:
+    rows = [CpuRow(cpu, block_s=value) for cpu, value in enumerate((10.0, 5.0, 0.0, None, 0.1))]
+    row = next(r for r in cpu_grid(rows, FOUR).rows if r.measure.name == "BLOCK/s")
+    assert [row.level(cpu, 8) for cpu in range(6)] == [8, 4, 0, None, 1, None]
+    assert (row.scale, row.total) == (10.0, pytest.approx(15.1))
+    nothing = cpu_grid([CpuRow(0, block_s=0.0)], FOUR).rows[2]
+    assert (nothing.level(0, 8), nothing.words, nothing.scale) == (0, "none", 0.0)

@@ -15,9 +15,11 @@ from iopstui.model.metrics.queue_map import (
     POLLED,
     SOFTIRQ,
     SUBMITTER,
+    completion_words,
     how_it_completes,
     mapped_disks,
     queue_map,
+    why_no_interrupt,
 )
 
 FOUR = Topology((0, 1, 2, 3), (0, 1, 2, 3), nodes={0: 0, 1: 0, 2: 1, 3: 1})
@@ -93,29 +95,79 @@ def test_nothing_measured_is_not_nothing_happened() -> None:
     assert found.irq_s is None and found.ios_per_irq is None
 
 
+MEMORY = "{} is memory: the submitting CPU copies the data, nothing interrupts"
+WORKER = "a loop device has no interrupt: a kernel worker does its I/O on a file"
+
+
 @pytest.mark.parametrize(
-    ("kind", "slaves", "words"),
+    ("kind", "changes", "note"),
     [
-        ("null_blk", (), "not hardware"),
-        ("loop", (), "kernel worker"),
-        ("zram", (), "memory"),
-        ("ram", (), "memory"),
-        ("dm", ("sda", "sdb"), "sda, sdb below it may"),
-        ("md", ("sda",), "no interrupt of its own"),
-        ("nbd", (), "names no interrupt"),
+        ("null_blk", {}, "null_blk is not hardware: it completes on the submitting CPU, or from a "
+                         "timer"),
+        ("loop", {}, WORKER),
+        ("loop", {"backing_file": "/x"}, f"{WORKER} (/x)"),
+        ("zram", {}, MEMORY.format("zram")),
+        ("ram", {}, MEMORY.format("ram")),
+        ("dm", {"slaves": ("sda", "sdb")}, "dm has no interrupt of its own; sda, sdb below it may"),
+        ("md", {"slaves": ("sda",), "layer": "raid1"},
+         "raid1 has no interrupt of its own; sda below it may"),
+        ("md", {"slaves": tuple("abcd")},
+         "md has no interrupt of its own; a, b, c, d below it may"),
+        ("md", {"slaves": tuple("abcde")},
+         "md has no interrupt of its own; a, b, c, d ... below it may"),
+        ("nbd", {}, "the kernel names no interrupt of vda"),
     ],
-)
+)  # fmt: skip
 def test_devices_without_an_interrupt_say_why(
-    kind: str, slaves: tuple[str, ...], words: str
+    kind: str, changes: dict[str, object], note: str
 ) -> None:
-    (found,) = queue_map([device((), kind=kind, irqs=[], slaves=slaves)], None, FOUR)
-    assert words in found.note
+    one = replace(device((), kind=kind, irqs=[]), **changes)  # type: ignore[arg-type]
+    (found,) = queue_map([one], None, FOUR)
+    assert found.note == note
+
+
+def test_interrupts_whose_queue_is_not_known() -> None:
+    unknown = [IrqVector(40, "mega0-msix0", None)]
+    told = "the names of vda's interrupts don't tell which queue each one serves"
+    assert why_no_interrupt(device(irqs=unknown)) == told
+    assert why_no_interrupt(device((), irqs=unknown)) == ""
+    shared = [IrqVector(40, "x", None, shared=True)]
+    assert why_no_interrupt(device(irqs=shared)) == why_no_interrupt(device()) == ""
+
+
+def test_how_completions_run_in_words() -> None:
+    told = {
+        IDLE: "vda is idle: fewer than 100 I/Os per second",
+        SOFTIRQ: "completions run as BLOCK softirqs (counted for all disks together)",
+        INLINE: "completes inside the hard interrupt, so no BLOCK softirq: that is not idle",
+        MIXED: "some completions run as BLOCK softirqs, some inside the hard interrupt",
+        SUBMITTER: "vda completes without an interrupt of its own",
+        POLLED: "vda completes I/O without interrupts: it is polled",
+    }
+    assert {how: completion_words(device(), how) for how in told} == told
+    assert completion_words(device(), None) == ""
+    stacked = device((), irqs=[], slaves=("sda",))
+    below = f"{told[SUBMITTER]}: the disks below it have them"
+    assert completion_words(stacked, SUBMITTER) == below
+    for other in (device((), irqs=[]), device(slaves=("sda",))):
+        assert completion_words(other, SUBMITTER) == told[SUBMITTER]
 
 
 @pytest.mark.parametrize(
     ("ios", "irq", "block", "how"),
     [
         (5.0, {}, {}, IDLE),
+        (99.0, {}, {}, IDLE),
+        (100.0, {}, {}, POLLED),
+        (9_000, {1: 8.9}, {}, POLLED),
+        (9_000, {1: 9.0}, {}, INLINE),
+        (9_000, {1: 900.0}, {1: 89.0}, INLINE),
+        (9_000, {1: 900.0}, {1: 90.0}, MIXED),
+        (9_000, {1: 900.0}, {1: 449.0}, MIXED),
+        (9_000, {1: 900.0}, {1: 450.0}, SOFTIRQ),
+        (9_000, {1: 99_000.0}, {1: 9_899.0}, INLINE),
+        (1_000, {1: 5_000.0}, {1: 500.0}, SOFTIRQ),
+        (1_000, {1: 4_990.0}, {1: 499.0}, MIXED),
         (9_000, {1: 900.0}, {1: 900.0}, SOFTIRQ),
         (9_000, {1: 900.0}, {}, INLINE),
         (9_000, {1: 9_000.0}, {1: 2_000.0}, MIXED),
@@ -139,6 +191,9 @@ def test_a_device_without_interrupts_completes_where_it_submits_or_in_softirqs()
     assert how_it_completes(null, second(9_000)) == SUBMITTER
     assert how_it_completes(null, second(9_000, block={0: 9_000.0})) == SOFTIRQ
     assert how_it_completes(null, frame(1.0, fio(9))) is None
+    assert how_it_completes(null, None) is None
+    assert how_it_completes(null, second(9_000, block={0: 899.0})) == SUBMITTER
+    assert how_it_completes(null, second(9_000, block={0: 400.0, 1: 500.0})) == SOFTIRQ
 
 
 def test_partitions_stand_for_their_disk_and_disks_are_mapped_once() -> None:
