@@ -19,6 +19,7 @@ from iopstui.model.experiment.expectation import Outcome, parse_expectation
 from iopstui.model.experiment.point import (
     INTERRUPTS,
     SOFTIRQS,
+    Little,
     Point,
     PointMeter,
     Settling,
@@ -27,6 +28,7 @@ from iopstui.model.experiment.point import (
     point_json,
     run_s,
 )
+from iopstui.model.metrics.frame import PARTIAL
 
 NAME = "3.42-a-randread-grp"
 
@@ -276,3 +278,79 @@ def test_a_place_that_can_t_be_written(tmp_path: Path) -> None:
     state = ProgressFile(tmp_path / "no" / "such" / "state", "key")
     with pytest.raises(UsageError, match="Can't write"):
         state.add(0, at(1, 1))
+
+
+def test_every_figure_of_a_point_is_made_of_its_seconds() -> None:
+    """Two whole seconds and half a one, in which the worst and the best do not count."""
+    meter = PointMeter(0.0, ["vda"])
+    seconds = ((1, 100, 1.0, ()), (2, 300, 1.0, ()), (3, 20, 0.5, (PARTIAL,)))
+    for at_s, ios, length, flags in seconds:
+        whole = made.fio(ios / length, seconds=length, lat_ns=4000.0, clat_ns=3000.0,
+                         slat_ns=1000.0)  # fmt: skip
+        bins = {2000: ios // 2, 5000: ios - ios // 2}
+        total = replace(whole.total, bins=bins, max_ns=5000 + ios,
+                        samples={"lat": ios, "clat": ios, "slat": ios})  # fmt: skip
+        fio = replace(whole, total=total, directions={"read": total}, usr_cpu=10.0, sys_cpu=20.0,
+                      ctx_s=30.0)  # fmt: skip
+        meter.add(
+            made.frame(at_s, fio, disks={"vda": made.disk(ios, size=8192, merges=7.0)},
+                       block={1: 60.0, 2: 40.0}, busy={0: 20.0, 1: 30.0, 2: 0.0, 3: 0.0},
+                       flags=frozenset(flags))
+        )  # fmt: skip
+    found = meter.point()
+    assert found is not None
+    assert found.ios == 420 and found.seconds == 2.5 and found.iops == pytest.approx(168.0)
+    assert found.bw == pytest.approx(168.0 * 4096) and found.read_iops == pytest.approx(168.0)
+    assert (found.latency_ns, found.latency_of, found.bins_of) == (4000.0, "lat", "clat")
+    assert (found.slat_ns, found.clat_ns, found.max_ns) == (1000.0, 3000.0, 5300)
+    assert (found.iops_low, found.iops_high) == (100.0, 300.0)
+    assert found.slower == pytest.approx(0.5)
+    assert (found.p50_ns, found.p99_ns, found.p999_ns) == (2000, 5000, 5000)
+    assert found.device_iops == pytest.approx(140.0) and found.merges == pytest.approx(7.0)
+    assert found.request_bytes == pytest.approx(8192.0)
+    assert found.device_bw == pytest.approx(140.0 * 8192) and found.await_ns == 1_000_000
+    assert (found.aqu_sz, found.util) == (pytest.approx(1.0), pytest.approx(50.0))
+    assert found.fio_cpu == pytest.approx(30.0) and found.ctx_s == pytest.approx(30.0)
+    assert found.completions == pytest.approx({0: 0.0, 1: 0.6, 2: 0.4, 3: 0.0})
+    assert found.busy == pytest.approx({0: 20.0, 1: 30.0, 2: 0.0, 3: 0.0})
+    assert found.cpu_us == pytest.approx(1e4 * 50 / 168)
+    assert found.in_flight == pytest.approx(168.0 * 4000 / 1e9)
+
+
+FEWER = {
+    "the job paces itself (rate or thinktime), so its queue is not full": ("lat", True, False),
+    "the rest waits in fio or above the device; the kernel's latency does not show it":
+        ("await", False, True),
+    "the rest of the time fio's jobs spend outside of the I/O": ("clat", False, True),
+    "fio's jobs do not keep their queue full: between I/Os they wait for a CPU or block":
+        ("lat", False, False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("why", "case"), FEWER.items())
+def test_why_fewer_were_under_way(why: str, case: tuple[str, bool, bool]) -> None:
+    of, paced, synchronous = case
+    assert little(at(1000, 8999, of), 10, paced, synchronous) == Little(
+        10, pytest.approx(8.999), False, why
+    )
+
+
+def test_more_under_way_than_were_asked_for() -> None:
+    for of, latency in (("lat", "lat"), ("await", "the kernel's (fio took none)")):
+        assert little(at(1000, 11_001, of), 10, True).why == (
+            f"more than were asked for: the latency, {latency}, is not of these I/Os alone"
+        )
+    for us in (9001, 10_999):
+        assert little(at(1000, us), 10, False) == Little(10, pytest.approx(us / 1000), True)
+    assert little(at(1000, None), 4, False) == Little(4, None, None, "no latency was measured")
+    unknown = "how many I/Os the job keeps under way is not known"
+    assert little(at(1000, 100), None, False) == Little(None, pytest.approx(0.1), None, unknown)
+
+
+def test_an_older_point_has_no_figures_that_came_later() -> None:
+    old = {"seconds": 1, "ios": 2, "iops": 3.0, "bw": 4.0, "busy": {"0": 5}, "gone": 1}
+    assert point_from_json(old) == Point(1, 2, 3.0, 4.0, busy={0: 5.0})
+    assert Point(1, 2, 3.0, 4.0) == Point(
+        1, 2, 3.0, 4.0, None, None, None, "", None, None, None, "clat", None, None, None, None,
+        {}, {}, "", None, None, None, None, None, None, None, None, None, None, None, None, None,
+    )  # fmt: skip

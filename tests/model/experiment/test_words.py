@@ -1,0 +1,133 @@
+"""What a comparison's runs show, sentence by sentence."""
+
+from __future__ import annotations
+
+import pytest
+
+from iopstui.format import MISSING
+from iopstui.model.experiment.comparison import METRICS, CpuShift, Tested
+from iopstui.model.experiment.plan import Plan, parse_variant
+from iopstui.model.experiment.words import (
+    cpu_text,
+    difference_text,
+    gone,
+    moved,
+    value_text,
+    verdict,
+)
+from iopstui.model.metrics.statistics import Difference
+
+PLAN = Plan(("j",), {}, variants=tuple(map(parse_variant, ("bs=4k", "bs=8k"))), repeats=5)
+SHOWN, HIDDEN = 0.04, 0.06
+AGAINST = "B (bs=8k) against A (bs=4k): "
+
+
+def figure(
+    name: str, mean: float, low: float, high: float, p: float = SHOWN, relative: bool = True
+) -> Tested:
+    metric = next(one for one in METRICS if one.name == name)
+    return Tested(metric, 0.5, 0.75, Difference(mean, low, high, p, 5, relative), p)
+
+
+def unknown(name: str) -> Tested:
+    return Tested(next(one for one in METRICS if one.name == name), 0.0, 0.0, None, 1.0)
+
+
+def test_each_figure_has_a_name_a_unit_and_a_better_way() -> None:
+    found = [(m.name, m.unit, m.better, m.relative) for m in METRICS]
+    assert found == [
+        ("IOPS", "1/s", "higher", True), ("mean latency", "ns", "lower", True),
+        ("p50", "ns", "lower", True), ("p99", "ns", "lower", True),
+        ("p99.9", "ns", "lower", True), ("CPU per I/O", "us", "lower", True),
+        ("busiest CPU's completions", "share", "neither", False),
+    ]  # fmt: skip
+
+
+MORE, LESS = ("IOPS", 0.123, 0.08, 0.168), ("p99", 0.2, 0.1, 0.3)
+TELLING = "IOPS +12.3 % (+8.0 to +16.8)"
+
+
+@pytest.mark.parametrize(
+    ("found", "went", "says"),
+    [
+        ([figure(*MORE)], False, f"better: {TELLING}"),
+        ([figure(*LESS)], False, "worse: p99 +20.0 % (+10.0 to +30.0)"),
+        ([figure(*MORE), figure(*LESS)], False,
+         f"mixed: {TELLING}, p99 +20.0 % (+10.0 to +30.0)"),
+        ([figure(*MORE), figure("p50", 0.1, -0.1, 0.2, HIDDEN), unknown("p99")], False,
+         f"better: {TELLING}; no difference shown in p50, p99"),
+        ([figure("busiest CPU's completions", 0.25, 0.2, 0.3, SHOWN, False)], True,
+         "busiest CPU's completions 50 → 75 %, +25.0 points (+20.0 to +30.0)"),
+        ([figure("IOPS", 0.01, -0.02, 0.03, HIDDEN)], False,
+         "no difference that 5 runs of each can show; in IOPS it lies between -2.0 and +3.0 % "
+         "(95 % confidence)"),
+        ([figure("IOPS", 0.02, 0.01, 0.03, HIDDEN), unknown("p99")], False,
+         "no difference that 5 runs of each can show; IOPS by themselves would differ by +1.0 to "
+         "+3.0 % (95 % confidence), but of 2 figures one may by chance: more repeats can settle "
+         "it"),
+        ([unknown("IOPS")], True,
+         "completions run elsewhere, but no difference in IOPS, latency or CPU time that 5 runs "
+         "of each can show"),
+    ],
+)  # fmt: skip
+def test_the_verdict(found: list[Tested], went: bool, says: str) -> None:
+    assert verdict(PLAN, 1, found, 5, went) == AGAINST + says
+
+
+@pytest.mark.parametrize(
+    ("mean", "text"),
+    [(0.9994, "+99.9"), (0.9995, "+100"), (-0.9995, "-100"), (99.994, "+9999"),
+     (100.0, "+10.0k"), (-100.0, "-10.0k"), (0.0, "+0.0")],
+)  # fmt: skip
+def test_large_differences_have_few_digits(mean: float, text: str) -> None:
+    one = figure("IOPS", mean, mean, mean)
+    assert difference_text(one) == f"{text} % ({text} to {text})"
+    assert difference_text(unknown("IOPS")) == MISSING
+
+
+def shift(
+    cpu: int, load: tuple[float, float], done: tuple[float, float] = (0.0, 0.0),
+    shown: bool = True, went: bool = False,
+) -> CpuShift:  # fmt: skip
+    return CpuShift(cpu, load, done, shown, went)
+
+
+def test_who_pays_and_who_is_relieved() -> None:
+    shifts = [
+        shift(0, (10.0, 50.0)), shift(1, (10.0, 40.0)), shift(2, (10.0, 30.0)),
+        shift(3, (10.0, 20.0)), shift(4, (50.0, 10.0)), shift(5, (10.0, 10.9)),
+        shift(6, (10.0, 90.0), shown=False), shift(7, (10.0, 11.0)),
+    ]  # fmt: skip
+    assert list(moved(shifts, "A", "B")) == [
+        "CPU 0 pays with B: its load goes from 10 to 50 %",
+        "CPU 1 pays with B: its load goes from 10 to 40 %",
+        "3 more (CPU 2, 3, 7) pay too with B, by less",
+        "CPU 4 is relieved with B: its load goes from 50 to 10 %",
+    ]
+    relieved = [shift(cpu, (50.0, 10.0)) for cpu in range(3)]
+    assert list(moved(relieved, "A", "C"))[-1] == "1 more (CPU 2) are relieved too with C, by less"
+    assert list(moved(shifts[:2], "A", "B"))[1:] == [
+        "CPU 1 pays with B: its load goes from 10 to 40 %"
+    ]
+
+
+def test_where_completions_went() -> None:
+    flat = (10.0, 10.0)
+    shifts = [
+        shift(3, flat, (0.75, 0.5), went=True), shift(1, flat, (0.25, 0.5), went=True),
+        shift(2, flat, (0.5, 0.54), went=True), shift(0, flat, (0.0, 0.9)),
+        shift(9, flat, (0.5, 0.5625), went=True),
+    ]  # fmt: skip
+    assert [one.cpu for one in gone(shifts)] == [3, 1, 9]
+    assert list(moved(shifts, "A", "B")) == [
+        "completions move from A to B: CPU 1 25 → 50 %, CPU 3 75 → 50 %, CPU 9 50 → 56 %"
+    ]
+    many = [shift(cpu, flat, (0.0, 0.1 + cpu / 100), went=True) for cpu in range(10)]
+    (line,) = moved(many, "A", "B")
+    assert line.count("CPU") == 8 and "CPU 2 0 → 12 %" in line and "CPU 1 " not in line
+
+
+def test_a_figure_in_its_unit() -> None:
+    assert value_text("ns", 1500.0) == cpu_text(1.5) == value_text("us", 1.5) == "1.50 µs"
+    assert (value_text("share", 0.256), value_text("1/s", 1000.0)) == ("26 %", "1.00k")
+    assert cpu_text(None) == MISSING
