@@ -126,6 +126,111 @@ def test_a_mistake_is_named_with_its_file_and_section(old: str, new: str, words:
     assert words in f"{caught.value.message} {caught.value.hint}"
 
 
+NO_JOB = (
+    "[run: one]: a run needs a job.",
+    "Add job = NAME (see `iopstui jobs`), or fio = with a job file below it, here or in [lesson], "
+    "one of them.",
+)
+KINDS = "A page begins with [KIND: NAME], KIND one of tell, ask, run, see, explain, report."
+WORD = "Use a word of a-z, 0-9 and _, e.g. [run: deep]."
+CHOSEN = "seconds says how long, the target where."
+ANSWERS = "Add: a = first answer, right a = a formula that is true if it is right."
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says", "hint"),
+    [
+        ("title = T\n", "", "[lesson]: 'title' is missing.", "Add a line: title = ..."),
+        ("job = randread-4k\n", "", *NO_JOB),
+        ("job = randread-4k\n", "job = randread-4k\nfio = rw=read\n", *NO_JOB),
+        ("[see: both]", "[seee: both]", "[seee: both]: this is not a page.",
+         f"Did you mean [see: ...]? {KINDS}"),
+        ("[see: both]", "[zzz: both]", "[zzz: both]: this is not a page.", KINDS),
+        ("[see: both]", "[see]", "[see]: this is not a page.",
+         f"Did you mean [see: ...]? {KINDS}"),
+        ("[see: both]", "[see: Both]", "[see: Both]: 'Both' can't be a name.", WORD),
+        ("[run: one]", "[run: if]", "[run: if]: 'if' can't be a name.", WORD),
+        *(("[run: one]", f"[run: {name}]",
+           f"[run: {name}]: a run can't be called {name}: formulas mean something else by it.", "")
+          for name in ("device", "ms", "known", "host", "why")),
+        ("set = iodepth=1", "sett = iodepth=1", "[run: one]: 'sett' does not belong here.",
+         "Did you mean set? Known: bind, fio, job, knob, look, needs, seconds, set, settle, text, "
+         "title, when, why"),
+        ("set = iodepth=1", "set = iodepth", "[run: one]: set: 'iodepth' is not OPTION=VALUE.",
+         "One fio option per line."),
+        *(("set = iodepth=1", f"set = {option}=9", f"[run: one]: set: {option} can't be chosen.",
+           CHOSEN)
+          for option in ("runtime", "timeout", "time_based", "filename", "directory")),
+        ("look = iops: up", "bind = all", "[run: deep]: bind = all: it is queues or none.", ""),
+        ("look = iops: up", "seconds = 0",
+         "[run: deep]: seconds = 0: that is not a number from 1 to 600.", ""),
+        ("look = iops: up", "settle = 601",
+         "[run: deep]: settle = 601: that is not a number from 0 to 600.", ""),
+        ("why = no\n", "", "[run: deep]: needs without why.",
+         "Add why = what to say where it can't be shown."),
+        ("figures = iops, latency", "figures =", "[see: both]: 'figures' is missing.",
+         "For example: figures = iops, latency, p99"),
+        ("right b = gain <= 1\n", "", "[ask: more]: nothing says when answer b is right.",
+         "Add: right b = a formula, or false"),
+        ("b = no\nright b = gain <= 1\n", "",
+         "[ask: more]: a question needs the answers a, b ... in order.", ANSWERS),
+        ("right a = gain > 1", "right a = gian > 1",
+         "[ask: more]: right a: 'gian' is not a figure.",
+         "A figure is RUN.FIGURE, e.g. deep.iops, or one of [let] before it."),
+        ("gain = deep", "ms = deep", "[let]: 'ms' can't be a name.",
+         "Use a word of a-z, 0-9 and _."),
+        ("answers = more\n", "", "[ask: more]: nothing answers this question.",
+         "Add an [explain: ...] after the runs with: answers = more"),
+    ],
+)  # fmt: skip
+def test_a_mistake_and_what_helps(old: str, new: str, says: str, hint: str) -> None:
+    assert old in GOOD
+    with pytest.raises(UsageError) as caught:
+        parsed(GOOD.replace(old, new, 1))
+    assert (caught.value.message, caught.value.hint) == (f"own.ini: {says}", hint)
+
+
+@pytest.mark.parametrize(
+    ("text", "says", "hint"),
+    [
+        ("stray = 1\n", "line 1: a line before the first section.",
+         "A lesson begins with [lesson]."),
+        ("[a]\n[a]\n", "line 2: there are two sections [a].",
+         "Give each page a name of its own."),
+        ("[a]\nx = 1\nx = 2\n", "line 3: [a] has 'x' twice.", ""),
+        ("[a]\nx\ny\n", "line 2, 3: neither a section nor NAME = VALUE.",
+         "Lines that continue a text are indented."),
+    ],
+)  # fmt: skip
+def test_what_is_no_file_of_sections(text: str, says: str, hint: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parsed(text)
+    assert (caught.value.message, caught.value.hint) == (f"own.ini: {says}", hint)
+
+
+def test_what_holds_where_a_lesson_does_not_say() -> None:
+    lesson = parse_lesson(GOOD, "own", "own.ini")
+    assert (lesson.minutes, lesson.size, lesson.title, lesson.teaches, lesson.source) == (
+        5, None, "T", "x", "y"
+    )  # fmt: skip
+    one, deep = lesson.runs
+    assert (one.job, one.fio, one.settle, one.seconds, one.bind) == (
+        "randread-4k", None, 1, 5, False
+    )  # fmt: skip
+    assert (one.title, one.when, one.needs, one.why, one.look) == ("one", None, None, (), ())
+    assert deep.look == (("iops", "up"),) and deep.needs is not None
+    head = "[lesson]\nminutes = 7\nsize = 64m\nsettle = 2\nseconds = 9\nset = bs=8k\n  rw=read"
+    more = GOOD.replace("[lesson]", head).replace("set = iodepth=1", "bind = queues\nset = bs=1k")
+    lesson = parse_lesson(more, "own", "own.ini")
+    one, deep = lesson.runs
+    assert (lesson.minutes, lesson.size, one.settle, one.seconds) == (7, "64m", 2, 9)
+    assert one.bind and [name for name, _ in one.options] == ["bs", "rw"]
+    assert [name for name, _ in deep.options] == ["bs", "rw", "iodepth"]
+    inline = GOOD.replace("set = iodepth=1", "fio =\n  rw=read\n  bs=4k")
+    own = parse_lesson(inline, "own", "own.ini").runs[0]
+    assert (own.job, own.fio) == ("one", "[one]\nrw=read\nbs=4k")
+
+
 def test_an_answer_before_the_run_that_decides_it() -> None:
     steps = GOOD.split("\n[")
     early = "\n[".join([*steps[:4], steps[-1], *steps[4:-1]])
