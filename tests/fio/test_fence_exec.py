@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -58,6 +61,39 @@ def test_a_mount_keeps_what_it_forbids(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setattr(fence, "open", lambda path, mode: info.open(mode), raising=False)
     expected = [(f"/m {n}", bits) for n, bits in enumerate(flags.values())]
     assert fence._mounts() == expected
+
+
+def test_every_mount_loses_the_rights_it_is_not_named_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read-only, without devices, without programs; what it forbids already stays so."""
+    keep = fence.MS_NOATIME
+    mounts = [(path, keep) for path in ("/", "/data", "/dev/vda", "/usr/lib", "/usr/lib/x")]
+    given: dict[str, int] = {}
+
+    def mount(source: object, target: str, kind: object, flags: int) -> None:
+        assert (source, kind) == (None, None)
+        given[target] = flags
+
+    monkeypatch.setattr(fence, "_mounts", lambda: mounts)
+    monkeypatch.setattr(fence, "_mount", mount)
+    shut = os.ST_RDONLY | os.ST_NODEV
+    seen = {path: shut for path, _ in mounts}
+    seen["/data"], seen["/dev/vda"] = os.ST_NODEV, 0
+    monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(f_flag=seen[path]))
+    arguments = {"/data", "/dev/vda"}, {"/dev/vda"}, {"/usr/lib"}
+    fence._close_all(*arguments)
+    base = fence.MS_REMOUNT | fence.MS_BIND | keep | fence.MS_NOSUID
+    read, nodes, programs = fence.MS_RDONLY, fence.MS_NODEV, fence.MS_NOEXEC
+    assert given == {
+        "/": base | read | nodes | programs, "/data": base | nodes | programs,
+        "/dev/vda": base | programs, "/usr/lib": base | read | nodes,
+        "/usr/lib/x": base | read | nodes,
+    }  # fmt: skip
+    for flag, says in ((os.ST_NODEV, "/ can't be made read-only"),
+                       (os.ST_RDONLY, "the devices in / can't be closed")):  # fmt: skip
+        seen["/"] = flag
+        with pytest.raises(fence.Closed) as caught:
+            fence._close_all(*arguments)
+        assert (caught.value.errno, caught.value.strerror) == (errno.EPERM, says)
 
 
 def test_a_specification_may_be_in_a_file(tmp_path: Path) -> None:

@@ -41,19 +41,21 @@ class Covering:
     def of(self, path: Path, lines: Collection[int]) -> list[str]:
         """Those to ask about a change of ``lines``: of the file's own test modules first (x.py has
         test_x.py, test_x_y.py ...), then of those that name it, then the quickest. A line that runs
-        at import, or only in a process of its own, concerns all that run or name anything of the
-        file.
+        at import, or only in a process of its own, concerns all that run anything of the file, and
+        then those that only name it.
         """
         known = self.tests.get(path.as_posix(), {})
         named = {one for one in self.seconds if path.stem in self.words[_module(one)]}
-        found: set[str] = set().union(*(known.get(line, ()) for line in lines))
-        found = found or named.union(*known.values())
+        running: set[str] = set().union(*known.values())
+        found = set().union(*(known.get(line, ()) for line in lines)) or named | running
         own = re.compile(rf"/test_{path.stem}(_\w+)?\.py::")
+
+        def rank(one: str) -> tuple[bool, bool, bool, float, str]:
+            return (not own.search(one), one not in running, one not in named, self.seconds[one],
+                    one)  # fmt: skip
+
         left, chosen = LONGEST_S, []
-        for name in sorted(
-            found,
-            key=lambda one: (not own.search(one), one not in named, self.seconds[one], one),
-        ):
+        for name in sorted(found, key=rank):
             left -= self.seconds[name]
             if chosen and left < 0:
                 break

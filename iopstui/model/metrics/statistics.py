@@ -71,8 +71,7 @@ def _rounds(
 def _slope(values: Sequence[float]) -> float:
     """The least-squares line's rise from one value to the next."""
     middle = (len(values) - 1) / 2
-    mean = sum(values) / len(values)
-    above = sum((x - middle) * (y - mean) for x, y in enumerate(values))
+    above = sum((x - middle) * y for x, y in enumerate(values))
     return above / sum((x - middle) ** 2 for x in range(len(values)))
 
 

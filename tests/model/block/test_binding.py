@@ -92,3 +92,22 @@ def test_as_many_queues_as_possible_before_any_is_used_twice(
     assert len({cpu for cpu, _ in order}) == len(order)
     used = len({hctx for _, hctx in order})
     assert len({hctx for _, hctx in order[:used]}) == used
+
+
+def test_what_is_not_as_one_might_expect() -> None:
+    def notes(jobs: int, usable: range, *queues: tuple[int, ...]) -> tuple[str, ...]:
+        bound = bind_to_queues(hctxs(*queues), jobs, usable)
+        assert bound is not None
+        return bound.notes
+
+    assert notes(2, range(2), (0,), (1,)) == notes(1, range(1), (0,)) == ()
+    assert notes(2, range(2), (0, 1)) == ("2 jobs on 1 hardware queue: some jobs share one",)
+    assert notes(3, range(2), (0,), (1,)) == (
+        "3 jobs on 2 CPUs: fio starts over with the first CPU, so some CPUs run several jobs",
+        "3 jobs on 2 hardware queues: some jobs share one",
+    )
+    several = "some CPUs are in the lists of several queues (read or poll queues)"
+    assert notes(1, range(1), (0,), (0,)) == (several,)
+    out = "left out, because offline or not allowed: CPU "
+    assert notes(1, range(1), tuple(range(9))) == (f"{out}1, 2, 3, 4, 5, 6, 7, 8",)
+    assert notes(1, range(1), tuple(range(10))) == (f"{out}1, 2, 3, 4, 5, 6, 7, 8, ... (9 CPUs)",)

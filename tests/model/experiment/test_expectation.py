@@ -172,6 +172,13 @@ def test_what_is_no_tolerance(text: str) -> None:
 
 def test_tolerances() -> None:
     assert parse_tolerance("10%") == parse_tolerance("10") == pytest.approx(0.1)
+    assert (parse_tolerance("0"), parse_tolerance(" 0.5 % ")) == (0.0, 0.005)
+    assert parse_tolerance("99.9") == pytest.approx(0.999)
+    for text in ("100", "-1", "x", ""):
+        with pytest.raises(UsageError) as caught:
+            parse_tolerance(text)
+        assert caught.value.message == f"--tolerance {text!r} is not a percentage."
+        assert caught.value.hint == "For example: 10%"
     assert parse_expectation("iops>=100", (), 0.1).limit == pytest.approx(90)
     assert parse_expectation("clat.p99<=2ms", (), 0.1).limit == pytest.approx(2.2e6)
 

@@ -229,6 +229,7 @@ def test_a_file_s_name_is_escaped_for_fio() -> None:
         ("-i0 x", "'-i0': a whole number from 1 on is needed."),
         ("-j0 x", "'-j0': a whole number from 1 on is needed."),
         ("-Wlong x", "'-Wlong': a whole number from 0 on is needed."),
+        ("-z4611686018427387905 x", "'-z4611686018427387905': a whole number from 0 on is needed."),
         ("-zlong x", "'-zlong': a whole number from 0 on is needed."),
         ("-Sq x", "'-Sq': -S takes b, h, m, r, u and w."),
         ("-d5 'x", "The DISKSPD command can't be read: No closing quotation."),

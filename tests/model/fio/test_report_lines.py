@@ -69,3 +69,7 @@ def test_the_unit_of_a_latency_is_chosen_as_fio_does(low: int, high: int, dev: i
     rows = [{"read": {"io_bytes": 1, "clat_ns": figures}}]
     ((line,),) = (one for part, one in report_parts({"jobs": rows}) if part == "clat")
     assert line.startswith(f"    clat ({unit}): ")
+
+
+def test_of_an_empty_document_there_is_what_every_report_has() -> None:
+    assert report_parts({}) == [("version", [""]), ("starting", ["Starting 0 processes"])]

@@ -1,0 +1,31 @@
+"""What an attribute's bytes become."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from iopstui.linux.sysattr import read_count, read_flag, read_int, read_text
+
+
+@pytest.mark.parametrize(
+    ("data", "text", "number", "count", "flag"),
+    [
+        (b"12\n", "12", 12, 12, True), (b" 0 \n", "0", 0, 0, False),
+        (b"-1\n", "-1", -1, None, True),
+        (b"a\0b\0\n", "ab", None, None, None), (b"\0\n", None, None, None, None),
+        (b"\xff", "\udcff", None, None, None), (b"1_0", "1_0", None, None, None),
+        (b"", None, None, None, None),
+    ],
+)  # fmt: skip
+def test_an_attribute(
+    tmp_path: Path, data: bytes, text: str | None, number: int | None, count: int | None,
+    flag: bool | None,
+) -> None:  # fmt: skip
+    path = tmp_path / "a"
+    path.write_bytes(data)
+    assert (read_text(path), read_int(path), read_count(path), read_flag(path)) == (
+        text, number, count, flag
+    )  # fmt: skip
+    assert read_text(tmp_path / "none") is None and read_text(tmp_path) is None
