@@ -133,7 +133,11 @@ def inspect(fio: Fio, job_file: Path, label: str, cwd: Path | None = None) -> Jo
     in and can write nowhere.
     """
     fence = Fence(open=(str(job_file.parent),))
-    parsed = _ask([fio.path, "--debug=file,parse", str(job_file)], cwd, fence)
+    words = ["--debug=file,parse", str(job_file)]
+    # a job that fio takes as a read-only one is what it is without the switch, too
+    parsed = _ask([fio.path, "--readonly", *words], cwd, fence)
+    if writes := not _reached_end(parsed.stdout):
+        parsed = _ask([fio.path, *words], cwd, fence)
     if not _reached_end(parsed.stdout):
         why = complaint((parsed.stdout + "\n" + parsed.stderr).split("\n"))
         raise UsageError(f"fio does not accept {label}: {why or 'it does not say why'}.")
@@ -142,8 +146,7 @@ def inspect(fio: Fio, job_file: Path, label: str, cwd: Path | None = None) -> Jo
         raise UsageError(f"{label} has no job section, so there is nothing to run.",
                          "A job file needs at least one [name] section; see `iopstui jobs`.",
                          )  # fmt: skip
-    read_only = _ask([fio.path, "--readonly", "--debug=parse", str(job_file)], cwd, fence)
-    return JobFacts(found, not _reached_end(read_only.stdout), _options(parsed.stdout))
+    return JobFacts(found, writes, _options(parsed.stdout))
 
 
 # no option is called so, in any version of fio

@@ -87,16 +87,22 @@ def test_a_fio_that_crashes_is_not_one_that_is_missing(tmp_path: Path) -> None:
     assert "ulimit" in told.value.hint
 
 
-def test_a_fio_is_asked_for_its_version_once_and_a_new_one_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Each question to fio from now on."""
     ask, asked = fio_inspect._ask, []
 
-    def counted(*words: object) -> object:
+    def noted(*words: object) -> object:
         asked.append(words)
         return ask(*words)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(fio_inspect, "_ask", counted)
+    monkeypatch.setattr(fio_inspect, "_ask", noted)
+    return asked
+
+
+def test_a_fio_is_asked_for_its_version_once_and_a_new_one_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = counted(monkeypatch)
     path = program(tmp_path / "fio", "print('fio-3.39')")
     assert find_fio(path) == find_fio(path) and len(asked) == 1
     program(tmp_path / "fio", "print('fio-3.42')")
@@ -189,13 +195,14 @@ END = "parse    7 Parsing section [iopstui-end]\n"
 @pytest.mark.parametrize("writes", [True, False])
 def test_how_fio_reads_a_job(monkeypatch: pytest.MonkeyPatch, writes: bool) -> None:
     """Its read-only switch stops it before the end where the job writes."""
-    asked = answering(monkeypatch, answer(PARSED + END), answer("" if writes else END))
+    answers = [answer("")] if writes else []
+    asked = answering(monkeypatch, *answers, answer(PARSED + END))
     found = fio_inspect.inspect(FIO, Path("/jobs/a.fio"), "the job")
     assert found == JobFacts((SectionFiles("one", ("/x",), 1),), writes,
                              (("rw", "randread"), ("time_based", "")))  # fmt: skip
     assert found.jobs == ("one",) and found.paths == ("/x",)
-    assert asked == [["/fio", "--debug=file,parse", "/jobs/a.fio"],
-                     ["/fio", "--readonly", "--debug=parse", "/jobs/a.fio"]]  # fmt: skip
+    words = ["--debug=file,parse", "/jobs/a.fio"]
+    assert asked == [["/fio", "--readonly", *words], ["/fio", *words]][: 1 + writes]
 
 
 @pytest.mark.parametrize(
@@ -211,7 +218,7 @@ def test_how_fio_reads_a_job(monkeypatch: pytest.MonkeyPatch, writes: bool) -> N
 def test_a_job_that_fio_does_not_accept(
     monkeypatch: pytest.MonkeyPatch, out: str, said: str, says: str
 ) -> None:
-    answering(monkeypatch, answer(out, said))
+    answering(monkeypatch, answer(""), answer(out, said))
     with pytest.raises(UsageError) as caught:
         fio_inspect.inspect(FIO, Path("/jobs/a.fio"), "the job")
     assert caught.value.message == f"fio does not accept the job: {says}."
@@ -237,3 +244,21 @@ def test_noise_is_no_complaint() -> None:
     for word in ("fail", "bad option", "UNABLE", "not found", "error", "outside", "invalid",
                  "unknown", "too", "must", "not loadable"):  # fmt: skip
         assert complaint(["first", f"a {word} b"]) == f"a {word} b"
+
+
+@pytest.mark.parametrize(
+    ("line", "writes", "questions"),
+    [("rw=read", False, 1), ("rw=randrw", True, 2), ("rw=randtrim", True, 2)],
+)
+def test_only_a_job_that_fio_s_own_switch_stops_is_asked_about_again(
+    line: str, writes: bool, questions: int, tmp_path: Path, fio: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    found = find_fio(fio)
+    asked = counted(monkeypatch)
+    job = tmp_path / "job.fio"
+    job.write_text(f"[global]\nsize=1m\n[a]\nfilename=x:y\n{line}\n" + fio_inspect.END)
+    facts = fio_inspect.inspect(found, job, "it", tmp_path)
+    assert (facts.writes, len(asked)) == (writes, questions)
+    assert (facts.jobs, facts.paths) == (("a",), ("x", "y"))
+    assert {("size", "1m"), ("filename", "x:y")} <= set(facts.options)
