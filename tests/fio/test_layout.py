@@ -14,13 +14,19 @@ from iopstui.model.fio import jobfile
 
 
 def only(text: str) -> dict[str, str]:
+    """Its options, but for the clock, which is always the one that fio has at once."""
     sections = jobfile.effective(layout_text(text))
     assert len(sections) == 1
-    return dict(sections[0].options)
+    options = dict(sections[0].options)
+    assert options.pop("clocksource") == "clock_gettime"
+    return options
 
 
 def test_what_only_says_how_it_is_run_is_left_out() -> None:
-    given = "[global]\nstartdelay=60\nsize=8m\n[a]\nio_submit_mode=offload\nrw=read\nbs=8k\n"
+    given = (
+        "[global]\nstartdelay=60\nsize=8m\nclocksource=cpu\n"
+        "[a]\nio_submit_mode=offload\nrw=read\nbs=8k\n"
+    )
     assert only(given) == {"size": "8m", "rw": "read", "bs": "8k"}
 
 
