@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 ROUNDS = 5
 ROUND_S = 60.0
@@ -181,8 +182,10 @@ def t_two_sided(t: float, freedom: int) -> float:
     return _beta(freedom / (freedom + t * t), freedom / 2, 0.5)
 
 
+@lru_cache(maxsize=64)
 def t_quantile(probability: float, freedom: int) -> float:
-    """Student's t that is exceeded with 1 - ``probability`` (0.5 to below 1)."""
+    """Student's t that is exceeded with 1 - ``probability`` (0.5 to below 1). Sought once: a
+    comparison needs the same one for all its figures."""
     if not 0.5 <= probability < 1:
         raise ValueError(f"not within 0.5 and 1: {probability}")
     wanted = 2 * (1 - probability)
