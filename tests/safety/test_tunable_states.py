@@ -87,6 +87,7 @@ def tree(tmp_path: Path) -> Tree:
     tree.hctx(tree.roots.sys / "block/vdb", 0, "0-3")
     for irq in range(33, 38):
         tree.proc(f"irq/{irq}/smp_affinity_list", f"0-{irq - 33}\n")
+        tree.proc(f"irq/{irq}/effective_affinity_list", f"{max(0, irq - 34)}\n")
     return tree
 
 
