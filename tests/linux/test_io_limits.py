@@ -7,6 +7,7 @@ from trees import Tree
 
 from iopstui.linux.counters.io_limits import (
     IoLimits,
+    parse_cost_qos,
     parse_cost_wait,
     parse_io_max,
     parse_throttle,
@@ -138,6 +139,23 @@ def test_what_the_root_of_all_counts_is_what_others_waited(tree: Tree) -> None:
     tree.sys("fs/cgroup/io.stat", ROOT_STAT)
     group(tree, "a")
     assert IoLimits(tree.roots).read().cost_wait_us == {}
+
+
+QOS = "254:0 enable=1 ctrl=auto rpct=0.00\n8:0 enable=0 ctrl=user\njunk enable=1\n259:0\n"
+
+
+def test_which_disks_iocost_is_at_work_on(tree: Tree) -> None:
+    assert parse_cost_qos(QOS) == {"254:0"}
+    unified(tree, "0::/a\n")
+    tree.sys("fs/cgroup/io.cost.qos", QOS)
+    group(tree, "a")
+    assert IoLimits(tree.roots).read().costed == {"254:0"}
+
+
+def test_the_root_of_all_passes_iocost(tree: Tree) -> None:
+    unified(tree, "0::/\n")
+    tree.sys("fs/cgroup/io.cost.qos", QOS)
+    assert IoLimits(tree.roots).read().costed == frozenset()
 
 
 def test_version_1_has_the_limits_of_the_own_group_alone(tree: Tree) -> None:

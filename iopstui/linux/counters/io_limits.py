@@ -44,10 +44,12 @@ _VERSION_1 = {
 @dataclass(frozen=True, slots=True)
 class GroupIo:
     """By a whole disk's "major:minor": the limits, those of a kind together and the tightest of
-    them first, and how long iocost has made the group wait so far, in µs."""
+    them first, how long iocost has made the group wait so far, in µs, and the disks that iocost
+    is at work on."""
 
     limits: Mapping[str, tuple[IoLimit, ...]] = field(default_factory=dict)
     cost_wait_us: Mapping[str, int] = field(default_factory=dict)
+    costed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,16 @@ def parse_cost_wait(text: str) -> dict[str, int]:
     return found
 
 
+def parse_cost_qos(text: str) -> frozenset[str]:
+    """Devices with iocost in io.cost.qos of the root, "254:0 enable=1 ctrl=user rpct=..."."""
+    lines = (line.split() for line in text.splitlines())
+    return frozenset(
+        words[0]
+        for words in lines
+        if words and _NUMBER.fullmatch(words[0]) and "enable=1" in words[1:]
+    )
+
+
 class IoLimits:
     """Reads them again and again; where the groups are is looked up when they have changed."""
 
@@ -115,7 +127,8 @@ class IoLimits:
         limits: dict[str, list[IoLimit]] = {}
         for number, limit in (*self._limits_2(), *self._limits_1()):
             limits.setdefault(number, []).append(limit)
-        return GroupIo({number: _sorted(some) for number, some in limits.items()}, self._waits())
+        sorted_ = {number: _sorted(some) for number, some in limits.items()}
+        return GroupIo(sorted_, self._waits(), self._costed())
 
     def _find(self, members: list[Membership]) -> None:
         unified: list[_Group] = []
@@ -143,6 +156,12 @@ class IoLimits:
             for file, what in _VERSION_1.items():
                 for number, value in parse_throttle(read_text(f"{group.place}/{file}") or ""):
                     yield number, IoLimit(group.name, file, what, value)
+
+    def _costed(self) -> frozenset[str]:
+        """The root's own I/O passes iocost; in a container the root can't be seen."""
+        if not self._unified or not self._unified[-1].root or self._unified[0].root:
+            return frozenset()
+        return parse_cost_qos(read_text(f"{self._unified[-1].place}/io.cost.qos") or "")
 
     def _waits(self) -> Mapping[str, int]:
         """Of the nearest group that I/O is accounted to, unless it is the root of all: iocost lets

@@ -106,6 +106,7 @@ class ConditionsFiles:
             queue_depth=read_queue_depth(place.directory) if scsi else None,
             limits=groups.limits.get(number, ()),
             cost_wait_us=groups.cost_wait_us.get(number),
+            costed=number in groups.costed,
             temperature=self._temperature(place.sensors, t),
             link=_link(place.links),
             errors=errors,

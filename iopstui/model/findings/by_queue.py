@@ -57,6 +57,14 @@ def above(evidence: Evidence) -> Finding | None:
         )
     if tags(evidence) is not None or not _cpus_are_not_it(evidence, frames):
         return None
+    costed = [name for name, state in evidence.now.devices.items() if state.costed]
+    if costed:
+        return Finding(
+            "above",
+            f"{head}: iocost is at work on {', '.join(costed)} (io.cost.qos), and may make this "
+            "cgroup wait",
+            "see io.cost.qos and io.weight of the cgroup",
+        )
     return Finding(
         "above",
         f"{head}: it may be a file system's lock or journal, or a limit that can't be seen from "

@@ -62,13 +62,15 @@ class Array:
 class DeviceState:
     """One block device. ``queue_depth`` is what a SCSI disk takes at once (device/queue_depth).
     ``limits`` are those of cgroups; ``cost_wait_us`` is how long iocost has made this group wait so
-    far (io.stat, cost.wait). ``errors`` (device/ioerr_cnt) and ``timeouts`` (device/iotmo_cnt) are
-    SCSI's counters. ``lost`` names a multipath device's paths that are not usable, with their
-    state. ``misaligned`` is queue or partition's alignment_offset in bytes, 0 if aligned."""
+    far (io.stat, cost.wait), ``costed`` whether it is at work on the disk (io.cost.qos). ``errors``
+    (device/ioerr_cnt) and ``timeouts`` (device/iotmo_cnt) are SCSI's counters. ``lost`` names a
+    multipath device's paths that are not usable, with their state. ``misaligned`` is the disk's or
+    partition's alignment_offset in bytes, 0 if aligned."""
 
     queue_depth: int | None = None
     limits: tuple[IoLimit, ...] = ()
     cost_wait_us: int | None = None
+    costed: bool = False
     temperature: Temperature | None = None
     link: Link | None = None
     errors: int | None = None

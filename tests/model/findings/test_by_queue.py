@@ -84,6 +84,14 @@ def test_iocost_makes_the_group_wait() -> None:
     assert "iocost" not in fired(above(waiting(states=little, earlier=then))).text
 
 
+def test_iocost_may_make_it_wait_where_its_count_is_not_told() -> None:
+    states = {"vda": DeviceState(costed=True)}
+    assert (
+        "iocost is at work on vda (io.cost.qos), and may"
+        in fired(above(waiting(states=states))).text
+    )
+
+
 @pytest.mark.parametrize(
     "evidence",
     [
