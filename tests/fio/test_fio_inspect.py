@@ -262,3 +262,11 @@ def test_only_a_job_that_fio_s_own_switch_stops_is_asked_about_again(
     assert (facts.writes, len(asked)) == (writes, questions)
     assert (facts.jobs, facts.paths) == (("a",), ("x", "y"))
     assert {("size", "1m"), ("filename", "x:y")} <= set(facts.options)
+
+
+def test_what_a_fio_and_its_children_have_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of them may be gone by now."""
+    used = {7: 1.5, 8: 0.25, 9: None}
+    monkeypatch.setattr(fio_inspect, "cpu_s", used.__getitem__)
+    monkeypatch.setattr(fio_inspect, "children", lambda pid: {7: [8, 9]}[pid])
+    assert fio_inspect._busy_s(7) == 1.75

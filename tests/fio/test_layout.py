@@ -117,3 +117,6 @@ def test_how_much_is_hardly_anything() -> None:
     assert not stall.feed(10.5, replace(STILL, busy_s=0.05))
     assert not stall.feed(40.0, STILL) and stall.feed(40.1, STILL)
     stall.feed(0.0, replace(STILL, busy_s=9.0))
+    grown = Stall()
+    grown.feed(0.0, replace(STILL, busy_s=5.0))
+    assert grown.feed(31.0, replace(STILL, busy_s=5.1)), "what was done before is no progress"

@@ -113,6 +113,8 @@ def test_without_n_the_histogram_counts() -> None:
     old = direction(clat_ns=bare, slat_ns={"mean": 0.0, "max": 0}, lat_ns={"mean": 0.0, "max": 1})
     assert (old.clat, old.slat, old.lat) == (LatencySum(7.5, 9), None, LatencySum(0.0, 9))
     assert old.completed == 9
+    for counted, found in ((0, LatencySum(0.0, 0)), (1, None)):
+        assert direction(slat_ns={"mean": 0.0, "max": 0, "N": counted}).slat == found
     assert direction(clat_ns={"mean": 1.0, "max": 1}, lat_ns=None, slat_ns=None).completed is None
 
 

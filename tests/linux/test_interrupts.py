@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.util
 import threading
 
 import pytest
@@ -43,3 +44,13 @@ def test_another_thread_s_shield_is_its_own() -> None:
         interrupt()
     leave.set()
     thread.join()
+
+
+def test_at_first_nobody_has_asked() -> None:
+    spec = importlib.util.find_spec("iopstui.linux.counters.interrupts")
+    assert spec is not None and spec.loader is not None
+    fresh = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(fresh)
+    with fresh.shielded():
+        made = True
+    assert made

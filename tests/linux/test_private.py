@@ -208,3 +208,13 @@ def test_abandoned_ones_are_found_and_those_in_use_are_not(here: Path) -> None:
     assert private.abandoned_directories() == [dead]
     os.close(fd)
     assert set(private.abandoned_directories()) == {dead, strange}
+
+
+@pytest.mark.parametrize(("users", "trusted"), [(0xFFFFFFFF, False), (0xFFFFFFFE, True), (1, True)])
+def test_a_stranger_is_only_trusted_where_root_is_one(
+    monkeypatch: pytest.MonkeyPatch, users: int, trusted: bool
+) -> None:
+    """user_namespaces(7): outside of all of them the map has every user."""
+    texts = {"/proc/self/uid_map": f"  0  0  {users}\n", "/proc/sys/kernel/overflowuid": "65534\n"}
+    monkeypatch.setattr(Path, "read_text", lambda path: texts[str(path)])
+    assert private._trusted() == {0, os.geteuid()} | ({65534} if trusted else set())

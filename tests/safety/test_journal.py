@@ -205,3 +205,22 @@ def test_a_forged_note_changes_nothing(entry: dict[str, Any], state: Path, tmp_p
     left_by_a_dead_one(state, "settings-1.json", {"settings": [full]})
     tunables.restore_abandoned(roots)
     assert {file.read_text() for file in (tmp_path / "queue").iterdir()} == {"mine"}
+
+
+def test_a_file_that_is_there_is_never_written_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal.secrets, "token_hex", lambda length: "same")
+    path = journal.write_text("crash-", "first")
+    with pytest.raises(FileExistsError):
+        journal.write_text("crash-", "second")
+    assert path.read_text() == "first"
+
+
+def test_a_note_of_a_process_that_can_not_be_is_passed_over() -> None:
+    """PID_MAX_LIMIT is 2^22 (proc(5)); the last number there is belongs to nobody here."""
+    for pid, found in ((0, 0), (-1, 0), ((1 << 22) - 1, 1), (1 << 22, 0), ("7", 0)):
+        note = journal.write_note("odd", {})
+        content = json.loads(note.path.read_text())
+        content["owner"] |= {"pid": pid, "start": -1}
+        note.path.write_text(json.dumps(content))
+        assert len(list(journal.abandoned("odd"))) == found, pid
+        note.remove()

@@ -96,6 +96,23 @@ def test_partitions_share_their_disk(tree: Tree, tmp_path: Path, patience: list[
         os.close(fd)
 
 
+def test_what_is_locked_is_opened_without_waiting_or_harm(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pipe would wait for its writer, a terminal would become ours, a child would inherit it."""
+    opened: list[int] = []
+    real = os.open
+
+    def recorded(path: str, flags: int) -> int:
+        opened.append(flags)
+        return real(path, flags)
+
+    monkeypatch.setattr(locks.os, "open", recorded)
+    os.close(lock(str(tmp_path), tree.roots))
+    require_rights(str(tmp_path), write=False)
+    assert opened == [os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC] * 2
+
+
 def test_where_no_locks_are_known_nothing_is_locked(
     tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

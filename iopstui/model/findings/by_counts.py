@@ -20,7 +20,7 @@ from iopstui.model.metrics.frame import SUBMITTED, Frame
 from iopstui.model.rates import DiskRates
 
 # another program's queue: so long, so full, so much of the time
-LONG_MS = 10.0
+LONG_MS = 5.0
 DEEP = 4.0
 ALL_THE_TIME = 90.0
 

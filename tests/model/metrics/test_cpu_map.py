@@ -158,3 +158,11 @@ def test_how_full_a_cell_is() -> None:
     assert (row.scale, row.total) == (10.0, pytest.approx(15.1))
     nothing = cpu_grid([CpuRow(0, block_s=0.0)], FOUR).rows[2]
     assert (nothing.level(0, 8), nothing.words, nothing.scale) == (0, "none", 0.0)
+
+
+def test_a_line_is_filled_as_far_as_it_goes() -> None:
+    pair, other = Domain(0, 0, (0, 1)), Domain(1, 1, (2, 3))
+    assert folded([pair, other], 5) == [[pair, other]]
+    assert folded([pair, other], 4) == [[pair], [other]]
+    assert folded([pair, other], 4, gap=0) == [[pair, other]]
+    assert folded([], 4) == []
