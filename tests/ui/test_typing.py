@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_app import WIDE, make, running, settle
 from textual import events
+from textual._compositor import Compositor
 from textual.message import Message
 from textual.messages import TerminalSupportsSynchronizedOutput
 from textual.pilot import Pilot
@@ -59,19 +60,34 @@ async def typed(
     await still(app, pilot)
 
 
-def cut(script: bytes, every: int) -> list[bytes]:
-    return [script[at : at + every] for at in range(0, len(script), every)]
+def cut(script: bytes, every: int, first: int | None = None) -> list[bytes]:
+    """In pieces as long, but for the first and the last."""
+    cuts = range(first or every, len(script), every)
+    return [script[a:b] for a, b in zip([0, *cuts], [*cuts, len(script)], strict=True)]
 
 
+# between any two bytes once, with many keys before and behind
+LONG = -(-len(SCRIPT) // 3)
 SPLITS = [
     (True, [SCRIPT]),
-    *((True, [SCRIPT[:at], SCRIPT[at:]]) for at in range(1, len(SCRIPT))),
+    *((True, cut(SCRIPT, LONG, first)) for first in range(1, LONG + 1)),
     *((one_by_one, cut(SCRIPT, every)) for every in (1, 3) for one_by_one in (False, True)),
 ]
-SHARES = 6
+SHARES = 3
+
+
+@pytest.fixture
+def unpainted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything but the painting: it takes half of the time, and nobody looks at it."""
+
+    def painted(self: Compositor, **how: object) -> None:
+        self._dirty_regions.clear()
+
+    monkeypatch.setattr(Compositor, "render_update", painted)
 
 
 # several tests, for several processors
+@pytest.mark.usefixtures("unpainted")
 @pytest.mark.parametrize("first", range(SHARES))
 async def test_a_script_of_keys_does_the_same_in_all_splits(first: int) -> None:
     app = make()
@@ -214,6 +230,13 @@ def test_what_nothing_follows_is_told_in_time() -> None:
 def test_an_answer_of_the_terminal_is_no_key() -> None:
     found = list(TerminalInput().feed("\x1b[?2026;2$y"))
     assert [type(one) for one in found] == [TerminalSupportsSynchronizedOutput]
+
+
+def test_the_script_is_cut_between_any_two_bytes() -> None:
+    assert all(b"".join(pieces) == SCRIPT and all(pieces) for _, pieces in SPLITS)
+    ends = {len(b"".join(pieces[:n])) for _, pieces in SPLITS[1 : LONG + 1]
+            for n in range(1, len(pieces))}  # fmt: skip
+    assert ends == set(range(1, len(SCRIPT)))
 
 
 def test_fakes_hold_what_the_script_needs() -> None:
