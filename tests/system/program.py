@@ -13,9 +13,14 @@ from typing import Any
 
 import psutil
 
+from iopstui.fio.guard import descendants
+
 ROOT = Path(__file__).resolve().parents[2]
 WITHIN_S = 45.0
 """Only a failure waits for it. A run that would end by itself before is no test of that."""
+UNHURRIED = ("--set", "thinktime=2000", "--set", "clocksource=clock_gettime")
+"""For what is not about figures. At full speed fio takes a CPU from the tests beside it, and a
+tenth of a second each time to learn how fast the CPU's clock is."""
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
@@ -91,19 +96,20 @@ def fio_of(pid: int, within: float = WITHIN_S) -> list[psutil.Process]:
     """The measuring fio and its jobs below ``pid``, once they are there."""
     deadline = time.monotonic() + within
     while time.monotonic() < deadline:
-        found = [p for p in family(pid) if _is_measuring(p)]
+        # asked many times: ``family`` looks at every process of the machine
+        found = [p for p in descendants(pid) if _is_measuring(p)]
         if len(found) >= 2:
-            return found
+            return [psutil.Process(p) for p in found]
         time.sleep(0.05)
     raise AssertionError("fio did not start")
 
 
-def _is_measuring(process: psutil.Process) -> bool:
+def _is_measuring(pid: int) -> bool:
     try:
-        line = process.cmdline()
-    except psutil.Error:
+        line = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
         return False
-    return any(word.startswith("--status-interval") for word in line) and "fio" in line[0]
+    return any(word.startswith(b"--status-interval") for word in line) and b"fio" in line[0]
 
 
 def gone(processes: list[psutil.Process], within: float = WITHIN_S) -> list[psutil.Process]:

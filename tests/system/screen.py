@@ -35,6 +35,7 @@ class Screen:
         self.resize(*size)
         self.before = termios.tcgetattr(slave)
         self.seen = ""
+        self._words, self._read_to = "", 0
         env = environment(here.parent, TERM="xterm-256color", **more)
         for name in ("COLUMNS", "LINES", "NO_COLOR"):
             if name not in more:
@@ -61,8 +62,11 @@ class Screen:
 
     @property
     def words(self) -> str:
-        """Without escape sequences."""
-        return ANSI.sub(" ", self.seen)
+        """Without escape sequences. What the last one has ended needs no second look."""
+        last = max(self.seen.rfind("\x1b"), self._read_to)
+        self._words += ANSI.sub(" ", self.seen[self._read_to : last])
+        self._read_to = last
+        return self._words + ANSI.sub(" ", self.seen[last:])
 
     def until(self, done: Callable[[], object]) -> None:
         deadline = time.monotonic() + WITHIN_S

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from program import command, environment, iopstui
+from program import UNHURRIED, command, environment, iopstui
 
 
 @pytest.fixture
@@ -112,8 +112,8 @@ def test_a_dumb_terminal(here: Path) -> None:
 
 def test_a_locale_that_is_not_utf_8(here: Path) -> None:
     done = iopstui(
-        "run", "--job", "measuring-iops", "--set", "runtime=1", "--size", "4m", cwd=here,
-        LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", PYTHONIOENCODING="ascii",
+        "run", "--job", "measuring-iops", "--set", "runtime=1", "--size", "4m", *UNHURRIED,
+        cwd=here, LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", PYTHONIOENCODING="ascii",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.isascii() and done.stderr.isascii()

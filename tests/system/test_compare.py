@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from program import WITHIN_S, events, fio_of, gone, iopstui, start
+from program import UNHURRIED, WITHIN_S, events, fio_of, gone, iopstui, start
 
 SHORT = ("compare", "--job", "randread-4k", "--settle", "0", "--measure", "1", "--size", "16m")
 
@@ -36,8 +36,8 @@ def test_a_real_difference_is_found(here: Path) -> None:
 
 
 def test_the_same_twice_ends_in_a_sentence(here: Path) -> None:
-    done = iopstui(*SHORT, "--variant", "iodepth=4", "--variant", "iodepth=4", "--repeats", "2",
-                   cwd=here)  # fmt: skip
+    done = iopstui(*SHORT, *UNHURRIED, "--variant", "iodepth=4", "--variant", "iodepth=4",
+                   "--repeats", "2", cwd=here)  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "B (iodepth=4) against A (iodepth=4): " in done.stdout
     assert "figures of whole runs" in " ".join(done.stdout.split())
@@ -45,8 +45,8 @@ def test_the_same_twice_ends_in_a_sentence(here: Path) -> None:
 
 
 def test_an_interrupted_comparison_reports_what_it_has(here: Path) -> None:
-    process = start(*SHORT, "--variant", "iodepth=1", "--variant", "iodepth=2", "--measure", "3",
-                    cwd=here)  # fmt: skip
+    process = start(*SHORT, *UNHURRIED, "--variant", "iodepth=1", "--variant", "iodepth=2",
+                    "--measure", "3", cwd=here)  # fmt: skip
     assert process.stdout is not None
     line = process.stdout.readline()
     while not line.startswith("   1 A"):

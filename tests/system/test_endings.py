@@ -10,9 +10,19 @@ from typing import Any
 
 import psutil
 import pytest
-from program import WITHIN_S, command, environment, events, family, fio_of, gone, start
+from program import (
+    UNHURRIED,
+    WITHIN_S,
+    command,
+    environment,
+    events,
+    family,
+    fio_of,
+    gone,
+    start,
+)
 
-JOB = ("run", "--job", "mixed-4k", "--set", "runtime=60", "--size", "16m")
+JOB = ("run", "--job", "mixed-4k", "--set", "runtime=60", "--size", "16m", *UNHURRIED)
 
 
 @pytest.fixture
@@ -116,8 +126,8 @@ def test_a_stopped_fio_ends_when_its_guard_is_killed(here: Path) -> None:
 
 def test_a_stopped_iopstui_does_not_disturb_fio(here: Path) -> None:
     process = start(
-        "run", "--job", "mixed-4k", "--set", "runtime=5", "--size", "16m", "--format", "jsonl",
-        cwd=here,
+        "run", "--job", "mixed-4k", "--set", "runtime=5", "--size", "16m", *UNHURRIED,
+        "--format", "jsonl", cwd=here,
     )  # fmt: skip
     fio_of(process.pid)
     process.send_signal(signal.SIGSTOP)
@@ -155,7 +165,8 @@ def test_a_closed_standard_output_ends_the_run(here: Path) -> None:
 
 def test_what_nohup_ignores_stays_ignored(here: Path) -> None:
     process = subprocess.Popen(
-        ["nohup", *command("run", "--job", "randread-4k", "--set", "runtime=2", "--size", "16m")],
+        ["nohup", *command("run", "--job", "randread-4k", "--set", "runtime=2", "--size", "16m",
+                           *UNHURRIED)],
         cwd=here, env=environment(here.parent), stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
@@ -169,9 +180,10 @@ def test_what_nohup_ignores_stays_ignored(here: Path) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ("sweep", ".", "--job", "randread-4k", "--axis", "iodepth=1,2", "--size", "16m"),
+        ("sweep", ".", "--job", "randread-4k", "--axis", "iodepth=1,2", "--size", "16m",
+         *UNHURRIED),
         ("compare", ".", "--job", "randread-4k", "--variant", "iodepth=1", "--variant",
-         "iodepth=2", "--size", "16m"),
+         "iodepth=2", "--size", "16m", *UNHURRIED),
         ("lesson", "--plain", "1", "."),
     ],
     ids=["sweep", "compare", "lesson"],

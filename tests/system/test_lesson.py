@@ -19,6 +19,7 @@ size = 4m
 fio =
     ioengine=psync
     bs=4k
+    rate_iops=500
 
 [ask: more]
 text = Is writing faster than reading?

@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from program import WITHIN_S, events, fio_of, gone, iopstui, start
+from program import UNHURRIED, WITHIN_S, events, fio_of, gone, iopstui, start
 
 from iopstui import events as kinds
 from iopstui.linux.devices.sysfs import read_devices
@@ -19,7 +19,7 @@ from iopstui.recording.reader import Recording
 from iopstui.recording.replay import replayed
 from iopstui.session.live import LiveSession
 
-JOB = ("run", "--job", "mixed-4k", "--size", "16m", "--format", "jsonl")
+JOB = ("run", "--job", "mixed-4k", "--size", "16m", *UNHURRIED, "--format", "jsonl")
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_a_verdict_is_kept_with_what_it_judges(here: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["table", "csv"])
 def test_as_table_and_csv_too(kind: str, here: Path) -> None:
-    options = ("run", "--job", "randread-4k", "--size", "16m", "--set", "runtime=2")
+    options = ("run", "--job", "randread-4k", "--size", "16m", "--set", "runtime=2", *UNHURRIED)
     live = iopstui(*options, "--format", kind, "--record", "x.iops", cwd=here)
     again = iopstui("replay", "x.iops", "--format", kind, cwd=here)
     assert (live.returncode, again.returncode) == (0, 0), live.stderr + again.stderr
@@ -169,8 +169,8 @@ def test_the_demo_needs_no_fio_and_leaves_nothing(here: Path) -> None:
 def test_a_sweep_s_points_and_seconds_come_back(here: Path) -> None:
     live = iopstui(
         "sweep", "--job", "randread-4k", "--size", "16m", "--axis", "iodepth=1,4", "--settle", "0",
-        "--measure", "1", "--expect", "iops>=1", "--format", "jsonl", "--record", "x.iops",
-        cwd=here,
+        "--measure", "1", *UNHURRIED, "--expect", "iops>=1", "--format", "jsonl",
+        "--record", "x.iops", cwd=here,
     )  # fmt: skip
     assert live.returncode == 0, live.stderr
     again = iopstui("replay", "x.iops", "--format", "jsonl", cwd=here)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from program import events, iopstui
+from program import UNHURRIED, events, iopstui
 
 from iopstui.fio.library import job_paths
 from iopstui.model.histogram import bucket_bounds
@@ -124,7 +124,7 @@ def test_a_group_of_which_some_take_latencies_counts_all(here: Path) -> None:
 
 @pytest.mark.parametrize("shipped", sorted(job_paths()))
 def test_every_shipped_job_runs_on_a_scratch_directory(shipped: str, here: Path) -> None:
-    words = ("run", ".", "--job", shipped, "--set", "runtime=1", "--size", "4m")
+    words = ("run", ".", "--job", shipped, "--set", "runtime=1", "--size", "4m", *UNHURRIED)
     done = iopstui(*words, "--format", "jsonl", cwd=here)
     assert done.returncode == 0, done.stderr
     lines = events(done.stdout)
@@ -138,7 +138,7 @@ def test_a_job_of_the_user_s_own_runs_unchanged(here: Path) -> None:
     for name in ("one", "two"):
         (here / name).mkdir()
     (here / "my.job").write_text(
-        "[global]\nsize=${SIZE}\nbs=4k\ntime_based\nruntime=1\n"
+        "[global]\nsize=${SIZE}\nbs=4k\ntime_based\nruntime=1\nrate_iops=500\n"
         "[readers]\nrw=randread\nfilename=a:b\nnumjobs=2\n"
         "[writer]\nrw=randwrite\ndirectory=one:two\nnrfiles=2\n"
     )
@@ -153,7 +153,7 @@ def test_a_job_of_the_user_s_own_runs_unchanged(here: Path) -> None:
 def test_a_writing_job_does_not_overwrite_a_named_file(here: Path) -> None:
     precious = here / "precious"
     precious.write_bytes(b"x" * 65536)
-    words = ("run", str(precious), "--job", "randwrite-4k", "--set", "runtime=1")
+    words = ("run", str(precious), "--job", "randwrite-4k", "--set", "runtime=1", *UNHURRIED)
     refused = iopstui(*words, cwd=here)
     assert refused.returncode == 3
     assert "--destroy-data" in refused.stderr
@@ -171,8 +171,8 @@ def test_a_reading_job_leaves_a_named_file_as_it_is(here: Path) -> None:
     file = here / "data"
     file.write_bytes(b"y" * (1 << 20))
     done = iopstui(
-        "run", str(file), "--job", "randread-4k", "--set", "runtime=1", "--format", "jsonl",
-        cwd=here,
+        "run", str(file), "--job", "randread-4k", "--set", "runtime=1", *UNHURRIED,
+        "--format", "jsonl", cwd=here,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     started = next(line for line in events(done.stdout) if line["event"] == "step_started")
@@ -182,7 +182,7 @@ def test_a_reading_job_leaves_a_named_file_as_it_is(here: Path) -> None:
 
 def test_gtod_reduce_shows_no_latency_anywhere(here: Path) -> None:
     done = iopstui(
-        "run", "--job", "vng-randrw", "--set", "runtime=1", "--size", "16m",
+        "run", "--job", "vng-randrw", "--set", "runtime=1", "--size", "16m", *UNHURRIED,
         "--format", "jsonl", cwd=here,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from program import events, iopstui
+from program import UNHURRIED, events, iopstui
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def here(tmp_path: Path) -> Path:
 )
 def test_azure_s_commands_run_on_a_scratch_file(command: str, direction: str, here: Path) -> None:
     done = iopstui("run", "--diskspd", command, "--size", "16m", "--set", "ramp_time=0",
-                   "--set", "runtime=1", "--format", "jsonl", cwd=here)  # fmt: skip
+                   "--set", "runtime=1", *UNHURRIED, "--format", "jsonl", cwd=here)  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "a scratch file of 16m (--size) takes the place of testfile.dat" in done.stderr
     assert "numjobs=4" in done.stderr and "iodepth=128" in done.stderr, "the job is shown"

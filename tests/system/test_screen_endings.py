@@ -7,12 +7,13 @@ import signal
 from pathlib import Path
 
 import pytest
-from program import family, fio_of, gone
+from program import UNHURRIED, family, fio_of, gone
 from screen import screen
 
 from iopstui.safety.signals import STOP_SIGNALS
 
-LIVE = ("live", ".", "--job", "randread-4k", "--set", "runtime=60", "--size", "16m")
+LIVE = ("live", ".", "--job", "randread-4k", "--set", "runtime=60", "--size", "16m",
+        *UNHURRIED)  # fmt: skip
 NAMED = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1,
          signal.SIGUSR2, signal.SIGALRM, signal.SIGVTALRM]  # fmt: skip
 

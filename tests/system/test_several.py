@@ -10,9 +10,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from program import events, family, fio_of, gone, iopstui, start
+from program import UNHURRIED, events, family, fio_of, gone, iopstui, start
 
-JOB = ("--job", "vng-randrw", "--set", "direct=0", "--set", "runtime=1")
+JOB = ("--job", "vng-randrw", "--set", "direct=0", "--set", "runtime=1", *UNHURRIED)
 
 
 @pytest.fixture
@@ -47,15 +47,15 @@ def test_a_recording_of_two_says_the_same_again(here: Path) -> None:
 
 def test_a_sweep_uses_all_directories(here: Path) -> None:
     done = iopstui("sweep", "one", "two", "--job", "randread-4k", "--set", "direct=0", "--size",
-                   "4m", "--axis", "iodepth=1,2", "--settle", "0", "--measure", "1", cwd=here,
-                   )  # fmt: skip
+                   "4m", "--axis", "iodepth=1,2", "--settle", "0", "--measure", "1", *UNHURRIED,
+                   cwd=here)  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert left(here) == []
 
 
 def test_killed_it_leaves_no_file_in_any_directory(here: Path) -> None:
     process = start("run", "one", "two", "--job", "vng-randrw", "--set", "direct=0", "--size",
-                    "4m", "--set", "runtime=60", cwd=here)  # fmt: skip
+                    "4m", "--set", "runtime=60", *UNHURRIED, cwd=here)  # fmt: skip
     try:
         fio_of(process.pid)
         below: list[psutil.Process] = family(process.pid)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from program import WITHIN_S, family, gone, start
+from program import UNHURRIED, WITHIN_S, family, gone, start
 
 HANGS = """#!/bin/sh
 case "$*" in *--debug=*) exec sleep 1000;; esac
@@ -73,7 +73,7 @@ def test_nohup_is_obeyed(here: Path) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         process = start("run", "--job", "randread-4k", "--set", "runtime=1", "--size", "4m",
-                        cwd=here, nohup=True)  # fmt: skip
+                        *UNHURRIED, cwd=here, nohup=True)  # fmt: skip
     finally:
         signal.signal(signal.SIGHUP, before)
     assert process.stderr is not None

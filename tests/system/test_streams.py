@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from program import command, environment
+from program import UNHURRIED, command, environment
 
 COMMANDS = {
     "version": ("--version",),
@@ -19,10 +19,10 @@ COMMANDS = {
     "doctor": ("doctor",),
     "lesson": ("lesson",),
     "replay": ("replay", "demo", "--format", "jsonl"),
-    "run": ("run", "--job", "randread-4k", "--set", "runtime=1", "--size", "4m"),
+    "run": ("run", "--job", "randread-4k", "--set", "runtime=1", "--size", "4m", *UNHURRIED),
     "dry": ("sweep", "--job", "randread-4k", "--axis", "iodepth=1,2", "--dry-run"),
     "sweep": ("sweep", "--job", "randread-4k", "--axis", "iodepth=1,2", "--settle", "0",
-              "--measure", "1", "--size", "4m"),
+              "--measure", "1", "--size", "4m", *UNHURRIED),
 }  # fmt: skip
 SHORT = [name for name in COMMANDS if name not in ("run", "sweep")]
 

@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from program import WITHIN_S, events, family, fio_of, gone, iopstui, start
+from program import UNHURRIED, WITHIN_S, events, family, fio_of, gone, iopstui, start
 
 SHORT = ("--settle", "0", "--measure", "1", "--size", "16m")
 
@@ -39,7 +39,8 @@ def test_five_points_from_one_to_sixteen(here: Path) -> None:
 def test_a_table_of_jobs_against_a_promise(here: Path) -> None:
     done = iopstui(
         "sweep", "--job", "vng-randread", "--job", "vng-randwrite", "--axis", "numjobs=1,2",
-        *SHORT, "--expect", "iops>=1", "--expect", "iops>=900M", "--tolerance", "10%", cwd=here,
+        *SHORT, *UNHURRIED, "--expect", "iops>=1", "--expect", "iops>=900M", "--tolerance", "10%",
+        cwd=here,
     )  # fmt: skip
     assert done.returncode == 4, done.stderr
     points, kept, missed = done.stdout.split("\niops >= ")
@@ -52,7 +53,7 @@ def test_a_table_of_jobs_against_a_promise(here: Path) -> None:
 
 def test_an_interrupted_sweep_goes_on(here: Path) -> None:
     words = ("sweep", "--job", "mixed-4k", "--axis", "iodepth=1,2,4", "--settle", "0",
-             "--measure", "3", "--size", "16m", "--expect", "iops>=1",
+             "--measure", "3", "--size", "16m", *UNHURRIED, "--expect", "iops>=1",
              "--format", "jsonl")  # fmt: skip
     process = start(*words, cwd=here)
     assert process.stdout is not None
@@ -78,7 +79,7 @@ def test_an_interrupted_sweep_goes_on(here: Path) -> None:
 
 def test_after_sigkill_no_scratch_file_is_left(here: Path) -> None:
     process = start("sweep", "--job", "mixed-4k", "--axis", "iodepth=1,2", "--measure", "60",
-                    "--size", "16m", cwd=here)  # fmt: skip
+                    "--size", "16m", *UNHURRIED, cwd=here)  # fmt: skip
     fio_of(process.pid)
     below = family(process.pid)
     assert len(list(here.iterdir())) == 1
@@ -139,7 +140,7 @@ def test_stages_have_no_one_figure(here: Path) -> None:
 
 
 def test_expectations_of_a_run(here: Path) -> None:
-    words = ("run", "--job", "mixed-4k", "--set", "runtime=2", "--size", "16m")
+    words = ("run", "--job", "mixed-4k", "--set", "runtime=2", "--size", "16m", *UNHURRIED)
     met = iopstui(*words, "--expect", "iops>=1", "--expect", "read.clat.p99<=100s", cwd=here)
     assert met.returncode == 0, met.stderr
     assert met.stdout.count("PASS") == 2 and "steady state" in met.stdout
