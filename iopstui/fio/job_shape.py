@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import gcd
 from typing import TypeVar
 
 from iopstui.fio.job_text import expand
@@ -42,6 +43,7 @@ def shape_of(text: str) -> JobShape:
         syncs=_any(jobs, _SYNCS),
         block_size=_smallest(jobs),
         writes=any(may_write(options) for options in jobs),
+        aligned=_aligned(jobs),
     )
 
 
@@ -82,6 +84,21 @@ def _smallest(jobs: Sequence[Options]) -> int | None:
         if not all(sizes):
             return None
     return min(found, default=None)
+
+
+def _aligned(jobs: Sequence[Options]) -> int | None:
+    """What all I/Os begin at multiples of (bytes): the block size, unless an offset or blockalign
+    says otherwise. A percentage is rounded to blocks by fio itself."""
+    found = 0
+    for options in jobs:
+        size = _smallest([options])
+        aligned = options.get("blockalign", options.get("ba"))
+        unit = size if aligned is None else whole_size(expand(aligned).split(",")[0])
+        offset = whole_size(expand(options.get("offset", "0")))
+        if not unit:
+            return None
+        found = gcd(found, unit, offset or 0)
+    return found or None
 
 
 def may_write(options: Options) -> bool:

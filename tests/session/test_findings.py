@@ -180,27 +180,47 @@ def test_rules_look_only_at_seconds_since_the_change() -> None:
 @pytest.mark.parametrize(
     ("text", "shape"),
     [
-        ("[a]\n", JobShape(1, 1, "psync", False, 1, block_size=4096)),
-        (job(32), JobShape(1, 32, "libaio", True, 32, block_size=4096)),
+        ("[a]\n", JobShape(1, 1, "psync", False, 1, block_size=4096, aligned=4096)),
+        (job(32), JobShape(1, 32, "libaio", True, 32, block_size=4096, aligned=4096)),
         (
             "[global]\nioengine=libaio\ndirect=1\nnumjobs=4\n[a]\niodepth=8\n[b]\niodepth=2\n",
-            JobShape(8, None, "libaio", True, 40, block_size=4096),
+            JobShape(8, None, "libaio", True, 40, block_size=4096, aligned=4096),
         ),
         (
             "[global]\nstonewall\ndirect=1\n[a]\niodepth=8\nioengine=libaio\n[b]\nnumjobs=3\n",
-            JobShape(3, None, None, True, 8, block_size=4096),
+            JobShape(3, None, None, True, 8, block_size=4096, aligned=4096),
         ),
         (
             "[a]\nioengine=sync\niodepth=64\nbuffered=0\n",
-            JobShape(1, 64, "sync", True, 1, block_size=4096),
+            JobShape(1, 64, "sync", True, 1, block_size=4096, aligned=4096),
         ),
-        ("[a]\nrate_iops=100\n", JobShape(1, 1, "psync", False, 1, paced=True, block_size=4096)),
-        ("[a]\nhipri\n", JobShape(1, 1, "psync", False, 1, polls=True, block_size=4096)),
-        ("[a]\nhipri=0\nfsync=1\n", JobShape(1, 1, "psync", False, 1, syncs=True, block_size=4096)),
-        ("[a]\niodepth=junk\nnumjobs=\n", JobShape(1, 1, "psync", False, 1, block_size=4096)),
+        (
+            "[a]\nrate_iops=100\n",
+            JobShape(1, 1, "psync", False, 1, paced=True, block_size=4096, aligned=4096),
+        ),
+        (
+            "[a]\nhipri\n",
+            JobShape(1, 1, "psync", False, 1, polls=True, block_size=4096, aligned=4096),
+        ),
+        (
+            "[a]\nhipri=0\nfsync=1\n",
+            JobShape(1, 1, "psync", False, 1, syncs=True, block_size=4096, aligned=4096),
+        ),
+        (
+            "[a]\niodepth=junk\nnumjobs=\n",
+            JobShape(1, 1, "psync", False, 1, block_size=4096, aligned=4096),
+        ),
         (
             "[a]\nbs=512,8k\nrw=randrw\n",
-            JobShape(1, 1, "psync", False, 1, block_size=512, writes=True),
+            JobShape(1, 1, "psync", False, 1, block_size=512, writes=True, aligned=512),
+        ),
+        (
+            "[a]\noffset=1m\nba=512\n",
+            JobShape(1, 1, "psync", False, 1, block_size=4096, aligned=512),
+        ),
+        (
+            "[a]\noffset=1536\n[b]\noffset=10%\n",
+            JobShape(2, 1, "psync", False, 2, block_size=4096, aligned=512),
         ),
         ("[a]\nbsrange=1k-8k\nrw=write:8k\n", JobShape(1, 1, "psync", False, 1, writes=True)),
         ("[a]\nbs=junk\nrw=trim\n", JobShape(1, 1, "psync", False, 1)),

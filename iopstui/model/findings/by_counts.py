@@ -82,16 +82,19 @@ def disagreement(evidence: Evidence) -> Finding | None:
     if any(device.queue and device.queue.iostats is False for device in devices):
         return None
     own = e.fio_iops(frames)
-    ratios = [device_s / fio_s for fio_s, device_s in e.each_second(frames, devices)]
+    each = e.each_second(frames, devices)
     # fio and the kernel are read at slightly different moments: one second proves nothing
-    if own < 100 or len(ratios) < ENOUGH or not (max(ratios) < 0.9 or min(ratios) > 1.1):
+    if own < 100 or len(each) < ENOUGH:
         return None
     sums = " together" if len(devices) > 1 else ""
-    names = e.names_words(devices)
-    head = f"fio does {units.number(own)} IOPS, {names}{sums} {units.number(theirs.ios_s)}"
-    if theirs.ios_s < own:
+    head = f"fio does {units.number(own)} IOPS, {e.names_words(devices)}{sums} "
+    if all(most < 0.9 * fio_s for fio_s, _, most in each):
+        head += units.number(theirs.ios_s)
         return _device_does_less(evidence, theirs, head, own, e.fio_bytes(frames))
-    return _device_does_more(evidence, theirs, head, own, e.fio_bytes(frames))
+    if all(least > 1.1 * fio_s for fio_s, least, _ in each):
+        head += units.number(theirs.own_s)
+        return _device_does_more(evidence, theirs, head, own, e.fio_bytes(frames))
+    return None
 
 
 def _device_does_less(
@@ -138,10 +141,10 @@ def _device_does_more(
         return Finding(
             "disagree",
             f"{head} with the same bytes: requests are split ({units.size(own_bytes / own)} became "
-            f"{units.size(theirs.bytes_s / theirs.ios_s)} each)",
+            f"{units.size(theirs.bytes_s / theirs.own_s)} each)",
             "max_sectors_kb is the largest request",
         )
-    more = f"{units.number(theirs.ios_s - own)} I/Os per second more"
+    more = f"{units.number(theirs.own_s - own)} I/Os per second more"
     if evidence.shape.syncs:
         return Finding("disagree", f"{head}: {more}, because the job syncs, which makes the "
                        "file system or the disk write on its own")  # fmt: skip

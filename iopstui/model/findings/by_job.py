@@ -169,6 +169,13 @@ def below_physical_block(evidence: Evidence) -> Finding | None:
                 f"compare with bs={sized(block)}",
                 test=(("bs", sized(block)),),
             )
+        if block and shape.aligned and shape.aligned % block:
+            return Finding(
+                "misaligned",
+                f"the job's writes begin at multiples of {shape.aligned} B, {device.name}'s "
+                f"physical block is {block} B: each may lie across two blocks",
+                f"an offset and blockalign of a multiple of {sized(block)}",
+            )
         away = e.state_of(device, evidence).misaligned
         if away:
             return Finding(

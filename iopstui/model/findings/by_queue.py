@@ -19,6 +19,7 @@ PART = 0.3
 NEAR = 0.85
 MORE = 1.15
 BUSY_JOB = 60.0
+SPARE = 20.0
 
 
 def above(evidence: Evidence) -> Finding | None:
@@ -55,7 +56,8 @@ def above(evidence: Evidence) -> Finding | None:
             "in io.stat)",
             "see io.cost.qos and io.weight of the cgroup",
         )
-    if tags(evidence) is not None or not _cpus_are_not_it(evidence, frames):
+    # what waits for a job's own fsync waits in fio
+    if shape.syncs or tags(evidence) is not None or not _cpus_are_not_it(evidence, frames):
         return None
     costed = [name for name, state in evidence.now.devices.items() if state.costed]
     if costed:
@@ -80,7 +82,8 @@ def _apart(frames: Sequence[Frame], evidence: Evidence) -> tuple[float, float] |
     if inside is None or theirs is None or theirs.aqu_sz is None:
         return None
     own = e.fio_iops(frames)
-    same = own and abs(theirs.own_s / own - 1) <= 0.15 and theirs.merges_s <= 0.05 * own
+    same = own and theirs.own_s <= 1.15 * own and theirs.ios_s >= 0.85 * own
+    same = same and theirs.merges_s <= 0.05 * own
     return (inside, theirs.aqu_sz) if same else None
 
 
@@ -120,10 +123,13 @@ def _cost_wait(evidence: Evidence) -> float | None:
 
 
 def _cpus_are_not_it(evidence: Evidence, frames: Sequence[Frame]) -> bool:
-    """Waiting for a CPU looks the same in N: jobs must have time, and all CPUs."""
+    """Waiting for a CPU looks the same in N, before the device and after it: jobs must have time,
+    and each CPU, whether it submits or completes."""
     busy = e.job_busy(frames)
     known = [value for values in busy.values() for value in values]
-    return bool(known) and max(known) < BUSY_JOB and e.cpus_have_time(evidence)
+    loads = [cpu.load for frame in frames for cpu in frame.cpus.values()]
+    idle = [load.idle + load.iowait for load in loads if load is not None]
+    return bool(known) and max(known) < BUSY_JOB and bool(idle) and min(idle) >= SPARE
 
 
 def tags(evidence: Evidence) -> Finding | None:

@@ -36,7 +36,8 @@ class JobShape:
     jobs × iodepth). ``paced``: the job holds itself back (rate, rate_iops, thinktime).
     ``polls``: it waits for completions by asking again and again, so its CPU is always busy.
     ``syncs``: it calls fsync or the like, which writes more than it counts. ``block_size`` is its
-    smallest I/O in bytes (``None``: not told), ``writes`` whether it may write.
+    smallest I/O in bytes (``None``: not told), ``writes`` whether it may write, ``aligned`` of what
+    number of bytes all its I/Os begin at multiples (``None``: not told).
     """
 
     jobs: int = 1
@@ -49,6 +50,7 @@ class JobShape:
     syncs: bool = False
     block_size: int | None = None
     writes: bool = False
+    aligned: int | None = None
 
     @property
     def depth(self) -> int:
@@ -177,7 +179,8 @@ def fio_latency(frames: Sequence[Frame]) -> float | None:
 @dataclass(frozen=True, slots=True)
 class DeviceFigures:
     """Devices together over some frames: means of what ``DiskRates`` calls the same. ``own_s`` are
-    the I/Os without empty flushes, which Linux counts among a disk's writes."""
+    the I/Os without empty flushes, which Linux counts among a disk's writes, and some of them
+    twice (O_SYNC on a disk without FUA): at least so many I/Os carry data."""
 
     r_s: float
     w_s: float
@@ -189,7 +192,7 @@ class DeviceFigures:
 
     @property
     def own_s(self) -> float:
-        """I/Os that carry data."""
+        """I/Os that carry data, at least."""
         return max(0.0, self.ios_s - self.f_s)
 
 
@@ -223,13 +226,14 @@ def mean(values: Sequence[float | None]) -> float | None:
 
 def each_second(
     frames: Sequence[Frame], devices: Sequence[BlockDevice]
-) -> list[tuple[float, float]]:
-    """(fio's IOPS, the devices' I/Os with data per second) of each frame that has both."""
+) -> list[tuple[float, float, float]]:
+    """(fio's IOPS, the fewest and the most I/Os with data that the devices' counters allow per
+    second) of each frame that has both."""
     found = []
     for frame in frames:
         own, theirs = fio_iops([frame]), device_figures([frame], devices, 1)
         if own and theirs is not None:
-            found.append((own, theirs.own_s))
+            found.append((own, theirs.own_s, theirs.ios_s))
     return found
 
 

@@ -87,6 +87,12 @@ def test_reads_and_buffered_writes_don_t_count() -> None:
     assert writing(512, replace(SYNCS, direct=False)) is None
 
 
+def test_whole_blocks_that_lie_across_two() -> None:
+    across = replace(SYNCS, aligned=512)
+    assert "begin at multiples of 512 B" in fired(writing(4096, across)).text
+    assert writing(8192, replace(SYNCS, aligned=4096)) is None
+
+
 def test_a_partition_that_begins_within_a_block() -> None:
     assert "begins 512 B away" in fired(writing(4096, misaligned=512)).text
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from evidence_frames import device, disk, fio, seconds
+from evidence_frames import device, disk, fio, load, seconds
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -99,13 +99,20 @@ def test_iocost_may_make_it_wait_where_its_count_is_not_told() -> None:
         waiting(inside=1.5, aqu=0.8),
         waiting(shape=replace(DEEP, direct=False)),
         waiting(shape=replace(DEEP, direct=None)),
+        waiting(shape=replace(DEEP, syncs=True)),
         waiting(busy=90.0),
+        replace(waiting(), frames=tuple(
+            replace(f, cpus={**f.cpus, 3: replace(f.cpus[3], load=load(95.0))})
+            for f in waiting().frames
+        )),
         waiting(merges=500.0),
         replace(waiting(), unseen=("tmpfs",)),
         replace(waiting(), frames=waiting().frames[:2]),
         replace(waiting(), frames=tuple(seconds(3, interval=fio(1_000)))),
     ],
-    ids=["in the device", "less than one", "buffered", "unknown", "waits for a CPU", "merged",
+    ids=["in the device", "less than one", "buffered", "unknown", "waits for its fsync",
+         "waits for a CPU", "a CPU that completes is full",
+         "merged",
          "partly unseen", "two seconds", "no latency"],
 )  # fmt: skip
 def test_nothing_waits_above(evidence: Evidence) -> None:

@@ -292,6 +292,10 @@ def test_what_explains_a_disagreement() -> None:
     assert "4 KiB became 1 KiB" in fired(disagreement(1_000, 4_000, size=1024)).text
     # an empty flush is among the writes, and splits nothing
     assert disagreement(1_000, 2_000, f_s=1_000) is None
+    # O_SYNC: two flushes for each write
+    assert disagreement(500, 1_000, f_s=1_000) is None
+    split = fired(disagreement(1_000, 4_400, size=4096 * 1000 / 4_400, f_s=400))
+    assert "vda 4.00k with the same bytes" in split.text
     assert "500 I/Os per second more, by another" in fired(disagreement(1_000, 1_500)).text
     syncs = replace(LIBAIO, syncs=True)
     assert "the job syncs" in fired(disagreement(1_000, 2_000, syncs)).text

@@ -67,7 +67,7 @@ def test_seconds_that_both_sides_know() -> None:
     disks = {"vda": disk(50)}
     frames = [frame(1, fio(100), disks=disks), frame(2, fio(100)), frame(3, None, disks=disks),
               frame(4, fio(0), disks=disks)]  # fmt: skip
-    assert e.each_second(frames, [device()]) == [(100, 50)]
+    assert e.each_second(frames, [device()]) == [(100, 50, 50)]
 
 
 def test_a_cpu_s_mean_is_over_the_frames_that_know_it() -> None:
