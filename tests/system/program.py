@@ -18,9 +18,11 @@ from iopstui.fio.guard import descendants
 ROOT = Path(__file__).resolve().parents[2]
 WITHIN_S = 45.0
 """Only a failure waits for it. A run that would end by itself before is no test of that."""
-UNHURRIED = ("--set", "thinktime=2000", "--set", "clocksource=clock_gettime")
+UNHURRIED = ("--set", "thinktime=100000", "--set", "thinktime_blocks=50",
+             "--set", "clocksource=clock_gettime")  # fmt: skip
 """For what is not about figures. At full speed fio takes a CPU from the tests beside it, and a
-tenth of a second each time to learn how fast the CPU's clock is."""
+tenth of a second each time to learn how fast the CPU's clock is. Rests are few and long: fio's
+short ones, those of rate_iops too, are loops, and that one ends some jobs with an abort."""
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:

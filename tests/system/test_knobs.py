@@ -27,7 +27,7 @@ def here(tmp_path: Path) -> Path:
     directory.mkdir()
     (directory / "two.fio").write_text(
         "[global]\nioengine=libaio\nrw=randread\nbs=4k\niodepth=4\nnumjobs=2\nsize=8m\n"
-        "time_based\nruntime=2\nrate_iops=500\n[two]\n"
+        "time_based\nruntime=2\nthinktime=100ms\nthinktime_blocks=50\n[two]\n"
     )
     return directory
 

@@ -19,7 +19,8 @@ size = 4m
 fio =
     ioengine=psync
     bs=4k
-    rate_iops=500
+    thinktime=100ms
+    thinktime_blocks=50
 
 [ask: more]
 text = Is writing faster than reading?

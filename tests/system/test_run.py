@@ -138,7 +138,7 @@ def test_a_job_of_the_user_s_own_runs_unchanged(here: Path) -> None:
     for name in ("one", "two"):
         (here / name).mkdir()
     (here / "my.job").write_text(
-        "[global]\nsize=${SIZE}\nbs=4k\ntime_based\nruntime=1\nrate_iops=500\n"
+        "[global]\nsize=${SIZE}\nbs=4k\ntime_based\nruntime=1\nthinktime=100ms\n"
         "[readers]\nrw=randread\nfilename=a:b\nnumjobs=2\n"
         "[writer]\nrw=randwrite\ndirectory=one:two\nnrfiles=2\n"
     )
