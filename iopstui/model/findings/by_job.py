@@ -219,9 +219,11 @@ def cpu_sleeps(evidence: Evidence) -> Finding | None:
 
 
 def scheduler_cost(evidence: Evidence) -> Finding | None:
-    """Jobs whose CPUs are full, on a fast disk that has a scheduler."""
+    """Jobs or CPUs that are full, on a fast disk that has a scheduler."""
     frames = recent(evidence)
-    if not frames or evidence.shape.polls or not e.full_jobs(frames)[1]:
+    if not frames or evidence.shape.polls:
+        return None
+    if not e.full_jobs(frames)[1] and e.cpus_have_time(evidence):
         return None
     for device in evidence.devices:
         queue = device.queue
@@ -231,7 +233,7 @@ def scheduler_cost(evidence: Evidence) -> Finding | None:
             return Finding(
                 "scheduler",
                 f"{device.name} has {len(device.hctxs)} hardware queues and the scheduler "
-                f"{queue.scheduler}, and the jobs have no CPU left: a part of it may go into the "
+                f"{queue.scheduler}, and there is no CPU time left: a part of it may go into the "
                 "scheduler",
                 "try scheduler none",
                 "s",

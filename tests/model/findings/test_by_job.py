@@ -12,6 +12,7 @@ from iopstui.model.findings.conditions import Conditions, CpuState, DeviceState
 from iopstui.model.findings.evidence import Evidence, Finding, JobShape, Steady, seconds_words
 from iopstui.model.findings.rules import diagnose
 
+QUIET = dict.fromkeys(range(4), 40.0)
 SYNCS = JobShape(engine="libaio", direct=True, syncs=True, block_size=4096, writes=True)
 
 
@@ -125,7 +126,7 @@ def test_a_slow_clock() -> None:
 
 
 def test_a_scheduler_on_a_fast_disk_may_cost() -> None:
-    frames = tuple(seconds(3, interval=fio(90_000), jobs=((0, 99.0),)))
+    frames = tuple(seconds(3, interval=fio(90_000), jobs=((0, 99.0),), busy=QUIET))
     many = device(((0, 1), (2, 3)), scheduler="bfq")
     found = fired(by_job.scheduler_cost(Evidence(frames, devices=[many])))
     assert "scheduler bfq" in found.text and found.key == "s" and "may" in found.text
@@ -133,8 +134,13 @@ def test_a_scheduler_on_a_fast_disk_may_cost() -> None:
     assert by_job.scheduler_cost(Evidence(frames, devices=[none])) is None
     slow = device(((0, 1), (2, 3)), scheduler="bfq", rotational=True)
     assert by_job.scheduler_cost(Evidence(frames, devices=[slow])) is None
-    idle = tuple(seconds(3, interval=fio(90_000), jobs=((0, 50.0),)))
-    assert by_job.scheduler_cost(Evidence(idle, devices=[many])) is None
+    idle = tuple(seconds(3, interval=fio(90_000), jobs=((0, 50.0),), busy=QUIET))
+    assert by_job.scheduler_cost(Evidence(idle, devices=[many], online=(0, 1, 2, 3))) is None
+    # the scheduler's own threads take the CPU from the jobs
+    shared = tuple(
+        seconds(3, interval=fio(9_000), jobs=((0, 50.0),), busy=dict.fromkeys(QUIET, 97))
+    )
+    assert by_job.scheduler_cost(Evidence(shared, devices=[many], online=(0, 1, 2, 3))) is not None
 
 
 def test_a_full_device_is_the_limit_though_the_cpu_is_full_as_well() -> None:
