@@ -88,7 +88,7 @@ def array(evidence: Evidence) -> Finding | None:
         if md is None or (md.action in QUIET and not md.degraded):
             continue
         whole = f" of {md.members}" if md.members else ""
-        missing = f"{md.degraded}{whole} members missing" if md.degraded else ""
+        missing = f"{md.degraded}{whole} members missing (degraded)" if md.degraded else ""
         doing = f"{md.action} under way" if md.action not in QUIET else ""
         return Finding(
             "array",

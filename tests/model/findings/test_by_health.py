@@ -69,8 +69,8 @@ def test_old_errors_and_unknown_ones_are_no_finding() -> None:
 @pytest.mark.parametrize(
     ("state", "words"),
     [
-        (Array("idle", 1, 2), "vda: 1 of 2 members missing:"),
-        (Array("recover", 1, 2), "1 of 2 members missing and recover under way"),
+        (Array("idle", 1, 2), "vda: 1 of 2 members missing (degraded):"),
+        (Array("recover", 1, 2), "1 of 2 members missing (degraded) and recover under way"),
         (Array("check", 0), "vda: check under way"),
     ],
 )
