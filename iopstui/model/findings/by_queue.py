@@ -16,6 +16,8 @@ from iopstui.model.rates import DiskRates
 # so many I/Os, and this part of all, wait above the device
 WAITING = 1.0
 PART = 0.3
+MANY_WAIT = 4.0
+MOST_WAIT = 0.5
 NEAR = 0.85
 MORE = 1.15
 BUSY_JOB = 60.0
@@ -58,6 +60,9 @@ def above(evidence: Evidence) -> Finding | None:
         )
     # what waits for a job's own fsync waits in fio
     if shape.syncs or tags(evidence) is not None or not _cpus_are_not_it(evidence, frames):
+        return None
+    # a few of them may wait for a CPU, however idle the CPUs are
+    if any(n - aqu < max(MANY_WAIT, MOST_WAIT * n) for n, aqu in known):
         return None
     costed = [name for name, state in evidence.now.devices.items() if state.costed]
     if costed:
