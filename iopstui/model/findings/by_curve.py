@@ -18,6 +18,8 @@ from iopstui.model.sizes import sized
 FLAT = 0.03
 SAME = 0.05
 STEP = 0.75
+# standard deviations of the seconds on either side
+CLEAR = 4.0
 EACH_SIDE = 4
 
 
@@ -138,7 +140,8 @@ def burst(evidence: Evidence) -> Finding | None:
 
 
 def _step(frames: Sequence[Frame]) -> int | None:
-    """Where the seconds fall into two flat parts, the second clearly lower; ``None`` if not."""
+    """Where the seconds fall into two parts, the second lower by far more than each part varies;
+    ``None`` if they don't."""
     each = [e.fio_iops([frame]) for frame in frames]
     if not all(each):
         return None
@@ -150,8 +153,8 @@ def _step(frames: Sequence[Frame]) -> int | None:
     place = min(fits)[1]
     left, right = each[:place], each[place:]
     low, high = fmean(right), fmean(left)
-    flat = pstdev(left) <= 0.15 * high and pstdev(right) <= 0.1 * low
-    return place if flat and low <= STEP * high and max(right) < min(left) else None
+    clear = high - low >= CLEAR * max(pstdev(left), pstdev(right))
+    return place if clear and low <= STEP * high and max(right) < min(left) else None
 
 
 def _taken_by_others(

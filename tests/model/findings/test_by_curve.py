@@ -119,6 +119,13 @@ def test_a_step_down_at_constant_load() -> None:
     assert "may be" in found.text and found.since == 1.0
 
 
+def test_a_step_stands_out_of_what_the_seconds_vary() -> None:
+    wavy = [(1, iops) for iops in (1_400, 1_300, 1_450, 1_250, 1_400, 1_350, 300, 220, 360, 280)]
+    assert burst(stepped(*wavy)) is not None
+    wild = [(1, iops) for iops in (1_400, 900, 1_450, 850, 1_400, 950, 600, 220, 560, 280)]
+    assert burst(stepped(*wild)) is None
+
+
 @pytest.mark.parametrize(
     "evidence",
     [
