@@ -1,0 +1,140 @@
+"""Are iopstui's findings right? `make scoreboard`: known situations, made for real (root).
+
+Each scenario makes a device in a known situation, watches it with a session as the screen does,
+and knows which findings that session must have: right if it has them and no others; missed if one
+is missing; wrong if one is there that isn't true; broken if the situation did not come about, as
+the kernel's counters tell. Exit code 0 if nothing is wrong and at most a tenth missed or broken.
+
+A scenario belongs to a place. "here" is this machine, where loop devices on files in memory are
+made, and cgroups. The others are virtual machines whose disks are thrown away afterwards. For each
+an environment variable holds a command that runs its arguments there as root, e.g. "ssh root@lab"
+(the checkout and Python must be at the same paths); scenarios of a place without one are left out.
+
+IOPSTUI_LAB                  4 CPUs, modules null_blk, scsi_debug, dm, md, cgroup v2; disks by their
+                             serial numbers: VBLK4Q (virtio-blk, 4 queues), VBLK1Q (virtio-blk, 1
+                             queue), NVME4Q (NVMe), SATA1Q (AHCI), VSLOW4Q (virtio-blk, 500 IOPS)
+IOPSTUI_LAB_SHARED_VECTORS   VSHARED4Q: virtio-blk with num-queues=4,vectors=2
+IOPSTUI_LAB_THREADIRQS       VBLK1Q, and threadirqs on the kernel's command line
+IOPSTUI_LAB_SOCKETS          VBLK1Q; two sockets of two CPUs, a memory node each; VNODE1: a virtio
+                             disk of one queue on node 1
+
+A machine that is itself such a place is told so: tests/scoreboard --inside lab.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import os
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from judge import BROKEN, OUT, Verdict, passes  # noqa: E402
+from outcome import Outcome, counted, from_json, left_out, lines, markdown, to_json  # noqa: E402
+from run import run, told, warm_up  # noqa: E402
+from scenario import HERE, PLACES, Scenario  # noqa: E402
+from scenarios import ALL  # noqa: E402
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit code."""
+    asked = _parser().parse_args(arguments)
+    chosen = [one for one in ALL if _asked_for(one, asked)]
+    if not chosen:
+        raise SystemExit("scoreboard: no such scenario; see --list")
+    if asked.list:
+        for one in chosen:
+            print(f"{one.name:<24} {one.place:<20} {one.length:>3.0f} s  {one.what}")
+        return 0
+    outcomes = []
+    started = time.monotonic()
+    for outcome in _outcomes(chosen, asked.inside):
+        outcomes.append(outcome)
+        _show(outcome, asked)
+    if asked.json:
+        return 0 if passes([outcome.verdict.word for outcome in outcomes]) else 1
+    if asked.markdown:
+        Path(asked.markdown).write_text("\n".join(markdown(outcomes)) + "\n")
+    print(f"\n{counted(outcomes)}; {time.monotonic() - started:.0f} s")
+    for line in left_out(outcomes):
+        print(line)
+    return 0 if passes([outcome.verdict.word for outcome in outcomes]) else 1
+
+
+def _asked_for(one: Scenario, asked: argparse.Namespace) -> bool:
+    names = not asked.only or any(fnmatch.fnmatch(one.name, pattern) for pattern in asked.only)
+    return names and (not asked.place or one.place in asked.place)
+
+
+def _show(outcome: Outcome, asked: argparse.Namespace) -> None:
+    if asked.json:
+        print(json.dumps(to_json(outcome)), flush=True)
+    elif asked.verbose or outcome.verdict.word != OUT:
+        for line in lines(outcome, asked.verbose):
+            print(line, flush=True)
+
+
+def _outcomes(chosen: Sequence[Scenario], inside: str) -> Iterator[Outcome]:
+    for place in PLACES:
+        those = [one for one in chosen if one.place == place]
+        if those and place == inside:
+            warm_up()
+            yield from map(run, those)
+        elif those:
+            yield from _there(place, those)
+
+
+def variable(place: str) -> str:
+    """The environment variable whose command runs something at a place."""
+    return "IOPSTUI_" + place.upper().replace("-", "_")
+
+
+def _there(place: str, those: Sequence[Scenario]) -> Iterator[Outcome]:
+    command = shlex.split(os.environ.get(variable(place), "")) if place != HERE else []
+    if not command:
+        why = "another place" if place == HERE else f"{variable(place)} names no command"
+        yield from (told(one, Verdict(OUT, (why,))) for one in those)
+        return
+    there = ["sh", "-c", 'cd "$0" && exec "$@"', str(ROOT), sys.executable,
+             str(Path(__file__).parent), "--inside", place, "--json", "--place", place,
+             "--only", *(one.name for one in those)]  # fmt: skip
+    left = {one.name: one for one in those}
+    with subprocess.Popen([*command, *there], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          text=True) as process:  # fmt: skip
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("{"):
+                outcome = from_json(json.loads(line))
+                del left[outcome.name]
+                yield outcome
+    why = f"{variable(place)} ended with exit code {process.returncode}"
+    yield from (told(one, Verdict(BROKEN, (why,))) for one in left.values())
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="make scoreboard", description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.add_argument("--only", nargs="+", metavar="PATTERN", help="scenarios of these names")
+    parser.add_argument("--place", nargs="+", choices=PLACES, help="those of these places")
+    parser.add_argument("--list", action="store_true", help="which there are")
+    parser.add_argument("--inside", default=HERE, choices=PLACES, metavar="PLACE",
+                        help="which place this machine is (here)")  # fmt: skip
+    parser.add_argument("--verbose", action="store_true",
+                        help="every sentence, and what fio and the disk did")  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="a line of JSON for each scenario")
+    parser.add_argument("--markdown", metavar="FILE", help="write the table into a file, too")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

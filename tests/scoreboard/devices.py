@@ -1,0 +1,268 @@
+"""Block devices that may be destroyed: made for one scenario, and removed after it.
+
+The disks of a virtual machine are found by their serial numbers. Whatever has one of these may be
+written to; nothing else is, but for what is made here.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from scenario import Absent, Bench, Recipe
+
+MIB = 1 << 20
+CONFIGFS = Path("/sys/kernel/config")
+SYS_BLOCK = Path("/sys/block")
+RECOVERED = "8"  # scsi_debug's opts
+
+
+def loop(mib: int = 256) -> Recipe:
+    """A loop device on a file in memory."""
+
+    def make(bench: Bench) -> str:
+        file = bench.here / f"loop-{time.monotonic_ns()}"
+        file.write_bytes(b"")
+        os.truncate(file, mib * MIB)
+        node = sh("losetup", "--find", "--show", str(file))
+        bench.stack.callback(_detach, node)
+        bench.node = node
+        return node
+
+    return make
+
+
+def _detach(node: str) -> None:
+    sh("losetup", "--detach", node)
+    settled(lambda: not (SYS_BLOCK / Path(node).name / "loop").is_dir())
+
+
+def null(**attributes: int) -> Recipe:
+    """A null_blk device (Documentation/block/null_blk.rst): 4 queues of 64, 1 GiB, that answers
+    by a timer, unless ``attributes`` say something else."""
+
+    def make(bench: Bench) -> str:
+        load("null_blk", "nr_devices=0")
+        if not (CONFIGFS / "nullb").is_dir():
+            sh("mount", "-t", "configfs", "configfs", str(CONFIGFS))
+        place = CONFIGFS / "nullb" / f"scoreboard{len(list((CONFIGFS / 'nullb').iterdir()))}"
+        place.mkdir()
+        bench.stack.callback(place.rmdir)
+        standard = {"submit_queues": min(4, os.cpu_count() or 1), "poll_queues": 0, "irqmode": 2,
+                    "hw_queue_depth": 64, "size": 1024}  # fmt: skip
+        for name, value in {**standard, **attributes}.items():
+            (place / name).write_text(str(value))
+        before = set(os.listdir(SYS_BLOCK))
+        (place / "power").write_text("1")
+        bench.stack.callback((place / "power").write_text, "0")
+        node = _new_node(before)
+        bench.node = node
+        return node
+
+    return make
+
+
+def _new_node(before: set[str]) -> str:
+    settled(lambda: bool(set(os.listdir(SYS_BLOCK)) - before))
+    (name,) = set(os.listdir(SYS_BLOCK)) - before
+    settled(Path("/dev", name).exists)
+    return f"/dev/{name}"
+
+
+def scsi_debug(errors: int = 0, **parameters: int) -> Recipe:
+    """A disk of scsi_debug, 64 MiB, 1 ms; the first of several LUNs if it has them. One in
+    ``errors`` commands is answered with a recovered error."""
+
+    def make(bench: Bench) -> str:
+        before = set(os.listdir(SYS_BLOCK))
+        words = {"dev_size_mb": 64, "ndelay": 1_000_000, **parameters}
+        load("scsi_debug", *(f"{name}={value}" for name, value in words.items()))
+        bench.stack.callback(_unload, "scsi_debug")
+        count = parameters.get("max_luns", 1)
+        settled(lambda: len(set(os.listdir(SYS_BLOCK)) - before) >= count)
+        new = sorted(set(os.listdir(SYS_BLOCK)) - before)
+        settled(Path("/dev", new[-1]).exists)
+        bench.node = f"/dev/{new[0]}"
+        if errors:
+            # not before: the kernel's own look at a new disk would meet them
+            driver = Path("/sys/bus/pseudo/drivers/scsi_debug")
+            (driver / "every_nth").write_text(str(errors))
+            (driver / "opts").write_text(RECOVERED)
+            bench.stack.callback((driver / "opts").write_text, "0")
+        return bench.node
+
+    return make
+
+
+def _unload(module: str) -> None:
+    settled(lambda: subprocess.run(["modprobe", "-r", module], capture_output=True).returncode == 0)
+
+
+def disk(serial: str) -> Recipe:
+    """The disk of the virtual machine with this serial number, without any signature."""
+
+    def make(bench: Bench) -> str:
+        node = find(serial)
+        with open(node, "r+b") as file:
+            file.write(bytes(MIB))
+            file.seek(-MIB, os.SEEK_END)
+            file.write(bytes(MIB))
+            os.fsync(file.fileno())
+        bench.node = node
+        return node
+
+    return make
+
+
+def find(serial: str) -> str:
+    """The node of the disk with this serial number. Raises Absent."""
+    for directory in sorted(SYS_BLOCK.iterdir()):
+        for name in ("serial", "device/serial", "device/vpd_pg80"):
+            if serial in _words(directory / name):
+                return f"/dev/{directory.name}"
+    raise Absent(f"no disk {serial}")
+
+
+def _words(path: Path) -> list[str]:
+    try:
+        text = path.read_bytes()
+    except OSError:
+        return []
+    printable = bytes(c if 32 < c < 127 else 32 for c in text)
+    return printable.decode().split()
+
+
+def linear(below: Recipe) -> Recipe:
+    """A device-mapper device on the whole of another."""
+    return _mapped(below, lambda node, size: f"0 {size} linear {node} 0")
+
+
+def delayed(below: Recipe, ms: int) -> Recipe:
+    """Every I/O waits ``ms`` in dm-delay, above the device."""
+    return _mapped(below, lambda node, size: f"0 {size} delay {node} 0 {ms}", "dm_delay")
+
+
+def two_paths(below: Recipe) -> Recipe:
+    """dm-multipath over a scsi_debug disk with two LUNs that are the same store."""
+
+    def make(bench: Bench) -> str:
+        node = below(bench)
+        directory = SYS_BLOCK / Path(node).name / "device/../.."
+        found = sorted(str(p.name) for p in directory.glob("target*/*/block/*"))
+        paths = " ".join(f"/dev/{name} 1000" for name in found)
+        load("dm_multipath")
+        load("dm_round_robin")
+        words = f"0 {sectors(node)} multipath 0 0 1 1 round-robin 0 {len(found)} 1 {paths}"
+        return _map(bench, words)
+
+    return make
+
+
+def _mapped(below: Recipe, table: Callable[[str, int], str], *modules: str) -> Recipe:
+    def make(bench: Bench) -> str:
+        node = below(bench)
+        for module in ("dm_mod", *modules):
+            load(module)
+        return _map(bench, table(node, sectors(node)))
+
+    return make
+
+
+def _map(bench: Bench, table: str) -> str:
+    name = "scoreboard"
+    sh("dmsetup", "create", name, "--noudevsync", "--table", table)
+    bench.stack.callback(sh, "dmsetup", "remove", "--noudevsync", "--retry", name)
+    sh("dmsetup", "mknodes", name)
+    bench.node = f"/dev/mapper/{name}"
+    return bench.node
+
+
+def mirror(mib: int = 96, degraded: bool = False, resync: bool = False) -> Recipe:
+    """An md raid1 of two loop devices. ``degraded``: one of them has failed; ``resync``: it is
+    still being copied, at 1 MiB/s."""
+
+    def make(bench: Bench) -> str:
+        needs("mdadm")
+        load("raid1")
+        members = [loop(mib)(bench) for _ in range(2)]
+        if resync:
+            put(bench, Path("/proc/sys/dev/raid/speed_limit_max"), "1000")
+            put(bench, Path("/proc/sys/dev/raid/speed_limit_min"), "500")
+        clean = [] if resync else ["--assume-clean"]
+        node = "/dev/md127"
+        sh("mdadm", "--create", node, "--level=1", "--raid-devices=2", "--run", *clean,
+           "--metadata=1.2", *members)  # fmt: skip
+        bench.stack.callback(sh, "mdadm", "--stop", node)
+        if degraded:
+            sh("mdadm", node, "--fail", members[1])
+        bench.node = node
+        return node
+
+    return make
+
+
+def ext4(below: Recipe) -> Recipe:
+    """A directory on a new file system on it. Without lazy initialization: nothing is written
+    that the job doesn't write."""
+
+    def make(bench: Bench) -> str:
+        node = below(bench)
+        needs("mkfs.ext4")
+        sh("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", node)
+        place = bench.here / "mounted"
+        place.mkdir()
+        sh("mount", node, str(place))
+        bench.stack.callback(sh, "umount", str(place))
+        return str(place)
+
+    return make
+
+
+def sectors(node: str) -> int:
+    """Its size in sectors of 512 bytes."""
+    return int(sh("blockdev", "--getsz", node))
+
+
+def load(module: str, *parameters: str) -> None:
+    """Load a module. Raises Absent if this kernel has none of the name."""
+    loaded = Path("/sys/module", module).is_dir()
+    if loaded and not parameters:
+        return
+    if shutil.which("modprobe") is None:
+        raise Absent(f"this kernel loads no {module}")
+    done = subprocess.run(["modprobe", module, *parameters], capture_output=True, text=True)
+    if done.returncode:
+        raise Absent(f"no {module}: {done.stderr.strip()}")
+
+
+def needs(program: str) -> None:
+    """Raises Absent if it is not installed."""
+    if shutil.which(program) is None:
+        raise Absent(f"{program} is not installed")
+
+
+def put(bench: Bench, path: Path, value: str) -> None:
+    """Write a file, and what it said before at the end."""
+    bench.stack.callback(path.write_text, path.read_text())
+    path.write_text(value)
+
+
+def sh(*words: str) -> str:
+    """Run a program; its output. Raises RuntimeError with what it said."""
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout.strip()
+
+
+def settled(done: Callable[[], bool]) -> None:
+    """Wait until it is, 10 s at most."""
+    deadline = time.monotonic() + 10
+    while not done():
+        if time.monotonic() > deadline:
+            raise RuntimeError("the kernel has not done what it was asked for")
+        time.sleep(0.02)

@@ -1,0 +1,169 @@
+"""Runs a scenario's session in a process of its own, and brings back what was said."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import queue
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from effect import Effect, Span, State, own_figures, read_state
+from judge import Said
+from scenario import Absent, Bench, Scenario
+
+from iopstui.events import Ended, Event, Found, Notice, StepFinished, StepStarted
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.devices.target import resolve_targets
+from iopstui.linux.roots import Roots
+from iopstui.preflight.request import JobRequest
+from iopstui.session.live import LiveSession
+
+PATIENCE_S = 60.0
+WRITES = ("write", "randwrite", "rw", "randrw", "trim", "randtrim", "trimwrite")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What came of a session: what it said, what the kernel counted meanwhile, and why it
+    failed, if it did."""
+
+    said: tuple[Said, ...] = ()
+    effect: Effect | None = None
+    error: str = ""
+
+
+def watched(scenario: Scenario, bench: Bench) -> Seen:
+    """A session on the bench's path. It is a process of its own, which alone enters the cgroups,
+    and which can be ended if it hangs."""
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_child, args=(scenario, bench, theirs))
+    process.start()
+    theirs.close()
+    try:
+        limit = scenario.length + PATIENCE_S
+        return ours.recv() if ours.poll(limit) else Seen(error=f"no end after {limit:.0f} s")
+    except EOFError:
+        return Seen(error="the session's process died")
+    finally:
+        process.join(10)
+        process.kill()
+        process.join()
+
+
+def _child(scenario: Scenario, bench: Bench, answer: Connection) -> None:
+    try:
+        for group in bench.groups:
+            (group / "cgroup.procs").write_text(str(os.getpid()))
+        os.environ["XDG_STATE_HOME"] = str(bench.here / "state")
+        answer.send(_Driven(scenario, bench).seen())
+    except Exception as error:
+        answer.send(Seen(error=repr(error)))
+
+
+class _Driven:
+    """One session from its begin to its end."""
+
+    def __init__(self, scenario: Scenario, bench: Bench) -> None:
+        self._scenario, self._bench = scenario, bench
+        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._said: list[Said] = []
+        self._error = ""
+        self._log: list[str] = []
+
+    def seen(self) -> Seen:
+        """Run it."""
+        scenario, path = self._scenario, self._bench.path
+        devices = read_devices(Roots())
+        target = resolve_targets([path], self._bench.here, Roots(), devices)
+        session = LiveSession(target, devices, job_target=target, size=scenario.size)
+        session.start(self._events.put)
+        try:
+            if scenario.job is None:
+                spans = [self._idle(scenario.quiet + scenario.seconds)]
+            else:
+                self._idle(scenario.quiet)
+                spans = [self._run(session, number) for number in range(len(scenario.runs))]
+        finally:
+            session.close()
+        while not self._events.empty():
+            self._take(self._events.get())
+        return Seen(tuple(self._said), Effect(spans), self._error)
+
+    def _idle(self, seconds: float) -> Span:
+        before = self._state()
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            try:
+                self._take(self._events.get(timeout=left))
+            except queue.Empty:
+                break
+        return Span(before, self._state())
+
+    def _run(self, session: LiveSession, number: int) -> Span:
+        request, before = self._request(number), self._state()
+        session.run_request(request)
+        timers: list[threading.Timer] = []
+        try:
+            while True:
+                event = self._events.get()
+                self._take(event)
+                if isinstance(event, StepStarted) and event.phase == "run":
+                    before = self._state()
+                    timers = self._timers(number)
+                if isinstance(event, StepFinished):
+                    self._error = self._error or event.error
+                    return Span(before, self._state(), *own_figures(event.document))
+                if isinstance(event, Ended):
+                    raise RuntimeError("the session ended: " + "; ".join(self._log))
+        finally:
+            for timer in timers:
+                timer.cancel()
+
+    def _timers(self, number: int) -> list[threading.Timer]:
+        if number < len(self._scenario.runs) - 1:
+            return []
+        timers = [threading.Timer(at, action, (self._bench,))
+                  for at, action in self._scenario.during]  # fmt: skip
+        for timer in timers:
+            timer.start()
+        return timers
+
+    def _request(self, number: int) -> JobRequest:
+        scenario, bench = self._scenario, self._bench
+        file = bench.here / "job.fio"
+        file.write_text(job_text(scenario))
+        writes = (scenario.job or {}).get("rw") in WRITES and Path(bench.path).is_block_device()
+        return JobRequest(
+            str(file), dict(scenario.runs[number]), scenario.size,
+            (bench.path,) if writes else (), no_fence=False,
+        )  # fmt: skip
+
+    def _take(self, event: Event) -> None:
+        if isinstance(event, Found):
+            finding = event.finding
+            text = f"{finding.text} [{finding.advice}]" if finding.advice else finding.text
+            self._said.append(Said(finding.rule, text))
+        elif isinstance(event, Notice) and event.level != "info":
+            self._log.append(event.text)
+
+    def _state(self) -> State:
+        return read_state(time.monotonic(), self._bench.disk, self._scenario.watch)
+
+
+COMMON: Mapping[str, Any] = {"ioengine": "libaio", "direct": 1, "rw": "randread", "bs": "4k",
+                             "group_reporting": 1, "time_based": 1}  # fmt: skip
+
+
+def job_text(scenario: Scenario) -> str:
+    """The job file."""
+    if scenario.job is None:
+        raise Absent("it has no job")
+    options = {**COMMON, "runtime": f"{scenario.seconds:g}s", **scenario.job}
+    return "[scoreboard]\n" + "".join(f"{name}={value}\n" for name, value in options.items())

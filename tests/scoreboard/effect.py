@@ -1,0 +1,168 @@
+"""What the kernel counted while a scenario ran, read beside the session, not by it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+# Documentation/admin-guide/iostats.rst; times in ms, sectors of 512 bytes
+NAMES = ("reads", "read_merges", "read_sectors", "read_ms", "writes", "write_merges",
+         "write_sectors", "write_ms", "in_flight", "busy_ms", "weighted_ms", "discards",
+         "discard_merges", "discard_sectors", "discard_ms", "flushes", "flush_ms")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class State:
+    """The counters at one moment: of the disk, of BLOCK softirqs and interrupts by CPU, and the
+    text of the files below /sys/block/DISK that the scenario watches."""
+
+    at: float
+    disk: Mapping[str, int]
+    softirqs: Sequence[int] = ()
+    irqs: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    watched: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Span:
+    """Between two states: one run, or the time without one. ``ran`` (s), ``iops`` and ``latency``
+    (ms) are fio's own, from its last document; 0 without one."""
+
+    before: State
+    after: State
+    ran: float = 0.0
+    iops: float = 0.0
+    latency: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """How long there was load: fio takes a while to begin and to end."""
+        return self.ran or self.after.at - self.before.at
+
+    def count(self, *names: str) -> int:
+        """How much these counters of the disk have grown."""
+        return sum(self.after.disk[name] - self.before.disk[name] for name in names)
+
+    @property
+    def done(self) -> int:
+        """Reads, writes and discards that the disk completed."""
+        return self.count("reads", "writes", "discards")
+
+    @property
+    def in_flight(self) -> float:
+        """Mean of I/Os in the disk."""
+        return self.count("weighted_ms") / 1000 / self.seconds
+
+    @property
+    def wait(self) -> float:
+        """Mean time in the disk, ms."""
+        spent = self.count("read_ms", "write_ms", "discard_ms")
+        return spent / self.done if self.done else 0.0
+
+    def softirqs(self) -> list[int]:
+        """BLOCK softirqs by CPU."""
+        pairs = zip(self.after.softirqs, self.before.softirqs, strict=True)
+        return [now - then for now, then in pairs]
+
+    def irqs(self, of: str) -> list[int]:
+        """Interrupts by CPU, of all lines with ``of`` in their names."""
+        found: list[int] = []
+        for name, counts in self.after.irqs.items():
+            if of in name:
+                before = self.before.irqs.get(name, [0] * len(counts))
+                grown = [now - then for now, then in zip(counts, before, strict=True)]
+                found = [a + b for a, b in zip(found or [0] * len(grown), grown, strict=True)]
+        return found
+
+
+@dataclass(frozen=True)
+class Effect:
+    """All of a scenario: a span for each run (without a job: the only one)."""
+
+    runs: Sequence[Span]
+
+    @property
+    def last(self) -> Span:
+        return self.runs[-1]
+
+    def told(self) -> str:
+        """The figures in a line, to be read beside a verdict."""
+        return "; ".join(_told(run) for run in self.runs)
+
+
+def _told(run: Span) -> str:
+    words = [
+        f"fio {run.iops:.0f} IOPS {run.latency:.2f} ms (N {run.iops * run.latency / 1e3:.1f})",
+        f"disk {run.done / run.seconds:.0f}/s {run.wait:.2f} ms (N {run.in_flight:.1f})",
+    ]
+    for name in ("read_merges", "write_merges", "discards", "flushes"):
+        if run.count(name):
+            words.append(f"{run.count(name) / run.seconds:.0f} {name}/s")
+    if sum(run.softirqs()):
+        words.append(f"BLOCK softirqs {run.softirqs()}")
+    words += [f"{name} {run.before.watched[name]} → {text}" for name, text in
+              run.after.watched.items()]  # fmt: skip
+    return ", ".join(words)
+
+
+def read_state(at: float, disk: str, watch: Iterable[str]) -> State:
+    """Now. Files that can't be read are ""."""
+    return State(
+        at, parse_disk(Path("/proc/diskstats").read_text(), disk),
+        parse_softirqs(Path("/proc/softirqs").read_text()),
+        parse_interrupts(Path("/proc/interrupts").read_text()),
+        {name: _text(Path("/sys/block", disk, name)) for name in watch},
+    )  # fmt: skip
+
+
+def parse_disk(text: str, disk: str) -> dict[str, int]:
+    """The line of /proc/diskstats; zeros if there is none."""
+    for line in text.splitlines():
+        _, _, name, *counts = line.split()
+        if name == disk:
+            padded = [int(word) for word in counts] + [0] * len(NAMES)
+            return dict(zip(NAMES, padded, strict=False))
+    return dict.fromkeys(NAMES, 0)
+
+
+def parse_softirqs(text: str) -> list[int]:
+    """The counts of BLOCK, by possible CPU."""
+    for line in text.splitlines():
+        name, _, counts = line.partition(":")
+        if name.strip() == "BLOCK":
+            return [int(word) for word in counts.split()]
+    return []
+
+
+def parse_interrupts(text: str) -> dict[str, list[int]]:
+    """Counts by online CPU, by "NUMBER NAME" of the numbered lines."""
+    lines = text.splitlines()
+    cpus = len(lines[0].split()) if lines else 0
+    found = {}
+    for line in lines[1:]:
+        number, _, rest = line.partition(":")
+        words = rest.split()
+        if number.strip().isdecimal() and len(words) > cpus:
+            found[f"{number.strip()} {words[-1]}"] = [int(word) for word in words[:cpus]]
+    return found
+
+
+def own_figures(document: Mapping[str, Any]) -> tuple[float, float, float]:
+    """fio's seconds, IOPS and mean latency in ms, over all its jobs and directions."""
+    ran = iops = waited = 0.0
+    for job in document.get("jobs", []):
+        for direction in ("read", "write", "trim"):
+            part = job.get(direction, {})
+            ran = max(ran, part.get("runtime", 0) / 1000)
+            iops += part.get("iops", 0.0)
+            waited += part.get("iops", 0.0) * part.get("lat_ns", {}).get("mean", 0.0)
+    return ran, iops, waited / iops / 1e6 if iops else 0.0
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""

@@ -1,0 +1,134 @@
+"""What the kernel's counters must show for a scenario to be what it says."""
+
+from __future__ import annotations
+
+from effect import Effect
+from scenario import Proof
+
+
+def every(*proofs: Proof) -> Proof:
+    """All of them."""
+
+    def proof(effect: Effect) -> str:
+        return next(filter(None, (one(effect) for one in proofs)), "")
+
+    return proof
+
+
+def rate(least: float, *names: str, most: float = float("inf")) -> Proof:
+    """These counters of the disk grow so much in a second of the last run."""
+
+    def proof(effect: Effect) -> str:
+        found = effect.last.count(*names) / effect.last.seconds
+        return "" if least <= found <= most else f"{found:.0f} {'+'.join(names)}/s in the disk"
+
+    return proof
+
+
+def worked(least: float, most: float = float("inf")) -> Proof:
+    """fio's IOPS, in every run."""
+
+    def proof(effect: Effect) -> str:
+        unfit = [run.iops for run in effect.runs if not least <= run.iops <= most]
+        return f"fio made {unfit[0]:.0f} IOPS" if unfit else ""
+
+    return proof
+
+
+def inside(effect: Effect) -> str:
+    """In every run, what fio has in flight is in the disk."""
+    for run in effect.runs:
+        asked = run.iops * run.latency / 1000
+        if asked > 1.5 * run.in_flight + 0.5:
+            return f"fio's N is {asked:.1f}, the disk's {run.in_flight:.1f}"
+    return ""
+
+
+def outside(effect: Effect) -> str:
+    """In the last run, most of what fio has in flight waits before the disk."""
+    run = effect.last
+    asked = run.iops * run.latency / 1000
+    if asked < 2 * run.in_flight:
+        return f"fio's N is {asked:.1f}, the disk's {run.in_flight:.1f}"
+    return ""
+
+
+def stands(effect: Effect) -> str:
+    """From the first run to the last, latency grows and IOPS don't."""
+    first, last = effect.runs[0], effect.last
+    if abs(last.iops / max(first.iops, 1) - 1) > 0.1 or last.latency < 2 * first.latency:
+        return f"IOPS {first.iops:.0f} → {last.iops:.0f}, {first.latency} → {last.latency} ms"
+    return ""
+
+
+def scales(effect: Effect) -> str:
+    """From the first run to the last, IOPS grow and latency doesn't."""
+    first, last = effect.runs[0], effect.last
+    if last.iops < 2 * first.iops or last.latency > 1.5 * first.latency:
+        return f"IOPS {first.iops:.0f} → {last.iops:.0f}, {first.latency} → {last.latency} ms"
+    return ""
+
+
+def request_size(most: float) -> Proof:
+    """The mean read or write is not larger (bytes)."""
+
+    def proof(effect: Effect) -> str:
+        run = effect.last
+        size = 512 * run.count("read_sectors", "write_sectors") / max(run.done, 1)
+        return "" if 0 < size <= most else f"requests of {size:.0f} bytes"
+
+    return proof
+
+
+def says(name: str, *texts: str) -> Proof:
+    """A watched file said one of these at the end."""
+
+    def proof(effect: Effect) -> str:
+        found = effect.last.after.watched.get(name, "")
+        return "" if found in texts else f"{name} is {found!r}"
+
+    return proof
+
+
+def grown(name: str) -> Proof:
+    """A watched counter (0x...) grew."""
+
+    def proof(effect: Effect) -> str:
+        before, after = (int(state.watched.get(name) or "0", 0)
+                         for state in (effect.runs[0].before, effect.last.after))  # fmt: skip
+        return "" if after > before else f"{name} stands at {after}"
+
+    return proof
+
+
+def on_one_cpu(*, irq: str = "") -> Proof:
+    """Nine tenths of the BLOCK softirqs, or of an interrupt, came on one CPU, 200/s or more."""
+
+    def proof(effect: Effect) -> str:
+        counts = effect.last.irqs(irq) if irq else effect.last.softirqs()
+        total = sum(counts)
+        if total < 200 * effect.last.seconds or max(counts) < 0.9 * total:
+            return f"{irq or 'BLOCK softirqs'} came on CPUs as {counts}"
+        return ""
+
+    return proof
+
+
+def on_cpus(least: int, irq: str) -> Proof:
+    """The interrupt came on so many CPUs."""
+
+    def proof(effect: Effect) -> str:
+        counts = effect.last.irqs(irq)
+        return "" if sum(count > 20 for count in counts) >= least else f"{irq} came as {counts}"
+
+    return proof
+
+
+def softirqs(least: float) -> Proof:
+    """So many BLOCK softirqs per second on some CPU."""
+
+    def proof(effect: Effect) -> str:
+        most = max(effect.last.softirqs()) / effect.last.seconds
+        return "" if most >= least else f"{most:.0f} BLOCK softirqs/s on the busiest CPU"
+
+    return proof

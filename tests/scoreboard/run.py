@@ -1,0 +1,64 @@
+"""Runs scenarios on this machine, one after another."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+from drive import Seen, watched
+from judge import BROKEN, OUT, Verdict, judge
+from outcome import Outcome
+from scenario import Absent, Bench, Scenario
+
+from iopstui.fio.inspect import find_fio
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.roots import Roots
+
+MEMORY = "/dev/shm"
+
+
+def warm_up() -> None:
+    """What every session does first, once for all: their processes are copies of this one."""
+    import psutil  # noqa: F401
+
+    read_devices(Roots())
+    find_fio()
+
+
+def run(scenario: Scenario) -> Outcome:
+    """Make its devices, watch, judge, remove them."""
+    started = time.monotonic()
+    try:
+        seen = _seen(scenario)
+    except Absent as absent:
+        return told(scenario, Verdict(OUT, (str(absent),)))
+    except Exception as error:
+        return told(scenario, Verdict(BROKEN, (str(error) or repr(error),)))
+    effect = seen.effect
+    broken = seen.error or (scenario.proof(effect) if effect is not None else "")
+    verdict = judge(seen.said, scenario.expected, scenario.allowed, scenario.never, broken)
+    figures = effect.told() if effect is not None else ""
+    return told(scenario, verdict, seen, figures, time.monotonic() - started)
+
+
+def _seen(scenario: Scenario) -> Seen:
+    with ExitStack() as stack:
+        here = Path(stack.enter_context(tempfile.TemporaryDirectory(
+            prefix="iopstui-scoreboard-", dir=MEMORY)))  # fmt: skip
+        bench = Bench(stack, here)
+        bench.path = scenario.device(bench)
+        for begin in scenario.beside:
+            begin(bench)
+        return watched(scenario, bench)
+
+
+def told(
+    scenario: Scenario, verdict: Verdict, seen: Seen | None = None, figures: str = "",
+    seconds: float = 0.0,
+) -> Outcome:  # fmt: skip
+    """Its outcome."""
+    said = seen.said if seen is not None else ()
+    return Outcome(scenario.name, scenario.place, scenario.what, tuple(scenario.expected), said,
+                   verdict, figures, round(seconds, 1))  # fmt: skip

@@ -1,0 +1,100 @@
+"""What a scenario is: what it is made of, and what a session has to say of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from effect import Effect
+
+HERE, LAB = "here", "lab"
+SHARED_VECTORS, THREADIRQS, SOCKETS = "lab-shared-vectors", "lab-threadirqs", "lab-sockets"
+PLACES: Mapping[str, str] = {
+    HERE: "this machine: loop devices on files in memory, cgroups",
+    LAB: "a virtual machine: null_blk, dm, md, scsi_debug, virtio and AHCI disks",
+    SHARED_VECTORS: "a virtual machine whose disk has four queues and one interrupt",
+    THREADIRQS: "a virtual machine whose interrupts are served by threads",
+    SOCKETS: "a virtual machine with two sockets, a memory node in each",
+}
+
+
+class Absent(Exception):
+    """The machine doesn't have what a scenario needs: it is left out, and this says why."""
+
+
+@dataclass
+class Bench:
+    """Where one scenario's devices are made. ``stack`` removes them again, the last one first.
+
+    ``here`` is a directory in memory; ``path`` what the session works on, ``node`` the block
+    device whose counters are looked at (the one below a file system). The session enters the
+    cgroups in ``groups``; ``limits`` is the file that limits them.
+    """
+
+    stack: ExitStack
+    here: Path
+    path: str = ""
+    node: str = ""
+    groups: list[Path] = field(default_factory=list)
+    limits: Path | None = None
+
+    @property
+    def disk(self) -> str:
+        """The kernel's name of ``node``, "" if there is none."""
+        if not self.node:
+            return ""
+        number = os.stat(self.node).st_rdev
+        return Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}").resolve().name
+
+
+Recipe = Callable[[Bench], str]
+"""Makes a device (or a directory on one), registers its removal, and gives its path."""
+Action = Callable[[Bench], None]
+"""Changes something in mid run."""
+Beside = Callable[[Bench], None]
+"""Begins other load, and registers its end."""
+Proof = Callable[[Effect], str]
+"""Why the kernel's counters don't show the scenario's physical effect; "" if they do."""
+
+
+def no_proof(effect: Effect) -> str:
+    """For where the counters of the disk have nothing to show."""
+    return ""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One situation. ``what`` describes it in the table.
+
+    ``job`` are fio's options (``None``: the session runs none); ``runs`` are the options that each
+    of its runs changes, all in one session, each ``seconds`` long after ``quiet`` seconds without a
+    job. ``during`` are (seconds of the last run, what happens then).
+
+    ``expected``: rule -> the words that must stand in each of its findings; ``allowed`` are rules
+    that may speak too, because it would be true; ``never`` are words that no finding may have.
+    """
+
+    name: str
+    place: str
+    what: str
+    device: Recipe
+    job: Mapping[str, object] | None
+    expected: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    allowed: frozenset[str] = frozenset()
+    never: tuple[str, ...] = ()
+    runs: tuple[Mapping[str, str], ...] = ({},)
+    seconds: float = 7.0
+    quiet: float = 0.0
+    size: str | None = None
+    beside: tuple[Beside, ...] = ()
+    during: tuple[tuple[float, Action], ...] = ()
+    watch: tuple[str, ...] = ()
+    proof: Proof = no_proof
+
+    @property
+    def length(self) -> float:
+        """Seconds that it runs, without making and removing its devices."""
+        return self.quiet + self.seconds * (1 if self.job is None else len(self.runs))

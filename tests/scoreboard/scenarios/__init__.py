@@ -1,0 +1,12 @@
+"""All scenarios: data. Each says what a session must find, and what the kernel must show."""
+
+from __future__ import annotations
+
+from scenario import Scenario
+
+from scenarios import counts, cpus, health, limits, nothing, queues
+
+ALL: tuple[Scenario, ...] = (
+    *nothing.SCENARIOS, *limits.SCENARIOS, *queues.SCENARIOS, *counts.SCENARIOS, *cpus.SCENARIOS,
+    *health.SCENARIOS,
+)  # fmt: skip

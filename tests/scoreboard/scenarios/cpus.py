@@ -1,0 +1,72 @@
+"""CPUs: who completes, who submits, and for whom nothing is left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from devices import disk, loop, null
+from proofs import every, on_cpus, on_one_cpu, worked
+from scenario import HERE, LAB, SHARED_VECTORS, SOCKETS, THREADIRQS, Scenario
+from settings import irq_on, move_irq, queue
+
+MS = 1_000_000
+SPLIT: Mapping[str, object] = {"cpus_allowed": "0-3", "cpus_allowed_policy": "split"}
+FOUR: Mapping[str, object] = {"numjobs": 4, "iodepth": 4, "rate_iops": 1000, **SPLIT}
+CPU_BOUND = frozenset({"above", "job-cpu"})
+
+SCENARIOS = (
+    Scenario("one-queue", LAB, "four jobs on four CPUs, a virtio disk of one queue",
+             disk("VBLK1Q"), FOUR, {"one-cpu": ("rq_affinity",)}, proof=on_one_cpu()),
+    Scenario("one-queue-one-job", LAB, "one job on the same disk", disk("VBLK1Q"),
+             {"iodepth": 4, "rate_iops": 1000}, proof=worked(500)),
+    Scenario("four-queues", LAB, "four jobs, a virtio disk of four queues", disk("VBLK4Q"), FOUR,
+             proof=on_cpus(3, "req.")),
+    Scenario("shared-vectors", SHARED_VECTORS, "four queues whose interrupts are one",
+             disk("VSHARED4Q"), FOUR, {"one-cpu": ("rq_affinity",)}, frozenset({"irq-outside"}),
+             proof=worked(1000)),
+    Scenario("shared-vectors-one-job", SHARED_VECTORS, "the same with one job",
+             disk("VSHARED4Q"), {"iodepth": 4, "rate_iops": 1000},
+             allowed=frozenset({"irq-outside"}), proof=worked(500)),
+    Scenario("threadirqs", THREADIRQS, "one queue, its interrupt served by a thread",
+             disk("VBLK1Q"), FOUR, {"one-cpu": ()}, never=("try rq_affinity",),
+             proof=worked(1000)),
+    Scenario("irq-moved", LAB, "an AHCI disk's interrupt moved to another CPU in mid run",
+             irq_on(disk("SATA1Q"), 1), {"iodepth": 4, "rate_iops": 800, "cpus_allowed": "0"},
+             {"irq-moved": ()}, seconds=12, during=((6.0, move_irq(3)),),
+             proof=on_cpus(2, "ahci")),
+    Scenario("irq-stays", LAB, "the same disk, its interrupt where it was",
+             irq_on(disk("SATA1Q"), 1), {"iodepth": 4, "rate_iops": 800, "cpus_allowed": "0"},
+             proof=on_one_cpu(irq="ahci")),
+    Scenario("softirq-cpu", LAB, "one CPU completes all that three others submit",
+             queue(irq_on(disk("SATA1Q"), 3), rq_affinity=0),
+             {"numjobs": 3, "iodepth": 10, "cpus_allowed": "0-2",
+              "cpus_allowed_policy": "split"},
+             {"softirq-cpu": ()}, CPU_BOUND | {"one-cpu", "tags", "saturated"},
+             proof=on_one_cpu(irq="ahci")),
+    Scenario("job-cpu", LAB, "one job on null_blk that answers at once",
+             null(irqmode=0), {"ioengine": "psync"}, {"job-cpu": ()}, frozenset({"above"}),
+             proof=worked(1000)),
+    Scenario("many-jobs", LAB, "16 jobs on 4 CPUs", null(irqmode=0),
+             {"ioengine": "psync", "numjobs": 16}, {"more-jobs-than-cpus": ()},
+             frozenset({"above", "softirq-cpu"}), proof=worked(1000)),
+    Scenario("many-jobs-waiting", LAB, "16 jobs on 4 CPUs that wait for the disk",
+             null(completion_nsec=40 * MS), {"ioengine": "psync", "numjobs": 16},
+             proof=worked(150, 410)),
+    Scenario("many-jobs-here", HERE, "16 jobs that share this machine's CPUs", loop(),
+             {"ioengine": "psync", "numjobs": 16, "cpus_allowed": "0-1"},
+             {"more-jobs-than-cpus": ()}, CPU_BOUND | {"one-cpu", "softirq-cpu"},
+             proof=worked(1000)),
+    Scenario("scheduler", LAB, "bfq under four jobs on null_blk that answers at once",
+             queue(null(irqmode=0), scheduler="bfq"),
+             {"numjobs": 4, "iodepth": 8, **SPLIT}, {"scheduler": ("bfq",)},
+             CPU_BOUND | {"one-cpu", "depth", "saturated", "softirq-cpu"}, proof=worked(1000)),
+    Scenario("numa-remote", SOCKETS, "jobs on one node, the disk on the other",
+             disk("VNODE1"), {"numjobs": 2, "iodepth": 4, "rate_iops": 1000,
+                              "cpus_allowed": "0-1"},
+             {"numa-remote": ()}, frozenset({"one-cpu", "irq-outside"}), proof=every(worked(500))),
+    Scenario("numa-local", SOCKETS, "jobs on the disk's node", disk("VNODE1"),
+             {"numjobs": 2, "iodepth": 4, "rate_iops": 1000, "cpus_allowed": "2-3"},
+             proof=worked(500)),
+    Scenario("one-queue-sockets", SOCKETS, "one queue, jobs on both sockets", disk("VBLK1Q"), FOUR,
+             {"one-cpu": ()}, proof=worked(1000)),
+)  # fmt: skip

@@ -1,0 +1,40 @@
+"""Disks that are not well: errors, arrays, paths."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from devices import mirror, scsi_debug, two_paths
+from proofs import every, grown, says, worked
+from scenario import LAB, Bench, Scenario
+
+MS = 1_000_000
+
+
+def lose_path(bench: Bench) -> None:
+    """The second path goes offline."""
+    paths = sorted(path.name for path in Path("/sys/block", bench.disk, "slaves").iterdir())
+    Path("/sys/block", paths[1], "device/state").write_text("offline")
+
+
+SCENARIOS = (
+    Scenario("scsi-errors", LAB, "a SCSI disk that recovers an error now and then",
+             scsi_debug(errors=50, ndelay=3 * MS), {"iodepth": 4}, {"scsi-errors": ()},
+             watch=("device/ioerr_cnt",), proof=grown("device/ioerr_cnt")),
+    Scenario("scsi-well", LAB, "a SCSI disk without errors", scsi_debug(ndelay=3 * MS),
+             {"iodepth": 4}, watch=("device/ioerr_cnt",), proof=worked(100)),
+    Scenario("degraded", LAB, "an md mirror that has lost a disk", mirror(degraded=True),
+             {"rate_iops": 500}, {"array": ("degraded",)}, watch=("md/degraded",),
+             proof=says("md/degraded", "1")),
+    Scenario("resync", LAB, "an md mirror that is being copied", mirror(resync=True),
+             {"rate_iops": 500}, {"array": ("resync",)}, watch=("md/sync_action",),
+             proof=says("md/sync_action", "resync")),
+    Scenario("mirror", LAB, "an md mirror that is whole", mirror(), {"rate_iops": 500},
+             watch=("md/degraded", "md/sync_action"),
+             proof=every(says("md/degraded", "0"), says("md/sync_action", "idle"))),
+    Scenario("lost-path", LAB, "multipath that loses one of two paths",
+             two_paths(scsi_debug(max_luns=2, ndelay=3 * MS)), {"iodepth": 4}, {"paths": ()},
+             during=((2.0, lose_path),), seconds=9, proof=worked(100)),
+    Scenario("both-paths", LAB, "multipath with both paths",
+             two_paths(scsi_debug(max_luns=2, ndelay=3 * MS)), {"iodepth": 4}, proof=worked(100)),
+)  # fmt: skip

@@ -1,0 +1,208 @@
+"""Settings around a device, for one scenario: cgroups with their limits, queues, interrupts."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from devices import put, settled
+from scenario import Absent, Action, Bench, Recipe
+
+NAME = "iopstui-scoreboard"
+V2 = Path("/sys/fs/cgroup")
+
+
+def queue(below: Recipe, **values: object) -> Recipe:
+    """The device with these files of /sys/block/X/queue."""
+
+    def make(bench: Bench) -> str:
+        path = below(bench)
+        for name, value in values.items():
+            file = Path("/sys/block", bench.disk, "queue", name)
+            before = re.sub(r".*\[(.+)\].*", r"\1", file.read_text().strip())
+            bench.stack.callback(file.write_text, before)
+            file.write_text(str(value))
+        return path
+
+    return make
+
+
+def scsi_depth(below: Recipe, depth: int) -> Recipe:
+    """A SCSI disk that takes so many commands at once."""
+
+    def make(bench: Bench) -> str:
+        path = below(bench)
+        put(bench, Path("/sys/block", bench.disk, "device/queue_depth"), str(depth))
+        return path
+
+    return make
+
+
+# -- cgroups
+
+
+def io_max(below: Recipe, limit: str = "", above: bool = False) -> Recipe:
+    """The session is in a group with this limit in io.max (cgroup v2), such as "riops=1000";
+    ``above``: the limit is that of the group above its own. Without one, it can be set later."""
+
+    def make(bench: Bench) -> str:
+        path = below(bench)
+        group = _group2(bench, "io")
+        bench.limits = group / "io.max"
+        if above:
+            (group / "cgroup.subtree_control").write_text("+io")
+            group = _made(bench, group / "inner")
+        bench.groups.append(group)
+        if limit:
+            set_limit(limit)(bench)
+        return path
+
+    return make
+
+
+def set_limit(limit: str) -> Action:
+    """Write a limit for the bench's disk: "riops=400" in io.max, "400" in a file of blkio."""
+
+    def act(bench: Bench) -> None:
+        assert bench.limits is not None
+        bench.limits.write_text(f"{_number(bench)} {limit}\n")
+
+    return act
+
+
+def blkio(below: Recipe, name: str, limit: str = "") -> Recipe:
+    """The session is in a group of cgroup v1 with a limit in ``blkio.throttle.NAME_device``."""
+
+    def make(bench: Bench) -> str:
+        path = below(bench)
+        group = _group1(bench, "blkio")
+        bench.limits = group / f"blkio.throttle.{name}_device"
+        bench.groups.append(group)
+        if limit:
+            set_limit(limit)(bench)
+        return path
+
+    return make
+
+
+def cost(below: Recipe, iops: int) -> Recipe:
+    """iocost (Documentation/admin-guide/cgroup-v2.rst) with a model of a disk that does ``iops``,
+    and the session in a group of its own."""
+
+    def make(bench: Bench) -> str:
+        path = below(bench)
+        group = _group2(bench, "io")
+        if not (V2 / "io.cost.qos").exists():
+            raise Absent("this kernel has no iocost")
+        number, rate = _number(bench), f"seqiops={iops} randiops={iops}"
+        sides = [f"{side}bps={iops * 1_000_000} {side}{rate.replace(' ', f' {side}')}"
+                 for side in "rw"]  # fmt: skip
+        (V2 / "io.cost.model").write_text(f"{number} ctrl=user model=linear {' '.join(sides)}\n")
+        (V2 / "io.cost.qos").write_text(f"{number} enable=1 ctrl=user min=100.00 max=100.00\n")
+        bench.stack.callback((V2 / "io.cost.qos").write_text, f"{number} enable=0\n")
+        bench.groups.append(group)
+        return path
+
+    return make
+
+
+def cpu_limit(below: Recipe, percent: int) -> Recipe:
+    """The session gets ``percent`` of one CPU, by whichever version the machine has."""
+
+    def make(bench: Bench) -> str:
+        path = below(bench)
+        try:
+            group = _group1(bench, "cpu")
+            (group / "cpu.cfs_quota_us").write_text(str(percent * 1000))
+        except Absent:
+            group = _group2(bench, "cpu")
+            (group / "cpu.max").write_text(f"{percent * 1000} 100000")
+        bench.groups.append(group)
+        return path
+
+    return make
+
+
+def _group1(bench: Bench, controller: str) -> Path:
+    top = V2 / controller
+    if not (top / "cgroup.sane_behavior").exists():
+        raise Absent(f"no cgroup v1 with {controller}")
+    return _made(bench, top / NAME)
+
+
+def _group2(bench: Bench, controller: str) -> Path:
+    if not (V2 / "cgroup.controllers").exists() and not any(V2.iterdir()):
+        from devices import sh
+
+        sh("mount", "-t", "cgroup2", "none", str(V2))
+    offered = V2 / "cgroup.controllers"
+    if not offered.exists() or controller not in offered.read_text().split():
+        raise Absent(f"no cgroup v2 with {controller}")
+    (V2 / "cgroup.subtree_control").write_text(f"+{controller}")
+    return _made(bench, V2 / NAME)
+
+
+def _made(bench: Bench, group: Path) -> Path:
+    group.mkdir(exist_ok=True)
+    bench.stack.callback(settled, lambda: _removed(group))
+    return group
+
+
+def _removed(group: Path) -> bool:
+    try:
+        group.rmdir()
+    except FileNotFoundError:
+        return True
+    except OSError:  # its last process is about to end
+        return False
+    return True
+
+
+def _number(bench: Bench) -> str:
+    device = os.stat(bench.node).st_rdev
+    return f"{os.major(device)}:{os.minor(device)}"
+
+
+# -- interrupts
+
+
+def move_irq(cpu: int) -> Action:
+    """The bench's disk's interrupt goes to this CPU from now on."""
+
+    def act(bench: Bench) -> None:
+        (irq,) = _irqs(bench.disk)
+        Path(f"/proc/irq/{irq}/smp_affinity_list").write_text(str(cpu))
+
+    return act
+
+
+def irq_on(below: Recipe, cpu: int) -> Recipe:
+    """A disk with one interrupt, which this CPU serves at first."""
+
+    def make(bench: Bench) -> str:
+        path = below(bench)
+        (irq,) = _irqs(bench.disk)
+        put(bench, Path(f"/proc/irq/{irq}/smp_affinity_list"), str(cpu))
+        return path
+
+    return make
+
+
+def _irqs(disk: str) -> list[str]:
+    place = Path("/sys/block", disk).resolve()
+    for directory in place.parents:
+        if (directory / "msi_irqs").is_dir():
+            return sorted(os.listdir(directory / "msi_irqs"))
+        if (directory / "irq").is_file():
+            return [(directory / "irq").read_text().strip()]
+    raise Absent(f"{disk} has no interrupt")
+
+
+def write(name: str, value: str) -> Action:
+    """Write a file below /sys/block/DISK in mid run."""
+
+    def act(bench: Bench) -> None:
+        Path("/sys/block", bench.disk, name).write_text(value)
+
+    return act

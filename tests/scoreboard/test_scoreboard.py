@@ -1,0 +1,213 @@
+"""`make scoreboard` itself: its verdicts, its proofs, and that its scenarios are what they say."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import proofs
+import pytest
+from drive import job_text
+from effect import Effect, Span, State, own_figures, parse_disk, parse_interrupts, parse_softirqs
+from judge import BROKEN, MISSED, OUT, RIGHT, WRONG, Said, Verdict, judge, passes
+from outcome import Outcome, counted, from_json, left_out, lines, markdown, to_json
+from scenario import PLACES, no_proof
+from scenarios import ALL
+
+ABOVE = Said("above", "most wait above the device: io.max riops=1000")
+CAP = Said("cap", "IOPS stand at 500")
+
+
+# -- verdicts
+
+
+def test_what_is_expected_and_nothing_else_is_right() -> None:
+    assert judge([], {}) == Verdict(RIGHT)
+    assert judge([ABOVE], {"above": ("io.max",)}) == Verdict(RIGHT)
+    assert judge([ABOVE, CAP], {"above": ()}, allowed={"cap"}) == Verdict(RIGHT)
+
+
+def test_what_is_not_said_is_missed() -> None:
+    assert judge([], {"above": ("io.max",)}) == Verdict(MISSED, ("above is missing",))
+    half = judge([ABOVE], {"above": (), "tags": ()}, allowed={"cap"})
+    assert half == Verdict(MISSED, ("tags is missing",))
+    assert judge([CAP], {"above": ()}, allowed={"cap"}).word == MISSED, "what may be said, too"
+
+
+def test_what_is_said_besides_is_wrong() -> None:
+    assert judge([CAP], {}) == Verdict(WRONG, ("cap: IOPS stand at 500",))
+    both = judge([CAP, CAP], {"above": ()})
+    assert both == Verdict(WRONG, ("cap: IOPS stand at 500", "above is missing")), "once"
+
+
+def test_a_finding_without_its_words_is_wrong() -> None:
+    said = Said("above", "most wait above the device")
+    (why,) = judge([ABOVE, said], {"above": ("io.max", "riops")}).why
+    assert why == "above says nothing of io.max, riops: most wait above the device"
+    (why,) = judge([ABOVE], {"above": ()}, never=("io.max",)).why
+    assert why.startswith("above must not say io.max: ")
+    assert judge([CAP], {}, allowed={"cap"}, never=("stand",)).word == WRONG
+
+
+def test_where_the_situation_did_not_come_about_silence_proves_nothing() -> None:
+    assert judge([], {}, broken="no flush") == Verdict(BROKEN, ("no flush",))
+    assert judge([ABOVE], {"above": ()}, broken="no flush").word == BROKEN
+    assert judge([CAP], {}, broken="no flush").word == WRONG
+
+
+@pytest.mark.parametrize(
+    ("words", "good"),
+    [
+        ([RIGHT], True),
+        ([RIGHT] * 9 + [MISSED], True),
+        ([RIGHT] * 9 + [BROKEN], True),
+        ([RIGHT] * 8 + [MISSED], False),
+        ([RIGHT] * 18 + [MISSED, BROKEN], True),
+        ([RIGHT] * 8 + [MISSED, BROKEN], False),
+        ([RIGHT] * 8 + [MISSED] + [OUT] * 20, False),
+        ([RIGHT] * 99 + [WRONG], False),
+        ([OUT], False),
+        ([], False),
+    ],
+)
+def test_nothing_wrong_and_a_tenth_missed_is_good_enough(words: list[str], good: bool) -> None:
+    assert passes(words) is good
+
+
+# -- the table
+
+
+def outcome(name: str, verdict: Verdict, *said: Said) -> Outcome:
+    return Outcome(name, "here", "a | disk", ("above",), said, verdict, "fio 1 IOPS", 7.5)
+
+
+def test_an_outcome_comes_back_from_a_virtual_machine() -> None:
+    one = outcome("a", Verdict(WRONG, ("why",)), ABOVE, CAP, CAP)
+    assert from_json(json.loads(json.dumps(to_json(one)))) == one
+
+
+def test_the_table_says_what_was_left_out_and_why() -> None:
+    some = [
+        outcome("a", Verdict(RIGHT), ABOVE),
+        outcome("b", Verdict(WRONG, ("cap: no",)), CAP, CAP),
+        outcome("c", Verdict(OUT, ("no lab",))),
+        outcome("d", Verdict(OUT, ("no lab",))),
+    ]
+    assert counted(some) == "4 scenarios: 1 right, 0 missed, 1 wrong, 2 left out"
+    assert list(left_out(some)) == ["2 left out: no lab"]
+    rows = list(markdown(some))
+    assert rows[3] == "| a / disk | here | above | cap | wrong |"
+    assert rows[-1] == "2 left out: no lab."
+    assert len({row.count("|") for row in rows[:6]}) == 1
+    assert any("cap: no" in line for line in lines(some[1], verbose=False))
+    assert len(list(lines(some[0], verbose=False))) == 1
+    assert any("riops=1000" in line for line in lines(some[0], verbose=True))
+
+
+# -- what the kernel counted
+
+
+def state(at: float, **counts: int) -> State:
+    none = parse_disk("", "")
+    return State(at, {**none, **counts}, [0, 0], {"57 ahci": [0, 0]}, {"errors": "0x1"})
+
+
+def span(ran: float = 0.0, iops: float = 0.0, latency: float = 0.0, **counts: int) -> Span:
+    return Span(state(10.0), state(20.0, **counts), ran, iops, latency)
+
+
+def test_the_counters_are_read() -> None:
+    line = " 253 0 vda 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17\n 253 1 vda1 9 9 9 9 9 9 9\n"
+    disk = parse_disk(line, "vda")
+    assert (disk["reads"], disk["in_flight"], disk["flushes"], disk["flush_ms"]) == (1, 9, 16, 17)
+    short = " 7 0 loop0 1 2 3 4 5 6 7 8 9 10 11\n"
+    assert parse_disk(short, "loop0")["flushes"] == 0
+    assert parse_softirqs("   CPU0 CPU1\n  NET_RX: 1 2\n   BLOCK:  33  4\n") == [33, 4]
+    text = "     CPU0  CPU1\n 57:  5  6  PCI-MSI  0-edge  ahci[0]\nNMI:  1  2  Non-maskable\n"
+    assert parse_interrupts(text) == {"57 ahci[0]": [5, 6]}
+
+
+def test_figures_are_over_the_time_that_fio_ran() -> None:
+    run = span(5.0, reads=500, writes=500, weighted_ms=20_000, read_ms=3000, write_ms=2000)
+    assert (run.seconds, run.done, run.wait, run.in_flight) == (5.0, 1000, 5.0, 4.0)
+    assert span().seconds == 10.0
+    read = {"runtime": 2000, "iops": 30.0, "lat_ns": {"mean": 1e6}}
+    write = {"runtime": 3000, "iops": 10.0, "lat_ns": {"mean": 5e6}}
+    assert own_figures({"jobs": [{"read": read}, {"write": write}]}) == (3.0, 40.0, 2.0)
+    assert own_figures({}) == (0.0, 0.0, 0.0)
+
+
+def test_proofs_see_what_there_is_and_what_there_is_not() -> None:
+    full = span(10.0, 1000, 8.0, reads=10_000, weighted_ms=80_000)
+    waiting = span(10.0, 1000, 32.0, reads=10_000, weighted_ms=10_000)
+    assert not proofs.inside(Effect([full])) and proofs.inside(Effect([full, waiting]))
+    assert not proofs.outside(Effect([full, waiting])) and proofs.outside(Effect([full]))
+    assert not proofs.stands(Effect([full, waiting])) and proofs.stands(Effect([full, full]))
+    more = span(10.0, 4000, 8.0)
+    assert not proofs.scales(Effect([full, more])) and proofs.scales(Effect([full, waiting]))
+    assert not proofs.worked(900, 1100)(Effect([full])) and proofs.worked(900)(
+        Effect([span(10.0, 800)]))  # fmt: skip
+    assert not proofs.rate(900, "reads")(Effect([full]))
+    assert proofs.rate(900, "writes")(Effect([full]))
+    assert proofs.rate(0, "reads", most=10)(Effect([full]))
+    both = proofs.every(proofs.inside, proofs.rate(9, "flushes"))
+    assert both(Effect([full])) == "0 flushes/s in the disk"
+
+
+def test_proofs_of_sizes_files_and_cpus() -> None:
+    small = Effect([span(10.0, reads=10, read_sectors=10)])
+    assert not proofs.request_size(512)(small) and proofs.request_size(511)(small)
+    assert proofs.request_size(512)(Effect([span()])), "no requests"
+    assert not proofs.says("errors", "0x1")(small) and proofs.says("errors", "0x2")(small)
+    assert proofs.grown("errors")(small)
+    last = small.last
+    after = replace(last.after, watched={"errors": "0x3"}, softirqs=[9000, 100],
+                    irqs={"57 ahci": [90, 9000]})  # fmt: skip
+    moved = Effect([replace(last, after=after)])
+    assert not proofs.grown("errors")(moved)
+    assert not proofs.on_one_cpu()(moved) and not proofs.on_one_cpu(irq="ahci")(moved)
+    assert proofs.on_one_cpu()(small) and proofs.on_one_cpu(irq="nvme")(moved)
+    assert not proofs.on_cpus(2, "ahci")(moved) and proofs.on_cpus(2, "ahci")(small)
+    assert not proofs.softirqs(900)(moved) and proofs.softirqs(901)(moved)
+
+
+# -- the scenarios
+
+RULES = {
+    "iostats", "throttled", "one-cpu", "depth", "disagree", "job-cpu", "more-jobs-than-cpus",
+    "saturated", "background", "above", "tags", "cap", "burst", "flush", "softirq-cpu",
+    "irq-outside", "irq-moved", "numa-remote", "scsi-errors", "array", "paths", "scheduler",
+    "misaligned", "busy",
+}  # fmt: skip
+
+
+def test_there_are_scenarios_for_every_rule_that_can_be_provoked() -> None:
+    assert len(ALL) >= 40
+    assert not [name for name, count in Counter(one.name for one in ALL).items() if count > 1]
+    named = {rule for one in ALL for rule in (*one.expected, *one.allowed)}
+    assert named <= RULES, "a name that no rule has"
+    expected = {rule for one in ALL for rule in one.expected}
+    assert expected == RULES - {"saturated", "irq-outside"}
+    silent = [one for one in ALL if not one.expected]
+    assert len(silent) >= 20, "what is said though nothing is wrong"
+    assert {one.place for one in ALL} == set(PLACES)
+
+
+def test_every_scenario_is_proved_and_short() -> None:
+    assert not [one.name for one in ALL if one.proof is no_proof]
+    assert not [one.name for one in ALL if not 6 <= one.length <= 16]
+    assert not [one.name for one in ALL if set(one.expected) & one.allowed]
+
+
+def test_fio_takes_all_the_jobs(fio: str, tmp_path: Path) -> None:
+    files = []
+    for one in ALL:
+        if one.job is not None:
+            files.append(tmp_path / f"{one.name}.fio")
+            files[-1].write_text(job_text(one))
+    done = subprocess.run([fio, "--parse-only", *map(str, files)], cwd=tmp_path,
+                          capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
