@@ -29,16 +29,18 @@ def loop(mib: int = 256) -> Recipe:
         file.write_bytes(b"")
         os.truncate(file, mib * MIB)
         node = sh("losetup", "--find", "--show", str(file))
-        bench.stack.callback(_detach, node)
+        bench.stack.callback(_detach, node, file)
         bench.node = node
         return node
 
     return make
 
 
-def _detach(node: str) -> None:
+def _detach(node: str, file: Path) -> None:
     sh("losetup", "--detach", node)
-    settled(lambda: not (SYS_BLOCK / Path(node).name / "loop").is_dir())
+    # another program may have it on a file of its own at once
+    backing = SYS_BLOCK / Path(node).name / "loop/backing_file"
+    settled(lambda: str(file) not in _words(backing))
 
 
 def null(**attributes: int) -> Recipe:

@@ -13,11 +13,11 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from effect import Effect, Span, State, own_figures, read_state
+from effect import Effect, Span, State, own_figures, rates, read_done, read_state
 from judge import Said
 from scenario import Absent, Bench, Scenario
 
-from iopstui.events import Ended, Event, Found, Notice, StepFinished, StepStarted
+from iopstui.events import Ended, Event, Found, FrameReady, Notice, StepFinished, StepStarted
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_targets
 from iopstui.linux.roots import Roots
@@ -76,6 +76,7 @@ class _Driven:
         self._said: list[Said] = []
         self._error = ""
         self._log: list[str] = []
+        self._marks: list[tuple[float, int]] = []
 
     def seen(self) -> Seen:
         """Run it."""
@@ -116,10 +117,12 @@ class _Driven:
                 self._take(event)
                 if isinstance(event, StepStarted) and event.phase == "run":
                     before = self._state()
+                    self._marks.clear()
                     timers = self._timers(number)
                 if isinstance(event, StepFinished):
                     self._error = self._error or event.error
-                    return Span(before, self._state(), *own_figures(event.document))
+                    each = rates(self._marks)
+                    return Span(before, self._state(), *own_figures(event.document), each)
                 if isinstance(event, Ended):
                     raise RuntimeError("the session ended: " + "; ".join(self._log))
         finally:
@@ -150,6 +153,8 @@ class _Driven:
             finding = event.finding
             text = f"{finding.text} [{finding.advice}]" if finding.advice else finding.text
             self._said.append(Said(finding.rule, text))
+        elif isinstance(event, FrameReady):
+            self._marks.append((time.monotonic(), read_done(self._bench.disk)))
         elif isinstance(event, Notice) and event.level != "info":
             self._log.append(event.text)
 

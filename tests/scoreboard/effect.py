@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,9 @@ from typing import Any
 NAMES = ("reads", "read_merges", "read_sectors", "read_ms", "writes", "write_merges",
          "write_sectors", "write_ms", "in_flight", "busy_ms", "weighted_ms", "discards",
          "discard_merges", "discard_sectors", "discard_ms", "flushes", "flush_ms")  # fmt: skip
+
+
+COMPLETED = ("reads", "writes", "discards")
 
 
 @dataclass(frozen=True)
@@ -28,13 +32,15 @@ class State:
 @dataclass(frozen=True)
 class Span:
     """Between two states: one run, or the time without one. ``ran`` (s), ``iops`` and ``latency``
-    (ms) are fio's own, from its last document; 0 without one."""
+    (ms) are fio's own, from its last document; 0 without one. ``each`` is what the disk completed
+    in every second of it."""
 
     before: State
     after: State
     ran: float = 0.0
     iops: float = 0.0
     latency: float = 0.0
+    each: tuple[float, ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -48,7 +54,7 @@ class Span:
     @property
     def done(self) -> int:
         """Reads, writes and discards that the disk completed."""
-        return self.count("reads", "writes", "discards")
+        return self.count(*COMPLETED)
 
     @property
     def in_flight(self) -> float:
@@ -107,6 +113,12 @@ def _told(run: Span) -> str:
     return ", ".join(words)
 
 
+def read_done(disk: str) -> int:
+    """What the disk has completed by now."""
+    now = parse_disk(Path("/proc/diskstats").read_text(), disk)
+    return sum(now[name] for name in COMPLETED)
+
+
 def read_state(at: float, disk: str, watch: Iterable[str]) -> State:
     """Now. Files that can't be read are ""."""
     return State(
@@ -115,6 +127,11 @@ def read_state(at: float, disk: str, watch: Iterable[str]) -> State:
         parse_interrupts(Path("/proc/interrupts").read_text()),
         {name: _text(Path("/sys/block", disk, name)) for name in watch},
     )  # fmt: skip
+
+
+def rates(marks: Sequence[tuple[float, int]]) -> tuple[float, ...]:
+    """Per second between one (time, count) and the next."""
+    return tuple((b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(marks) if b[0] > a[0])
 
 
 def parse_disk(text: str, disk: str) -> dict[str, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import mean
+
 from effect import Effect
 from scenario import Proof
 
@@ -66,6 +68,14 @@ def scales(effect: Effect) -> str:
     first, last = effect.runs[0], effect.last
     if last.iops < 2 * first.iops or last.latency > 1.5 * first.latency:
         return f"IOPS {first.iops:.0f} → {last.iops:.0f}, {first.latency} → {last.latency} ms"
+    return ""
+
+
+def steps_down(effect: Effect) -> str:
+    """The disk's I/Os of the last seconds are less than half of those of the first."""
+    each = [rate for rate in effect.last.each if rate > 1]
+    if len(each) < 10 or mean(each[-4:-1]) > 0.5 * mean(each[1:4]):
+        return f"I/Os per second: {', '.join(f'{rate:.0f}' for rate in each)}"
     return ""
 
 

@@ -11,7 +11,16 @@ from pathlib import Path
 import proofs
 import pytest
 from drive import job_text
-from effect import Effect, Span, State, own_figures, parse_disk, parse_interrupts, parse_softirqs
+from effect import (
+    Effect,
+    Span,
+    State,
+    own_figures,
+    parse_disk,
+    parse_interrupts,
+    parse_softirqs,
+    rates,
+)
 from judge import BROKEN, MISSED, OUT, RIGHT, WRONG, Said, Verdict, judge, passes
 from outcome import Outcome, counted, from_json, left_out, lines, markdown, to_json
 from scenario import PLACES, no_proof
@@ -134,6 +143,7 @@ def test_figures_are_over_the_time_that_fio_ran() -> None:
     run = span(5.0, reads=500, writes=500, weighted_ms=20_000, read_ms=3000, write_ms=2000)
     assert (run.seconds, run.done, run.wait, run.in_flight) == (5.0, 1000, 5.0, 4.0)
     assert span().seconds == 10.0
+    assert rates([(1.0, 10), (2.0, 30), (2.0, 30), (2.5, 30)]) == (20.0, 0.0)
     read = {"runtime": 2000, "iops": 30.0, "lat_ns": {"mean": 1e6}}
     write = {"runtime": 3000, "iops": 10.0, "lat_ns": {"mean": 5e6}}
     assert own_figures({"jobs": [{"read": read}, {"write": write}]}) == (3.0, 40.0, 2.0)
@@ -146,6 +156,9 @@ def test_proofs_see_what_there_is_and_what_there_is_not() -> None:
     assert not proofs.inside(Effect([full])) and proofs.inside(Effect([full, waiting]))
     assert not proofs.outside(Effect([full, waiting])) and proofs.outside(Effect([full]))
     assert not proofs.stands(Effect([full, waiting])) and proofs.stands(Effect([full, full]))
+    falls = replace(full, each=(0.0, 900.0, *[2000.0] * 6, *[500.0] * 6))
+    assert not proofs.steps_down(Effect([falls])) and proofs.steps_down(Effect([full]))
+    assert proofs.steps_down(Effect([replace(full, each=(0.0, 9.0, *[2000.0] * 9))]))
     more = span(10.0, 4000, 8.0)
     assert not proofs.scales(Effect([full, more])) and proofs.scales(Effect([full, waiting]))
     assert not proofs.worked(900, 1100)(Effect([full])) and proofs.worked(900)(

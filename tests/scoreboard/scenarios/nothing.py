@@ -36,7 +36,7 @@ SCENARIOS = (
              proof=every(rate(100, "reads"), rate(50, "writes"))),
     Scenario("ramp", LAB, "a job with 3 s of ramp_time", null(completion_nsec=5 * MS),
              {"iodepth": 4, "ramp_time": "3s"}, seconds=9, proof=worked(300)),
-    Scenario("trims", LAB, "a job of trims", null(completion_nsec=2 * MS, discard=1),
+    Scenario("trims", LAB, "a job of trims", null(completion_nsec=2 * MS, discard=1, memory_backed=1),
              {"rw": "randtrim", "ioengine": "psync", "bs": "64k"}, proof=rate(50, "discards")),
     Scenario("polled", LAB, "polled I/O (hipri) on a poll queue", null(poll_queues=1),
              {"ioengine": "io_uring", "hipri": 1, "iodepth": 2}, proof=worked(100)),
