@@ -20,7 +20,8 @@ COMPLETED = ("reads", "writes", "discards")
 @dataclass(frozen=True)
 class State:
     """The counters at one moment: of the disk, of BLOCK softirqs and interrupts by CPU, and the
-    text of the files below /sys/block/DISK that the scenario watches."""
+    text of the files (below /sys/block/DISK, if they don't begin with a slash) that the scenario
+    watches."""
 
     at: float
     disk: Mapping[str, int]
@@ -109,7 +110,7 @@ def _told(run: Span) -> str:
     if sum(run.softirqs()):
         words.append(f"BLOCK softirqs {run.softirqs()}")
     words += [f"{name} {run.before.watched[name]} → {text}" for name, text in
-              run.after.watched.items()]  # fmt: skip
+              run.after.watched.items() if text and "\n" not in text]  # fmt: skip
     return ", ".join(words)
 
 

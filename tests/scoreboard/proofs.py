@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from statistics import mean
 
 from effect import Effect
@@ -111,6 +112,16 @@ def grown(name: str) -> Proof:
     return proof
 
 
+def throttled(effect: Effect) -> str:
+    """The scheduler took the CPU away, as some watched cpu.stat says."""
+    before, after = (
+        sum(int(found) for text in state.watched.values()
+            for found in re.findall(r"^nr_throttled (\d+)", text, re.MULTILINE))
+        for state in (effect.runs[0].before, effect.last.after)
+    )  # fmt: skip
+    return "" if after > before + 10 else f"throttled {after - before} times"
+
+
 def on_one_cpu(*, irq: str = "") -> Proof:
     """Nine tenths of the BLOCK softirqs, or of an interrupt, came on one CPU, 200/s or more."""
 
@@ -122,6 +133,14 @@ def on_one_cpu(*, irq: str = "") -> Proof:
         return ""
 
     return proof
+
+
+def spread(effect: Effect) -> str:
+    """No CPU has more than three quarters of the BLOCK softirqs, 200/s or more."""
+    counts = effect.last.softirqs()
+    if sum(counts) < 200 * effect.last.seconds or max(counts) > 0.75 * sum(counts):
+        return f"BLOCK softirqs came on CPUs as {counts}"
+    return ""
 
 
 def on_cpus(least: int, irq: str) -> Proof:

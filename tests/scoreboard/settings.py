@@ -11,6 +11,7 @@ from scenario import Absent, Action, Bench, Recipe
 
 NAME = "iopstui-scoreboard"
 V2 = Path("/sys/fs/cgroup")
+CPU_STAT = tuple(str(top / NAME / "cpu.stat") for top in (V2, V2 / "cpu"))
 
 
 def queue(below: Recipe, **values: object) -> Recipe:
@@ -107,21 +108,32 @@ def cost(below: Recipe, iops: int) -> Recipe:
     return make
 
 
-def cpu_limit(below: Recipe, percent: int) -> Recipe:
-    """The session gets ``percent`` of one CPU, by whichever version the machine has."""
+def cpu_group(below: Recipe) -> Recipe:
+    """The session is in a group whose CPU time can be limited, by whichever version there is."""
 
     def make(bench: Bench) -> str:
         path = below(bench)
         try:
             group = _group1(bench, "cpu")
-            (group / "cpu.cfs_quota_us").write_text(str(percent * 1000))
+            bench.limits = group / "cpu.cfs_quota_us"
         except Absent:
             group = _group2(bench, "cpu")
-            (group / "cpu.max").write_text(f"{percent * 1000} 100000")
+            bench.limits = group / "cpu.max"
         bench.groups.append(group)
         return path
 
     return make
+
+
+def cpu_limit(percent: int) -> Action:
+    """From now on the group gets so much of one CPU; 0: all there is."""
+
+    def act(bench: Bench) -> None:
+        assert bench.limits is not None
+        none = "max" if bench.limits.name == "cpu.max" else "-1"
+        bench.limits.write_text(str(percent * 1000) if percent else none)
+
+    return act
 
 
 def _group1(bench: Bench, controller: str) -> Path:

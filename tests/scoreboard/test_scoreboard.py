@@ -177,12 +177,18 @@ def test_proofs_of_sizes_files_and_cpus() -> None:
     assert not proofs.says("errors", "0x1")(small) and proofs.says("errors", "0x2")(small)
     assert proofs.grown("errors")(small)
     last = small.last
+    taken = replace(last.after, watched={"cpu.stat": "nr_periods 99\nnr_throttled 40"})
+    assert not proofs.throttled(Effect([replace(last, after=taken)]))
+    assert proofs.throttled(small) == "throttled 0 times"
     after = replace(last.after, watched={"errors": "0x3"}, softirqs=[9000, 100],
                     irqs={"57 ahci": [90, 9000]})  # fmt: skip
     moved = Effect([replace(last, after=after)])
     assert not proofs.grown("errors")(moved)
     assert not proofs.on_one_cpu()(moved) and not proofs.on_one_cpu(irq="ahci")(moved)
     assert proofs.on_one_cpu()(small) and proofs.on_one_cpu(irq="nvme")(moved)
+    assert proofs.spread(small) and proofs.spread(moved)
+    even = replace(last, after=replace(last.after, softirqs=[5000, 2000]))
+    assert not proofs.spread(Effect([even]))
     assert not proofs.on_cpus(2, "ahci")(moved) and proofs.on_cpus(2, "ahci")(small)
     assert not proofs.softirqs(900)(moved) and proofs.softirqs(901)(moved)
 
