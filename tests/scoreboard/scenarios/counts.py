@@ -10,7 +10,7 @@ from scenario import HERE, LAB, Scenario
 from settings import queue
 
 MS = 1_000_000
-BUFFERED: Mapping[str, object] = {"ioengine": "psync", "direct": 0, "rate_iops": 1000}
+BUFFERED: Mapping[str, object] = {"ioengine": "psync", "direct": 0, "rate_iops": 300}
 SYNCED = frozenset({"disagree"})
 FLUSHES = rate(10, "flushes")
 
@@ -29,14 +29,14 @@ SCENARIOS = (
              {"disagree": ("split",)}, proof=request_size(131072)),
     Scenario("cached-reads", LAB, "buffered reads that the page cache answers",
              ext4(disk("NVME4Q")), {**BUFFERED, "invalidate": 0},
-             {"disagree": ("page cache",)}, size="4m", seconds=9,
-             proof=rate(0, "reads", most=200)),
+             {"disagree": ("page cache",)}, size="1m", seconds=9,
+             proof=rate(0, "reads", most=100)),
     Scenario("cached-reads-here", HERE, "the same on a loop device's ext4", ext4(loop()),
-             {**BUFFERED, "invalidate": 0}, {"disagree": ("page cache",)}, size="4m", seconds=9,
-             proof=rate(0, "reads", most=200)),
+             {**BUFFERED, "invalidate": 0}, {"disagree": ("page cache",)}, size="1m", seconds=9,
+             proof=rate(0, "reads", most=100)),
     Scenario("buffered-writes", LAB, "buffered writes of a file", ext4(disk("NVME4Q")),
              {**BUFFERED, "rw": "randwrite"}, {"disagree": ("page cache",)}, size="64m",
-             proof=rate(0, "writes", most=300)),
+             proof=rate(0, "writes", most=100)),
     Scenario("fsync", LAB, "fsync after every write, on the disk itself", disk("VBLK4Q"),
              {"rw": "randwrite", "fsync": 1, "ioengine": "psync"}, {"flush": ()}, SYNCED,
              never=("split",), proof=FLUSHES),
