@@ -29,18 +29,12 @@ def loop(mib: int = 256) -> Recipe:
         file.write_bytes(b"")
         os.truncate(file, mib * MIB)
         node = sh("losetup", "--find", "--show", str(file))
-        bench.stack.callback(_detach, node, file)
+        # takes effect at once, or when a mount namespace made meanwhile has ended
+        bench.stack.callback(sh, "losetup", "--detach", node)
         bench.node = node
         return node
 
     return make
-
-
-def _detach(node: str, file: Path) -> None:
-    sh("losetup", "--detach", node)
-    # another program may have it on a file of its own at once
-    backing = SYS_BLOCK / Path(node).name / "loop/backing_file"
-    settled(lambda: str(file) not in _words(backing))
 
 
 def null(**attributes: int) -> Recipe:

@@ -118,6 +118,7 @@ class _Driven:
                 if isinstance(event, StepStarted) and event.phase == "run":
                     before = self._state()
                     self._marks.clear()
+                if isinstance(event, FrameReady) and event.frame.fio is not None and not timers:
                     timers = self._timers(number)
                 if isinstance(event, StepFinished):
                     self._error = self._error or event.error

@@ -123,12 +123,12 @@ def throttled(effect: Effect) -> str:
 
 
 def on_one_cpu(*, irq: str = "") -> Proof:
-    """Nine tenths of the BLOCK softirqs, or of an interrupt, came on one CPU, 200/s or more."""
+    """Nine tenths of the BLOCK softirqs, or of an interrupt, came on one CPU, 500/s or more."""
 
     def proof(effect: Effect) -> str:
         counts = effect.last.irqs(irq) if irq else effect.last.softirqs()
         total = sum(counts)
-        if total < 200 * effect.last.seconds or max(counts) < 0.9 * total:
+        if total < 500 * effect.last.seconds or max(counts) < 0.9 * total:
             return f"{irq or 'BLOCK softirqs'} came on CPUs as {counts}"
         return ""
 

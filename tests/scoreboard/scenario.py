@@ -71,7 +71,8 @@ class Scenario:
 
     ``job`` are fio's options (``None``: the session runs none); ``runs`` are the options that each
     of its runs changes, all in one session, each ``seconds`` long after ``quiet`` seconds without a
-    job. ``during`` are (seconds of the last run, what happens then).
+    job. ``during`` are (seconds after the last run's first document of fio, what happens
+    then).
 
     ``expected``: rule -> the words that must stand in each of its findings; ``allowed`` are rules
     that may speak too, because it would be true; ``never`` are words that no finding may have.

@@ -11,7 +11,8 @@ from settings import irq_on, move_irq, queue
 
 MS = 1_000_000
 SPLIT: Mapping[str, object] = {"cpus_allowed": "0-3", "cpus_allowed_policy": "split"}
-FOUR: Mapping[str, object] = {"numjobs": 4, "iodepth": 4, "rate_iops": 1000, **SPLIT}
+# one at a time, so that each completion is an interrupt
+FOUR: Mapping[str, object] = {"numjobs": 4, "rate_iops": 400, **SPLIT}
 CPU_BOUND = frozenset({"above", "job-cpu"})
 
 SCENARIOS = (
@@ -32,7 +33,7 @@ SCENARIOS = (
              proof=worked(1000)),
     Scenario("irq-moved", LAB, "an AHCI disk's interrupt moved to another CPU in mid run",
              irq_on(disk("SATA1Q"), 1), {"iodepth": 4, "rate_iops": 800, "cpus_allowed": "0"},
-             {"irq-moved": ()}, seconds=12, during=((6.0, move_irq(3)),),
+             {"irq-moved": ()}, seconds=12, during=((5.0, move_irq(3)),),
              proof=on_cpus(2, "ahci")),
     Scenario("irq-stays", LAB, "the same disk, its interrupt where it was",
              irq_on(disk("SATA1Q"), 1), {"iodepth": 4, "rate_iops": 800, "cpus_allowed": "0"},

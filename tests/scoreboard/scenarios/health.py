@@ -34,7 +34,7 @@ SCENARIOS = (
              proof=every(says("md/degraded", "0"), says("md/sync_action", "idle"))),
     Scenario("lost-path", LAB, "multipath that loses one of two paths",
              two_paths(scsi_debug(max_luns=2, ndelay=3 * MS)), {"iodepth": 4}, {"paths": ()},
-             during=((2.0, lose_path),), seconds=9, proof=worked(100)),
+             during=((1.5, lose_path),), seconds=9, proof=worked(100)),
     Scenario("both-paths", LAB, "multipath with both paths",
              two_paths(scsi_debug(max_luns=2, ndelay=3 * MS)), {"iodepth": 4}, proof=worked(100)),
 )  # fmt: skip

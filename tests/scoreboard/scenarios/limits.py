@@ -12,7 +12,7 @@ MS = 1_000_000
 FAST = null(completion_nsec=1 * MS)
 DEPTHS = {"iodepth": "8"}, {"iodepth": "32"}
 # not while the session begins and ends: that would take minutes
-LIMITED = (1.0, cpu_limit(30)), (10.5, cpu_limit(0))
+LIMITED = (0.2, cpu_limit(30)), (10.0, cpu_limit(0))
 ALSO = frozenset({"saturated", "cap"})
 IO_MAX = {"above": ("io.max",)}
 BLKIO = {"above": ("blkio.throttle",)}
@@ -51,10 +51,10 @@ SCENARIOS = (
              never=("io.max",), runs=DEPTHS, proof=stands),
     Scenario("step-down", LAB, "io.max set to a quarter in mid run", io_max(FAST),
              {"iodepth": 4}, {"burst": ()}, frozenset({"above"}), seconds=16,
-             during=((8.0, set_limit("riops=500")),), proof=steps_down),
+             during=((7.0, set_limit("riops=500")),), proof=steps_down),
     Scenario("step-down-here", HERE, "blkio.throttle set in mid run", blkio(loop(), "read_iops"),
              {"iodepth": 1, "bs": "256k"}, {"burst": ()}, frozenset({"above"}), seconds=16,
-             during=((8.0, set_limit("200")),), proof=steps_down),
+             during=((7.0, set_limit("200")),), proof=steps_down),
     Scenario("cpu-max", LAB, "cpu.max of 30 % of a CPU", cpu_group(FAST),
              {"iodepth": 4, "numjobs": 2}, {"throttled": ()}, frozenset({"above", "depth"}),
              seconds=12, during=LIMITED, watch=CPU_STAT, proof=throttled),
