@@ -142,6 +142,15 @@ def delayed(below: Recipe, ms: int) -> Recipe:
     return _mapped(below, lambda node, size: f"0 {size} delay {node} 0 {ms}", "dm_delay")
 
 
+def encrypted(below: Recipe) -> Recipe:
+    """dm-crypt that decrypts where the disk completes, not in threads."""
+    key = "00" * 64
+    return _mapped(
+        below, lambda node, size: f"0 {size} crypt aes-xts-plain64 {key} 0 {node} 0 1 "
+        "no_read_workqueue", "dm_crypt",
+    )  # fmt: skip
+
+
 def two_paths(below: Recipe) -> Recipe:
     """dm-multipath over a scsi_debug disk with two LUNs that are the same store."""
 

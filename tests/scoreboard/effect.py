@@ -14,20 +14,22 @@ NAMES = ("reads", "read_merges", "read_sectors", "read_ms", "writes", "write_mer
          "discard_merges", "discard_sectors", "discard_ms", "flushes", "flush_ms")  # fmt: skip
 
 
+IDLE, SERVING = (3, 4), (5, 6)
 COMPLETED = ("reads", "writes", "discards")
 
 
 @dataclass(frozen=True)
 class State:
-    """The counters at one moment: of the disk, of BLOCK softirqs and interrupts by CPU, and the
-    text of the files (below /sys/block/DISK, if they don't begin with a slash) that the scenario
-    watches."""
+    """The counters at one moment: of the disk, of BLOCK softirqs and interrupts by CPU, each CPU's
+    ticks by what it did (/proc/stat), and the text of the files (below /sys/block/DISK, if they
+    don't begin with a slash) that the scenario watches."""
 
     at: float
     disk: Mapping[str, int]
     softirqs: Sequence[int] = ()
     irqs: Mapping[str, Sequence[int]] = field(default_factory=dict)
     watched: Mapping[str, str] = field(default_factory=dict)
+    ticks: Sequence[Sequence[int]] = ()
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,14 @@ class Span:
         spent = self.count("read_ms", "write_ms", "discard_ms")
         return spent / self.done if self.done else 0.0
 
+    def share(self, *kinds: int) -> list[float]:
+        """Part of each CPU's time, 0 to 1, that went to these columns of /proc/stat."""
+        found = []
+        for now, then in zip(self.after.ticks, self.before.ticks, strict=True):
+            grown = [b - a for a, b in zip(then, now, strict=True)]
+            found.append(sum(grown[kind] for kind in kinds) / max(sum(grown), 1))
+        return found
+
     def softirqs(self) -> list[int]:
         """BLOCK softirqs by CPU."""
         pairs = zip(self.after.softirqs, self.before.softirqs, strict=True)
@@ -107,11 +117,17 @@ def _told(run: Span) -> str:
     for name in ("read_merges", "write_merges", "discards", "flushes"):
         if run.count(name):
             words.append(f"{run.count(name) / run.seconds:.0f} {name}/s")
+    busy = [1 - share for share in run.share(*IDLE)]
+    words.append(f"CPUs busy {_percent(busy)}, by interrupts {_percent(run.share(*SERVING))}")
     if sum(run.softirqs()):
         words.append(f"BLOCK softirqs {run.softirqs()}")
     words += [f"{name} {run.before.watched[name]} → {text}" for name, text in
               run.after.watched.items() if text and "\n" not in text]  # fmt: skip
     return ", ".join(words)
+
+
+def _percent(shares: Sequence[float]) -> str:
+    return "/".join(f"{100 * share:.0f}" for share in shares) + " %"
 
 
 def read_done(disk: str) -> int:
@@ -127,6 +143,7 @@ def read_state(at: float, disk: str, watch: Iterable[str]) -> State:
         parse_softirqs(Path("/proc/softirqs").read_text()),
         parse_interrupts(Path("/proc/interrupts").read_text()),
         {name: _text(Path("/sys/block", disk, name)) for name in watch},
+        parse_ticks(Path("/proc/stat").read_text()),
     )  # fmt: skip
 
 
@@ -152,6 +169,13 @@ def parse_softirqs(text: str) -> list[int]:
         if name.strip() == "BLOCK":
             return [int(word) for word in counts.split()]
     return []
+
+
+def parse_ticks(text: str) -> list[list[int]]:
+    """The first eight columns (user ... steal) of each online CPU's line."""
+    lines = [line.split() for line in text.splitlines()]
+    return [[int(word) for word in words[1:9]] for words in lines
+            if words and words[0].startswith("cpu") and words[0] != "cpu"]  # fmt: skip
 
 
 def parse_interrupts(text: str) -> dict[str, list[int]]:

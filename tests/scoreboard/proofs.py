@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from statistics import mean
 
-from effect import Effect
+from effect import IDLE, SERVING, Effect
 from scenario import Proof
 
 
@@ -122,13 +122,39 @@ def throttled(effect: Effect) -> str:
     return "" if after > before + 10 else f"throttled {after - before} times"
 
 
-def on_one_cpu(*, irq: str = "") -> Proof:
-    """Nine tenths of the BLOCK softirqs, or of an interrupt, came on one CPU, 500/s or more."""
+def serves(least: float) -> Proof:
+    """A CPU spent such a part of the last run (0 to 1) in interrupts and softirqs."""
+
+    def proof(effect: Effect) -> str:
+        most = _in_run(effect, max(effect.last.share(*SERVING)))
+        return "" if most >= least else f"interrupts take {100 * most:.0f} % of a CPU at most"
+
+    return proof
+
+
+def busy(least: float) -> Proof:
+    """All CPUs were busy for such a part of the last run (0 to 1)."""
+
+    def proof(effect: Effect) -> str:
+        all_of_them = _in_run(effect, mean(1 - share for share in effect.last.share(*IDLE)))
+        return "" if all_of_them >= least else f"the CPUs are {100 * all_of_them:.0f} % busy"
+
+    return proof
+
+
+def _in_run(effect: Effect, share: float) -> float:
+    # the states are further apart than fio's begin and end
+    run = effect.last
+    return share * (run.after.at - run.before.at) / run.seconds
+
+
+def on_one_cpu(least: float = 500, irq: str = "") -> Proof:
+    """Nine tenths of the BLOCK softirqs, or of an interrupt, came on one CPU, so many a second."""
 
     def proof(effect: Effect) -> str:
         counts = effect.last.irqs(irq) if irq else effect.last.softirqs()
         total = sum(counts)
-        if total < 500 * effect.last.seconds or max(counts) < 0.9 * total:
+        if total < least * effect.last.seconds or max(counts) < 0.9 * total:
             return f"{irq or 'BLOCK softirqs'} came on CPUs as {counts}"
         return ""
 

@@ -19,6 +19,7 @@ from effect import (
     parse_disk,
     parse_interrupts,
     parse_softirqs,
+    parse_ticks,
     rates,
 )
 from judge import BROKEN, MISSED, OUT, RIGHT, WRONG, Said, Verdict, judge, passes
@@ -121,7 +122,8 @@ def test_the_table_says_what_was_left_out_and_why() -> None:
 
 def state(at: float, **counts: int) -> State:
     none = parse_disk("", "")
-    return State(at, {**none, **counts}, [0, 0], {"57 ahci": [0, 0]}, {"errors": "0x1"})
+    return State(at, {**none, **counts}, [0, 0], {"57 ahci": [0, 0]}, {"errors": "0x1"},
+                 [[0] * 8, [0] * 8])  # fmt: skip
 
 
 def span(ran: float = 0.0, iops: float = 0.0, latency: float = 0.0, **counts: int) -> Span:
@@ -135,6 +137,7 @@ def test_the_counters_are_read() -> None:
     short = " 7 0 loop0 1 2 3 4 5 6 7 8 9 10 11\n"
     assert parse_disk(short, "loop0")["flushes"] == 0
     assert parse_softirqs("   CPU0 CPU1\n  NET_RX: 1 2\n   BLOCK:  33  4\n") == [33, 4]
+    assert parse_ticks("cpu 9 9\ncpu0 1 2 3 4 5 6 7 8 9 10\nintr 5\n") == [[1, 2, 3, 4, 5, 6, 7, 8]]
     text = "     CPU0  CPU1\n 57:  5  6  PCI-MSI  0-edge  ahci[0]\nNMI:  1  2  Non-maskable\n"
     assert parse_interrupts(text) == {"57 ahci[0]": [5, 6]}
 
@@ -186,6 +189,10 @@ def test_proofs_of_sizes_files_and_cpus() -> None:
     assert not proofs.grown("errors")(moved)
     assert not proofs.on_one_cpu()(moved) and not proofs.on_one_cpu(irq="ahci")(moved)
     assert proofs.on_one_cpu()(small) and proofs.on_one_cpu(irq="nvme")(moved)
+    ticks = [[0, 0, 10, 5, 5, 0, 80, 0], [0, 0, 0, 60, 30, 0, 10, 0]]
+    served = Effect([replace(last, after=replace(last.after, ticks=ticks))])
+    assert not proofs.serves(0.8)(served) and proofs.serves(0.81)(served)
+    assert not proofs.busy(0.5)(served) and proofs.busy(0.51)(served)
     assert proofs.spread(small) and proofs.spread(moved)
     even = replace(last, after=replace(last.after, softirqs=[5000, 2000]))
     assert not proofs.spread(Effect([even]))
