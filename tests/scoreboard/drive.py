@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from effect import Effect, Span, State, own_figures, rates, read_done, read_state
+from effect import Effect, Span, State, Ticks, own_figures, rates, read_done, read_state, read_ticks
 from judge import Said
 from scenario import Absent, Bench, Scenario
 
@@ -77,6 +77,7 @@ class _Driven:
         self._error = ""
         self._log: list[str] = []
         self._marks: list[tuple[float, int]] = []
+        self._ticks: list[Ticks] = []
 
     def seen(self) -> Seen:
         """Run it."""
@@ -109,6 +110,7 @@ class _Driven:
 
     def _run(self, session: LiveSession, number: int) -> Span:
         request, before = self._request(number), self._state()
+        self._marks, self._ticks = [], [read_ticks()]
         session.run_request(request)
         timers: list[threading.Timer] = []
         try:
@@ -117,13 +119,14 @@ class _Driven:
                 self._take(event)
                 if isinstance(event, StepStarted) and event.phase == "run":
                     before = self._state()
-                    self._marks.clear()
+                    self._marks, self._ticks = [], [read_ticks()]
                 if isinstance(event, FrameReady) and event.frame.fio is not None and not timers:
                     timers = self._timers(number)
                 if isinstance(event, StepFinished):
                     self._error = self._error or event.error
-                    each = rates(self._marks)
-                    return Span(before, self._state(), *own_figures(event.document), each)
+                    ticks = self._ticks[min(1, len(self._ticks) - 1)], self._ticks[-1]
+                    return Span(before, self._state(), *own_figures(event.document),
+                                rates(self._marks), ticks)  # fmt: skip
                 if isinstance(event, Ended):
                     raise RuntimeError("the session ended: " + "; ".join(self._log))
         finally:
@@ -156,6 +159,8 @@ class _Driven:
             self._said.append(Said(finding.rule, text))
         elif isinstance(event, FrameReady):
             self._marks.append((time.monotonic(), read_done(self._bench.disk)))
+            if event.frame.fio is not None:
+                self._ticks.append(read_ticks())
         elif isinstance(event, Notice) and event.level != "info":
             self._log.append(event.text)
 

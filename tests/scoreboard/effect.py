@@ -14,29 +14,29 @@ NAMES = ("reads", "read_merges", "read_sectors", "read_ms", "writes", "write_mer
          "discard_merges", "discard_sectors", "discard_ms", "flushes", "flush_ms")  # fmt: skip
 
 
+Ticks = Sequence[Sequence[int]]
 IDLE, SERVING = (3, 4), (5, 6)
 COMPLETED = ("reads", "writes", "discards")
 
 
 @dataclass(frozen=True)
 class State:
-    """The counters at one moment: of the disk, of BLOCK softirqs and interrupts by CPU, each CPU's
-    ticks by what it did (/proc/stat), and the text of the files (below /sys/block/DISK, if they
-    don't begin with a slash) that the scenario watches."""
+    """The counters at one moment: of the disk, of BLOCK softirqs and interrupts by CPU, and the
+    text of the files (below /sys/block/DISK, if they don't begin with a slash) that the scenario
+    watches."""
 
     at: float
     disk: Mapping[str, int]
     softirqs: Sequence[int] = ()
     irqs: Mapping[str, Sequence[int]] = field(default_factory=dict)
     watched: Mapping[str, str] = field(default_factory=dict)
-    ticks: Sequence[Sequence[int]] = ()
 
 
 @dataclass(frozen=True)
 class Span:
     """Between two states: one run, or the time without one. ``ran`` (s), ``iops`` and ``latency``
     (ms) are fio's own, from its last document; 0 without one. ``each`` is what the disk completed
-    in every second of it."""
+    in every second of it, ``ticks`` what the CPUs had done at the first document and the last."""
 
     before: State
     after: State
@@ -44,6 +44,7 @@ class Span:
     iops: float = 0.0
     latency: float = 0.0
     each: tuple[float, ...] = ()
+    ticks: tuple[Ticks, Ticks] = ((), ())
 
     @property
     def seconds(self) -> float:
@@ -73,7 +74,7 @@ class Span:
     def share(self, *kinds: int) -> list[float]:
         """Part of each CPU's time, 0 to 1, that went to these columns of /proc/stat."""
         found = []
-        for now, then in zip(self.after.ticks, self.before.ticks, strict=True):
+        for then, now in zip(*self.ticks, strict=True):
             grown = [b - a for a, b in zip(then, now, strict=True)]
             found.append(sum(grown[kind] for kind in kinds) / max(sum(grown), 1))
         return found
@@ -142,8 +143,7 @@ def read_state(at: float, disk: str, watch: Iterable[str]) -> State:
         at, parse_disk(Path("/proc/diskstats").read_text(), disk),
         parse_softirqs(Path("/proc/softirqs").read_text()),
         parse_interrupts(Path("/proc/interrupts").read_text()),
-        {name: _text(Path("/sys/block", disk, name)) for name in watch},
-        parse_ticks(Path("/proc/stat").read_text()),
+        {name: _texts(Path("/sys/block", disk), name) for name in watch},
     )  # fmt: skip
 
 
@@ -171,7 +171,12 @@ def parse_softirqs(text: str) -> list[int]:
     return []
 
 
-def parse_ticks(text: str) -> list[list[int]]:
+def read_ticks() -> Ticks:
+    """Now."""
+    return parse_ticks(Path("/proc/stat").read_text())
+
+
+def parse_ticks(text: str) -> Ticks:
     """The first eight columns (user ... steal) of each online CPU's line."""
     lines = [line.split() for line in text.splitlines()]
     return [[int(word) for word in words[1:9]] for words in lines
@@ -201,6 +206,13 @@ def own_figures(document: Mapping[str, Any]) -> tuple[float, float, float]:
             iops += part.get("iops", 0.0)
             waited += part.get("iops", 0.0) * part.get("lat_ns", {}).get("mean", 0.0)
     return ran, iops, waited / iops / 1e6 if iops else 0.0
+
+
+def _texts(directory: Path, name: str) -> str:
+    """Of one file, or one after another of all that a pattern fits."""
+    if "*" not in name:
+        return _text(directory / name)
+    return " ".join(map(_text, sorted(directory.glob(name))))
 
 
 def _text(path: Path) -> str:

@@ -126,7 +126,7 @@ def serves(least: float) -> Proof:
     """A CPU spent such a part of the last run (0 to 1) in interrupts and softirqs."""
 
     def proof(effect: Effect) -> str:
-        most = _in_run(effect, max(effect.last.share(*SERVING)))
+        most = max(effect.last.share(*SERVING))
         return "" if most >= least else f"interrupts take {100 * most:.0f} % of a CPU at most"
 
     return proof
@@ -136,16 +136,10 @@ def busy(least: float) -> Proof:
     """All CPUs were busy for such a part of the last run (0 to 1)."""
 
     def proof(effect: Effect) -> str:
-        all_of_them = _in_run(effect, mean(1 - share for share in effect.last.share(*IDLE)))
+        all_of_them = mean(1 - share for share in effect.last.share(*IDLE))
         return "" if all_of_them >= least else f"the CPUs are {100 * all_of_them:.0f} % busy"
 
     return proof
-
-
-def _in_run(effect: Effect, share: float) -> float:
-    # the states are further apart than fio's begin and end
-    run = effect.last
-    return share * (run.after.at - run.before.at) / run.seconds
 
 
 def on_one_cpu(least: float = 500, irq: str = "") -> Proof:

@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from devices import put, settled
+from devices import put, settled, sh
 from scenario import Absent, Action, Bench, Recipe
 
 NAME = "iopstui-scoreboard"
@@ -25,6 +25,19 @@ def queue(below: Recipe, **values: object) -> Recipe:
             bench.stack.callback(file.write_text, before)
             file.write_text(str(value))
         return path
+
+    return make
+
+
+def one_cpu(below: Recipe) -> Recipe:
+    """The device on a machine whose other CPUs are offline: an emulated one counts the time of
+    several busy CPUs only as far as the CPUs below it do the work."""
+
+    def make(bench: Bench) -> str:
+        files = sorted(Path("/sys/devices/system/cpu").glob("cpu[1-9]*/online"))
+        for file in files:
+            put(bench, file, "0")
+        return below(bench)
 
     return make
 
@@ -145,8 +158,6 @@ def _group1(bench: Bench, controller: str) -> Path:
 
 def _group2(bench: Bench, controller: str) -> Path:
     if not (V2 / "cgroup.controllers").exists() and not any(V2.iterdir()):
-        from devices import sh
-
         sh("mount", "-t", "cgroup2", "none", str(V2))
     offered = V2 / "cgroup.controllers"
     if not offered.exists() or controller not in offered.read_text().split():
@@ -209,12 +220,3 @@ def _irqs(disk: str) -> list[str]:
         if (directory / "irq").is_file():
             return [(directory / "irq").read_text().strip()]
     raise Absent(f"{disk} has no interrupt")
-
-
-def write(name: str, value: str) -> Action:
-    """Write a file below /sys/block/DISK in mid run."""
-
-    def act(bench: Bench) -> None:
-        Path("/sys/block", bench.disk, name).write_text(value)
-
-    return act

@@ -122,8 +122,7 @@ def test_the_table_says_what_was_left_out_and_why() -> None:
 
 def state(at: float, **counts: int) -> State:
     none = parse_disk("", "")
-    return State(at, {**none, **counts}, [0, 0], {"57 ahci": [0, 0]}, {"errors": "0x1"},
-                 [[0] * 8, [0] * 8])  # fmt: skip
+    return State(at, {**none, **counts}, [0, 0], {"57 ahci": [0, 0]}, {"errors": "0x1"})
 
 
 def span(ran: float = 0.0, iops: float = 0.0, latency: float = 0.0, **counts: int) -> Span:
@@ -190,7 +189,7 @@ def test_proofs_of_sizes_files_and_cpus() -> None:
     assert not proofs.on_one_cpu()(moved) and not proofs.on_one_cpu(irq="ahci")(moved)
     assert proofs.on_one_cpu()(small) and proofs.on_one_cpu(irq="nvme")(moved)
     ticks = [[0, 0, 10, 5, 5, 0, 80, 0], [0, 0, 0, 60, 30, 0, 10, 0]]
-    served = Effect([replace(last, after=replace(last.after, ticks=ticks))])
+    served = Effect([replace(last, ticks=([[0] * 8, [0] * 8], ticks))])
     assert not proofs.serves(0.8)(served) and proofs.serves(0.81)(served)
     assert not proofs.busy(0.5)(served) and proofs.busy(0.51)(served)
     assert proofs.spread(small) and proofs.spread(moved)

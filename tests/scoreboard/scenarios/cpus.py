@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from devices import disk, encrypted, loop, null
 from proofs import busy, on_cpus, on_one_cpu, serves, spread, worked
 from scenario import HERE, LAB, SHARED_VECTORS, SOCKETS, THREADIRQS, Scenario
-from settings import irq_on, move_irq, queue
+from settings import irq_on, move_irq, one_cpu, queue
 
 MS = 1_000_000
 SPLIT: Mapping[str, object] = {"cpus_allowed": "0-3", "cpus_allowed_policy": "split"}
@@ -46,8 +46,8 @@ SCENARIOS = (
     Scenario("job-cpu", LAB, "one job on null_blk that answers at once",
              null(irqmode=0), {"ioengine": "psync"}, {"job-cpu": ()}, frozenset({"above"}),
              proof=worked(1000)),
-    Scenario("many-jobs", LAB, "16 jobs on 4 CPUs", null(irqmode=0),
-             {"ioengine": "psync", "numjobs": 16}, {"more-jobs-than-cpus": ()},
+    Scenario("many-jobs", LAB, "8 jobs on the only CPU", one_cpu(null(irqmode=0)),
+             {"ioengine": "psync", "numjobs": 8}, {"more-jobs-than-cpus": ()},
              frozenset({"above", "softirq-cpu"}), proof=busy(0.9)),
     Scenario("many-jobs-waiting", LAB, "16 jobs on 4 CPUs that wait for the disk",
              null(completion_nsec=40 * MS), {"ioengine": "psync", "numjobs": 16},

@@ -14,7 +14,7 @@ MS = 1_000_000
 def lose_path(bench: Bench) -> None:
     """The second path goes offline."""
     paths = sorted(path.name for path in Path("/sys/block", bench.disk, "slaves").iterdir())
-    Path("/sys/block", paths[1], "device/state").write_text("offline")
+    Path("/sys/block", paths[1], "device/state").write_text("offline\n")
 
 
 SCENARIOS = (
@@ -34,7 +34,8 @@ SCENARIOS = (
              proof=every(says("md/degraded", "0"), says("md/sync_action", "idle"))),
     Scenario("lost-path", LAB, "multipath that loses one of two paths",
              two_paths(scsi_debug(max_luns=2, ndelay=3 * MS)), {"iodepth": 4}, {"paths": ()},
-             during=((1.5, lose_path),), seconds=9, proof=worked(100)),
+             during=((1.5, lose_path),), seconds=9, watch=("slaves/*/device/state",),
+             proof=every(worked(100), says("slaves/*/device/state", "running offline"))),
     Scenario("both-paths", LAB, "multipath with both paths",
              two_paths(scsi_debug(max_luns=2, ndelay=3 * MS)), {"iodepth": 4}, proof=worked(100)),
 )  # fmt: skip
