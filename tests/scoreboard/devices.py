@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from scenario import Absent, Bench, Recipe
+from scenario import Absent, Action, Bench, Recipe
 
 MIB = 1 << 20
 CONFIGFS = Path("/sys/kernel/config")
@@ -137,6 +137,21 @@ def linear(below: Recipe) -> Recipe:
     return _mapped(below, lambda node, size: f"0 {size} linear {node} 0")
 
 
+def slow_down(ms: int) -> Action:
+    """The device of ``linear`` waits ``ms`` for each I/O from now on."""
+
+    def do(bench: Bench) -> None:
+        load("dm_delay")
+        old = subprocess.run(["dmsetup", "table", "scoreboard"], check=True, text=True,
+                             capture_output=True).stdout.split()  # fmt: skip
+        table = f"0 {old[1]} delay {old[3]} 0 {ms}"
+        sh("dmsetup", "load", "scoreboard", "--table", table)
+        sh("dmsetup", "suspend", "--noudevsync", "scoreboard")
+        sh("dmsetup", "resume", "--noudevsync", "scoreboard")
+
+    return do
+
+
 def delayed(below: Recipe, ms: int) -> Recipe:
     """Every I/O waits ``ms`` in dm-delay, above the device."""
     return _mapped(below, lambda node, size: f"0 {size} delay {node} 0 {ms}", "dm_delay")
@@ -162,7 +177,8 @@ def two_paths(below: Recipe) -> Recipe:
         load("dm_multipath")
         load("dm_round_robin")
         words = f"0 {sectors(node)} multipath 0 0 1 1 round-robin 0 {len(found)} 1 {paths}"
-        return _map(bench, words)
+        # as multipathd names its devices
+        return _map(bench, words, "mpath-scoreboard")
 
     return make
 
@@ -177,9 +193,9 @@ def _mapped(below: Recipe, table: Callable[[str, int], str], *modules: str) -> R
     return make
 
 
-def _map(bench: Bench, table: str) -> str:
+def _map(bench: Bench, table: str, uuid: str = "scoreboard") -> str:
     name = "scoreboard"
-    sh("dmsetup", "create", name, "--noudevsync", "--table", table)
+    sh("dmsetup", "create", name, "--uuid", uuid, "--noudevsync", "--table", table)
     bench.stack.callback(sh, "dmsetup", "remove", "--noudevsync", "--retry", name)
     sh("dmsetup", "mknodes", name)
     bench.node = f"/dev/mapper/{name}"

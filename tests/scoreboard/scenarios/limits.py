@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import loads
-from devices import disk, loop, null
+from devices import disk, linear, loop, null, slow_down
 from proofs import every, outside, rate, stands, steps_down, throttled, worked
 from scenario import HERE, LAB, Scenario
 from settings import CPU_STAT, blkio, cost, cpu_group, cpu_limit, io_max, set_limit
@@ -49,12 +49,15 @@ SCENARIOS = (
     Scenario("null-mbps", LAB, "null_blk that does 4 MiB/s, at depth 8, then 32",
              null(completion_nsec=1 * MS, mbps=4), {}, {"cap": ()}, frozenset({"saturated"}),
              never=("io.max",), runs=DEPTHS, proof=stands),
-    Scenario("step-down", LAB, "io.max set to a quarter in mid run", io_max(FAST),
-             {"iodepth": 4}, {"burst": ()}, frozenset({"above"}), seconds=16,
-             during=((7.0, set_limit("riops=500")),), proof=steps_down),
-    Scenario("step-down-here", HERE, "blkio.throttle set in mid run", blkio(loop(), "read_iops"),
-             {"iodepth": 1, "bs": "256k"}, {"burst": ()}, frozenset({"above"}), seconds=16,
+    Scenario("limit-in-mid-run", LAB, "io.max set to a quarter in mid run", io_max(FAST),
+             {"iodepth": 4}, IO_MAX, seconds=16, during=((7.0, set_limit("riops=500")),),
+             proof=steps_down),
+    Scenario("limit-in-mid-run-here", HERE, "blkio.throttle set in mid run",
+             blkio(loop(), "read_iops"), {"iodepth": 1, "bs": "256k"}, BLKIO, seconds=16,
              during=((7.0, set_limit("200")),), proof=steps_down),
+    Scenario("step-down", LAB, "a disk that takes 8 ms more for each I/O from the middle on",
+             linear(null(completion_nsec=2 * MS)), {"iodepth": 4}, {"burst": ()}, seconds=16,
+             during=((7.0, slow_down(8)),), proof=steps_down),
     Scenario("cpu-max", LAB, "cpu.max of 30 % of a CPU", cpu_group(FAST),
              {"iodepth": 4, "numjobs": 2}, {"throttled": ()}, frozenset({"above", "depth"}),
              seconds=12, during=LIMITED, watch=CPU_STAT, proof=throttled),
