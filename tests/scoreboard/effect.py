@@ -15,7 +15,7 @@ NAMES = ("reads", "read_merges", "read_sectors", "read_ms", "writes", "write_mer
 
 
 Ticks = Sequence[Sequence[int]]
-IDLE, SERVING = (3, 4), (5, 6)
+IDLE, SERVING, STEAL = (3, 4), (5, 6), 7
 COMPLETED = ("reads", "writes", "discards")
 
 
@@ -104,6 +104,11 @@ class Effect:
     @property
     def last(self) -> Span:
         return self.runs[-1]
+
+    @property
+    def stolen(self) -> bool:
+        """Whether a CPU was taken away for more than a hundredth of a run (/proc/stat, steal)."""
+        return any(share > 0.01 for run in self.runs for share in run.share(STEAL))
 
     def told(self) -> str:
         """The figures in a line, to be read beside a verdict."""

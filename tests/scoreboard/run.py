@@ -38,7 +38,9 @@ def run(scenario: Scenario) -> Outcome:
         return told(scenario, Verdict(BROKEN, (str(error) or repr(error),)))
     effect = seen.effect
     broken = seen.error or (scenario.proof(effect) if effect is not None else "")
-    verdict = judge(seen.said, scenario.expected, scenario.allowed, scenario.never, broken)
+    # what the machine's own host takes from it while this runs is true, and no scenario's doing
+    allowed = scenario.allowed | ({"steal"} if effect is not None and effect.stolen else set())
+    verdict = judge(seen.said, scenario.expected, allowed, scenario.never, broken)
     figures = effect.told() if effect is not None else ""
     return told(scenario, verdict, seen, figures, time.monotonic() - started)
 
