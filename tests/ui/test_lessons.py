@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,14 @@ async def ready(app: IopstuiApp, pilot: Pilot[int]) -> None:
 async def press(pilot: Pilot[int], *keys: str) -> None:
     await pilot.press(*keys)
     await ready(pilot.app, pilot)  # type: ignore[arg-type]
+
+
+async def until(pilot: Pilot[int], done: Callable[[], bool]) -> None:
+    """What a thread does beside the screen takes as long as it takes."""
+    for _ in range(200):
+        if done():
+            return
+        await pilot.pause(0.01)
 
 
 async def measured(session: Session, pilot: Pilot[int], seconds: int = 6) -> None:
@@ -202,17 +211,21 @@ async def test_a_lesson_that_was_left_goes_on_where_it_was() -> None:
         session.mark("rq_affinity 1 → 2")
         await settle(pilot)
         assert shows(app, "mark: rq_affinity 1 → 2")
+        await until(pilot, lambda: bool(session.back))
         assert session.back == [(("rq_affinity", "1"),)]
         shelf.affinity = "0"
-        await press(pilot, "l", "enter")
+        await press(pilot, "l")
+        await press(pilot, "enter")
         assert shows(app, "page 4 of 6") and len(shelf.begun) == 1
         await press(pilot, "enter")
         await measured(session, pilot)
         await press(pilot, "escape")
+        await until(pilot, lambda: len(session.back) > 1)
         # what the user turned meanwhile is what is put back
         assert session.back[-1] == (("rq_affinity", "0"),)
         assert shelf.begun[0].answers == {"guess": "b"}
-        await press(pilot, "l", "n")
+        await press(pilot, "l")
+        await press(pilot, "n")
         assert shows(app, "page 1 of 6") and len(shelf.begun) == 2
 
 
