@@ -62,7 +62,7 @@ SCENARIOS = (
              {"iodepth": 4, "numjobs": 2}, {"throttled": ()}, frozenset({"above", "depth"}),
              seconds=12, during=LIMITED, watch=CPU_STAT, proof=throttled),
     Scenario("cpu-max-here", HERE, "a CPU quota of 30 %", cpu_group(loop()),
-             {"ioengine": "psync", "numjobs": 2}, {"throttled": ()}, frozenset({"above"}),
+             {"ioengine": "psync", "numjobs": 2}, {"throttled": ()}, frozenset({"above", "one-cpu"}),
              seconds=12, during=LIMITED, watch=CPU_STAT, proof=throttled),
     Scenario("background", LAB, "another program's load before and during the run", FAST,
              {"iodepth": 8}, {"background": ()}, frozenset({"disagree"}), quiet=6,
