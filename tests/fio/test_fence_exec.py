@@ -109,3 +109,30 @@ def test_what_is_below_a_program_s_directory() -> None:
     tops = {"/usr/lib"}
     found = [fence._within(path, tops) for path in ("/usr/lib", "/usr/lib/x", "/usr/lib64", "/")]
     assert found == [True, True, False, False]
+
+
+def test_a_grant_is_for_the_very_file_and_never_for_a_link(tmp_path: Path) -> None:
+    """A link that was put in a file's place could have any number."""
+    file, link = tmp_path / "file", tmp_path / "link"
+    file.write_text("x")
+    link.symlink_to(file)
+    held = file.stat()
+    fence.Grants({"write": [(str(file), held.st_dev, held.st_ino)]}).close()
+    own = link.lstat()
+    for path, info in ((link, own), (link, held), (file, own)):
+        with pytest.raises(fence.Closed, match="not the file it was before") as told:
+            fence.Grants({"read": [(str(path), info.st_dev, info.st_ino)]})
+        assert told.value.errno == errno.ESTALE
+
+
+def test_a_directory_of_one_s_own_is_a_directory_and_one_s_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "file"
+    file.write_text("x")
+    fence.Grants({"own": [str(tmp_path)]}).close()
+    with pytest.raises(fence.Closed, match="not the directory that was made for this run"):
+        fence.Grants({"own": [str(file)]})
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    with pytest.raises(fence.Closed, match="not the directory that was made for this run"):
+        fence.Grants({"own": [str(tmp_path)]})

@@ -58,3 +58,8 @@ def test_no_cgroup_no_file(tree: Tree, text: str | None) -> None:
     if text is not None:
         tree.proc("self/cgroup", text)
     assert found(tree) == []
+
+
+def test_without_a_membership_no_group_is_ours(tree: Tree) -> None:
+    tree.sys("fs/cgroup/cpu.stat", "throttled_usec 5\n")
+    assert cpu_stat_files(tree.roots) == ()

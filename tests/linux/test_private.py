@@ -15,7 +15,7 @@ import pytest
 
 from iopstui.errors import Missing
 from iopstui.fio import process as fio_process
-from iopstui.linux.process import private
+from iopstui.linux.process import private, processes
 
 UID = os.geteuid()
 
@@ -208,6 +208,14 @@ def test_abandoned_ones_are_found_and_those_in_use_are_not(here: Path) -> None:
     assert private.abandoned_directories() == [dead]
     os.close(fd)
     assert set(private.abandoned_directories()) == {dead, strange}
+
+
+def test_one_whose_process_runs_is_not_abandoned_though_nobody_holds_it(here: Path) -> None:
+    pid = os.getpid()
+    (here / "shm" / f"iopstui-{pid}-{processes.start_time(pid)}-a").mkdir()
+    gone = here / "shm" / f"iopstui-{pid}-7-a"  # another process had the number
+    gone.mkdir()
+    assert private.abandoned_directories() == [gone]
 
 
 @pytest.mark.parametrize(("users", "trusted"), [(0xFFFFFFFF, False), (0xFFFFFFFE, True), (1, True)])

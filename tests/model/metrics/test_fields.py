@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
+from pathlib import Path as FilePath
 from typing import Any
 
 import pytest
@@ -125,3 +126,14 @@ def test_the_table_keeps_to_its_width_and_names_every_field(width: int) -> None:
     assert max(map(len, lines)) <= max(width, 60)
     firsts = {line.split()[0] for line in lines if line and not line.startswith(" ")}
     assert set(BY_ID) <= firsts
+
+
+def test_each_field_is_in_the_reference_as_it_is(root: FilePath) -> None:
+    """docs/reference/fields.md is what a user reads: id, heading, unit, source and meaning."""
+    lines = (root / "docs/reference/fields.md").read_text().splitlines()
+    told = {}
+    for line in lines:
+        if line.startswith("| `"):
+            name, *cells = [cell.strip() for cell in line.strip("|").split("|", 5)]
+            told[name.strip("`")] = cells[:3]
+    assert told == {one.id: [one.title, one.unit, one.source] for one in FIELDS}

@@ -153,6 +153,11 @@ def test_how_busy_a_job_is_and_whether_it_is_pinned() -> None:
     assert [(job.index, job.cpu, job.pinned) for job in third.jobs] == [(0, 1, True), (1, 1, False)]
 
 
+def test_what_a_cpu_limit_takes_is_in_percent_of_a_cpu() -> None:
+    ticks = (tick(at, kernel=kernel(at, throttled_us=us)) for at, us in ((1, 100), (3, 500_100)))
+    assert [f.throttled for f in build(*ticks)] == [None, 25.0]
+
+
 def test_the_age_of_function_calls_that_were_read_before_the_sample() -> None:
     built = build(*(tick(at, kernel=kernel(at, ipi_ns=int((at - 0.5) * SECOND))) for at in (1, 3)))
     assert built[1].ipi_age_s == 0.5
