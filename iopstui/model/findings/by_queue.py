@@ -19,6 +19,7 @@ PART = 0.3
 MANY_WAIT = 4.0
 MOST_WAIT = 0.5
 NEAR = 0.85
+COST_ADVICE = "see io.cost.qos and io.weight of the cgroup"
 MORE = 1.15
 BUSY_JOB = 60.0
 SPARE = 20.0
@@ -26,9 +27,9 @@ SPARE = 20.0
 
 def above(evidence: Evidence) -> Finding | None:
     """fio has more I/Os under way than the device: the rest waits above it."""
-    frames, shape = recent(evidence), evidence.shape
+    frames = recent(evidence)
     each = [_apart([frame], evidence) for frame in frames]
-    if shape.direct is not True or evidence.unseen or not each or None in each:
+    if evidence.shape.direct is not True or evidence.unseen or not each or None in each:
         return None
     known = [one for one in each if one is not None]
     limit = limit_reached(frames, evidence)
@@ -36,46 +37,63 @@ def above(evidence: Evidence) -> Finding | None:
     least = WAITING if limit is None else WAITING / 2
     if any(n - aqu < max(least, PART * n) for n, aqu in known):
         return None
+    why = _known_cause(limit, evidence) or _possible_cause(evidence, frames, known)
+    if why is None:
+        return None
     n, aqu = _apart(frames, evidence) or known[-1]
-    head = (
+    return Finding(
+        "above",
         f"of the {n:.1f} I/Os that fio has under way (N = X·R), "
         f"{e.names_words(evidence.devices)} holds {aqu:.1f} (aqu-sz): the rest waits above "
-        f"{'them' if len(evidence.devices) > 1 else 'it'}"
+        f"{'them' if len(evidence.devices) > 1 else 'it'}{why[0]}",
+        why[1],
     )
+
+
+Reached = tuple[str, IoLimit, float]
+"""A disk, the cgroup's limit on it that is reached, and what the disk does of that per second."""
+
+
+def _known_cause(limit: Reached | None, evidence: Evidence) -> tuple[str, str] | None:
+    """The end of the sentence and the advice, where counters leave no doubt."""
     if limit is not None:
         name, one, rate = limit
-        return Finding(
-            "above",
-            f"{head}, for the limit that {one.file} of the cgroup {one.group} sets on {name}: "
+        return (
+            f", for the limit that {one.file} of the cgroup {one.group} sets on {name}: "
             f"{one.what}={one.value} ({_rate(one, rate)} now)",
             f"raise or lift that limit in the cgroup {one.group}",
         )
     waited = _cost_wait(evidence)
-    if waited is not None:
-        return Finding(
-            "above",
-            f"{head}, because iocost makes this cgroup wait ({waited:.0f} % of the time, cost.wait "
-            "in io.stat)",
-            "see io.cost.qos and io.weight of the cgroup",
-        )
+    if waited is None:
+        return None
+    return (
+        f", because iocost makes this cgroup wait ({waited:.0f} % of the time; cost.wait of "
+        "io.stat)",
+        COST_ADVICE,
+    )
+
+
+def _possible_cause(
+    evidence: Evidence, frames: Sequence[Frame], known: Sequence[tuple[float, float]]
+) -> tuple[str, str] | None:
+    """The same where nothing counts it; ``None`` where something else may be the cause."""
     # what waits for a job's own fsync waits in fio
-    if shape.syncs or tags(evidence) is not None or not _cpus_are_not_it(evidence, frames):
+    if evidence.shape.syncs or tags(evidence) is not None:
         return None
     # a few of them may wait for a CPU, however idle the CPUs are
     if any(n - aqu < max(MANY_WAIT, MOST_WAIT * n) for n, aqu in known):
         return None
+    if not _cpus_are_not_it(evidence, frames):
+        return None
     costed = [name for name, state in evidence.now.devices.items() if state.costed]
     if costed:
-        return Finding(
-            "above",
-            f"{head}: iocost is at work on {', '.join(costed)} (io.cost.qos), and may make this "
-            "cgroup wait",
-            "see io.cost.qos and io.weight of the cgroup",
+        return (
+            f": iocost is at work on {', '.join(costed)} (io.cost.qos), and may make this cgroup "
+            "wait",
+            COST_ADVICE,
         )
-    return Finding(
-        "above",
-        f"{head}: it may be a file system's lock or journal, or a limit that can't be seen from "
-        "here",
+    return (
+        ": it may be a file system's lock or journal, or a limit that can't be seen from here",
         "compare with the same job on the device itself, reading",
     )
 
@@ -92,8 +110,8 @@ def _apart(frames: Sequence[Frame], evidence: Evidence) -> tuple[float, float] |
     return (inside, theirs.aqu_sz) if same else None
 
 
-def limit_reached(frames: Sequence[Frame], evidence: Evidence) -> tuple[str, IoLimit, float] | None:
-    """(disk, limit, what the disk does of that per second) of the cgroup limit that is reached."""
+def limit_reached(frames: Sequence[Frame], evidence: Evidence) -> Reached | None:
+    """The cgroup limit that all these frames reach."""
     for name, state in evidence.now.devices.items():
         disks = [frame.disks[name] for frame in frames if name in frame.disks]
         for limit in state.limits if disks else ():

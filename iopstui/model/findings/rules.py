@@ -68,8 +68,8 @@ RULES: tuple[Rule, ...] = (
     busy,
     background,
 )
-# the first says all that the second does
-SAID_BY = {"saturated": ("cap", "above", "tags"), "cap": ("above", "tags"), "scheduler": ()}
+# a rule, and those that say more of the same
+SAID_BY = {"saturated": ("cap", "above", "tags"), "cap": ("above", "tags")}
 
 
 def diagnose(evidence: Evidence) -> list[Finding]:
