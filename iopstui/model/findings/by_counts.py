@@ -23,6 +23,8 @@ from iopstui.model.rates import DiskRates
 LONG_MS = 5.0
 DEEP = 4.0
 ALL_THE_TIME = 90.0
+# fio and the kernel have to be apart for so many seconds
+SECONDS_APART = 4
 
 
 def no_iostats(evidence: Evidence) -> Finding | None:
@@ -75,16 +77,16 @@ def _was(devices: Sequence[BlockDevice]) -> str:
 
 def disagreement(evidence: Evidence) -> Finding | None:
     """fio and the device count differently; diskstats shows why."""
-    devices, frames = evidence.devices, recent(evidence)
+    devices, frames = evidence.devices, recent(evidence, SECONDS_APART)
     theirs = e.device_figures(frames, devices)
-    if theirs is None or any(SUBMITTED in f.flags for f in frames):
+    if theirs is None or any(SUBMITTED in f.flags or (f.throttled or 0) >= 1 for f in frames):
         return None
     if any(device.queue and device.queue.iostats is False for device in devices):
         return None
     own = e.fio_iops(frames)
     each = e.each_second(frames, devices)
     # fio and the kernel are read at slightly different moments: one second proves nothing
-    if own < 100 or len(each) < ENOUGH:
+    if own < 100 or len(each) < SECONDS_APART or _agree_in_all(evidence):
         return None
     sums = " together" if len(devices) > 1 else ""
     head = f"fio does {units.number(own)} IOPS, {e.names_words(devices)}{sums} "
@@ -95,6 +97,15 @@ def disagreement(evidence: Evidence) -> Finding | None:
         head += units.number(theirs.own_s)
         return _device_does_more(evidence, theirs, head, own, e.fio_bytes(frames))
     return None
+
+
+def _agree_in_all(evidence: Evidence) -> bool:
+    """Whether the counts of more seconds agree: on a busy machine fio reports late, and what one
+    second lacks another has."""
+    each = e.each_second(e.measured(evidence.frames)[-LONG_ENOUGH:], evidence.devices)
+    own = sum(fio_s for fio_s, _, _ in each)
+    least, most = (sum(one[side] for one in each) for side in (1, 2))
+    return least <= 1.1 * own and most >= 0.9 * own
 
 
 def _device_does_less(

@@ -276,7 +276,7 @@ def test_a_depth_that_is_filled_is_never_called_shallow(depth: int, _: str) -> N
 def disagreement(
     own: float, theirs: float, shape: JobShape = LIBAIO, **figures: float
 ) -> Finding | None:
-    frames = tuple(seconds(3, interval=fio(own), disks={"vda": disk(theirs, **figures)}))
+    frames = tuple(seconds(4, interval=fio(own), disks={"vda": disk(theirs, **figures)}))
     return d.disagreement(Evidence(frames, devices=[device()], shape=shape))
 
 
@@ -306,15 +306,28 @@ def test_agreement_and_what_can_t_be_compared_are_no_finding() -> None:
     assert disagreement(10_000, 10_900) is None
     assert disagreement(50, 500) is None  # too few to say
     assert disagreement(10_000, 0, d_s=10_000) is None  # trims are I/Os, too
-    frames = tuple(seconds(3, interval=fio(10_000), disks={"vda": disk(100)}))
+    frames = tuple(seconds(4, interval=fio(10_000), disks={"vda": disk(100)}))
     assert d.disagreement(Evidence(frames, devices=[device(iostats=False)], shape=LIBAIO)) is None
     assert d.disagreement(Evidence(frames, devices=[], shape=LIBAIO)) is None
     assert d.disagreement(Evidence(frames, devices=[device(name="vdb")], shape=LIBAIO)) is None
 
 
 def test_one_second_that_agrees_is_enough_to_doubt_a_disagreement() -> None:
-    frames = seconds(3, interval=fio(10_000), disks={"vda": disk(13_000)})
+    frames = seconds(4, interval=fio(10_000), disks={"vda": disk(13_000)})
     frames[1] = frame(2.0, fio(10_000), disks={"vda": disk(9_000)})
+    assert d.disagreement(Evidence(tuple(frames), devices=[device()], shape=LIBAIO)) is None
+
+
+def test_what_some_seconds_lack_and_others_have_is_no_disagreement() -> None:
+    late = seconds(4, 7.0, interval=fio(1_000), disks={"vda": disk(1_600)})
+    early = seconds(6, interval=fio(1_900), disks={"vda": disk(1_600)})
+    assert d.disagreement(Evidence(tuple(late), devices=[device()], shape=LIBAIO)) is not None
+    both = Evidence(tuple(early + late), devices=[device()], shape=LIBAIO)
+    assert d.disagreement(both) is None
+
+
+def test_a_throttled_iopstui_compares_nothing() -> None:
+    frames = seconds(4, interval=fio(1_000), disks={"vda": disk(1_600)}, throttled=50.0)
     assert d.disagreement(Evidence(tuple(frames), devices=[device()], shape=LIBAIO)) is None
 
 
