@@ -28,6 +28,7 @@ import fnmatch
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -54,6 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for one in chosen:
             print(f"{one.name:<24} {one.place:<20} {one.length:>3.0f} s  {one.what}")
         return 0
+    # an end by a signal removes the devices, too
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     outcomes = []
     started = time.monotonic()
     for outcome in _outcomes(chosen, asked.inside):

@@ -124,7 +124,8 @@ def _told(run: Span) -> str:
         if run.count(name):
             words.append(f"{run.count(name) / run.seconds:.0f} {name}/s")
     busy = [1 - share for share in run.share(*IDLE)]
-    words.append(f"CPUs busy {_percent(busy)}, by interrupts {_percent(run.share(*SERVING))}")
+    if busy:
+        words.append(f"CPUs busy {_percent(busy)}, by interrupts {_percent(run.share(*SERVING))}")
     if sum(run.softirqs()):
         words.append(f"BLOCK softirqs {run.softirqs()}")
     words += [f"{name} {run.before.watched[name]} → {text}" for name, text in

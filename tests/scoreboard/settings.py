@@ -9,7 +9,7 @@ from pathlib import Path
 from devices import put, settled, sh
 from scenario import Absent, Action, Bench, Recipe
 
-NAME = "iopstui-scoreboard"
+NAME = f"iopstui-scoreboard-{os.getpid()}"
 V2 = Path("/sys/fs/cgroup")
 CPU_STAT = tuple(str(top / NAME / "cpu.stat") for top in (V2, V2 / "cpu"))
 
