@@ -24,7 +24,7 @@ from iopstui.linux.roots import Roots
 from iopstui.preflight.request import JobRequest
 from iopstui.session.live import LiveSession
 
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 WRITES = ("write", "randwrite", "rw", "randrw", "trim", "randtrim", "trimwrite")
 
 
