@@ -31,7 +31,7 @@ FLUSHING_MS = 100.0
 def job_saturated(evidence: Evidence) -> Finding | None:
     """A job's CPU has nothing left, so the job is a limit."""
     frames = recent(evidence)
-    if not frames or evidence.shape.polls:
+    if not frames or evidence.shape.polls or evidence.shape.paced:
         return None
     busy, full = e.full_jobs(frames)
     if not full:

@@ -162,6 +162,8 @@ def test_a_busy_job_is_the_limit() -> None:
 def test_a_job_that_polls_is_always_busy_and_that_says_nothing() -> None:
     frames = tuple(seconds(3, interval=fio(50_000), jobs=((0, 99.0),)))
     assert d.job_saturated(Evidence(frames, shape=replace(LIBAIO, polls=True))) is None
+    # one that holds itself back does as much as it was asked to
+    assert d.job_saturated(Evidence(frames, shape=replace(LIBAIO, paced=True))) is None
 
 
 def test_a_job_with_one_idle_second_or_without_figures_is_not_the_limit() -> None:
