@@ -1,0 +1,1 @@
+"""The probe: the block layer's tracepoints, counted in the kernel by bpftrace."""

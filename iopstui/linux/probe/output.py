@@ -1,0 +1,181 @@
+"""What bpftrace prints (``-f json``: a JSON object a line) as readings of the probe."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from iopstui.linux.probe.script import (
+    BUCKET_BITS,
+    CPU_AT,
+    DIRECTION_AT,
+    PID_AT,
+    REGION_AT,
+    TASK_BITS,
+    Region,
+)
+from iopstui.model.metrics.probe import KINDS
+from iopstui.model.samples import ProbeSample, TaskCounts
+from iopstui.text import printable
+
+Counts = Mapping[int, int]
+GroupOf = Callable[[int], str]
+
+LOW = (1 << DIRECTION_AT) - 1
+# bins, directions and regions below the next part of a key
+HIGH = (1 << (REGION_AT - DIRECTION_AT)) - 1
+REGIONS = (1 << (PID_AT - REGION_AT)) - 1
+TASKS_KEPT = 64
+
+
+def midpoint(index: int, bits: int) -> int:
+    """The middle (ns) of the bucket with this number, as fio names it (plat_idx_to_val), of
+    buckets with ``bits`` below the highest bit."""
+    octave = index >> bits
+    if octave <= 1:
+        return index
+    low = ((1 << bits) | (index & ((1 << bits) - 1))) << (octave - 1)
+    return low + (1 << (octave - 1) >> 1)
+
+
+class ProbeOutput:
+    """Takes lines, gives a reading whenever one is whole. ``strange`` counts lines that bpftrace
+    does not print, since the last reading. ``keys`` is how many a map has room for; ``group_of``
+    a task's cgroup."""
+
+    def __init__(
+        self,
+        regions: Sequence[Region],
+        parts: Sequence[str],
+        begun: int,
+        keys: int,
+        group_of: GroupOf = lambda pid: "",
+    ) -> None:
+        self.strange = 0
+        self._regions = tuple(regions)
+        self._parts = tuple(parts)
+        self._begun = begun
+        self._keys = keys
+        self._group_of = group_of
+        self._groups: dict[int, str] = {}
+        self._maps: dict[str, Any] = {}
+        self._lost = 0
+
+    def feed(self, line: str, arrived_ns: int) -> ProbeSample | None:
+        """The reading that this line completes."""
+        if not line.strip():
+            return None
+        try:
+            row = json.loads(line)
+            kind, data = str(row["type"]), row.get("data")
+            if kind == "map":
+                self._maps.update(data)
+            elif kind == "lost_events":
+                self._lost += int(data["events"])
+            elif kind == "value" and isinstance(data, int):
+                return self._whole(data, arrived_ns)
+            elif kind not in ("value", "attached_probes", "printf", "time"):
+                self.strange += 1
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            self.strange += 1
+        return None
+
+    def _whole(self, time_ns: int, arrived_ns: int) -> ProbeSample:
+        maps, self._maps = self._maps, {}
+        self.strange = 0
+        full = sum(1 for one in maps.values() if isinstance(one, dict) and len(one) >= self._keys)
+        names = ("missed", "m"), ("unpaired", "u"), ("requeued", "r"), ("merged", "g")
+        counts = {name: _one(maps, key) for name, key in (*names, ("sequential", "s"))}
+        sizes = self._by_disk(_ints(maps, "z"), lambda low: 512 << low)
+        counts["issued"] = sum(
+            n for d in self._wholes(sizes) for k in d.values() for n in k.values()
+        )
+        return ProbeSample(
+            time_ns=time_ns,
+            arrived_ns=arrived_ns,
+            parts=self._parts,
+            begun=self._begun,
+            device=self._by_disk(_ints(maps, "d"), _fine),
+            waiting=self._by_disk(_ints(maps, "w"), _fine),
+            matrix=_matrix(_ints(maps, "x")),
+            sizes=sizes,
+            tasks=self._tasks(maps),
+            counts={**counts, "lost": self._lost, "full": full},
+        )
+
+    def _wholes(self, by_disk: Mapping[str, Any]) -> list[Any]:
+        return [by_disk[r.name] for r in self._regions if r.last is None and r.name in by_disk]
+
+    def _by_disk(
+        self, counts: Counts, value: Callable[[int], int]
+    ) -> dict[str, dict[str, dict[int, int]]]:
+        """A partition's requests are its disk's as well."""
+        found: dict[str, dict[str, dict[int, int]]] = {
+            region.name: {kind: {} for kind in KINDS} for region in self._regions
+        }
+        for key, count in counts.items():
+            number = (key >> REGION_AT) & REGIONS
+            kind = KINDS[(key >> DIRECTION_AT) & HIGH]
+            low = value(key & LOW)
+            region = self._regions[number]
+            for one in self._regions:
+                if one is region or (one.last is None and one.dev == region.dev):
+                    bins = found[one.name][kind]
+                    bins[low] = bins.get(low, 0) + count
+        return found
+
+    def _tasks(self, maps: Mapping[str, Any]) -> tuple[TaskCounts, ...]:
+        names = maps.get("@n") or {}
+        sectors = _ints(maps, "b")
+        bins: dict[int, dict[str, dict[int, int]]] = {}
+        for key, count in _ints(maps, "q").items():
+            task = key >> REGION_AT << REGION_AT
+            kind = KINDS[(key >> DIRECTION_AT) & HIGH]
+            own = bins.setdefault(task, {}).setdefault(kind, {})
+            own[midpoint(key & LOW, TASK_BITS)] = count
+        busiest = sorted(bins, key=lambda task: -sum(map(_total, bins[task].values())))
+        found = []
+        for task in busiest[:TASKS_KEPT]:
+            pid = task >> PID_AT
+            disk = self._regions[(task >> REGION_AT) & REGIONS].name
+            comm = printable(str(names.get(str(pid), "")))
+            found.append(
+                TaskCounts(pid, comm, self._group(pid), disk, sectors.get(task, 0), bins[task])
+            )
+        return tuple(found)
+
+    def _group(self, pid: int) -> str:
+        if pid not in self._groups:
+            if len(self._groups) > 4096:
+                self._groups.clear()
+            self._groups[pid] = self._group_of(pid)
+        return self._groups[pid]
+
+
+def _fine(low: int) -> int:
+    return midpoint(low, BUCKET_BITS)
+
+
+def _total(bins: Mapping[int, int]) -> int:
+    return sum(bins.values())
+
+
+def _matrix(counts: Counts) -> dict[int, dict[int, int]]:
+    """The CPU 0 of a key is: not known."""
+    found: dict[int, dict[int, int]] = {}
+    for key, count in counts.items():
+        submitter = (key >> CPU_AT) - 1
+        if submitter >= 0:
+            found.setdefault(submitter, {})[key & ((1 << CPU_AT) - 1)] = count
+    return found
+
+
+def _ints(maps: Mapping[str, Any], name: str) -> dict[int, int]:
+    found = maps.get(f"@{name}")
+    return {int(k): int(n) for k, n in found.items()} if isinstance(found, dict) else {}
+
+
+def _one(maps: Mapping[str, Any], name: str) -> int:
+    found = maps.get(f"@{name}", 0)
+    return int(found) if isinstance(found, int) else 0

@@ -1,0 +1,203 @@
+"""bpftrace as a process: begun, read, ended. It never outlives iopstui, however that ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import threading
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+
+from iopstui.linux.probe.output import GroupOf, ProbeOutput
+from iopstui.linux.probe.programs import Counting, Programs, Ran
+from iopstui.linux.probe.script import Region
+from iopstui.linux.process.clock import Clock
+from iopstui.linux.process.processes import cpu_s
+from iopstui.model.samples import ProbeSample
+from iopstui.text import printable
+
+PROGRAM = "bpftrace"
+# loading the programs takes bpftrace 2 s, in an emulated machine 12 s
+FIRST_WITHIN_S = 60.0
+SILENT_S = 10.0
+STRANGE_LINES = 50
+# an answer takes 1 ms; one that takes longer is told with the next tick
+ANSWER_S = 0.02
+# of the keys of a map, taken by requests of which no completion was seen
+LEAKED = 0.2
+LONGEST_LINE = 4 << 20
+TERM_S = 2.0
+# the kernel counts the probes' run time from one of so many readings to the next
+COUNT_EVERY = 10
+_LIMIT = ("BPFTRACE_MAP_KEYS_MAX", "BPFTRACE_MAX_MAP_KEYS")
+
+
+def keys_for(cpus: int, matrix: bool) -> int:
+    """How many keys a map is given: bins by direction and disk fit into 8,192, the matrix may need
+    a key for each pair of CPUs. The kernel takes the memory at once, for every CPU."""
+    return max(8192, min(cpus * cpus, 65536)) if matrix else 8192
+
+
+class ProbeProcess:
+    """See the module. For one thread, which waits ``ANSWER_S`` at most, and in ``close``.
+
+    The kernel kills bpftrace when the thread that made this object ends (PR_SET_PDEATHSIG), and its
+    probes end with it.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        regions: Sequence[Region],
+        parts: Sequence[str],
+        begun: int,
+        keys: int,
+        clock: Clock,
+        group_of: GroupOf = lambda pid: "",
+    ) -> None:
+        self._clock = clock
+        self._keys = keys
+        self._output = ProbeOutput(regions, parts, begun, keys, group_of)
+        self._samples: deque[ProbeSample] = deque(maxlen=1)
+        self._told = threading.Event()
+        self._problem = ""
+        self._counting = Counting()
+        self._programs: Programs | None = None
+        self._counted = Ran(0, 0, 0)
+        self._skipped = 0
+        self._readings = 0
+        # since when an answer is waited for: at first that the programs are loaded
+        self._waits_since_ns: int | None = clock.monotonic_ns()
+        self._errors = os.memfd_create("bpftrace-stderr", os.MFD_CLOEXEC)
+        self._process: subprocess.Popen[bytes] | None = None
+        environment = {**os.environ, **dict.fromkeys(_LIMIT, str(keys)), "LC_ALL": "C"}
+        guarded = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
+        try:
+            self._process = subprocess.Popen(
+                [*guarded, PROGRAM, "-q", "-f", "json", "-e", text],
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._errors,
+                env=environment, start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            self._problem = f"bpftrace can't be run: {error.strerror}"
+            return
+        self._thread = threading.Thread(target=self._read, name="probe", daemon=True)
+        self._thread.start()
+
+    @property
+    def pid(self) -> int | None:
+        """bpftrace's."""
+        return self._process.pid if self._process is not None else None
+
+    def take(self) -> ProbeSample | None:
+        """The newest reading, once: asked for now, or an earlier one that is told only now."""
+        if self._readings and self._process is not None:
+            self._told.clear()
+            if self._waits_since_ns is None:
+                self._waits_since_ns = self._clock.monotonic_ns()
+            with contextlib.suppress(OSError):
+                os.kill(self._process.pid, signal.SIGWINCH)
+            self._told.wait(ANSWER_S)
+        return self._samples.pop() if self._samples else None
+
+    def problem(self) -> str:
+        """Why there is nothing more to be expected of it; "" while all is well."""
+        if self._problem or self._process is None:
+            return self._problem
+        code = self._process.poll()
+        if code is not None:
+            return f"bpftrace has ended ({_ending(code)}){self._said()}"
+        since = self._waits_since_ns
+        silent = 0.0 if since is None else (self._clock.monotonic_ns() - since) / 1e9
+        if silent > (SILENT_S if self._readings else FIRST_WITHIN_S):
+            return f"bpftrace has printed nothing for {silent:.0f} s{self._said()}"
+        return ""
+
+    def close(self) -> None:
+        """End bpftrace; the kernel removes its probes. Idempotent."""
+        process, self._process = self._process, None
+        if process is not None:
+            _end(process)
+            self._thread.join(TERM_S)
+        # not before: the thread may just have begun it
+        self._counting.end()
+        self._samples.clear()
+        errors, self._errors = self._errors, -1
+        if errors >= 0:
+            os.close(errors)
+
+    def _said(self) -> str:
+        """The last line of its stderr that counts; it always complains about RLIMIT_MEMLOCK."""
+        try:
+            text = os.pread(self._errors, 65536, 0).decode("utf-8", "replace")
+        except OSError:
+            return ""
+        lines = [line.strip() for line in text.splitlines()]
+        lines = [line for line in lines if line and "RLIMIT_MEMLOCK" not in line]
+        return f": {printable(lines[-1])[:300]}" if lines else ""
+
+    def _read(self) -> None:
+        assert self._process is not None and self._process.stdout is not None
+        stream = self._process.stdout
+        while line := stream.readline(LONGEST_LINE):
+            arrived = self._clock.monotonic_ns()
+            found = self._output.feed(line.decode("utf-8", "replace"), arrived)
+            if self._output.strange > STRANGE_LINES:
+                self._problem = f"what bpftrace prints is not understood: {_start(line)}"
+                return
+            if found is not None:
+                self._readings += 1
+                self._waits_since_ns = None
+                self._samples.append(self._with_costs(found))
+                self._told.set()
+
+    def _with_costs(self, sample: ProbeSample) -> ProbeSample:
+        """The kernel's count of the probes' run time grows in one of ``COUNT_EVERY`` readings."""
+        pid = self.pid
+        if pid is None:
+            return sample
+        if self._programs is None:
+            self._programs = Programs(pid)
+        ran = self._programs.read() or self._counted
+        if self._counting.on:
+            self._counting.end()
+            self._counted = ran
+        elif self._readings % COUNT_EVERY == 2:
+            self._counting.begin()
+        self._forget_leaks(ran.skipped + sample.counts["missed"])
+        return replace(
+            sample, busy_s=cpu_s(pid), run_ns=self._counted.spent_ns, run_ios=self._counted.ios,
+            counts={**sample.counts, "skipped": ran.skipped},
+        )  # fmt: skip
+
+    def _forget_leaks(self, lost: int) -> None:
+        """The beginning of a request whose completion was skipped stays in the map: before these
+        fill it, all are dropped, at the price of those in flight. As many beginnings were skipped
+        as completions are missed, and those are about as many as were left behind."""
+        if self._process is not None and lost - self._skipped > self._keys * LEAKED:
+            self._skipped = lost
+            with contextlib.suppress(OSError):
+                os.kill(self._process.pid, signal.SIGCONT)
+
+
+def _start(line: bytes) -> str:
+    return printable(line[:80].decode("utf-8", "replace").strip())
+
+
+def _ending(code: int) -> str:
+    return f"exit code {code}" if code >= 0 else f"signal {-code}"
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, number)
+        try:
+            process.wait(TERM_S)
+            return
+        except subprocess.TimeoutExpired:
+            continue

@@ -1,0 +1,47 @@
+"""Whether the probe can run here, and what to do where it can't."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+
+from iopstui.linux.probe.process import PROGRAM
+from iopstui.linux.probe.script import Region, lacking
+from iopstui.linux.probe.tracepoints import read_tracepoints, tracefs
+from iopstui.linux.roots import Roots
+
+_WHOLE = (Region("", 0, 0),)
+LOCKDOWN = "kernel/security/lockdown"
+
+
+def why_not(
+    roots: Roots, parts: Sequence[str] = (), regions: Sequence[Region] = _WHOLE
+) -> tuple[str, str] | None:
+    """(why the probe can't run, the command that mends it); ``None`` if nothing is known to be in
+    its way."""
+    if shutil.which(PROGRAM) is None:
+        return "bpftrace is not installed", "sudo apt-get install bpftrace, or dnf, zypper, pacman"
+    if os.geteuid() != 0:
+        return "only root may load BPF programs", "sudo iopstui ..."
+    if "[confidentiality]" in _lockdown(roots):
+        return (
+            "the kernel is locked down (lockdown=confidentiality) and loads no BPF programs",
+            "boot without lockdown=confidentiality",
+        )
+    if tracefs(roots) is None:
+        return (
+            "tracefs is not mounted",
+            "mount -t tracefs tracefs /sys/kernel/tracing; in a container: run iopstui on the host",
+        )
+    without = lacking(parts, regions, read_tracepoints(roots))
+    if without:
+        return f"this kernel has no {', '.join(without)}", "a kernel with these tracepoints"
+    return None
+
+
+def _lockdown(roots: Roots) -> str:
+    try:
+        return (roots.sys / LOCKDOWN).read_text()
+    except OSError:
+        return ""

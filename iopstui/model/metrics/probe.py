@@ -1,0 +1,315 @@
+"""Two readings of the probe turned into one interval's own figures.
+
+All counts are cumulative, so they are subtracted as fio's are (model/histogram.py); means are those
+of the bins, which are at most 0.8 % off, the device's own percentiles likewise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from iopstui.model import histogram
+from iopstui.model.histogram import Bins
+from iopstui.model.rates import ratio
+from iopstui.model.samples import ProbeSample, TaskCounts
+
+READS, WRITES, DISCARDS = "read", "write", "discard"
+KINDS = (READS, WRITES, DISCARDS)
+SECTOR = 512
+# figures of more unmatched requests than this part are marked
+DOUBTFUL = 0.01
+# the kernel counts them of all disks together
+FEW_SKIPPED = 50
+# of fewer runs their mean says little
+ENOUGH_RUNS = 1000
+
+ByDisk = Mapping[str, Mapping[str, Bins]]
+
+
+@dataclass(frozen=True, slots=True)
+class Latencies:
+    """One histogram of an interval: ``ios`` requests, ``mean_ns``, ``percentiles`` ("p50" ...) and
+    ``max_ns`` in nanoseconds."""
+
+    ios: int
+    mean_ns: float | None
+    percentiles: Mapping[str, int]
+    max_ns: int | None
+    bins: Bins
+
+    @classmethod
+    def of(cls, bins: Bins) -> Latencies:
+        """Its figures; unknown, not 0, of an empty one."""
+        ios = sum(bins.values())
+        mean = sum(key * count for key, count in bins.items()) / ios if ios else None
+        found = histogram.percentiles(bins)
+        named = {histogram.percentile_name(p): value for p, value in found.items()}
+        return cls(ios, mean, named, histogram.maximum(bins), bins)
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """The requests of one disk (or several) in one direction (or all) that were completed in an
+    interval of ``seconds``. ``device`` is from issue to completion; ``waiting``, of those issued,
+    from allocation to issue (``None``: not asked for). ``sizes``: requests issued by their size in
+    bytes, rounded down to a power of two."""
+
+    seconds: float
+    device: Latencies
+    waiting: Latencies | None = None
+    sizes: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def iops(self) -> float | None:
+        """Completed requests per second."""
+        return ratio(self.device.ios, self.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What one task had one disk do in an interval: by the task that allocated the requests, which
+    for buffered writes is the kernel's own writeback (``kworker``). ``iops`` and ``bw`` (bytes/s)
+    of all directions."""
+
+    pid: int
+    comm: str
+    group: str
+    disk: str
+    iops: float
+    read_iops: float
+    write_iops: float
+    bw: float
+    p50_ns: int | None
+    p99_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeInterval:
+    """What the probe counted in ``seconds`` of its own clock, read ``age_s`` before the frame.
+
+    ``disks`` has the requests by disk and direction. ``matrix`` are completed requests per second
+    by the CPU that allocated them and the one that completed them. ``missed`` is the percentage of
+    completions that could not be matched with their beginning, ``skipped`` counts events of any
+    disk at which another probe ran on that CPU (at most so many are missing), ``lost`` events
+    the kernel could not pass on, ``full`` maps that had no room. ``busy`` is percent of a CPU for
+    reading the maps, ``run_ns`` the probes' own run time for each request, as the kernel counts it.
+    """
+
+    seconds: float
+    age_s: float
+    parts: tuple[str, ...]
+    disks: Mapping[str, Mapping[str, Requests]]
+    matrix: Mapping[int, Mapping[int, float]]
+    tasks: tuple[Task, ...]
+    requeued_s: float | None
+    merged_s: float | None
+    sequential: float | None
+    missed: float | None
+    skipped: int
+    lost: int
+    full: int
+    busy: float | None
+    run_ns: float | None
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether more than one in a hundred is missing from the figures."""
+        done = sum(part.device.ios for kinds in self.disks.values() for part in kinds.values())
+        skipped = self.skipped > max(FEW_SKIPPED, DOUBTFUL * done)
+        return (self.missed or 0.0) > 100 * DOUBTFUL or skipped or self.lost > 0 or self.full > 0
+
+    def together(self, names: Sequence[str], kinds: Iterable[str] = KINDS) -> Requests | None:
+        """These disks and directions as one; ``None`` if one of the disks was not followed."""
+        if not names or any(name not in self.disks for name in names):
+            return None
+        chosen = set(kinds)
+        parts = [p for n in names for k, p in self.disks[n].items() if k in chosen]
+        if len(parts) == 1:
+            return parts[0]
+        waits = [p.waiting.bins for p in parts if p.waiting is not None]
+        return Requests(
+            self.seconds,
+            Latencies.of(histogram.merge(p.device.bins for p in parts)),
+            Latencies.of(histogram.merge(waits)) if WAY in self.parts else None,
+            histogram.merge(p.sizes for p in parts),
+        )
+
+
+LATENCY, WAY, MATRIX, PROCESSES, SIZES = "latency", "way", "matrix", "processes", "sizes"
+PARTS = (LATENCY, WAY, MATRIX, PROCESSES, SIZES)
+# CPU time for each I/O in µs, measured (docs/costs.md)
+COSTS = {LATENCY: 0.9, WAY: 0.3, MATRIX: 0.2, PROCESSES: 0.4, SIZES: 0.3}
+
+
+class ProbeIntervals:
+    """A fold over the probe's readings."""
+
+    def __init__(self) -> None:
+        self._before: ProbeSample | None = None
+
+    def feed(self, sample: ProbeSample | None, arrived_ns: int) -> ProbeInterval | None:
+        """The interval that this reading ends; ``None`` where there is none: no reading, the first
+        of a probe, or counters that went backwards."""
+        if sample is None:
+            return None
+        before, self._before = self._before, sample
+        if before is None or before.begun != sample.begun or before.parts != sample.parts:
+            return None
+        seconds = (sample.time_ns - before.time_ns) / 1e9
+        device = _grown(sample.device, before.device)
+        if seconds <= 0 or device is None:
+            return None
+        return _interval(sample, before, seconds, device, (arrived_ns - sample.arrived_ns) / 1e9)
+
+
+class ProbeTotal:
+    """Adds up what the probe counted in a run's frames, by direction, of the devices that the jobs
+    work on."""
+
+    def __init__(self) -> None:
+        self._device: dict[str, dict[int, int]] = {}
+        self._waiting: dict[str, dict[int, int]] = {}
+        self.doubtful = False
+        self.seconds = 0.0
+
+    def add(self, interval: ProbeInterval | None, opened: Sequence[str]) -> None:
+        """Count one frame's interval (``None``: a frame without one)."""
+        if interval is None:
+            return
+        self.doubtful = self.doubtful or interval.doubtful
+        self.seconds += interval.seconds
+        for kind in KINDS:
+            part = interval.together(opened, (kind,))
+            if part is None:
+                continue
+            waited = part.waiting.bins if part.waiting is not None else {}
+            for total, bins in ((self._device, part.device.bins), (self._waiting, waited)):
+                if bins:
+                    total[kind] = histogram.merge((total.get(kind, {}), bins))
+
+    def parts(self) -> list[tuple[str, Latencies, Latencies | None]]:
+        """(direction, the device's, waiting) of those that had requests."""
+        waits = {kind: Latencies.of(bins) for kind, bins in self._waiting.items()}
+        return [(k, Latencies.of(b), waits.get(k)) for k, b in self._device.items()]
+
+
+def _interval(
+    sample: ProbeSample, before: ProbeSample, seconds: float, device: ByDisk, age_s: float
+) -> ProbeInterval:
+    counts = {name: n - before.counts.get(name, 0) for name, n in sample.counts.items()}
+    waiting = _grown(sample.waiting, before.waiting) or {}
+    sizes = _grown(sample.sizes, before.sizes) or {}
+    done = sum(sum(bins.values()) for kinds in device.values() for bins in kinds.values())
+    missed = max(0, counts.get("missed", 0))
+    issued = counts.get("issued", 0)
+    return ProbeInterval(
+        seconds=seconds,
+        age_s=max(0.0, age_s),
+        parts=sample.parts,
+        disks={
+            disk: {k: _requests(disk, k, seconds, device, waiting, sizes, sample) for k in kinds}
+            for disk, kinds in device.items()
+        },
+        matrix=_matrix(sample.matrix, before.matrix, seconds),
+        tasks=_tasks(sample.tasks, before.tasks, seconds),
+        requeued_s=_rate(counts, "requeued", seconds),
+        merged_s=_rate(counts, "merged", seconds),
+        sequential=100 * counts.get("sequential", 0) / issued if issued > 0 else None,
+        missed=100 * missed / (done + missed) if done + missed else None,
+        skipped=max(0, counts.get("skipped", 0)),
+        lost=max(0, counts.get("lost", 0)),
+        full=sample.counts.get("full", 0),
+        busy=_busy(sample, before),
+        run_ns=_run_ns(sample),
+    )
+
+
+def _requests(
+    disk: str,
+    kind: str,
+    seconds: float,
+    device: ByDisk,
+    waiting: ByDisk,
+    sizes: ByDisk,
+    sample: ProbeSample,
+) -> Requests:
+    waits = waiting.get(disk, {}).get(kind, {}) if WAY in sample.parts else None
+    return Requests(
+        seconds,
+        Latencies.of(device[disk][kind]),
+        None if waits is None else Latencies.of(waits),
+        sizes.get(disk, {}).get(kind, {}),
+    )
+
+
+def _grown(now: ByDisk, before: ByDisk) -> dict[str, dict[str, dict[int, int]]] | None:
+    """What was counted in between; ``None`` if a counter began again."""
+    found: dict[str, dict[str, dict[int, int]]] = {}
+    for disk, kinds in now.items():
+        for kind, bins in kinds.items():
+            grown = histogram.subtract(bins, before.get(disk, {}).get(kind, {}))
+            if grown is None:
+                return None
+            found.setdefault(disk, {})[kind] = grown
+    return found
+
+
+def _matrix(
+    now: Mapping[int, Mapping[int, int]], before: Mapping[int, Mapping[int, int]], seconds: float
+) -> dict[int, dict[int, float]]:
+    found: dict[int, dict[int, float]] = {}
+    for submitter, row in now.items():
+        then = before.get(submitter, {})
+        rates = {cpu: (n - then.get(cpu, 0)) / seconds for cpu, n in row.items()}
+        kept = {cpu: rate for cpu, rate in rates.items() if rate > 0}
+        if kept:
+            found[submitter] = kept
+    return found
+
+
+def _tasks(
+    now: Iterable[TaskCounts], before: Iterable[TaskCounts], seconds: float
+) -> tuple[Task, ...]:
+    """The busiest first."""
+    earlier = {(one.pid, one.disk): one for one in before}
+    found = []
+    for one in now:
+        then = earlier.get((one.pid, one.disk))
+        sectors = one.sectors - (then.sectors if then else 0)
+        bins = {
+            kind: histogram.subtract(own, then.bins.get(kind, {}) if then else {}) or {}
+            for kind, own in one.bins.items()
+        }
+        all_bins = histogram.merge(bins.values())
+        ios = sum(all_bins.values())
+        if not ios:
+            continue
+        ranks = histogram.percentiles(all_bins, (50.0, 99.0))
+        found.append(
+            Task(
+                one.pid, one.comm, one.group, one.disk, ios / seconds,
+                sum(bins.get(READS, {}).values()) / seconds,
+                sum(bins.get(WRITES, {}).values()) / seconds,
+                max(0, sectors) * SECTOR / seconds, ranks.get(50.0), ranks.get(99.0),
+            )
+        )  # fmt: skip
+    return tuple(sorted(found, key=lambda task: (-task.iops, task.pid, task.disk)))
+
+
+def _rate(counts: Mapping[str, int], name: str, seconds: float) -> float | None:
+    return max(0, counts[name]) / seconds if name in counts else None
+
+
+def _busy(sample: ProbeSample, before: ProbeSample) -> float | None:
+    if sample.busy_s is None or before.busy_s is None:
+        return None
+    seconds = (sample.arrived_ns - before.arrived_ns) / 1e9
+    return ratio(100 * max(0.0, sample.busy_s - before.busy_s), seconds)
+
+
+def _run_ns(sample: ProbeSample) -> float | None:
+    """Since the probe began: it is counted in few seconds."""
+    if sample.run_ns is None or sample.run_ios is None or sample.run_ios < ENOUGH_RUNS:
+        return None
+    return sample.run_ns / sample.run_ios

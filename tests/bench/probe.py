@@ -1,0 +1,119 @@
+"""(i) What the probe costs fio: on and off in turn within one run of fio. Needs root, bpftrace."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import beside
+import program
+from statistic import interval
+
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.probe.process import ProbeProcess, keys_for
+from iopstui.linux.probe.ready import why_not
+from iopstui.linux.probe.regions import regions
+from iopstui.linux.probe.script import Region, script
+from iopstui.linux.probe.tracepoints import read_tracepoints
+from iopstui.linux.process.clock import Clock
+from iopstui.linux.roots import Roots
+from iopstui.model.metrics.probe import LATENCY, MATRIX, PARTS, PROCESSES, SIZES, WAY
+
+ROOTS = Roots()
+SETTLE_S, WINDOW_S = 0.5, 2.0
+KINDS = {
+    "latency": (LATENCY,), "way": (LATENCY, WAY), "matrix": (LATENCY, MATRIX),
+    "processes": (LATENCY, PROCESSES), "sizes": (LATENCY, SIZES), "all": PARTS,
+}  # fmt: skip
+
+
+def measure(place: Path, pairs: int) -> dict[str, Any]:
+    """Ratios of IOPS by what is counted, with all CPUs busy, and of the latencies alone at 10,000
+    I/Os a second; and what the kernel counts for the probes."""
+    reason = why_not(ROOTS)
+    if reason is not None:
+        return {"why_not": reason[0]}
+    data = place / "bench.dat"
+    if not data.exists():
+        beside._lay_out(data)
+    found = {name: _compare(place, data, name, (), pairs) for name in KINDS}
+    slow = {"rate_iops": 10_000 // program.CPUS, "iodepth": 4}
+    found["slow"] = _compare(place, data, "latency", tuple(slow.items()), pairs)
+    return found
+
+
+def _compare(
+    place: Path, data: Path, name: str, options: tuple[tuple[str, object], ...], pairs: int
+) -> dict[str, Any]:
+    job = program.job_file(place, f"probe-{name}", {
+        "time_based": True, "runtime": 600, "numjobs": program.CPUS, "bs": "4k", "rw": "randread",
+        "ioengine": "libaio", "direct": 1, "iodepth": 32, "filename": data, **dict(options),
+    })  # fmt: skip
+    fio = subprocess.Popen([program.fio(), "--output=/dev/null", str(job)], cwd=place)
+    try:
+        time.sleep(2.0)
+        rows = [_pair(data, KINDS[name], number % 2 == 0) for number in range(pairs)]
+    finally:
+        fio.terminate()
+        fio.wait()
+    return {
+        "ratio": interval([on / off for on, off, _, _ in rows]),
+        "iops": median(off for _, off, _, _ in rows),
+        "busy": median(busy for _, _, busy, _ in rows),
+        "run_ns": max(ns for _, _, _, ns in rows),
+    }
+
+
+def _pair(data: Path, parts: tuple[str, ...], on_first: bool) -> tuple[float, float, float, float]:
+    """(IOPS with the probe, without, percent of a CPU of bpftrace, ns of the probes for an I/O)."""
+    off = 0.0 if on_first else _off(data)
+    with_probe, busy, run_ns = _on(data, parts)
+    return with_probe, off or _off(data), busy, run_ns
+
+
+def _off(data: Path) -> float:
+    time.sleep(SETTLE_S)
+    return _iops(data, lambda: None)[0]
+
+
+def _on(data: Path, parts: tuple[str, ...]) -> tuple[float, float, float]:
+    followed = regions((_disk(data).name,), read_devices(ROOTS), ROOTS)
+    probe = _begin(followed, parts)
+    try:
+        while probe.take() is None:
+            time.sleep(0.05)
+        time.sleep(SETTLE_S)
+        first = probe.take()
+        iops, seconds = _iops(data, probe.take)
+        last = probe.take()
+    finally:
+        probe.close()
+    if first is None or last is None or first.busy_s is None or last.busy_s is None:
+        return iops, 0.0, 0.0
+    run_ns = last.run_ns / last.run_ios if last.run_ns and last.run_ios else 0.0
+    return iops, 100 * (last.busy_s - first.busy_s) / seconds, run_ns
+
+
+def _begin(followed: list[Region], parts: tuple[str, ...]) -> ProbeProcess:
+    text = script(parts, followed, read_tracepoints(ROOTS), 1000)
+    return ProbeProcess(text, followed, parts, 1, keys_for(program.CPUS, MATRIX in parts), Clock())
+
+
+def _disk(data: Path) -> Path:
+    number = data.stat().st_dev
+    return Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}").resolve()
+
+
+def _iops(data: Path, tick: Any) -> tuple[float, float]:
+    """(completed requests per second, seconds), with a reading of the probe in each second."""
+    place = _disk(data) / "stat"
+    began, before = time.monotonic(), int(place.read_text().split()[0])
+    for _ in range(round(WINDOW_S)):
+        time.sleep(1.0)
+        tick()
+    done, seconds = int(place.read_text().split()[0]) - before, time.monotonic() - began
+    return done / seconds, seconds

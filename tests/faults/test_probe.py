@@ -1,0 +1,306 @@
+"""The probe against other counters of the kernel: diskstats, raw trace events, its programs.
+
+Needs bpftrace and tracefs. What needs a disk of one queue on several CPUs runs in the lab.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import program
+import pytest
+from machine import loop, mapped, needs, sectors, sh
+
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.probe.process import ProbeProcess
+from iopstui.linux.probe.programs import _BPF
+from iopstui.linux.probe.regions import regions
+from iopstui.linux.probe.script import script
+from iopstui.linux.probe.tracepoints import read_tracepoints, tracefs
+from iopstui.linux.process.clock import Clock
+from iopstui.linux.roots import Roots
+from iopstui.model.histogram import bucket_key, percentiles
+from iopstui.model.metrics.probe import LATENCY, MATRIX, PARTS, WAY, ProbeInterval, ProbeIntervals
+from iopstui.model.samples import ProbeSample
+
+ROOTS = Roots()
+# an emulated CPU takes much longer for everything that is not waiting
+EMULATED = "TCG" in Path("/proc/cpuinfo").read_text()
+FIELDS = {"read": (0, 3), "write": (4, 7), "discard": (11, 14)}
+
+
+@pytest.fixture(autouse=True)
+def bpftrace() -> None:
+    needs("bpftrace")
+    if tracefs(ROOTS) is None:
+        sh("mount", "-t", "tracefs", "tracefs", "/sys/kernel/tracing")
+
+
+@pytest.fixture
+def disk(here: Path) -> Iterator[str]:
+    with loop(here / "file") as node:
+        yield node
+
+
+def name_of(node: str) -> str:
+    number = os.stat(node).st_rdev
+    place = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
+    return place.resolve().name
+
+
+class Probed:
+    """What the probe and diskstats count between two quiet moments."""
+
+    def __init__(self, names: list[str], parts: tuple[str, ...] = PARTS) -> None:
+        followed = regions(names, read_devices(ROOTS), ROOTS)
+        text = script(parts, followed, read_tracepoints(ROOTS), 1000)
+        self._probe = ProbeProcess(text, followed, parts, 1, 8192, Clock())
+        self._names = names
+        self.diskstats: dict[str, list[int]] = {}
+        self.interval: ProbeInterval | None = None
+
+    def __enter__(self) -> Probed:
+        self._before = self._reading(within=60.0)
+        self._then = counters(self._names)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        after, now = self._reading(), counters(self._names)
+        self._probe.close()
+        fold = ProbeIntervals()
+        fold.feed(self._before, 0)
+        self.interval = fold.feed(after, 0)
+        self.diskstats = {
+            name: [b - a for a, b in zip(self._then[name], now[name], strict=True)]
+            for name in self._names
+        }
+
+    def _reading(self, within: float = 5.0) -> ProbeSample:
+        """One of a quiet moment: what was under way has been counted."""
+        deadline, quiet = time.monotonic() + within, 0
+        last: ProbeSample | None = None
+        while quiet < 5:
+            one = self._probe.take()
+            assert time.monotonic() < deadline, self._probe.problem() or "it says nothing"
+            if one is not None:
+                quiet = quiet + 1 if last is not None and one.device == last.device else 0
+                last = one
+            time.sleep(0.1)
+        assert last is not None
+        return last
+
+
+def counters(names: list[str]) -> dict[str, list[int]]:
+    rows = (line.split() for line in Path("/proc/diskstats").read_text().splitlines())
+    return {row[2]: [int(word) for word in row[3:]] for row in rows if row[2] in names}
+
+
+def fio(node: str, *options: str) -> None:
+    sh("fio", "--name=x", f"--filename={node}", "--ioengine=libaio", "--direct=1", "--time_based",
+       "--runtime=3", "--output=/dev/null", *options)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "own_us"),
+    [
+        (("--rw=randread", "--bs=4k", "--iodepth=8"), 4),
+        (("--rw=randrw", "--bs=16k", "--iodepth=4"), 12),
+        (("--rw=write", "--bs=1m", "--iodepth=2"), 300),
+        (("--rw=randtrim", "--bs=64k", "--iodepth=1", "--rate_iops=200"), 0),
+    ],
+)
+def test_counts_and_times_are_those_of_diskstats(
+    disk: str, options: tuple[str, ...], own_us: int
+) -> None:
+    """The kernel's own clocks stand around the probes: ``own_us`` is what it takes between them,
+    to tell the program of its completion (for each page of it)."""
+    name = name_of(disk)
+    with Probed([name]) as probed:
+        fio(disk, *options)
+    found = probed.interval
+    assert found is not None and not found.doubtful
+    for kind, (count, ms) in FIELDS.items():
+        part, ios = found.disks[name][kind], probed.diskstats[name][count]
+        lost = 0.01 * (found.missed or 0) * ios
+        assert part.device.ios == pytest.approx(ios, abs=2 + lost + 0.001 * ios), kind
+        if ios > 1000 and part.waiting is not None:
+            mine = ((part.waiting.mean_ns or 0) + (part.device.mean_ns or 0)) / 1e6 * ios
+            theirs = probed.diskstats[name][ms]
+            least = 0.8 * theirs if EMULATED else 0.99 * theirs - own_us * 1e-3 * ios
+            assert least <= mine <= theirs * 1.01, kind
+
+
+def trace_events(name: str, do: Callable[[], None]) -> list[tuple[float, str, int]]:
+    """(seconds, "issue" or "complete", sector) of this disk, from a trace buffer of our own."""
+    place = tracefs(ROOTS)
+    assert place is not None
+    own = place / "instances" / "iopstui-test"
+    own.mkdir()
+    try:
+        major, minor = Path("/sys/block", name, "dev").read_text().split(":")
+        (own / "buffer_size_kb").write_text("32768")
+        (own / "trace_clock").write_text("mono")
+        for event in ("block_rq_issue", "block_rq_complete"):
+            (own / "events/block" / event / "filter").write_text(
+                f"dev == {int(major) << 20 | int(minor)}"
+            )
+            (own / "events/block" / event / "enable").write_text("1")
+        do()
+        rows = (own / "trace").read_text().splitlines()
+    finally:
+        (own / "events/enable").write_text("0")
+        own.rmdir()
+    form = re.compile(r"([\d.]+): block_rq_(issue|complete): \S+ R\S* .*?(\d+) \+ \d+ ")
+    return [(float(m[1]), m[2], int(m[3])) for row in rows if (m := form.search(row))]
+
+
+def test_percentiles_are_those_of_the_raw_events_of_the_same_requests(disk: str) -> None:
+    name = name_of(disk)
+    with Probed([name], (LATENCY,)) as probed:
+        rows = trace_events(
+            name, lambda: fio(disk, "--rw=randread", "--bs=4k", "--iodepth=2", "--rate_iops=3000")
+        )
+    begun: dict[int, float] = {}
+    bins: dict[int, int] = {}
+    for at, event, sector in rows:
+        if event == "issue":
+            begun[sector] = at
+        elif sector in begun:
+            # trace events have whole microseconds
+            key = bucket_key(round((at - begun.pop(sector)) * 1e9))
+            bins[key] = bins.get(key, 0) + 1
+    assert probed.interval is not None
+    ours = probed.interval.disks[name]["read"].device.bins
+    assert sum(bins.values()) == pytest.approx(sum(ours.values()), rel=0.001)
+    for p in (50.0, 90.0, 99.0, 99.9):
+        # one in five hundred may be interrupted between the two readings of the clock
+        near = percentiles(bins, (p - 0.2, min(p + 0.2, 100.0)))
+        mine = percentiles(ours, (p,))[p]
+        assert min(near.values()) * (1 - 1 / 64) - 1500 <= mine, p
+        assert mine <= max(near.values()) * (1 + 1 / 64) + 1500, p
+
+
+def test_bios_of_a_device_without_requests(disk: str) -> None:
+    needs("dmsetup", modules=("dm-mod",))
+    with mapped("iopstui-probe", f"0 {sectors(disk)} linear {disk} 0") as node:
+        above, below = name_of(node), name_of(disk)
+        with Probed([above, below], (LATENCY, WAY)) as probed:
+            fio(node, "--rw=randrw", "--bs=4k", "--iodepth=4", "--rate_iops=2000")
+        found = probed.interval
+        assert found is not None
+        for kind in ("read", "write"):
+            upper, lower = (found.disks[one][kind].device for one in (above, below))
+            assert upper.ios == lower.ios == probed.diskstats[above][FIELDS[kind][0]]
+            assert (upper.mean_ns or 0) > (lower.mean_ns or 0) > 0
+
+
+def one_queue() -> str:
+    """A virtio disk of one queue that several CPUs share."""
+    if (os.cpu_count() or 1) > 1:
+        for place in sorted(Path("/sys/block").glob("vd*")):
+            serial = place / "serial"
+            if serial.exists() and serial.read_text().strip() == "VBLK1Q":
+                return f"/dev/{place.name}"
+    pytest.skip("no virtio disk VBLK1Q on several CPUs: run this in the lab")
+
+
+@pytest.mark.parametrize("affinity", [0, 2])
+def test_rq_affinity_is_seen_as_it_is(affinity: int) -> None:
+    node = one_queue()
+    tunable = Path("/sys/block", name_of(node), "queue/rq_affinity")
+    before = tunable.read_text()
+    tunable.write_text(str(affinity))
+    try:
+        with Probed([name_of(node)], (LATENCY, MATRIX)) as probed:
+            fio(node, "--rw=randread", "--bs=4k", "--iodepth=2", "--numjobs=4", "--rate_iops=500",
+                "--cpus_allowed=0-3", "--cpus_allowed_policy=split")  # fmt: skip
+    finally:
+        tunable.write_text(before)
+    assert probed.interval is not None
+    matrix = probed.interval.matrix
+    total = sum(sum(row.values()) for row in matrix.values())
+    columns = {cpu for row in matrix.values() for cpu in row}
+    assert len(matrix) == 4
+    if affinity == 2:
+        assert sum(matrix[cpu].get(cpu, 0.0) for cpu in matrix) >= 0.99 * total
+    else:
+        assert len(columns) == 1, "where the interrupt goes"
+
+
+# -- what is left
+
+
+def bpf_programs() -> int:
+    """How many the kernel holds (BPF_PROG_GET_NEXT_ID)."""
+    attr = (ctypes.c_uint32 * 32)()
+    call, number, count = ctypes.CDLL(None).syscall, _BPF[platform.machine()], 0
+    while call(number, 11, ctypes.byref(attr), ctypes.sizeof(attr)) == 0:
+        attr[0], count = attr[1], count + 1
+    return count
+
+
+def until(what: Callable[[], object], within: float = 15.0) -> None:
+    deadline = time.monotonic() + within
+    while not what():
+        assert time.monotonic() < deadline, "it does not come"
+        time.sleep(0.05)
+
+
+def tracers() -> str:
+    return sh("pgrep", "-x", "bpftrace", check=False)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_however_it_ends_nothing_is_left_in_the_kernel(number: int, here: Path) -> None:
+    programs = bpf_programs()
+    us = program.start("run", ".", "--job", "randread-4k", "--size", "16m", "--set", "runtime=60",
+                       "--probe", cwd=here)  # fmt: skip
+    try:
+        program.fio_of(us.pid, within=90.0)
+        assert tracers() and bpf_programs() > programs
+        us.send_signal(number)
+        us.wait(20)
+    finally:
+        us.kill()
+    until(lambda: not tracers() and bpf_programs() == programs)
+    if number == signal.SIGKILL:
+        sh("sh", "-c", "sleep 2")
+        program.iopstui("doctor", cwd=here)
+
+
+def test_a_run_goes_on_when_the_probe_is_killed(here: Path) -> None:
+    us = program.start("run", ".", "--job", "randread-4k", "--size", "16m", "--set", "runtime=6",
+                       "--probe", "--format", "jsonl", cwd=here)  # fmt: skip
+    program.fio_of(us.pid, within=90.0)
+    time.sleep(3)
+    sh("pkill", "-KILL", "-x", "bpftrace")
+    out, err = us.communicate(timeout=60)
+    rows: list[dict[str, Any]] = program.events(out)
+    frames = [row for row in rows if row["event"] == "frame"]
+    assert us.returncode == 0, err
+    told = [frame["device"] is not None for frame in frames]
+    assert any(told) and not any(told[-2:]), told
+    assert "the probe is off: bpftrace has ended (signal 9)" in err
+
+
+def test_without_bpftrace_all_else_works(here: Path) -> None:
+    path = here / "bin"
+    path.mkdir()
+    for one in ("fio", "python3", "sh", "env"):
+        found = sh("which", one)
+        (path / one).symlink_to(found)
+    done: subprocess.CompletedProcess[str] = program.iopstui(
+        "run", ".", "--job", "randread-4k", "--size", "16m", "--set", "runtime=2", "--probe",
+        cwd=here, PATH=str(path),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "no probe: bpftrace is not installed" in done.stderr

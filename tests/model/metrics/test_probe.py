@@ -1,0 +1,202 @@
+"""The probe's counters as figures of an interval."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from evidence_frames import fio, seconds
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iopstui.model import histogram
+from iopstui.model.block.topology import Topology
+from iopstui.model.histogram import bucket_key
+from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.probe import (
+    LATENCY,
+    MATRIX,
+    PROCESSES,
+    SIZES,
+    WAY,
+    Latencies,
+    ProbeInterval,
+    ProbeIntervals,
+)
+from iopstui.model.metrics.request_way import crossing, exchange, request_way
+from iopstui.model.samples import ProbeSample, TaskCounts
+
+S = 1_000_000_000
+EMPTY = ProbeSample(0, 0, (LATENCY,), 1, {}, {}, {}, {}, (), {})
+
+
+def sample(t: float, reads: dict[int, int], **changes: object) -> ProbeSample:
+    at = int(t * S)
+    made = replace(EMPTY, time_ns=at, arrived_ns=at, device={"vda": {"read": reads, "write": {}}})
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def interval(first: ProbeSample, second: ProbeSample, late_s: float = 0.0) -> ProbeInterval:
+    fold = ProbeIntervals()
+    assert fold.feed(first, first.arrived_ns) is None
+    found = fold.feed(second, second.arrived_ns + int(late_s * S))
+    assert found is not None
+    return found
+
+
+def test_counts_of_one_second_are_the_difference_of_two_readings() -> None:
+    found = interval(sample(1, {100: 5}), sample(3, {100: 7, 400: 2}), late_s=0.25)
+    reads = found.disks["vda"]["read"]
+    assert (reads.device.ios, reads.iops, reads.device.bins) == (4, 2.0, {100: 2, 400: 2})
+    assert reads.device.mean_ns == 250 and reads.device.max_ns == 400
+    assert reads.device.percentiles["p50"] == 100 and reads.waiting is None
+    assert (found.seconds, found.age_s) == (2.0, 0.25)
+
+
+def test_without_requests_figures_are_unknown_not_0() -> None:
+    reads = interval(sample(1, {100: 5}), sample(2, {100: 5})).disks["vda"]["read"]
+    assert reads.iops == 0 and reads.device.mean_ns is None and not reads.device.percentiles
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        sample(2, {100: 9}, begun=2),
+        sample(2, {100: 9}, parts=(LATENCY, WAY)),
+        sample(2, {100: 1}),
+        sample(1, {100: 9}),
+    ],
+)
+def test_what_does_not_go_on_from_the_reading_before_is_a_gap(second: ProbeSample) -> None:
+    fold = ProbeIntervals()
+    fold.feed(sample(1, {100: 5}), S)
+    assert fold.feed(second, 2 * S) is None
+    assert fold.feed(None, 3 * S) is None
+
+
+@given(st.lists(st.integers(0, 10**10), min_size=1, max_size=80))
+def test_the_mean_of_the_bins_is_that_of_the_latencies(latencies: list[int]) -> None:
+    bins: dict[int, int] = {}
+    for one in latencies:
+        key = bucket_key(one)
+        bins[key] = bins.get(key, 0) + 1
+    found = Latencies.of(bins)
+    mean = sum(latencies) / len(latencies)
+    assert found.mean_ns == pytest.approx(mean, rel=1 / 128, abs=1)
+    assert (
+        found.ios == len(latencies) and found.percentiles["p50"] == histogram.percentiles(bins)[50]
+    )
+
+
+def test_several_disks_are_one_only_if_each_was_followed() -> None:
+    both = {"vda": {"read": {100: 3}}, "vdb": {"read": {300: 1}, "write": {900: 2}}}
+    found = interval(replace(EMPTY), replace(EMPTY, time_ns=S, arrived_ns=S, device=both))
+    together = found.together(("vda", "vdb"))
+    assert together is not None and together.device.bins == {100: 3, 300: 1, 900: 2}
+    reads = found.together(("vda", "vdb"), ("read",))
+    assert reads is not None and reads.device.ios == 4
+    assert found.together(("vda", "vdc")) is None and found.together(()) is None
+
+
+def test_the_share_of_unmatched_completions_marks_the_figures() -> None:
+    counts = {"missed": 0, "skipped": 0, "lost": 0, "full": 0}
+    first = sample(1, {100: 0}, counts=counts)
+    good = interval(first, sample(2, {100: 100}, counts={**counts, "missed": 1}))
+    assert good.missed == pytest.approx(100 / 101) and not good.doubtful
+    for change in ({"missed": 2}, {"skipped": 51}, {"lost": 1}, {"full": 1}):
+        bad = interval(first, sample(2, {100: 100}, counts={**counts, **change}))
+        assert bad.doubtful, change
+
+
+def test_processes_by_what_they_did_in_this_second() -> None:
+    def task(pid: int, ios: int, sectors: int) -> TaskCounts:
+        return TaskCounts(pid, "dd", "/user", "vda", sectors, {"read": {1000: ios}})
+
+    parts = (LATENCY, PROCESSES)
+    first = sample(1, {}, parts=parts, tasks=(task(7, 10, 80), task(8, 5, 40)))
+    second = sample(2, {}, parts=parts,
+                    tasks=(task(7, 14, 112), task(8, 5, 40), task(9, 30, 240)))  # fmt: skip
+    found = interval(first, second).tasks
+    assert [(t.pid, t.iops, t.read_iops, t.bw) for t in found] == [
+        (9, 30.0, 30.0, 240 * 512.0), (7, 4.0, 4.0, 32 * 512.0),
+    ]  # fmt: skip
+    assert found[0].p99_ns == 1000
+
+
+def test_costs_are_those_that_the_kernel_counted() -> None:
+    first = sample(1, {100: 0}, busy_s=1.0, run_ns=0, run_ios=0)
+    second = sample(2, {100: 10}, busy_s=1.002, run_ns=300_000, run_ios=1000)
+    found = interval(first, second)
+    assert found.busy == pytest.approx(0.2) and found.run_ns == 300
+    assert interval(first, sample(2, {100: 10})).run_ns is None
+
+
+def test_sequential_is_a_share_of_what_was_issued() -> None:
+    first = sample(1, {}, parts=(LATENCY, SIZES), counts={"issued": 10, "sequential": 10})
+    second = sample(2, {}, parts=(LATENCY, SIZES), counts={"issued": 30, "sequential": 15},
+                    sizes={"vda": {"read": {4096: 20}}}, device={"vda": {"read": {}}})  # fmt: skip
+    found = interval(first, second)
+    assert found.sequential == 25.0 and found.disks["vda"]["read"].sizes == {4096: 20}
+
+
+# -- the way of a request
+
+
+def frame(iops: float, lat_ns: float, waiting: int, device: int, ios: int) -> Frame:
+    first = sample(1, {}, parts=(LATENCY, WAY))
+    second = sample(
+        2, {device: ios}, parts=(LATENCY, WAY), waiting={"vda": {"read": {waiting: ios}}}
+    )
+    made = seconds(1, interval=fio(iops, lat_ns=lat_ns))[0]
+    return replace(made, opened=("vda",), probe=interval(first, second))
+
+
+def test_the_parts_add_up_to_fio_s_latency() -> None:
+    way = request_way(frame(100, 1000, 127, 500 * 2 - 128, 100))
+    assert way is not None and way.rest_ns is not None and way.lat_ns is not None
+    assert way.waiting_ns + way.device_ns + way.rest_ns == way.lat_ns and not way.why_not
+
+
+@pytest.mark.parametrize(
+    ("ios", "lat", "words"), [(200, 10_000, "more requests"), (50, 10_000, "fewer requests"),
+                              (100, 200, "differ too much")]
+)  # fmt: skip
+def test_no_rest_is_made_of_other_i_os(ios: int, lat: float, words: str) -> None:
+    way = request_way(frame(100, lat, 100, 500, ios))
+    assert way is not None and way.rest_ns is None and words in way.why_not
+
+
+# -- who completes for whom
+
+TWO_NODES = Topology(
+    tuple(range(8)), nodes={cpu: cpu // 4 for cpu in range(8)},
+    caches={cpu: cpu // 2 * 2 for cpu in range(8)},
+)  # fmt: skip
+
+
+def test_few_cpus_stand_for_themselves() -> None:
+    found = exchange({0: {1: 30.0}, 1: {1: 10.0}}, TWO_NODES)
+    assert (found.of, found.names) == ("CPU", ("0", "1"))
+    assert found.rates == ((0.0, 30.0), (0.0, 10.0)) and found.diagonal == 0.25
+
+
+def test_many_cpus_are_summed_by_what_they_share() -> None:
+    matrix = {cpu: {(cpu + 4) % 8: 10.0, cpu: 10.0} for cpu in range(8)}
+    by_cache = exchange(matrix, TWO_NODES, most=4)
+    assert by_cache.of == "CPUs of a cache" and by_cache.names[0] == "0-1"
+    by_node = exchange(matrix, TWO_NODES, most=2)
+    assert by_node.of == "NUMA node" and by_node.rates == ((40.0, 40.0), (40.0, 40.0))
+    assert by_cache.total == by_node.total == 160
+    assert exchange({}, TWO_NODES).diagonal is None
+
+
+def test_what_crosses_a_node_is_a_share() -> None:
+    nodes = {0: 0, 1: 0, 2: 1}
+    assert crossing({0: {1: 10.0, 2: 30.0}, 9: {0: 99.0}}, nodes) == 0.75
+    assert crossing({}, nodes) is None
+
+
+def test_the_matrix_is_per_second_and_grows_only() -> None:
+    first = sample(1, {}, parts=(LATENCY, MATRIX), matrix={0: {1: 4}})
+    second = sample(3, {}, parts=(LATENCY, MATRIX), matrix={0: {1: 10, 0: 2}, 1: {1: 0}})
+    assert interval(first, second).matrix == {0: {1: 3.0, 0: 1.0}}
