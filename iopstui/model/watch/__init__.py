@@ -1,0 +1,1 @@
+"""Watching disks without a job: triggers, and what a watch comes to."""

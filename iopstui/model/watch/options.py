@@ -1,0 +1,21 @@
+"""How disks are watched, as the user asked for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+BEFORE_S = AFTER_S = 60.0
+MOST_BEFORE_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class WatchOptions:
+    """``for_s`` is the watch's length (``None``: until it is ended), ``triggers`` as the user wrote
+    them; of a recording the ``before_s`` and ``after_s`` around each firing are kept. ``format`` of
+    the data is "table", "jsonl" or "csv"."""
+
+    for_s: float | None = None
+    triggers: tuple[str, ...] = ()
+    before_s: float = BEFORE_S
+    after_s: float = AFTER_S
+    format: str = "table"

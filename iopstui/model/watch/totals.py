@@ -1,0 +1,129 @@
+"""What a watch comes to: each disk's means and its highest interval, gaps, findings.
+
+Means are of counts and times, not of the frames' own means (model/metrics/figures.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from iopstui.model.findings.evidence import Finding
+from iopstui.model.metrics.frame import Frame
+from iopstui.model.rates import DiskRates
+
+# a shorter one does not stand for a second, a longer one is more than one
+SHORT, LONG = 0.5, 1.5
+MOST_FINDINGS = 200
+
+
+@dataclass
+class Mean:
+    """A figure over all frames, each with its weight."""
+
+    _most: float = 0.0
+    _sum: float = 0.0
+    _weight: float = 0.0
+
+    def add(self, value: float | None, weight: float | None, whole: bool = True) -> None:
+        """One frame's value and its weight; ``whole``: the frame counts for ``most``."""
+        if value is None or not weight:
+            return
+        self._sum += value * weight
+        self._weight += weight
+        if whole:
+            self._most = max(self._most, value)
+
+    @property
+    def value(self) -> float | None:
+        """The weighted mean; ``None`` without any."""
+        return self._sum / self._weight if self._weight else None
+
+    @property
+    def most(self) -> float | None:
+        """The highest of one whole frame; where frames that were not whole had more, at least the
+        mean."""
+        return None if self.value is None else max(self._most, self.value)
+
+
+@dataclass
+class DiskTotal:
+    """One disk over the whole watch: requests and bytes (read and written) per second, awaits in ms
+    weighted by requests, ``util`` in percent; ``seconds`` were measured."""
+
+    seconds: float = 0.0
+    r_s: Mean = field(default_factory=Mean)
+    w_s: Mean = field(default_factory=Mean)
+    bytes_s: Mean = field(default_factory=Mean)
+    r_await: Mean = field(default_factory=Mean)
+    w_await: Mean = field(default_factory=Mean)
+    util: Mean = field(default_factory=Mean)
+
+    def add(self, disk: DiskRates, whole: bool) -> None:
+        """One frame of this disk."""
+        self.seconds += disk.seconds
+        self.r_s.add(disk.r_s, disk.seconds, whole)
+        self.w_s.add(disk.w_s, disk.seconds, whole)
+        moved = None
+        if disk.r_bytes_s is not None and disk.w_bytes_s is not None:
+            moved = disk.r_bytes_s + disk.w_bytes_s
+        self.bytes_s.add(moved, disk.seconds, whole)
+        self.r_await.add(disk.r_await, disk.reads, whole)
+        self.w_await.add(disk.w_await, disk.writes, whole)
+        self.util.add(disk.util, disk.seconds, whole)
+
+
+@dataclass
+class Said:
+    """A finding that was said ``times``, in its newest words, about the seconds from ``since`` to
+    ``until``."""
+
+    text: str
+    since: float
+    until: float
+    times: int = 1
+
+
+class WatchTotals:
+    """Fed with every frame and finding of a watch, a sample each ``interval_s``. ``watched_s`` is
+    its length, ``gap_s`` of that without samples of their own (a sample came too late);
+    ``fired`` counts how often each trigger did."""
+
+    def __init__(self, names: Sequence[str], interval_s: float) -> None:
+        self.disks = {name: DiskTotal() for name in names}
+        self.findings: dict[str, Said] = {}
+        self.fired: dict[str, int] = {}
+        self.watched_s = 0.0
+        self.gap_s = 0.0
+        self._interval_s = interval_s
+
+    def add(self, frame: Frame) -> None:
+        """Count one frame."""
+        elapsed, self.watched_s = max(0.0, frame.t - self.watched_s), max(self.watched_s, frame.t)
+        late = elapsed > LONG * self._interval_s
+        if late:
+            self.gap_s += elapsed - self._interval_s
+        whole = not late and elapsed >= SHORT * self._interval_s
+        for name, total in self.disks.items():
+            disk = frame.disks.get(name)
+            if disk is not None:
+                total.add(disk, whole)
+
+    def found(self, t: float, finding: Finding) -> None:
+        """A finding was said at second ``t``."""
+        since = t if finding.since is None else finding.since
+        until = t if finding.until is None else finding.until
+        said = self.findings.get(finding.rule)
+        if said is not None:
+            said.text, said.times = finding.text, said.times + 1
+            said.until = max(said.until, until)
+        elif len(self.findings) < MOST_FINDINGS:
+            self.findings[finding.rule] = Said(finding.text, since, until)
+
+    def trigger(self, text: str) -> None:
+        """A trigger has fired."""
+        self.fired[text] = self.fired.get(text, 0) + 1
+
+    def missing_s(self, name: str) -> float:
+        """How long this disk was not measured though the watch went on."""
+        return max(0.0, self.watched_s - self.disks[name].seconds)

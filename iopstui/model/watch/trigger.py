@@ -1,0 +1,114 @@
+"""Triggers: "r_await>20ms for 3s", and when a watch fires one.
+
+Figures and values are those of an expectation (model/experiment/expectation.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from iopstui.errors import UsageError
+from iopstui.model.experiment.expectation import figure_and_value
+from iopstui.model.metrics.fields import DEVICE
+from iopstui.model.metrics.figures import Meter
+from iopstui.model.metrics.frame import Frame
+
+EXAMPLES = "For example: --trigger 'r_await>20ms for 3s' --trigger 'util>=90% for 1m'"
+LONGEST_S = 3650 * 86400.0
+# frames are some milliseconds longer or shorter than the interval between them
+NEARLY = 0.98
+_FORM = re.compile(r"\s*([^<>=!\s]+)\s*(>=|<=|>|<)\s*(\S.*?)\s+for\s+(\S+)\s*")
+_SPAN = re.compile(r"(\d{1,9}(?:\.\d{0,3})?)(s|m|h|d)", re.ASCII)
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """The concrete ``path`` of a figure, and the ``limit`` in its ``unit`` that it has to be
+    beyond (``op`` is ">", ">=", "<" or "<=") for so many ``seconds``."""
+
+    text: str
+    path: tuple[str, ...]
+    unit: str
+    op: str
+    limit: float
+    seconds: float
+
+    def beyond(self, value: float) -> bool:
+        """Whether a value is."""
+        match self.op:
+            case ">":
+                return value > self.limit
+            case ">=":
+                return value >= self.limit
+            case "<":
+                return value < self.limit
+            case _:
+                return value <= self.limit
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    """A trigger at second ``t`` of the session: its figure has been beyond the limit for
+    ``held_s``, and is ``value`` in the last frame."""
+
+    trigger: Trigger
+    t: float
+    held_s: float
+    value: float
+
+
+def parse_span(text: str) -> float | None:
+    """ "30s", "10m", "8h" or "2d" in seconds; ``None`` for anything else, also for no time at all
+    or more than ten years."""
+    match = _SPAN.fullmatch(text.strip())
+    seconds = float(match[1]) * _SECONDS[match[2]] if match else 0.0
+    return seconds if 0 < seconds <= LONGEST_S else None
+
+
+def parse_trigger(
+    text: str, tree: Sequence[str], opened: Sequence[str], probed: bool = False
+) -> Trigger:
+    """A --trigger. ``tree`` and ``opened`` as in ``parse_expectation``; ``probed``: the probe
+    counts. UsageError also for a figure that nobody measures in a watch."""
+    asked = f"--trigger {text!r}"
+    match = _FORM.fullmatch(text)
+    if match is None:
+        raise UsageError(f"{asked} is not of the form 'FIGURE>VALUE for TIME'.", EXAMPLES)
+    name, op, value, span = match.groups()
+    seconds = parse_span(span)
+    if seconds is None:
+        raise UsageError(f"{asked}: {span!r} is no time.", "For example: for 3s, for 2m, for 1h")
+    field, limit = figure_and_value(asked, name, value, tree, opened)
+    if field.path[0] == "fio":
+        raise UsageError(f"{asked}: {field.id} is fio's figure, and no job runs in a watch.",
+                         "The disk's own: r/s, w/s, rMB/s, r_await, w_await, aqu-sz, util ...",
+                         )  # fmt: skip
+    if field.path[0] == DEVICE and not probed:
+        raise UsageError(f"{asked}: {field.id} is counted by the probe alone.", "Add --probe.")
+    return Trigger(" ".join(text.split()), field.path, field.unit, op, limit, seconds)
+
+
+class Watcher:
+    """Follows one trigger. It fires once while its figure stays beyond the limit; a frame that is
+    not beyond it, or does not have the figure, begins anew."""
+
+    def __init__(self, trigger: Trigger) -> None:
+        self.trigger = trigger
+        self._held_s = 0.0
+        self._fired = False
+
+    def feed(self, frame: Frame) -> Fired | None:
+        """Take one frame; what it fires."""
+        trigger = self.trigger
+        value = Meter(trigger.path).add(frame)
+        if value is None or not frame.seconds or not trigger.beyond(value):
+            self._held_s, self._fired = 0.0, False
+            return None
+        self._held_s += frame.seconds
+        if self._fired or self._held_s < NEARLY * trigger.seconds:
+            return None
+        self._fired = True
+        return Fired(trigger, frame.t, self._held_s, value)
