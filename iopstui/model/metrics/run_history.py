@@ -1,0 +1,281 @@
+"""The runs of a session as rows: what was changed for each, what it measured, and by how much
+that differs from the run before it and from one that was chosen.
+
+A pure fold: the same calls give the same rows, live or from a recording. Figures are made as those
+of whole runs are everywhere (figures.py): without fio's ramp, short intervals by their length.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+
+from iopstui.model import histogram
+from iopstui.model.metrics.fields import TOTAL
+from iopstui.model.metrics.figures import Meter
+from iopstui.model.metrics.frame import RAMP, Frame
+
+RUNS, DONE, STOPPED, FAILED = "runs", "done", "stopped", "failed"
+SAME = "the same again"
+MOST_KEPT = 1000
+# as fio/job_text.py describes a job with one section: "randread 4k  QD 32 × 2 jobs"
+_TITLE = re.compile(r"(?P<rw>\S+) (?P<bs>\S+) +QD (?P<iodepth>\S+) × (?P<numjobs>\d+) jobs?")
+_SAID_BY_TITLE = frozenset(
+    {"readwrite", "blocksize", "bsrange", "blocksize_range", "bssplit", "group_reporting"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """One run. ``changed`` is what differs from the run before it that measured something, in
+    words; empty: nothing does; ``None``: there is none. ``seconds`` were measured; ``iops`` and
+    ``bw`` (bytes/s) are means over them, ``p50_ns`` and ``p99_ns`` of all their latencies in one
+    histogram of ``bins_of``; ``util`` (percent) and ``aqu_sz`` are the device's means, of several
+    devices together. ``ended`` is one of RUNS, DONE, STOPPED, FAILED. ``to_before`` and ``to_base``
+    say how many percent its IOPS are above those of the run before (number ``before``) and of the
+    chosen one (``None`` for that one itself). What was not measured is ``None``.
+    """
+
+    step: int
+    job: str
+    title: str
+    changed: tuple[str, ...] | None
+    ended: str = RUNS
+    seconds: float | None = None
+    iops: float | None = None
+    bw: float | None = None
+    p50_ns: float | None = None
+    p99_ns: float | None = None
+    bins_of: str = "clat"
+    util: float | None = None
+    aqu_sz: float | None = None
+    to_before: float | None = None
+    to_base: float | None = None
+    before: int | None = None
+
+    @property
+    def what(self) -> str:
+        """What was changed, in a line; of the first run what it does."""
+        if self.changed is None:
+            return self.title or self.job
+        return ", ".join(self.changed) or SAME
+
+
+class _Figures:
+    """What one run measures."""
+
+    def __init__(self, devices: Sequence[str]) -> None:
+        disk = ("kernel", "disks", devices[0]) if len(devices) == 1 else ("kernel", TOTAL)
+        fio = ("fio", TOTAL)
+        paths = {"iops": (*fio, "iops"), "bw": (*fio, "bw")}
+        if devices:
+            paths |= {"util": (*disk, "util"), "aqu_sz": (*disk, "aqu-sz")}
+        self._meters = {name: Meter(path) for name, path in paths.items()}
+        self._seconds = 0.0
+        self._bins: dict[int, int] = {}
+        self._bins_of = "clat"
+
+    def add(self, frame: Frame) -> None:
+        fio = frame.fio
+        if fio is None or not fio.seconds or RAMP in frame.flags:
+            return
+        self._seconds += fio.seconds
+        for key, count in fio.total.bins.items():
+            self._bins[key] = self._bins.get(key, 0) + count
+        self._bins_of = fio.total.bins_of
+        for meter in self._meters.values():
+            meter.add(frame)
+
+    @property
+    def measured(self) -> bool:
+        return self._seconds > 0
+
+    def of(self, row: RunRow) -> RunRow:
+        """The row with the figures so far."""
+        found = histogram.percentiles(self._bins, (50.0, 99.0))
+        values = {name: meter.value for name, meter in self._meters.items()}
+        return replace(
+            row,
+            seconds=self._seconds or None,
+            iops=values["iops"],
+            bw=values["bw"],
+            p50_ns=found.get(50.0),
+            p99_ns=found.get(99.0),
+            bins_of=self._bins_of,
+            util=values.get("util"),
+            aqu_sz=values.get("aqu_sz"),
+        )
+
+
+@dataclass
+class _Now:
+    """The run that is under way. ``turned`` are tunables that were changed while it ran."""
+
+    row: RunRow
+    options: Mapping[str, str]
+    figures: _Figures
+    turned: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
+
+
+class RunHistory:
+    """Takes what happens in a session, in order; ``devices`` are those that the jobs work on.
+
+    A run that was stopped before it measured anything is no row. ``base`` is the number of the
+    run that all others are held against, ``None`` while none is chosen.
+    """
+
+    def __init__(self, devices: Sequence[str] = ()) -> None:
+        self.base: int | None = None
+        self._devices = tuple(devices)
+        self._rows: deque[RunRow] = deque(maxlen=MOST_KEPT)
+        self._now: _Now | None = None
+        # of the last run that measured something
+        self._before: RunRow | None = None
+        self._options: Mapping[str, str] = {}
+        # tunables that were changed since it ended
+        self._turned: dict[tuple[str, str], tuple[str, str]] = {}
+
+    def copy(self) -> RunHistory:
+        """As it is now; what is taken in later does not change it."""
+        return deepcopy(self)
+
+    def started(
+        self, step: int, job: str, title: str, options: Mapping[str, str] | None = None
+    ) -> None:
+        """A run begins, or goes on with its next phase. ``options`` are those that all sections of
+        its job have; without them the ``title`` tells."""
+        options = options or {}
+        now = self._now
+        known = now is not None and now.row.step == step
+        if now is not None and known and (now.row.job or now.row.title):
+            return
+        changed = None
+        if self._before is not None:
+            before = self._before
+            was = (before.job, before.title, self._options)
+            words = _differences(was, (job, title, options))
+            changed = (*words, *_turned(self._turned))
+        row = RunRow(step, job, title, changed)
+        # a recording may begin with a frame of it
+        figures = now.figures if now is not None and known else _Figures(self._devices)
+        self._now = _Now(row, options, figures)
+
+    def frame(self, frame: Frame) -> None:
+        """One more interval was measured."""
+        if frame.fio is None or not frame.step:
+            return
+        if self._now is None and all(row.step != frame.step for row in self._rows):
+            # a recording that begins within the run
+            self.started(frame.step, "", "")
+        if self._now is not None and self._now.row.step == frame.step:
+            self._now.figures.add(frame)
+
+    def turned(self, device: str, name: str, before: str, now: str) -> None:
+        """A tunable of ``device`` was changed."""
+        turned = self._turned if self._now is None else self._now.turned
+        first, _ = turned.get((device, name), (before, now))
+        turned[device, name] = (first, now)
+
+    def finished(self, step: int, ended: str) -> None:
+        """A run is over; one that never started its job is none."""
+        now = self._now
+        if now is None or now.row.step != step:
+            return
+        self._now = None
+        row = self._row(now, ended)
+        if now.figures.measured:
+            self._before, self._options, self._turned = row, now.options, {}
+        else:
+            for key, (before, value) in now.turned.items():
+                self._turned[key] = (self._turned.get(key, (before, value))[0], value)
+        if now.figures.measured or ended == FAILED:
+            self._rows.append(row)
+
+    def _row(self, now: _Now, ended: str) -> RunRow:
+        row = now.row
+        meanwhile = _turned(now.turned)
+        if meanwhile:
+            words = tuple(f"{one} while it ran" for one in meanwhile)
+            row = replace(row, changed=(*(row.changed or (row.what,)), *words))
+        row = now.figures.of(replace(row, ended=ended))
+        before = self._before
+        if before is None:
+            return row
+        return replace(row, to_before=change(before.iops, row.iops), before=before.step)
+
+    @property
+    def rows(self) -> list[RunRow]:
+        """All runs, the oldest first, with their differences."""
+        found = [*self._rows]
+        if self._now is not None:
+            found.append(self._row(self._now, RUNS))
+        base = next((row for row in found if row.step == self.base), None)
+        if base is None:
+            return found
+        return [
+            row if row is base else replace(row, to_base=change(base.iops, row.iops))
+            for row in found
+        ]
+
+    @property
+    def last(self) -> RunRow | None:
+        """The newest run that is over and has measured something."""
+        return next((row for row in reversed(self._rows) if row.iops is not None), None)
+
+    def turn_base(self) -> RunRow | None:
+        """Make the newest run that is over the base; ``None``: it was, and there is none now, or
+        no run is over yet."""
+        newest = self.last
+        if newest is None or newest.step == self.base:
+            self.base = None
+            return None
+        self.base = newest.step
+        return newest
+
+
+def change(before: float | None, now: float | None) -> float | None:
+    """By how many percent ``now`` is more than ``before``; ``None`` where that can't be said."""
+    if before is None or now is None or before <= 0:
+        return None
+    return 100 * (now - before) / before
+
+
+def _differences(
+    before: tuple[str, str, Mapping[str, str]], now: tuple[str, str, Mapping[str, str]]
+) -> Iterable[str]:
+    if before[0] != now[0] and before[0] and now[0]:
+        return [f"job {before[0]} → {now[0]}"]
+    old, new = _said(before[1]), _said(now[1])
+    if before[2] and now[2]:
+        old, new = _all(old, before[2]), _all(new, now[2])
+    if not old or not new:
+        return [] if before[1] == now[1] else [now[1]]
+    names = [*new, *(name for name in old if name not in new)]
+    return [_words(name, old.get(name), new.get(name)) for name in names
+            if old.get(name) != new.get(name)]  # fmt: skip
+
+
+def _said(title: str) -> dict[str, str]:
+    found = _TITLE.fullmatch(title)
+    return found.groupdict() if found else {}
+
+
+def _all(said: Mapping[str, str], options: Mapping[str, str]) -> dict[str, str]:
+    if not said:
+        return dict(options)
+    return {**said, **{k: v for k, v in options.items() if k not in {*said, *_SAID_BY_TITLE}}}
+
+
+def _words(name: str, before: str | None, now: str | None) -> str:
+    if now is None:
+        return f"{name} no more"
+    return f"{name} {now}" if before is None else f"{name} {before} → {now}"
+
+
+def _turned(turned: Mapping[tuple[str, str], tuple[str, str]]) -> list[str]:
+    """Each change once, though several devices may have had it."""
+    words = (_words(name, *values) for (_, name), values in turned.items() if len(set(values)) > 1)
+    return list(dict.fromkeys(words))

@@ -1,0 +1,301 @@
+"""Runs as rows: what was changed, what was measured, and the difference to other runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from evidence_frames import disk, fio, frame, seconds
+from hypothesis import given
+from hypothesis import strategies as st
+from session_frames import whole_frames
+
+from iopstui.model import histogram
+from iopstui.model.experiment.point import PointMeter
+from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, Frame
+from iopstui.model.metrics.run_history import (
+    DONE,
+    FAILED,
+    RUNS,
+    STOPPED,
+    RunHistory,
+    RunRow,
+    change,
+)
+
+TITLE = "randread 4k  QD {} × {} jobs"
+RATES = st.lists(
+    st.tuples(st.integers(0, 10**6), st.floats(0.01, 2.0), st.floats(0, 500)), min_size=1,
+    max_size=8,
+)  # fmt: skip
+
+
+def play(history: RunHistory, step: int, iops: float | None, depth: int = 8, **job: object) -> None:
+    """A whole run of three seconds."""
+    job = {"job": "randread-4k", "title": TITLE.format(depth, 1), "ended": STOPPED, **job}
+    history.started(step, str(job["job"]), str(job["title"]), job.get("options"))  # type: ignore[arg-type]
+    if iops is not None:
+        for one in seconds(3, interval=fio(iops), step=step, disks={"vda": disk(iops)}):
+            history.frame(one)
+    history.finished(step, str(job["ended"]))
+
+
+def runs(*iops: float | None) -> list[RunRow]:
+    history = RunHistory(["vda"])
+    for step, one in enumerate(iops, 1):
+        play(history, step, one, 8 * step)
+    return history.rows
+
+
+def test_a_run_has_the_figures_of_its_frames() -> None:
+    history = RunHistory(["vda"])
+    for one in whole_frames("3.42-a-randread-grp"):
+        history.started(one.step, "j", "t") if one.step else None
+        history.frame(one)
+    history.finished(1, DONE)
+    meter = PointMeter(0.0, ["vda"])
+    for one in whole_frames("3.42-a-randread-grp"):
+        meter.add(one)
+    (row,), point = history.rows, meter.point()
+    assert point is not None and row.p50_ns is not None
+    assert (row.iops, row.bw, row.seconds) == (point.iops, point.bw, point.seconds)
+    assert (row.p50_ns, row.p99_ns) == (point.p50_ns, point.p99_ns)
+    assert (row.util, row.aqu_sz) == (point.util, point.aqu_sz)
+
+
+@given(RATES)
+def test_means_are_weighted_by_time_and_ramps_left_out(
+    parts: list[tuple[int, float, float]],
+) -> None:
+    history = RunHistory(["vda"])
+    history.started(1, "j", "t")
+    history.frame(frame(0.5, fio(9e9), flags=frozenset({RAMP}), disks={"vda": disk(9e9)}))
+    for n, (ios, length, aqu) in enumerate(parts):
+        flags = frozenset({PARTIAL}) if length < 0.5 else frozenset()
+        interval = replace(fio(0, seconds=length), seconds=length)
+        interval = replace(interval, total=replace(interval.total, ios=ios, bytes=512 * ios))
+        history.frame(frame(n + 1, interval, flags=flags, disks={"vda": disk(aqu=aqu)}))
+    (row,) = history.rows
+    whole = sum(length for _, length, _ in parts)
+    assert row.seconds == pytest.approx(whole)
+    assert row.iops == pytest.approx(sum(ios for ios, _, _ in parts) / whole)
+    assert row.bw == pytest.approx(512 * sum(ios for ios, _, _ in parts) / whole)
+    # each frame's kernel interval is a second
+    assert row.aqu_sz == pytest.approx(sum(aqu for _, _, aqu in parts) / len(parts))
+
+
+@given(st.lists(st.lists(st.integers(0, 10**9), min_size=1, max_size=30), min_size=1, max_size=5))
+def test_percentiles_are_those_of_all_ios_together(latencies: list[list[int]]) -> None:
+    history = RunHistory()
+    history.started(1, "j", "t")
+    for n, part in enumerate(latencies):
+        bins: dict[int, int] = {}
+        for one in part:
+            bins[histogram.bucket_key(one)] = bins.get(histogram.bucket_key(one), 0) + 1
+        interval = fio(len(part))
+        interval = replace(interval, total=replace(interval.total, bins=bins))
+        history.frame(frame(n + 1, interval))
+    (row,) = history.rows
+    ranked = sorted(histogram.bucket_key(one) for part in latencies for one in part)
+    assert row.p50_ns == ranked[-(-len(ranked) // 2) - 1]
+    assert row.p99_ns is not None and row.p50_ns <= row.p99_ns <= ranked[-1]
+
+
+def test_what_was_not_measured_is_not_zero() -> None:
+    history = RunHistory()
+    history.started(1, "j", "t")
+    (row,) = history.rows
+    figures = (row.seconds, row.iops, row.bw, row.p50_ns, row.p99_ns, row.util, row.aqu_sz)
+    assert figures == (None,) * 7 and row.ended == RUNS
+    history.frame(frame(1, fio(0.0)))
+    (row,) = history.rows
+    assert row.iops == 0 and row.p99_ns is None and row.util is None
+
+
+def test_the_idle_rest_behind_fio_s_last_second_is_not_the_device_s() -> None:
+    history = RunHistory(["vda"])
+    history.started(1, "j", "t")
+    history.frame(frame(1, fio(100), disks={"vda": disk(util=90.0)}))
+    last = fio(100, seconds=0.1)
+    flags = frozenset({FINAL, PARTIAL})
+    history.frame(frame(2, last, flags=flags, disks={"vda": disk(util=1.0)}))
+    (row,) = history.rows
+    assert row.util == 90 and row.seconds == pytest.approx(1.1)
+
+
+@given(st.floats(1e-3, 1e9), st.floats(0, 1e9))
+def test_a_change_is_what_the_first_must_grow_by(before: float, now: float) -> None:
+    percent = change(before, now)
+    assert percent is not None
+    assert before * (1 + percent / 100) == pytest.approx(now, abs=1e-9 * max(before, now))
+
+
+@pytest.mark.parametrize(("before", "now"), [(None, 1.0), (1.0, None), (0.0, 1.0)])
+def test_nothing_is_no_reference(before: float | None, now: float | None) -> None:
+    assert change(before, now) is None
+
+
+def test_each_run_is_held_against_the_one_before_and_the_base() -> None:
+    history = RunHistory(["vda"])
+    for step, iops in enumerate((1000.0, 1500.0, 750.0), 1):
+        play(history, step, iops, 8 * step)
+        if step == 1:
+            assert history.turn_base() == history.rows[0] and history.base == 1
+    assert [row.to_before for row in history.rows] == [None, 50.0, -50.0]
+    assert [row.to_base for row in history.rows] == [None, 50.0, -25.0]
+    assert history.turn_base() is not None and history.base == 3
+    assert [row.to_base for row in history.rows] == [pytest.approx(100 / 3), 100.0, None]
+    assert history.turn_base() is None and history.base is None
+    assert [row.to_base for row in history.rows] == [None] * 3
+
+
+def test_a_run_under_way_is_held_against_the_one_before_but_is_no_base() -> None:
+    history = RunHistory(["vda"])
+    assert history.turn_base() is None
+    play(history, 1, 1000.0)
+    history.started(2, "randread-4k", TITLE.format(16, 1))
+    history.frame(frame(5, fio(1200.0), step=2))
+    assert history.rows[-1].to_before == pytest.approx(20) and history.rows[-1].ended == RUNS
+    found = history.turn_base()
+    assert found is not None and found.step == 1
+
+
+def test_what_was_changed_is_told_in_words() -> None:
+    first, second, third = runs(1.0, 1.0, 1.0)
+    assert first.changed is None and first.what == TITLE.format(8, 1)
+    assert second.changed == ("iodepth 8 → 16",) and third.changed == ("iodepth 16 → 24",)
+    history = RunHistory()
+    play(history, 1, 1.0)
+    play(history, 2, 1.0)
+    assert history.rows[1].what == "the same again"
+    play(history, 3, 1.0, job="seqread-1m", title="read 1m  QD 8 × 1 job")
+    assert history.rows[2].changed == ("job randread-4k → seqread-1m",)
+    play(history, 4, 1.0, job="two", title="2 jobs: a, b")
+    play(history, 5, 1.0, job="two", title="2 jobs: a, c")
+    assert history.rows[4].changed == ("2 jobs: a, c",)
+
+
+def options(**changes: str) -> dict[str, str]:
+    return {"readwrite": "randread", "bs": "4k", "direct": "1", "rate_iops": "500", **changes}
+
+
+def test_options_that_no_title_has_are_told_too() -> None:
+    history = RunHistory()
+    play(history, 1, 1.0, options=options())
+    play(history, 2, 1.0, 16, options=options(direct="0", bind="queues"))
+    assert history.rows[1].changed == ("iodepth 8 → 16", "direct 1 → 0", "bind queues")
+    without = {name: value for name, value in options().items() if name != "rate_iops"}
+    play(history, 3, 1.0, 16, options={**without, "direct": "0"})
+    assert history.rows[2].changed == ("rate_iops no more", "bind no more")
+    # an older recording has no options: what it does not say is no difference
+    play(history, 4, 1.0, 32)
+    assert history.rows[3].changed == ("iodepth 16 → 32",)
+
+
+def test_tunables_belong_to_the_run_that_has_them_first() -> None:
+    history = RunHistory()
+    play(history, 1, 1.0)
+    history.turned("vda", "rq_affinity", "1", "0")
+    history.turned("vda", "rq_affinity", "0", "2")
+    history.turned("vdb", "rq_affinity", "1", "2")
+    history.turned("vda", "nomerges", "0", "1")
+    history.turned("vda", "nomerges", "1", "0")
+    play(history, 2, 1.0, 16)
+    assert history.rows[1].changed == ("iodepth 8 → 16", "rq_affinity 1 → 2")
+    history.started(3, "randread-4k", TITLE.format(16, 1))
+    history.frame(frame(9, fio(5), step=3))
+    history.turned("vda", "scheduler", "none", "bfq")
+    assert history.rows[2].changed == ("the same again", "scheduler none → bfq while it ran")
+    history.finished(3, DONE)
+    play(history, 4, 1.0, 16)
+    assert history.rows[3].what == "the same again"
+
+
+def test_a_run_that_measured_nothing_is_passed_over() -> None:
+    history = RunHistory(["vda"])
+    play(history, 1, 1000.0, 8)
+    history.turned("vda", "nomerges", "0", "2")
+    play(history, 2, None, 16)
+    history.turned("vda", "scheduler", "none", "bfq")
+    play(history, 3, 1100.0, 32)
+    assert [row.step for row in history.rows] == [1, 3]
+    assert history.rows[1].changed == ("iodepth 8 → 32", "nomerges 0 → 2", "scheduler none → bfq")
+    assert history.rows[1].to_before == pytest.approx(10)
+    play(history, 4, None, 32, ended=FAILED)
+    assert (history.rows[2].step, history.rows[2].ended) == (4, FAILED)
+    assert history.last is not None and history.last.step == 3
+
+
+def test_a_tunable_turned_in_a_run_that_measured_nothing_is_the_next_one_s() -> None:
+    history = RunHistory()
+    play(history, 1, 1000.0)
+    history.started(2, "randread-4k", TITLE.format(8, 1))
+    history.turned("vda", "nomerges", "0", "2")
+    history.finished(2, STOPPED)
+    play(history, 3, 1000.0)
+    assert history.rows[1].changed == ("nomerges 0 → 2",)
+
+
+def test_a_job_that_never_started_is_no_run() -> None:
+    history = RunHistory()
+    history.finished(1, FAILED)
+    assert history.rows == [] and history.last is None
+
+
+def test_the_layout_and_the_run_are_one() -> None:
+    history = RunHistory()
+    history.started(1, "j", "t")
+    history.started(1, "j", "t")
+    history.frame(frame(1, fio(5)))
+    assert [row.iops for row in history.rows] == [5]
+
+
+def test_a_recording_that_begins_within_a_run_has_what_is_in_it() -> None:
+    history = RunHistory()
+    for one in seconds(2, interval=fio(700), step=4):
+        history.frame(one)
+    history.finished(4, DONE)
+    history.frame(frame(9, fio(1), step=4))
+    (row,) = history.rows
+    assert (row.step, row.iops, row.seconds, row.ended) == (4, 700, 2, DONE)
+    play(history, 5, 700)
+    assert history.rows[1].to_before == 0
+
+
+def test_a_frame_before_the_start_is_told_counts() -> None:
+    history = RunHistory()
+    history.frame(frame(1, fio(100)))
+    history.started(1, "j", TITLE.format(8, 1))
+    history.frame(frame(2, fio(300)))
+    (row,) = history.rows
+    assert (row.what, row.iops, row.seconds) == (TITLE.format(8, 1), 200, 2)
+
+
+def idle(t: float) -> Frame:
+    return frame(t, disks={"vda": disk(5.0)})
+
+
+def test_time_without_a_job_is_nobody_s() -> None:
+    history = RunHistory(["vda"])
+    history.frame(idle(1))
+    assert history.rows == []
+    play(history, 1, 1000.0)
+    before = history.rows
+    history.frame(idle(9))
+    assert history.rows == before
+
+
+def test_a_copy_stands_still() -> None:
+    history = RunHistory()
+    history.started(1, "j", "t")
+    still = history.copy()
+    history.frame(frame(1, fio(5)))
+    assert still.rows[0].iops is None and history.rows[0].iops == 5
+
+
+@given(st.lists(st.one_of(st.none(), st.floats(1, 1e6)), max_size=6))
+def test_only_what_measured_something_is_a_row(iops: Sequence[float | None]) -> None:
+    found = runs(*iops)
+    assert [row.step for row in found] == [n for n, one in enumerate(iops, 1) if one is not None]
+    assert all(row.to_before is not None for row in found[1:])
