@@ -1,0 +1,216 @@
+"""The configuration file: defaults for options of the command line, which wins.
+
+What can destroy data, or measures something else (TARGET, --destroy-data, --no-fence, --probe), is
+said with each command and never taken from a file. A mistake in the file is told and stops nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import stat
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from iopstui.cli import values
+from iopstui.cli.flat_toml import Entry, Value, parse
+
+MOST = 1 << 16
+RUNS = ("live", "run", "sweep", "compare")
+NEVER = {
+    "target": "TARGET", "destroy-data": "--destroy-data", "no-fence": "--no-fence",
+    "probe": "--probe", "probe-with": "--probe-with",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key: ``kind`` of its values, ``check`` as the option's own (raises ArgumentTypeError),
+    the ``commands`` whose option it is, and the ``default`` without a file, as it is shown."""
+
+    kind: type
+    check: Callable[[str], object]
+    commands: tuple[str, ...]
+    default: str
+
+
+def _theme(text: str) -> str:
+    return _one_of(text, values.THEMES)
+
+
+def _format(text: str) -> str:
+    return _one_of(text, values.FORMATS)
+
+
+def _one_of(text: str, allowed: tuple[str, ...]) -> str:
+    if text not in allowed:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(allowed)}")
+    return text
+
+
+def _job(text: str) -> str:
+    from iopstui.errors import UsageError
+    from iopstui.fio.library import find_shipped
+
+    if os.path.isabs(text):  # whether it is there is a matter of the run
+        return text
+    try:
+        return find_shipped(text).name
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither a shipped job nor the full path of a job file. {error.hint}"
+        ) from error
+
+
+def _size(text: str) -> str:
+    from iopstui.fio.stream import size_bytes
+
+    if not size_bytes(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 512m or 4g")
+    return text
+
+
+KEYS: Mapping[str, Key] = {
+    "theme": Key(str, _theme, ("live", "replay", "lesson"), values.THEMES[0]),
+    "interval": Key(float, values.interval, RUNS, "1"),
+    "job": Key(str, _job, RUNS, "none"),
+    "size": Key(str, _size, RUNS, "512m in all"),
+    "nice": Key(int, values.nice, RUNS, "0"),
+    "format": Key(str, _format, ("run", "sweep", "compare"), values.FORMATS[0]),
+}
+COMMANDS = {command for key in KEYS.values() for command in key.commands}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A value that counts, and the line it stands in."""
+
+    value: object
+    written: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """``problems`` are (line, sentence), line 0 for the file as a whole."""
+
+    path: Path | None = None
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+    problems: tuple[tuple[int, str], ...] = ()
+
+    def sentences(self) -> list[str]:
+        """What is wrong, each with its place."""
+        return [f"{self.path}, line {line}: {words}" if line else f"{self.path}: {words}"
+                for line, words in self.problems]  # fmt: skip
+
+    def complaint(self) -> str:
+        """All that is wrong in one line; "": nothing."""
+        found = self.sentences()
+        more = f" (and {len(found) - 1} more: iopstui config)" if len(found) > 1 else ""
+        return found[0] + more if found else ""
+
+    def preset(self, parser: argparse.ArgumentParser, command: str) -> None:
+        """Make the file's values the defaults of the command's options. A job then need not be
+        named; on the screen it is the one that r runs, and is not begun by itself."""
+        for name, setting in self.settings.items():
+            if command not in KEYS[name].commands:
+                continue
+            # where --job begins a run at once, or is added to others, a default would do so, too
+            apart = name == "job" and command in ("live", "sweep")
+            parser.set_defaults(**{"first_job" if apart else name: setting.value})
+            for action in parser._actions:
+                if action.dest == name:
+                    action.required = False
+            for group in parser._mutually_exclusive_groups:
+                if any(action.dest == name for action in group._group_actions):
+                    group.required = False
+
+
+def config_path() -> Path | None:
+    """$XDG_CONFIG_HOME/iopstui/config.toml, or below ~/.config; None if this user has no home."""
+    base = os.environ.get("XDG_CONFIG_HOME", "")
+    # the XDG base directory specification: a relative path is to be ignored
+    if not os.path.isabs(base):
+        base = os.path.join(os.path.expanduser("~"), ".config")
+    return Path(base) / "iopstui" / "config.toml" if os.path.isabs(base) else None
+
+
+def read_config() -> Config:
+    """The file of this user, checked. No file is an empty one."""
+    path = config_path()
+    if path is None:
+        return Config()
+    try:
+        text = _text(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return Config(path)
+    except UnicodeDecodeError:
+        return Config(path, problems=((0, "it is not read, because it is not UTF-8"),))
+    except OSError as error:
+        return Config(path, problems=((0, f"it is not read: {error.strerror or error}"),))
+    return checked(path, parse(text))
+
+
+def _text(path: Path) -> str:
+    """OSError also for what may not be trusted."""
+    from iopstui.linux.process.private import check_place
+
+    # not to wait for a pipe's writer
+    with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+        info = os.fstat(file.fileno())
+        if not stat.S_ISREG(info.st_mode):
+            raise OSError("it is not a file")
+        if os.geteuid() == 0:
+            if info.st_uid != 0 or info.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                raise PermissionError("root reads only what root owns and nobody else can write")
+            check_place(path)
+        data = file.read(MOST + 1)
+    if len(data) > MOST:
+        raise OSError(f"it is longer than {MOST >> 10} KiB")
+    return data.decode("utf-8-sig")
+
+
+def checked(path: Path, entries: list[Entry]) -> Config:
+    """What of ``entries`` counts, and what is wrong with the others."""
+    settings: dict[str, Setting] = {}
+    problems: list[tuple[int, str]] = []
+    for entry in entries:
+        try:
+            value = _checked(entry, settings)
+        except (argparse.ArgumentTypeError, ValueError) as error:
+            problems.append((entry.line, str(error)))
+        else:
+            settings[entry.key] = Setting(value, str(entry.value), entry.line)
+    return Config(path, settings, tuple(problems))
+
+
+def _checked(entry: Entry, before: Mapping[str, Setting]) -> object:
+    """The value as the command line's option has it. ValueError, in words."""
+    never = NEVER.get(entry.key.replace("_", "-").lower())
+    if never is not None:
+        raise ValueError(f"{never} is never read from a file: say it with each command")
+    if entry.key and entry.key not in KEYS:
+        import difflib
+
+        near = difflib.get_close_matches(entry.key.lower(), KEYS, n=1, cutoff=0.5)
+        advice = f"did you mean {near[0]}?" if near else f"there are {', '.join(KEYS)}"
+        raise ValueError(f"{entry.key!r} is not a key; {advice}")
+    if entry.value is None:
+        raise ValueError(f"{entry.key}: {entry.problem}" if entry.key else entry.problem)
+    if entry.key in before:
+        raise ValueError(f"{entry.key} stands in line {before[entry.key].line} already")
+    key = KEYS[entry.key]
+    if not _is(entry.value, key.kind):
+        wanted = {str: 'a text in quotes: "..."', int: "a whole number", float: "a number"}
+        raise ValueError(f"{entry.key} is {wanted[key.kind]}")
+    try:
+        return key.check(str(entry.value))
+    except argparse.ArgumentTypeError as error:
+        raise ValueError(f"{entry.key}: {error}") from error
+
+
+def _is(value: Value, kind: type) -> bool:
+    if isinstance(value, bool):
+        return False
+    return isinstance(value, (int, float) if kind is float else kind)

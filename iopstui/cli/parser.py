@@ -1,0 +1,137 @@
+"""What argparse says of a wrong command line, for people: the reason first, one line of usage, and
+what was probably meant."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from iopstui.errors import EXIT_USAGE
+
+FIO = frozenset({
+    "bs", "bsrange", "bssplit", "buffered", "clocksource", "cpus_allowed", "direct", "directory",
+    "fdatasync", "fsync", "gtod_reduce", "io_size", "iodepth", "iodepth_batch", "ioengine",
+    "norandommap", "nrfiles", "numjobs", "offset", "ramp_time", "randrepeat", "rate", "rate_iops",
+    "runtime", "rw", "rwmixread", "rwmixwrite", "sync", "thinktime", "time_based", "verify",
+    "zonemode",
+})  # fmt: skip
+"""Options of fio that are typed by habit; all that fio knows go with --set."""
+RENAMED = {"blocksize": "bs", "engine": "ioengine", "readwrite": "rw"}
+PLACES = ("--filename", "--file", "--device", "--dev", "--target")
+
+
+class Parser(argparse.ArgumentParser):
+    """As argparse's; where it complains it says more."""
+
+    words: Sequence[str] = ()
+    """What it was last given to read."""
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """Keeps the words, to say later what is wrong with them."""
+        self.words = [] if args is None else list(args)
+        return super().parse_known_args(args, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        """Say it and leave with exit code 2."""
+        unknown = self.unknown()
+        if unknown and "required" in message:
+            # the same mistake: -j for --job
+            self.no_option(unknown)
+        self._leave(message.removeprefix("argument "), _example(message))
+
+    def no_option(self, words: Sequence[str]) -> NoReturn:
+        """``words`` begin with an option that there is not, and its value."""
+        self._leave(f"there is no option {words[0].split('=')[0]}", self.instead(words))
+
+    def surplus(self, words: Sequence[str]) -> NoReturn:
+        """``words`` are more than the command takes."""
+        self._leave(f"{' '.join(words)!r} is more than {self.prog} takes", "")
+
+    def no_command(self, word: str, names: Sequence[str]) -> NoReturn:
+        """There is no command called ``word``."""
+        import os
+
+        if word.startswith("-"):
+            advice = f"a command comes first: iopstui live {word} ..."
+            self._leave(f"there is no option {word} before a command", advice)
+        if "/" in word or os.path.exists(word):
+            self._leave(f"{word!r} is not a command", f"to look at it: iopstui live {word}")
+        import difflib
+
+        meant = difflib.get_close_matches(word, names, n=1)
+        advice = f"did you mean iopstui {meant[0]}?" if meant else ""
+        self._leave(f"there is no command {word!r}", advice)
+
+    def _leave(self, reason: str, advice: str) -> NoReturn:
+        from iopstui.text import printable
+
+        usage = f"usage: {short_usage(self)}"
+        below = [*([advice] if advice else []), usage, f"more: {self.prog} --help"]
+        told = [f"iopstui: {printable(reason)}", *(f"  {printable(line)}" for line in below)]
+        self.exit(EXIT_USAGE, "\n".join(told) + "\n")
+
+    def unknown(self) -> list[str]:
+        """The first option that there is not, with the word behind it if that may be its value."""
+        for place, word in enumerate(self.words):
+            if word == "--":
+                break
+            if word.startswith("-") and word != "-" and not self._is_known(word):
+                return [word, *(x for x in self.words[place + 1 : place + 2] if x[:1] != "-")]
+        return []
+
+    def _is_known(self, word: str) -> bool:
+        name = word.split("=")[0]
+        if word[1] != "-":  # -o FILE, and -oFILE
+            name = word[:2]
+        return any(one.startswith(name) if name[:2] == "--" else one == name
+                   for one in self._option_string_actions)  # fmt: skip
+
+    def instead(self, words: Sequence[str]) -> str:
+        """What was probably meant by an option that there is not; "": who knows."""
+        import difflib
+
+        option, _, value = words[0].partition("=")
+        value = value or (words[1] if len(words) > 1 else "")
+        name = option.lstrip("-").replace("-", "_")
+        own = [one for one in self._option_string_actions if one.startswith("--")]
+        if name in FIO | RENAMED.keys() and "--set" in own:
+            return f"an option of fio: --set {RENAMED.get(name, name)}={value or 'VALUE'}"
+        if option in PLACES and any(action.dest == "target" for action in self._actions):
+            return f"the target stands alone: {self.prog} {value or 'TARGET'}"
+        if not option.startswith("--"):
+            meant = [one for one in own if one[2] == option[1]]
+        else:
+            meant = difflib.get_close_matches(option, own, n=1, cutoff=0.6)
+        return f"did you mean {' or '.join(meant)}?" if meant else ""
+
+
+def _example(message: str) -> str:
+    if "--job" in message and "required" in message:
+        return "for example --job randread-4k; all that come along: iopstui jobs"
+    return ""
+
+
+def short_usage(parser: argparse.ArgumentParser) -> str:
+    """One line: what has to be given."""
+    places = [a for a in parser._actions if not a.option_strings]
+    groups = [g for g in parser._mutually_exclusive_groups if g.required]
+    grouped = {id(action) for group in groups for action in group._group_actions}
+    words = [parser.prog, *map(_place, places)]
+    words += [_option(a) for a in parser._actions if a.required and a.option_strings]
+    words += ["(" + " | ".join(map(_option, g._group_actions)) + ")" for g in groups]
+    optional = [a for a in parser._actions if a.option_strings and id(a) not in grouped]
+    if any(not a.required and "--help" not in a.option_strings for a in optional):
+        words.append("[OPTION]...")
+    return " ".join(words)
+
+
+def _option(action: argparse.Action) -> str:
+    return f"{action.option_strings[-1]} {action.metavar}"
+
+
+def _place(action: argparse.Action) -> str:
+    text = str(action.metavar)
+    return {"?": f"[{text}]", "*": f"[{text}]...", "+": f"{text}..."}.get(str(action.nargs), text)

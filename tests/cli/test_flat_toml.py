@@ -1,0 +1,64 @@
+"""The part of TOML that settings are written in: what it reads is what TOML means."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iopstui.cli.flat_toml import Entry, Value, parse
+
+RIGHT = {
+    'a = "x"': "x", "a='x\\n'": "x\\n", 'a = ""': "", 'a = "x # y" # z': "x # y", "a = 4": 4,
+    "a=-1_000": -1000, "a = 0.25": 0.25, "a = 1e3": 1000.0, "a = true": True,
+    "a = false # no": False, '"a" = 1': 1, "'a' = 1": 1,
+    '\ta\t=\t"\\t\\"\\u00b5\\\\"\r': '\t"µ\\', "a = +0": 0,
+}  # fmt: skip
+WRONG = (
+    "a", "a =", "= 1", "a = 4g", "a = x", 'a = "x', "a = 'x", 'a = """x"""', "a = '''x'''",
+    "a = [1]", "a = {b = 1}", "a.b = 1", "a = 1 2", 'a = "x" y', "a = 01", "a = 1.", "a = .5",
+    "a = 0x1f", "a = 1__0", "a = truely", 'a = "\\q"', 'a = "\\ud800"', "a = 1979-05-27", "a b = 1",
+    "a = 1:2", 'a = "\x01"',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", RIGHT)
+def test_what_a_line_says(text: str) -> None:
+    [entry] = parse(text)
+    assert entry == Entry(1, "a", RIGHT[text]) and type(entry.value) is type(RIGHT[text])
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_a_wrong_line_says_why_and_the_others_count(text: str) -> None:
+    wrong, right = parse(f"{text}\nb = 1")
+    assert wrong.problem and wrong.value is None and wrong.line == 1
+    assert right == Entry(2, "b", 1)
+
+
+def test_lines_are_counted_and_comments_are_none() -> None:
+    assert parse("\n# x\n\n  # y = 1\na = 1\n") == [Entry(5, "a", 1)]
+
+
+def test_nothing_is_read_behind_a_table() -> None:
+    first, second = parse("a = 1\n[table]\nb = 2\n")
+    assert first == Entry(1, "a", 1) and second.line == 2 and "table" in second.problem
+
+
+@given(st.text())
+def test_any_text_is_read_without_an_exception(text: str) -> None:
+    for entry in parse(text):
+        assert (entry.value is None) == bool(entry.problem)
+
+
+# Python has a reader of its own from then on
+if sys.version_info >= (3, 11):
+    import tomllib
+
+    @given(st.text(alphabet="ab=\"'\\ #tuf0123456789._-+e\t"))
+    def test_what_is_read_is_what_toml_means(text: str) -> None:
+        [entry] = parse(f"a = {text}")
+        if not entry.problem:
+            value: Value | None = entry.value
+            assert tomllib.loads(f"a = {text}") == {"a": value}
