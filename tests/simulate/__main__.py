@@ -1,0 +1,109 @@
+"""How often does a comparison claim what isn't so? `make simulate`: many made-up comparisons.
+
+Each simulated comparison has the real plan's order of runs and the real test, on figures of known
+noise and no difference: what it claims is false. 5 % is what it promises. A second table has how
+often a true difference is found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from iopstui.model.experiment.plan import Plan, expand, parse_variant
+from iopstui.model.metrics.statistics import CONFIDENCE, paired
+
+VARIANTS = (parse_variant("iodepth=1"), parse_variant("iodepth=2"))
+Noise = Callable[[random.Random], Iterator[float]]
+LEVEL, SPREAD = 10.0, 0.03
+
+
+def independent(rng: random.Random) -> Iterator[float]:
+    while True:
+        yield rng.gauss(LEVEL, SPREAD)
+
+
+def drift(rng: random.Random) -> Iterator[float]:
+    step = 0
+    while True:
+        yield rng.gauss(LEVEL, SPREAD) - 0.01 * step
+        step += 1
+
+
+def outliers(rng: random.Random) -> Iterator[float]:
+    while True:
+        yield rng.gauss(LEVEL, SPREAD) - (0.5 if rng.random() < 0.1 else 0.0)
+
+
+def autocorrelated(rng: random.Random) -> Iterator[float]:
+    """AR(0.5)."""
+    last = rng.gauss(0, SPREAD / math.sqrt(1 - 0.25))
+    while True:
+        yield LEVEL + last
+        last = 0.5 * last + rng.gauss(0, SPREAD)
+
+
+def rhythm(rng: random.Random) -> Iterator[float]:
+    """Something takes a tenth in two of every four runs, from any of them on."""
+    step = rng.randrange(4)
+    while True:
+        yield rng.gauss(LEVEL, SPREAD / 3) - (0.105 if step % 4 in (1, 2) else 0.0)
+        step += 1
+
+
+NOISES: dict[str, Noise] = {
+    "independent, 3 %": independent, "a drift of 1 % a run": drift,
+    "one run in ten is 40 % slower": outliers, "AR(0.5)": autocorrelated,
+    "-10 % in two of every four runs": rhythm,
+}  # fmt: skip
+
+
+def claims(noise: Noise, repeats: int, trials: int, chance: bool, true: float = 0.0) -> float:
+    """The share of comparisons that claim a difference; ``true`` is the one there is."""
+    rng = random.Random(20)
+    found = 0
+    for _ in range(trials):
+        seed = rng.randrange(1 << 30) if chance else None
+        plan = Plan(("j",), variants=VARIANTS, repeats=repeats, seed=seed)
+        figures = noise(rng)
+        runs: tuple[dict[int, float], dict[int, float]] = ({}, {})
+        for point in expand(plan):
+            shift = math.log(1 + true) if point.variant else 0.0
+            runs[point.variant][point.repeat] = math.exp(next(figures) + shift)
+        both = [[one[n] for n in range(repeats)] for one in runs]
+        difference = paired(both[0], both[1])
+        found += difference is not None and difference.p < 1 - CONFIDENCE
+    return found / trials
+
+
+def main() -> int:
+    """Exit code 0; 1 if more than 6 % of the claims under the order by chance are false."""
+    parser = argparse.ArgumentParser(prog="make simulate", description=__doc__)
+    parser.add_argument("--trials", type=int, default=10_000)
+    trials = parser.parse_args().trials
+    bad = False
+    print("| noise | runs of each | false claims, forth and back | false claims, by chance |")
+    print("|---|---|---|---|")
+    for name, noise in NOISES.items():
+        for repeats in (3, 5, 10):
+            fixed, chance = (claims(noise, repeats, trials, by) for by in (False, True))
+            # with three repeats there are too few orders for what comes in a fixed rhythm
+            most = 0.2 if noise is rhythm and repeats == 3 else 0.06
+            bad = bad or chance > most + 2 * math.sqrt(0.05 * 0.95 / trials)
+            print(f"| {name} | {repeats} | {100 * fixed:.1f} % | {100 * chance:.1f} % |")
+    print("\n| true difference (noise 3 %) | 3 runs of each | 5 | 10 |\n|---|---|---|---|")
+    for true in (0.02, 0.05, 0.1, 0.2):
+        shares = [claims(independent, n, trials // 5, True, true) for n in (3, 5, 10)]
+        cells = " | ".join(f"found in {100 * share:.0f} %" for share in shares)
+        print(f"| {100 * true:.0f} % | {cells} |")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
