@@ -1,6 +1,6 @@
 # make run: everything from a fresh clone to the live screen. make test: all checks.
 .POSIX:
-.PHONY: help run test bench truth scoreboard faults faults-long fuzz mutants lint format lock clean report-look docs
+.PHONY: help run test bench truth scoreboard simulate faults faults-long fuzz mutants lint format lock clean report-look docs
 
 help:
 	@echo 'make run     set up what is missing, then watch a safe job on a scratch file here'
@@ -8,6 +8,7 @@ help:
 	@echo 'make bench   what iopstui itself costs, as a table (up to 10 minutes)'
 	@echo 'make truth   100 short jobs: every figure against fio and its per-I/O logs (6 minutes)'
 	@echo 'make scoreboard  are the findings right? Known situations, made for real (root)'
+	@echo 'make simulate  how often does a comparison claim what is not so? (1 minute)'
 	@echo 'make faults  real fio on failing devices and hostile jobs (root; devices of its own)'
 	@echo 'make faults-long  the same, what takes long: many cycles, all of fio'"'"'s examples'
 	@echo 'make fuzz    feed the parsers with garbage for a minute (needs atheris)'
@@ -39,6 +40,10 @@ truth:
 scoreboard:
 	@.ci/setup test
 	.venv/bin/python tests/scoreboard
+
+simulate:
+	@.ci/setup test
+	.venv/bin/python tests/simulate
 
 # IOPSTUI_LAB="COMMAND" runs what needs failing hardware in a virtual machine (tests/faults/test_lab.py)
 faults:

@@ -14,15 +14,16 @@ EXIT_MISSING = 5
 EXIT_INTERRUPTED = 130
 
 EXIT_MEANINGS = {
-    EXIT_OK: "done",
+    EXIT_OK: "done, or called off because the reader of standard output had enough (`| head`); "
+    "a `watch` without `--for` that a signal has ended, too",
     EXIT_JOB_FAILED: "the job failed, and fio's error is shown; or iopstui itself failed",
     EXIT_USAGE: "wrong command line, job file or target",
     EXIT_REFUSED: "refused, because data could be lost",
     EXIT_VERDICT: "a figure is not what `--expect` asks for",
     EXIT_MISSING: "something needed is missing: fio, a Python package, a right",
-    EXIT_INTERRUPTED: "interrupted by a signal (whichever), by the end of the terminal, or by a "
-    "closed pipe; a summary is still printed. `q` and Ctrl-C typed into a screen are no "
-    "interruption",
+    EXIT_INTERRUPTED: "interrupted by a signal (whichever), by the end of the terminal, or with "
+    "`--expect` by a closed pipe; a summary is still printed. `q` and Ctrl-C typed into a screen "
+    "are no interruption",
 }
 """For docs/reference/exit-codes.md; the help of a command says the same in fewer words."""
 

@@ -19,7 +19,8 @@ from iopstui.model.metrics.frame import Frame
 @dataclass(frozen=True, slots=True)
 class StepStarted:
     """A fio run begins. ``command`` is the exact argument list; ``title`` a short description
-    such as "randread 4k  QD 32 × 2 jobs". ``phase`` is "layout" or "run".
+    such as "randread 4k  QD 32 × 2 jobs". ``phase`` is "layout" or "run". ``options`` are those
+    that all sections of the job have, as asked for: without the place and what follows from it.
     """
 
     kind: ClassVar[str] = "step_started"
@@ -32,6 +33,7 @@ class StepStarted:
     read_only: bool
     phase: str = "run"
     fio_version: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

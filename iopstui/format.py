@@ -8,6 +8,7 @@ line printable where the locale is not UTF-8.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta, timezone
 from typing import TextIO
 
 MISSING = "–"
@@ -16,10 +17,16 @@ LATENCY_WIDTH = 7
 SIZE_WIDTH = 8
 MIB_WIDTH = 5
 PERCENT_WIDTH = 4
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
-_ASCII = str.maketrans(
-    {"µ": "u", "μ": "u", "–": "-", "—": "-", "×": "x", "…": "~", "·": ".", "└": "`"}
-)
+ASCII = {
+    "µ": "u", "μ": "u", "×": "x", "→": ">", "←": "<", "·": ".", "…": "~", "─": "-", "│": "|",
+    "█": "#", "░": ":", "▒": "%", "▓": "%", "━": "-", "┄": "-", "▾": "v", "–": "-", "—": "-",
+    "≥": ">", "≤": "<", "●": "*", "“": '"', "”": '"', "’": "'", "‘": "'", "½": "/", "•": "*",
+    "└": "`", "√": "V", "°": "'", "\xa0": " ",
+}  # fmt: skip
+"""What stands for a sign of ours in a terminal without it; each is one cell wide."""
+_ASCII = str.maketrans(ASCII)
 
 
 def number(value: float | None) -> str:
@@ -96,6 +103,16 @@ def percent(value: float | None) -> str:
     return f"{value:.1f}" if abs(value) < 9.95 else f"{value:.0f}"
 
 
+def change(percent: float | None) -> str:
+    """A difference in percent, with its sign: "+12.3 %", "-4.0 %", "+1250 %", in 8 characters."""
+    if percent is None:
+        return MISSING
+    if abs(percent) >= 99999.5:
+        return "> 99999%" if percent > 0 else "<-99999%"
+    # rounded first: a little less than nothing is no "-0.0 %"
+    return f"{round(percent, 1) + 0.0:+.1f} %" if abs(percent) < 999.95 else f"{percent:+.0f} %"
+
+
 def clock(seconds: float | None) -> str:
     """Seconds as "0:12", "12:34", "1:02:03", rounded."""
     if seconds is None:
@@ -103,6 +120,27 @@ def clock(seconds: float | None) -> str:
     minutes, rest = divmod(max(0, round(seconds)), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def utc(wall_ms: float) -> str | None:
+    """Milliseconds since 1970 as "2026-03-01T12:00:00.250Z"; ``None`` for what is no time."""
+    try:
+        when = EPOCH + timedelta(milliseconds=round(wall_ms))
+    except (OverflowError, ValueError):  # a recording may hold anything
+        return None
+    return when.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+
+
+def duration(seconds: float) -> str:
+    """A time in a sentence: "27 s", "4:05 minutes", "1:02:03 hours"."""
+    if round(seconds) < 60:
+        return f"{max(0, round(seconds))} s"
+    return f"{clock(seconds)} {'hours' if round(seconds) >= 3600 else 'minutes'}"
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """ "1 run", "2 runs"."""
+    return f"{count} {one if count == 1 else many or one + 's'}"
 
 
 def ranges(numbers: Iterable[int]) -> str:
@@ -122,7 +160,8 @@ def cut(text: str, width: int) -> str:
 
 
 def fit(text: str, encoding: str | None) -> str:
-    """``text`` with what ``encoding`` can't print replaced; the width stays the same.
+    """``text`` with what ``encoding`` can't print replaced; the width stays the same, but for
+    arrows, which stand in sentences and not in columns.
 
     ``None`` (a stream in memory) prints everything.
     """
@@ -131,10 +170,19 @@ def fit(text: str, encoding: str | None) -> str:
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
-        return text.translate(_ASCII).encode(encoding, "replace").decode(encoding)
+        return _plain(text).encode(encoding, "replace").decode(encoding)
     except LookupError:
-        return text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
+        return _plain(text).encode("ascii", "replace").decode("ascii")
     return text
+
+
+def arrows(text: str) -> str:
+    """``text`` with arrows that every terminal has, and that nobody takes for "greater than"."""
+    return text.replace("→", "->").replace("←", "<-")
+
+
+def _plain(text: str) -> str:
+    return arrows(text).translate(_ASCII)
 
 
 def put(text: str, stream: TextIO) -> None:

@@ -19,6 +19,28 @@ ROOT = Path(__file__).resolve().parent.parent
 gc.disable()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Each worker is given a stretch of this order, and what is left at its end to others: what
+    waits for fio stands at the beginnings, so that no long test is begun last."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if workers == 1:
+        return
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    waiting = [f for f in files if f.parent.name == "system"]
+    rest = [item for f in files if f not in set(waiting) for item in files[f]]
+    shares: list[list[pytest.Item]] = [[] for _ in range(workers)]
+    for file in sorted(waiting, key=lambda f: (-len(files[f]), f.name)):
+        min(shares, key=len).extend(files[file])
+    size = -(-len(items) // workers)
+    for share in shares:
+        more = size - len(share)
+        share += rest[:more]
+        del rest[:more]
+    items[:] = [item for share in shares for item in share] + rest
+
+
 def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()
@@ -53,8 +75,9 @@ def the_machine(
 def own_state(
     the_machine: None, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No test reads or writes the state of the user who runs it."""
+    """No test reads or writes the state or the configuration of the user who runs it."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
 
 
 @pytest.fixture(scope="session")

@@ -28,10 +28,15 @@ class Command(NamedTuple):
 def commands(word: str = "") -> list[Command]:
     """All of them in the order of the help; the one that is called ``word`` alone, if there is
     one."""
-    files = map(os.path.splitext, os.listdir(folder.__path__[0]))
-    names = [name for name, suffix in files if suffix == ".py" and name != "__init__"]
+    names = command_names()
     found = [_command(name) for name in ([word] if word in names else names)]
     return sorted(found, key=lambda command: (command.place, command.name))
+
+
+def command_names() -> list[str]:
+    """Of all of them, in no order."""
+    files = map(os.path.splitext, os.listdir(folder.__path__[0]))
+    return [name for name, suffix in files if suffix == ".py" and name != "__init__"]
 
 
 def _command(name: str) -> Command:

@@ -6,7 +6,7 @@ import socket
 import sys
 from collections.abc import Sequence
 
-from iopstui.cli.terminal import say
+from iopstui.cli.terminal import answering, say
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_VERDICT, UsageError
 from iopstui.events import PointFinished
 from iopstui.experiment.runner import Runner
@@ -17,7 +17,7 @@ from iopstui.experiment.start import (
     kept_progress,
     set_up,
 )
-from iopstui.format import put
+from iopstui.format import counted, put
 from iopstui.model.experiment.options import ExperimentOptions
 from iopstui.model.experiment.plan import ASK_FROM, Plan
 from iopstui.output.experiment.sink import Told
@@ -39,16 +39,17 @@ def run_experiment(options: ExperimentOptions, kept_as: str = "") -> int:
         return EXIT_OK
     sink = experiment_sink(setup.plan, options.format, socket.gethostname(), setup.target,
                            sys.stdout, sys.stderr)  # fmt: skip
-    told = Told(sink, sys.stderr)
+    told = Told(sink, sys.stderr, sys.stdout)
     runner = Runner(
         experiment_session(setup, options.run, progress, say), setup.plan, setup.job_target,
         setup.conditions, told.handle, progress, expected,
     )  # fmt: skip
     StopSignals(runner.stop, runner.kill)
-    try:
-        runner.run()
-    finally:
-        told.end()
+    with answering(options.run.expect):
+        try:
+            runner.run()
+        finally:
+            told.end()
     if runner.interrupted:
         if kept_as:
             say(_what_is_kept(runner))
@@ -61,8 +62,9 @@ def run_experiment(options: ExperimentOptions, kept_as: str = "") -> int:
 def _what_is_kept(runner: Runner) -> str:
     progress = runner.progress
     if progress is not None and progress.points:
-        return (f"interrupted: {len(progress.points)} of {runner.plan.points} points are kept in "
-                f"{progress.path}; the same command goes on from there")  # fmt: skip
+        kept = f"{len(progress.points)} of {counted(runner.plan.points, 'point')}"
+        return (f"interrupted: {kept} kept in {progress.path}; the same command goes on from "
+                "there")  # fmt: skip
     return "interrupted before the first point was measured; nothing is kept"
 
 

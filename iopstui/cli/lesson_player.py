@@ -17,7 +17,7 @@ from iopstui.errors import (
 )
 from iopstui.events import Ended, Event, FrameReady, Notice, Progress, TunableChanged
 from iopstui.fio.inspect import find_fio
-from iopstui.format import fit, number
+from iopstui.format import counted, fit, number
 from iopstui.lesson.facts import surroundings
 from iopstui.lesson.page import READY, SKIPPED, ShownPage
 from iopstui.lesson.player import LessonRun
@@ -42,7 +42,8 @@ def parse_answers(text: str | None, lesson: Lesson) -> dict[str, str]:
     given = [part.strip().lower() for part in text.split(",")] if text else []
     if len(given) > len(asks):
         raise UsageError(
-            f"--answers has {len(given)} answers, the lesson {len(asks)} questions.",
+            f"--answers has {counted(len(given), 'answer')}, the lesson "
+            f"{counted(len(asks), 'question')}.",
             f"See them with: iopstui lesson --check {lesson.name}",
         )
     found = {}
@@ -194,25 +195,20 @@ class LessonPlayer:
             self._say(flowed(f"This run failed: {self._run.failed[page.name]}", "  "))
 
     def _follow(self) -> None:
-        alive = sys.stderr.isatty()
-        drawn = 0
+        line = self._narrator.line
         while True:
             event = self._events.get()
-            if drawn:
-                sys.stderr.write("\r" + " " * drawn + "\r")
-                drawn = 0
+            if not isinstance(event, Progress):
+                line.clear()
             self._tell(event)
             if self._run.feed(event):
                 return
             if isinstance(event, Ended):
                 self._run.give_up("the session ended before the job did")
                 return
-            if alive and isinstance(event, FrameReady) and event.frame.fio is not None:
+            if isinstance(event, FrameReady) and event.frame.fio is not None:
                 now = number(event.frame.fio.total.iops)
-                text = fit(f"  {self._run.elapsed_s:.0f} s, {now} IOPS", sys.stderr.encoding)
-                sys.stderr.write(text)
-                drawn = len(text)
-            sys.stderr.flush()
+                line.draw(f"  {self._run.elapsed_s:.0f} s, {now} IOPS")
 
     def _tell(self, event: Event) -> None:
         wanted = isinstance(event, (Progress, TunableChanged))

@@ -6,7 +6,7 @@ import queue
 import socket
 import sys
 
-from iopstui.cli.terminal import say
+from iopstui.cli.terminal import answering, say
 from iopstui.errors import (
     EXIT_INTERRUPTED,
     EXIT_OK,
@@ -15,14 +15,14 @@ from iopstui.errors import (
     UsageError,
     error_of,
 )
-from iopstui.events import Ended, Event, StepFinished
+from iopstui.events import Ended, Event, Notice, StepFinished
 from iopstui.experiment.expectations import expectations_of, job_sections
 from iopstui.fio.inspect import find_fio
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.roots import Roots
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.options import RunOptions
-from iopstui.output.sinks import EventSink, make_sink
+from iopstui.output.sinks import EventSink, WithStatus, make_sink
 from iopstui.output.verdict import VerdictSink
 from iopstui.preflight.targets import choose_targets
 from iopstui.safety.leftovers import clean_up_and_say
@@ -44,16 +44,37 @@ def run_job(job: str, options: RunOptions, kind: str) -> int:
     session.run_job(job, options.overrides)
     if signals.asked:  # perhaps before there was anything to stop
         session.stop_job()
+    with answering(options.expect):
+        finished = _to_the_end(session, events, sink)
+    code = _verdict(finished)
+    return _judged(sink) if code == EXIT_OK else code
+
+
+def _to_the_end(
+    session: LiveSession, events: queue.SimpleQueue[Event], sink: EventSink
+) -> StepFinished | None:
+    """The run's end; ``None``: the session ended before it."""
     try:
         finished = _until_finished(events, sink)
         session.close()
         while not events.empty():  # which settings were put back, or could not be
             sink.handle(events.get())
+    except BrokenPipeError:
+        session.close()
+        _say_what_failed(events)
+        raise
     finally:
         session.close()
         sink.close()
-    code = _verdict(finished)
-    return _judged(sink) if code == EXIT_OK else code
+    return finished
+
+
+def _say_what_failed(events: queue.SimpleQueue[Event]) -> None:
+    """What could not be undone concerns those as well who have read enough."""
+    while not events.empty():
+        event = events.get()
+        if isinstance(event, Notice) and event.level == "error":
+            say(event.text)
 
 
 def _session(job: str, options: RunOptions) -> LiveSession:
@@ -66,7 +87,9 @@ def _session(job: str, options: RunOptions) -> LiveSession:
 
 def _sink(kind: str, target: Target) -> VerdictSink:
     data = make_sink(kind, sys.stdout, sys.stderr, target, socket.gethostname())
-    return VerdictSink(data, sys.stdout if kind == "table" else sys.stderr)
+    return VerdictSink(
+        WithStatus(data, sys.stderr, sys.stdout), sys.stdout if kind == "table" else sys.stderr
+    )
 
 
 def _judged(sink: VerdictSink) -> int:

@@ -51,8 +51,7 @@ def add_run_options(command: argparse.ArgumentParser) -> None:
         choices=("queues",),
         help="bind every fio job to a CPU of another hardware queue",
     )
-    command.add_argument("--interval", type=values.interval, default=1.0, metavar="SECONDS",
-                         help="time between two samples, 0.25 to 60 (default: 1)")  # fmt: skip
+    add_interval(command)
     command.add_argument("--cpu", type=values.cpus, metavar="LIST",
                          help='run iopstui itself (not fio) on these CPUs, e.g. 7 or 0-1; "all": '
                          "anywhere (default: where neither the job nor the device works, if the "
@@ -60,9 +59,44 @@ def add_run_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--nice", type=values.nice, default=0, metavar="N",
                          help="nice value of iopstui itself, 0 to 19; its sampling is exempt "
                          "(default: 0)")  # fmt: skip
+    add_probe(command)
     command.add_argument("--record", metavar="FILE",
                          help="record everything that is measured in FILE, which must not exist "
                          "yet: see `iopstui replay` and `iopstui report`")  # fmt: skip
+
+
+def add_interval(command: argparse.ArgumentParser) -> None:
+    """Add the pace of the samples."""
+    command.add_argument("--interval", type=values.interval, default=1.0, metavar="SECONDS",
+                         help="time between two samples, 0.25 to 60 (default: 1)")  # fmt: skip
+
+
+def add_format(command: argparse.ArgumentParser) -> None:
+    """Add the format of the data."""
+    command.add_argument("--format", choices=values.FORMATS, default=values.FORMATS[0],
+                         help="format of the data on standard output (default: table)")  # fmt: skip
+
+
+def add_theme(command: argparse.ArgumentParser) -> None:
+    """Add the colours of the screen."""
+    command.add_argument("--theme", choices=values.THEMES, default=values.THEMES[0],
+                         help="colours of the screen: for a dark or a light background, or without "
+                         "red against green (default: dark)")  # fmt: skip
+
+
+def add_probe(command: argparse.ArgumentParser) -> None:
+    """Add the options of the probe. ``probe_parts`` reads them."""
+    command.add_argument("--probe", action="store_true",
+                         help="count the device's own latencies inside the kernel, with bpftrace "
+                         "(root; costs some CPU time for each I/O)")  # fmt: skip
+    command.add_argument("--probe-with", type=values.probe_parts, default=(), metavar="LIST",
+                         help="the same, and more, each at a cost of its own: way, matrix, "
+                         "processes, sizes, or all")  # fmt: skip
+
+
+def probe_parts(arguments: argparse.Namespace) -> tuple[str, ...]:
+    """What ``add_probe`` has taken; () for no probe."""
+    return arguments.probe_with or (("latency",) if arguments.probe else ())
 
 
 def add_expect(command: argparse.ArgumentParser) -> None:
@@ -80,8 +114,7 @@ def add_experiment(command: argparse.ArgumentParser) -> None:
                          help="left out at the start of each run (default: 2)")  # fmt: skip
     command.add_argument("--measure", type=values.measure, default=8.0, metavar="SECONDS",
                          help="measured after that (default: 8)")  # fmt: skip
-    command.add_argument("--format", choices=("table", "jsonl", "csv"), default="table",
-                         help="format of the data on standard output (default: table)")  # fmt: skip
+    add_format(command)
     command.add_argument("--dry-run", action="store_true",
                          help="print the plan, its length and what it will write")  # fmt: skip
     command.add_argument(
@@ -116,6 +149,7 @@ def run_options(arguments: argparse.Namespace, job: str | None = None) -> RunOpt
         own_cpus=arguments.cpu,
         nice=arguments.nice,
         record=arguments.record,
+        probe=probe_parts(arguments),
     )
 
 

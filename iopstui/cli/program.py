@@ -7,10 +7,12 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from iopstui import __version__
-from iopstui.cli.command import Command, commands
-from iopstui.cli.options import EPILOG
+from iopstui.cli.command import Command, command_names, commands
+from iopstui.cli.parser import Parser
+from iopstui.cli.terminal import say
 from iopstui.errors import (
     EXIT_INTERRUPTED,
     EXIT_JOB_FAILED,
@@ -20,6 +22,18 @@ from iopstui.errors import (
 )
 from iopstui.safety.signals import handle_stop_signals, interrupt
 
+if TYPE_CHECKING:
+    from iopstui.cli.config import Config
+
+USAGE = "iopstui [--help | --version] [COMMAND [--help] ...]"
+ABOUT = "The oscilloscope for block I/O: what fio and the kernel see, each second"
+EXAMPLES = (
+    "iopstui live /dev/nvme0n1      (a disk that others use; r starts a job)",
+    "iopstui run --job randread-4k --format csv > seconds.csv",
+    "iopstui run /srv/data --job randread-4k --expect 'iops>=5000'",
+    "iopstui sweep /srv/data --job randread-4k --axis iodepth=1,2,4..64",
+    "iopstui replay demo",
+)
 DEFAULT = "live"
 """The command where none is named."""
 
@@ -47,12 +61,13 @@ def _whole(argv: Sequence[str] | None) -> int:
     writable = prepare()
     code = _told(argv, writable)
     lost = finish()
-    return code if lost is None else _output_lost(lost)
+    # a reader that had enough changes nothing in what came of the command
+    return code if lost is None or isinstance(lost, BrokenPipeError) else _output_lost(lost)
 
 
 def _told(argv: Sequence[str] | None, writable: bool) -> int:
     """Run the command; report what goes wrong."""
-    from iopstui.output.streams import OutputLost
+    from iopstui.output.streams import OutputLost, drop
 
     try:
         return _main(argv, writable)
@@ -61,7 +76,10 @@ def _told(argv: Sequence[str] | None, writable: bool) -> int:
     except IopstuiError as error:
         complain(error)
         return error.exit_code
-    except (BrokenPipeError, OutputLost) as error:
+    except BrokenPipeError:  # the reader had enough: | head
+        drop()
+        return EXIT_OK
+    except OutputLost as error:
         return _output_lost(error)
     except KeyboardInterrupt:
         print("iopstui: interrupted.", file=sys.stderr)
@@ -76,7 +94,9 @@ def _told(argv: Sequence[str] | None, writable: bool) -> int:
 
 def _main(argv: Sequence[str] | None, writable: bool) -> int:
     words = sys.argv[1:] if argv is None else argv
-    arguments = parsed(parser(words[0] if words else DEFAULT), words)
+    word = words[0] if words else DEFAULT
+    config = configured(word)
+    arguments = parsed(parser(word, config), words)
     command: Command = arguments.command
     if not writable:
         raise UsageError(
@@ -85,6 +105,8 @@ def _main(argv: Sequence[str] | None, writable: bool) -> int:
         )
     if not command.anywhere:
         _require_current_directory()
+    if config is not None and config.problems:
+        say(config.complaint())
     return command.run(arguments)
 
 
@@ -98,14 +120,20 @@ def _require_current_directory() -> None:
         ) from error
 
 
-def parsed(top: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Namespace:
+def parsed(top: Parser, argv: Sequence[str]) -> argparse.Namespace:
     """As ``parse_args``, but further TARGETs may also stand behind options, and without a command
     it is the default one."""
+    names = command_names()
+    if argv and argv[0] not in (*names, "-h", "--help", "--version"):
+        top.no_command(argv[0], names)
     arguments, rest = top.parse_known_args(argv)
     if rest:
+        own: Parser = arguments.own_parser
         several = isinstance(getattr(arguments, "target", None), list) and arguments.target
-        if not several or any(text.startswith("-") for text in rest):
-            top.error(f"unrecognized arguments: {' '.join(rest)}")
+        if any(text.startswith("-") for text in rest):
+            own.no_option(own.unknown() or rest)
+        if not several:
+            own.surplus(rest)
         arguments.target = [*arguments.target, *rest]
     return arguments if "command" in arguments else top.parse_args([DEFAULT])
 
@@ -123,25 +151,34 @@ def _output_lost(error: OSError) -> int:
     from iopstui.output.streams import drop
 
     drop()
-    if isinstance(error, BrokenPipeError):
-        said, code = "standard output was closed, so nothing more is written", EXIT_INTERRUPTED
-    else:
-        said, code = f"standard output can't be written: {error.strerror}", EXIT_JOB_FAILED
-    print(f"iopstui: {said}.", file=sys.stderr)
-    return code
+    print(f"iopstui: standard output can't be written: {error.strerror}.", file=sys.stderr)
+    return EXIT_JOB_FAILED
 
 
-def parser(word: str = "") -> argparse.ArgumentParser:
-    """The whole command line; where its first word, ``word``, is a command, no other is read."""
-    top = argparse.ArgumentParser(
-        prog="iopstui",
-        description="The oscilloscope for block I/O: runs fio and shows, second by second, what "
-        "fio sees and what the kernel sees.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def configured(word: str) -> Config | None:
+    """The configuration file, for a command that has one of its options."""
+    from iopstui.cli.config import COMMANDS, read_config
+
+    return read_config() if word in COMMANDS else None
+
+
+class TopParser(Parser):
+    """The command line before there is a command; its help fits on a screen of 24 lines."""
+
+    def format_help(self) -> str:
+        """Usage, commands, examples."""
+        lines = [f"usage: {USAGE}", ABOUT, ""]
+        for command in commands():
+            lines.append(f"  {command.name:<9}{command.help}")
+        return "\n".join([*lines, "", *(f"  {example}" for example in EXAMPLES), ""])
+
+
+def parser(word: str = "", config: Config | None = None) -> Parser:
+    """The whole command line; where its first word, ``word``, is a command, no other is read.
+    What ``config`` says are then the defaults."""
+    top = TopParser(prog="iopstui")
     top.add_argument("--version", action="version", version=f"iopstui {__version__}")
-    choices = top.add_subparsers(title="commands", metavar="COMMAND")
+    choices = top.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
     for command in commands(word):
         below = choices.add_parser(
             command.name,
@@ -150,6 +187,8 @@ def parser(word: str = "") -> argparse.ArgumentParser:
             epilog=command.epilog,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        below.set_defaults(command=command)
+        below.set_defaults(command=command, own_parser=below)
         command.add_arguments(below)
+        if config is not None:
+            config.preset(below, command.name)
     return top

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+from collections.abc import Iterator, Sequence
 
-from iopstui.errors import UsageError
+from iopstui.errors import Interrupted, UsageError
 
 
 def has_screen() -> bool:
@@ -58,6 +60,19 @@ def show(text: str) -> None:
     sys.stdout.write(fit(text, sys.stdout.encoding or "ascii"))
     if not text.endswith("\n"):
         sys.stdout.write("\n")
+
+
+@contextlib.contextmanager
+def answering(expect: Sequence[str]) -> Iterator[None]:
+    """Where standard output is closed by its reader the command ends with 0; but not if ``expect``
+    was to be answered, because that would be a yes."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        if not expect:
+            raise
+        words = "Standard output was closed by its reader before --expect was judged."
+        raise Interrupted(words) from error
 
 
 def say(text: str) -> None:

@@ -10,6 +10,11 @@ from iopstui.errors import UsageError
 if TYPE_CHECKING:
     from iopstui.model.block.tunable import TunableRequest
 
+FORMATS = ("table", "jsonl", "csv")
+"""Of the data on standard output, the default first."""
+THEMES = ("dark", "light", "colourblind")
+"""The colours of the screen (ui/draw/theme.py), the default first."""
+
 
 def seconds(text: str, low: float, high: float) -> float:
     """A time from ``low`` to ``high``."""
@@ -60,6 +65,47 @@ def repeats(text: str) -> int:
             f"{text!r} is not a number from 2 to 1000 (one run of each says nothing about chance)"
         )
     return int(text)
+
+
+def probe_parts(text: str) -> tuple[str, ...]:
+    """The parts of the probe: the latencies always, and what is asked for besides."""
+    from iopstui.model.metrics.probe import LATENCY, PARTS
+
+    asked = {word.strip() for word in text.split(",")}
+    unknown = sorted(asked - {*PARTS, "all"})
+    if unknown:
+        raise ArgumentTypeError(
+            f"{unknown[0]!r} is no part of the probe; there are {', '.join(PARTS)}, and all"
+        )
+    return tuple(part for part in PARTS if part in asked or "all" in asked or part == LATENCY)
+
+
+def seed(text: str) -> int:
+    """A number that chance begins with."""
+    if text.isascii() and text.isdecimal() and len(text) <= 9:
+        return int(text)
+    raise ArgumentTypeError(f"{text!r} is not a whole number of at most nine digits")
+
+
+def span(text: str) -> float:
+    """A length of time."""
+    from iopstui.model.watch.trigger import parse_span
+
+    found = parse_span(text)
+    if found is None:
+        raise ArgumentTypeError(f"{text!r} is not a time such as 30s, 10m, 8h or 2d")
+    return found
+
+
+def before(text: str) -> float:
+    """How much of the time before something is kept in memory."""
+    from iopstui.model.watch.options import MOST_BEFORE_S
+
+    found = span(text)
+    if found > MOST_BEFORE_S:
+        raise ArgumentTypeError(f"{text!r} is more than {MOST_BEFORE_S / 60:g}m, which is the most "
+                                "that is kept in memory")  # fmt: skip
+    return found
 
 
 def nice(text: str) -> int:

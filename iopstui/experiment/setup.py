@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -12,7 +13,7 @@ from iopstui.experiment.runner import OVERHEAD_S, Conditions
 from iopstui.fio.inspect import Fio
 from iopstui.fio.job_text import read_job
 from iopstui.fio.library import find_job
-from iopstui.format import clock, size
+from iopstui.format import counted, duration, size
 from iopstui.linux.roots import Roots
 from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
@@ -22,6 +23,7 @@ from iopstui.preflight.own_target import own_target
 from iopstui.text import printable
 
 STEPS_SHOWN = 40
+SEEDS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,8 @@ def previewed_setup(
         _check_device(plan, target, devices, roots)
     preview = preview_of(plan, target, job_target, conditions, devices, fio, roots)
     if plan.variants:
-        plan = replace(plan, variants=kept_apart(plan.variants, preview.knobs))
+        seed = random.SystemRandom().randrange(SEEDS) if plan.seed is None else plan.seed
+        plan = replace(plan, variants=kept_apart(plan.variants, preview.knobs), seed=seed)
     return Setup(plan, target, job_target, devices, conditions, preview)
 
 
@@ -88,11 +91,11 @@ def _check_device(
 
 
 def length_text(plan: Plan) -> str:
-    """ "21 points, about 4:05"."""
+    """ "21 points, about 4:05 minutes"."""
     seconds = plan.seconds + plan.points * OVERHEAD_S
-    points = f"{plan.points} runs" if plan.variants else f"{plan.points} points"
+    points = counted(plan.points, "run" if plan.variants else "point")
     if seconds < 3600:
-        return f"{points}, about {clock(seconds)} minutes"
+        return f"{points}, about {duration(seconds)}"
     return f"{points}, about {seconds / 3600:.1f} hours"
 
 
@@ -123,6 +126,8 @@ def job_lines(setup: Setup) -> Iterator[str]:
     """The jobs and what they do."""
     for job, title in setup.preview.titles.items():
         yield f"job {printable(job)}: {printable(title)}"
+    if setup.plan.seed is not None:
+        yield f"order within each repeat: by chance; --seed {setup.plan.seed} gives it again"
 
 
 def effects(setup: Setup) -> Iterator[str]:
@@ -148,13 +153,13 @@ def effects(setup: Setup) -> Iterator[str]:
 def goes_on_text(state: ProgressFile, plan: Plan, now: float) -> str:
     """What an interrupted run has left; ``now`` in seconds since the epoch."""
     ago = _ago(now - state.made)
-    done = f"{len(state.points)} of {plan.points} points are done"
+    done = f"{len(state.points)} of {counted(plan.points, 'point')} done"
     return f"continues an interrupted run begun {ago}: {done}"
 
 
 def _ago(seconds: float) -> str:
     if seconds < 3600:
-        return f"{clock(max(0.0, seconds))} minutes ago"
+        return f"{duration(seconds)} ago"
     if seconds < 172_800:
-        return f"{seconds / 3600:.0f} hours ago"
+        return f"{counted(round(seconds / 3600), 'hour')} ago"
     return f"{seconds / 86400:.0f} days ago"

@@ -17,6 +17,7 @@ from iopstui.experiment.progress import ProgressFile, default_path
 from iopstui.experiment.runner import Conditions
 from iopstui.experiment.setup import Setup, goes_on_text, previewed_setup
 from iopstui.fio.inspect import find_fio
+from iopstui.format import counted
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.roots import Roots
 from iopstui.model.experiment.expectation import Expectation
@@ -43,7 +44,7 @@ def set_up(options: ExperimentOptions, say: Say) -> Setup:
     conditions = _conditions(run)
     looked = sum(1 for _ in distinct(plan))
     if looked >= MANY:
-        say(f"asking fio about {looked} of {plan.points} points first; nothing runs yet")
+        say(f"asking fio about {looked} of {counted(plan.points, 'point')} first; nothing runs yet")
     return previewed_setup(plan, target, job_target, devices, conditions, fio, Roots())
 
 

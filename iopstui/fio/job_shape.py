@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from math import gcd
 from typing import TypeVar
 
 from iopstui.fio.job_text import expand
+from iopstui.fio.stream import size_bytes
 from iopstui.model.findings.evidence import SYNCHRONOUS, JobShape
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.rows import flag
-from iopstui.model.sizes import whole_size
 
 _PACES = ("rate", "rate_iops", "thinktime", "flow")
 _POLLS = ("hipri", "sqthread_poll")
@@ -79,7 +80,7 @@ def _smallest(jobs: Sequence[Options]) -> int | None:
         if any(name in options for name in ("bsrange", "blocksize_range", "bssplit")):
             return None
         text = expand(options.get("bs", options.get("blocksize", "4k")))
-        sizes = [whole_size(part) for part in text.split(",") if part]
+        sizes = [size_bytes(part, options) for part in re.split("[,/]", text) if part]
         found += [size for size in sizes if size]
         if not all(sizes):
             return None
@@ -93,8 +94,8 @@ def _aligned(jobs: Sequence[Options]) -> int | None:
     for options in jobs:
         size = _smallest([options])
         aligned = options.get("blockalign", options.get("ba"))
-        unit = size if aligned is None else whole_size(expand(aligned).split(",")[0])
-        offset = whole_size(expand(options.get("offset", "0")))
+        unit = size if aligned is None else size_bytes(expand(aligned).split(",")[0], options)
+        offset = size_bytes(expand(options.get("offset", "0")), options)
         if not unit:
             return None
         found = gcd(found, unit, offset or 0)

@@ -87,6 +87,17 @@ def describe(text: str) -> str:
     return f"{rw} {block}  QD {options.get('iodepth', '1')} × {count} {plural}"
 
 
+def common_options(text: str) -> dict[str, str]:
+    """The options that all sections of a job have alike, without those that say where it works."""
+    jobs = [job.options for job in jobfile.effective(text)]
+    first, *others = jobs or [{}]
+    return {
+        name: value
+        for name, value in first.items()
+        if name not in ("filename", "directory") and all(o.get(name) == value for o in others)
+    }
+
+
 def expand(text: str) -> str:
     """``${VAR}`` as fio expands it, from the environment (unset: empty)."""
     out, rest = "", text

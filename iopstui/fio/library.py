@@ -11,6 +11,8 @@ from iopstui.errors import Missing, UsageError
 from iopstui.fio.shipped import shipped_directory
 
 SUFFIX = ".fio"
+OWN = "iopstui"
+GENERAL = "general"
 LABELS = ("Title", "Measures", "Source", "Look at", "Writes", "Teaches")
 
 
@@ -90,8 +92,20 @@ def load_job(path: Path) -> ShippedJob:
 
 
 def shipped_jobs() -> tuple[ShippedJob, ...]:
-    """All shipped jobs, sorted by name."""
-    return tuple(load_job(path) for path in job_paths().values())
+    """All shipped jobs: iopstui's own, then those of each document; sorted by name in there."""
+    found = [load_job(path) for path in job_paths().values()]
+    return tuple(sorted(found, key=lambda job: (origin(job.source), job.name)))
+
+
+def origin(source: str) -> str:
+    """Who has published the job: what its ``source`` begins with; "" for iopstui's own."""
+    name = source.partition(",")[0].strip()
+    return "" if not name or name.startswith(OWN) else name
+
+
+def heading(source: str) -> str:
+    """What a list has above the jobs of the same origin."""
+    return origin(source) or GENERAL
 
 
 def find_shipped(name: str) -> ShippedJob:

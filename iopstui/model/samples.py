@@ -184,6 +184,52 @@ class JobThread:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskCounts:
+    """What one task had a disk do, cumulative: the task that allocated the requests. ``group`` is
+    its cgroup ("" where that is not known). ``bins`` are latencies from issue to completion, by
+    direction, in bins coarser than fio's (12 % wide), ``sectors`` are of 512 bytes."""
+
+    pid: int
+    comm: str
+    group: str
+    disk: str
+    sectors: int
+    bins: Mapping[str, Mapping[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeSample:
+    """What the probe (linux/probe) has counted in the kernel since it began, as printed at
+    ``time_ns`` of its clock and read at ``arrived_ns`` (CLOCK_MONOTONIC).
+
+    ``device`` and ``waiting`` are histograms by disk and direction, keyed as fio's (ns): from the
+    request's issue to its completion, and from its allocation to its issue (empty: not asked for).
+    ``matrix`` has completed requests by the CPU that allocated them and the one that completed
+    them. ``sizes`` are requests by disk, direction and size (the power of two in bytes that is not
+    larger). ``counts``: "missed" completions without a beginning, "skipped" probes (another one ran
+    on that CPU), "unpaired" issues without an allocation, "requeued", "merged", "issued" and
+    "sequential" requests, "lost" events, "full" maps. ``busy_s`` is the CPU time of the program
+    that reads the maps, ``run_ns`` how long the probes ran while the kernel counted that, for
+    ``run_ios`` requests. ``parts`` names what is switched on; ``begun`` numbers the probes of a
+    session: with each all counts begin at 0.
+    """
+
+    time_ns: int
+    arrived_ns: int
+    parts: tuple[str, ...]
+    begun: int
+    device: Mapping[str, Mapping[str, Mapping[int, int]]]
+    waiting: Mapping[str, Mapping[str, Mapping[int, int]]]
+    matrix: Mapping[int, Mapping[int, int]]
+    sizes: Mapping[str, Mapping[str, Mapping[int, int]]]
+    tasks: tuple[TaskCounts, ...]
+    counts: Mapping[str, int]
+    busy_s: float | None = None
+    run_ns: int | None = None
+    run_ios: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RawSample:
     """One tick: the kernel's counters and, if a document made the tick, fio's.
 
@@ -191,7 +237,8 @@ class RawSample:
     several documents were found at once (a stopped iopstui): only the last gets a reading.
     ``final`` marks fio's last document. ``step`` numbers the fio runs of a session: counters
     are never subtracted across two of them; 0 = no run. ``own_busy_s`` is iopstui's own CPU time,
-    that of the process which guards fio included.
+    that of the process which guards fio included. ``probe`` is what the probe printed last, if
+    that is new.
     """
 
     seq: int
@@ -204,3 +251,4 @@ class RawSample:
     interval_s: float = 1.0
     jobs: tuple[JobThread, ...] = ()
     own_busy_s: float | None = None
+    probe: ProbeSample | None = None

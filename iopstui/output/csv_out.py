@@ -10,14 +10,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
 
 from iopstui.events import Event, FrameReady
-from iopstui.model.metrics.fields import ANY, BY_ID, FIELDS, TOTAL, Field
+from iopstui.model.metrics.fields import ANY, BY_ID, DEVICE, FIELDS, TOTAL, Field
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.samples import READ, TRIM, WRITE
 from iopstui.model.sources import BY_NAME
 from iopstui.output.jsonl import frame_object
 from iopstui.text import printable
 
-_HEAD = ("t", "wall_ms", "step", "seconds", "flags.*")
+_HEAD = ("t", "wall_ms", "utc", "step", "seconds", "flags.*")
 _LEFT_OUT = {"ios", "bytes", "n", "bins_of", "bins"}
 
 
@@ -82,6 +82,13 @@ def columns() -> list[Field]:
             for field in FIELDS
             if field.path[:2] == ("fio", direction) and not _LEFT_OUT & set(field.path)
         ]
+    for kind in (READ, WRITE, TOTAL):
+        chosen += [
+            field
+            for field in FIELDS
+            if field.path[:2] == (DEVICE, kind) and len(field.path) == 3
+            and not _LEFT_OUT & set(field.path)
+        ]  # fmt: skip
     for group in (TOTAL, "disks", *BY_NAME):
         chosen += [field for field in FIELDS if field.path[:2] == ("kernel", group)]
     return chosen

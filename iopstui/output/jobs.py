@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from iopstui.fio.library import ShippedJob
+from iopstui.fio.library import ShippedJob, heading
 from iopstui.text import printable
 
 NARROWEST = 40
@@ -30,12 +30,17 @@ def jobs_json(jobs: Iterable[ShippedJob]) -> list[dict[str, object]]:
 
 
 def jobs_table(jobs: Sequence[ShippedJob], width: int) -> str:
-    """Name, whether it writes, title; titles are wrapped to ``width`` columns, never cut."""
+    """Name, whether it writes, title; titles are wrapped to ``width`` columns, never cut. Jobs of
+    one origin stand under its name."""
     names = [printable(job.name) for job in jobs]
     first = max((len(name) for name in names), default=4)
     indent = " " * (first + 10)
     lines = [f"{'JOB':<{first}}  {'WRITES':<6}  WHAT"]
+    above = ""
     for name, job in zip(names, jobs, strict=True):
+        if heading(job.source) != above:
+            above = heading(job.source)
+            lines += ["", printable(above)]
         head = f"{name:<{first}}  {'yes' if job.writes else 'no':<6}  "
         lines += _wrapped(job.title, width, head, indent)
     lines += ["", "One explained: iopstui jobs NAME    Run it: iopstui run [TARGET] --job NAME"]

@@ -11,16 +11,18 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
 from iopstui import __version__
 from iopstui.events import Event, FrameReady
+from iopstui.format import utc
 from iopstui.model.block.target import Target
 from iopstui.model.fio.interval import DirectionInterval, FioInterval, JobInterval
 from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.fields import SCHEMA, TOTAL
 from iopstui.model.metrics.frame import CpuFrame, Frame
+from iopstui.model.metrics.probe import KINDS, Latencies, ProbeInterval, Requests, Task
 from iopstui.model.rates import MIB, DiskRates
 from iopstui.model.samples import DIRECTIONS
 from iopstui.model.sources import SOURCES, Source
@@ -99,6 +101,7 @@ def frame_object(frame: Frame) -> Object:
         "step": frame.step,
         "t": frame.t,
         "wall_ms": frame.wall_ms,
+        "utc": utc(frame.wall_ms),
         "seconds": frame.seconds,
         "flags": sorted(frame.flags),
         "fio_age_s": frame.fio_age_s,
@@ -113,6 +116,7 @@ def frame_object(frame: Frame) -> Object:
             "irqs": frame.irqs,
             **{source.name: _more(source, frame) for source in SOURCES},
         },
+        "device": _probe(frame.probe, frame.opened) if frame.probe else None,
         "jobs": list(frame.jobs),
     }
     cleaned: Object = clean(row)
@@ -167,10 +171,7 @@ def _direction(part: DirectionInterval, with_bins: bool = True) -> Object:
         row[kind] = {
             "mean": mean,
             "n": part.samples.get(kind),
-            **{
-                name: part.percentiles.get(name) if own else None
-                for name in map(percentile_name, PERCENTILES)
-            },
+            **_ranks(part.percentiles if own else {}),
             "max": part.max_ns if own else None,
         }
     row["bins_of"] = part.bins_of
@@ -210,6 +211,75 @@ def _disk(disk: DiskRates) -> Object:
     row["util"] = disk.util
     row["in-flight"] = disk.in_flight
     return row
+
+
+def _probe(probe: ProbeInterval, opened: Sequence[str]) -> Object:
+    """What the probe counted of the devices that the jobs work on together, and of each."""
+    return {
+        "seconds": probe.seconds,
+        "age_s": probe.age_s,
+        **{kind: _requests(probe.together(opened, (kind,))) for kind in KINDS},
+        TOTAL: _requests(probe.together(opened)),
+        "disks": {
+            name: {
+                **{kind: _requests(part) for kind, part in kinds.items()},
+                TOTAL: _requests(probe.together((name,))),
+            }
+            for name, kinds in probe.disks.items()
+        },
+        "matrix": probe.matrix,
+        "tasks": [_task(task) for task in probe.tasks],
+        "requeues/s": probe.requeued_s,
+        "merges/s": probe.merged_s,
+        "sequential": probe.sequential,
+        "missed": probe.missed,
+        "skipped": probe.skipped,
+        "lost": probe.lost,
+        "full": probe.full,
+        "busy": probe.busy,
+        "run_ns": probe.run_ns,
+    }
+
+
+def _requests(part: Requests | None) -> Object | None:
+    if part is None:
+        return None
+    return {
+        "iops": part.iops,
+        "ios": part.device.ios,
+        **_latencies(part.device),
+        "bins": part.device.bins,
+        "waiting": None if part.waiting is None else _latencies(part.waiting),
+        "sizes": part.sizes,
+    }
+
+
+def _latencies(found: Latencies) -> Object:
+    return {
+        "mean": found.mean_ns,
+        **_ranks(found.percentiles),
+        "max": found.max_ns,
+    }
+
+
+def _ranks(percentiles: Mapping[str, int]) -> Object:
+    """All of them by name; null for those that are not known."""
+    return {name: percentiles.get(name) for name in map(percentile_name, PERCENTILES)}
+
+
+def _task(task: Task) -> Object:
+    return {
+        "pid": task.pid,
+        "comm": task.comm,
+        "cgroup": task.group,
+        "disk": task.disk,
+        "iops": task.iops,
+        "read_iops": task.read_iops,
+        "write_iops": task.write_iops,
+        "bw": task.bw,
+        "p50": task.p50_ns,
+        "p99": task.p99_ns,
+    }
 
 
 def _more(source: Source, frame: Frame) -> Object:

@@ -8,27 +8,37 @@ from typing import TextIO
 from iopstui.events import Event, Found, Mark, Notice, Progress, StepFinished, StepStarted
 from iopstui.format import clock, fit, size
 from iopstui.model.findings.evidence import seconds_words
+from iopstui.output.status_line import Share, StatusLine
+from iopstui.output.summary import interruption
 from iopstui.text import printable
 
 LOG_LINES = 10
 
 
 class Narrator:
-    """One line for every event that is not a frame; progress only in steps of 10 %."""
+    """One line for every event that is not a frame. Progress is a ``line`` that is drawn over on a
+    terminal, and elsewhere one in steps of 10 %."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, out: TextIO | None = None) -> None:
         self._stream = stream
         self._tenth = -1
+        self._share = Share()
+        self.line = StatusLine(stream, out)
 
     def handle(self, event: Event) -> None:
         """Describe the event."""
+        if isinstance(event, Progress) and self.line.alive:
+            self.line.draw(f"[{clock(event.t)}] {self._share.words(event)}")
+            return
         for text in self._lines(event):
+            self.line.clear()
             line = fit(f"[{clock(event.t)}] {printable(text)}", self._stream.encoding)
             self._stream.write(line + "\n")
             self._stream.flush()
 
     def close(self) -> None:
         """End the output: nothing more will come."""
+        self.line.clear()
         self._stream.flush()
 
     def _lines(self, event: Event) -> Iterator[str]:
@@ -65,4 +75,4 @@ def _finished(event: StepFinished) -> Iterator[str]:
         for line in event.fio_log[-LOG_LINES:]:
             yield f"fio says: {line}"
     elif event.interrupted:
-        yield "interrupted: the figures cover the time until then"
+        yield interruption(event.summary)

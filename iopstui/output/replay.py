@@ -17,6 +17,8 @@ from iopstui.events import (
     PointFinished,
     TunableChanged,
 )
+from iopstui.format import put
+from iopstui.model.metrics.run_history import RunHistory
 from iopstui.output.experiment.compare import CompareOut
 from iopstui.output.experiment.sinks import experiment_sink
 from iopstui.output.experiment.sweep import SweepOut
@@ -27,6 +29,7 @@ from iopstui.output.verdict import VerdictSink
 from iopstui.recording import layout as form
 from iopstui.recording.reader import Recording, recording_path, unbelievable
 from iopstui.recording.replay import Fold, replayed
+from iopstui.session.run_rows import take, text_rows
 from iopstui.text import printable
 
 
@@ -41,6 +44,8 @@ def replay_headless(name: str, kind: str) -> int:
         else:
             data = make_sink(kind, sys.stdout, sys.stderr, header.target, header.host)
             sink = VerdictSink(data, sys.stdout if kind == "table" else sys.stderr)
+            if kind == "table":
+                sink = RunsSink(sink, RunHistory(header.target.opened), sys.stdout)
         shown = 0
         try:
             for event in replayed(recording, fold):
@@ -60,6 +65,27 @@ def believed(paths: Sequence[Path]) -> Iterator[None]:
         yield
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
         raise unbelievable(paths, error) from error
+
+
+class RunsSink:
+    """Passes events on; at the end ``out`` gets the runs side by side, if there were several."""
+
+    def __init__(self, inner: EventSink, history: RunHistory, out: TextIO) -> None:
+        self._inner = inner
+        self._history = history
+        self._out = out
+
+    def handle(self, event: Event) -> None:
+        """Take one event."""
+        self._inner.handle(event)
+        take(self._history, event)
+
+    def close(self) -> None:
+        """Nothing more will come."""
+        self._inner.close()
+        rows = self._history.rows
+        if len(rows) > 1:
+            put("\n".join(("", "runs:", *text_rows(rows))), self._out)
 
 
 def has_experiment(recording: Recording) -> bool:

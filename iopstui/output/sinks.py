@@ -11,8 +11,10 @@ from iopstui.model.metrics.summary import FramesTotal
 from iopstui.output.csv_out import CsvSink
 from iopstui.output.jsonl import JsonlSink
 from iopstui.output.narration import Narrator
+from iopstui.output.status_line import StatusLine, run_words
 from iopstui.output.summary import summary_text
 from iopstui.output.table import TableSink
+from iopstui.output.watch_table import WatchTable
 
 
 class EventSink(Protocol):
@@ -55,6 +57,26 @@ class Narrated:
         self._narrator.close()
 
 
+class WithStatus:
+    """``sink`` with a line below its rows that says how far the run is."""
+
+    def __init__(self, sink: EventSink, err: TextIO, out: TextIO | None = None) -> None:
+        self._sink = sink
+        self._line = StatusLine(err, out)
+
+    def handle(self, event: Event) -> None:
+        """Pass the event on, and say how far the run is now."""
+        self._line.clear()
+        self._sink.handle(event)
+        if isinstance(event, FrameReady):
+            self._line.draw(run_words(event.frame))
+
+    def close(self) -> None:
+        """End the output: nothing more will come."""
+        self._line.clear()
+        self._sink.close()
+
+
 def make_sink(kind: str, out: TextIO, err: TextIO, target: Target, host: str) -> EventSink:
     """The sink for --format ``kind`` ("table", "jsonl" or "csv")."""
     if kind == "jsonl":
@@ -62,3 +84,12 @@ def make_sink(kind: str, out: TextIO, err: TextIO, target: Target, host: str) ->
     if kind == "csv":
         return Narrated(CsvSink(out, target.on), err)
     return TableSink(out, err, target)
+
+
+def make_watch_sink(
+    kind: str, out: TextIO, err: TextIO, target: Target, host: str, probed: bool
+) -> EventSink:
+    """The same of a watch, where no job runs; ``probed``: the probe counts, too."""
+    if kind == "table":
+        return WatchTable(out, err, target, probed)
+    return make_sink(kind, out, err, target, host)

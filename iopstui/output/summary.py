@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from iopstui.format import MISSING, cut, latency, size
+from iopstui.model.metrics.probe import ProbeTotal
 from iopstui.model.metrics.summary import EXACT, UNCHECKED, FramesTotal, certificate
 from iopstui.model.rates import MIB
 from iopstui.text import printable
@@ -41,6 +42,13 @@ def summary_text(summary: Mapping[str, Any], frames_total: FramesTotal | None) -
     return "\n".join(lines)
 
 
+def interruption(summary: Mapping[str, Any]) -> str:
+    """What is said of a run that was ended before its time."""
+    if not summary:
+        return "interrupted before fio had counted anything: there are no figures"
+    return "interrupted: the figures cover the time until then"
+
+
 def reconciliation(summary: Mapping[str, Any], frames: FramesTotal) -> str:
     """Do the frames agree with fio's count, by counters that they are not made of?"""
     found = certificate(summary, frames)
@@ -72,6 +80,23 @@ def reconciliation(summary: Mapping[str, Any], frames: FramesTotal) -> str:
     if not found.own_mean:
         words += " fio's own mean IOPS do not agree with its count either."
     return words
+
+
+def probe_text(total: ProbeTotal) -> str:
+    """What the device took for the run's requests, in at most 80 columns; "" if the probe counted
+    none."""
+    lines: list[str] = []
+    for kind, device, waiting in total.parts():
+        if not lines:
+            lines.append(f"in the device (probe), in {total.seconds:.1f} s:")
+        ranks = ", ".join(f"{n} {latency(device.percentiles.get(n))}" for n in _SHOWN)
+        text = f"{kind} {device.ios} requests: mean {latency(device.mean_ns)}, {ranks}"
+        if waiting is not None:
+            text += f"; before their issue they waited {latency(waiting.mean_ns)} on average"
+        lines += textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
+    if lines and total.doubtful:
+        lines.append("  incomplete: requests were missed (missed, lost, full of the frames)")
+    return "\n".join(lines)
 
 
 def _title(summary: Mapping[str, Any]) -> str:

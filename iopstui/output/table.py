@@ -15,11 +15,12 @@ from iopstui.model.block.target import Layer, Target
 from iopstui.model.fio.interval import DirectionInterval
 from iopstui.model.metrics import frame as flags
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.probe import ProbeTotal
 from iopstui.model.metrics.summary import FramesTotal
 from iopstui.model.rates import DiskRates
 from iopstui.model.samples import DIRECTIONS, MIXED, READ, WRITE
 from iopstui.output.narration import Narrator
-from iopstui.output.summary import summary_text
+from iopstui.output.summary import probe_text, summary_text
 from iopstui.text import printable
 
 HEADER_EVERY = 20
@@ -64,6 +65,7 @@ class TableSink:
         self._seen: tuple[str, ...] = ()
         self._explained: set[str] = set()
         self._total = FramesTotal()
+        self._probed = ProbeTotal()
 
     def handle(self, event: Event) -> None:
         """Print what the event says."""
@@ -74,8 +76,12 @@ class TableSink:
         if isinstance(event, StepStarted):
             self._rows, self._seen = 0, ()
             self._explained, self._total = set(), FramesTotal()
+            self._probed = ProbeTotal()
         elif isinstance(event, StepFinished) and event.summary:
             self._print("\n" + summary_text(event.summary, self._total))
+            probed = probe_text(self._probed)
+            if probed:
+                self._print(probed)
 
     def close(self) -> None:
         """End the output: nothing more will come."""
@@ -84,6 +90,8 @@ class TableSink:
 
     def _frame(self, frame: Frame) -> None:
         self._total.add(frame.fio)
+        if frame.fio is not None:
+            self._probed.add(frame.probe, frame.opened)
         self._explain(frame)
         before, self._seen = self._seen, self._all_seen(frame)
         shown = shown_directions(self._seen)

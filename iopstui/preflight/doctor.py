@@ -15,6 +15,8 @@ from iopstui.fio.fence import LANDLOCK, NAMESPACE, fence_kind
 from iopstui.fio.fence_exec import landlock_abi
 from iopstui.fio.inspect import find_fio
 from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.probe.process import PROGRAM
+from iopstui.linux.probe.ready import why_not
 from iopstui.linux.process.rights import NO_RIGHT, how_to_open, why_closed
 from iopstui.linux.roots import Roots
 from iopstui.safety.leftovers import clean_up
@@ -43,7 +45,7 @@ def examine(roots: Roots | None = None) -> list[Check]:
     where = roots or Roots()
     checks: tuple[Callable[[Roots], Check | None], ...] = (
         _fio, _kernel, _diskstats, _interrupts, _softirqs, _block_devices, _raw_reading,
-        _settings, _fence, _direct, _udev, _terminal, _left_over,
+        _settings, _fence, _probe, _direct, _udev, _terminal, _left_over,
     )  # fmt: skip
     return [result for check in checks if (result := check(where)) is not None]
 
@@ -159,6 +161,14 @@ def _fence(roots: Roots) -> Check:
     return Check("fence", LACKS, "neither Landlock nor namespaces: job files of your own that "
                  "write are refused without --no-fence",
                  "Linux 5.13 or newer with lsm=landlock,...; or: sudo iopstui ...")  # fmt: skip
+
+
+def _probe(roots: Roots) -> Check:
+    reason = why_not(roots)
+    if reason is not None:
+        return Check("probe", LACKS, f"{reason[0]}: the device's own latencies are not shown",
+                     reason[1])  # fmt: skip
+    return Check("probe", OK, f"{PROGRAM} can count inside the kernel (--probe)")
 
 
 def _left_over(roots: Roots) -> Check:

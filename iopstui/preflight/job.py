@@ -6,7 +6,7 @@ import contextlib
 import os
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from iopstui.errors import Refused, UsageError
@@ -18,6 +18,7 @@ from iopstui.fio.job_text import (
     check_section_names,
     check_streams,
     check_variables,
+    common_options,
     describe,
     direct,
     escaped,
@@ -64,7 +65,9 @@ class Prepared:
     (absolute); ``layout_text`` creates the files first (``None``: nothing to create) with
     ``layout_bytes`` in them; ``scratch`` is removed by ``close``, unless ``lent``. ``staging`` is
     where files that don't exist yet are made, ``logs`` where fio writes those it is asked for.
-    ``longest`` is how long a file may become, in bytes.
+    ``longest`` is how long a file may become, in bytes. ``sizes`` are the bytes of each scratch
+    file. ``options`` are what was asked for, for
+    holding one run against another.
     """
 
     name: str
@@ -82,6 +85,8 @@ class Prepared:
     staging: Staging | None = None
     logs: FioLogs | None = None
     longest: int | None = None
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def read_only(self) -> bool:
@@ -243,7 +248,15 @@ def prepare(
     else:
         prepared = _in_place(asked, devices)
     prepared.binding = binding
+    prepared.options = _asked_options(text, request)
     return prepared
+
+
+def _asked_options(text: str, request: JobRequest) -> dict[str, str]:
+    """The job's options as they were asked for, and iopstui's own that act on the job."""
+    found = common_options(jobfile.changed(text, request.overrides))
+    own = {"bind": "queues" if request.bind else None, "size": request.size}
+    return {**found, **{name: value for name, value in own.items() if value}}
 
 
 def check_place(path: Path, text: str, where: Target | None) -> None:
@@ -485,7 +498,7 @@ def _on_scratch(asked: _Asked, made: scratch.Scratch) -> Prepared:
     if _laid_out(files, total):
         layout = None
     prepared = Prepared(asked.label, describe(text), text, facts, files, made.path, layout, total)
-    prepared.scratch, prepared.logs = made, logs
+    prepared.scratch, prepared.logs, prepared.sizes = made, logs, by_name
     most = max(by_name.values(), default=0)
     # fio makes the first files of several longer by a block (filesetup.c)
     longer = most + max(map(largest_block, jobs), default=0)

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from iopstui.errors import UsageError
+from iopstui.linux.devices.active import active_disks
 from iopstui.linux.devices.target import resolve_targets
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.preflight.own_target import own_target
+from iopstui.text import printable
 
 Chosen = tuple[Target, "Target | None"]
 """What is watched, and what jobs are told to work on (``None``: the job names its files)."""
@@ -27,6 +29,22 @@ def choose_targets(
     # watching needs no right; a job that lacks one says which when it starts
     target = resolve_targets(texts, Path.cwd(), roots, devices, to_read=False)
     return target, target
+
+
+def choose_watched(
+    texts: Sequence[str], devices: Mapping[str, BlockDevice], roots: Roots
+) -> Target:
+    """From all TARGETs, or without any all disks that do something. UsageError also for what is on
+    no block device: there is nothing to watch."""
+    if not texts:
+        return active_disks(devices, roots)
+    target = resolve_targets(texts, Path.cwd(), roots, devices, to_read=False)
+    if not target.on:
+        raise UsageError(
+            f"There is nothing to watch at {printable(target.path)}: {target.no_device}.",
+            "Name a disk: iopstui devices. Without TARGET all of them are watched.",
+        )
+    return target
 
 
 def choose_common_targets(

@@ -48,7 +48,9 @@ from iopstui.model.samples import (
     JobThread,
     KernelSample,
     LatencySum,
+    ProbeSample,
     RawSample,
+    TaskCounts,
 )
 from iopstui.recording.coding import layouts
 
@@ -150,6 +152,8 @@ _PARTS: dict[str, type] = {
     "DirectionStatus": DirectionStatus,
     "LatencySum": LatencySum,
     "JobThread": JobThread,
+    "ProbeSample": ProbeSample,
+    "TaskCounts": TaskCounts,
     "Finding": Finding,
     "Plan": Plan,
     "Axis": Axis,

@@ -28,8 +28,10 @@ from iopstui.model.block.tunable import TunableRequest
 from iopstui.model.samples import RawSample
 from iopstui.recording import layout as form
 from iopstui.recording.coding import encoder
+from iopstui.recording.kept import Kept, Lead
 from iopstui.text import printable
 
+Chunk = tuple[bytes, float, Any]
 MOST_WAITING = 300
 CLOSE_WITHIN_S = 5.0
 LEVEL = 6
@@ -48,12 +50,17 @@ class Recorder:
         self.samples = 0
         self.problem = ""
         self._fd = _create(path)
-        self._queue: queue.SimpleQueue[tuple[bytes, float, Any] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Sequence[Chunk] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._stream = zlib.compressobj(LEVEL)
 
     def put(self, kind: bytes, t: float, value: Any) -> None:
         """Queue this chunk for writing. Values must not be changed afterwards."""
+        self.put_all([(kind, t, value)])
+
+    def put_all(self, chunks: Sequence[Chunk]) -> None:
+        """The same of several, which count as one of those that may wait: they were kept in memory
+        until now."""
         if self.problem:
             return
         if self._queue.qsize() >= MOST_WAITING:
@@ -62,7 +69,7 @@ class Recorder:
         if self._thread is None:
             self._thread = threading.Thread(target=self._main, name="recorder", daemon=True)
             self._thread.start()
-        self._queue.put((kind, t, value))
+        self._queue.put(chunks)
 
     def give_up(self) -> None:
         """Take nothing more; what is queued is written when the disk takes it, without anybody
@@ -102,7 +109,8 @@ class Recorder:
         try:
             self._write(form.MAGIC)
             while (item := self._queue.get()) is not None:
-                self._chunk(*item)
+                for chunk in item:
+                    self._chunk(*chunk)
         except OSError as error:
             self.problem = f"{self.path}: {error.strerror or error}"
         except Exception as error:  # a bug here must not look like a recording that goes on
@@ -174,7 +182,8 @@ class Tape:
     recording can begin in the middle of a run or an experiment. From any thread.
 
     ``topology`` is asked once for each recording, in the recorder's thread; ``own_files`` says
-    whether the jobs name their files themselves.
+    whether the jobs name their files themselves. A recording that is started begins with the last
+    ``keep_s`` seconds.
     """
 
     def __init__(
@@ -187,6 +196,7 @@ class Tape:
         recorder: Recorder | None = None,
         topology: Callable[[], Topology] = Topology,
         own_files: bool | None = None,
+        keep_s: float = 0.0,
     ) -> None:
         self._target = target
         self._devices = devices
@@ -201,7 +211,9 @@ class Tape:
         self._first_ns: int | None = None
         self._origin_ns = 0
         self._shift_s = 0.0
-        self._lead: dict[str, RawSample] = {}
+        self._lead = Lead()
+        self._kept = Kept(keep_s) if keep_s else None
+        self._batch: list[Chunk] | None = None
         self._run: dict[type, Any] = {}
         self._early: list[events.Event] = []
         self._experiment: list[events.Event] = []
@@ -220,49 +232,63 @@ class Tape:
         """Start recording, with the sample that the next one is subtracted from."""
         with self._lock:
             self.stop()
-            seen = {raw.seq: raw for raw in self._lead.values()}
-            lead = sorted(seen.values(), key=lambda raw: raw.seq)
-            if not lead:
+            lead = (self._kept.lead if self._kept else self._lead).samples()
+            kept = list(self._kept.items) if self._kept else []
+            first = next((one for one in (*lead, *kept) if isinstance(one, RawSample)), None)
+            if first is None:
                 self._waiting = recorder
                 return
-            self._begin(recorder, lead[0])
+            batch: list[Chunk] = []
+            self._batch = batch
+            self._begin(recorder, first)
             for raw in lead:
                 self._put_sample(raw, shown=False)
             for value in (*self._experiment, *self._run.values()):
-                self._put_other(value)
+                if not any(value is item for item in kept):
+                    self._put_other(value)
+            for item in kept:
+                self._put_kept(item)
+            self._batch = None
+            recorder.put_all(batch)
+
+    def _put_kept(self, item: Any) -> None:
+        if isinstance(item, RawSample):
+            self._put_sample(item, shown=True)
+        else:
+            self._put_other(item)
 
     def stop(self) -> str:
         """Stop the recording; what was recorded, in words ("" if nothing was)."""
         with self._lock:
-            return self._stop()
+            return self.part()()
 
-    def _stop(self) -> str:
-        waiting, self._waiting = self._waiting, None
-        if waiting is not None:
-            waiting.discard()
-        recorder = self._recorder
-        if recorder is None:
-            return ""
-        self._put_other(form.Stopped(self._last_t + self._shift_s))
-        self._recorder = None
-        recorder.close()
-        if recorder.problem:
-            return f"the recording has stopped: {recorder.problem}"
-        many = f"{recorder.samples} samples, {max(1, recorder.bytes // 1000)} kB"
-        return f"recorded to {recorder.path}: {many}"
+    def part(self) -> Callable[[], str]:
+        """Stop the recording; what is returned closes the file, in any thread (a slow disk holds
+        that one up), and says what was recorded as ``stop`` does."""
+        with self._lock:
+            waiting, self._waiting = self._waiting, None
+            if waiting is not None:
+                waiting.discard()
+            recorder = self._recorder
+            if recorder is None:
+                return str
+            self._put_other(form.Stopped(self._last_t + self._shift_s))
+            self._recorder = None
+        return lambda: _closed(recorder)
 
     def sample(self, raw: RawSample) -> None:
         """A sample was taken; call it before its frame is made known."""
         with self._lock:
             if self._first_ns is None:
                 self._first_ns = raw.arrived_ns
-            self._remember(raw)
+            self._lead.add(raw)
             waiting, self._waiting = self._waiting, None
             if waiting is not None:
                 self._begin(waiting, raw)
                 for event in self._early:
                     self._put_other(event)
             self._early = []
+            self._keep(raw)
             self._put_sample(raw, shown=True)
 
     def event(self, event: events.Event) -> None:
@@ -275,15 +301,11 @@ class Tape:
                 self._has_run = True
             elif isinstance(event, events.StepFinished):
                 self._run = {}
-                # nothing is subtracted from a run that is over
-                self._lead = {
-                    what: dataclasses.replace(raw, fio=None)
-                    for what, raw in self._lead.items()
-                    if not what.startswith("fio")
-                }
+                self._lead.forget_run()
             self._follow_experiment(event)
             if self._waiting is not None:
                 self._early.append(event)
+            self._keep(event)
             self._put_other(event)
             if isinstance(event, events.TunableChanged):
                 self._put_other(self._facts())
@@ -303,6 +325,7 @@ class Tape:
         """The job that is about to start."""
         with self._lock:
             self._run = {form.JobRun: job}
+            self._keep(job)
             self._put_other(job)
 
     def problems(self) -> Iterator[str]:
@@ -326,19 +349,9 @@ class Tape:
             recorder.discard()
         return words if recorder is not None and recorder.problem else ""
 
-    def _remember(self, raw: RawSample) -> None:
-        """What differences of the next sample need: it, and the last ones that have what not
-        every sample has. fio repeats its last document, so two of them."""
-        if raw.fio is not None:
-            before = self._lead.get("fio")
-            same_run = before is not None and before.step == raw.step
-            self._lead["fio before"] = before if before is not None and same_run else raw
-            self._lead["fio"] = raw
-        if raw.kernel is not None:
-            self._lead["kernel"] = raw
-            if raw.kernel.ipi is not None:
-                self._lead["ipi"] = raw
-        self._lead["last"] = raw
+    def _keep(self, item: Any) -> None:
+        if self._kept is not None:
+            self._kept.add(item)
 
     def _begin(self, recorder: Recorder, first: RawSample) -> None:
         self._recorder = recorder
@@ -356,7 +369,7 @@ class Tape:
             knobs=self._knobs,
             own_files=self._own_files,
         )
-        recorder.put(form.HEADER, 0.0, lambda: self._head(header))
+        self._put(form.HEADER, 0.0, lambda: self._head(header))
         self._put_other(self._facts())
 
     def _head(self, header: form.Header) -> dict[str, Any]:
@@ -372,13 +385,40 @@ class Tape:
     def _put_sample(self, raw: RawSample, shown: bool) -> None:
         if self._recorder is not None:
             self._last_t = (raw.arrived_ns - self._origin_ns) / 1e9
-            self._recorder.put(form.SAMPLE, self._last_t, (int(shown), raw))
+            self._put(form.SAMPLE, self._last_t, (int(shown), raw))
 
     def _put_other(self, value: Any) -> None:
         if self._recorder is None:
             return
         if self._shift_s and hasattr(value, "t"):
-            value = dataclasses.replace(value, t=max(0.0, value.t - self._shift_s))
+            value = self._shifted(value)
         t = getattr(value, "t", self._last_t)
         kind: Any = type(value)
-        self._recorder.put(form.EVENT, t, lambda: [form.NAMES[kind], encoder(kind)(value)])
+        self._put(form.EVENT, t, lambda: [form.NAMES[kind], encoder(kind)(value)])
+
+    def _shifted(self, value: Any) -> Any:
+        """The same at the recording's own seconds; those before it are its first."""
+        changed: dict[str, Any] = {"t": self._own_second(value.t)}
+        if isinstance(value, events.Found):
+            about = value.finding
+            changed["finding"] = dataclasses.replace(
+                about, since=self._own_second(about.since), until=self._own_second(about.until)
+            )
+        return dataclasses.replace(value, **changed)
+
+    def _own_second(self, t: float | None) -> float | None:
+        return None if t is None else max(0.0, t - self._shift_s)
+
+    def _put(self, kind: bytes, t: float, value: Any) -> None:
+        if self._batch is not None:
+            self._batch.append((kind, t, value))
+        elif self._recorder is not None:
+            self._recorder.put(kind, t, value)
+
+
+def _closed(recorder: Recorder) -> str:
+    recorder.close()
+    if recorder.problem:
+        return f"the recording has stopped: {recorder.problem}"
+    many = f"{recorder.samples} samples, {max(1, recorder.bytes // 1000)} kB"
+    return f"recorded to {recorder.path}: {many}"

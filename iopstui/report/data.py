@@ -36,6 +36,7 @@ def _story(story: Story) -> dict[str, Any]:
             {**as_data(one), "repeat": repeat_experiment(story, one)} for one in story.experiments
         ],
         "runs": [_run(story, run) for run in story.runs],
+        "side_by_side": [asdict(row) for row in story.rows],
         "findings": [{"t": found.t, **asdict(found.finding)} for found in story.findings],
         "marks": [asdict(mark) for mark in story.marks],
         "changes": [asdict(change) for change in story.changes],

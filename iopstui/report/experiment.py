@@ -244,6 +244,7 @@ def repeat(one: Experiment, targets: Sequence[str], size: str | None, bind: bool
     for variant in plan.variants:
         words += ["--variant", ",".join(map(str, variant.settings)) or "as-is"]
     words += ["--repeats", str(plan.repeats)] if plan.variants else []
+    words += ["--seed", str(plan.seed)] if plan.seed is not None else []
     words += ["--settle", f"{plan.settle:g}", "--measure", f"{plan.measure:g}"]
     for name, value in plan.options.items():
         words += ["--set", f"{name}={value}"]

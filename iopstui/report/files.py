@@ -17,15 +17,18 @@ from iopstui.text import printable
 LONG = 10_000
 
 
-def report(names: Sequence[str], out: str | None, kind: str | None = None) -> int:
-    """Write the report of one recording or two to ``out``, or to standard output."""
+def report(
+    names: Sequence[str], out: str | None, kind: str | None = None, redact: bool = False
+) -> int:
+    """Write the report of one recording or two to ``out``, or to standard output; ``redact``:
+    without what says whose machine it is of (redact.py)."""
     if len(names) > 2:
         raise UsageError(f"A report covers one recording or two, not {len(names)}.")
     kind = kind or kind_of(out)
     if out is not None and out != "-":
         _check_place(Path(out), [recording_path(name) for name in names])
     _announce(names)
-    content = rendered([recording_path(name) for name in names], kind)
+    content = rendered([recording_path(name) for name in names], kind, redact)
     if out is None or out == "-":
         encoding = sys.stdout.encoding or "utf-8"
         sys.stdout.write(content.encode(encoding, "replace").decode(encoding))
@@ -72,7 +75,7 @@ def kind_of(out: str | None) -> str:
     )
 
 
-def rendered(paths: Sequence[Path], kind: str) -> str:
+def rendered(paths: Sequence[Path], kind: str, redact: bool = False) -> str:
     """The report's text. Raises UsageError if a file is no recording, or one that can't be."""
     chosen = FORMATS[kind]
     if len(paths) > chosen.most:
@@ -82,7 +85,7 @@ def rendered(paths: Sequence[Path], kind: str) -> str:
             f"Make one for each, or choose {others}.",
         )
     with believed(paths):
-        return chosen.render(paths)
+        return chosen.render(paths, redact)
 
 
 def write_whole(path: Path, content: str) -> None:

@@ -9,40 +9,40 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """``render`` makes the text of at most ``most`` recordings; ``suffixes`` of a file's name ask
-    for it, the first is the usual one."""
+    """``render`` makes the text of at most ``most`` recordings, redacted (redact.py) if it is told
+    to; ``suffixes`` of a file's name ask for it, the first is the usual one."""
 
     name: str
     suffixes: tuple[str, ...]
-    render: Callable[[Sequence[Path]], str]
+    render: Callable[[Sequence[Path], bool], str]
     most: int = 2
 
 
-def _html(paths: Sequence[Path]) -> str:
+def _html(paths: Sequence[Path], redact: bool) -> str:
     from iopstui.report.html import html_page
     from iopstui.report.story import gather
 
-    return html_page([gather(path) for path in paths])
+    return html_page([gather(path, redact) for path in paths])
 
 
-def _markdown(paths: Sequence[Path]) -> str:
+def _markdown(paths: Sequence[Path], redact: bool) -> str:
     from iopstui.report.markdown import markdown
     from iopstui.report.story import gather
 
-    return markdown([gather(path) for path in paths])
+    return markdown([gather(path, redact) for path in paths])
 
 
-def _csv(paths: Sequence[Path]) -> str:
+def _csv(paths: Sequence[Path], redact: bool) -> str:
     from iopstui.report.table import csv_text
 
-    return csv_text(paths[0])
+    return csv_text(paths[0], redact)
 
 
-def _json(paths: Sequence[Path]) -> str:
+def _json(paths: Sequence[Path], redact: bool) -> str:
     from iopstui.report.data import json_text
     from iopstui.report.story import gather
 
-    return json_text([gather(path) for path in paths])
+    return json_text([gather(path, redact) for path in paths])
 
 
 FORMATS = {

@@ -92,7 +92,7 @@ def _side(story: Story, scales: _Scales) -> list[str]:
         *_warnings(story),
         pairs(words.facts(story)),
         *(part for one in story.experiments for part in experiment_html(story, one)),
-        *_folded("Runs", _runs(story), len(story.runs)),
+        *_folded("Runs", _runs(story), len(story.runs), _side_by_side(story)),
         *titled("Findings", words.findings(story)),
         *titled("Outcomes", (line for run in story.runs for line in words.verdicts(run))),
         "<h2>Charts</h2>",
@@ -110,10 +110,10 @@ def _side(story: Story, scales: _Scales) -> list[str]:
     ]  # fmt: skip
 
 
-def _folded(title: str, parts: list[str], count: int) -> list[str]:
+def _folded(title: str, parts: list[str], count: int, first: Sequence[str] = ()) -> list[str]:
     """Long parts of an experiment, folded: shown on request, so that they don't hide the
-    rest."""
-    heading = [f"<h2>{title}</h2>"] if title else []
+    rest. ``first`` stands before them in any case."""
+    heading = [*([f"<h2>{title}</h2>"] if title else []), *first]
     if count <= MOST_OPEN:
         return [*heading, *parts]
     return [*heading, f"<details><summary>each of the {count} runs</summary>", *parts, "</details>"]
@@ -173,12 +173,22 @@ def _runs(story: Story) -> list[str]:
         if rows:
             parts += ["<p>fio's own final figures:</p>", table(words.RUN_HEAD, rows, left=3)]
         parts.append(f"<p>{escape(words.reconciled(run))}</p>")
+        probed = list(words.probe_rows(run))
+        if probed:
+            parts += [f"<p>{words.PROBED}</p>", table(words.PROBE_HEAD, probed, left=2)]
         parts += [f"<p>{escape(words.bound(run))}</p>"] if words.bound(run) else []
     parts.append("<p>The device over each run, and the run's latencies from all its frames:</p>")
     parts.append(
         table(words.DEVICE_HEAD, list(words.device_rows(story.header.target, story.runs)), left=1)
     )
     return parts
+
+
+def _side_by_side(story: Story) -> list[str]:
+    rows = words.side_by_side(story)
+    if not rows:
+        return []
+    return [f"<p>{escape(words.SIDE_BY_SIDE)}</p>", table(words.SIDE_HEAD, rows, left=2)]
 
 
 def _settings(story: Story) -> list[str]:

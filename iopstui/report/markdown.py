@@ -61,6 +61,9 @@ def _story(story: Story) -> Iterator[str]:
     yield from ("## Runs", "")
     if not story.runs:
         yield from ("No job ran: this is what other programs did to the device.", "")
+    side = words.side_by_side(story)
+    if side:
+        yield from (words.SIDE_BY_SIDE, "", *table(words.SIDE_HEAD, side), "")
     for run in story.runs:
         yield from _run(run)
     if story.runs:
@@ -121,6 +124,11 @@ def _run(run: Run) -> Iterator[str]:
         yield from table(words.RUN_HEAD, rows)
         yield ""
     yield from (text(words.reconciled(run)), "")
+    probed = list(words.probe_rows(run))
+    if probed:
+        yield from (words.PROBED, "")
+        yield from table(words.PROBE_HEAD, probed)
+        yield ""
     if words.bound(run):
         yield from (text(words.bound(run)), "")
 

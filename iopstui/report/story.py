@@ -16,12 +16,15 @@ from iopstui.model import histogram
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.probe import ProbeTotal
+from iopstui.model.metrics.run_history import RunHistory, RunRow
 from iopstui.model.metrics.summary import FramesTotal
 from iopstui.model.samples import DIRECTIONS
 from iopstui.recording import layout as form
-from iopstui.recording.reader import Recording
 from iopstui.recording.replay import Fold, how_it_ends
 from iopstui.report.experiment import Experiment
+from iopstui.report.redact import opened
+from iopstui.session.run_rows import take
 from iopstui.text import printable
 
 SERIES = ("t", "seconds", "fio", "device", "p50", "p99", "p99.9", "aqu-sz", "busy", "busiest",
@@ -81,6 +84,7 @@ class Run:
     asked: form.JobRun | None = None
     finished: events.StepFinished | None = None
     total: FramesTotal = field(default_factory=FramesTotal)
+    probed: ProbeTotal = field(default_factory=ProbeTotal)
     device: Device = field(default_factory=Device)
     each: dict[str, Device] = field(default_factory=dict)
     bins: dict[str, dict[int, int]] = field(default_factory=dict)
@@ -113,6 +117,7 @@ class Run:
             self.begin = max(0.0, frame.t - (fio.seconds or 0.0))
         self.end = frame.t
         self.total.add(fio)
+        self.probed.add(frame.probe, target.opened)
         self.device.add(frame, target.opened)
         for name in target.tree:
             self.each.setdefault(name, Device()).add(frame, (name,))
@@ -181,6 +186,8 @@ class Story:
         default_factory=lambda: {name: array("d") for name in SERIES}
     )
     runs: list[Run] = field(default_factory=list)
+    rows: list[RunRow] = field(default_factory=list)
+    """The same runs side by side."""
     experiments: list[Experiment] = field(default_factory=list)
     marks: list[events.Mark] = field(default_factory=list)
     changes: list[events.TunableChanged] = field(default_factory=list)
@@ -190,27 +197,30 @@ class Story:
     ends: str = ""
 
 
-def gather(path: Path) -> Story:
-    """Read the recording. UsageError if it is not one, or holds no sample."""
-    with Recording(path) as recording:
+def gather(path: Path, redact: bool = False) -> Story:
+    """Read the recording. UsageError if it is not one, or holds no sample. ``redact``: without
+    what says whose machine it is of."""
+    with opened(path, redact) as recording:
         index = recording.index()
         if not index.samples:
             raise UsageError(
                 f"The recording {printable(str(path))} holds no sample: nothing to report."
             )
         duration = max(index.end, 1e-3)
-        story = Story(path, recording.header, duration, Heat(duration))
+        story = Story(recording.path, recording.header, duration, Heat(duration))
         fold = Fold(recording.header)
+        history = RunHistory(recording.header.target.opened)
         for record in recording.records():
             for event in fold.feed(record):
                 _take(story, fold, event)
+                take(history, event)
             if fold.run is not None:
                 _run(story, fold.run.step).asked = fold.run
             if not story.devices:
                 story.devices = tuple(fold.devices.values())
         if fold.begins_within and story.runs:
             story.runs[0].part = True
-        story.samples = index.samples
+        story.samples, story.rows = index.samples, history.rows
         story.ends = how_it_ends(recording, fold.whole)
     story.runs = [run for run in story.runs if run.total.frames or run.finished]
     for run in story.runs:

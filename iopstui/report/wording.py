@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from typing import Any
 
 from iopstui import format as units
@@ -12,9 +12,10 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DIRECTORY, Place, Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.findings.evidence import seconds_words
+from iopstui.model.metrics.run_history import RUNS, RunRow
 from iopstui.model.rates import MIB
 from iopstui.model.samples import DIRECTIONS
-from iopstui.output.summary import reconciliation
+from iopstui.output.summary import interruption, reconciliation
 from iopstui.recording import layout as form
 from iopstui.report import experiment as report_experiment
 from iopstui.report.experiment import Experiment
@@ -29,17 +30,27 @@ from iopstui.report.story import (
     Story,
 )
 from iopstui.session.outcomes import judged_text
+from iopstui.session.run_rows import seconds
 from iopstui.text import printable
 
 Row = tuple[str, ...]
 MOST_BOUND = 32
-EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 RUN_HEAD: Row = ("run", "what", "", "I/Os", "IOPS", "MiB/s", "mean", "p50", "p99", "p99.9", "max")
+PROBE_HEAD: Row = ("run", "", "requests", "mean", "p50", "p99", "p99.9", "max", "waited before")
+PROBED = "In the device, by the probe (from issue to completion):"
 DEVICE_HEAD: Row = (
     "run", "I/Os", "IO/s", "read MiB/s", "write MiB/s", "aqu-sz", "util %", "all I/Os: p50", "p99",
     "p99.9", "p99.99",
 )  # fmt: skip
+SIDE_HEAD: Row = (
+    "run", "what was changed", "IOPS", "change", "MiB/s", "p50", "p99", "aqu-sz", "util %", "s",
+    "ended",
+)  # fmt: skip
+SIDE_BY_SIDE = (
+    "The runs side by side. Figures are of the measured seconds, without a ramp; change is that of "
+    "IOPS to the run before:"
+)
 
 
 def block(text: str) -> str:
@@ -59,7 +70,7 @@ def facts(story: Story) -> Iterator[tuple[str, str]]:
     """Where and when: (name, value) pairs."""
     header = story.header
     # fromtimestamp() would leave it to the C library what an impossible time is
-    when = EPOCH + timedelta(milliseconds=header.started_ms)
+    when = units.EPOCH + timedelta(milliseconds=header.started_ms)
     versions = dict.fromkeys(
         run.started.fio_version for run in story.runs if run.started and run.started.fio_version
     )
@@ -149,6 +160,16 @@ def run_rows(run: Run) -> Iterator[Row]:
         yield from _sum_rows(run, summary)
 
 
+def probe_rows(run: Run) -> Iterator[Row]:
+    """What the probe counted in a run, by direction: the device's own times, and the waiting."""
+    for kind, device, waiting in run.probed.parts():
+        yield (
+            str(run.step), kind, str(device.ios), units.latency(device.mean_ns),
+            *(units.latency(device.percentiles.get(p)) for p in ("p50", "p99", "p99.9")),
+            units.latency(device.max_ns), units.latency(waiting.mean_ns) if waiting else "",
+        )  # fmt: skip
+
+
 def _sum_rows(run: Run, summary: dict[str, Any]) -> Iterator[Row]:
     groups = summary.get("sums", ())
     for group in groups:
@@ -192,6 +213,23 @@ def _device_cells(name: str, device: Device) -> Row:
     )  # fmt: skip
 
 
+def side_by_side(story: Story) -> list[Row]:
+    """What was changed for each run and what came of it; nothing where there is only one.
+    Experiments have tables of their own."""
+    points = {run.step for run in story.runs if run.point}
+    rows = [row for row in story.rows if row.step not in points]
+    return [_side_row(row) for row in rows] if len(rows) > 1 else []
+
+
+def _side_row(row: RunRow) -> Row:
+    return (
+        str(row.step), printable(row.what), units.number(row.iops), units.change(row.to_before),
+        units.mib(row.bw), units.latency(row.p50_ns), units.latency(row.p99_ns),
+        units.number(row.aqu_sz), units.percent(row.util), seconds(row),
+        "no end" if row.ended == RUNS else row.ended,
+    )  # fmt: skip
+
+
 def reconciled(run: Run) -> str:
     """Whether the frames add up to fio's count; why not where they can't."""
     if run.finished is None:
@@ -211,7 +249,7 @@ def ending(run: Run) -> str:
         return ""
     if finished.error:
         return f"failed: {printable(finished.error)}"
-    return "interrupted: the figures cover the time until then" if finished.interrupted else ""
+    return interruption(finished.summary) if finished.interrupted else ""
 
 
 def repeat(story: Story, run: Run) -> str:

@@ -9,6 +9,7 @@ from iopstui.errors import UsageError
 from iopstui.fio.inspect import SectionFiles
 from iopstui.fio.job_text import expand, largest_block, number
 from iopstui.fio.stream import size_bytes
+from iopstui.format import counted
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.jobfile import Section
 from iopstui.model.fio.rows import flag
@@ -56,8 +57,9 @@ def scratch_sizes(
             raise UsageError(f"--size {wanted!r} is not a size.", "For example: --size 512m")
         size *= spread
         if size * shares > room:
+            files_of = f"{counted(shares * spread, 'scratch file')} of {wanted}"
             raise UsageError(
-                f"{shares * spread} scratch file(s) of {wanted} need {_mib(size * shares)} MiB, "
+                f"{files_of} would take {_mib(size * shares)} MiB, "
                 f"but only {_mib(room)} MiB may be used here (5 % of the file system stays free).",
                 "Give a smaller --size or another directory.",
             )

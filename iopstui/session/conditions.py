@@ -12,11 +12,9 @@ from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.findings.conditions import Conditions
 
-EVERY_S = 2.0
-
 
 class ConditionsReader:
-    """To be asked every ``EVERY_S`` seconds. For one thread, which never waits."""
+    """To be asked now and then. For one thread, which never waits."""
 
     def __init__(self, roots: Roots) -> None:
         self._files = ConditionsFiles(roots)

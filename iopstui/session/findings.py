@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from math import inf
 
 from iopstui.fio.job_shape import comparable, shape_of
@@ -119,7 +120,7 @@ class Findings:
             return
         yield from self._moved(frame, devices)
         yield from self._answered(frame)
-        yield from self._new(diagnose(self._evidence(frame, devices)), frame.t)
+        yield from self._new(diagnose(self._in_a_run(devices)), frame.t)
 
     def _between_runs(self, frame: Frame, devices: Sequence[BlockDevice]) -> Iterator[Finding]:
         if self._skip:
@@ -129,10 +130,7 @@ class Findings:
             return
         self._before.append(frame)
         self._idle.append(frame)
-        online = tuple(sorted(set(frame.cpus) & allowed()))
-        evidence = Evidence(tuple(self._idle), (), tuple(devices), JobShape(), online,
-                            now=self._now, then=self._then)  # fmt: skip
-        yield from self._new(diagnose(evidence), frame.t)
+        yield from self._new(diagnose(self._evidence(self._idle, devices)), frame.t)
 
     def _new(self, found: Sequence[Finding], t: float) -> Iterator[Finding]:
         """Those that were not said lately."""
@@ -142,18 +140,19 @@ class Findings:
                 self._said[finding.rule] = t
                 yield finding
 
-    def _evidence(self, frame: Frame, devices: Sequence[BlockDevice]) -> Evidence:
-        online = tuple(sorted(set(frame.cpus) & allowed()))
-        return Evidence(
-            tuple(self._same_settings()),
-            self._quiet,
-            tuple(devices),
-            self._shape,
-            online,
-            tuple(self._earlier),
-            self._unseen,
-            self._now,
-            self._then,
+    def _evidence(self, frames: Iterable[Frame], devices: Sequence[BlockDevice]) -> Evidence:
+        looked_at = tuple(frames)
+        seen = set(looked_at[-1].cpus) if looked_at else set()
+        return Evidence(looked_at, devices=tuple(devices), online=tuple(sorted(seen & allowed())),
+                        now=self._now, then=self._then)  # fmt: skip
+
+    def _in_a_run(self, devices: Sequence[BlockDevice]) -> Evidence:
+        return replace(
+            self._evidence(self._same_settings(), devices),
+            before=self._quiet,
+            shape=self._shape,
+            earlier=tuple(self._earlier),
+            unseen=self._unseen,
         )
 
     def _moved(self, frame: Frame, devices: Sequence[BlockDevice]) -> Iterator[Finding]:

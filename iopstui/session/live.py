@@ -49,6 +49,9 @@ class LiveSession:
 
     ``idle_frames`` False: only runs make frames (headless), not the time before and after.
     ``job_target`` is the target handed to jobs; ``None`` if they name their own files.
+    A recording that is started later begins with the last ``keep_s`` seconds. ``soon``: the first
+    frame is a short one, for whoever waits at a screen.
+    ``keep_scratch`` True: scratch files stay until ``close`` for runs that need the same.
     """
 
     def __init__(
@@ -70,6 +73,10 @@ class LiveSession:
         recorder: Recorder | None = None,
         own_cpus: OwnCpus | None = None,
         expectations: Sequence[Expectation] = (),
+        probe: Sequence[str] = (),
+        keep_s: float = 0.0,
+        soon: bool = True,
+        keep_scratch: bool = False,
     ) -> None:
         self.job: str | None = None
         self.overrides: dict[str, str] = {}
@@ -79,6 +86,8 @@ class LiveSession:
         self._destroy_data = tuple(destroy_data)
         self._no_fence = no_fence
         self._own_cpus = own_cpus or OwnCpus()
+        self._probe = tuple(probe)
+        self._waits: JobRequest | None = None
         self._failed = False
         self._hangs = ""
         self._commands: deque[Callable[[], None]] = deque()
@@ -87,17 +96,17 @@ class LiveSession:
         self._closing = False
         tape = Tape(
             target, lambda: self.devices, interval_s, idle_frames, knobs, recorder,
-            self.topology, own_files=job_target is None,
+            self.topology, own_files=job_target is None, keep_s=keep_s,
         )  # fmt: skip
         context = self._context = Context(
             target, devices, roots or Roots(), clock or Clock(), tape, Verdicts(expectations)
         )
         self._current = CurrentRun()
-        self._sampling = Sampling(context, self._current, interval_s, idle_frames)
+        self._sampling = Sampling(context, self._current, interval_s, idle_frames, soon)
         self._knobs = TunableTurns(context, self._sampling, knobs)
         self._runs = Runs(
             context, self._sampling, self._current, self._knobs, self._own_cpus, job_target,
-            interval_s, fio_path,
+            interval_s, fio_path, keep_scratch,
         )  # fmt: skip
 
     # -- called from any thread
@@ -147,17 +156,33 @@ class LiveSession:
     def run_request(self, request: JobRequest) -> None:
         """The same with everything that can be said of a run (experiments)."""
         self.job, self.overrides = request.job, dict(request.overrides)
-        self._command(lambda: self._runs.request(request))
+        self._command(lambda: self._request(request))
+
+    def _request(self, request: JobRequest) -> None:
+        """A run begins once the probe counts, so that it counts all of it."""
+        self._waits = request
+        if not self._sampling.probe.begins:
+            self._begin_what_waits()
+
+    def _begin_what_waits(self) -> None:
+        request, self._waits = self._waits, None
+        if request is not None:
+            self._runs.request(request)
 
     def stop_job(self) -> None:
         """Stop the running job; its last document still arrives."""
         self._runs.given_up.set()
-        self._command(self._runs.stop)
+        self._command(self._stop)
+
+    def _stop(self, hard: bool = False) -> None:
+        # one that waits is told of as one that was stopped, as any other is
+        self._begin_what_waits()
+        self._runs.stop(hard=hard)
 
     def kill_job(self) -> None:
         """Stop the running job at once, without its last document."""
         self._runs.given_up.set()
-        self._command(lambda: self._runs.stop(hard=True))
+        self._command(lambda: self._stop(hard=True))
 
     def mark(self, text: str) -> None:
         """Put a mark on all charts, now."""
@@ -175,6 +200,16 @@ class LiveSession:
     def put_back(self, settings: Sequence[tuple[str, str]]) -> None:
         """Set these (name, value) again, as far as they are different by now."""
         self._command(lambda: self._knobs.again(settings))
+
+    @property
+    def probe(self) -> tuple[str, ...]:
+        """The parts of the probe (model/metrics/probe.py) that are counted, or begin to be."""
+        return self._sampling.probe.parts
+
+    def switch_probe(self, parts: Sequence[str]) -> None:
+        """Count these parts in the kernel from now on; none: end it. What prevents it is a
+        Notice."""
+        self._command(lambda: self._sampling.probe.switch(parts))
 
     @property
     def runs(self) -> int:
@@ -209,6 +244,20 @@ class LiveSession:
         Notice."""
         recorder = Recorder(path)
         self._command(lambda: self._start_recording(recorder))
+
+    def begin_recording(self, path: Path) -> None:
+        """The same in the caller's thread: a slow disk holds up nobody else. Raises UsageError."""
+        self._start_recording(Recorder(path))
+
+    def end_recording(self) -> None:
+        """As ``stop_recording``, in the caller's thread."""
+        words = self._context.tape.part()()
+        if words:
+            self.notice("info", words)
+
+    def sample(self) -> None:
+        """Take a sample now; the next one comes an interval later."""
+        self._command(self._sampling.tick)
 
     def note(self, event: events.Event) -> None:
         """Put into the recording what was concluded from the session's events (a point of an
@@ -272,11 +321,14 @@ class LiveSession:
         try:
             context.warn(self._own_cpus.begin())
             context.warn(_no_sum(context.target))
+            sampling.probe.switch(self._probe)
             sampling.first()
             while not self._closing:
                 self._wait()
                 while self._commands:
                     self._commands.popleft()()
+                if self._waits is not None and not sampling.probe.begins:
+                    self._begin_what_waits()
                 runs.follow()
                 self._knobs.due(runs.began_ns)
                 if sampling.tick_if_due():

@@ -21,6 +21,8 @@ def new_session(
     devices: Mapping[str, BlockDevice],
     expectations: Sequence[Expectation] = (),
     idle_frames: bool = True,
+    keep_s: float = 0.0,
+    soon: bool = True,
 ) -> LiveSession:
     """A new session, not started. UsageError for an invalid --record or --cpu; then no file is
     left."""
@@ -39,4 +41,9 @@ def new_session(
         recorder=Recorder(Path(options.record)) if options.record else None,
         own_cpus=own_cpus,
         expectations=expectations,
+        probe=options.probe,
+        keep_s=keep_s,
+        soon=soon,
+        # on the screen one run follows another
+        keep_scratch=idle_frames,
     )

@@ -15,10 +15,11 @@ from iopstui.errors import (
     Interrupted,
     IopstuiError,
 )
-from iopstui.fio.inspect import find_fio, give_up_when
+from iopstui.fio.inspect import Fio, find_fio, give_up_when
 from iopstui.fio.layout import OFFLOAD_STALLED, SILENT, STALLED, Stall
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.process.private import private_directory, remove
+from iopstui.model.block import target as kinds
 from iopstui.model.block.binding import Binding
 from iopstui.model.block.target import Target
 from iopstui.model.metrics.summary import fio_summary, without_bins
@@ -40,6 +41,7 @@ from iopstui.session.fio_run import (
 from iopstui.session.last_word import once, said_again
 from iopstui.session.own_cpus import OwnCpus
 from iopstui.session.sampling import Reading, Sampling
+from iopstui.session.session_scratch import SessionScratch
 from iopstui.session.tunable_turns import TunableTurns
 from iopstui.text import printable
 
@@ -55,6 +57,7 @@ class Runs:
     preparing a job takes. Used in the session's thread alone.
 
     ``job_target`` is the target handed to jobs; ``None`` if they name their own files.
+    ``keep_scratch``: scratch files stay for the next run that needs the same.
     ``exit_code`` is the last run's; ``left_behind`` says what hangs in the kernel.
     """
 
@@ -68,6 +71,7 @@ class Runs:
         job_target: Target | None,
         interval_s: float,
         fio_path: str | None,
+        keep_scratch: bool = False,
     ) -> None:
         self.began_ns: int | None = None
         self.exit_code = EXIT_OK
@@ -80,6 +84,12 @@ class Runs:
         self._job_target = job_target
         self._interval_s = interval_s
         self._fio_path = fio_path
+        directories = job_target is not None and job_target.kind == kinds.DIRECTORY
+        self._scratch = SessionScratch(
+            [Path(place.path) for place in job_target.places]
+            if keep_scratch and job_target is not None and directories
+            else ()
+        )
         self._next: JobRequest | None = None
         # held back while its document may be fio's last one: until fio ends, goes on, or HOLD_S
         # has passed
@@ -118,6 +128,8 @@ class Runs:
         """Whatever is left of a run is ended, and no private directory is left."""
         if self.run is not None:
             self.run.close()
+            self._scratch.over(self.run, False)
+        self._scratch.close()
         self._remove_privates()
 
     def fds(self) -> tuple[int, ...]:
@@ -145,9 +157,7 @@ class Runs:
             self._knobs.first()
             self._knobs.of_run(request.knobs)
             with self._told_if_long():
-                prepared = prepare(
-                    request, self._job_target, fio, self._private(), context.devices, context.roots
-                )
+                prepared = self._scratch.prepared(request, lambda asked: self._prepare(asked, fio))
         except IopstuiError as error:
             self._not_started(error)
             return
@@ -165,6 +175,12 @@ class Runs:
             )
         )
         self._start_phase()
+
+    def _prepare(self, request: JobRequest, fio: Fio) -> Prepared:
+        context = self._context
+        return prepare(
+            request, self._job_target, fio, self._private(), context.devices, context.roots
+        )
 
     @contextmanager
     def _told_if_long(self) -> Iterator[None]:
@@ -221,6 +237,7 @@ class Runs:
                 run.start_phase()
         except IopstuiError as error:
             run.close()
+            self._scratch.over(run, False)
             self._current.over()
             self._not_started(error)
             return
@@ -243,6 +260,7 @@ class Runs:
                 run.prepared.read_only,
                 run.phase,
                 run.fio.banner,
+                run.prepared.options,
             )
         )
         if where:
@@ -400,6 +418,7 @@ class Runs:
         for why in [] if run.hanging else run.prepared.publish():
             self._context.warn(why)
         run.close()
+        self._scratch.over(run, laid_out=self.began_ns is not None)
         self._current.over()
         self.began_ns = None
         summary = fio_summary(run.last) if run.last is not None else {}

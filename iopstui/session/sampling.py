@@ -10,8 +10,8 @@ from iopstui import events
 from iopstui.linux.counters.sampler import KernelSampler
 from iopstui.linux.devices.topology import online_cpus
 from iopstui.model.findings.tunable_effect import MANY
-from iopstui.model.metrics.frame import FrameBuilder
-from iopstui.model.samples import FioStatus, JobThread, KernelSample, RawSample
+from iopstui.model.metrics.frame import Frame, FrameBuilder
+from iopstui.model.samples import FioStatus, JobThread, KernelSample, ProbeSample, RawSample
 from iopstui.session.conditions import ConditionsReader
 from iopstui.session.context import Context
 from iopstui.session.current_run import CurrentRun
@@ -19,6 +19,7 @@ from iopstui.session.findings import Findings
 from iopstui.session.fio_run import LAYOUT
 from iopstui.session.own_cost import GuardTime, OwnCost
 from iopstui.session.pinning import Pinning
+from iopstui.session.probe import Probe
 
 LATE_AFTER = 1.5
 FIRST_S = 0.2
@@ -36,6 +37,7 @@ class Reading:
     arrived_ns: int
     wall_ms: float
     jobs: tuple[JobThread, ...]
+    probe: ProbeSample | None = None
 
 
 class Sampling:
@@ -45,7 +47,12 @@ class Sampling:
     """
 
     def __init__(
-        self, context: Context, current: CurrentRun, interval_s: float, idle_frames: bool
+        self,
+        context: Context,
+        current: CurrentRun,
+        interval_s: float,
+        idle_frames: bool,
+        soon: bool = True,
     ) -> None:
         self.deadline_ns = 0
         self.findings = Findings([place.no_device for place in context.target.unseen])
@@ -53,6 +60,7 @@ class Sampling:
         self._current = current
         self._interval_s = interval_s
         self._idle_frames = idle_frames
+        self._soon = soon
         self._builder = FrameBuilder(opened=context.target.opened)
         self._own_cost = OwnCost()
         self._guards = GuardTime()
@@ -61,6 +69,7 @@ class Sampling:
         self._conditions = ConditionsReader(context.roots)
         self._look_at = 0.0
         self._quiet: dict[str, tuple[int, int]] | None = None
+        self.probe = Probe(context, interval_s)
 
     @cached_property
     def _sampler(self) -> KernelSampler:
@@ -71,15 +80,17 @@ class Sampling:
     def close(self) -> None:
         """Close the kernel's files, if they were opened."""
         self._conditions.close()
+        self.probe.close()
         sampler = self.__dict__.get("_sampler")
         if sampler is not None:
             sampler.close()
 
     def first(self) -> None:
-        """The session's first tick: the first rates are soon there, all others are over whole
-        intervals."""
+        """The session's first tick: with ``_soon`` the first rates are soon there, and all others
+        are over whole intervals."""
         self.tick()
-        self.deadline_ns -= int(max(0.0, self._interval_s - FIRST_S) * 1e9)
+        if self._soon:
+            self.deadline_ns -= int(max(0.0, self._interval_s - FIRST_S) * 1e9)
 
     def tick_if_due(self) -> bool:
         """Tick if no document did; True if so."""
@@ -109,7 +120,8 @@ class Sampling:
         sample = self._sampler.sample() if kernel else None
         run = self._current.fio
         jobs = run.jobs() if run is not None and kernel else ()
-        return Reading(status, sample, now, wall, jobs)
+        probe = self.probe.take() if kernel else None
+        return Reading(status, sample, now, wall, jobs, probe)
 
     def sample(self, reading: Reading, final: bool) -> None:
         """Record what was read, and make a frame of it. ``final``: fio's last document."""
@@ -127,6 +139,7 @@ class Sampling:
             interval_s=self._interval_s,
             jobs=reading.jobs,
             own_busy_s=context.clock.own_busy_s() + self._guards.total(guard_s),
+            probe=reading.probe,
         )
         if self._seq == 0:
             context.count_from(reading.arrived_ns)
@@ -141,21 +154,23 @@ class Sampling:
             context.emit(events.FrameReady(frame.t, frame))
         for warning in (*self._own_cost.feed(frame), *self._unbound(reading.jobs)):
             context.warn(warning)
-        self._look_around(frame.t, measuring)
+        self._look_around(frame, measuring)
         devices = [
             context.devices[name] for name in context.target.opened if name in context.devices
         ]
         for finding in self.findings.feed(frame, devices):
             context.emit(events.Found(frame.t, finding))
 
-    def _look_around(self, t: float, measuring: bool) -> None:
-        """Have the device's health and limits read beside the samples, now and then."""
+    def _look_around(self, frame: Frame, measuring: bool) -> None:
+        """Have the device's health and limits, and how the jobs' CPUs sleep, read beside the
+        samples, now and then."""
         found = self._conditions.take()
         if found is not None:
             self.findings.surroundings(found)
-        if t >= self._look_at:
-            self._look_at = t + (LOOK_S if measuring else LOOK_IDLE_S)
-            self._conditions.ask(t, self._context.devices, self._context.target.tree)
+        if frame.t >= self._look_at:
+            self._look_at = frame.t + (LOOK_S if measuring else LOOK_IDLE_S)
+            cpus = sorted({job.cpu for job in frame.jobs})
+            self._conditions.ask(frame.t, self._context.devices, self._context.target.tree, cpus)
 
     def _unbound(self, jobs: tuple[JobThread, ...]) -> Iterator[str]:
         if self._pinning[0] != self._current.step:

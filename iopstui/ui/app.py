@@ -19,7 +19,9 @@ from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, IopstuiEr
 from iopstui.events import Event, ExperimentStarted, FrameReady
 from iopstui.fio.library import ShippedJob
 from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import Target
 from iopstui.model.lesson.pages import Lesson
+from iopstui.model.metrics.run_history import RunRow
 from iopstui.safety.crash import crash_sentence
 from iopstui.safety.signals import stopping
 from iopstui.text import printable
@@ -45,18 +47,23 @@ from iopstui.ui.core.port import Port
 from iopstui.ui.core.state import LiveState
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.draw.style import UTF8, Charset, charset_for
+from iopstui.ui.draw.theme import wear
 from iopstui.ui.experiment.part import NONE_HERE, ExperimentKeys, MakeBackground
 from iopstui.ui.keys import LIVE_BINDINGS
 from iopstui.ui.lesson.part import LessonKeys, MakeLessons
 from iopstui.ui.parts.job import JobKeys
 from iopstui.ui.parts.kernel import KernelKeys
 from iopstui.ui.parts.leave import LeaveKeys
+from iopstui.ui.parts.picture import PictureKeys
 from iopstui.ui.parts.record import RecordKeys
 from iopstui.ui.parts.target import TargetKeys
 from iopstui.ui.parts.view import ViewKeys
 
 # Live screens stand still; Textual reads this when it is imported elsewhere too.
 os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
+
+
+Leave = Callable[["list[tuple[Target, list[RunRow]]]"], None]
 
 
 class PlainScrollBar(ScrollBarRender):
@@ -71,7 +78,8 @@ class IopstuiApp(KeysInOrder):
 
     ``make_controller`` is given the chosen devices' paths, none for a scratch file in the
     current directory; it may raise ``IopstuiError``. Without ``targets`` the device picker opens
-    unless ``pick`` is False. ``refresh_s`` is the least time between two paints of new figures.
+    unless ``pick`` is False. ``refresh_s`` is the least time between two paints of new figures,
+    ``theme`` one of ``THEMES`` (draw/theme.py).
     """
 
     CSS_PATH = "iopstui.tcss"
@@ -98,14 +106,16 @@ class IopstuiApp(KeysInOrder):
         lesson: Lesson | None = None,
         replay: bool = False,
         no_experiments: str = NONE_HERE,
+        theme: str = "dark",
     ) -> None:
         # said here already, because NO_COLOR's filter is chosen before there is a theme
         super().__init__(driver_class=PatientDriver, ansi_color=True)
         self._targets = tuple(targets)
         self._pick = not targets if pick is None else pick
         self._run_at_once = job is not None if run_at_once is None else run_at_once
-        self._leaving = False
-        self.interrupted = False
+        self._sessions: list[tuple[Target, LiveState]] = []
+        self._first_theme = theme
+        self._leaving = self.interrupted = False
         self._own_loop: asyncio.AbstractEventLoop | None = None
         self.charset = charset or charset_for()
         port = self.port = Port(self, self.charset, self.refresh_footer, self.leave_with, replay)
@@ -122,7 +132,7 @@ class IopstuiApp(KeysInOrder):
         self.actions = Actions([
             self.jobs, self.targets, self.view, self.experiments, self.lessons,
             KernelKeys(port, self.jobs, self.experiments), RecordKeys(port),
-            LeaveKeys(port, self.action_quit),
+            PictureKeys(port), LeaveKeys(port, self.action_quit),
         ])  # fmt: skip
 
     @property
@@ -144,7 +154,7 @@ class IopstuiApp(KeysInOrder):
 
     def on_mount(self) -> None:
         """Opens the dashboard, or the picker where nothing was chosen yet."""
-        self.theme = "ansi-dark"
+        wear(self, self._first_theme)
         mend()
         # always set: the class outlives this application where several run in one process
         ScrollBar.renderer = ScrollBarRender if self.charset is UTF8 else PlainScrollBar
@@ -164,6 +174,7 @@ class IopstuiApp(KeysInOrder):
         """Shows the dashboard of a session, which begins."""
         state = LiveState(session.target.opened)
         dashboard = Dashboard(session, state, self.charset, self.lessons.strip)
+        self._sessions.append((session.target, state))
         self.experiments.forget()
         self.port.begin(session, state, dashboard)
         self.push_screen(dashboard)
@@ -176,6 +187,7 @@ class IopstuiApp(KeysInOrder):
     def _close(self) -> None:
         """Close the session to make way for another."""
         self.port.close_session()
+        self._take_last()
         self.lessons.forget()
         self.feed.clear()
         self.port.close_dashboard()
@@ -235,6 +247,18 @@ class IopstuiApp(KeysInOrder):
             self.controller.close()
         self.experiments.wait()
         self.lessons.end()
+
+    def _take_last(self) -> None:
+        """What a session said while it was closed: how its last run ended."""
+        for event in self.feed.take()[0]:
+            self.state.apply(event)
+
+    @property
+    def runs(self) -> list[tuple[Target, list[RunRow]]]:
+        """After ``close_all``: the runs of each session, one after another."""
+        self._take_last()
+        told = ((target, state.runs.rows) for target, state in self._sessions)
+        return [(target, rows) for target, rows in told if rows]
 
     def exit_code(self) -> int:
         """What ``q`` leaves with."""
@@ -335,15 +359,18 @@ def run_app(
     overrides: Mapping[str, str],
     discover: Callable[[], Mapping[str, BlockDevice]],
     jobs: Sequence[ShippedJob],
+    leave: Leave,
     **options: Any,
 ) -> int:
-    """Runs the screen until it is left; the exit code."""
+    """Runs the screen until it is left; the exit code. ``leave`` is given each session's runs when
+    all is closed."""
     app = IopstuiApp(make_controller, targets, job, overrides, discover, jobs, **options)
     with stopping(app.interrupt):
         try:
             return run_to_end(app)
         finally:
             app.close_all()
+            leave(app.runs)
 
 
 def run_to_end(app: IopstuiApp) -> int:

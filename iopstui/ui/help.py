@@ -110,6 +110,19 @@ PANELS: tuple[Section, ...] = (
         ),
     ),
     (
+        "runs (v: all of them)",
+        (
+            ("what was changed", "against the run before: options of the job, settings of the disk;"
+             " of the first run what it does. A run that was stopped before its first second is"
+             " left out"),
+            ("IOPS, MiB/s", "means over the seconds that were measured, without fio's ramp"),
+            ("before, base", "how its IOPS differ from those of the run before, and of the base"
+             " (V)"),
+            ("p50 p99", "of all I/Os of the run in one histogram"),
+            ("util% aqu-sz", "the device's means over the run"),
+        ),
+    ),
+    (
         "Notes beside the figures",
         (
             ("ramp", "ramp_time: fio warms up; latencies are not taken yet"),

@@ -11,13 +11,15 @@ from iopstui.ui.lesson.part import LessonKeys
 from iopstui.ui.parts.job import JobKeys
 from iopstui.ui.parts.kernel import KernelKeys
 from iopstui.ui.parts.leave import LeaveKeys
+from iopstui.ui.parts.picture import PictureKeys
 from iopstui.ui.parts.record import RecordKeys
 from iopstui.ui.parts.replay import REPLACED, ReplayKeys
 from iopstui.ui.parts.target import TargetKeys
 from iopstui.ui.parts.view import ViewKeys
 
 PARTS: tuple[type[Part], ...] = (
-    JobKeys, TargetKeys, ViewKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys, LeaveKeys,
+    JobKeys, TargetKeys, ViewKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys,
+    PictureKeys, LeaveKeys,
 )  # fmt: skip
 
 LIVE_ACTIONS = tuple(action for part in PARTS for action in part.ACTIONS)

@@ -32,11 +32,13 @@ class ReplayApp(IopstuiApp):
 
     BINDINGS = REPLAY_BINDINGS
 
-    def __init__(self, session: ReplaySession, charset: Charset | None = None) -> None:
+    def __init__(
+        self, session: ReplaySession, charset: Charset | None = None, theme: str = "dark"
+    ) -> None:
         self.session = session
         super().__init__(
             lambda paths: session, (), None, {}, _no_devices, (), pick=False, charset=charset,
-            replay=True, no_experiments=RECORDED,
+            replay=True, no_experiments=RECORDED, theme=theme,
         )  # fmt: skip
         parts = [*self.actions.parts, ReplayKeys(self.port, session)]
         self.actions = Actions(parts, REPLACED)
@@ -69,10 +71,10 @@ def _no_devices() -> Mapping[str, BlockDevice]:
     return {}
 
 
-def run_replay(name: str, speed: float) -> int:
+def run_replay(name: str, speed: float, theme: str = "dark") -> int:
     """Plays a recording on the screen until it is left. Raises UsageError if it is none."""
     session = ReplaySession(recording_path(name), speed)
-    app = ReplayApp(session)
+    app = ReplayApp(session, theme=theme)
     with stopping(app.interrupt):
         try:
             return run_to_end(app)

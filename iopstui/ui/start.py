@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from iopstui.errors import EXIT_OK, EXIT_VERDICT, IopstuiError
 from iopstui.fio.library import shipped_jobs
+from iopstui.format import cut, fit
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.udev import HotplugMonitor
 from iopstui.linux.roots import Roots
@@ -18,12 +19,14 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.expectation import Expectation
 from iopstui.model.experiment.options import RunOptions
+from iopstui.model.metrics.run_history import RunRow
 from iopstui.preflight.targets import choose_targets
 from iopstui.recording.writer import next_free
 from iopstui.safety.leftovers import clean_up
 from iopstui.session.live import LiveSession
 from iopstui.session.new_session import new_session
 from iopstui.session.outcomes import outcome_text
+from iopstui.session.run_rows import WIDTH, text_rows
 from iopstui.text import printable
 
 if TYPE_CHECKING:
@@ -32,10 +35,18 @@ if TYPE_CHECKING:
     from iopstui.model.lesson.pages import Lesson
     from iopstui.ui.core.messages import Controller
 
+MOST_RUNS = 20
 
-def run_screen(options: RunOptions, refresh_s: float = 0.0, lesson: Lesson | None = None) -> int:
+
+def run_screen(
+    options: RunOptions,
+    refresh_s: float = 0.0,
+    lesson: Lesson | None = None,
+    theme: str = "dark",
+    first_job: str | None = None,
+) -> int:
     """Opens the screen; the exit code. Without a target, a job and a ``lesson`` to begin with the
-    picker comes first."""
+    picker comes first. ``first_job`` is what r runs, if ``options`` name no job to begin with."""
     # what is imported now stays: looking for garbage in it is a tenth of the start (see app.py)
     gc.disable()
     clean_up(Roots())
@@ -50,16 +61,19 @@ def run_screen(options: RunOptions, refresh_s: float = 0.0, lesson: Lesson | Non
         code = run_app(
             sessions.controller,
             options.targets,
-            options.job,
+            options.job or first_job,
             options.overrides,
             _discover,
             shipped_jobs(),
+            sessions.ran,
             pick=pick,
+            run_at_once=options.job is not None,
             refresh_s=refresh_s,
             watch=HotplugMonitor,
             background=sessions.background,
             lessons=sessions.lessons,
             lesson=lesson,
+            theme=theme,
         )
     finally:
         sessions.end()
@@ -78,6 +92,7 @@ class _Sessions:
         self._early: list[LiveSession] = []
         self._made: list[LiveSession] = []
         self._works_on: dict[object, Target | None] = {}
+        self._ran: Sequence[tuple[Target, Sequence[RunRow]]] = ()
         # where a recording went on, and where it began
         self._recorded: dict[Path, Path] = {}
 
@@ -137,10 +152,17 @@ class _Sessions:
             options.destroy_data,
         )  # fmt: skip
 
+    def ran(self, runs: Sequence[tuple[Target, Sequence[RunRow]]]) -> None:
+        """What was run, of each session."""
+        self._ran = runs
+
     def end(self) -> None:
         """The screen is gone, the terminal as it was: only now can be read what is left to say."""
         for one in self._early:
             one.close()
+        words = runs_text(self._ran)
+        if words:
+            put_last(words)
         for line in (line for one in self._made for line in map(outcome_text, one.outcomes)):
             print(f"iopstui: {printable(line)}", file=sys.stderr)
         for text in (one.left_behind for one in self._made if one.left_behind):
@@ -150,6 +172,33 @@ class _Sessions:
     def missed(self) -> bool:
         """Whether the last run of one of them did not meet an expectation."""
         return any(outcome.passed is False for one in self._made for outcome in one.outcomes)
+
+
+def runs_text(sessions: Sequence[tuple[Target, Sequence[RunRow]]]) -> str:
+    """A table of the newest runs, of each session that had any, in at most 80 columns; "" if there
+    was none."""
+    room, tables = MOST_RUNS, []
+    for target, rows in reversed(sessions):
+        shown = rows[-room:] if room else ()
+        room -= len(shown)
+        if shown:
+            left = f", the last {len(shown)} of {len(rows)} runs" if len(shown) < len(rows) else ""
+            title = cut(printable(target.name), WIDTH - len(left) - 9)
+            tables.append("\n".join((f"runs on {title}{left}:", *text_rows(shown))))
+    return "\n\n".join(reversed(tables))
+
+
+def put_last(text: str) -> None:
+    """On the terminal, as far as it takes it: one that is stopped or gone holds nobody up."""
+    stream = sys.__stdout__
+    if stream is None or not stream.isatty():
+        return
+    from iopstui.ui.core.driver import Output
+
+    output = Output(stream.fileno(), lambda: None)
+    output.start()
+    output.write(fit(text, stream.encoding) + "\n")
+    output.stop()
 
 
 def _go_on(session: LiveSession, before: Path, firsts: dict[Path, Path]) -> None:

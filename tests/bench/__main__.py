@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import program
 import report
 
-PARTS = "abcdefgh"
+PARTS = "abcdefghi"
 
 
 def machine() -> dict[str, Any]:
@@ -95,9 +95,15 @@ def _slow(place: Path, quick: bool) -> Any:
     return pace.slow(place, 4 if quick else 10)
 
 
+def _probe(place: Path, quick: bool) -> Any:
+    import probe
+
+    return probe.measure(place, 2 if quick else 6)
+
+
 MEASURES: dict[str, Callable[[Path, bool], Any]] = {
     "a": _beside, "b": _cost, "c": _first_frame, "d": _kernel, "e": _documents, "f": _day,
-    "g": _skew, "h": _slow,
+    "g": _skew, "h": _slow, "i": _probe,
 }  # fmt: skip
 
 

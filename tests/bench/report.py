@@ -36,7 +36,7 @@ def met(result: Mapping[str, Any]) -> bool:
 def _rows(result: Mapping[str, Any]) -> Iterator[Row]:
     for letter, rows in (
         ("a", _beside), ("b", _cost), ("c", _first), ("d", _kernel), ("e", _documents),
-        ("f", _day), ("g", _skew), ("h", _slow),
+        ("f", _day), ("g", _skew), ("h", _slow), ("i", _probe),
     ):  # fmt: skip
         if letter in result:
             yield from rows(result[letter])
@@ -155,3 +155,17 @@ def _slow(found: list[Mapping[str, Any]]) -> Iterator[Row]:
             f"q leaves in {one['quit_s']:.1f} s; a recording of {per_day:.0f} MB a day",
             "≤ 1.25 s apart", fine,
         )  # fmt: skip
+
+
+def _probe(found: Mapping[str, Any]) -> Iterator[Row]:
+    if "why_not" in found:
+        yield "(i) probe", f"not measured: {found['why_not']}", "", None
+        return
+    bounds = {"latency": 0.95, "slow": 0.99}
+    for name, one in found.items():
+        what = "latencies alone, 10,000 I/Os a second" if name == "slow" else f"parts: {name}"
+        bound = bounds.get(name)
+        told = f"{_ratio(one['ratio'])} of {one['iops']:,.0f} IOPS"
+        told += f"; bpftrace {one['busy']:.2f} % of a CPU; probes {one['run_ns']:.0f} ns an I/O"
+        yield (f"(i) probe, {what}", told, "" if bound is None else f"≥ {bound}",
+               None if bound is None else _at_least(one["ratio"], bound))  # fmt: skip

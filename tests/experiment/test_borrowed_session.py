@@ -163,7 +163,7 @@ def test_stopped_in_mid_run_it_keeps_what_it_has_for_the_next_time(here: Path) -
         assert isinstance(done, ExperimentFinished) and done.interrupted and done.done == 1
         assert Path(done.kept).exists()
         again = screen.background.look(PLAN)
-        assert "1 of 2 points are done" in again.kept
+        assert "1 of 2 points done" in again.kept
         assert list(here.iterdir()) == []
     finally:
         screen.session.close()

@@ -15,7 +15,9 @@ from iopstui.fio.library import (
     LABELS,
     find_job,
     find_shipped,
+    heading,
     load_job,
+    origin,
     parse_header,
     shipped_jobs,
 )
@@ -272,12 +274,32 @@ def test_somebody_elses_jobs_directory_is_not_ours(package: Path) -> None:
 def test_the_table_names_every_job_and_fits(width: int) -> None:
     table = jobs_table(SHIPPED, width)
     rows = table.splitlines()[1:-2]
-    assert [row.split()[0] for row in rows if not row.startswith(" ")] == list(BY_NAME)
+    headings = {heading(job.source) for job in SHIPPED}
+    named = [row for row in rows if row and row[0] != " " and row not in headings]
+    assert [row.split()[0] for row in named] == list(BY_NAME)
     for job in SHIPPED:
         assert job.title in " ".join(table.split())
     if width >= 80:
         assert all(len(row) <= width for row in rows)
     assert table.splitlines()[0].split() == ["JOB", "WRITES", "WHAT"]
+
+
+def test_general_jobs_come_first_and_each_publisher_has_a_heading() -> None:
+    assert [heading(job.source) for job in SHIPPED[:6]] == [*["general"] * 5, "Alibaba Cloud"]
+    table = jobs_table(SHIPPED, 80).splitlines()
+    places = [table.index(words) for words in (
+        "general", "Alibaba Cloud", "Kingsoft Cloud EBS", "Martin Steigerwald", "Microsoft Azure",
+        "VNG Cloud",
+    )]  # fmt: skip
+    assert places == sorted(places) and all(table[place - 1] == "" for place in places)
+    assert table[places[0] + 1].startswith("mixed-4k")
+    assert table[places[-1] + 1].startswith("vng-randread ")
+
+
+def test_where_a_job_is_from() -> None:
+    assert origin("Microsoft Azure, a page (x, y)") == "Microsoft Azure"
+    assert origin("iopstui; a note, and more") == origin("iopstui.") == origin("") == ""
+    assert heading("") == "general"
 
 
 def test_an_empty_table_has_a_head() -> None:

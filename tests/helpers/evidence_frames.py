@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from iopstui.model.block.device import BlockDevice, Hctx, IrqVector, QueueLimits
+from iopstui.model.findings.evidence import Finding
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
 from iopstui.model.metrics.frame import CpuFrame, Frame, JobFrame
 from iopstui.model.rates import CpuLoad, DiskRates
 
 PER_CPU = Mapping[int, float]
+
+
+def fired(finding: Finding | None) -> Finding:
+    """For a rule that has to say something."""
+    assert finding is not None
+    return finding
 
 
 def limits(**changes: object) -> QueueLimits:

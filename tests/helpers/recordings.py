@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fio_recordings import samples, statuses
-from session_frames import kernel
+from session_frames import kernel, probe
 
 from iopstui import events
 from iopstui.model.block.device import BlockDevice, Hctx, IrqVector
@@ -28,7 +28,7 @@ VDA = BlockDevice(
 TARGET = Target(DIRECTORY, "/srv/data", "vda", ("vda",), "", "ext4", "/")
 
 
-def raws(name: str) -> list[RawSample]:
+def raws(name: str, probed: bool = False) -> list[RawSample]:
     """Raw samples with both halves, as a session would take them."""
     return [
         replace(
@@ -36,6 +36,7 @@ def raws(name: str) -> list[RawSample]:
             kernel=kernel(number, sample.arrived_ns, sample.wall_ms + 2),
             jobs=(JobThread(0, 100, 1, (1,), 0.4 * number),),
             own_busy_s=0.01 * number,
+            probe=probe(number, sample.arrived_ns) if probed else None,
         )
         for number, sample in enumerate(samples(statuses(name)))
     ]

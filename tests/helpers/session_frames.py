@@ -8,8 +8,16 @@ from fio_recordings import samples, statuses
 
 from iopstui.events import Ended, Event, FrameReady, StepFinished, StepStarted
 from iopstui.model.metrics.frame import Frame, FrameBuilder
+from iopstui.model.metrics.probe import PARTS
 from iopstui.model.metrics.summary import fio_summary
-from iopstui.model.samples import CpuTimes, DiskCounters, JobThread, KernelSample
+from iopstui.model.samples import (
+    CpuTimes,
+    DiskCounters,
+    JobThread,
+    KernelSample,
+    ProbeSample,
+    TaskCounts,
+)
 
 DISK = DiskCounters("vda", 254, 0, *[0] * 17)
 
@@ -35,7 +43,21 @@ def kernel(n: int, at_ns: int, wall_ms: float) -> KernelSample:
     )
 
 
-def whole_frames(name: str) -> list[Frame]:
+def probe(n: int, at_ns: int) -> ProbeSample:
+    kinds = {"read": {1000: 10 * n, 50048: 3 * n}, "write": {2008: n}, "discard": {99328: n}}
+    return ProbeSample(
+        time_ns=at_ns, arrived_ns=at_ns, parts=PARTS, begun=1, device={"vda": kinds},
+        waiting={"vda": kinds}, matrix={0: {1: 13 * n}},
+        sizes={"vda": {kind: {4096: n} for kind in kinds}},
+        tasks=(TaskCounts(9, "dd", "/user", "vda", 8 * n, {"read": {1000: n}}),),
+        counts=dict.fromkeys(
+            ("missed", "skipped", "requeued", "merged", "issued", "sequential"), n
+        ),
+        busy_s=0.002 * n, run_ns=3000 * n, run_ios=1000 * n,
+    )  # fmt: skip
+
+
+def whole_frames(name: str, probed: bool = False) -> list[Frame]:
     builder = FrameBuilder(opened=["vda"])
     return [
         builder.feed(
@@ -44,15 +66,16 @@ def whole_frames(name: str) -> list[Frame]:
                 kernel=kernel(number, sample.arrived_ns, sample.wall_ms + 2),
                 jobs=(JobThread(0, 100, 1, (1,), 0.4 * number),),
                 own_busy_s=0.01 * number,
+                probe=probe(number, sample.arrived_ns) if probed else None,
             )
         )
         for number, sample in enumerate(samples(statuses(name)))
     ]
 
 
-def session(name: str, title: str = "randread 4k") -> list[Event]:
+def session(name: str, title: str = "randread 4k", probed: bool = False) -> list[Event]:
     """All events of a run, as a session would give them."""
-    frames = whole_frames(name)
+    frames = whole_frames(name, probed)
     final = statuses(name)[-1]
     end = frames[-1].t
     started = StepStarted(0.0, 1, name, title, ("fio", "job.fio"), True, "run", final.version)

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import math
+from datetime import datetime, timedelta, timezone
+from math import inf, nan
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -131,11 +134,75 @@ def test_cutting() -> None:
 @given(st.text(), st.sampled_from(["utf-8", "ascii", "latin-1", "no-such-encoding", None]))
 def test_fitted_text_can_be_printed_and_keeps_its_width(text: str, encoding: str | None) -> None:
     fitted = units.fit(text, encoding)
-    assert len(fitted) == len(text)
+    # an arrow of ours has two signs where there is none of one
+    arrows = text.count("→") + text.count("←") if fitted != text else 0
+    assert len(fitted) == len(text) + arrows
     if encoding is not None:
         fitted.encode("ascii" if encoding == "no-such-encoding" else encoding)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "0 s"), (27.4, "27 s"), (59.6, "1:00 minutes"), (245, "4:05 minutes"),
+        (3599.4, "59:59 minutes"), (3599.6, "1:00:00 hours"), (3723, "1:02:03 hours"), (-1, "0 s"),
+    ],
+)  # fmt: skip
+def test_a_time_in_a_sentence_has_its_unit(seconds: float, words: str) -> None:
+    assert units.duration(seconds) == words
+
+
+def test_what_is_counted_has_the_right_ending() -> None:
+    assert [units.counted(n, "run") for n in (0, 1, 2)] == ["0 runs", "1 run", "2 runs"]
+    assert units.counted(2, "process", "processes") == "2 processes"
+
+
+def test_an_arrow_is_not_taken_for_greater_than() -> None:
+    assert units.fit("IOPS 1 → 2", "ascii") == "IOPS 1 -> 2"
+    assert units.fit("IOPS 1 → 2", "utf-8") == "IOPS 1 → 2"
+
+
+def test_every_sign_of_our_own_words_can_be_read_without_utf8(root: Path) -> None:
+    words = "".join(path.read_text() for path in (root / "iopstui").rglob("*.py"))
+    # blocks of a bar, dots of a chart, and the name of a document in Chinese
+    drawn = {chr(code) for code in (*range(0x2580, 0x2590), *range(0x2800, 0x2900))}
+    signs = {sign for sign in words if not sign.isascii() and not sign.isalpha()} - drawn
+    assert len(signs) > 20 and [s for s in signs if "?" in units.fit(s, "ascii")] == []
 
 
 def test_fitting_has_words_for_our_own_signs() -> None:
     assert units.fit("45.3 µs – 2 × 4… ä", "ascii") == "45.3 us - 2 x 4~ ?"
     assert units.fit("45.3 µs –", "utf-8") == "45.3 µs –"
+
+
+@given(st.integers(0, 253_402_300_799_999))
+def test_a_moment_in_utc_can_be_read_back(ms: int) -> None:
+    text = units.utc(float(ms))
+    assert text is not None and len(text) == len("2026-03-01T12:00:00.250Z") and text[-1] == "Z"
+    found = datetime.fromisoformat(text[:-1]).replace(tzinfo=timezone.utc)
+    assert found == units.EPOCH + timedelta(milliseconds=ms)
+
+
+def test_a_known_moment_in_utc() -> None:
+    assert units.utc(0.0) == "1970-01-01T00:00:00.000Z"
+    assert units.utc(1772366400250.4) == "2026-03-01T12:00:00.250Z"
+
+
+@pytest.mark.parametrize("wall_ms", [nan, inf, -inf, 1e30, -1e30])
+def test_what_is_no_moment_has_no_utc(wall_ms: float) -> None:
+    assert units.utc(wall_ms) is None
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_difference_has_its_sign_and_eight_characters(percent: float) -> None:
+    shown = units.change(percent)
+    assert len(shown) <= 8 and shown.endswith("%")
+    if abs(percent) < 99999:
+        assert float(shown.removesuffix(" %")) == pytest.approx(percent, abs=0.51)
+        assert shown[0] in "+-"
+
+
+def test_a_difference_that_is_none() -> None:
+    assert [units.change(x) for x in (None, 0.0, -0.04, 12.34, -4.0, 1250.4)] == [
+        "–", "+0.0 %", "+0.0 %", "+12.3 %", "-4.0 %", "+1250 %",
+    ]  # fmt: skip

@@ -9,6 +9,7 @@ from session_frames import session
 from test_output_jsonl import Closed
 
 from iopstui.events import Mark
+from iopstui.format import utc
 from iopstui.model.metrics.fields import find
 from iopstui.output.csv_out import CsvSink
 
@@ -33,7 +34,7 @@ def test_headings_are_fields_of_the_registry() -> None:
     stream = io.StringIO()
     CsvSink(stream, ["vda"]).close()
     (header,) = csv.reader(io.StringIO(stream.getvalue()))
-    assert header[:5] == ["t", "wall_ms", "step", "seconds", "flags"]
+    assert header[:6] == ["t", "wall_ms", "utc", "step", "seconds", "flags"]
     assert len(set(header)) == len(header)
     for name in ("fio.read.iops", "fio.write.bw", "fio.total.clat.p99.9", "kernel.disks.vda.r/s",
                  "kernel.disks.vda.aqu-sz", "kernel.disks.vda.util"):  # fmt: skip
@@ -50,6 +51,7 @@ def test_the_values_are_those_of_the_json_lines() -> None:
     assert float(second["kernel.disks.vda.r_await"]) == 0.5
     assert float(second["fio.read.iops"]) == pytest.approx(75500, rel=0.05)
     assert second["fio.read.clat.p99"].isdigit()
+    assert second["utc"] == utc(float(second["wall_ms"])) != ""
     assert second["fio.write.iops"] == ""
     assert second["fio.read.lat.p99"] == ""
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from fio_recordings import NAMES, OFF, ONLY_SUBMISSIONS, frames, items, raw, statuses
 
+from iopstui.events import StepFinished
 from iopstui.fio.stream import Document
 from iopstui.model.fio.interval import FioIntervals
 from iopstui.model.metrics.frame import SOME_LATENCY, SUBMITTED
@@ -19,6 +20,7 @@ from iopstui.model.metrics.summary import (
     fio_summary,
 )
 from iopstui.model.samples import FioStatus
+from iopstui.output.narration import Narrator
 from iopstui.output.summary import MOST_ROWS, reconciliation, summary_text
 
 
@@ -276,3 +278,11 @@ def test_a_reset_drops_what_was_counted_before() -> None:
         counted.add(interval)
     assert counted.ios > 0
     assert total("3.42-e-ramp").ios < counted.ios + total("3.42-e-ramp").ios
+
+
+def test_an_interruption_does_not_speak_of_figures_where_there_are_none() -> None:
+    early = StepFinished(0.4, 1, 130, "", True)
+    later = replace(early, summary={"rows": [{"name": "a"}]})
+    said = [line for event in (early, later) for line in Narrator().lines(event)]
+    assert "there are no figures" in said[0]
+    assert "cover the time until then" in said[1]

@@ -7,13 +7,13 @@ import io
 import json
 from dataclasses import replace
 
+from made_sweeps import PLAN, finished
+
 from iopstui.cli.experiment import ask
-from iopstui.events import PointFinished
 from iopstui.experiment.setup import length_text
 from iopstui.model.experiment.curve import conclusions, curve_text, curves_of
 from iopstui.model.experiment.expectation import Outcome, parse_expectation
-from iopstui.model.experiment.plan import Plan, expand, parse_axis
-from iopstui.model.experiment.point import Point, little
+from iopstui.model.experiment.plan import Plan, parse_axis
 from iopstui.output.experiment.sink import Lines
 from iopstui.output.experiment.sweep import (
     SweepCsv,
@@ -22,29 +22,6 @@ from iopstui.output.experiment.sweep import (
     pass_table,
     sweep_results,
 )
-
-PLAN = Plan(("randread-4k",), {}, (parse_axis("iodepth=1,2,4..64"), parse_axis("numjobs=1,4")))
-
-
-def device(depth: int, jobs: int, at_once: int = 12) -> Point:
-    """100 µs each, ``at_once`` of them together."""
-    n = depth * jobs
-    latency = 100_000 * max(1.0, n / at_once)
-    iops = n / (latency / 1e9)
-    return Point(8.0, int(8 * iops), iops, iops * 4096, iops, 0.0, latency, "lat", latency,
-                 2 * latency, 3 * latency, aqu_sz=float(n), util=99.0)  # fmt: skip
-
-
-def finished(plan: Plan = PLAN) -> list[PointFinished]:
-    events = []
-    for step in expand(plan):
-        values = {one.name: one.value for one in step.settings}
-        point = device(int(values["iodepth"]), int(values.get("numjobs", "1")))
-        asked = int(values["iodepth"]) * int(values.get("numjobs", "1"))
-        law = little(point, asked, paced=False)
-        events.append(PointFinished(1.0, step.index, plan.points, step.label, step.job,
-                                    tuple(values.items()), 0, 0, point, law))  # fmt: skip
-    return events
 
 
 def test_the_knee_of_each_curve_is_named() -> None:

@@ -144,7 +144,7 @@ def test_a_size_that_was_asked_for_is_each_part_s() -> None:
     jobs = [Section("a", {"bs": "1m"}), Section("b", {})]
     parts = [SectionFiles(one, tuple(f"{n}/{one}" for n in range(3))) for one in "ab"]
     assert scratch_sizes(jobs, parts, "8m", 1 << 30, None, 3) == [24 << 20] * 2
-    with pytest.raises(UsageError, match=r"6 scratch file\(s\) of 8m need 48 MiB"):
+    with pytest.raises(UsageError, match="6 scratch files of 8m would take 48 MiB"):
         scratch_sizes(jobs, parts, "8m", 47 << 20, None, 3)
     # no part is smaller than an I/O
     for size in scratch_sizes(jobs, parts, None, 100 << 20, None, 3):

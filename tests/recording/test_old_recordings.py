@@ -28,7 +28,8 @@ NAMES_IN_FILES = [
     "Finding", "Judged", "SteadyState", "ExperimentStarted", "Plan", "Axis", "Variant",
     "Setting", "PointStarted", "PointFinished", "Point", "Little", "Outcome", "Expectation",
     "ExperimentFinished", "StepFinished", "Ended", "JobRun", "Binding", "Devices",
-    "BlockDevice", "QueueLimits", "Hctx", "IrqVector", "Mount", "Stopped",
+    "BlockDevice", "QueueLimits", "Hctx", "IrqVector", "Mount", "Stopped", "ProbeSample",
+    "TaskCounts",
 ]  # fmt: skip
 KINDS_IN_JSON = [
     "step_started", "progress", "frame", "mark", "notice", "tunable_changed", "found",

@@ -41,6 +41,15 @@ def test_samples_come_back_and_make_the_same_frames(name: str, path: Path) -> No
     assert repr(made.frames(s.raw for s in samples)) == repr(made.frames(taken))
 
 
+def test_what_the_probe_counted_comes_back(path: Path) -> None:
+    taken = made.write(path, taken=made.raws(made.RUN, probed=True))
+    found = [one.raw for one in made.read(path)[0]]
+    assert found == taken
+    probed = [frame.probe for frame in made.frames(found)]
+    assert probed == [frame.probe for frame in made.frames(taken)]
+    assert probed[0] is None and probed[1] is not None and probed[1].disks["vda"]["read"].iops
+
+
 def test_everything_else_comes_back_in_its_place(path: Path) -> None:
     made.write(path)
     _, found, _ = made.read(path)

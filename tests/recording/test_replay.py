@@ -116,6 +116,22 @@ def test_each_run_of_the_demo_is_held_against_its_own_figures(
 
 
 @pytest.mark.parametrize("kind", ["table", "jsonl", "csv"])
+def test_as_a_table_several_runs_end_side_by_side(
+    kind: str, path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    replay_headless("demo", kind)
+    out = capsys.readouterr().out
+    assert ("iodepth 2 → 32" in out) == (kind == "table")
+    if kind == "table":
+        *_, head, first, second = out.splitlines()
+        assert head.startswith(" run what was changed") and "+123.6 %" in second
+        assert first.startswith("   1 ") and max(map(len, (head, first, second))) == 80
+    made.write(path)
+    replay_headless(str(path), kind)
+    assert "what was changed" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", ["table", "jsonl", "csv"])
 def test_the_verdict_is_replayed_too(
     kind: str, path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -377,6 +377,35 @@ def test_the_demo_has_a_report() -> None:
     assert markdown([gather(recording_path("demo"))]).count("exactly fio's count") == 2
 
 
+def test_several_runs_stand_side_by_side() -> None:
+    demo = recording_path("demo")
+    body = words(page(demo))
+    assert report_words.SIDE_BY_SIDE in body and "iodepth 2 → 32, rq_affinity 2 → 1" in body
+    assert body.index(report_words.SIDE_BY_SIDE) < body.index("Run 1: ")
+    text = markdown([gather(demo)])
+    assert "| 2 | iodepth 2 → 32, rq_affinity 2 → 1 while it ran | 82.6k | +123.6 % |" in text
+    told = json.loads(rendered([demo], "json"))["recordings"][0]["side_by_side"]
+    assert [row["step"] for row in told] == [1, 2] and told[0]["to_before"] is None
+    assert told[1]["to_before"] == pytest.approx(123.6, abs=0.1) and told[1]["before"] == 1
+    assert told[1]["changed"][0] == "iodepth 2 → 32"
+
+
+def test_a_single_run_has_nothing_beside_it(path: Path) -> None:
+    made.write(path)
+    assert "side by side" not in words(page(path))
+    assert "side by side" not in markdown([gather(path)])
+    (row,) = json.loads(rendered([path], "json"))["recordings"][0]["side_by_side"]
+    assert row["ended"] == "done" and row["before"] is None
+    assert row["changed"] == ["randread 4k", "rq_affinity 1 → 2 while it ran"]
+
+
+def test_a_run_without_an_end_says_so(path: Path) -> None:
+    made.write(path)
+    story = gather(path)
+    story.rows = [replace(story.rows[0], ended="runs"), replace(story.rows[0], step=2)]
+    assert [row[-1] for row in report_words.side_by_side(story)] == ["no end", "done"]
+
+
 # -- charts
 
 

@@ -11,10 +11,10 @@ import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
 
+import made_comparisons
+import made_sweeps
 import pytest
 import recordings as made
-import test_comparison
-import test_output_sweep
 from hypothesis import given
 from hypothesis import strategies as st
 from test_report import HOSTILE, page, words
@@ -45,14 +45,14 @@ def path(tmp_path: Path) -> Path:
 
 
 def sweep(plan: Plan = SWEEP) -> list[events.PointFinished]:
-    found = test_output_sweep.finished(plan)
+    found = made_sweeps.finished(plan)
     return [replace(e, outcomes=(Outcome(EXPECTED, e.point.iops, 1.0),)) for e in found]
 
 
 def comparison(repeats: int = 3) -> tuple[Plan, list[events.PointFinished]]:
-    plan = replace(test_comparison.plan(repeats, "iodepth=1", "iodepth=16"), measure=3.0)
-    found = test_comparison.runs(random.Random(3), repeats, 1e4, 6e4)
-    return plan, test_comparison.finished(plan, found)
+    plan = replace(made_comparisons.plan(repeats, "iodepth=1", "iodepth=16"), measure=3.0)
+    found = made_comparisons.runs(random.Random(3), repeats, 1e4, 6e4)
+    return plan, made_comparisons.finished(plan, found)
 
 
 def write(

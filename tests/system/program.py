@@ -24,6 +24,9 @@ UNHURRIED = ("--set", "thinktime=100000", "--set", "thinktime_blocks=50",
 tenth of a second each time to learn how fast the CPU's clock is. Rests are few and long: fio's
 short ones, those of rate_iops too, are loops, and that one ends some jobs with an abort."""
 
+MOVED = 64 << 10
+"""Bytes: more than fio reads to begin, and less than it does before its first rest."""
+
 
 def environment(home: Path, **more: str) -> dict[str, str]:
     """The test's own environment: no state of the user's is read or written."""
@@ -104,6 +107,26 @@ def fio_of(pid: int, within: float = WITHIN_S) -> list[psutil.Process]:
             return [psutil.Process(p) for p in found]
         time.sleep(0.05)
     raise AssertionError("fio did not start")
+
+
+def fio_at_work(pid: int, within: float = WITHIN_S) -> list[psutil.Process]:
+    """As ``fio_of``, once a job has moved data: what is ended before has no figures to show."""
+    found = fio_of(pid, within)
+    deadline = time.monotonic() + within
+    while time.monotonic() < deadline:
+        if any(_moved(process) >= MOVED for process in found):
+            return found
+        time.sleep(0.02)
+    raise AssertionError("fio did no I/O")
+
+
+def _moved(process: psutil.Process) -> int:
+    """Bytes, as the kernel counts them: direct I/O is among the first two alone."""
+    try:
+        done = process.io_counters()
+    except psutil.Error:
+        return 0
+    return max(int(done.read_bytes + done.write_bytes), int(done.read_chars + done.write_chars))
 
 
 def _is_measuring(pid: int) -> bool:

@@ -45,7 +45,7 @@ def refused(code: int, words: tuple[str, ...], here: Path, *arguments: str, **mo
         (2, ("needs a terminal", "iopstui run"), ("live",)),
         (2, ("needs a terminal",), ()),
         (2, ("No shipped job",), ("jobs", "nosuch")),
-        (2, ("invalid choice",), ("nosuch",)),
+        (2, ("there is no command", "usage: iopstui"), ("nosuch",)),
     ],
 )
 def test_words_and_codes(

@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from program import WITHIN_S, fio_of, gone, iopstui, start
+from program import WITHIN_S, fio_at_work, gone, iopstui, start
 
 OWN = """
 [lesson]
@@ -85,7 +85,7 @@ def test_a_run_that_fails_is_told_and_the_lesson_goes_on(where: Path) -> None:
 def test_ctrl_c_leaves_it_in_order(where: Path) -> None:
     (where.parent / "own.ini").write_text(OWN.replace("seconds = 1", "seconds = 60"))
     process = start("lesson", "../own.ini", "--plain", cwd=where)
-    running = fio_of(process.pid)
+    running = fio_at_work(process.pid)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=WITHIN_S)
     assert process.returncode == 130, err
@@ -105,7 +105,7 @@ def test_the_list_and_a_lesson_looked_at(where: Path) -> None:
     ("arguments", "words"),
     [
         (("nonesuch",), "neither a lesson nor a file"),
-        (("../own.ini", "--answers", "b,a"), "has 2 answers, the lesson 1 questions"),
+        (("../own.ini", "--answers", "b,a"), "has 2 answers, the lesson 1 question."),
         (("../own.ini", "--answers", "x"), "'x' is not an answer"),
         (("../bad.ini", "--check"), "[run: one]: a run needs a job"),
     ],

@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from program import UNHURRIED, WITHIN_S, events, fio_of, gone, iopstui, start
+from program import UNHURRIED, WITHIN_S, events, fio_at_work, gone, iopstui, start
 
 from iopstui import events as kinds
 from iopstui.linux.devices.sysfs import read_devices
@@ -76,7 +76,7 @@ def test_killed_what_was_measured_is_kept(here: Path) -> None:
         line = process.stdout.readline()
         assert line, "ended too early"
         seen.append(line)
-    fio = fio_of(process.pid)
+    fio = fio_at_work(process.pid)
     process.send_signal(signal.SIGKILL)
     rest, _ = process.communicate(timeout=WITHIN_S)
     assert gone(fio) == []

@@ -7,8 +7,8 @@ import signal
 from pathlib import Path
 
 import pytest
-from program import UNHURRIED, family, fio_of, gone
-from screen import screen
+from program import UNHURRIED, family, fio_at_work, gone
+from screen import WITHIN_S, screen
 
 from iopstui.safety.signals import STOP_SIGNALS
 
@@ -34,7 +34,7 @@ def test_whatever_ends_a_process_by_default_is_a_wish_to_end() -> None:
 @pytest.mark.parametrize("number", NAMED)
 def test_a_signal_while_fio_runs(number: signal.Signals, here: Path) -> None:
     with screen(here, *LIVE) as one:
-        fio_of(one.process.pid)
+        fio_at_work(one.process.pid)
         below = family(one.process.pid)
         one.shows("fio, this second")
         one.process.send_signal(number)
@@ -42,6 +42,25 @@ def test_a_signal_while_fio_runs(number: signal.Signals, here: Path) -> None:
         assert one.given_back
         assert gone(below) == []
     assert list(here.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_the_file_that_waits_for_the_next_run_is_removed(
+    number: signal.Signals, here: Path
+) -> None:
+    words = ("live", ".", "--job", "randread-4k", "--set", "runtime=1", "--size", "4m")
+    with screen(here, *words, *UNHURRIED) as one:
+        one.shows("r runs it again")
+        assert len(list(here.iterdir())) == 1
+        below = family(one.process.pid)
+        one.process.send_signal(number)
+        one.process.wait(timeout=WITHIN_S)
+        assert gone(below) == []
+        one.read()
+    assert list(here.iterdir()) == []
+    last = one.words.rpartition("runs on ")[2].splitlines()
+    told = len(last) > 2 and "IOPS" in last[1] and "randread 4k" in last[2]
+    assert told == (number != signal.SIGKILL), "a table of what was run stays in the terminal"
 
 
 @pytest.mark.parametrize("number", [signal.SIGQUIT, signal.SIGTERM, signal.SIGRTMIN + 3])
@@ -68,7 +87,7 @@ def test_a_signal_while_the_terminal_is_being_set_up(here: Path) -> None:
 
 def test_several_signals_of_several_kinds(here: Path) -> None:
     with screen(here, *LIVE) as one:
-        fio_of(one.process.pid)
+        fio_at_work(one.process.pid)
         below = family(one.process.pid)
         for number in NAMED:
             one.process.send_signal(number)
@@ -80,7 +99,7 @@ def test_several_signals_of_several_kinds(here: Path) -> None:
 
 def test_suspended_and_resumed_then_ended(here: Path) -> None:
     with screen(here, *LIVE) as one:
-        fio_of(one.process.pid)
+        fio_at_work(one.process.pid)
         one.shows("fio, this second")
         one.process.send_signal(signal.SIGTSTP)
         one.until(lambda: os.waitpid(one.process.pid, os.WNOHANG | os.WUNTRACED)[0])
@@ -96,7 +115,7 @@ def test_suspended_and_resumed_then_ended(here: Path) -> None:
 
 def test_a_terminal_that_is_closed_ends_it_and_fio(here: Path) -> None:
     with screen(here, *LIVE) as one:
-        fio_of(one.process.pid)
+        fio_at_work(one.process.pid)
         below = family(one.process.pid)
         os.close(one.master)
         os.close(one._slave)

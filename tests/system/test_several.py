@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from program import UNHURRIED, events, family, fio_of, gone, iopstui, start
+from program import UNHURRIED, events, family, fio_at_work, gone, iopstui, start
 
 JOB = ("--job", "vng-randrw", "--set", "direct=0", "--set", "runtime=1", *UNHURRIED)
 
@@ -57,7 +57,7 @@ def test_killed_it_leaves_no_file_in_any_directory(here: Path) -> None:
     process = start("run", "one", "two", "--job", "vng-randrw", "--set", "direct=0", "--size",
                     "4m", "--set", "runtime=60", *UNHURRIED, cwd=here)  # fmt: skip
     try:
-        fio_of(process.pid)
+        fio_at_work(process.pid)
         below: list[psutil.Process] = family(process.pid)
         assert len(left(here)) == 2
         os.kill(process.pid, signal.SIGKILL)

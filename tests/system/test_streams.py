@@ -85,7 +85,7 @@ def test_what_nobody_hears_changes_nothing(how: str, name: str, here: Path) -> N
         assert done.stdout
 
 
-@pytest.mark.parametrize("name", ["fields", "replay", "run"])
+@pytest.mark.parametrize("name", ["fields", "replay", "run", "sweep"])
 def test_a_pipe_that_is_closed(name: str, here: Path) -> None:
     read, write = os.pipe()
     os.close(read)
@@ -100,11 +100,24 @@ def test_a_pipe_that_is_closed(name: str, here: Path) -> None:
         timeout=60,
     )
     os.close(write)
-    assert done.returncode == 130
-    assert done.stderr.endswith(
-        "iopstui: standard output was closed, so nothing more is written.\n"
-    )
+    assert done.returncode == 0
+    assert "iopstui:" not in done.stderr and "interrupted" not in done.stderr
     assert list(here.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["run", "sweep", "replay"])
+def test_a_reader_that_has_read_enough_ends_it_without_a_word(name: str, here: Path) -> None:
+    long = 'set -- "$@" --set runtime=600;' if name == "run" else ""
+    done = shell(f'{long} "$@" | head -n 1; exit ${{PIPESTATUS[0]}}', name, here)
+    assert done.returncode == 0
+    assert len(done.stdout.splitlines()) == 1 and "iopstui:" not in done.stderr
+
+
+def test_an_answer_that_nobody_waited_for_is_no_success(here: Path) -> None:
+    text = '"$@" --set runtime=600 --expect "iops>=1" | head -n 1; exit ${PIPESTATUS[0]}'
+    done = shell(text, "run", here)
+    assert done.returncode == 130
+    assert done.stderr.endswith("was closed by its reader before --expect was judged.\n")
 
 
 def test_an_output_that_does_not_block_gets_all_of_it(here: Path) -> None:

@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from program import UNHURRIED, WITHIN_S, events, family, fio_of, gone, iopstui, start
+from program import UNHURRIED, WITHIN_S, events, family, fio_at_work, gone, iopstui, start
 
 SHORT = ("--settle", "0", "--measure", "1", "--size", "16m")
 
@@ -61,11 +61,11 @@ def test_an_interrupted_sweep_goes_on(here: Path) -> None:
     while "point_finished" not in line:
         line = process.stdout.readline()
         assert line, "it ended before its first point"
-    fio = fio_of(process.pid)
+    fio = fio_at_work(process.pid)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=WITHIN_S)
     assert process.returncode == 130, err
-    assert "1 of 3 points are kept" in err
+    assert "1 of 3 points kept" in err
     assert gone(fio, 2.0) == [] and list(here.iterdir()) == []
     again = iopstui(*words, cwd=here)
     assert again.returncode == 0, again.stderr
@@ -80,7 +80,7 @@ def test_an_interrupted_sweep_goes_on(here: Path) -> None:
 def test_after_sigkill_no_scratch_file_is_left(here: Path) -> None:
     process = start("sweep", "--job", "mixed-4k", "--axis", "iodepth=1,2", "--measure", "60",
                     "--size", "16m", *UNHURRIED, cwd=here)  # fmt: skip
-    fio_of(process.pid)
+    fio_at_work(process.pid)
     below = family(process.pid)
     assert len(list(here.iterdir())) == 1
     process.kill()

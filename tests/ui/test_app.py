@@ -28,6 +28,7 @@ def make(
     job: str | None = None,
     overrides: Mapping[str, str] | None = None,
     charset: Charset = UTF8,
+    theme: str = "dark",
 ) -> IopstuiApp:
     found = controller or fakes.FakeController()
 
@@ -42,6 +43,7 @@ def make(
         discover,
         fakes.JOBS,
         charset=charset,
+        theme=theme,
     )
     app.fake = found  # type: ignore[attr-defined]
     return app
@@ -299,7 +301,7 @@ async def test_knobs_wait_until_the_key_rests_then_restart_with_a_mark() -> None
         app.jobs.apply_knob()
         await settle(pilot)
         assert fake.calls[before:] == [
-            ("mark", "iodepth 128"), ("run", "mixed-4k", {"iodepth": "128"}),
+            ("mark", "QD 128"), ("run", "mixed-4k", {"iodepth": "128"}),
         ]  # fmt: skip
         await pilot.press("left_curly_bracket")
         app.jobs.apply_knob()
@@ -396,16 +398,31 @@ async def test_tabs_open_one_pane_at_a_time_and_hidden_ones_are_not_painted() ->
         assert "[ 4 CPUs ]" in screen_text(app) and shows(app, "BLOCK/s")
         await pilot.press("tab")
         await settle(pilot)
+        assert "[ 5 runs ]" in screen_text(app) and shows(app, "what was changed")
+        await pilot.press("tab")
+        await settle(pilot)
         assert "[ 1 IOPS ]" in screen_text(app)
 
 
-async def test_where_all_panes_are_visible_the_tab_keys_say_so() -> None:
+async def test_where_all_panes_are_visible_a_key_gives_one_the_whole_screen() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
-        await settle(pilot)
-        await pilot.press("2")
-        await settle(pilot)
-        assert shows(app, "latency is on the screen already")
+        await running(app, pilot)
+
+        async def pressed(key: str) -> str:
+            await pilot.press(key)
+            await settle(pilot)
+            return screen_text(app)
+
+        assert "kernel, this second" in screen_text(app)
+        alone = await pressed("2")
+        assert "[ 2 latency ]" in alone and "kernel, this second" not in alone
+        assert "[ 3 numbers ]" in await pressed("tab")
+        assert "kernel, this second" in await pressed("3"), "again: all of them"
+        assert "[ 4 CPUs ]" in await pressed("4")
+        everything = await pressed("0")
+        assert "kernel, this second" in everything and "[ 4 CPUs ]" not in everything
+        assert "kernel, this second" in await pressed("0")
 
 
 @pytest.mark.parametrize("size", [(40, 10), (1, 1), (59, 50), (200, 14)])
@@ -447,7 +464,7 @@ async def test_job_chooser_filters_and_explains() -> None:
         assert isinstance(chooser, JobChooser)
         chooser.query_one(Input).value = "random"
         await settle(pilot)
-        assert chooser.query_one(OptionList).option_count == 1
+        assert chooser.query_one(OptionList).option_count == 2, "a heading and a job"
         words = str(chooser.query_one("#jobs-text", Static).content)
         assert "4k random reads, QD 32" in words and "IOPS against r/s" in words
         chooser.query_one(Input).value = "nonsense"
@@ -458,6 +475,31 @@ async def test_job_chooser_filters_and_explains() -> None:
         await pilot.press("enter", "escape")
         await settle(pilot)
         assert isinstance(app.screen, Dashboard)
+
+
+async def test_the_cursor_of_the_job_chooser_passes_over_headings() -> None:
+    jobs = (
+        fakes.FakeJob("mixed-4k", "plain"), fakes.FakeJob("seqread-1m", "plain"),
+        fakes.FakeJob("azure-read", "read", source="Microsoft Azure, a page"),
+    )  # fmt: skip
+    fake = fakes.FakeController()
+    app = IopstuiApp(
+        lambda path: fake, ["/dev/nvme0n1"], None, {}, lambda: fakes.DEVICES, jobs, charset=UTF8
+    )
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await pilot.press("j")
+        await settle(pilot)
+        options = app.screen.query_one(OptionList)
+        assert options.option_count == 5 and options.highlighted == 1
+        headings = [i for i in range(5) if options.get_option_at_index(i).disabled]
+        assert headings == [0, 3]
+        await pilot.press("down", "down")
+        await settle(pilot)
+        assert "read" in str(app.screen.query_one("#jobs-text", Static).content)
+        await pilot.press("up", "down", "enter")
+        await settle(pilot)
+        assert fake.calls[-1] == ("run", "azure-read", {})
 
 
 async def test_the_device_is_changed_only_between_jobs() -> None:

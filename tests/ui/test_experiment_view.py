@@ -182,7 +182,7 @@ async def test_very_many_points_are_only_begun_if_they_are_meant() -> None:
 
 
 async def test_what_an_interrupted_one_has_left_can_be_thrown_away() -> None:
-    background = lab.FakeLaboratory(kept="continues an interrupted run: 3 of 7 points are done")
+    background = lab.FakeLaboratory(kept="continues an interrupted run: 3 of 7 points done")
     async with lab.make(background).run_test(size=SMALL) as pilot:
         screen = await form(pilot)
         assert "Enter continues an interrupted run" in words(screen)

@@ -9,7 +9,7 @@ from iopstui.model.metrics.history import History
 from iopstui.model.metrics.latency_history import LatencyHistory
 from iopstui.ui.core.state import LATENCIES
 from iopstui.ui.draw import charts
-from iopstui.ui.draw.chart import Chart, ChartSpec, Curve, TimeWindow
+from iopstui.ui.draw.chart import ChartSpec, Curve, TimeWindow
 from iopstui.ui.draw.heat import HeatMap
 from iopstui.ui.draw.layout import Box
 from iopstui.ui.draw.style import ASCII, CONSOLE, P50, UTF8, Charset
@@ -134,11 +134,3 @@ async def test_a_job_without_latencies_says_so_in_the_heat_map_too() -> None:
         await pilot.press("h")
         await settle(pilot)
         assert shows(app, "heat map") and shows(app, "this job measures no latency")
-
-
-def test_a_mark_that_must_be_cut_keeps_its_sign() -> None:
-    one = Chart(ChartSpec("rates", "IOPS", (), False, axis_latency, 0), UTF8)
-    one.place(Box(0, 0, 60, 12))
-    words = [(0, "One at a time"), (15, "Eight at a time"), (26, "Sixty-four at a time, again")]
-    line = "".join(text for text, _ in one._flags(words))
-    assert line.count("▾") == 3 and "▾Sixty-four" in line

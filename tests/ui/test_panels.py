@@ -237,11 +237,14 @@ def test_a_new_run_clears_the_last_runs_error() -> None:
 @pytest.mark.parametrize("interrupted", [True, False])
 def test_a_run_that_is_over_is_no_news_once_the_next_has_begun(interrupted: bool) -> None:
     ended = (STARTED, StepFinished(2.0, 1, 0, "", interrupted))
-    assert state(*ended).visible_notice() is not None
+    told = state(*ended).visible_notice()
+    assert told is not None and state(*ended).next_keys
     said = Notice(2.1, "info", "bound to queues")
     again = replace(STARTED, t=2.2, step=2)
-    assert state(*ended, again).visible_notice() is None
-    assert state(STARTED, said, *ended[1:], again).visible_notice() is None
+    for before in (ended, (STARTED, said, *ended[1:])):
+        after = state(*before, again).visible_notice()
+        assert after is not None and after.text == told.text
+        assert not state(*before, again).next_keys, "it is no advice while one runs"
     kept = state(*ended, said, again).visible_notice()
     assert kept is not None and kept.text == "bound to queues"
 
@@ -254,8 +257,8 @@ def test_the_end_of_the_session_names_its_reason() -> None:
 
 
 def test_a_turned_knob_leaves_one_mark_not_two() -> None:
-    found = state(Mark(5.0, "iodepth 64"), replace(STARTED, t=6.0, step=2))
-    assert [mark.text for mark in found.history.marks(0, 10)] == ["iodepth 64"]
+    found = state(Mark(5.0, "QD 64"), replace(STARTED, t=6.0, step=2))
+    assert [mark.text for mark in found.history.marks(0, 10)] == ["QD 64"]
 
 
 def test_missing_figures_are_gaps_in_the_history() -> None:
@@ -319,10 +322,10 @@ async def test_another_panel_takes_one_entry(
         await running(app, pilot)
         assert shows(app, "pressure of I/O") is not tabbed
         if tabbed:
-            assert shows(app, " 5 pressure ")
+            assert shows(app, " 6 pressure ")
             await pilot.press("shift+tab")
             await settle(pilot)
-            assert shows(app, "pressure of I/O") and shows(app, "[ 5 pressure ]")
+            assert shows(app, "pressure of I/O") and shows(app, "[ 6 pressure ]")
 
 
 def test_the_kernel_panel_shows_the_sum_each_and_what_lies_below() -> None:

@@ -96,3 +96,12 @@ def test_regions_stay_on_the_screen_and_do_not_overlap(
     if not plan.tabbed:
         assert min(plan.iops.height, plan.latency.height) >= 8
         assert plan.cpus.height >= 3
+
+
+def test_an_arrow_in_ascii_is_not_taken_for_greater_than() -> None:
+    # where columns are, the length stays the same
+    assert ASCII.text("hctx 0 → CPU 1") == "hctx 0 ->CPU 1"
+    assert ASCII.text("← →") == "< >"
+    assert ASCII.words("IOPS 1 → 2") == "IOPS 1 -> 2" and UTF8.words("1 → 2") == "1 → 2"
+    [row] = wrap(40, ASCII, "depth 1 → 2")
+    assert "".join(text for text, _ in row) == " depth 1 -> 2".ljust(40)

@@ -21,6 +21,7 @@ class Scene:
     run: bool = True
     charset: Charset = UTF8
     target: str | None = "/dev/nvme0n1"
+    theme: str = "dark"
 
 
 SCENES = {
@@ -38,6 +39,10 @@ SCENES = {
     "160x45": Scene((160, 45)),
     "160x45-heat-map-with-lines": Scene((160, 45), ("h", "p")),
     "160x45-64-cpus": Scene((160, 45), cpus=64),
+    "160x45-light": Scene((160, 45), ("h",), theme="light"),
+    "160x45-colourblind": Scene((160, 45), ("h",), theme="colourblind"),
+    "120x36-light-lines": Scene((120, 36), theme="light"),
+    "120x36-colourblind-lines": Scene((120, 36), theme="colourblind"),
     "200x50": Scene((200, 50)),
     "40x10": Scene((40, 10)),
 }
@@ -52,7 +57,7 @@ async def play(pilot: Pilot[int], fake: fakes.FakeController, scene: Scene) -> N
         if scene.run:
             await pilot.press("r")
             fake.tick(14)
-            fake.mark("iodepth 64")
+            fake.mark("QD 64")
             fake.tick(16)
             # the chart is built up as it is in life, one second after the other
             await pilot.pause()
@@ -68,7 +73,7 @@ def test_looks(name: str, snap_compare: Callable[..., bool]) -> None:
     app = IopstuiApp(
         lambda path: fake, [scene.target] if scene.target else [], None, {},
         lambda: fakes.DEVICES, fakes.JOBS,
-        charset=scene.charset,
+        charset=scene.charset, theme=scene.theme,
     )  # fmt: skip
 
     async def before(pilot: Pilot[int]) -> None:

@@ -182,6 +182,7 @@ class FakeController:
     cpu_topology: Topology = field(default_factory=Topology)
     title: str = "randrw 4k QD 32 × 2 jobs"
     recording: Path | None = None
+    probe: tuple[str, ...] = ()
     slow: bool = False
     """A run that is asked for begins when the test says so."""
 
@@ -222,6 +223,10 @@ class FakeController:
     def progress(self, done: int, total: int) -> None:
         self.sink(Progress(self.second, self.step, "laying out the scratch file", done, total))
 
+    def switch_probe(self, parts: Sequence[str]) -> None:
+        self.calls.append(("probe", tuple(parts)))
+        self.probe = tuple(parts)
+
     def set_tunable(self, name: str, value: str) -> None:
         self.calls.append(("tune", name, value))
 
@@ -242,7 +247,8 @@ class FakeController:
             self.second += 1
             fio = interval(self.second, 60, latencies, mixed) if self.running else None
             flags = frozenset() if latencies else frozenset({NO_LATENCY})
-            self.push(frame(self.second, fio, flags, self.target.tree, self.cpus))
+            one = frame(self.second, fio, flags, self.target.tree, self.cpus)
+            self.push(replace(one, step=max(1, self.step)))
 
     def push(self, one: Frame) -> None:
         self.sink(FrameReady(one.t, one))

@@ -25,6 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         "others are compared with")  # fmt: skip
     parser.add_argument("--repeats", type=values.repeats, default=5, metavar="N",
                         help="runs of each variant (default: 5)")  # fmt: skip
+    parser.add_argument("--seed", type=values.seed, metavar="N",
+                        help="the order of the variants within each repeat is by chance; the same "
+                        "number gives the same order again")  # fmt: skip
     add_experiment(parser)
     add_run_options(parser)
 
@@ -41,6 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     plan = Plan(
         (arguments.job,), options.overrides, variants=variants, repeats=arguments.repeats,
         settle=arguments.settle, measure=arguments.measure,
+        seed=arguments.seed,
     )  # fmt: skip
     return run_experiment(experiment_options(arguments, options, plan))
 

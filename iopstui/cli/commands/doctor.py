@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
 COMMAND = Command(
     "doctor",
     110,
-    "what this machine allows, what is missing and how to fix it; cleans up what a crash left",
+    "what this machine allows and lacks; cleans up what a crash left",
     add_arguments,
     run,
 )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from iopstui.cli.command import Command
-from iopstui.cli.options import EPILOG
+from iopstui.cli.options import EPILOG, add_probe, add_theme, probe_parts
 from iopstui.cli.terminal import has_screen, require_for_runs, require_for_screen, show
 from iopstui.errors import EXIT_OK
 
@@ -35,6 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="size of each scratch file: 1g (default: 256m)")  # fmt: skip
     parser.add_argument("--destroy-data", action="append", default=[], metavar="PATH",
                         help="for a lesson that writes; the shipped ones only read")  # fmt: skip
+    add_theme(parser)
+    add_probe(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -79,7 +81,8 @@ def _play(lesson: Lesson, arguments: argparse.Namespace, targets: tuple[str, ...
     from iopstui.model.experiment.options import RunOptions
 
     options = RunOptions(
-        targets, size=arguments.size, destroy_data=tuple(arguments.destroy_data)
+        targets, size=arguments.size, destroy_data=tuple(arguments.destroy_data),
+        probe=probe_parts(arguments),
     )  # fmt: skip
     if arguments.plain or arguments.answers or not has_screen():
         from iopstui.cli.lesson_player import parse_answers, play_plain
@@ -91,13 +94,13 @@ def _play(lesson: Lesson, arguments: argparse.Namespace, targets: tuple[str, ...
     from iopstui.ui.start import run_screen
 
     find_fio()
-    return run_screen(options, lesson=lesson)
+    return run_screen(options, lesson=lesson, theme=arguments.theme)
 
 
 COMMAND = Command(
     "lesson",
     70,
-    "guided experiments: predict, run, see, explain; without NAME a list of them",
+    "guided experiments: predict, run, see, explain; or a list of them",
     add_arguments,
     run,
     epilog=EPILOG,

@@ -10,6 +10,7 @@ from iopstui.cli.options import (
     EPILOG,
     add_expect,
     add_run_options,
+    add_theme,
     run_options,
     with_expectations,
 )
@@ -22,6 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--refresh", type=values.refresh, default=0.0, metavar="SECONDS",
                         help="redraw no more often than this, up to 60; sampling keeps its own "
                         "--interval (default: redraw with every sample)")  # fmt: skip
+    # of the configuration file; no run begins by itself
+    parser.set_defaults(first_job=None)
+    add_theme(parser)
     add_expect(parser)
     add_run_options(parser)
 
@@ -33,7 +37,9 @@ def run(arguments: argparse.Namespace) -> int:
     from iopstui.ui.start import run_screen
 
     options = with_expectations(run_options(arguments, arguments.job), arguments)
-    return run_screen(options, arguments.refresh)
+    return run_screen(
+        options, arguments.refresh, theme=arguments.theme, first_job=arguments.first_job
+    )
 
 
 COMMAND = Command(

@@ -6,6 +6,7 @@ import argparse
 
 from iopstui.cli import values
 from iopstui.cli.command import Command
+from iopstui.cli.options import add_theme
 from iopstui.cli.terminal import require_for_screen, require_terminal
 
 
@@ -16,7 +17,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--speed", type=values.speed, default=1.0, metavar="X",
                         help="seconds of the recording per second, 0.1 to 1000 (default: 1)",
                         )  # fmt: skip
-    parser.add_argument("--format", choices=("table", "jsonl", "csv"),
+    add_theme(parser)
+    parser.add_argument("--format", choices=values.FORMATS,
                         help="write everything to standard output at once, without a screen",
                         )  # fmt: skip
 
@@ -31,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     require_for_screen()
     from iopstui.ui.replay import run_replay
 
-    return run_replay(arguments.file, arguments.speed)
+    return run_replay(arguments.file, arguments.speed, arguments.theme)
 
 
 COMMAND = Command(

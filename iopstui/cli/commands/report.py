@@ -16,13 +16,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help=f"{names} (default: Markdown on standard output)")  # fmt: skip
     parser.add_argument("--format", choices=tuple(FORMATS),
                         help="if OUT's name does not say it")  # fmt: skip
+    parser.add_argument("--redact", action="store_true",
+                        help="leave out host name, paths, serials, and names of processes and "
+                        "of device-mapper devices")  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the report."""
     from iopstui.report.files import report
 
-    return report(arguments.file, arguments.output, arguments.format)
+    return report(arguments.file, arguments.output, arguments.format, arguments.redact)
 
 
 COMMAND = Command(

@@ -8,6 +8,7 @@ from iopstui.cli.command import Command
 from iopstui.cli.options import (
     EPILOG,
     add_expect,
+    add_format,
     add_run_options,
     run_options,
     with_expectations,
@@ -23,8 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--diskspd", metavar="COMMAND",
                       help="a DISKSPD command line in quotes, translated to a fio job and run",
                       )  # fmt: skip
-    parser.add_argument("--format", choices=("table", "jsonl", "csv"), default="table",
-                        help="format of the data on standard output (default: table)")  # fmt: skip
+    add_format(parser)
     add_expect(parser)
     add_run_options(parser)
 
@@ -32,7 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the job to its end."""
     require_for_runs()
-    options = with_expectations(run_options(arguments, arguments.job), arguments)
+    # with --diskspd a job can only be the configuration file's
+    job = arguments.job if arguments.diskspd is None else None
+    options = with_expectations(run_options(arguments, job), arguments)
     if arguments.diskspd is not None:
         from iopstui.cli.diskspd import run_diskspd
 

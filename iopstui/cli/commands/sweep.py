@@ -43,11 +43,12 @@ def run(arguments: argparse.Namespace) -> int:
     options = run_options(arguments)
     axes = tuple(map(parse_axis, arguments.axis))
     check_axes(axes, options.overrides)
-    if not axes and len(arguments.job) < 2:
+    jobs = arguments.job or [arguments.first_job]  # the configuration file's
+    if not axes and len(jobs) < 2:
         raise UsageError("A sweep needs something to vary.",
                          "For example: --axis iodepth=1,2,4..256, or several --job")  # fmt: skip
     plan = Plan(
-        tuple(dict.fromkeys(arguments.job)), options.overrides, axes,
+        tuple(dict.fromkeys(jobs)), options.overrides, axes,
         settle=arguments.settle, measure=arguments.measure,
     )  # fmt: skip
     if arguments.expect:  # a --tolerance alone has nothing to apply to

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Generic, Protocol, TypeVar
 
-from iopstui.format import latency, number
+from iopstui.format import counted, latency, number
 from iopstui.model.experiment.expectation import Outcome
 from iopstui.model.experiment.plan import JOB, Axis, Plan
 from iopstui.model.experiment.point import Little, Point
@@ -125,7 +125,7 @@ def little_lines(points: Sequence[Measured]) -> Iterator[str]:
     bad = [event for event in known if not event.little.holds]
     yield (
         f"Little's law, N = X*R (I/Os under way = IOPS x mean latency): {len(known) - len(bad)} of "
-        f"{len(known)} points are within 10 % of the depth x jobs asked for"
+        f"{counted(len(known), 'point')} within 10 % of the depth x jobs asked for"
         + ("" if not bad else " (the others are marked with !)")
     )
     reasons: dict[str, list[Measured]] = {}
@@ -150,5 +150,5 @@ def conclusions(points: Sequence[Measured], curves: Sequence[Curve[One]]) -> lis
     judged = [event.outcomes for event in points if event.outcomes]
     if judged:
         passed = sum(all(one.passed for one in outcomes) for outcomes in judged)
-        lines.append(f"expectations: {passed} of {len(judged)} points met all of theirs")
+        lines.append(f"expectations: {passed} of {counted(len(judged), 'point')} met all of theirs")
     return lines

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from iopstui.errors import UsageError
 from iopstui.model.fio.jobfile import Section
-from iopstui.model.metrics.fields import ANY, FIELDS, TOTAL, Field
+from iopstui.model.metrics.fields import ANY, DEVICE, FIELDS, TOTAL, Field
 from iopstui.model.metrics.figures import Meter, measurable
 from iopstui.model.metrics.frame import Frame
 
@@ -107,33 +107,43 @@ def parse_expectation(
             f"--expect {text!r} is not of the form FIGURE>=VALUE or FIGURE<=VALUE.", EXAMPLES
         )
     name, op, value = match.groups()
-    field = _field(text, name, tree, tree[:1] if opened is None else opened)
-    required = _value(text, value, field)
+    field, required = figure_and_value(
+        f"--expect {text!r}", name, value, tree, tree[:1] if opened is None else opened
+    )
     return Expectation(text.strip(), name, field.path, field.unit, op, required, tolerance)
 
 
-def _field(text: str, name: str, tree: Sequence[str], opened: Sequence[str]) -> Field:
+def figure_and_value(
+    asked: str, name: str, value: str, tree: Sequence[str], opened: Sequence[str]
+) -> tuple[Field, float]:
+    """The figure that ``name`` means, its path concrete, and ``value`` in its unit. ``asked`` is
+    the option with its text, for the UsageError."""
+    field = _field(asked, name, tree, opened)
+    return field, _value(asked, value, field)
+
+
+def _field(asked: str, name: str, tree: Sequence[str], opened: Sequence[str]) -> Field:
     known = {field.id: field for field in _concrete(name, tree)}
     own = f"kernel.disks.{opened[0]}." if len(opened) == 1 else f"kernel.{TOTAL}."
     prefixes = ("", "fio.", f"fio.{TOTAL}.", own, "kernel.", "kernel.disks.")
     for prefix in prefixes:
         if prefix + name in known:
-            _check_sum(text, known[prefix + name], tree, opened)
+            _check_sum(asked, known[prefix + name], tree, opened)
             return known[prefix + name]
     if not tree and any(field.path[-1] == name.rpartition(".")[2] for field in _disk_fields()):
         raise UsageError(
-            f"{text!r} can't be measured: no block device can be seen under the target.",
+            f"{asked} can't be measured: no block device can be seen under the target.",
             "fio's own figures can: iops, bw, clat.mean, clat.p99 ...",
         )
     short = {_short(one, prefixes) for one in known}
     near = difflib.get_close_matches(name, sorted(short), n=3, cutoff=0.5)
     raise UsageError(
-        f"No figure of a whole run is called {name!r}, so nothing can be expected of it.",
+        f"No figure of a whole run is called {name!r}: {asked} can't be measured.",
         (f"Did you mean {' or '.join(near)}? " if near else "") + "All fields: iopstui fields",
     )
 
 
-def _check_sum(text: str, field: Field, tree: Sequence[str], opened: Sequence[str]) -> None:
+def _check_sum(asked: str, field: Field, tree: Sequence[str], opened: Sequence[str]) -> None:
     """UsageError for a figure that several devices don't have in common."""
     if field.path[:2] != ("kernel", TOTAL) or len(opened) == 1:
         return
@@ -143,7 +153,7 @@ def _check_sum(text: str, field: Field, tree: Sequence[str], opened: Sequence[st
     if not opened:
         why = "the devices have no sum, because one lies on another"
     names = " or ".join(f"{name}.{field.path[-1]}" for name in (opened or tree)[:3])
-    raise UsageError(f"--expect {text!r}: {why}.", f"Name the device: {names}")
+    raise UsageError(f"{asked}: {why}.", f"Name the device: {names}")
 
 
 def _short(name: str, prefixes: Sequence[str]) -> str:
@@ -161,6 +171,8 @@ def _concrete(name: str, tree: Sequence[str]) -> Iterator[Field]:
         fillings: Sequence[str] = ("",)
         if field.path[:2] in (("kernel", "disks"), ("kernel", TOTAL)):
             fillings = tree if "disks" in field.path else tree[:1]
+        elif field.path[:2] == (DEVICE, "disks"):
+            fillings = tree
         elif field.path[:2] == ("kernel", "cpus"):
             fillings = (cpu[1],) if cpu else ()
         for filling in fillings:
@@ -169,7 +181,7 @@ def _concrete(name: str, tree: Sequence[str]) -> Iterator[Field]:
                 yield replace(field, path=path)
 
 
-def _value(text: str, value: str, field: Field) -> float:
+def _value(asked: str, value: str, field: Field) -> float:
     # a source of samples may have a unit of its own
     own = {"": 1.0, field.unit.removesuffix("/s").lower(): 1.0}
     units, named = _UNITS.get(field.unit, (own, field.unit))
@@ -177,9 +189,7 @@ def _value(text: str, value: str, field: Field) -> float:
     factor = units.get(match[2].lower()) if match else None
     if match is None or factor is None:
         what = "needs a unit" if match and not match[2] else "is not understood"
-        raise UsageError(
-            f"--expect {text!r}: the value {value!r} {what}.", f"{field.title} takes {named}."
-        )
+        raise UsageError(f"{asked}: the value {value!r} {what}.", f"{field.title} takes {named}.")
     return float(match[1]) * factor
 
 

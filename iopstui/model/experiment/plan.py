@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import random
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -100,6 +101,7 @@ class Plan:
     repeats: int = 1
     settle: float = 2.0
     measure: float = 8.0
+    seed: int | None = None
 
     @property
     def every_job(self) -> tuple[str, ...]:
@@ -133,8 +135,10 @@ def expand(plan: Plan) -> Iterator[PlannedPoint]:
     """The points in the order they are run.
 
     A sweep goes through the jobs, each through the axes; the first axis named varies fastest,
-    so that its curve is measured in one stretch. A comparison goes through the variants forth
-    and back (ABBA), so that what drifts slowly meets all of them alike.
+    so that its curve is measured in one stretch. A comparison runs each variant once in every
+    repeat, in an order that the plan's ``seed`` chooses by chance: what comes and goes in a fixed
+    rhythm (a garbage collection, a job of somebody else's every minute) can't always meet the same
+    one. Without a seed, as older recordings are, it goes forth and back (ABBA).
     """
     if plan.variants:
         yield from _compared(plan)
@@ -153,8 +157,7 @@ def expand(plan: Plan) -> Iterator[PlannedPoint]:
 def _compared(plan: Plan) -> Iterator[PlannedPoint]:
     index = 0
     for repeat in range(plan.repeats):
-        order = range(len(plan.variants))
-        for number in order if repeat % 2 == 0 else reversed(order):
+        for number in _order(plan, repeat):
             variant = plan.variants[number]
             settings = (*variant.settings, *variant.kept)
             job = next((one.value for one in settings if one.kind == JOB), plan.jobs[0])
@@ -162,6 +165,14 @@ def _compared(plan: Plan) -> Iterator[PlannedPoint]:
                 index, job, settings, f"{letter(number)}: {variant.label}", number, repeat
             )
             index += 1
+
+
+def _order(plan: Plan, repeat: int) -> list[int]:
+    order = list(range(len(plan.variants)))
+    if plan.seed is None:
+        return order if repeat % 2 == 0 else order[::-1]
+    random.Random(f"{plan.seed}/{repeat}").shuffle(order)
+    return order
 
 
 def letter(number: int) -> str:

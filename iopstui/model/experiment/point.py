@@ -31,6 +31,8 @@ class Point:
     whole interval; ``slower`` the share (0..1) of I/Os slower than their mean. ``device_bw``
     (bytes/s), ``merges`` (requests/s), ``request_bytes`` (mean size) and ``await_ns`` are the
     device's. ``fio_cpu`` is percent of one CPU, ``ctx_s`` fio's context switches per second.
+    ``device_p50_ns``, ``device_p99_ns`` and ``stayed`` (the share, 0..1, of the requests that were
+    completed on the CPU that allocated them) are the probe's.
     Unknown is ``None``.
     """
 
@@ -66,6 +68,9 @@ class Point:
     await_ns: float | None = None
     fio_cpu: float | None = None
     ctx_s: float | None = None
+    device_p50_ns: float | None = None
+    device_p99_ns: float | None = None
+    stayed: float | None = None
 
     @property
     def in_flight(self) -> float | None:
@@ -140,6 +145,8 @@ class PointMeter:
         self._bins_of = "clat"
         self._max_ns: int | None = None
         self._wait_ms, self._requests = 0.0, 0
+        self._device_bins: dict[int, int] = {}
+        self._moved = self._stayed = 0.0
         self._block: dict[int, float] = {}
         self._irq: dict[int, float] = {}
         paths = [
@@ -169,6 +176,7 @@ class PointMeter:
             meter.add(frame)
         if not (self._requests and {FINAL, PARTIAL} <= frame.flags):
             self._add_kernel(frame)
+            self._add_probe(frame)
 
     def _add_kernel(self, frame: Frame) -> None:
         disk = frame.together(self._devices)
@@ -188,6 +196,17 @@ class PointMeter:
                 if rate is not None and frame.seconds:
                     total[number] = total.get(number, 0.0) + rate * frame.seconds
 
+    def _add_probe(self, frame: Frame) -> None:
+        if frame.probe is None:
+            return
+        found = frame.probe.together(self._devices)
+        if found is not None:
+            self._device_bins = histogram.merge((self._device_bins, found.device.bins))
+        for submitter, row in frame.probe.matrix.items():
+            for completer, rate in row.items():
+                self._moved += rate * frame.probe.seconds
+                self._stayed += rate * frame.probe.seconds if submitter == completer else 0.0
+
     def point(self) -> Point | None:
         """The figures so far; ``None`` if nothing was measured."""
         seconds = sum(length for length, _ in self._intervals)
@@ -196,6 +215,7 @@ class PointMeter:
             return None
         latency, of = self._latency()
         found = histogram.percentiles(self._bins, (50.0, 99.0, 99.9))
+        device = histogram.percentiles(self._device_bins, (50.0, 99.0))
         requests, moved = self._value("ios/s"), self._value("bytes/s")
         completions, completions_of = self._completions()
         loads = {number: self._busy(meters) for number, meters in sorted(self._cpus.items())}
@@ -233,6 +253,9 @@ class PointMeter:
             await_ns=self._wait_ms * 1e6 / self._requests if self._requests else None,
             fio_cpu=self._sum("usr_cpu", "sys_cpu"),
             ctx_s=self._value("ctx/s"),
+            device_p50_ns=device.get(50.0),
+            device_p99_ns=device.get(99.0),
+            stayed=self._stayed / self._moved if self._moved else None,
         )
 
     def _sum(self, *names: str) -> float | None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from iopstui import format as units
-from iopstui.model.findings.evidence import Finding, Steady
+from iopstui.model.findings.evidence import SAME, Finding, Steady, same
 
-SAME = 0.05
 CLEAR = 0.2
 
 Verdict = Callable[[Steady, Steady], str]
@@ -15,11 +14,10 @@ Verdict = Callable[[Steady, Steady], str]
 
 def answer(question: Finding, then: Steady, now: Steady) -> Finding:
     """``then`` is the run that the question was asked of, ``now`` the one with its ``test``."""
-    options = " ".join(f"{name}={value}" for name, value in question.test)
     verdict = _VERDICTS.get(question.rule, _faster)
     return Finding(
         "answer",
-        f"{question.rule}, decided by {options}: IOPS {units.number(then.iops)} → "
+        f"{question.rule}, decided by {question.options}: IOPS {units.number(then.iops)} → "
         f"{units.number(now.iops)}, {units.size(then.bytes_s)}/s → {units.size(now.bytes_s)}/s, "
         f"latency {units.latency(then.lat_ns)} → {units.latency(now.lat_ns)}: {verdict(then, now)}",
         "one run each: a comparison says how sure that is",
@@ -28,9 +26,9 @@ def answer(question: Finding, then: Steady, now: Steady) -> Finding:
 
 
 def _limited(then: Steady, now: Steady) -> str:
-    if _same(then.iops, now.iops):
+    if same(then.iops, now.iops):
         return "the IOPS are what is limited"
-    if _same(then.bytes_s, now.bytes_s):
+    if same(then.bytes_s, now.bytes_s):
         return "the bandwidth is what is limited"
     return "neither stayed the same, so no fixed limit is shown"
 
@@ -47,10 +45,6 @@ def _faster(then: Steady, now: Steady) -> str:
     if abs(change) <= noise:
         return "no difference beyond what the seconds vary"
     return f"{'more' if change > 0 else 'fewer'} IOPS by {100 * abs(change):.0f} %"
-
-
-def _same(one: float, other: float) -> bool:
-    return 0 < max(one, other) <= (1 + SAME) * min(one, other)
 
 
 _VERDICTS: dict[str, Verdict] = {"cap": _limited, "misaligned": _each_costs}

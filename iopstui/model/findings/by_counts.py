@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import fmean
 
 from iopstui import format as units
@@ -90,19 +91,22 @@ def disagreement(evidence: Evidence) -> Finding | None:
         return None
     sums = " together" if len(devices) > 1 else ""
     head = f"fio does {units.number(own)} IOPS, {e.names_words(devices)}{sums} "
+    own_bytes = e.fio_bytes(frames)
     if all(most < 0.9 * fio_s for fio_s, _, most in each):
         head += units.number(theirs.ios_s)
-        return _device_does_less(evidence, theirs, head, own, e.fio_bytes(frames))
-    if all(least > 1.1 * fio_s for fio_s, least, _ in each):
+        found = _device_does_less(evidence, theirs, head, own, own_bytes)
+    elif all(least > 1.1 * fio_s for fio_s, least, _ in each):
         head += units.number(theirs.own_s)
-        return _device_does_more(evidence, theirs, head, own, e.fio_bytes(frames))
-    return None
+        found = _device_does_more(evidence, theirs, head, own, own_bytes)
+    else:
+        return None
+    return replace(found, since=e.began(frames[0]))
 
 
 def _agree_in_all(evidence: Evidence) -> bool:
     """Whether the counts of more seconds agree: on a busy machine fio reports late, and what one
     second lacks another has."""
-    each = e.each_second(e.measured(evidence.frames)[-LONG_ENOUGH:], evidence.devices)
+    each = e.each_second(evidence.measured[-LONG_ENOUGH:], evidence.devices)
     own = sum(fio_s for fio_s, _, _ in each)
     least, most = (sum(one[side] for one in each) for side in (1, 2))
     return least <= 1.1 * own and most >= 0.9 * own

@@ -11,12 +11,14 @@ from iopstui.model.block.tunable import why_rq_affinity_cannot_matter
 from iopstui.model.findings import evidence as e
 from iopstui.model.findings.evidence import ENOUGH, Evidence, Finding, recent
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.request_way import crossing
 from iopstui.model.rates import CpuLoad
 
 MOST = 0.8
 MANY = 100.0
 STOLEN = 5.0
 INTERRUPTED = 70.0
+CROSSING = 0.3
 
 
 def cpu_throttled(evidence: Evidence) -> Finding | None:
@@ -160,12 +162,10 @@ def interrupt_outside(evidence: Evidence) -> Finding | None:
 
 def interrupt_moved(evidence: Evidence) -> Finding | None:
     """An interrupt that went to one CPU and now goes to another."""
-    frames = e.measured(evidence.frames)
+    frames = evidence.measured[-2 * ENOUGH :]
     if len(frames) < 2 * ENOUGH:
         return None
-    earlier = dict(
-        (vector.irq, where) for _, vector, where in _served(frames[:-ENOUGH][-ENOUGH:], evidence)
-    )
+    earlier = dict((vector.irq, where) for _, vector, where in _served(frames[:ENOUGH], evidence))
     for device, vector, where in _served(frames[-ENOUGH:], evidence):
         then = earlier.get(vector.irq)
         if then is None or min(sum(then.values()), sum(where.values())) < MANY:
@@ -178,6 +178,7 @@ def interrupt_moved(evidence: Evidence) -> Finding | None:
                 f"interrupt {vector.irq} ({vector.name}) of {device.name} moved from CPU {old} to "
                 f"CPU {new} during the run: seconds before and after are not the same experiment",
                 "if it was not you: stop irqbalance while you measure",
+                since=e.began(frames[0]),
             )
     return None
 
@@ -222,6 +223,25 @@ def other_node(evidence: Evidence) -> Finding | None:
             test=(("cpus_allowed", units.ranges(near)),),
         )
     return None
+
+
+def completions_cross(evidence: Evidence) -> Finding | None:
+    """The probe sees requests completed on another NUMA node than they were allocated on."""
+    nodes, frames = evidence.now.nodes, e.window(evidence)
+    if len(set(nodes.values())) < 2:
+        return None
+    shares = [crossing(f.probe.matrix, nodes) for f in frames if f.probe and f.probe.matrix]
+    known = [share for share in shares if share is not None]
+    if len(known) < ENOUGH or min(known) < CROSSING:
+        return None
+    advice, key = _spread(evidence.devices, sorted(frames[-1].cpus))
+    return Finding(
+        "crossing",
+        f"{100 * fmean(known):.0f} % of the requests are completed on another NUMA node than the "
+        "one that submitted them (probe): their data crosses between the sockets once more",
+        advice,
+        key,
+    )
 
 
 def _job_cpus(frames: Sequence[Frame]) -> set[int]:

@@ -6,17 +6,17 @@ A limit that somebody set and a disk's own look the same in one reading: it take
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import fmean, pstdev
 
 from iopstui import format as units
 from iopstui.model.findings import evidence as e
 from iopstui.model.findings.by_queue import limit_reached
 from iopstui.model.findings.evidence import Evidence, Finding, Steady, recent
-from iopstui.model.metrics.frame import NO_LATENCY, Frame
+from iopstui.model.metrics.frame import Frame
 from iopstui.model.sizes import sized
 
 FLAT = 0.03
-SAME = 0.05
 STEP = 0.75
 # standard deviations of the seconds on either side
 CLEAR = 4.0
@@ -26,11 +26,10 @@ EACH_SIDE = 4
 def saturated(evidence: Evidence) -> Finding | None:
     """A deeper queue brought latency, not IOPS."""
     frames, now = recent(evidence), evidence.shape
-    latency = e.fio_latency(frames)
-    if not frames or latency is None or now.paced or any(NO_LATENCY in f.flags for f in frames):
+    latency, inside = e.fio_latency(frames), e.in_flight(frames)
+    if latency is None or inside is None or now.paced:
         return None
     iops = e.fio_iops(frames)
-    inside = iops * latency / 1e9
     shallower = [
         one
         for one in evidence.earlier
@@ -41,7 +40,7 @@ def saturated(evidence: Evidence) -> Finding | None:
         return None
     then = shallower[-1]
     deeper = now.depth / then.shape.depth
-    if iops > then.iops * 1.1 or latency < then.lat_ns * (1 + 0.5 * (deeper - 1)):
+    if iops > then.iops * 1.1 or not e.waits_longer(deeper, then.lat_ns, latency):
         return None
     return Finding(
         "saturated",
@@ -71,7 +70,7 @@ def cap(evidence: Evidence) -> Finding | None:
                  e.fio_bytes(frames), spread)  # fmt: skip
     for then in reversed(evidence.earlier):
         if then.spread is not None and then.spread <= FLAT and (found := _held(then, now)):
-            return found
+            return replace(found, since=e.began(frames[0]))
     return None
 
 
@@ -80,8 +79,8 @@ def _held(then: Steady, now: Steady) -> Finding | None:
     one_size = then.shape.block_size == now.shape.block_size
     figure = f"{units.number(now.iops)} IOPS"
     if one_size and deeper >= 1.5:
-        waits_longer = now.lat_ns >= then.lat_ns * (1 + 0.5 * (deeper - 1))
-        if not _same(then.iops, now.iops) or not waits_longer:
+        waits_longer = e.waits_longer(deeper, then.lat_ns, now.lat_ns)
+        if not e.same(then.iops, now.iops) or not waits_longer:
             return None
         what = f"depth {then.shape.depth} → {now.shape.depth}"
         words = f"stays at {figure} ({units.size(now.bytes_s)}/s)"
@@ -90,9 +89,9 @@ def _held(then: Steady, now: Steady) -> Finding | None:
     elif not one_size and deeper == 1 and now.shape.block_size and then.shape.block_size:
         sizes = f"bs {sized(then.shape.block_size)} → {sized(now.shape.block_size)}"
         what, advice, test = sizes, "compare with what was ordered", ()
-        if _same(then.bytes_s, now.bytes_s) and not _same(then.iops, now.iops):
+        if e.same(then.bytes_s, now.bytes_s) and not e.same(then.iops, now.iops):
             words = f"stays at {units.size(now.bytes_s)}/s: it is the bandwidth that is limited"
-        elif _same(then.iops, now.iops) and not _same(then.bytes_s, now.bytes_s):
+        elif e.same(then.iops, now.iops) and not e.same(then.bytes_s, now.bytes_s):
             words = f"stays at {figure}: it is the IOPS that are limited, not the bandwidth"
         else:
             return None
@@ -106,10 +105,6 @@ def _held(then: Steady, now: Steady) -> Finding | None:
     )  # fmt: skip
 
 
-def _same(one: float, other: float) -> bool:
-    return 0 < max(one, other) <= (1 + SAME) * min(one, other)
-
-
 def _other_size(now: Steady) -> tuple[tuple[str, str], ...]:
     size = now.shape.block_size
     return (("bs", sized(2 * size)),) if size else ()
@@ -117,7 +112,7 @@ def _other_size(now: Steady) -> tuple[tuple[str, str], ...]:
 
 def burst(evidence: Evidence) -> Finding | None:
     """A step down at constant load: a credit is used up, or a cache full."""
-    shape, frames = evidence.shape, e.measured(evidence.frames)
+    shape, frames = evidence.shape, evidence.measured
     if shape.paced or shape.direct is not True or len(frames) < 2 * EACH_SIDE:
         return None
     place = _step(frames)
@@ -135,7 +130,7 @@ def burst(evidence: Evidence) -> Finding | None:
         f"{units.clock(after[0].t)} and stay there ({len(after)} s): it may be a burst credit that "
         "is used up, or a cache that is full",
         "let it rest as long as it ran, then run it again: fast at first means a credit or a cache",
-        since=before[0].t,
+        since=e.began(before[0]),
     )
 
 

@@ -61,10 +61,8 @@ def scsi_errors(evidence: Evidence) -> Finding | None:
     """Commands that a SCSI disk answered with an error, or not at all, since the run began."""
     for name, state in evidence.now.devices.items():
         before = evidence.then.devices.get(name, DeviceState())
-        errors, timeouts = (
-            _grown(before.errors, state.errors),
-            _grown(before.timeouts, state.timeouts),
-        )
+        errors = _grown(before.errors, state.errors)
+        timeouts = _grown(before.timeouts, state.timeouts)
         if errors or timeouts:
             counts = [f"{errors} commands with an error (ioerr_cnt)"] if errors else []
             counts += [f"{timeouts} with a timeout (iotmo_cnt)"] if timeouts else []

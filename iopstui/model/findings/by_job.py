@@ -64,9 +64,8 @@ def more_jobs_than_cpus(evidence: Evidence) -> Finding | None:
     cpus = len(evidence.online)
     if not frames or not cpus or evidence.shape.jobs <= cpus:
         return None
-    loads = [[f.cpus[c].load for c in evidence.online if c in f.cpus] for f in frames]
-    idle = [fmean(one.idle + one.iowait for one in row if one) for row in loads if any(row)]
-    if len(idle) < ENOUGH or max(idle) > 10.0:
+    idle = e.idle_percents(evidence)
+    if len(idle) < ENOUGH or max(idle) > e.MUCH_IDLE:
         return None
     return Finding(
         "more-jobs-than-cpus",

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.findings import evidence as e
-from iopstui.model.findings.conditions import IoLimit
+from iopstui.model.findings.conditions import (
+    READ_BYTES,
+    READ_IOPS,
+    WRITE_BYTES,
+    WRITE_IOPS,
+    IoLimit,
+)
 from iopstui.model.findings.evidence import Evidence, Finding, recent
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import DiskRates
@@ -123,12 +129,17 @@ def limit_reached(frames: Sequence[Frame], evidence: Evidence) -> Reached | None
 
 def _limited(disk: DiskRates, what: str) -> float | None:
     return {
-        "riops": disk.r_s, "wiops": disk.w_s, "rbps": disk.r_bytes_s, "wbps": disk.w_bytes_s,
+        READ_IOPS: disk.r_s, WRITE_IOPS: disk.w_s,
+        READ_BYTES: disk.r_bytes_s, WRITE_BYTES: disk.w_bytes_s,
     }.get(what)  # fmt: skip
 
 
 def _rate(limit: IoLimit, rate: float) -> str:
-    return f"{units.size(rate)}/s" if limit.what.endswith("bps") else f"{units.number(rate)}/s"
+    return (
+        f"{units.size(rate)}/s"
+        if limit.what in (READ_BYTES, WRITE_BYTES)
+        else f"{units.number(rate)}/s"
+    )
 
 
 def _cost_wait(evidence: Evidence) -> float | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import fmean, pstdev
 
 from iopstui import format as units
@@ -20,6 +21,8 @@ LONG_ENOUGH = 10
 # a job without any CPU left, and CPUs with much of it, in percent
 SATURATED_BUSY = 93.0
 MUCH_IDLE = 10.0
+# what two runs may differ by and be called the same
+SAME = 0.05
 
 SYNCHRONOUS = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"})
 
@@ -70,7 +73,7 @@ class Steady:
     spread: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Evidence:
     """What the rules look at. ``frames`` are the running step's (without a job: the last ones),
     oldest first; ``before`` those of the quiet time right before it; ``online`` the CPUs that can
@@ -89,6 +92,11 @@ class Evidence:
     now: Conditions = NOT_READ
     then: Conditions = NOT_READ
 
+    @cached_property
+    def measured(self) -> list[Frame]:
+        """Those of ``frames`` whose figures stand for a whole interval."""
+        return measured(self.frames)
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -106,6 +114,11 @@ class Finding:
     since: float | None = None
     until: float | None = None
 
+    @property
+    def options(self) -> str:
+        """Those of ``test`` in words: "bs=8k"; "" of none."""
+        return " ".join(f"{name}={value}" for name, value in self.test)
+
 
 # -- figures
 
@@ -118,8 +131,14 @@ def measured(frames: Iterable[Frame]) -> list[Frame]:
 
 def recent(evidence: Evidence, count: int = ENOUGH) -> list[Frame]:
     """The last ``count`` measured frames; empty if there are fewer."""
-    found = measured(evidence.frames)
+    found = evidence.measured
     return found[-count:] if len(found) >= count else []
+
+
+def began(frame: Frame) -> float:
+    """The second of the session at which the longer of a frame's two intervals began."""
+    seconds = max(frame.seconds or 0.0, (frame.fio.seconds or 0.0) if frame.fio else 0.0)
+    return max(0.0, frame.t - seconds)
 
 
 def window(evidence: Evidence, count: int = ENOUGH) -> list[Frame]:
@@ -267,10 +286,16 @@ def full_jobs(frames: Sequence[Frame]) -> tuple[dict[int, list[float]], dict[int
 
 def cpus_have_time(evidence: Evidence) -> bool:
     """Whether the CPUs that can be used had idle time in each of the last seconds."""
+    idle = idle_percents(evidence)
+    return len(idle) >= ENOUGH and min(idle) > MUCH_IDLE
+
+
+def idle_percents(evidence: Evidence) -> list[float]:
+    """What the CPUs that can be used had left in each of the last seconds that know it, in percent
+    of all of them."""
     frames = recent(evidence)
     loads = [[f.cpus[c].load for c in evidence.online if c in f.cpus] for f in frames]
-    idle = [fmean(one.idle + one.iowait for one in row if one) for row in loads if any(row)]
-    return len(idle) >= ENOUGH and min(idle) > MUCH_IDLE
+    return [fmean(one.idle + one.iowait for one in row if one) for row in loads if any(row)]
 
 
 def flush_await(frames: Sequence[Frame], devices: Sequence[BlockDevice]) -> float | None:
@@ -282,6 +307,17 @@ def flush_await(frames: Sequence[Frame], devices: Sequence[BlockDevice]) -> floa
             waited += disk.f_s * disk.f_await
             count += disk.f_s
     return waited / count if count else None
+
+
+def same(one: float, other: float) -> bool:
+    """Whether two figures of different runs differ by no more than ``SAME``, and aren't 0."""
+    return 0 < max(one, other) <= (1 + SAME) * min(one, other)
+
+
+def waits_longer(deeper: float, then_ns: float, now_ns: float) -> bool:
+    """Whether latency grew at least by half of what Little's law gives a queue that is ``deeper``
+    times as deep and brings no more IOPS."""
+    return now_ns >= then_ns * (1 + 0.5 * (deeper - 1))
 
 
 def largest(counts: Mapping[int, float]) -> tuple[int, float]:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from iopstui.model.findings import evidence as e
 from iopstui.model.findings.by_counts import background, busy, disagreement, no_iostats
 from iopstui.model.findings.by_cpu import (
+    completions_cross,
     cpu_throttled,
     interrupt_moved,
     interrupt_outside,
@@ -54,6 +55,7 @@ RULES: tuple[Rule, ...] = (
     interrupt_outside,
     interrupt_moved,
     other_node,
+    completions_cross,
     disagreement,
     sync_cost,
     below_physical_block,
@@ -84,6 +86,5 @@ def _with_seconds(finding: Finding, evidence: Evidence) -> Finding:
     frames = e.window(evidence)
     if not frames:
         return finding
-    first = frames[0]
-    since = first.t - (first.seconds or 0.0) if finding.since is None else finding.since
-    return replace(finding, since=max(0.0, since), until=frames[-1].t)
+    since = e.began(frames[0]) if finding.since is None else finding.since
+    return replace(finding, since=since, until=frames[-1].t)

@@ -49,15 +49,9 @@ def around(
     ``MANY`` each. Nothing that began before ``since`` (an earlier change) is used, and the
     second after the change is left out: what was in flight then is of both."""
     usable = e.measured(frames)
-    before = [f for f in usable if f.t <= change.t and _began(f) >= since]
-    after = [f for f in usable if _began(f) > change.t]
+    before = [f for f in usable if f.t <= change.t and e.began(f) >= since]
+    after = [f for f in usable if e.began(f) > change.t]
     return before[-MANY:], after[:MANY]
-
-
-def _began(frame: Frame) -> float:
-    # whichever of the two intervals of a frame is the longer
-    seconds = max(frame.seconds or 0.0, (frame.fio.seconds or 0.0) if frame.fio else 0.0)
-    return frame.t - seconds
 
 
 def tunable_effect(

@@ -68,6 +68,12 @@ RUN: Mapping[str, Figure] = {
     "most": Figure("%", "completions on the CPU that did most",
                    lambda p: p.most_completions),
     "most_on": Figure("0", "number of that CPU", _most_on),
+    "device_p50": Figure("t", "median in the device alone, by the probe",
+                         lambda p: p.device_p50_ns),
+    "device_p99": Figure("t", "99th percentile in the device alone, by the probe",
+                         lambda p: p.device_p99_ns),
+    "stayed": Figure("%", "requests completed on the CPU that submitted them, by the probe",
+                     lambda p: p.stayed),
     "completed_as": Figure("", "what shows where they ran: softirqs or interrupts",
                            lambda p: p.completions_of or None),
     # what the job asks for; known before it runs

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from iopstui.model.histogram import PERCENTILES, percentile_name
+from iopstui.model.metrics.probe import KINDS
 from iopstui.model.samples import DIRECTIONS
 from iopstui.model.sources import SOURCES
 
@@ -24,6 +25,8 @@ FRAME = "iopstui"
 FIO = "fio json+"
 DISKSTATS = "/proc/diskstats"
 STAT = "/proc/stat"
+PROBE = "probe"
+DEVICE = "device"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,7 @@ def _frame_fields() -> Iterator[Field]:
         ("step", "step", "", "number of the fio run in this session, 0 without one"),
         ("t", "time", "s", "since the session's first sample, monotonic clock"),
         ("wall_ms", "clock", "ms", "wall clock at the tick, since 1970"),
+        ("utc", "UTC", "", "the same as date and time (ISO 8601, UTC, to the millisecond)"),
         ("seconds", "seconds", "s", "interval of the kernel's rates, monotonic clock"),
         ("fio_age_s", "fio age", "s", "since fio's last status arrived; grows while fio stalls"),
         ("skew_ms", "skew", "ms", "kernel's reading minus fio's time stamp"),
@@ -223,12 +227,77 @@ def _source_fields() -> Iterator[Field]:
             yield Field(path, one.name, one.unit, f"/proc/{source.file}", one.meaning)
 
 
+def _probe_fields() -> Iterator[Field]:
+    for name, unit, meaning in (
+        ("seconds", "s", "interval of these rates, by the kernel's clock"),
+        ("age_s", "s", "before the frame's end that they were read"),
+        ("requeues/s", "1/s", "requests that the driver gave back, to be issued again"),
+        ("merges/s", "1/s", "I/Os that were merged into requests (part sizes)"),
+        ("sequential", "%", "of the requests, issued where the one before on this disk ended "
+         "(part sizes)"),
+        ("missed", "%", "of the completions, not matched with their beginning"),
+        ("skipped", "", "events, of any disk, at which another probe ran on that CPU: at most so "
+         "many requests are not counted"),
+        ("lost", "", "events that the kernel could not pass on"),
+        ("full", "", "maps that had no room left: figures are too low"),
+        ("busy", "% of a CPU", "used by bpftrace, which reads the counters"),
+        ("run_ns", "ns", "the probes' own run time for each request, as the kernel counts it"),
+    ):  # fmt: skip
+        yield Field((DEVICE, name), name, unit, PROBE, meaning)
+    for kind in (*KINDS, TOTAL):
+        what = "all requests" if kind == TOTAL else f"{kind} requests"
+        of = "of the devices that the jobs work on together"
+        yield from _request_fields((DEVICE, kind), what, of)
+        yield from _request_fields((DEVICE, "disks", ANY, kind), what, "of this disk")
+    yield Field(
+        (DEVICE, "matrix", ANY, ANY), "matrix", "1/s", PROBE,
+        "requests allocated on one CPU (first key) and completed on another (second key)",
+    )  # fmt: skip
+    for name, unit, meaning in (
+        ("pid", "", "process that allocated the requests; writeback is the kernel's kworker"),
+        ("comm", "", "its name when it was first seen"),
+        ("cgroup", "", "its cgroup; empty where that is not known"),
+        ("disk", "", "the disk (a process has a row for each)"),
+        ("iops", "1/s", "completed requests"),
+        ("read_iops", "1/s", "those that read"),
+        ("write_iops", "1/s", "those that write"),
+        ("bw", "B/s", "completed bytes"),
+        ("p50", "ns", "half of its requests took at most this in the device (within 6 %)"),
+        ("p99", "ns", "99 % of its requests took at most this in the device (within 6 %)"),
+    ):
+        yield Field((DEVICE, "tasks", ANY, name), name, unit, PROBE, meaning)
+
+
+def _request_fields(base: tuple[str, ...], what: str, of: str) -> Iterator[Field]:
+    yield Field((*base, "iops"), "IOPS", "1/s", PROBE, f"{what} {of}, completed per second")
+    yield Field((*base, "ios"), "I/Os", "", PROBE, f"{what} {of}, completed in this interval")
+    for path, way in (
+        (base, "from issue to completion"),
+        ((*base, "waiting"), "from allocation to issue (part way)"),
+    ):
+        yield Field((*path, "mean"), "mean", "ns", PROBE, f"{what} {of}: mean time {way}")
+        for p in PERCENTILES:
+            name = percentile_name(p)
+            yield Field((*path, name), name, "ns", PROBE, f"{what} {of}: {p:g} % took at most "
+                        f"this {way} (within 0.8 %)")  # fmt: skip
+        yield Field((*path, "max"), "max", "ns", PROBE, f"{what} {of}: longest {way}")
+    yield Field(
+        (*base, "bins", ANY), "bins", "", PROBE,
+        f"{what} {of}: this interval's histogram, as fio's: requests by bucket midpoint in ns",
+    )  # fmt: skip
+    yield Field(
+        (*base, "sizes", ANY), "sizes", "", PROBE,
+        f"{what} {of}, issued, by size in bytes rounded down to a power of two (part sizes)",
+    )  # fmt: skip
+
+
 def _job_fields() -> Iterator[Field]:
     for name, unit, meaning in (
         ("index", "", "number of the job, in the order fio started them"),
         ("cpu", "", "CPU it ran on last"),
         ("pinned", "", "true if it may run on that CPU alone"),
         ("busy", "% of a CPU", "user and system time; null in its first interval"),
+        ("pid", "", "number of its process, or of its thread"),
     ):
         yield Field(("jobs", ANY, name), f"job {name}", unit, "/proc/PID/stat", meaning)
 
@@ -239,6 +308,7 @@ FIELDS: tuple[Field, ...] = (
     *_disk_fields(),
     *_cpu_fields(),
     *_source_fields(),
+    *_probe_fields(),
     *_job_fields(),
 )
 BY_ID = {field.id: field for field in FIELDS}

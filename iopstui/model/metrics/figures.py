@@ -11,14 +11,17 @@ from collections.abc import Callable, Mapping, Sequence
 from iopstui.model import histogram
 from iopstui.model.fio.interval import DirectionInterval
 from iopstui.model.histogram import PERCENTILES, percentile_name
-from iopstui.model.metrics.fields import TOTAL
+from iopstui.model.metrics.fields import DEVICE, TOTAL
 from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, Frame
+from iopstui.model.metrics.probe import KINDS, Latencies, Requests
 from iopstui.model.rates import MIB, DiskRates
 from iopstui.model.sources import BY_NAME
 
 KIB = 1024
 LATENCIES = ("slat", "clat", "lat")
 _PERCENTILES = {percentile_name(p): p for p in PERCENTILES}
+
+_OF_REQUESTS = {"iops", "mean", "max", *_PERCENTILES}
 
 Read = Callable[[DiskRates], float | None]
 
@@ -58,6 +61,8 @@ def _scaled(value: float | None, unit: float) -> float | None:
 
 def measurable(path: Sequence[str]) -> bool:
     """True if a whole run has one figure for the field at ``path`` (concrete, no ``*``)."""
+    if path and path[0] == DEVICE:
+        return len(path) in (3, 5) and path[-1] in _OF_REQUESTS
     if len(path) == 3 and path[:2] == ("kernel", TOTAL):
         return path[2] in _DISK
     if len(path) == 3 and path[0] == "fio":
@@ -93,6 +98,8 @@ class Meter:
         """Count one frame; its own value, ``None`` if it has none."""
         if RAMP in frame.flags or (self._weight and self._ends_idle(frame)):
             return None
+        if self.path[0] == DEVICE and self._by_bins:
+            return self._add_requests(frame)
         if self._by_bins:
             return self._add_bins(frame)
         value, weight = self._read(frame)
@@ -111,15 +118,26 @@ class Meter:
     def value(self) -> float | None:
         """The figure over all frames so far, in the unit of its field."""
         if self._by_bins:
-            if self.path[3] == "max":
+            if self.path[-1] == "max":
                 return self._max
-            percent = _PERCENTILES[self.path[3]]
+            percent = _PERCENTILES[self.path[-1]]
             return histogram.percentiles(self._bins, (percent,)).get(percent)
         return self._sum / self._weight if self._weight else None
 
     @property
     def _by_bins(self) -> bool:
+        if self.path[0] == DEVICE:
+            return self.path[-1] not in ("mean", "iops")
         return len(self.path) == 4 and self.path[0] == "fio" and self.path[3] != "mean"
+
+    def _add_requests(self, frame: Frame) -> float | None:
+        found = _requests(frame, self.path)
+        if found is None or not found.device.bins:
+            return None
+        self._bins = histogram.merge((self._bins, found.device.bins))
+        self._max = max(self._max or 0, found.device.max_ns or 0) or None
+        self._weight += found.seconds
+        return _of_latencies(found.device, self.path[-1])
 
     def _add_bins(self, frame: Frame) -> float | None:
         part = _direction(frame, self.path[1])
@@ -132,6 +150,13 @@ class Meter:
     def _read(self, frame: Frame) -> tuple[float | None, float | None]:
         """The frame's value and its weight."""
         path = self.path
+        if path[0] == DEVICE:
+            found = _requests(frame, path)
+            if found is None:
+                return None, None
+            if path[-1] == "iops":
+                return found.iops, found.seconds
+            return found.device.mean_ns, found.device.ios
         if path[0] == "kernel" and path[1] in BY_NAME:
             return frame.more.get(path[1], {}).get(path[2]), frame.seconds
         if path[0] == "kernel":
@@ -150,6 +175,19 @@ class Meter:
         if part is None:
             return None, None
         return getattr(part, f"{path[2]}_ns"), part.samples.get(path[2])
+
+
+def _requests(frame: Frame, path: Sequence[str]) -> Requests | None:
+    """Of the disk in the path, else of those that the jobs work on."""
+    if frame.probe is None:
+        return None
+    names = (path[2],) if path[1] == "disks" else frame.opened
+    kind = path[-2]
+    return frame.probe.together(names, KINDS if kind == TOTAL else (kind,))
+
+
+def _of_latencies(found: Latencies, name: str) -> float | None:
+    return found.max_ns if name == "max" else found.percentiles.get(name)
 
 
 def _rate(part: DirectionInterval | None, name: str, seconds: float | None) -> float | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from iopstui.model import rates, sources
 from iopstui.model.fio.interval import FioInterval, FioIntervals
+from iopstui.model.metrics.probe import ProbeInterval, ProbeIntervals
 from iopstui.model.samples import KernelSample, RawSample
 
 RAMP = "RAMP"
@@ -42,12 +43,14 @@ class CpuFrame:
 class JobFrame:
     """One fio job in one interval: ``index`` from 0, the CPU it ran on last, ``pinned`` if it
     may run on that one alone, ``busy`` percent of one CPU (``None`` in its first interval).
+    ``pid`` is its process's or thread's number.
     """
 
     index: int
     cpu: int
     pinned: bool
     busy: float | None
+    pid: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,8 @@ class Frame:
     ``throttled`` percent of the interval in which a cgroup's CPU limit stopped us.
     ``ipi_age_s`` is how long before ``t`` the function calls of ``cpus`` were counted: reading
     them may take long. ``opened`` names the devices of ``disks`` that the jobs work on
-    (model/block/target.py), whose sum is ``total``. ``more`` are the figures of model/sources.py.
+    (model/block/target.py), whose sum is ``total``. ``more`` are the figures of model/sources.py,
+    ``probe`` what the probe counted (``None`` where it is not on, or has printed nothing new).
     """
 
     seq: int
@@ -82,6 +86,7 @@ class Frame:
     ipi_age_s: float | None = None
     opened: tuple[str, ...] = ()
     more: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
+    probe: ProbeInterval | None = None
 
     @property
     def total(self) -> rates.DiskRates | None:
@@ -112,6 +117,7 @@ class FrameBuilder:
         self._last_t = 0.0
         self._jobs: dict[int, tuple[int, float]] = {}
         self._own: tuple[int, float] | None = None
+        self._probe = ProbeIntervals()
 
     def feed(self, raw: RawSample) -> Frame:
         """The frame that this sample ends."""
@@ -146,6 +152,7 @@ class FrameBuilder:
             ipi_age_s=_ipi_age(raw),
             opened=self._opened,
             more=_more(raw.kernel, previous, seconds),
+            probe=self._probe.feed(raw.probe, raw.arrived_ns),
         )
 
     def _own_cpu(self, raw: RawSample) -> float | None:
@@ -167,7 +174,8 @@ class FrameBuilder:
                 then, busy_then = before[job.pid]
                 seconds = (raw.arrived_ns - then) / 1e9
                 busy = rates.ratio(100 * max(0.0, job.busy_s - busy_then), max(seconds, 0.0))
-            frames.append(JobFrame(job.index, job.cpu, job.allowed == (job.cpu,), busy))
+            pinned = job.allowed == (job.cpu,)
+            frames.append(JobFrame(job.index, job.cpu, pinned, busy, job.pid))
         return tuple(frames)
 
     def _fio_interval(self, raw: RawSample, flags: set[str]) -> FioInterval | None:

@@ -119,7 +119,7 @@ class CompareJson:
     def __init__(self, plan: Plan, lines: Lines) -> None:
         self._plan, self._lines = plan, lines
         lines.write("compare", {
-            "job": plan.jobs[0], "repeats": plan.repeats,
+            "job": plan.jobs[0], "repeats": plan.repeats, "seed": plan.seed,
             "variants": [variant.label for variant in plan.variants],
             "settle": plan.settle, "measure": plan.measure,
         })  # fmt: skip
@@ -153,7 +153,8 @@ def difference_object(number: int, one: Tested) -> Object:
 
 
 _CSV = ("seconds", "ios", "iops", "bw", "latency_ns", "latency_of", "p50_ns", "p99_ns",
-        "p999_ns", "aqu_sz", "cpu_us", "most_completions", "steady")  # fmt: skip
+        "p999_ns", "aqu_sz", "cpu_us", "most_completions", "steady", "device_p50_ns",
+        "device_p99_ns", "stayed")  # fmt: skip
 
 
 class CompareCsv:

@@ -12,8 +12,9 @@ from iopstui.events import (
     PointStarted,
     Progress,
 )
-from iopstui.format import clock, fit, number, put
+from iopstui.format import clock, number, put
 from iopstui.output.narration import Narrator
+from iopstui.output.status_line import share_words
 from iopstui.text import printable
 
 
@@ -21,12 +22,12 @@ class Teller:
     """Says on ``stream`` how far an experiment is: on a terminal in one line that is drawn over,
     elsewhere a line a point. Notices are said once."""
 
-    def __init__(self, stream: TextIO, seconds: float) -> None:
+    def __init__(self, stream: TextIO, seconds: float, out: TextIO | None = None) -> None:
         self._stream = stream
-        self._narrator = Narrator(stream)
+        self._narrator = Narrator(stream, out)
         self._seconds = seconds
-        self._alive = stream.isatty()
-        self._drawn = 0
+        self._line = self._narrator.line
+        self._whole_s = 0.0
         self._said: set[str] = set()
         self._point: PointStarted | None = None
         self._elapsed = 0.0
@@ -36,14 +37,15 @@ class Teller:
         match event:
             case PointStarted():
                 self._point, self._elapsed = event, 0.0
-                if not self._alive:
-                    self._line(f"[{clock(event.t)}] {self._where()}")
+                self._whole_s = max(self._whole_s, event.left_s)
+                if not self._line.alive:
+                    left = f"{clock(event.left_s)} left"
+                    put(f"[{clock(event.t)}] {self._where()}, {left}", self._stream)
             case FrameReady():
                 self._frame(event)
             case PointFinished():
                 self.clear()
             case Progress():
-                self.clear()
                 self._narrator.handle(event)
             case Notice() if event.text not in self._said:
                 self._said.add(event.text)
@@ -52,27 +54,20 @@ class Teller:
 
     def clear(self) -> None:
         """Clear the progress line to make room for another line."""
-        if self._drawn:
-            self._stream.write("\r" + " " * self._drawn + "\r")
-            self._stream.flush()
-            self._drawn = 0
+        self._line.clear()
 
     def _where(self) -> str:
         point = self._point
         assert point is not None
-        left = f"{clock(point.left_s)} left"
-        return f"point {point.index + 1} of {point.total}: {printable(point.label)}, {left}"
+        return f"point {point.index + 1} of {point.total}: {printable(point.label)}"
 
     def _frame(self, event: FrameReady) -> None:
         fio = event.frame.fio
-        if not self._alive or self._point is None or fio is None:
+        point = self._point
+        if point is None or fio is None:
             return
         self._elapsed += fio.seconds or 0.0
+        left = max(0.0, point.left_s - self._elapsed)
+        share = 1 - left / self._whole_s if self._whole_s else 1.0
         now = f"{self._elapsed:.0f} of {self._seconds:g} s, {number(fio.total.iops)} IOPS"
-        text = fit(f"{self._where()}  {now}", self._stream.encoding)[:79]
-        self._stream.write("\r" + text.ljust(self._drawn))
-        self._stream.flush()
-        self._drawn = len(text)
-
-    def _line(self, text: str) -> None:
-        put(text, self._stream)
+        self._line.draw(f"{share_words(share, left)}: {self._where()}, {now}")

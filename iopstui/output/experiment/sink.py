@@ -144,10 +144,11 @@ class CsvFile:
 
 
 class Told:
-    """The ``sink`` of an experiment that is measured now, and on ``err`` how far it is."""
+    """The ``sink`` of an experiment that is measured now, and on ``err`` how far it is. Its data
+    goes to ``out``."""
 
-    def __init__(self, sink: ExperimentSink[Any], err: TextIO) -> None:
-        self._teller = Teller(err, sink.plan.settle + sink.plan.measure)
+    def __init__(self, sink: ExperimentSink[Any], err: TextIO, out: TextIO | None = None) -> None:
+        self._teller = Teller(err, sink.plan.settle + sink.plan.measure, out)
         self._sink = sink
 
     def handle(self, event: Event) -> None:

@@ -161,7 +161,7 @@ def curve_object(curve: Curve[PointFinished]) -> Object:
 
 _CSV = ("seconds", "ios", "iops", "bw", "read_iops", "write_iops", "latency_ns", "latency_of",
         "p50_ns", "p99_ns", "p999_ns", "device_iops", "aqu_sz", "util", "cpu_us", "in_flight",
-        "steady")  # fmt: skip
+        "steady", "device_p50_ns", "device_p99_ns", "stayed")  # fmt: skip
 
 
 class SweepCsv:

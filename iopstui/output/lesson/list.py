@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from iopstui.format import counted
 from iopstui.lesson.facts import Surroundings
 from iopstui.lesson.player import LessonRun
 from iopstui.model.block.target import Target
@@ -23,11 +24,13 @@ def list_lessons(
         yield from flowed(lesson.teaches, "    ")
         cannot = LessonRun(lesson, target, around).cannot()
         runs = len(lesson.runs)
-        length = f"about {lesson.minutes:g} minutes, {lesson.seconds:.0f} s of it measuring"
+        ending = "" if lesson.minutes == 1 else "s"
+        length = f"about {lesson.minutes:g} minute{ending}, {lesson.seconds:.0f} s of it measuring"
         if not cannot:
             yield from flowed(f"{length}; all of it can be shown here", "    ")
         else:
-            what = "no run" if len(cannot) == runs else f"{runs - len(cannot)} of {runs} runs"
+            some = f"{runs - len(cannot)} of {counted(runs, 'run')}"
+            what = "no run" if len(cannot) == runs else some
             why = " ".join(dict.fromkeys(one for one in cannot.values() if one))
             yield from flowed(f"{length}; {what} can be made here: {why}", "    ")
     yield ""

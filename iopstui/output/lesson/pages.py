@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
+from iopstui.format import counted
 from iopstui.lesson.page import READY, SKIPPED, Block, ShownPage, Table
 from iopstui.model.lesson.pages import Lesson
 from iopstui.text import printable, tied, untied
@@ -17,7 +18,7 @@ def head_lines(lesson: Lesson) -> list[str]:
         *flowed(printable(lesson.title), ""),
         *flowed(f"Teaches: {printable(lesson.teaches)}", ""),
         *flowed(f"Sources: {printable(lesson.source)}", ""),
-        f"{len(lesson.runs)} runs, {lesson.seconds:.0f} s of fio in all",
+        f"{counted(len(lesson.runs), 'run')}, {lesson.seconds:.0f} s of fio in all",
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iopstui.format import latency, number
+from iopstui.format import counted, latency, number
 from iopstui.lesson.player import LessonRun
 from iopstui.model.experiment.point import Point
 from iopstui.model.lesson.pages import Ask
@@ -23,7 +23,7 @@ def end_lines(run: LessonRun) -> list[str]:
     lines = ["", "=" * 8 + " the end"]
     if given:
         good = sum(1 for v in given if v.correct)
-        lines.append(f"{good} of {len(given)} answers were borne out by the measurement.")
+        lines.append(f"{good} of {counted(len(given), 'answer')} borne out by the measurement.")
         unknown = sum(1 for v in given if v.correct is None)
         if unknown:
             lines.append(f"{unknown} could not be judged here.")

@@ -42,6 +42,8 @@ class KeyHint:
 class Key:
     """``names`` as Textual has them, joined by commas; ``shown`` is how the key is written.
 
+    Without ``names`` and ``shown`` the palette alone has it.
+
     Of several keys of an action each has the ``argument`` that the action is done with, and a
     ``title`` for the command palette. ``on_dashboard``: bound by the dashboard itself, because a
     Textual screen would use the key to move its focus.
@@ -234,6 +236,8 @@ def _said(words: Words, part: Part) -> str:
 
 
 def _keyed(key: str, note: str) -> str:
+    if not key:
+        return note
     if not note:
         return f"key {key}"
     return f"key {key}, {note}" if key == ":" else f"key {key}: {note}"

@@ -12,18 +12,20 @@ MAX_IODEPTH, MAX_NUMJOBS = 4096, 512
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """A fio option that a key changes. ``pattern`` finds its value in a run's title."""
+    """A fio option that a key changes. ``pattern`` finds its value in a run's title; ``short`` is
+    what a mark on the charts calls it."""
 
     option: str
     word: str
     pattern: str
     default: str
     most: int
+    short: str
 
 
-IODEPTH = Knob("iodepth", "iodepth", r"\bQD (\d+)", "1", MAX_IODEPTH)
-NUMJOBS = Knob("numjobs", "numjobs", r"× (\d+) jobs?\b", "1", MAX_NUMJOBS)
-BLOCK_SIZE = Knob("bs", "block size", r"\b(\d+[kKmM]?)(?:i?B)?\s+QD\b", "4k", 0)
+IODEPTH = Knob("iodepth", "iodepth", r"\bQD (\d+)", "1", MAX_IODEPTH, "QD")
+NUMJOBS = Knob("numjobs", "numjobs", r"× (\d+) jobs?\b", "1", MAX_NUMJOBS, "jobs")
+BLOCK_SIZE = Knob("bs", "block size", r"\b(\d+[kKmM]?)(?:i?B)?\s+QD\b", "4k", 0, "bs")
 
 
 BY_OPTION = {knob.option: knob for knob in (IODEPTH, NUMJOBS, BLOCK_SIZE)}
@@ -33,6 +35,12 @@ def shown_value(knob: Knob, title: str) -> str | None:
     """The option's value as a run's title says it; ``None`` if it does not."""
     found = re.search(knob.pattern, title)
     return found[1].lower() if found else None
+
+
+def marked(option: str, words: str) -> str:
+    """What a mark says of an option that was turned; ``words`` end with its value."""
+    knob = BY_OPTION.get(option)
+    return f"{knob.short} {words.rpartition(' ')[2]}" if knob else words
 
 
 def current(knob: Knob, overrides: Mapping[str, str], title: str, text: str = "") -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from iopstui.ui.core.state import LiveState
+from iopstui.ui.draw.theme import wear
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -99,6 +100,16 @@ class Port:
     ) -> None:
         """Opens ``screen``; ``then`` gets what comes of it."""
         self._app.push_screen(screen, then)
+
+    def wear(self, theme: str) -> None:
+        """Shows everything in the colours of this theme from now on."""
+        wear(self._app, theme)
+
+    def pictures(self) -> Mapping[str, str]:
+        """What is on the screen now, by the suffix of its file."""
+        from iopstui.ui.core.picture import pictures
+
+        return pictures(self._app)
 
     def pop(self) -> None:
         """Closes the screen that is seen."""

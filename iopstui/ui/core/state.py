@@ -30,7 +30,9 @@ from iopstui.model.findings.evidence import Finding
 from iopstui.model.metrics.frame import FINAL, LATE, PARTIAL, Frame
 from iopstui.model.metrics.history import History
 from iopstui.model.metrics.latency_history import LatencyHistory
+from iopstui.model.metrics.run_history import RunHistory
 from iopstui.session.outcomes import FAIL, PASS, together
+from iopstui.session.run_rows import outcome, take
 from iopstui.text import printable
 from iopstui.ui.core.options import BY_OPTION, shown_value
 
@@ -39,16 +41,17 @@ if TYPE_CHECKING:
 
 FIO_IOPS, DEVICE_IOPS = "fio", "device"
 LATENCIES = ("p50", "p99", "p99.9")
-SERIES = (FIO_IOPS, DEVICE_IOPS, *LATENCIES)
+DEVICE_LATENCIES = ("device p50", "device p99")
+AWAITS = ("r_await", "w_await")
+SERIES = (FIO_IOPS, DEVICE_IOPS, *LATENCIES, *DEVICE_LATENCIES, *AWAITS)
 LOG_LENGTH = 200
 ERROR_STAYS_S = 60.0
 INFO_STAYS_S = 20.0
 MARKS_APART_S = 5.0
 FRESH_S = 0.5
+PROBED_STAYS_S = 10.0
 NOT_STOPPED, STOPS_WITHIN = 2, 30
-STOPPED = "stopped; the figures shown are the last second's"
-DONE = "the job is done; press r to run it again"
-ENDINGS = (STOPPED, DONE)
+NEXT = "r runs it again, [ ] iodepth, v all runs"
 ONCE = ("moved",)
 FINDINGS_KEPT = 60
 FINDING_STAYS_S = 40.0
@@ -58,11 +61,12 @@ FINDING_STAYS_S = 40.0
 @dataclass(frozen=True, slots=True)
 class LogEntry:
     """One line of the session's log. ``level`` is "info", "warning", "error", "mark", "PASS" or
-    "FAIL"."""
+    "FAIL". ``ending``: it says what came of a run."""
 
     t: float
     level: str
     text: str
+    ending: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,11 @@ class LiveState:
     devices: tuple[str, ...] = ()
     history: History = field(default_factory=lambda: History(SERIES))
     latencies: LatencyHistory = field(default_factory=LatencyHistory)
+    device_latencies: LatencyHistory = field(default_factory=LatencyHistory)
+    """The probe's."""
+    runs: RunHistory = field(init=False)
+    _probed: Frame | None = None
+    """The newest frame in which the probe has counted something."""
     frame: Frame | None = None
     fio: Frame | None = None
     step: StepStarted | None = None
@@ -123,6 +132,16 @@ class LiveState:
     """How often it has reported since."""
     _noticed: float = -1.0
 
+    def __post_init__(self) -> None:
+        self.runs = RunHistory(self.devices)
+
+    @property
+    def probed(self) -> Frame | None:
+        """The newest frame in which the probe has counted something; ``None`` if that is long
+        ago: it was switched off, or has ended."""
+        frame = self._probed
+        return frame if frame is not None and self.t - frame.t <= PROBED_STAYS_S else None
+
     @property
     def running(self) -> bool:
         """True between the start of a run and its end."""
@@ -147,6 +166,8 @@ class LiveState:
         """As it is now; what is applied later does not change it."""
         other = copy(self)
         other.history, other.latencies = self.history.copy(), self.latencies.copy()
+        other.device_latencies = self.device_latencies.copy()
+        other.runs = self.runs.copy()
         other.ipi = dict(self.ipi)
         return other
 
@@ -177,6 +198,7 @@ class LiveState:
         self.t = max(self.t, event.t)
         if self.experiment is not None:
             self.experiment.apply(event)
+        take(self.runs, event)
         match event:
             case FrameReady():
                 self._frame(event.frame)
@@ -224,6 +246,13 @@ class LiveState:
         """Shows an earlier run as the last one."""
         self.step, self.finished, self.fio = run.step, run.finished, run.fio
         self.judged, self.steady = list(run.judged), run.steady
+
+    @property
+    def next_keys(self) -> str:
+        """What can be pressed after a run, while its end is told and no other follows."""
+        told = self.visible_notice()
+        over = told is not None and told.ending and not self.running and not self.asked
+        return NEXT if over else ""
 
     def visible_notice(self) -> LogEntry | None:
         """The newest message, until it is too old to matter."""
@@ -299,8 +328,14 @@ class LiveState:
         level = FAIL if failed else PASS if event.outcomes else "info"
         self._say(event.t, level, words if level == "info" else f"{level}  {words}")
 
-    def _say(self, t: float, level: str, text: str) -> None:
-        entry = LogEntry(t, level, printable(text))
+    def _outcome(self, event: StepFinished) -> str:
+        rows = self.runs.rows
+        if rows and rows[-1].step == event.step:
+            return outcome(rows[-1])
+        return f"run {event.step} was stopped" if event.interrupted else f"run {event.step} is over"
+
+    def _say(self, t: float, level: str, text: str, ending: bool = False) -> None:
+        entry = LogEntry(t, level, printable(text), ending)
         self.log.append(entry)
         self._show(entry)
 
@@ -336,11 +371,25 @@ class LiveState:
         disk = frame.together(self.devices)
         if disk is not None:
             values[DEVICE_IOPS] = disk.ios_s
+            for name, await_ms in zip(AWAITS, (disk.r_await, disk.w_await), strict=True):
+                values[name] = None if await_ms is None else await_ms * 1e6
+        self._take_probe(frame, values)
         seconds = frame.seconds or (fio.seconds if fio else None)
         if seconds and fio is not None:
             self.latencies.add(frame.t, seconds, fio.total.bins)
         if seconds and values:
             self.history.add(frame.t, seconds, values)
+
+    def _take_probe(self, frame: Frame, values: dict[str, float | None]) -> None:
+        if frame.probe is None:
+            return
+        self._probed = frame
+        found = frame.probe.together(self.devices)
+        if found is None:
+            return
+        for name, p in zip(DEVICE_LATENCIES, ("p50", "p99"), strict=True):
+            values[name] = found.device.percentiles.get(p)
+        self.device_latencies.add(frame.t, frame.probe.seconds, found.device.bins)
 
     def _started(self, event: StepStarted) -> None:
         new_run = self.step is None or self.step.step != event.step
@@ -356,8 +405,9 @@ class LiveState:
             self.history.mark(event.t, printable(event.job))
         # what was said of this very start (bound to queues ...) is no old news
         fresh = self._noticed >= event.t - FRESH_S
-        over = self.notice is not None and self.notice.text in ENDINGS
-        if new_run and (over or not fresh):
+        # what came of the run before stays true
+        ending = self.notice is not None and self.notice.ending
+        if new_run and not ending and not fresh:
             self.notice = None
         words = f"run {event.step}, {event.phase}: {event.job}, {event.title}, {event.fio_version}"
         self.log.append(LogEntry(event.t, "info", printable(words)))
@@ -397,9 +447,7 @@ class LiveState:
             self._say(event.t, "error", f"{event.error} {event.hint}".strip())
         elif self.experiment is not None and self.experiment.active:
             pass  # it goes on
-        elif event.interrupted:
-            self._say(event.t, "info", STOPPED)
         else:
-            self._say(event.t, "info", DONE)
+            self._say(event.t, "info", self._outcome(event), ending=True)
         for line in event.fio_log[-5:] if event.error else ():
             self.log.append(LogEntry(event.t, "info", printable(line)))

@@ -254,13 +254,18 @@ def message_line(
     own = cost.words(width) if cost is not None else ""
     words, style = _message(state)
     notice = state.visible_notice()
-    if notice is not None and notice.level == "error" and len(words) + 2 > width - len(own):
+    keys = f"   {state.next_keys}" if state.next_keys else ""
+    if len(words) + len(keys) + 2 > width:
+        keys = ""
+    whole = notice is not None and (notice.ending or notice.level == "error")
+    if whole and len(words) + len(keys) + 2 > width - len(own):
         own = ""
     line = Line(width - len(own), charset).add(" ")
     if frozen_at is not None:
         line.add(f"FROZEN at {f.clock(frozen_at)}", SELECTED)
         line.add("  measuring goes on; space shows it again  ", WARNING)
     line.add(words, style)
+    line.try_add((keys, DIM))
     return (*line.done(), (charset.text(own), DIM)) if own else line.done()
 
 

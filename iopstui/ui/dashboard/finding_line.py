@@ -122,8 +122,7 @@ def listed(state: LiveState, width: int, charset: Charset) -> list[Row]:
 
 def _key(finding: Finding) -> str:
     if finding.test:
-        options = " ".join(f"{name}={value}" for name, value in finding.test)
-        return f" (key t runs the job with {printable(options)})"
+        return f" (key t runs the job with {printable(finding.options)})"
     return f" (key {printable(finding.key)})" if finding.key else ""
 
 

@@ -9,7 +9,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
 from iopstui.ui.core.state import LiveState
-from iopstui.ui.dashboard import cpu_panel, fio_panel, kernel_panel
+from iopstui.ui.dashboard import cpu_panel, fio_panel, kernel_panel, runs_view
 from iopstui.ui.draw.layout import TABS
 from iopstui.ui.draw.rows import Row
 from iopstui.ui.draw.style import Charset
@@ -54,6 +54,12 @@ PANELS: tuple[Panel, ...] = (
         lambda s, width, height: cpu_panel.rows(
             s.state, s.target, s.devices, s.topology(), width, height, s.charset
         ),
+    ),
+    Panel(
+        "runs",
+        lambda s, width, height: runs_view.rows(s.state, width, height, s.charset, s.next_job),
+        tab="runs",
+        height=runs_view.HEIGHT,
     ),
 )
 

@@ -13,6 +13,7 @@ from textual.screen import Screen
 from iopstui import format as f
 from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.frame import NO_LATENCY
+from iopstui.model.rates import DiskRates
 from iopstui.ui.core.actions import KeyHint
 from iopstui.ui.core.messages import Controller
 from iopstui.ui.core.pace import OwnCost
@@ -63,6 +64,29 @@ def _specs(charset: Charset, device: str) -> tuple[ChartSpec, ChartSpec]:
     return rates, latency
 
 
+FIO_LATENCY, DEVICE_LATENCY, AWAIT = "fio", "device", "await"
+
+
+def _other_latencies(latency: ChartSpec, charset: Charset) -> dict[str, ChartSpec]:
+    """What stands in the place of fio's percentiles: with the probe the device's beside them,
+    without a job and a probe the means of /proc/diskstats."""
+    p999, p99, p50 = latency.curves
+    device = (
+        replace(p999, name="device p99", label="device p99", style=DEVICE),
+        replace(p99, label="fio p99"),
+        Curve("device p50", "device p50", charts.LINE, charset.line, DEVICE, p50.sample),
+        replace(p50, label="fio p50"),
+    )
+    waits = (
+        Curve("w_await", "w_await", charts.LINE, charset.line, P99, p50.sample),
+        Curve("r_await", "r_await", charts.LINE, charset.line, DEVICE, p50.sample),
+    )
+    return {
+        DEVICE_LATENCY: replace(latency, id="probe", curves=device, right=12),
+        AWAIT: replace(latency, id="await", title="await (means)", curves=waits, right=8),
+    }
+
+
 @runtime_checkable
 class Painted(Protocol):
     """A screen over the dashboard that shows what is measured, too."""
@@ -97,6 +121,8 @@ class Dashboard(Screen[None]):
         self.state = state
         self.charset = charset
         self.tab = 0
+        self.alone = False
+        """One pane has the whole screen, which has room for all."""
         self._still: LiveState | None = None
         self.own = OwnCost()
         self.next_job = ""
@@ -111,7 +137,11 @@ class Dashboard(Screen[None]):
         several = len(controller.target.on) > 1
         rates, latency = _specs(charset, "devices" if several else "device")
         self.heat = HeatMap(replace(latency, id="heat"), charset)
-        self.charts = [Chart(rates, charset), Chart(latency, charset), self.heat]
+        others = _other_latencies(latency, charset)
+        self._latencies = {FIO_LATENCY: Chart(latency, charset)}
+        self._latencies |= {name: Chart(spec, charset) for name, spec in others.items()}
+        self._latency_of = FIO_LATENCY
+        self.charts = [Chart(rates, charset), *self._latencies.values(), self.heat]
         self.heat_shown = self.percentiles_shown = False
         self.tabs = registry.tabs()
         lines = ("header", "summary", "tabs", "strip", "message", "finding", "footer")
@@ -190,15 +220,18 @@ class Dashboard(Screen[None]):
         disks = max(1, kernel_panel.rows_of(self.controller.target))
         strip = len(self._strip(width, height, False))
         plan = self._plan = layout.plan(
-            width, height, disks, cpus, self.tab, strip, registry.heights()
+            width, height, disks, cpus, self.tab, strip, registry.heights(), self.alone
         )
         for name, panel in self.panels.items():
             panel.place(plan.box(name))
+        self._latency_of = self._wanted_latency()
         new = [
             *self.charts[0].place(plan.iops),
-            *self.charts[1].place(HIDDEN if self.heat_shown else plan.latency),
             *self.heat.place(plan.latency if self.heat_shown else HIDDEN),
         ]
+        for name, chart in self._latencies.items():
+            here = name == self._latency_of and not self.heat_shown
+            new += chart.place(plan.latency if here else HIDDEN)
         if new:
             self.mount_all(new)
         self.paint(even_if_frozen=True)
@@ -227,6 +260,12 @@ class Dashboard(Screen[None]):
         self.tab = tab % len(self.tabs)
         self.relayout()
         return True
+
+    def show_alone(self, tab: int | None) -> None:
+        """Gives a pane the whole screen, however large that is; ``None``: everything again."""
+        self.alone = tab is not None
+        self.tab = self.tab if tab is None else tab % len(self.tabs)
+        self.relayout()
 
     def show_heat(self, shown: bool) -> None:
         """The heat map in place of the percentile lines, or the other way round."""
@@ -262,7 +301,8 @@ class Dashboard(Screen[None]):
         cpus = len(self.shown.frame.cpus) if self.shown.frame else 0
         box = self._plan.strip
         strip = self._strip(self.app.size.width, self.app.size.height, self._plan.tabbed)
-        if cpus != self._cpus_placed or len(strip) != box.height:
+        other = self._latency_of != self._wanted_latency()
+        if cpus != self._cpus_placed or len(strip) != box.height or other:
             self.relayout()
             return
         if strip:
@@ -271,6 +311,16 @@ class Dashboard(Screen[None]):
         if self.frozen_at is None or even_if_frozen:
             self._paint_panels(self._plan)
             self._paint_charts()
+
+    def _wanted_latency(self) -> str:
+        """Whose latencies are charted: the probe's with fio's, else fio's, and before the first
+        job the kernel's means."""
+        state = self.shown
+        if state.probed is not None:
+            return DEVICE_LATENCY
+        if state.step is None and self.controller.target.on:
+            return AWAIT
+        return FIO_LATENCY
 
     def _paint_lines(self, plan: layout.Plan) -> None:
         state, target, width, charset = (
@@ -328,7 +378,6 @@ class Dashboard(Screen[None]):
         fio = self.shown.fio.fio if self.shown.fio else None
         frame = self.shown.frame
         disk = frame.together(self.shown.devices) if frame else None
-        percentiles = fio.total.percentiles if fio else {}
         self.charts[0].paint(
             self.shown.history,
             self.window,
@@ -338,23 +387,32 @@ class Dashboard(Screen[None]):
             ],
             self._iops_note(),
         )
-        self.charts[1].paint(
-            self.shown.history,
-            self.window,
-            [
-                f.latency(percentiles[n], "") if n in percentiles else ""
-                for n in ("p99.9", "p99", "p50")
-            ],
-            self._latency_note(),
+        self._latencies[self._latency_of].paint(
+            self.shown.history, self.window, self._latency_labels(disk), self._latency_note()
         )
-
+        by_probe = self._latency_of == DEVICE_LATENCY and fio is None
         self.heat.show(
-            self.shown.latencies,
+            self.shown.device_latencies if by_probe else self.shown.latencies,
             self.shown.history,
             self.window,
             self._latency_note(),
             self.percentiles_shown,
         )
+
+    def _latency_labels(self, disk: DiskRates | None) -> list[str]:
+        """The newest value of each line."""
+        state = self.shown
+        if self._latency_of == AWAIT:
+            return [f.milliseconds(ms, "") if ms is not None else ""
+                    for ms in ((disk.w_await, disk.r_await) if disk else (None, None))]  # fmt: skip
+        fio = state.fio.fio.total.percentiles if state.fio and state.fio.fio else {}
+        if self._latency_of == FIO_LATENCY:
+            return [f.latency(fio[n], "") if n in fio else "" for n in ("p99.9", "p99", "p50")]
+        probe = state.probed.probe if state.probed is not None else None
+        found = probe.together(state.devices) if probe is not None else None
+        device = found.device.percentiles if found is not None else {}
+        values = (device.get("p99"), fio.get("p99"), device.get("p50"), fio.get("p50"))
+        return [f.latency(value, "") if value is not None else "" for value in values]
 
     def _iops_note(self) -> list[Piece]:
         if not self.controller.target.on:
@@ -365,6 +423,8 @@ class Dashboard(Screen[None]):
         frame = self.shown.fio
         if frame is not None and NO_LATENCY in frame.flags:
             return [("this job measures no latency (gtod_reduce)", WARNING)]
-        if frame is None:
+        if self._latency_of == AWAIT and not self.heat_shown:
+            return [("no job: of /proc/diskstats; P: percentiles", DIM)]
+        if frame is None and self._latency_of != DEVICE_LATENCY:
             return [("measured by fio: needs a job", DIM)]
         return []

@@ -12,7 +12,7 @@ from textual.screen import Screen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from iopstui.fio.library import ShippedJob
+from iopstui.fio.library import ShippedJob, heading
 from iopstui.text import printable
 from iopstui.ui.draw.style import Charset
 
@@ -35,7 +35,8 @@ class JobChooser(Screen["str | None"]):
         self._jobs = list(jobs)
         self._current = current
         self._charset = charset
-        self._shown: list[ShippedJob] = []
+        # as the list has them; None is a heading
+        self._shown: list[ShippedJob | None] = []
 
     def compose(self) -> ComposeResult:
         """Filter, list, explanation."""
@@ -55,18 +56,29 @@ class JobChooser(Screen["str | None"]):
 
     def _filter(self, words: str) -> None:
         wanted = words.lower().split()
-        self._shown = [
-            job
-            for job in self._jobs
-            if all(w in f"{job.name} {job.title} {job.measures}".lower() for w in wanted)
-        ]
+        self._shown = []
+        options: list[Option] = []
+        above = ""
+        for job in self._jobs:
+            if not all(w in f"{job.name} {job.title} {job.measures}".lower() for w in wanted):
+                continue
+            if heading(job.source) != above:
+                above = heading(job.source)
+                options.append(Option(self._heading(above), disabled=True))
+                self._shown.append(None)
+            options.append(Option(self._label(job)))
+            self._shown.append(job)
         chooser = self.query_one(OptionList)
         chooser.clear_options()
-        chooser.add_options([Option(self._label(job)) for job in self._shown])
-        names = [job.name for job in self._shown]
+        chooser.add_options(options)
+        names = [job.name if job else "" for job in self._shown]
         if self._shown:
-            chooser.highlighted = names.index(self._current) if self._current in names else 0
+            # the first one stands below a heading
+            chooser.highlighted = names.index(self._current) if self._current in names else 1
         self._explain()
+
+    def _heading(self, words: str) -> Text:
+        return Text(self._charset.text(printable(words)), style="dim")
 
     def _label(self, job: ShippedJob) -> Text:
         label = Text(f"{printable(job.name):<22}", style="bold")

@@ -18,7 +18,9 @@ FOOT = "up/down, PgUp/PgDn scroll   Esc goes back"
 class LiveRows(PageScreen):
     """Shows ``build(width)``, and shows it anew whenever ``paint`` is called."""
 
-    BINDINGS = [Binding(closing("queue_map", "findings"), "leave", "back")]  # noqa: RUF012 (Textual's own form)
+    BINDINGS = [  # noqa: RUF012 (Textual's own form)
+        Binding(closing("queue_map", "findings", "inside", "processes", "runs"), "leave", "back")
+    ]
 
     def __init__(self, title: str, build: Build, charset: Charset) -> None:
         super().__init__(charset)

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from rich.cells import cell_len
 from rich.style import Style
 
 from iopstui.format import clock
 from iopstui.model.metrics.history import History
 from iopstui.ui.draw import charts
+from iopstui.ui.draw.flags import flags
 from iopstui.ui.draw.layout import HIDDEN, Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Line, Piece, Row, pad, rule
 from iopstui.ui.draw.style import DIM, MARK, Charset
 
 AXIS_WIDTH = 8
+FLAG_ROWS, FLAGS_FROM = 2, 12
+"""Rows for the words of marks, where a chart is at least so high; else one."""
 TIME_STEPS = (5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600)
 
 
@@ -75,6 +79,7 @@ class Chart:
         self.tiles: list[Lines] = []
         self._box = HIDDEN
         self._columns = self._rows = 0
+        self._flag_rows = 1
         self._scale: charts.Scale | None = None
         self._painted: dict[int, object] = {}
         self._window_start: float | None = None
@@ -100,10 +105,11 @@ class Chart:
         self._box = box
         hidden = box.width <= AXIS_WIDTH + self.spec.right or box.height < 5
         self._columns = 0 if hidden else box.width - AXIS_WIDTH - self.spec.right
-        self._rows = 0 if hidden else box.height - 3
-        x, y = box.x + AXIS_WIDTH, box.y + 2
+        self._flag_rows = FLAG_ROWS if box.height >= FLAGS_FROM else 1
+        self._rows = 0 if hidden else box.height - 2 - self._flag_rows
+        x, y = box.x + AXIS_WIDTH, box.y + 1 + self._flag_rows
         columns, rows = self._columns, self._rows
-        self.title.place(HIDDEN if hidden else Box(box.x, box.y, box.width, 2))
+        self.title.place(HIDDEN if hidden else Box(box.x, box.y, box.width, y - box.y))
         self.axis.place(HIDDEN if hidden else Box(box.x, y, AXIS_WIDTH, rows))
         self.labels.place(HIDDEN if hidden else Box(x + columns, y, self.spec.right, rows))
         self.time.place(HIDDEN if hidden else Box(box.x, y + rows, box.width, 1))
@@ -149,7 +155,7 @@ class Chart:
             (int((mark.t - window.start) / column_s), mark.text)
             for mark in history.marks(window.start, end)
         ]
-        self.title.show([self._title(values, note), self._flags(marks)])
+        self.title.show([self._title(values, note), *self._flags(marks)])
         self._tiles(data, scale, [column for column, _ in marks])
         self.labels.show(self._labels(data, scale))
 
@@ -183,9 +189,13 @@ class Chart:
             return rule(self._box.width, self._charset, *pieces, right=note)
         # what is drawn last, over the others, is named first
         for curve, value in reversed([*zip(self.spec.curves, values, strict=True)]):
-            pieces += [
+            more: list[Piece] = [
                 (f"  {curve.label} ", DIM), (curve.sample, curve.style), (f" {value:<6}", None)
             ]  # fmt: skip
+            # a curve that finds no place here has its name at its end
+            if self.spec.right and sum(cell_len(t) for t, _ in pieces + more) > self._box.width - 4:
+                break
+            pieces += more
         return rule(self._box.width, self._charset, *pieces, right=note)
 
     def _axis(self, scale: charts.Scale) -> list[Row]:
@@ -213,23 +223,10 @@ class Chart:
                 line.to(column).add(label, DIM)
         return line.done()
 
-    def _flags(self, marks: Sequence[tuple[int, str]]) -> Row:
-        line = Line(self._box.width, self._charset).to(AXIS_WIDTH)
-        for index, (column, text) in enumerate(marks):
-            following = marks[index + 1][0] if index + 1 < len(marks) else self._columns
-            start = AXIS_WIDTH + column
-            if start < line.used:
-                continue
-            label = f"▾{text}"
-            room = following - column
-            if index + 1 == len(marks) and len(label) > room:
-                # at the right end there is no room: the words stand before the mark
-                before = start - len(label) + 1
-                if before >= line.used:
-                    line.to(before).add(f"{text}▾", MARK)
-                    continue
-            line.to(start).add(label[: max(1, room)], MARK)
-        return line.done()
+    def _flags(self, marks: Sequence[tuple[int, str]]) -> list[Row]:
+        return flags(
+            marks, AXIS_WIDTH, self._columns, self._box.width, self._flag_rows, self._charset
+        )
 
     def _labels(self, data: Sequence[Sequence[float | None]], scale: charts.Scale) -> list[Row]:
         """The curves' names beside their newest points, each in a row of its own."""

@@ -62,7 +62,7 @@ class HeatMap(Chart):
         for column in range(first, after):
             self._levels[column] = self._shade(self._data[column], scale)
         marks = self._marks(history, window, column_s)
-        self.title.show([self._legend(note), self._flags(marks)])
+        self.title.show([self._legend(note), *self._flags(marks)])
         curves = self._curves(history, window) if lines else []
         self._heat_tiles(scale, [column for column, _ in marks], curves)
         self.labels.show(self._labels(curves or [[]] * len(self.spec.curves), scale))

@@ -65,25 +65,33 @@ def plan(
     tab: int,
     strip: int = 0,
     more: Mapping[str, int] | None = None,
+    alone: bool = False,
 ) -> Plan:
     """The regions for a terminal of this size; ``tab`` counts where there are tabs. ``disks``
     rows stand in the kernel's panel, as far as there is room. ``strip`` rows are kept free above
-    the message. ``more`` are further panels, with the rows each wants where there are no tabs."""
+    the message. ``more`` are further panels, with the rows each wants where there are no tabs.
+    ``alone``: one pane at a time however large the terminal is."""
     if strip:
-        found = plan(width, height - strip, disks, cpus, tab, more=more)
+        found = plan(width, height - strip, disks, cpus, tab, more=more, alone=alone)
         return replace(_lowered(found, strip), strip=Box(0, found.message.y, width, strip))
     if more:
-        return _with_more(width, height, disks, cpus, tab, more)
-    if width < FULL_WIDTH or height < FULL_HEIGHT:
+        return _with_more(width, height, disks, cpus, tab, more, alone)
+    if alone or width < FULL_WIDTH or height < FULL_HEIGHT:
         return _tabbed(width, height, disks, tab)
     return _full(width, height, disks, cpus)
 
 
 def _with_more(
-    width: int, height: int, disks: int, cpus: int, tab: int, more: Mapping[str, int]
+    width: int,
+    height: int,
+    disks: int,
+    cpus: int,
+    tab: int,
+    more: Mapping[str, int],
+    alone: bool,
 ) -> Plan:
-    if width < FULL_WIDTH or height < FULL_HEIGHT:
-        found = plan(width, height, disks, cpus, tab)
+    if alone or width < FULL_WIDTH or height < FULL_HEIGHT:
+        found = plan(width, height, disks, cpus, tab, alone=alone)
         pane = Box(0, found.tabs.y + 1, width, found.message.y - found.tabs.y - 1)
         own = tab - len(TABS)
         boxes = {name: pane if at == own else HIDDEN for at, name in enumerate(more)}

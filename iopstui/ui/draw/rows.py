@@ -103,14 +103,14 @@ def rule(width: int, charset: Charset, *pieces: Piece, right: Sequence[Piece] = 
 
 def message(width: int, charset: Charset, text: str, style: Style | None = DIM) -> Row:
     """A row of words, one cell in."""
-    return Line(width, charset).add(" ").add(text, style).done()
+    return Line(width, charset).add(" ").add(charset.words(text), style).done()
 
 
 def wrap(width: int, charset: Charset, text: str, style: Style | None = DIM) -> list[Row]:
     """``text`` as rows of words, broken between them."""
     rows: list[Row] = []
     current = ""
-    for word in map(untied, tied(" ".join(text.split())).split(" ")):
+    for word in map(untied, tied(" ".join(charset.words(text).split())).split(" ")):
         candidate = f"{current} {word}" if current else word
         if current and cell_len(candidate) > width - 2:
             rows.append(message(width, charset, current, style))

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 
 from rich.style import Style
 
+from iopstui.format import ASCII as PLAIN_SIGNS
+from iopstui.format import arrows
+
 PLAIN: Style | None = None
 DIM = Style(dim=True)
 BOLD = Style(bold=True)
@@ -26,12 +29,6 @@ P99 = Style(color="yellow")
 P999 = Style(color="magenta")
 FINDING = Style(color="green", bold=True)
 SELECTED = Style(reverse=True)
-
-_ASCII = {
-    "µ": "u", "μ": "u", "×": "x", "→": ">", "·": ".", "…": "~", "─": "-", "│": "|", "█": "#",
-    "░": ":", "▒": "%", "━": "-", "▾": "v", "–": "-", "—": "-", "≥": ">", "≤": "<", "●": "*",
-    "“": '"', "”": '"', "’": "'", "‘": "'", "½": "/", "•": "*", "\xa0": " ",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -56,7 +53,13 @@ class Charset:
         """``text`` in characters that this terminal has; its length stays the same."""
         if self.name != "ascii" or text.isascii():
             return text
-        return "".join(c if c.isascii() else _ASCII.get(c, "?") for c in text)
+        # the blank behind an arrow makes room for one that is not taken for "greater than"
+        text = text.replace("→ ", "->")
+        return "".join(c if c.isascii() else PLAIN_SIGNS.get(c, "?") for c in text)
+
+    def words(self, text: str) -> str:
+        """The same for a sentence, whose length may change."""
+        return self.text(arrows(text) if self.name == "ascii" else text)
 
 
 UTF8 = Charset("utf8", "braille", ("braille", "braille"), 2, "░", "│", "─", "█", "░")

@@ -14,6 +14,7 @@ from textual.screen import Screen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
+from iopstui.format import counted
 from iopstui.lesson.shelf import Offer
 from iopstui.model.lesson.pages import Lesson
 from iopstui.text import printable
@@ -134,7 +135,7 @@ class LessonList(Screen["Chosen | None"]):
             ("Left", f"on {left[1]}" if left and left[0] == lesson.name else ""),
             ("Played", self._played.get(lesson.name, "")),
             ("Teaches", lesson.teaches),
-            ("Takes", f"about {lesson.minutes:g} minutes, {len(lesson.runs)} runs, "
+            ("Takes", f"about {lesson.minutes:g} min, {counted(len(lesson.runs), 'run')}, "
              f"{lesson.seconds:.0f} s of fio"),
             ("Here", _possible(offer)),
             ("Sources", lesson.source),
@@ -186,5 +187,5 @@ def _possible(offer: Offer) -> str:
         return "all of it can be shown"
     runs = len(offer.lesson.runs)
     made = runs - len(offer.cannot)
-    what = f"{made} of {runs} runs can be made" if made else "no run can be made"
+    what = f"{made} of {counted(runs, 'run')} can be made" if made else "no run can be made"
     return f"{what}: {'; '.join(dict.fromkeys(offer.cannot.values()))}"

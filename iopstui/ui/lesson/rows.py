@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.cells import cell_len, chop_cells
 from rich.style import Style
 
-from iopstui.format import latency, number
+from iopstui.format import counted, latency, number
 from iopstui.lesson.page import READY, SKIPPED, ShownPage, Table, Verdict
 from iopstui.model.lesson.pages import ASK
 from iopstui.model.lesson.text import Text
@@ -189,9 +189,9 @@ def end_page(playing: Playing) -> ShownPage:
     run = playing.run
     good, judged = playing.score()
     made = [one.name for one in run.lesson.runs if one.name in run.points]
-    words = [f"{len(made)} of {len(run.lesson.runs)} runs were measured."]
+    words = [f"{len(made)} of {counted(len(run.lesson.runs), 'run')} measured."]
     if judged:
-        words.append(f"{good} of {judged} answers were borne out by the measurement.")
+        words.append(f"{good} of {counted(judged, 'answer')} borne out by the measurement.")
     for name, why in run.failed.items():
         words.append(f"Run {name} has no figures: {why}")
     words.append(

@@ -161,7 +161,7 @@ class JobKeys(Part):
     def apply_knob(self) -> None:
         """Restarts the job with the options turned, and leaves a mark on the charts."""
         state, session = self.port.state, self.port.session
-        words = ", ".join(state.turned.values())
+        words = ", ".join(knobs.marked(*turned) for turned in state.turned.items())
         if not words or session is None:
             return
         state.ask()
@@ -179,10 +179,9 @@ class JobKeys(Part):
         live.ask(found)
         self.overrides.update(found.test)
         self.port.state.ask()
-        options = " ".join(f"{name}={value}" for name, value in found.test)
-        live.mark(f"test: {options}")
+        live.mark(f"test: {found.options}")
         live.run_job(self.job, self.overrides)
-        self.port.say("info", f"{options}: this run decides the finding ({found.rule})")
+        self.port.say("info", f"{found.options}: this run decides the finding ({found.rule})")
 
     def _undecided(self) -> Finding | None:
         held = (entry.finding for entry in self.port.state.current_findings())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from iopstui.errors import UsageError
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.fio.jobfile import checked_override
+from iopstui.model.metrics.probe import LATENCY, MATRIX, PARTS, PROCESSES, WAY
 from iopstui.safety.tunable_states import common_schedulers, queued_disks
 from iopstui.ui.core.actions import EXPERIMENT, IDLE, LESSON, RUNNING, Action, Footer, Key, Part
 from iopstui.ui.core.port import Port
@@ -13,6 +14,14 @@ from iopstui.ui.parts.job import JobKeys
 
 AFFINITIES = ("0", "1", "2")
 BOTH = frozenset({EXPERIMENT, LESSON})
+PROBES = {
+    "off": (),
+    "latencies of the device": (LATENCY,),
+    "and the way of a request": (LATENCY, WAY),
+    "and who completes for whom": (LATENCY, WAY, MATRIX),
+    "and processes": (LATENCY, WAY, MATRIX, PROCESSES),
+    "everything: sizes, too": PARTS,
+}
 OPTION_WORDS = (
     "Any fio option: rw=randrw, rwmixread=70, ioengine=io_uring, rate_iops=1000, ... It is set in"
     " every section of the job, which is restarted with it. Nothing after = takes it back."
@@ -95,6 +104,23 @@ class KernelKeys(Part):
         if self.port.session is not None and not self._experiments.holds():
             self.port.session.set_tunable(name, value)
 
+    # -- the probe
+
+    def probe(self) -> None:
+        """Choose what is counted inside the kernel."""
+        live = self.port.live
+        if live is None:
+            return
+        from iopstui.ui.dialogs.choice import Choice
+
+        now = next((text for text, parts in PROBES.items() if parts == live.probe), "")
+        choice = Choice("probe: count inside the kernel", tuple(PROBES), now, self.port.charset)
+        self.port.push(choice, self._probe_chosen)
+
+    def _probe_chosen(self, value: str | None) -> None:
+        if value is not None and self.port.live is not None:
+            self.port.live.switch_probe(PROBES[value])
+
     # -- options of the job
 
     def option(self) -> None:
@@ -139,6 +165,12 @@ class KernelKeys(Part):
             "scheduler", (Key("s", "s"),), scheduler, title="Scheduler",
             note="the disk's I/O scheduler", help="the disk's I/O scheduler: choose one",
             place=160, disturbs=BOTH,
+        ),
+        Action(
+            "probe", (Key("P", "P"),), probe, title="Probe: count inside the kernel",
+            note="the device's own percentiles, with bpftrace; root",
+            help="the probe: count each request inside the kernel, with bpftrace (root). What it"
+            " shows is on the charts, and under i", place=165, disturbs=BOTH,
         ),
         Action(
             "settings", (Key("k", "k"),), settings, title="Tunables of the disks",

@@ -47,17 +47,25 @@ class ViewKeys(Part):
             self.port.paint()
 
     def tab(self, tab: int) -> None:
-        """Show a pane."""
+        """Show a pane: alone, where the screen is large enough for all; again: all of them."""
         dashboard = self.port.dashboard
-        if dashboard is not None and not dashboard.show_tab(tab):
-            words = f"{dashboard.tabs[tab]} is on the screen already: it is large enough for all"
-            self.port.say("info", words)
+        if dashboard is None or (not dashboard.alone and dashboard.show_tab(tab)):
+            return
+        again = dashboard.alone and dashboard.tab == tab
+        dashboard.show_alone(None if again else tab)
+
+    def everything(self) -> None:
+        """Show all panes again, where there is room for them."""
+        if self.port.dashboard is not None and self.port.dashboard.alone:
+            self.port.dashboard.show_alone(None)
 
     def next_tab(self, by: int) -> None:
         """Show the next or the previous pane."""
         dashboard = self.port.dashboard
         if dashboard is not None:
-            self.tab((dashboard.tab + by) % len(dashboard.tabs))
+            following = (dashboard.tab + by) % len(dashboard.tabs)
+            if not dashboard.show_tab(following):
+                dashboard.show_alone(following)
 
     def zoom(self, out: bool) -> None:
         """Show a longer or a shorter stretch of time in the charts."""
@@ -72,6 +80,32 @@ class ViewKeys(Part):
         state, charset = self.port.state, self.port.charset
         title = "findings, the newest first"
         self.port.push(LiveRows(title, lambda width: listed(state, width, charset), charset))
+
+    def runs(self) -> None:
+        """Open the list of runs."""
+        if self.port.dashboard is not None:
+            from iopstui.ui.dashboard.runs_view import listed
+            from iopstui.ui.dialogs.live_rows import LiveRows
+
+            charset = self.port.charset
+            self.port.push(
+                LiveRows(
+                    "runs of this session, the newest first",
+                    lambda width: listed(self.port.state, width, charset),
+                    charset,
+                )
+            )
+
+    def base(self) -> None:
+        """Hold all runs against the newest that is over, or against none again."""
+        had = self.port.state.runs.base
+        row = self.port.state.runs.turn_base()
+        words = "no run is over yet, so there is none that others could be held against"
+        if row is not None:
+            words = f"run {row.step} is the base: all runs are held against it (V again: none)"
+        elif had is not None:
+            words = "no run is the base any more"
+        self.port.say("info", words)
 
     def queue_map(self) -> None:
         """Open the queue map."""
@@ -91,6 +125,43 @@ class ViewKeys(Part):
             self.port.state, session.target, session.devices, dashboard.topology(), width,
             self.port.charset,
         )  # fmt: skip
+
+    def inside(self) -> None:
+        """Open what the probe shows."""
+        if self.port.dashboard is not None:
+            from iopstui.ui.dialogs.live_rows import LiveRows
+
+            title = "inside the kernel: each request, from allocation to completion"
+            self.port.push(LiveRows(title, self._probe_rows, self.port.charset))
+
+    def _probe_rows(self, width: int) -> Sequence[Row]:
+        from iopstui.ui.dashboard import probe_view
+
+        dashboard, live = self.port.dashboard, self.port.live
+        if dashboard is None:
+            return []
+        parts = live.probe if live is not None else ()
+        return probe_view.rows(
+            self.port.state, parts, dashboard.topology(), width, self.port.charset
+        )
+
+    def processes(self) -> None:
+        """Open the list of processes."""
+        if self.port.dashboard is None:
+            return
+        from iopstui.linux.process.process_io import ProcessIo
+        from iopstui.ui.dashboard import processes_view
+        from iopstui.ui.dialogs.live_rows import LiveRows
+
+        source = ProcessIo() if self.port.live is not None else None
+        state, charset = self.port.state, self.port.charset
+        self.port.push(
+            LiveRows(
+                "who does it: processes",
+                lambda width: processes_view.rows(state, source, width, charset),
+                charset,
+            )
+        )
 
     def heat_map(self) -> None:
         """Show the heat map in place of the percentile lines, or the lines again."""
@@ -116,6 +187,11 @@ class ViewKeys(Part):
 
         self.port.push(help_screen(self.port.charset))
 
+    def theme(self, name: str) -> None:
+        """Show the screen in other colours."""
+        self.port.wear(name)
+        self.port.say("info", f"these colours from the start: iopstui live --theme {name}")
+
     ACTIONS = (
         Action(
             "mark", (Key("m", "m"),), mark, title="Mark this moment",
@@ -139,9 +215,13 @@ class ViewKeys(Part):
             footer=(Footer("time", {IDLE: 190, RUNNING: 190, REPLAY: 190}),),
         ),
         Action(
-            "tab", (Key("1", "1", 0), Key("2", "2", 1), Key("3", "3", 2), Key("4", "4", 3)), tab,
-            help="the panes, where the terminal is too small for all of them", place=100,
-            term="1 2 3 4, tab",
+            "tab", (Key("1", "1", 0), Key("2", "2", 1), Key("3", "3", 2), Key("4", "4", 3),
+             Key("5", "5", 4)), tab,
+            help="one pane on the whole screen; again, or 0: all of them, where there is room",
+            place=100, term="1 2 3 4 5, tab",
+        ),
+        Action(
+            "everything", (Key("0", "0"),), everything, help="all panes again", place=101,
         ),
         Action(
             "next_tab",
@@ -154,6 +234,31 @@ class ViewKeys(Part):
             help="the queue map: hardware queue, its CPUs, its interrupt, where that goes and how"
             " often it comes", place=200,
             footer=(Footer("queues", {IDLE: 140, RUNNING: 140}),),
+        ),
+        Action(
+            "runs", (Key("v", "v"),), runs, title="Runs",
+            note="what each run of this session measured, and what was changed for it",
+            help="the runs of this session: what was changed for each, what it measured, and how"
+            " its IOPS differ from the run before and from the base", place=202,
+            footer=(Footer("runs", {IDLE: 185, RUNNING: 185, REPLAY: 185}),),
+        ),
+        Action(
+            "base", (Key("V", "V"),), base, title="Base of the runs: the newest one, or none",
+            help="the newest run that is over becomes the base that all others are held against;"
+            " again: none", place=203,
+        ),
+        Action(
+            "inside", (Key("i", "i"),), inside, title="Inside the kernel",
+            note="the way of a request, who completes for whom; needs the probe (P)",
+            help="inside the kernel: the way of a request, the device's own percentiles, who"
+            " completes for whom, processes. What P has switched on", place=205,
+        ),
+        Action(
+            "processes", (Key("u", "u"),), processes, title="Processes: who does it",
+            note="by disk with the probe, else over all disks",
+            help="who does it: processes by what they read and write; by disk, with latencies,"
+            " where the probe counts processes, else over all disks together", place=206,
+            footer=(Footer("who", {IDLE: 145}),),
         ),
         Action(
             "heat_map", (Key("h", "h"),), heat_map, title="Latency: heat map or lines",
@@ -182,6 +287,14 @@ class ViewKeys(Part):
         Action(
             "help", (Key("question_mark,f1", "?"),), help, title="Help",
             note="every key, panel and abbreviation", where=OVER_EXPERIMENT,
+            offered_on=BOTH_SCREENS,
+        ),
+        Action(
+            "theme",
+            (Key("", "", "dark", title="Colours: dark background"),
+             Key("", "", "light", title="Colours: light background"),
+             Key("", "", "colourblind", title="Colours: without red and green")), theme,
+            note="at once; --theme chooses them at the start", where=ANYWHERE,
             offered_on=BOTH_SCREENS,
         ),
         Action(

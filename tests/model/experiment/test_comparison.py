@@ -11,43 +11,15 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from made_comparisons import Runs, finished, plan, point, runs
 
-from iopstui.events import PointFinished
 from iopstui.model.experiment import words as module
 from iopstui.model.experiment.comparison import CpuShift, compare, cpu_shifts, mean, pairs
 from iopstui.model.experiment.plan import KNOB, Plan, Setting, expand, kept_apart, parse_variant
-from iopstui.model.experiment.point import SOFTIRQS, Little, Point
+from iopstui.model.experiment.point import Point
 from iopstui.model.experiment.words import Results, moved
 from iopstui.output.experiment.compare import CompareCsv, CompareJson, CompareTable
 from iopstui.output.experiment.sink import Lines
-
-Runs = list[dict[int, Point]]
-
-
-def point(rng: random.Random, iops: float, share: float = 0.5, noise: float = 0.03) -> Point:
-    def about(value: float) -> float:
-        return value * rng.lognormvariate(0, noise)
-
-    first = min(1.0, max(0.0, share + rng.gauss(0, noise)))
-    return Point(
-        8.0, int(8 * iops), about(iops), about(iops * 4096), latency_ns=about(16 / iops * 1e9),
-        latency_of="lat", p50_ns=about(1e5), p99_ns=about(3e5), p999_ns=about(1e6),
-        aqu_sz=16.0, util=90.0, cpu_us=about(20.0),
-        busy={0: about(100 * share), 1: about(100 * (1 - share) + 5)},
-        completions={0: first, 1: 1 - first}, completions_of=SOFTIRQS,
-    )  # fmt: skip
-
-
-def runs(rng: random.Random, repeats: int, *iops: float, shares: tuple[float, ...] = ()) -> Runs:
-    chosen = shares or (0.5,) * len(iops)
-    return [
-        {n: point(rng, rate, share) for n in range(repeats)}
-        for rate, share in zip(iops, chosen, strict=True)
-    ]
-
-
-def plan(repeats: int, *texts: str) -> Plan:
-    return Plan(("j",), {}, variants=tuple(map(parse_variant, texts)), repeats=repeats)
 
 
 def words(found: Runs, repeats: int = 5) -> str:
@@ -209,15 +181,6 @@ def test_a_figure_that_a_run_lacks_is_left_out() -> None:
     found[1][2] = Point(blind.seconds, blind.ios, blind.iops, blind.bw)
     (tested,) = compare(found)
     assert [one.metric.name for one in tested] == ["IOPS"]
-
-
-def finished(chosen: Plan, found: Runs) -> list[PointFinished]:
-    return [
-        PointFinished(1.0, s.index, chosen.points, s.label, s.job,
-                      tuple((one.name, one.value) for one in s.settings), s.variant, s.repeat,
-                      found[s.variant][s.repeat], Little(16, 16.0, True))
-        for s in expand(chosen)
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("rates", [(1e5, 1.2e5), (1e5, 40e5), (1e5, 1e5, 2e3)])

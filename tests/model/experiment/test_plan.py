@@ -218,3 +218,25 @@ def test_variants_that_conflict() -> None:
         check_variants([one], {})
     with pytest.raises(UsageError, match="--set"):
         check_variants([one, parse_variant("iodepth=2")], {"iodepth": "4"})
+
+
+def test_each_repeat_has_its_own_order_and_a_seed_gives_it_again() -> None:
+    variants = tuple(parse_variant(f"iodepth={n}") for n in (1, 2, 4))
+
+    def orders(seed: int | None) -> list[tuple[int, ...]]:
+        points = list(expand(Plan(("j",), variants=variants, repeats=40, seed=seed)))
+        assert [point.index for point in points] == list(range(120))
+        return [tuple(p.variant for p in points if p.repeat == n) for n in range(40)]
+
+    assert all(sorted(one) == [0, 1, 2] for one in orders(7))
+    assert orders(7) == orders(7) != orders(8)
+    assert len(set(orders(7))) == 6, "every order comes"
+    assert orders(None)[:3] == [(0, 1, 2), (2, 1, 0), (0, 1, 2)], "as older recordings have it"
+
+
+@given(st.integers(0, 10**9))
+def test_either_variant_is_first_as_often(seed: int) -> None:
+    variants = tuple(parse_variant(f"iodepth={n}") for n in (1, 2))
+    points = list(expand(Plan(("j",), variants=variants, repeats=400, seed=seed)))
+    first = sum(points[2 * n].variant == 0 for n in range(400))
+    assert 130 < first < 270  # seven standard deviations

@@ -3,21 +3,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from evidence_frames import device, disk, fio, seconds
+from evidence_frames import device, disk, fio, fired, seconds
 
 from iopstui.model.findings import by_cpu
 from iopstui.model.findings.conditions import Conditions
-from iopstui.model.findings.evidence import Evidence, Finding, JobShape
+from iopstui.model.findings.evidence import Evidence, JobShape
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import CpuLoad
 
 SHAPE = JobShape(jobs=2, iodepth=32, engine="libaio", direct=True)
 FOUR = ((0,), (1,), (2,), (3,))
-
-
-def fired(finding: Finding | None) -> Finding:
-    assert finding is not None
-    return finding
 
 
 def load(idle: float = 50.0, *, steal: float = 0.0, soft: float = 0.0, irq: float = 0.0) -> CpuLoad:

@@ -3,18 +3,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from evidence_frames import device, disk, seconds
+from evidence_frames import device, disk, fired, seconds
 
 from iopstui.model.findings import by_health
 from iopstui.model.findings.conditions import Array, Conditions, DeviceState, Link, Temperature
-from iopstui.model.findings.evidence import Evidence, Finding
+from iopstui.model.findings.evidence import Evidence
 
 SLOW = Link(8.0, 16.0, 2, 4)
-
-
-def fired(finding: Finding | None) -> Finding:
-    assert finding is not None
-    return finding
 
 
 def ailing(state: DeviceState, before: DeviceState | None = None, r_s: float = 0.0) -> Evidence:

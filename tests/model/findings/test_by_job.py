@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from evidence_frames import device, disk, fio, seconds
+from evidence_frames import device, disk, fio, fired, seconds
 
 from iopstui.model.findings import by_job
 from iopstui.model.findings.answer import answer
@@ -14,11 +14,6 @@ from iopstui.model.findings.rules import diagnose
 
 QUIET = dict.fromkeys(range(4), 40.0)
 SYNCS = JobShape(engine="libaio", direct=True, syncs=True, block_size=4096, writes=True)
-
-
-def fired(finding: Finding | None) -> Finding:
-    assert finding is not None
-    return finding
 
 
 # -- flushes

@@ -4,23 +4,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from evidence_frames import device, disk, fio, load, seconds
+from evidence_frames import device, disk, fio, fired, load, seconds
 from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.findings.by_queue import above, tags
 from iopstui.model.findings.conditions import Conditions, DeviceState, IoLimit
-from iopstui.model.findings.evidence import Evidence, Finding, JobShape
+from iopstui.model.findings.evidence import Evidence, JobShape
 
 DEEP = JobShape(jobs=1, iodepth=32, engine="libaio", direct=True)
 LIMIT = IoLimit("/work", "io.max", "riops", 1_000)
 IDLE = dict.fromkeys(range(4), 20.0)
-
-
-def fired(finding: Finding | None) -> Finding:
-    assert finding is not None
-    return finding
 
 
 def waiting(

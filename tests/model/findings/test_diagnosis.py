@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from evidence_frames import device, disk, fio, frame, seconds
+from evidence_frames import device, disk, fio, fired, frame, seconds
 from fio_recordings import NAMES
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,11 +20,6 @@ from iopstui.model.findings.evidence import (
 from iopstui.model.metrics.frame import PARTIAL, RAMP
 
 LIBAIO = JobShape(jobs=2, iodepth=32, engine="libaio", direct=True)
-
-
-def fired(finding: Finding | None) -> Finding:
-    assert finding is not None
-    return finding
 
 
 # -- iostats

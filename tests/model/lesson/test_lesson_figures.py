@@ -36,6 +36,7 @@ POINT = Point(
     iops_low=1.0, iops_high=5.0, slat_ns=16.0, clat_ns=17.0, max_ns=18.0, slower=0.19,
     device_bw=20.0, merges=21.0,
     request_bytes=22.0, await_ns=23.0, fio_cpu=24.0, ctx_s=25.0,
+    device_p50_ns=26.0, device_p99_ns=27.0, stayed=0.28,
 )  # fmt: skip
 FIGURES = {
     "iops_low": (1.0, "n"), "iops_high": (5.0, "n"),
@@ -46,6 +47,7 @@ FIGURES = {
     "device_iops": (12.0, "n"), "device_bw": (20.0, "b/s"), "request": (22.0, "b"),
     "merges": (21.0, "n"), "wait": (23.0, "t"), "aqu_sz": (13.0, "1"), "util": (14.0, "pct"),
     "cpu": (15000.0, "t"), "fio_cpu": (24.0, "pct"), "switches": (25.0, "n"),
+    "device_p50": (26.0, "t"), "device_p99": (27.0, "t"), "stayed": (0.28, "%"),
     "most": (0.75, "%"), "most_on": (5.0, "0"), "completed_as": ("interrupts", "n"),
 }  # fmt: skip
 WHOLE = "asked iodepth jobs device.queues device.nomerges device.nr_requests device.rq_affinity "

@@ -33,7 +33,7 @@ def emitted(name: str) -> list[dict[str, Any]]:
     """The frame events exactly as they are written."""
     stream = io.StringIO()
     sink = JsonlSink(stream, "host")
-    for event in session(name):
+    for event in session(name, probed=True):
         sink.handle(event)
     rows = [json.loads(line) for line in stream.getvalue().splitlines()]
     return [row for row in rows if row["event"] == "frame"]

@@ -1,0 +1,43 @@
+"""`iopstui config`: the configuration in force."""
+
+from __future__ import annotations
+
+import argparse
+
+from iopstui.cli.command import Command
+from iopstui.cli.terminal import say, show
+from iopstui.errors import EXIT_OK, EXIT_USAGE
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """No arguments."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print each value with its source, and what is wrong in the file."""
+    from iopstui.cli.config import KEYS, read_config
+    from iopstui.text import printable
+
+    config = read_config()
+    rows = [("key", "value", "source")]
+    for name, key in KEYS.items():
+        found = config.settings.get(name)
+        source = f"{config.path}, line {found.line}" if found else "default"
+        rows.append((name, printable(found.written) if found else key.default, source))
+    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    show("\n".join(f"{a:<{widths[0]}}  {b:<{widths[1]}}  {printable(c)}" for a, b, c in rows))
+    if not config.settings and not config.problems and config.path is not None:
+        show(f"\nNothing is set; the file would be {printable(str(config.path))}")
+    for sentence in config.sentences():
+        say(sentence)
+    return EXIT_USAGE if config.problems else EXIT_OK
+
+
+COMMAND = Command(
+    "config",
+    105,
+    "the configuration: each value, its source, and mistakes in the file",
+    add_arguments,
+    run,
+    anywhere=True,
+)

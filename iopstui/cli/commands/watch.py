@@ -1,0 +1,83 @@
+"""`iopstui watch`: disks that others use, without a job and without a screen."""
+
+from __future__ import annotations
+
+import argparse
+
+from iopstui.cli import values
+from iopstui.cli.command import Command
+from iopstui.cli.options import add_format, add_interval, add_probe, probe_parts
+from iopstui.cli.terminal import require_for_runs
+from iopstui.errors import UsageError
+
+EPILOG = """\
+TARGET is a block device, or a file or directory, which stands for the disk it is on; without
+TARGET all disks that have done I/O are watched. Nothing is written, and fio is not needed.
+
+FIGURE is one of `iopstui fields`, as for --expect: r/s, w/s, rMB/s, r_await, w_await, aqu-sz,
+util, pressure.some ...; of several disks their sum, vdb.r_await of one. It fires when the figure
+has been beyond VALUE in all samples of TIME (a sample without the figure is not beyond it), and
+again after it was not. With --record only the time around each firing is recorded: in FILE,
+FILE-2, FILE-3 ...
+
+exit codes: 0 watched for the time asked for, ended by a signal where none was asked for, or the
+reader of the output is gone; 1 failed, 2 usage or bad input, 5 something needed is missing,
+130 interrupted before its time
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("target", nargs="*", metavar="TARGET", help="see below")
+    parser.add_argument("--for", dest="length", type=values.span, metavar="TIME",
+                        help="how long: 30s, 10m, 8h or 2d (default: until Ctrl-C or another "
+                        "signal)")  # fmt: skip
+    parser.add_argument("--trigger", action="append", default=[], metavar="WHEN",
+                        help="'FIGURE>VALUE for TIME', e.g. 'r_await>20ms for 3s' (also >=, <, "
+                        "<=): say when that is so; may be repeated")  # fmt: skip
+    parser.add_argument("--record", metavar="FILE",
+                        help="record everything, or with --trigger the time around each firing; "
+                        "FILE must not exist yet")  # fmt: skip
+    parser.add_argument("--before", type=values.before, metavar="TIME",
+                        help="recorded before a firing, 10m at most (default: 1m)")  # fmt: skip
+    parser.add_argument("--after", type=values.span, metavar="TIME",
+                        help="recorded after a firing (default: 1m)")  # fmt: skip
+    add_interval(parser)
+    add_format(parser)
+    add_probe(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Watch until it is over."""
+    require_for_runs()
+    from iopstui.cli.one_watch import watch
+    from iopstui.model.experiment.options import RunOptions
+    from iopstui.model.watch.options import AFTER_S, BEFORE_S, WatchOptions
+
+    triggers = tuple(arguments.trigger)
+    around = arguments.before is not None or arguments.after is not None
+    if around and not (triggers and arguments.record):
+        raise UsageError("--before and --after say what is recorded around a firing.",
+                         "They need --trigger and --record.")  # fmt: skip
+    options = RunOptions(
+        targets=tuple(arguments.target),
+        interval_s=arguments.interval,
+        own_cpus=(),
+        record=arguments.record,
+        probe=probe_parts(arguments),
+    )
+    how = WatchOptions(
+        arguments.length, triggers, arguments.before or BEFORE_S, arguments.after or AFTER_S,
+        arguments.format,
+    )  # fmt: skip
+    return watch(options, how)
+
+
+COMMAND = Command(
+    "watch",
+    15,
+    "watch disks that others use, without a job: table, JSON lines or CSV",
+    add_arguments,
+    run,
+    epilog=EPILOG,
+)

@@ -1,0 +1,99 @@
+"""One line on a terminal that says how far something is, and is drawn over.
+
+Where standard error is a file or a pipe there is none: lines for a log are the narration's.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TextIO
+
+from iopstui.events import Progress
+from iopstui.format import clock, fit, number, size
+from iopstui.model.metrics.frame import Frame
+from iopstui.text import printable
+
+
+class StatusLine:
+    """``clear`` it before anything else is written to the same terminal. Where the data goes to
+    ``out`` and that is a pipe, there is none: who reads it may write to the terminal at any time.
+    """
+
+    def __init__(self, stream: TextIO, out: TextIO | None = None) -> None:
+        self._stream = stream
+        self._drawn = 0
+        self.alive = stream.isatty() and not (out is not None and _is_pipe(out))
+
+    def draw(self, text: str) -> None:
+        """Show ``text`` in place of what was shown, cut to the terminal's width."""
+        if not self.alive:
+            return
+        line = fit(printable(text), self._stream.encoding)[: self._columns() - 1]
+        self._stream.write("\r" + line.ljust(self._drawn))
+        self._stream.flush()
+        self._drawn = len(line)
+
+    def clear(self) -> None:
+        """Make room for another line."""
+        if self._drawn:
+            # never more than fits: what is wrapped can't be drawn over
+            blanks = " " * min(self._drawn, self._columns() - 1)
+            self._stream.write(f"\r{blanks}\r")
+            self._stream.flush()
+            self._drawn = 0
+
+    def _columns(self) -> int:
+        try:
+            return os.get_terminal_size(self._stream.fileno()).columns or 80
+        except OSError:
+            return 80
+
+
+def _is_pipe(stream: TextIO) -> bool:
+    try:
+        mode = os.fstat(stream.fileno()).st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+
+
+class Share:
+    """How much of some work is done, and how long the rest takes at the pace so far."""
+
+    def __init__(self) -> None:
+        self._first: Progress | None = None
+
+    def words(self, event: Progress) -> str:
+        """ "laying out the scratch file: 43 %, 28 MiB of 64 MiB, 0:03 left"."""
+        first = self._first
+        if first is None or event.step != first.step or event.done < first.done:
+            first = self._first = event
+        if not event.total:
+            return f"{event.what}: {size(event.done)}"
+        text = f"{event.what}: {_percent(event.done / event.total)}, "
+        text += f"{size(event.done)} of {size(event.total)}"
+        done, passed = event.done - first.done, event.t - first.t
+        if done > 0 and passed > 0:
+            text += f", {clock(max(0, event.total - event.done) * passed / done)} left"
+        return text
+
+
+def run_words(frame: Frame) -> str:
+    """ "57 %, 0:26 left, 47.0k IOPS"; what fio does not say is left out."""
+    fio = frame.fio
+    if fio is None:
+        return ""
+    words = [] if fio.progress is None else [_percent(fio.progress)]
+    if fio.eta_s is not None:
+        words.append(f"{clock(fio.eta_s)} left")
+    return ", ".join([*words, f"{number(fio.total.iops)} IOPS"])
+
+
+def _percent(share: float) -> str:
+    return f"{100 * min(1.0, max(0.0, share)):.0f} %"
+
+
+def share_words(share: float, left_s: float) -> str:
+    """ "57 %, 0:26 left"."""
+    return f"{_percent(share)}, {clock(left_s)} left"

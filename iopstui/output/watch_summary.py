@@ -1,0 +1,62 @@
+"""What a watch came to, in words of at most 80 columns."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+from iopstui import format as units
+from iopstui.model.watch.totals import DiskTotal, WatchTotals
+from iopstui.text import printable
+
+WIDTH = 80
+NAME_WIDTH = 16
+
+
+def watch_summary(totals: WatchTotals) -> str:
+    """Length and gaps, each disk's means and highest interval, triggers and findings."""
+    return "\n".join(_lines(totals))
+
+
+def _lines(totals: WatchTotals) -> Iterator[str]:
+    gaps = "no gaps"
+    if totals.gap_s:
+        gaps = f"{totals.gap_s:.1f} s of it are gaps, without a sample of their own"
+    yield f"watched for {units.clock(totals.watched_s)}, {gaps}"
+    yield from _disks(totals)
+    for text, times in totals.fired.items():
+        yield from _wrapped(f"trigger {printable(text)}: fired {_times(times)}")
+    for said in totals.findings.values():
+        when = f"{units.clock(said.since)}-{units.clock(said.until)}"
+        often = f", said {_times(said.times)}" if said.times > 1 else ""
+        yield from _wrapped(f"finding {when}{often}: {printable(said.text)}")
+
+
+def _disks(totals: WatchTotals) -> Iterator[str]:
+    if not totals.disks:
+        return
+    groups = "".join(f"{name:^12}" for name in ("r/s", "w/s", "MiB/s"))
+    yield f"{'':{NAME_WIDTH}}{groups} {'r_await':>7} {'w_await':>7} {'util':>4}".rstrip()
+    pairs = " ".join([f"{'mean':>5} {'most':>5}"] * 3)
+    yield f"{'disk':{NAME_WIDTH}} {pairs} {'mean':>7} {'mean':>7} {'mean':>4}"
+    for name, disk in totals.disks.items():
+        yield f"{units.cut(printable(name), NAME_WIDTH):{NAME_WIDTH}} {_cells(disk)}"
+    for name in totals.disks:
+        missing = totals.missing_s(name)
+        if missing > 0.5:
+            yield f"{printable(name)} was not measured for {missing:.1f} s of it"
+
+
+def _cells(disk: DiskTotal) -> str:
+    pairs = ((disk.r_s, units.number), (disk.w_s, units.number), (disk.bytes_s, units.mib))
+    cells = [f"{unit(value):>5}" for mean, unit in pairs for value in (mean.value, mean.most)]
+    cells += [f"{units.milliseconds(one.value):>7}" for one in (disk.r_await, disk.w_await)]
+    return " ".join([*cells, f"{units.percent(disk.util.value):>4}"])
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, subsequent_indent="  ")

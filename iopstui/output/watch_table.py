@@ -1,0 +1,106 @@
+"""A watch as a table of 80 columns, live: what iostat has, a row each second."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TextIO
+
+from iopstui import format as units
+from iopstui.events import Event, FrameReady
+from iopstui.model.block.target import Layer, Target
+from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.probe import Requests
+from iopstui.model.rates import DiskRates
+from iopstui.output.narration import Narrator
+from iopstui.output.table import BELOW, HEADER_EVERY
+from iopstui.text import printable
+
+NAME_WIDTH = 10
+LEFT = 17 + 1 + NAME_WIDTH
+"""Columns left of the figures: two times and a name."""
+
+
+class WatchTable:
+    """Prints a row for each frame, of several disks their sum and a row for each. ``probed``: the
+    probe's latencies take the place of the awaits. ``BrokenPipeError`` is passed on."""
+
+    def __init__(self, out: TextIO, err: TextIO, target: Target, probed: bool = False) -> None:
+        self._out = out
+        self._narrator = Narrator(err)
+        self._target = target
+        self._probed = probed
+        self._lines = 0
+
+    def handle(self, event: Event) -> None:
+        """Print what the event says."""
+        if not isinstance(event, FrameReady):
+            self._narrator.handle(event)
+        elif event.frame.seconds is not None:  # the first sample has nothing before it
+            self._frame(event.frame)
+
+    def close(self) -> None:
+        """End the output: nothing more will come."""
+        self._out.flush()
+        self._narrator.close()
+
+    def _frame(self, frame: Frame) -> None:
+        if self._lines == 0 or self._lines >= HEADER_EVERY:
+            self._lines = 0
+            units.put(header(self._probed), self._out)
+        found = rows(frame, self._target, self._probed)
+        self._lines += len(found)
+        units.put("\n".join(found), self._out)
+
+
+def header(probed: bool = False) -> str:
+    """The line above the rows."""
+    waits = ("dev p50", "dev p99") if probed else ("r_await", "w_await")
+    names = ("r/s", "w/s", "rMB/s", "wMB/s")
+    cells = [f"{'UTC':>8} {'time':>8} {'disk':>{NAME_WIDTH}}", *(f"{name:>5}" for name in names)]
+    return " ".join([*cells, *(f"{name:>7}" for name in waits), "aqu-sz", "util"])
+
+
+def rows(frame: Frame, target: Target, probed: bool = False) -> list[str]:
+    """One frame in at most 80 columns; behind its row one for each device there is besides."""
+    several = len(target.on) > 1
+    together = frame.together(target.opened) if target.opened else None
+    when = (units.utc(frame.wall_ms) or "")[11:19]
+    times = f"{when:>8} {units.clock(frame.t):>8}"
+    room = LEFT - len(times) - 1  # hundreds of hours are wider
+    first = f"{times} {units.cut(printable(target.name), room):>{room}}"
+    found = [_row(first, together, frame, target.opened, probed)]
+    for layer in target.layers if several else target.layers[1:]:
+        left = f"{units.cut(_layer(layer), LEFT):>{LEFT}}"
+        found.append(_row(left, frame.disks.get(layer.name), frame, (layer.name,), probed))
+    return found
+
+
+def _layer(layer: Layer) -> str:
+    return f"{BELOW * bool(layer.under)}{printable(layer.name)}"
+
+
+def _row(
+    left: str, disk: DiskRates | None, frame: Frame, names: Sequence[str], probed: bool
+) -> str:
+    cells = [
+        f"{units.number(disk.r_s if disk else None):>5}",
+        f"{units.number(disk.w_s if disk else None):>5}",
+        f"{units.mib(disk.r_bytes_s if disk else None):>5}",
+        f"{units.mib(disk.w_bytes_s if disk else None):>5}",
+    ]
+    waits = _probe(frame, names) if probed else _awaits(disk)
+    cells += [f"{units.latency(ns):>7}" for ns in waits]
+    cells.append(f"{units.number(disk.aqu_sz if disk else None):>6}")
+    cells.append(f"{units.percent(disk.util if disk else None):>4}")
+    return " ".join([left, *cells])
+
+
+def _awaits(disk: DiskRates | None) -> list[float | None]:
+    waits = (disk.r_await, disk.w_await) if disk else (None, None)
+    return [None if ms is None else ms * 1e6 for ms in waits]
+
+
+def _probe(frame: Frame, names: Sequence[str]) -> list[float | None]:
+    found: Requests | None = frame.probe.together(names) if frame.probe else None
+    ranks = found.device.percentiles if found else {}
+    return [ranks.get("p50"), ranks.get("p99")]

@@ -1,0 +1,161 @@
+"""A recording without what says whose machine it is of: host name, paths, serials, names of
+processes, cgroups and device-mapper devices."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from iopstui.recording.reader import Other, Record, Recording, Sample
+
+WORD = "redacted"
+PRIVATE = frozenset(
+    {"host", "path", "paths", "files", "serial", "dm_name", "backing_file", "mountpoint", "comm",
+     "group"}
+)  # fmt: skip
+"""Fields of what is recorded that are left out whole."""
+OPTIONS = (
+    "filename", "filename_format", "directory", "opendir", "hostname", "include", "cgroup",
+    "read_iolog", "write_iolog", "replay_redirect", "merge_blktrace_file", "write_bw_log",
+    "write_lat_log", "write_hist_log", "write_iops_log", "exec_prerun", "exec_postrun",
+    "trigger_file", "verify_state_load", "description", "aux_path", "output",
+)  # fmt: skip
+"""Options of fio with such values."""
+# words of iopstui's own, which its reports decide by, and the kernel's names of devices
+_OURS = frozenset(
+    {"kind", "tree", "device", "also", "slaves", "holders", "partitions", "disk", "op", "unit",
+     "rule", "field", "fstype", "level", "phase", "layer"}
+)  # fmt: skip
+_NOBODY = frozenset({"", "/", "fio", "iopstui", "bpftrace", WORD})
+_OPTION = re.compile(rf"\b({'|'.join(OPTIONS)})(\s*=\s*)[^\n]*")
+_PATH = re.compile(r"(?:^|(?<=[\s=\"'(:,\[<`]))~?/[^\s\"'`;,)\]}>]+", re.MULTILINE)
+# with all that stands before it: a process's name may hold anything
+_PROCESS = re.compile(r"[^.;,\n]*\(pid \d+\)")
+_MOST = 5000
+
+
+class RedactedRecording(Recording):
+    """A recording whose records have "redacted" in place of all that. Raises as ``Recording``."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        try:
+            self._private = _Private()
+            for value in (self.header, *(other.value for _, other in self.index().others)):
+                self._private.learn(value)
+        except BaseException:
+            self.close()
+            raise
+        self.header = self._private.without(self.header)
+        self.path = Path(WORD)
+
+    def records(self, start: int | None = None) -> Iterator[Record]:
+        """As ``Recording.records``. Samples are numbers: of their names none is in a report."""
+        for record in super().records(start):
+            if isinstance(record, Sample):
+                if record.raw.probe is not None:
+                    self._private.learn(record.raw.probe.tasks)
+                yield record
+            else:
+                yield Other(record.t, self._private.without(record.value))
+
+
+def opened(path: Path, redact: bool) -> Recording:
+    """The recording, or the redacted one."""
+    return RedactedRecording(path) if redact else Recording(path)
+
+
+class _Private:
+    """Learns what is private from the fields that hold it, and takes it out of every text."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+        self._pattern: re.Pattern[str] | None = None
+
+    def learn(self, value: Any) -> None:
+        """All that is private in a recorded value."""
+        before = len(self._known)
+        if before < _MOST:
+            self._known.update(name for name in _found(value) if name not in _NOBODY)
+        if len(self._known) > before:
+            longest = sorted(self._known, key=lambda name: (-len(name), name))
+            words = "|".join(map(re.escape, longest))
+            self._pattern = re.compile(rf"(?<!\w)(?:{words})(?!\w)")
+
+    def without(self, value: Any) -> Any:
+        """The value with nothing private in it; its types stay as they are."""
+        if isinstance(value, str):
+            return self._text(value)
+        if isinstance(value, Mapping):
+            return {self.without(key): self._field(str(key), one) for key, one in value.items()}
+        if isinstance(value, (list, tuple)):
+            if len(value) == 2 and value[0] in OPTIONS:  # (option, value)
+                return (value[0], WORD)
+            parts = [self.without(one) for one in value]
+            return tuple(parts) if isinstance(value, tuple) else parts
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return self._data(value)
+        return value
+
+    def _data(self, value: Any) -> Any:
+        changed = {
+            one.name: self._field(one.name, getattr(value, one.name))
+            for one in dataclasses.fields(value)
+            if one.init
+        }
+        if changed.get("name") in OPTIONS and "value" in changed:
+            changed["value"] = WORD
+        return dataclasses.replace(value, **changed)
+
+    def _field(self, name: str, value: Any) -> Any:
+        if name in _OURS or _names_a_figure(name, value):
+            return value
+        if name in PRIVATE or name in OPTIONS or (name == "job" and "/" in str(value)):
+            return _left_out(value)
+        return self.without(value)
+
+    def _text(self, text: str) -> str:
+        if self._pattern is not None:
+            text = self._pattern.sub(WORD, text)
+        text = _PROCESS.sub(f"{WORD} (pid)", _OPTION.sub(rf"\1\2{WORD}", text))
+        return _PATH.sub(WORD, text)
+
+
+def _names_a_figure(name: str, value: Any) -> bool:
+    """An expectation's path is no place in a file system."""
+    return name == "path" and isinstance(value, (list, tuple))
+
+
+def _left_out(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_left_out, value))
+    return WORD if isinstance(value, str) and value else value
+
+
+def _found(value: Any, name: str = "") -> Iterator[str]:
+    """Everything that is private in a value and its parts."""
+    if _names_a_figure(name, value):
+        return
+    if isinstance(value, str):
+        if name in PRIVATE or name in OPTIONS:
+            yield from (value, *value.split(":"))
+        for match in _OPTION.finditer(value):
+            _, _, assigned = match[0].partition("=")
+            yield from (assigned.strip(), *assigned.strip().split(":"))
+    elif isinstance(value, Mapping):
+        for key, one in value.items():
+            yield from _found(one, str(key))
+    elif isinstance(value, (list, tuple)):
+        if len(value) == 2 and value[0] in OPTIONS:
+            yield from _found(value[1], str(value[0]))
+        for one in value:
+            yield from _found(one, name)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        yield from _found(_fields(value))
+
+
+def _fields(value: Any) -> Mapping[str, Any]:
+    return {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}

@@ -1,0 +1,70 @@
+"""Recordings of some of a session's time: around the moments that triggers fire."""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from iopstui.errors import UsageError
+from iopstui.recording.writer import Recorder, next_free
+from iopstui.session.live import LiveSession
+
+CLOSE_WITHIN_S = 6.0
+
+
+class RecordedParts:
+    """FILE, FILE-2 ...: each from what the session keeps of the time before a firing to ``after_s``
+    after the last one that falls into it. Files are opened and closed in a thread of its own, which
+    a slow disk may hold up. Raises UsageError if FILE exists or can't be made; nothing is left
+    before something fires.
+    """
+
+    def __init__(self, path: Path, after_s: float) -> None:
+        Recorder(path).discard()
+        self._path = path
+        self._after_s = after_s
+        self._until: float | None = None
+        self._work: queue.SimpleQueue[Callable[[LiveSession], None] | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def begin(self, session: LiveSession) -> None:
+        """Parts of this session, which is about to start."""
+        self._thread = threading.Thread(
+            target=self._main, args=(session,), name="recorded parts", daemon=True
+        )
+        self._thread.start()
+
+    def fired(self, t: float) -> None:
+        """Something fired at second ``t``: that part of the session is recorded."""
+        if self._until is None:
+            self._work.put(self._open)
+        self._until = t + self._after_s
+
+    def frame(self, t: float) -> None:
+        """The session has come to second ``t``."""
+        if self._until is not None and t >= self._until:
+            self._until = None
+            self._work.put(lambda session: session.end_recording())
+
+    def close(self) -> None:
+        """The session ends, which closes the last part. A disk that hangs is not waited for."""
+        self._work.put(None)
+        if self._thread is not None:
+            self._thread.join(CLOSE_WITHIN_S)
+
+    def _main(self, session: LiveSession) -> None:
+        while (work := self._work.get()) is not None:
+            try:
+                work(session)
+            except Exception as error:  # a bug here must not look like a recording that goes on
+                session.notice("error", f"the recording has stopped: internal error {error!r}")
+
+    def _open(self, session: LiveSession) -> None:
+        path = next_free(self._path) if os.path.lexists(self._path) else self._path
+        try:
+            session.begin_recording(path)
+        except UsageError as error:
+            session.notice("error", error.message)

@@ -1,0 +1,98 @@
+"""A watch: a session without a job whose events are folded as they come, whoever reads them."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Sequence
+from time import monotonic
+
+from iopstui.events import Event, Found, FrameReady, Notice
+from iopstui.model.block.target import Target
+from iopstui.model.metrics.frame import Frame
+from iopstui.model.watch.totals import WatchTotals
+from iopstui.model.watch.trigger import Fired, Trigger, Watcher
+from iopstui.session.live import LiveSession
+from iopstui.session.outcomes import value_text
+from iopstui.session.recorded_parts import RecordedParts
+
+MOST_WAITING = 600
+
+
+class Watch:
+    """``handle`` is the session's sink. Triggers and totals are folded in the session's thread;
+    ``events`` then waits for whoever prints, and loses frames if that takes too long, so that a
+    reader that has stopped costs neither a firing nor memory. Anybody may put ``None`` there.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        interval_s: float,
+        triggers: Sequence[Trigger] = (),
+        parts: RecordedParts | None = None,
+    ) -> None:
+        self.events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
+        self.totals = WatchTotals(target.tree, interval_s)
+        self.sampled_at = 0.0
+        """When the last frame came, by the monotonic clock."""
+        self._watchers = [Watcher(trigger) for trigger in triggers]
+        self._parts = parts
+        self._session: LiveSession | None = None
+        self._lost = 0
+
+    def begin(self, session: LiveSession) -> None:
+        """Start the session, and watch."""
+        self._session = session
+        if self._parts is not None:
+            self._parts.begin(session)
+        session.start(self.handle)
+
+    def handle(self, event: Event) -> None:
+        """Take one event of the session; never blocks."""
+        match event:
+            case FrameReady():
+                self._frame(event.frame)
+            case Found():
+                self.totals.found(event.t, event.finding)
+        self._pass(event)
+
+    def close(self) -> None:
+        """End the session and its recordings. Idempotent."""
+        if self._parts is not None:
+            self._parts.close()
+        if self._session is not None:
+            self._session.close()
+
+    def _frame(self, frame: Frame) -> None:
+        self.sampled_at = monotonic()
+        self.totals.add(frame)
+        if self._parts is not None:
+            self._parts.frame(frame.t)
+        for watcher in self._watchers:
+            fired = watcher.feed(frame)
+            if fired is not None:
+                self._fired(fired)
+
+    def _fired(self, fired: Fired) -> None:
+        self.totals.trigger(fired.trigger.text)
+        if self._session is not None:
+            self._session.mark(fired_text(fired))
+        if self._parts is not None:
+            self._parts.fired(fired.t)
+
+    def _pass(self, event: Event) -> None:
+        if isinstance(event, FrameReady):
+            if self.events.qsize() >= MOST_WAITING:
+                self._lost += 1
+                return
+            if self._lost:
+                words = f"{self._lost} frames were not read in time and are left out here"
+                self.events.put(Notice(event.t, "warning", words))
+                self._lost = 0
+        self.events.put(event)
+
+
+def fired_text(fired: Fired) -> str:
+    """What a mark says of it."""
+    trigger = fired.trigger
+    return f"trigger {trigger.text}: {value_text(fired.value, trigger.unit)}"

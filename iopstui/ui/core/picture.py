@@ -1,0 +1,67 @@
+"""The screen as it is seen, as SVG and as text, in files that did not exist before."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.terminal_theme import DEFAULT_TERMINAL_THEME, SVG_EXPORT_THEME
+from textual.app import App
+
+MOST = 99
+_FONTS = re.compile(r"\s*@font-face \{[^}]*\}")
+
+
+def pictures(app: App[Any]) -> dict[str, str]:
+    """What is on the screen now, by the suffix of its file. The SVG loads nothing."""
+    width, height = app.size
+    console = Console(
+        width=width, height=height, file=io.StringIO(), force_terminal=True,
+        color_system="truecolor", record=True, legacy_windows=False, safe_box=False,
+    )  # fmt: skip
+    # as textual's own App.export_screenshot
+    console.print(
+        app.screen._compositor.render_update(full=True, screen_stack=app._background_screens)
+    )
+    text = console.export_text(clear=False)
+    colours = DEFAULT_TERMINAL_THEME if app.theme == "ansi-light" else SVG_EXPORT_THEME
+    svg = console.export_svg(title="iopstui", theme=colours)
+    lines = [line.rstrip() for line in text.splitlines()]
+    return {".svg": _FONTS.sub("", svg), ".txt": "\n".join(lines).rstrip("\n") + "\n"}
+
+
+def save(directory: Path, name: str, files: Mapping[str, str]) -> list[Path]:
+    """Write ``files`` as ``name`` with their suffixes, or as ``name``-2 ... where one of them is
+    there already. All of them or none; OSError. No link is followed."""
+    for number in range(1, MOST + 1):
+        stem = name if number == 1 else f"{name}-{number}"
+        paths = [directory / f"{stem}{suffix}" for suffix in files]
+        made: list[Path] = []
+        try:
+            for path, text in zip(paths, files.values(), strict=True):
+                _write(path, text, made)
+            return paths
+        except FileExistsError:
+            _remove(made)
+        except OSError:
+            _remove(made)
+            raise
+    raise FileExistsError(f"{name} to {name}-{MOST} exist already")
+
+
+def _write(path: Path, text: str, made: list[Path]) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    fd = os.open(path, flags, 0o666)
+    made.append(path)
+    with open(fd, "w", encoding="utf-8", errors="replace") as file:
+        file.write(text)
+
+
+def _remove(made: list[Path]) -> None:
+    for path in made:
+        path.unlink(missing_ok=True)

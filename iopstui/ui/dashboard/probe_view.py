@@ -1,0 +1,248 @@
+"""Inside the kernel: the way of a request, the device's percentiles, who completes for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from iopstui import format as f
+from iopstui.model.block.topology import Topology
+from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.probe import (
+    FEW_SKIPPED,
+    KINDS,
+    MATRIX,
+    PROCESSES,
+    SIZES,
+    WAY,
+    Latencies,
+    ProbeInterval,
+    Task,
+)
+from iopstui.model.metrics.request_way import Exchange, RequestWay, exchange, request_way
+from iopstui.text import printable
+from iopstui.ui.core.state import LiveState
+from iopstui.ui.draw.rows import Column, Line, Row, Table, message, rule, wrap
+from iopstui.ui.draw.style import BOLD, DEVICE, DIM, FIO, P99, WARNING, Charset
+
+OFF = (
+    "The probe counts each request inside the kernel, with bpftrace: how long it took in the "
+    "device, for any load, with or without a job. It is off: P switches it on (root). Each I/O "
+    "then costs about 1 µs more CPU time."
+)
+BEGINS = "The probe begins: bpftrace loads its programs, which takes some seconds."
+MOST_TASKS = 12
+
+LATENCIES: tuple[Column[tuple[float | None, Latencies]], ...] = (
+    Column("IOPS", 8, lambda r: f.number(r[0])),
+    Column("mean", 9, lambda r: f.latency(r[1].mean_ns, "")),
+    Column("p50", 9, lambda r: f.latency(r[1].percentiles.get("p50"), ""), style=DEVICE),
+    Column("p99", 9, lambda r: f.latency(r[1].percentiles.get("p99"), "")),
+    Column("p99.9", 9, lambda r: f.latency(r[1].percentiles.get("p99.9"), ""), drop=1),
+    Column("max", 9, lambda r: f.latency(r[1].max_ns, ""), drop=2),
+)
+TASKS: tuple[Column[Task], ...] = (
+    Column("pid", 9, lambda t: str(t.pid)),
+    Column("disk", 10, lambda t: f.cut(printable(t.disk), 9), drop=1),
+    Column("read/s", 8, lambda t: f.number(t.read_iops)),
+    Column("write/s", 8, lambda t: f.number(t.write_iops)),
+    Column("MiB/s", 8, lambda t: f.mib(t.bw)),
+    Column("p50", 9, lambda t: f.latency(t.p50_ns, ""), style=DEVICE),
+    Column("p99", 9, lambda t: f.latency(t.p99_ns, "")),
+    Column("cgroup", 30, lambda t: f.cut(printable(t.group) or f.MISSING, 29), drop=2),
+)
+
+
+def rows(
+    state: LiveState, parts: Sequence[str], topology: Topology, width: int, charset: Charset
+) -> list[Row]:
+    """All that the probe's parts show of the last second that it counted."""
+    frame = state.probed
+    if not parts and frame is None:
+        return wrap(width, charset, OFF, None)
+    if frame is None or frame.probe is None:
+        return wrap(width, charset, BEGINS, None)
+    probe = frame.probe
+    found = [*_way(frame, probe, width, charset), *_latencies(probe, width, charset)]
+    if MATRIX in probe.parts:
+        found += _matrix(exchange(probe.matrix, topology), width, charset)
+    if PROCESSES in probe.parts:
+        found += task_rows(state, probe, width, charset)
+    if SIZES in probe.parts:
+        found += _sizes(probe, width, charset)
+    return [*found, *_costs(probe, width, charset)]
+
+
+# -- the way
+
+
+def _way(frame: Frame, probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:
+    if WAY not in probe.parts:
+        return []
+    title = rule(width, charset, ("the way of a request, this second", BOLD), (" (means)", DIM))
+    way = request_way(frame)
+    blank = message(width, charset, "")
+    if way is None:
+        return [title, message(width, charset, "no request was completed"), blank]
+    return [title, *_bar(way, width, charset), *_way_words(way, width, charset), blank]
+
+
+def _bar(way: RequestWay, width: int, charset: Charset) -> Iterator[Row]:
+    parts = [("waiting", way.waiting_ns, P99, "▒"), ("device", way.device_ns, DEVICE, "█")]
+    if way.rest_ns is not None:
+        parts.append(("the rest", way.rest_ns, FIO, "░"))
+    total = sum(ns for _, ns, _, _ in parts)
+    if way.rest_ns is not None and way.lat_ns is not None:
+        line = Line(width, charset).add(" fio's lat ").add(f.latency(way.lat_ns), BOLD).add(" = ")
+    else:
+        line = Line(width, charset).add(" in the kernel ").add(f.latency(total), BOLD).add(" = ")
+    for number, (name, ns, style, mark) in enumerate(parts):
+        line.add(" + " if number else "").add(f"{mark} {name} ", style).add(f.latency(ns), BOLD)
+    yield line.done()
+    room = max(10, width - 2)
+    bar, used = Line(width, charset).add(" "), 0
+    for number, (_, ns, style, mark) in enumerate(parts):
+        last = number == len(parts) - 1
+        cells = room - used if last else round(room * ns / total) if total else 0
+        bar.add(mark * cells, style)
+        used += cells
+    yield bar.done()
+
+
+def _way_words(way: RequestWay, width: int, charset: Charset) -> list[Row]:
+    found = []
+    if way.slat_ns is not None and way.clat_ns is not None:
+        found.append(
+            f"beside it fio's slat {f.latency(way.slat_ns)}, clat {f.latency(way.clat_ns)}: "
+            "libaio and io_uring issue requests inside slat."
+        )
+    if way.why_not:
+        found.append(f"No rest is shown: {way.why_not}.")
+    found.append(
+        "waiting: from the request's allocation to its issue (scheduler, plugging, tags come "
+        "before); device: until its completion. I/Os that were merged into another's request are "
+        "in that request's figures alone."
+    )
+    return wrap(width, charset, " ".join(found))
+
+
+# -- latencies
+
+
+def _latencies(probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:
+    title = rule(
+        width, charset, ("device, this second", BOLD), (" (issue to completion)", DIM),
+        right=((f"{f.MISSING} = no such request", DIM),),
+    )  # fmt: skip
+    longest = max((len(printable(name)) for name in probe.disks), default=4)
+    table = Table(LATENCIES, min(longest, 14) + 17, width, charset)
+    found = [title, table.header("disk")]
+    for name, kinds in probe.disks.items():
+        for kind in KINDS:
+            part = kinds.get(kind)
+            if part is None or (kind == "discard" and not part.device.ios):
+                continue
+            label = f" {f.cut(printable(name), 14)} {kind}"
+            found.append(table.row(label, (part.iops, part.device)))
+            if part.waiting is not None and part.waiting.ios:
+                found.append(table.row("   waiting", (None, part.waiting), label_style=DIM))
+    return [*found, message(width, charset, "")]
+
+
+# -- who completes for whom
+
+
+def _matrix(found: Exchange, width: int, charset: Charset) -> list[Row]:
+    share = found.diagonal
+    right = () if share is None else ((f"{100 * share:.0f} % on the diagonal", BOLD),)
+    title = rule(
+        width, charset, ("who completes for whom", BOLD), (", requests per second", DIM),
+        right=right,
+    )  # fmt: skip
+    if not found.total:
+        words = "no request was completed in this second"
+        return [title, message(width, charset, words), message(width, charset, "")]
+    wide = max(7, *(len(name) + 1 for name in found.names))
+    first = 16
+    head = Line(width, charset).add(f" {found.of}".ljust(first), DIM)
+    for name in found.names:
+        head.add(name.rjust(wide), DIM)
+    grid = [head.done()]
+    for number, (name, row) in enumerate(zip(found.names, found.rates, strict=True)):
+        line = Line(width, charset).add(f" {name} →".ljust(first), BOLD)
+        for column, rate in enumerate(row):
+            text = f.number(rate) if rate else "·"
+            line.add(text.rjust(wide), DEVICE if number == column else None if rate else DIM)
+        grid.append(line.done())
+    words = (
+        "Rows: where requests were allocated; columns: where they were completed. rq_affinity 0: "
+        "where the interrupt comes; 1: among the submitter's CPUs of a cache; 2: on the diagonal."
+    )
+    return [title, *grid, *wrap(width, charset, words), message(width, charset, "")]
+
+
+# -- processes and sizes
+
+
+def task_rows(state: LiveState, probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:
+    """Processes by what they had each disk do."""
+    title = rule(
+        width, charset, ("processes", BOLD), (", by who allocated the requests", DIM),
+        right=(("busiest first", DIM),),
+    )  # fmt: skip
+    if not probe.tasks:
+        return [title, message(width, charset, "none in this second"), message(width, charset, "")]
+    table = Table(TASKS, 18, width, charset)
+    found = [title, table.header("process")]
+    for task in probe.tasks[:MOST_TASKS]:
+        found.append(table.row(process_label(state, task.comm, task.pid, 17), task))
+    more = len(probe.tasks) - MOST_TASKS
+    if more > 0:
+        found.append(message(width, charset, f"and {more} more"))
+    words = "kworker: what the kernel writes back for others. Latencies here are within 6 %."
+    return [*found, message(width, charset, words), message(width, charset, "")]
+
+
+def process_label(state: LiveState, comm: str, pid: int, width: int) -> str:
+    """A process's name, cut to ``width``; a job of ours is marked."""
+    own = state.frame is not None and any(job.pid == pid for job in state.frame.jobs)
+    mine = " (job)" if own else ""
+    return f" {f.cut(printable(comm), width - 1 - len(mine))}{mine}"
+
+
+def _sizes(probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:
+    share = probe.sequential
+    right = () if share is None else ((f"{share:.0f} % sequential", BOLD),)
+    title = rule(width, charset, ("requests by size, this second", BOLD), right=right)
+    found = [title]
+    for name, kinds in probe.disks.items():
+        for kind, part in kinds.items():
+            if part.sizes:
+                total = sum(part.sizes.values())
+                each = sorted(part.sizes.items())
+                text = ", ".join(f"{f.size(b)} {100 * n / total:.0f} %" for b, n in each)
+                found += wrap(width, charset, f"{printable(name)} {kind}: {text}", None)
+    rates = [("requeued", probe.requeued_s), ("merged", probe.merged_s)]
+    words = ", ".join(f"{name} {f.number(rate)}/s" for name, rate in rates if rate is not None)
+    return [*found, message(width, charset, words), message(width, charset, "")]
+
+
+def _costs(probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:
+    run = "not counted yet" if probe.run_ns is None else f"{f.latency(probe.run_ns)} for each I/O"
+    missed = f.MISSING if probe.missed is None else f"{probe.missed:.2f} %"
+    words = (
+        f"The probes themselves run {run} (as the kernel counts it); bpftrace takes "
+        f"{f.percent(probe.busy)} % of a CPU. Completions without a known beginning: {missed}."
+    )
+    found = wrap(width, charset, words)
+    if probe.doubtful:
+        why = []
+        if (probe.missed or 0) > 1:
+            why.append("more than 1 % of the completions could not be matched")
+        if probe.skipped > FEW_SKIPPED:
+            why.append(f"the kernel skipped the probe {probe.skipped} times")
+        if probe.lost:
+            why.append(f"{probe.lost} events were lost")
+        if probe.full:
+            why.append("a map in the kernel has no room left")
+        found += wrap(width, charset, f"These figures are incomplete: {'; '.join(why)}.", WARNING)
+    return found

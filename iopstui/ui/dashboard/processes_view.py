@@ -1,0 +1,78 @@
+"""Who does it: processes by their I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iopstui import format as f
+from iopstui.linux.process.process_io import ProcessIo, ProcessRates
+from iopstui.model.metrics.probe import PROCESSES
+from iopstui.ui.core.state import LiveState
+from iopstui.ui.dashboard.probe_view import process_label, task_rows
+from iopstui.ui.draw.rows import Column, Row, Table, message, rule, wrap
+from iopstui.ui.draw.style import BOLD, DEVICE, DIM, Charset
+
+MOST = 30
+COLUMNS: tuple[Column[ProcessRates], ...] = (
+    Column("pid", 9, lambda p: str(p.pid)),
+    Column("read MiB/s", 13, lambda p: f.mib(p.read_s), style=DEVICE),
+    Column("written MiB/s", 15, lambda p: f.mib(p.write_s)),
+)
+ALL_DISKS = (
+    "Bytes that a process had read from any disk, and what it wrote or dirtied in the page cache, "
+    "for whichever disk (/proc/PID/io): no share of one disk can be told from it. The probe can: "
+    "P, with processes."
+)
+
+
+def rows(state: LiveState, source: ProcessIo | None, width: int, charset: Charset) -> list[Row]:
+    """By disk where the probe counts processes, else over all disks (``source`` ``None``: a
+    recording, which has neither)."""
+    found = _pressure(state, width, charset)
+    probe = state.probed.probe if state.probed is not None else None
+    if probe is not None and PROCESSES in probe.parts:
+        return [*found, *task_rows(state, probe, width, charset)]
+    if source is None:
+        return [*found, *wrap(width, charset, "This recording has no processes.", None)]
+    rates = source.rates()
+    title = rule(
+        width, charset, ("processes, all disks together", BOLD), right=(("busiest first", DIM),)
+    )
+    found.append(title)
+    if rates is None:
+        return [*found, message(width, charset, "first reading; a rate needs two")]
+    return [*found, *_table(state, rates, width, charset), *_words(source, width, charset)]
+
+
+def _pressure(state: LiveState, width: int, charset: Charset) -> list[Row]:
+    found = state.frame.more.get("pressure", {}) if state.frame is not None else {}
+    some, full = found.get("some"), found.get("full")
+    if some is None or full is None:
+        return []
+    words = (
+        f"In this second at least one task of the machine waited for I/O {f.percent(some)} % of "
+        f"the time, all that had work to do {f.percent(full)} % (/proc/pressure/io)."
+    )
+    return [*wrap(width, charset, words, None), message(width, charset, "")]
+
+
+def _table(
+    state: LiveState, rates: Sequence[ProcessRates], width: int, charset: Charset
+) -> list[Row]:
+    if not rates:
+        return [message(width, charset, "no process read or wrote in this second")]
+    table = Table(COLUMNS, 24, width, charset)
+    found = [table.header("process")]
+    for one in rates[:MOST]:
+        found.append(table.row(process_label(state, one.comm, one.pid, 23), one))
+    if len(rates) > MOST:
+        found.append(message(width, charset, f"and {len(rates) - MOST} more"))
+    return found
+
+
+def _words(source: ProcessIo, width: int, charset: Charset) -> list[Row]:
+    words = ALL_DISKS
+    if source.closed:
+        many = "es do" if source.closed > 1 else " does"
+        words += f" {source.closed} process{many} not let this user look."
+    return wrap(width, charset, words)

@@ -1,0 +1,84 @@
+"""The runs of the session side by side: what was changed for each, and what came of it.
+
+The newest stands first: a speaker looks at one place, whether it is the second run or the
+twentieth. The base stays in sight as the last row when newer runs would push it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iopstui import format as f
+from iopstui.model.metrics.run_history import FAILED, RUNS, RunRow
+from iopstui.session.run_rows import seconds
+from iopstui.text import printable
+from iopstui.ui.core.state import LiveState
+from iopstui.ui.draw.rows import Column, Row, Table, message, pad, rule, wrap
+from iopstui.ui.draw.style import BOLD, DIM, ERROR, FIO, MARK, Charset
+
+HEIGHT = 8
+LEAST_WHAT, MOST_WHAT = 27, 66
+_WORDS = {RUNS: "runs now"}
+
+
+def _columns(base: int | None) -> tuple[Column[RunRow], ...]:
+    def to_base(row: RunRow) -> str:
+        if base is None:
+            return ""
+        return "base" if row.step == base else f.change(row.to_base)
+
+    return (
+        Column("IOPS", 7, lambda r: f.number(r.iops), style=FIO),
+        Column("before", 9, lambda r: f.change(r.to_before), style=BOLD),
+        Column("base", 9, to_base),
+        Column("MiB/s", 7, lambda r: f.mib(r.bw), drop=1),
+        Column("p50", 8, lambda r: f.latency(r.p50_ns, ""), drop=5),
+        Column("p99", 8, lambda r: f.latency(r.p99_ns, "")),
+        Column("aqu-sz", 7, lambda r: f.number(r.aqu_sz), drop=3),
+        Column("util%", 6, lambda r: f.percent(r.util), drop=4),
+        Column("s", 5, seconds, drop=2),
+        Column("ended", 9, lambda r: _WORDS.get(r.ended, r.ended), drop=6),
+    )
+
+
+def _table(state: LiveState, width: int, charset: Charset) -> Table[RunRow]:
+    """Its columns depend on the width alone."""
+    columns = _columns(state.runs.base)
+    spare = width - sum(column.width for column in columns)
+    return Table(columns, min(MOST_WHAT, max(LEAST_WHAT, spare)), width, charset)
+
+
+def _row(row: RunRow, base: int | None, table: Table[RunRow]) -> Row:
+    style = MARK if row.step == base else ERROR if row.ended == FAILED else None
+    return table.row(f"{row.step:>4}  {printable(row.what)}", row, label_style=style)
+
+
+def _body(state: LiveState, rows: Sequence[RunRow], width: int, charset: Charset) -> list[Row]:
+    table = _table(state, width, charset)
+    found = [_row(row, state.runs.base, table) for row in rows]
+    return [table.header(" run  what was changed"), *found]
+
+
+def rows(state: LiveState, width: int, height: int, charset: Charset, next_job: str) -> list[Row]:
+    """The panel: the newest runs, and the base."""
+    told = state.runs.rows[::-1]
+    room = max(0, height - 2)
+    shown = told[:room]
+    base = next((row for row in told if row.step == state.runs.base), None)
+    if base is not None and base not in shown and room:
+        shown[-1] = base
+    more = f"v: all {len(told)}" if len(told) > len(shown) else "v: all"
+    right = ((f"{more}  V: base", DIM),)
+    title = rule(width, charset, ("runs", BOLD), right=right)
+    if not told:
+        words = f"none yet: r runs {printable(next_job)}; each change of [ ] {{ }} b is another one"
+        return pad([title, message(width, charset, words)], height, width)
+    return pad([title, *_body(state, shown, width, charset)], height, width)
+
+
+def listed(state: LiveState, width: int, charset: Charset) -> list[Row]:
+    """All runs that are kept, the newest first."""
+    told = state.runs.rows[::-1]
+    if not told:
+        return wrap(width, charset, "No job has run yet in this session.")
+    return _body(state, told, width, charset)

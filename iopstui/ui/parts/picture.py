@@ -1,0 +1,45 @@
+"""Key S: keep what the screen shows as a picture and as text."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from iopstui.text import printable
+from iopstui.ui.core.actions import ANYWHERE, BOTH_SCREENS, Action, Key, Part
+
+
+class PictureKeys(Part):
+    """Writes what is seen into the current directory."""
+
+    def picture(self) -> None:
+        """Keep the screen as it is now."""
+        # taken at once; only the files are written beside the screen
+        name = time.strftime("iopstui-%Y%m%d-%H%M%S")
+        self.port.work(self._save(name, self.port.pictures()), "picture")
+
+    async def _save(self, name: str, files: Mapping[str, str]) -> None:
+        from iopstui.ui.core.picture import save
+
+        try:
+            directory = Path.cwd()
+            paths = await asyncio.to_thread(save, directory, name, files)
+        except OSError as error:
+            why = error.strerror or str(error)
+            words = f"the picture of the screen can't be written in the current directory: {why}"
+            self.port.say("error", printable(words))
+            return
+        names = " and ".join([paths[0].name, *(path.suffix for path in paths[1:])])
+        self.port.say("info", printable(f"the screen is in {names} in {directory}"))
+
+    ACTIONS = (
+        Action(
+            "picture", (Key("S", "S"),), picture, title="Picture of the screen",
+            note="as SVG and as text, into the current directory",
+            help="a picture of the screen, as SVG and as text, in the current directory:"
+            " iopstui-DATE-TIME.svg and .txt", place=255,
+            where=ANYWHERE, offered_on=BOTH_SCREENS,
+        ),
+    )  # fmt: skip

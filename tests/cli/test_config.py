@@ -1,0 +1,204 @@
+"""The configuration file: defaults for the command line, mistakes told, nothing dangerous in it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from iopstui.cli import config as configuration
+from iopstui.cli.config import KEYS, NEVER, Config, config_path, read_config
+from iopstui.cli.program import configured, main, parsed, parser
+
+FULL = """\
+theme = "light"
+interval = 0.5
+job = "randread"
+size = "64m"
+nice = 3
+format = "jsonl"
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    path = tmp_path / "iopstui" / "config.toml"
+    path.parent.mkdir()
+    return path
+
+
+def arguments(*words: str) -> SimpleNamespace:
+    config = configured(words[0])
+    return SimpleNamespace(**vars(parsed(parser(words[0], config), words)))
+
+
+def test_what_is_set_is_the_default_and_the_command_line_wins(file: Path) -> None:
+    file.write_text(FULL)
+    run = arguments("run")
+    assert (run.interval, run.job, run.size, run.nice) == (0.5, "randread-4k", "64m", 3)
+    assert run.format == "jsonl"
+    run = arguments("run", "--interval", "2", "--job", "x.fio", "--nice", "0", "--format", "csv")
+    assert (run.interval, run.job, run.nice, run.format) == (2.0, "x.fio", 0, "csv")
+    assert arguments("replay", "demo").theme == arguments("lesson").theme == "light"
+    assert arguments("compare").job == "randread-4k"
+
+
+def test_every_key_is_an_option_of_its_commands() -> None:
+    for name, key in KEYS.items():
+        for command in key.commands:
+            below = parser()._subparsers._group_actions[0].choices[command]  # type: ignore[union-attr,index]
+            assert f"--{name}" in below._option_string_actions
+
+
+def test_a_job_is_not_begun_by_itself_on_the_screen(file: Path) -> None:
+    file.write_text(FULL)
+    live = arguments("live")
+    assert live.job is None and live.first_job == "randread-4k" and live.theme == "light"
+
+
+def test_jobs_of_a_sweep_take_the_place_of_the_file_s(file: Path) -> None:
+    file.write_text(FULL)
+    assert arguments("sweep", "--job", "a").job == ["a"]
+    assert not arguments("sweep").job and arguments("sweep").first_job == "randread-4k"
+
+
+def test_a_diskspd_command_needs_no_job_and_has_none(file: Path) -> None:
+    file.write_text(FULL)
+    assert arguments("run", "--diskspd", "-w0 x").diskspd == "-w0 x"
+
+
+def test_a_format_is_for_what_has_no_screen(file: Path) -> None:
+    file.write_text(FULL)
+    assert arguments("replay", "demo").format is None
+    assert configured("devices") is None
+
+
+def test_without_a_file_everything_is_as_it_is_without_one(file: Path) -> None:
+    assert read_config() == Config(file)
+    assert arguments("run", "--job", "x").interval == 1.0
+    with pytest.raises(SystemExit):
+        arguments("run")
+
+
+@pytest.mark.parametrize("key", NEVER)
+def test_what_is_dangerous_is_refused(file: Path, key: str) -> None:
+    file.write_text(f'{key} = "/dev/sda"\n{key.replace("-", "_")} = true\ninterval = 2\n')
+    found = read_config()
+    assert set(found.settings) == {"interval"} and len(found.problems) == 2
+    assert all("is never read from a file" in words for words in found.sentences())
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('thme = "light"', "'thme' is not a key; did you mean theme?"),
+        ("zzzzzz = 1", "there are theme, interval"),
+        ('theme = "pink"', "none of dark, light, colourblind"),
+        ("theme = 1", "theme is a text in quotes"),
+        ('interval = "1"', "interval is a number"),
+        ("interval = 0.1", "not a number of seconds from 0.25 to 60"),
+        ("interval = true", "interval is a number"),
+        ("nice = 1.5", "nice is a whole number"),
+        ("nice = -1", "not a number from 0 to 19"),
+        ('size = "big"', "not a size"),
+        ('job = "no-such-job"', "neither a shipped job nor the full path"),
+        ('job = "./x.fio"', "neither a shipped job nor the full path"),
+        ('format = "json"', "none of table, jsonl, csv"),
+        ("size = 4g", "size: the value is neither"),
+        ("nice = 1\nnice = 2", "nice stands in line 1 already"),
+    ],
+)
+def test_a_mistake_is_told_with_its_line(file: Path, line: str, told: str) -> None:
+    file.write_text(line + "\n")
+    [sentence] = read_config().sentences()
+    assert f"line {1 + line.count(chr(10))}: " in sentence and told in sentence
+
+
+def test_a_mistake_stops_no_command(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text("x = 1\ny = 2\n")
+    assert main(["replay", "demo", "--format", "csv"]) == 0
+    said = capsys.readouterr()
+    first, *others = said.err.splitlines()
+    assert said.out and "config.toml" not in " ".join(others)
+    assert "line 1: 'x' is not a key" in first and "1 more: iopstui config" in first
+    assert main(["jobs"]) == 0 and not capsys.readouterr().err
+
+
+def test_the_command_shows_where_each_value_comes_from(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text("# mine\ninterval = 0.5\n")
+    assert main(["config"]) == 0
+    rows = [line.split(maxsplit=2) for line in capsys.readouterr().out.splitlines()]
+    assert ["interval", "0.5", f"{file}, line 2"] in rows and ["theme", "dark", "default"] in rows
+    assert {row[0] for row in rows[1:]} == set(KEYS)
+    file.write_text("x = 1\n")
+    assert main(["config"]) == 2
+    assert "line 1: 'x' is not a key" in capsys.readouterr().err
+
+
+def test_the_command_says_where_the_file_would_be(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["config"]) == 0
+    assert str(file) in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("uid", [0, 1000])
+def test_root_reads_only_what_nobody_else_can_write(
+    file: Path, uid: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.write_text(FULL)
+    owner = os.stat(file)
+
+    def fstat(fd: int) -> SimpleNamespace:
+        return SimpleNamespace(st_mode=owner.st_mode, st_uid=uid)
+
+    monkeypatch.setattr(configuration.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(configuration.os, "fstat", fstat)
+    monkeypatch.setattr("iopstui.linux.process.private.check_place", lambda path: None)
+    assert bool(read_config().settings) == (uid == 0)
+    if uid == 0:
+        file.chmod(0o664)
+        owner = os.stat(file)
+    assert not read_config().settings
+    assert "root reads only what root owns" in read_config().complaint()
+
+
+def test_root_reads_nothing_from_a_directory_of_others(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.write_text(FULL)
+    monkeypatch.setattr(configuration.os, "geteuid", lambda: 0)
+    real = os.stat(file).st_mode
+    monkeypatch.setattr(
+        configuration.os, "fstat", lambda fd: SimpleNamespace(st_mode=real, st_uid=0)
+    )
+    file.parent.chmod(0o777)
+    assert "it is not read" in read_config().complaint() and not read_config().settings
+
+
+def test_what_is_no_file_is_told(file: Path) -> None:
+    file.mkdir()
+    assert "it is not read: " in read_config().complaint()
+    file.rmdir()
+    os.mkfifo(file)
+    assert "it is not a file" in read_config().complaint()
+    file.unlink()
+    file.write_bytes(b"theme = \xff")
+    assert "not UTF-8" in read_config().complaint()
+    file.write_bytes(b"#" * (1 << 17))
+    assert "longer than 64 KiB" in read_config().complaint()
+
+
+def test_where_the_file_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CONFIG_HOME")
+    assert config_path() == tmp_path / ".config" / "iopstui" / "config.toml"
+    monkeypatch.setenv("XDG_CONFIG_HOME", "relative")
+    assert config_path() == tmp_path / ".config" / "iopstui" / "config.toml"
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/etc/xdg")
+    assert config_path() == Path("/etc/xdg/iopstui/config.toml")

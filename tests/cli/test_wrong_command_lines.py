@@ -1,0 +1,90 @@
+"""A wrong command line: the reason first, one line of usage, what was probably meant; code 2."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+
+import pytest
+
+from iopstui.cli.command import command_names, commands
+from iopstui.cli.program import EXAMPLES, main, parsed, parser
+
+
+def told(capsys: pytest.CaptureFixture[str], line: str) -> list[str]:
+    assert main(shlex.split(line)) == 2
+    said = capsys.readouterr()
+    assert not said.out
+    lines = said.err.splitlines()
+    assert lines[0].startswith("iopstui: ") and all(line.startswith("  ") for line in lines[1:])
+    assert sum(line.startswith("  usage: iopstui") for line in lines) == 1
+    assert lines[-1].startswith("  more: iopstui") and lines[-1].endswith("--help")
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("line", "reason", "advice"),
+    [
+        ("run -j randread-4k", "there is no option -j", "did you mean --job?"),
+        ("run --job x -s 4", "there is no option -s", "--set or --size"),
+        ("run --job x --iodepth 4", "there is no option --iodepth", "--set iodepth=4"),
+        ("run --job x --iodepth=4", "there is no option --iodepth", "--set iodepth=4"),
+        ("run --job x --rate-iops 9", "no option --rate-iops", "--set rate_iops=9"),
+        ("live --blocksize 8k", "no option --blocksize", "--set bs=8k"),
+        ("sweep --job x --numjobs", "no option --numjobs", "--set numjobs=VALUE"),
+        ("run --job x --intervall 2", "no option --intervall", "did you mean --interval?"),
+        ("run --job x --filename /a", "no option --filename", "stands alone: iopstui run /a"),
+        ("run --job x --zzzz", "there is no option --zzzz", "usage"),
+        ("replay demo --bs 4k", "there is no option --bs", "usage"),
+        ("run", "one of the arguments --job --diskspd is required", "iopstui jobs"),
+        ("run --job x --interval 0", "--interval: '0' is not a number of seconds", "usage"),
+        ("run --job", "--job: expected one argument", "usage"),
+        ("jobs x y", "'y' is more than iopstui jobs takes", "usage"),
+        ("rnu --job x", "there is no command 'rnu'", "did you mean iopstui run?"),
+        ("zzzz", "there is no command 'zzzz'", "usage"),
+        ("/dev/sda", "'/dev/sda' is not a command", "iopstui live /dev/sda"),
+        ("--theme light", "no option --theme before a command", "iopstui live --theme"),
+    ],
+)
+def test_the_reason_and_what_was_meant(
+    capsys: pytest.CaptureFixture[str], line: str, reason: str, advice: str
+) -> None:
+    first, second, *_ = told(capsys, line)
+    assert reason in first and advice in second
+
+
+def test_the_usage_is_one_line_with_what_must_be_given(capsys: pytest.CaptureFixture[str]) -> None:
+    usage = "  usage: iopstui run [TARGET]... (--job JOB | --diskspd COMMAND) [OPTION]..."
+    assert usage in told(capsys, "run")
+    assert "  usage: iopstui compare [TARGET]... --job JOB [OPTION]..." in told(capsys, "compare")
+    assert "  usage: iopstui config" in told(capsys, "config x")
+
+
+def test_foreign_text_does_nothing_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--job", "x", "--\x1b[2J"]) == 2
+    assert "\x1b" not in capsys.readouterr().err
+
+
+def test_the_beginning_of_an_option_is_still_enough() -> None:
+    assert parsed(parser(), ["run", "--jo", "x", "--inter", "2"]).interval == 2.0
+
+
+def test_what_stands_behind_two_dashes_is_no_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "--", "--no-such-file"]) == 2
+    assert "no option" not in capsys.readouterr().err
+
+
+def test_the_help_fits_on_a_small_screen() -> None:
+    lines = parser().format_help().splitlines()
+    assert len(lines) <= 24 and max(map(len, lines)) <= 80
+    assert [line.split()[0] for line in lines[3:-6]] == [one.name for one in commands()]
+
+
+def test_the_help_ends_with_examples_that_are_right() -> None:
+    top = parser()
+    lines = top.format_help().splitlines()
+    assert [line.strip() for line in lines[-5:]] == list(EXAMPLES) and len(EXAMPLES) == 5
+    for example in EXAMPLES:
+        name, *words = shlex.split(example.split("  ")[0].split(" > ")[0])
+        assert name == "iopstui"
+        assert isinstance(parsed(top, words), argparse.Namespace) and words[0] in command_names()

@@ -1,0 +1,19 @@
+"""`iopstui` with a disk for `watch` that need not be there: no test depends on the machine's."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from iopstui.cli import one_watch
+from iopstui.cli.program import main
+from iopstui.model.block.target import DEVICE, Target
+
+
+def made_up(texts: Sequence[str], *_: object) -> Target:
+    return Target(DEVICE, "/dev/none", "none", ("none",))
+
+
+if __name__ == "__main__":
+    one_watch.choose_watched = made_up
+    sys.exit(main())

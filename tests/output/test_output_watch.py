@@ -1,0 +1,147 @@
+"""A watch as a table, and its summary."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+from session_frames import whole_frames
+from watch_frames import frame, rates, watched
+
+from iopstui.events import Found, FrameReady, Mark
+from iopstui.model.block.target import DEVICE, Place, Target, together
+from iopstui.model.findings.evidence import Finding
+from iopstui.model.metrics.frame import Frame
+from iopstui.model.rates import DiskRates
+from iopstui.model.watch.totals import WatchTotals
+from iopstui.output.jsonl import JsonlSink
+from iopstui.output.sinks import Narrated, make_watch_sink
+from iopstui.output.table import HEADER_EVERY
+from iopstui.output.watch_summary import watch_summary
+from iopstui.output.watch_table import WatchTable, header, rows
+
+ONE = Target(DEVICE, "/dev/vda", "vda", ("vda",))
+TWO = together([Place(DEVICE, f"/dev/{name}", name, (name,)) for name in ("vda", "vdb")])
+HIGH = replace(
+    rates(999_999, 999_999, 9_999, 4096),
+    r_bytes_s=5e10, w_bytes_s=5e10, r_await=123_456.0, w_await=123_456.0, aqu_sz=123_456.7,
+    util=100.0,
+)  # fmt: skip
+
+
+def table(frames: list[Frame], target: Target = ONE) -> list[str]:
+    out = io.StringIO()
+    sink = WatchTable(out, io.StringIO(), target)
+    for one in frames:
+        sink.handle(FrameReady(one.t, one))
+    sink.close()
+    return out.getvalue().splitlines()
+
+
+def test_a_second_in_iostat_s_figures() -> None:
+    found = table(watched([rates(100, 50, 2)]))
+    assert found == [
+        "     UTC     time       disk   r/s   w/s rMB/s wMB/s r_await w_await aqu-sz util",
+        "01:46:41     0:01        vda   100  50.0  0.39  0.20 2.00 ms 2.00 ms   0.30   30",
+    ]
+
+
+def test_several_disks_have_a_row_each_below_their_sum() -> None:
+    one = frame(3.0, {"vda": rates(10, wait_ms=1), "vdb": rates(30, wait_ms=5)})
+    _, both, vda, vdb = table([one], TWO)
+    assert both.split()[:5] == ["01:46:43", "0:03", "2", "devices", "40.0"]
+    # the sum's await is weighted by requests, its util has no meaning
+    assert "4.00 ms" in both and both.endswith("–")
+    assert vda.split()[:2] == ["vda", "10.0"] and vdb.split()[:2] == ["vdb", "30.0"]
+
+
+def test_what_lies_below_has_a_row_and_what_is_missing_is_no_zero() -> None:
+    stacked = Target(DEVICE, "/dev/dm-0", "dm-0", ("dm-0", "vda"))
+    _, top, below = table([frame(1.0, {"dm-0": rates(10)})], stacked)
+    assert top.split()[2:4] == ["dm-0", "10.0"]
+    assert below.split() == ["└", "vda", *["–"] * 8]
+
+
+def test_nothing_is_wider_than_a_terminal() -> None:
+    long = Target(DEVICE, "/dev/x", "a-device-with-a-long-name", ("a-device-with-a-long-name",))
+    wide = [
+        *rows(frame(1e6, {"vda": HIGH, "vdb": HIGH}), TWO),
+        *rows(frame(1e6, {long.tree[0]: HIGH}), long),
+        *rows(frame(1e6, {"vda": HIGH}), ONE, probed=True),
+        header(), header(True),
+    ]  # fmt: skip
+    assert [line for line in wide if len(line) > 80] == []
+
+
+def test_the_heading_comes_again_and_the_first_sample_is_no_row() -> None:
+    found = table(watched([rates(1)] * (HEADER_EVERY + 1)))
+    heads = [n for n, line in enumerate(found) if "r_await" in line]
+    assert heads == [0, HEADER_EVERY + 1] and len(found) == HEADER_EVERY + 3
+
+
+def test_with_the_probe_the_device_s_latencies_take_the_place_of_the_awaits() -> None:
+    out = io.StringIO()
+    sink = make_watch_sink("table", out, io.StringIO(), ONE, "host", probed=True)
+    seen = whole_frames("3.33-p-mixed", probed=True)
+    for one in seen:
+        sink.handle(FrameReady(one.t, one))
+    assert "dev p50 dev p99" in out.getvalue() and "r_await" not in out.getvalue()
+    last = seen[-1].probe
+    assert last is not None and (whole := last.together(["vda"])) is not None
+    assert f"{whole.device.percentiles['p50'] / 1000:.2f} µs" in out.getvalue().splitlines()[-1]
+
+
+def test_words_go_beside_the_table() -> None:
+    out, err = io.StringIO(), io.StringIO()
+    sink = make_watch_sink("table", out, err, ONE, "host", probed=False)
+    sink.handle(Mark(61.0, "trigger r/s>5 for 1s: 7"))
+    sink.handle(Found(61.0, Finding("a", "it is busy")))
+    assert out.getvalue() == ""
+    assert err.getvalue() == "[1:01] mark: trigger r/s>5 for 1s: 7\n[1:01] finding: it is busy\n"
+
+
+def test_data_is_that_of_a_run() -> None:
+    sink = make_watch_sink("jsonl", io.StringIO(), io.StringIO(), ONE, "host", probed=False)
+    assert isinstance(sink, Narrated) and isinstance(sink._data, JsonlSink)
+
+
+def summary(disks: list[DiskRates | None]) -> WatchTotals:
+    totals = WatchTotals(["vda"], 1.0)
+    for one in watched(disks):
+        totals.add(one)
+    return totals
+
+
+def test_the_summary_says_what_it_came_to() -> None:
+    totals = summary([rates(100, 50, 2), rates(300, 50, 4), None])
+    totals.trigger("r/s>5 for 1s")
+    totals.trigger("r/s>5 for 1s")
+    totals.trigger("w/s>5 for 1s")
+    totals.found(2.0, Finding("a", "it is busy", since=0.0, until=2.0))
+    totals.found(3.0, Finding("a", "it is busier", since=1.0, until=3.0))
+    assert watch_summary(totals).splitlines() == [
+        "watched for 0:03, no gaps",
+        "                    r/s         w/s        MiB/s     r_await w_await util",
+        "disk              mean  most  mean  most  mean  most    mean    mean mean",
+        "vda                200   300  50.0  50.0  0.98  1.37 3.50 ms 3.00 ms   65",
+        "vda was not measured for 1.0 s of it",
+        "trigger r/s>5 for 1s: fired 2 times",
+        "trigger w/s>5 for 1s: fired once",
+        "finding 0:00-0:03, said 2 times: it is busier",
+    ]
+
+
+def test_gaps_are_told() -> None:
+    totals = summary([rates(1)])
+    totals.add(frame(6.0, {"vda": rates(1, seconds=5.0)}, 5.0))
+    assert watch_summary(totals).startswith(
+        "watched for 0:06, 4.0 s of it are gaps, without a sample of their own\n"
+    )
+
+
+@pytest.mark.parametrize("disks", [[], [None], [HIGH] * 3])
+def test_a_summary_of_nothing_and_of_much_fits(disks: list[DiskRates | None]) -> None:
+    totals = summary(disks)
+    totals.found(1.0, Finding("a", "long words " * 30))
+    assert all(len(line) <= 80 for line in watch_summary(totals).splitlines())

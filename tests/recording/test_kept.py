@@ -1,0 +1,177 @@
+"""A recording that begins with the seconds before it was asked for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import recordings as made
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iopstui import events
+from iopstui.model.findings.evidence import Finding
+from iopstui.model.samples import RawSample
+from iopstui.recording import kept as module
+from iopstui.recording import layout as form
+from iopstui.recording.kept import Kept, Lead
+from iopstui.recording.reader import Recording
+from iopstui.recording.replay import replayed
+from iopstui.recording.writer import Recorder, Tape
+
+QUIET = [replace(raw, fio=None, step=0, jobs=()) for raw in made.long_run(40, made.RUN)]
+
+
+def tape(keep_s: float) -> Tape:
+    return Tape(made.TARGET, lambda: {"vda": made.VDA}, 1.0, True, keep_s=keep_s)
+
+
+def marks(path: Path) -> list[events.Mark]:
+    return [o.value for o in made.read(path)[1] if isinstance(o.value, events.Mark)]
+
+
+def test_it_begins_that_long_before_and_goes_on_until_it_is_stopped(tmp_path: Path) -> None:
+    one = tape(10)
+    for raw in QUIET[:30]:
+        one.sample(raw)
+    one.start(Recorder(tmp_path / "a"))
+    for raw in QUIET[30:35]:
+        one.sample(raw)
+    assert one.stop().startswith(f"recorded to {tmp_path / 'a'}: 17 samples")
+    one.sample(QUIET[35])
+    samples, others, damage = made.read(tmp_path / "a")
+    assert [s.raw for s in samples if s.shown] == QUIET[19:35] and damage == ""
+    assert [s.raw for s in samples if not s.shown] == [QUIET[18]]
+    assert isinstance(others[-1].value, form.Stopped)
+
+
+def test_its_frames_are_those_of_the_session_at_times_of_its_own(tmp_path: Path) -> None:
+    one = tape(10)
+    for raw in QUIET[:30]:
+        one.sample(raw)
+    one.start(Recorder(tmp_path / "a"))
+    one.stop()
+    with Recording(tmp_path / "a") as recording:
+        found = [e.frame for e in replayed(recording) if isinstance(e, events.FrameReady)]
+        assert recording.header.started_ms == QUIET[18].wall_ms
+    live = made.frames(QUIET)[19:30]
+    assert [frame.t for frame in found] == [float(n) for n in range(1, 12)]
+    assert [replace(frame, t=0) for frame in found] == [replace(frame, t=0) for frame in live]
+
+
+def test_what_happened_in_that_time_is_in_it_and_nothing_older(tmp_path: Path) -> None:
+    one = tape(10)
+    one.event(events.Mark(0.0, "before the first sample"))
+    for n, raw in enumerate(QUIET[:30]):
+        one.sample(raw)
+        if n in (5, 18, 25):
+            one.event(events.Mark(n + 0.25, f"after sample {n}"))
+    one.start(Recorder(tmp_path / "a"))
+    one.event(events.Mark(29.5, "now"))
+    one.stop()
+    # sample 18 is the one that sample 19 is subtracted from: second 0
+    assert marks(tmp_path / "a") == [
+        events.Mark(0.25, "after sample 18"), events.Mark(7.25, "after sample 25"),
+        events.Mark(11.5, "now"),
+    ]  # fmt: skip
+
+
+def test_a_finding_is_about_the_recording_s_own_seconds(tmp_path: Path) -> None:
+    one = tape(10)
+    for raw in QUIET[:30]:
+        one.sample(raw)
+    one.event(events.Found(29.5, Finding("a", "", since=15.0, until=28.5)))
+    one.event(events.Found(29.5, Finding("b", "of no seconds")))
+    one.start(Recorder(tmp_path / "a"))
+    one.stop()
+    found = [o.value for o in made.read(tmp_path / "a")[1] if isinstance(o.value, events.Found)]
+    about = [(one.t, one.finding.since, one.finding.until) for one in found]
+    assert about == [(11.5, 0.0, 10.5), (11.5, None, None)]
+
+
+def test_a_session_that_is_younger_than_that_is_recorded_from_its_first_sample(
+    tmp_path: Path,
+) -> None:
+    one = tape(100)
+    one.event(events.Mark(0.0, "first of all"))
+    for raw in QUIET[:5]:
+        one.sample(raw)
+    one.start(Recorder(tmp_path / "a"))
+    one.stop()
+    samples, _, _ = made.read(tmp_path / "a")
+    assert [s.raw for s in samples if s.shown] == QUIET[:5] and all(s.shown for s in samples)
+    assert [mark.text for mark in marks(tmp_path / "a")] == ["first of all"]
+
+
+def test_before_the_first_sample_it_waits_for_it(tmp_path: Path) -> None:
+    one = tape(10)
+    one.start(Recorder(tmp_path / "a"))
+    one.sample(QUIET[0])
+    one.stop()
+    assert [s.raw for s in made.read(tmp_path / "a")[0]] == QUIET[:1]
+
+
+def test_a_run_that_is_kept_is_in_it_once(tmp_path: Path) -> None:
+    taken = made.raws(made.RUN)
+    before, _ = made.others(made.RUN)
+    one = tape(1000)
+    made.tell(one, [taken[0], *before, *taken[1:]])
+    one.start(Recorder(tmp_path / "a"))
+    one.stop()
+    values = [other.value for other in made.read(tmp_path / "a")[1]]
+    assert [v for v in values if type(v) in map(type, before)] == before
+
+
+def test_more_samples_than_may_wait_for_a_slow_disk_are_no_problem(tmp_path: Path) -> None:
+    many = made.long_run(700, made.RUN)
+    one = tape(1000)
+    for raw in many:
+        one.sample(raw)
+    one.start(Recorder(tmp_path / "a"))
+    assert one.stop().startswith("recorded to") and list(one.problems()) == []
+    assert [s.raw for s in made.read(tmp_path / "a")[0]] == many
+
+
+def test_a_part_is_closed_by_whoever_has_the_time(tmp_path: Path) -> None:
+    one = tape(10)
+    one.sample(QUIET[0])
+    assert one.part()() == ""
+    one.start(Recorder(tmp_path / "a"))
+    close = one.part()
+    assert one.path is None
+    one.sample(QUIET[1])
+    one.start(Recorder(tmp_path / "b"))
+    assert close().startswith(f"recorded to {tmp_path / 'a'}: 1 samples")
+    assert one.stop().startswith(f"recorded to {tmp_path / 'b'}: 2 samples")
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=60), st.floats(0.5, 30))
+def test_no_more_is_kept_than_was_asked_for(gaps: list[int], seconds: float) -> None:
+    kept, now, taken = Kept(seconds), 10**9, []
+    for n, gap in enumerate(gaps):
+        now += gap * 10**9
+        taken.append(replace(QUIET[0], seq=n, arrived_ns=now))
+        kept.add(events.Mark(float(n), "before it"))
+        kept.add(taken[-1])
+        within = [raw for raw in taken if now - raw.arrived_ns <= int(seconds * 1e9)]
+        assert [item for item in kept.items if isinstance(item, RawSample)] == within
+        assert len(kept.items) == 2 * len(within)
+        older = taken[: len(taken) - len(within)]
+        assert kept.lead.samples() == older[-1:]
+
+
+def test_however_often_is_sampled_there_is_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_SAMPLES", 7)
+    kept = Kept(1e6)
+    for raw in QUIET:
+        kept.add(raw)
+    assert list(kept.items) == QUIET[-7:]
+
+
+def test_a_lead_has_the_last_sample_with_what_not_every_sample_has() -> None:
+    lead = Lead()
+    bare = [replace(raw, kernel=replace(raw.kernel, ipi=None)) for raw in QUIET[1:3] if raw.kernel]
+    for raw in (QUIET[0], *bare):
+        lead.add(raw)
+    assert lead.samples() == [QUIET[0], bare[1]]

@@ -1,0 +1,151 @@
+"""A redacted report says nothing of whose machine it is, in whatever format."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import socket
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import recordings as made
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iopstui import events
+from iopstui.model.block.device import BlockDevice, Mount
+from iopstui.model.block.target import FILE, Place, together
+from iopstui.model.experiment.expectation import parse_expectation
+from iopstui.model.findings.rules import Finding
+from iopstui.model.samples import RawSample
+from iopstui.recording import layout as form
+from iopstui.recording.writer import Recorder, Tape
+from iopstui.report.files import rendered, report
+from iopstui.report.formats import FORMATS
+from iopstui.report.redact import WORD, _Private
+
+HOST = "build-17.example"
+TOP, OTHER = "/srv/customers/acme/db file", "/srv/customers/umbrella"
+DM, BACKING, SERIAL = "vg_acme-lv_orders", "/images/acme.img", "S3RIAL-0815"
+COMM, GROUP = "acme-ledger", "/system.slice/acme.service"
+SECRETS = (HOST, "acme", "umbrella", "customers", SERIAL, "lv_orders", "ledger", "secretuser",
+           "postmaster", "relative-place")  # fmt: skip
+DISK = BlockDevice(
+    "dm-0", f"/dev/mapper/{DM}", 254, 0, "dm", 1 << 30, serial=SERIAL, dm_name=DM, slaves=("vda",),
+    backing_file=BACKING, mounts=(Mount("/srv/customers", "ext4"),), layer="LVM",
+)  # fmt: skip
+TARGET = together(
+    [Place(FILE, path, "dm-0", ("dm-0", "vda"), "", "ext4", "/srv") for path in (TOP, OTHER)]
+)
+JOB = f"""[global]
+directory=relative-place
+[orders]
+filename={TOP.replace(":", chr(92) + ":")}
+rw=randread
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A recording whose every place has something private in it."""
+    monkeypatch.setattr(socket, "gethostname", lambda: HOST)
+    place = tmp_path / f"{HOST}.iops"
+    devices = {"dm-0": DISK, "vda": replace(made.VDA, serial=SERIAL)}
+    one = Tape(TARGET, lambda: devices, 1.0, True, (), Recorder(place))
+    first, *rest = [replace(raw, probe=_tasks(raw)) for raw in made.raws(made.RUN, probed=True)]
+    _, after = made.others(made.RUN)
+    finished = next(each for each in after if isinstance(each, events.StepFinished))
+    made.tell(one, [first, *_begun(), *rest[:2], *_said(), *rest[2:]])
+    one.event(replace(finished, error=f"fio: {TOP}: no space left", fio_log=(f"{OTHER}: failed",)))
+    assert one.close(events.Ended(9.0, 1)) == ""
+    assert all(secret.encode() in _plain(place) for secret in (HOST, DM, "postmaster"))
+    return place
+
+
+def _tasks(raw: RawSample) -> object:
+    assert raw.probe is not None
+    tasks = tuple(replace(task, comm=COMM, group=GROUP) for task in raw.probe.tasks)
+    return replace(raw.probe, tasks=tasks)
+
+
+def _plain(place: Path) -> bytes:
+    return rendered([place], "json").encode()
+
+
+def _begun() -> list[object]:
+    return [
+        form.JobRun(
+            1, "/home/secretuser/orders.fio", {"iodepth": "8", "filename": "relative-place/x"},
+            None, False, JOB, (TOP, f"{OTHER}/relative-place"),
+        ),
+        events.StepStarted(
+            0.0, 1, "orders", "randread 4k", ("/home/secretuser/bin/fio", f"--filename={TOP}"),
+            True, "run", "fio-3.33",
+        ),
+    ]  # fmt: skip
+
+
+def _said() -> list[object]:
+    return [
+        events.Mark(0.5, f"{COMM} restarted on {HOST}"),
+        events.Notice(0.6, "warning", f"a: {DM} is in use: postmaster: x (pid 9) has it open"),
+        events.Found(0.7, Finding("busy", f"{COMM} fills dm-0", f"look at {GROUP}")),
+        events.TunableChanged(0.8, "dm-0", "scheduler", "none", "bfq"),
+    ]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_nothing_private_is_in_any_format(kind: str, path: Path) -> None:
+    text = rendered([path], kind, redact=True)
+    for form_of_it in (text, html.unescape(text), text.replace("\\", "")):
+        assert [secret for secret in SECRETS if secret in form_of_it] == []
+    assert kind == "csv" or WORD in text
+
+
+@pytest.mark.parametrize("kind", [kind for kind, one in FORMATS.items() if one.most > 1])
+def test_two_recordings_are_both_redacted(kind: str, path: Path) -> None:
+    text = rendered([path, path], kind, redact=True)
+    assert [secret for secret in SECRETS if secret in html.unescape(text)] == []
+
+
+def test_the_figures_and_what_is_public_stay(path: Path) -> None:
+    whole, bare = (json.loads(rendered([path], "json", redact)) for redact in (False, True))
+    (whole,), (bare,) = whole["recordings"], bare["recordings"]
+    assert bare["series"] == whole["series"] and bare["runs"][0]["bins"] == whole["runs"][0]["bins"]
+    assert bare["runs"][0]["summary"]["total"] == whole["runs"][0]["summary"]["total"]
+    assert bare["header"]["kernel"] == whole["header"]["kernel"]
+    assert bare["header"]["host"] == WORD and bare["header"]["target"]["tree"] == ["dm-0", "vda"]
+    assert bare["devices"][0]["name"] == "dm-0" and bare["devices"][0]["layer"] == "LVM"
+    assert bare["changes"] == whole["changes"]
+    assert bare["marks"][0]["text"] == f"{WORD} restarted on {WORD}"
+    assert "rw=randread" in bare["runs"][0]["job_file"]
+    assert rendered([path], "csv", True) == rendered([path], "csv", False)
+
+
+def test_a_page_says_that_it_is_redacted(path: Path) -> None:
+    text = rendered([path], "md", redact=True)
+    assert f"| host | {WORD}, Linux" in text and f"| target | {WORD} (ext4 on dm-0" in text
+
+
+def test_the_command_line_takes_it(path: Path, tmp_path: Path) -> None:
+    assert report([str(path)], str(tmp_path / "a.md"), redact=True) == 0
+    assert HOST not in (tmp_path / "a.md").read_text()
+
+
+def test_a_figure_s_name_is_no_place_in_a_file_system() -> None:
+    expected = parse_expectation("iops>=5", ("vda",))
+    private = _Private()
+    private.learn(expected)
+    assert private.without(expected) == expected
+
+
+@given(st.from_regex(r"[A-Za-z][\w.-]{0,20}", fullmatch=True), st.text(" /:,.()=%abc", max_size=20))
+def test_what_is_known_is_found_in_any_text(name: str, around: str) -> None:
+    private = _Private()
+    private.learn(replace(DISK, dm_name=name))
+    text = private.without(f"{around} {name} {around}")
+    # part of another word it may stay
+    left = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)
+    assert name in ("fio", "iopstui", "bpftrace", WORD) or left is None

@@ -1,0 +1,138 @@
+"""A watch's folds in the session's thread, and the files of the time around firings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from watch_frames import frame, rates, watched
+
+from iopstui.errors import UsageError
+from iopstui.events import Event, Found, FrameReady, Mark, Notice
+from iopstui.model.block.target import DEVICE, Target
+from iopstui.model.findings.evidence import Finding
+from iopstui.model.watch.trigger import parse_trigger
+from iopstui.session import watch as module
+from iopstui.session.recorded_parts import RecordedParts
+from iopstui.session.watch import Watch
+
+TARGET = Target(DEVICE, "/dev/vda", "vda", ("vda",))
+BUSY = parse_trigger("r/s>5 for 2s", ("vda",), ("vda",))
+
+
+class Session:
+    """Notes what it is asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, object]] = []
+
+    def start(self, sink: object) -> None:
+        self.asked.append(("start", sink))
+
+    def mark(self, text: str) -> None:
+        self.asked.append(("mark", text))
+
+    def notice(self, level: str, text: str) -> None:
+        self.asked.append((level, text))
+
+    def begin_recording(self, path: Path) -> None:
+        self.asked.append(("begin", path.name))
+        if path.name == "full.iops":
+            raise UsageError("no room")
+        path.write_text("")
+
+    def end_recording(self) -> None:
+        self.asked.append(("end", ""))
+
+    def close(self) -> None:
+        self.asked.append(("close", ""))
+
+
+def fed(one: Watch, reads: list[int], session: Any = None) -> None:
+    if session is not None:
+        one.begin(session)
+    for each in watched([rates(count) for count in reads]):
+        one.handle(FrameReady(each.t, each))
+
+
+def waiting(one: Watch) -> list[Event | None]:
+    return [one.events.get() for _ in range(one.events.qsize())]
+
+
+def test_events_are_counted_and_passed_on_as_they_come() -> None:
+    one = Watch(TARGET, 1.0)
+    fed(one, [10, 30])
+    one.handle(found := Found(2.0, Finding("a", "text")))
+    assert one.totals.watched_s == 2.0 and one.totals.disks["vda"].r_s.value == 20
+    assert list(one.totals.findings) == ["a"]
+    assert [type(event) for event in waiting(one)] == [FrameReady] * 3 + [type(found)]
+
+
+def test_a_firing_is_a_mark_in_the_session() -> None:
+    one, session = Watch(TARGET, 1.0, [BUSY]), Session()
+    fed(one, [10, 10, 10, 0, 10, 10], session)
+    told = ("mark", "trigger r/s>5 for 2s: 10")
+    assert session.asked == [("start", one.handle), told, told]
+    assert one.totals.fired == {BUSY.text: 2}
+
+
+def test_a_reader_that_has_stopped_costs_neither_memory_nor_a_firing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "MOST_WAITING", 5)
+    one, session = Watch(TARGET, 1.0, [BUSY]), Session()
+    fed(one, [0] * 20 + [9, 9], session)
+    assert one.events.qsize() == 5 and session.asked[-1][0] == "mark"
+    assert one.totals.watched_s == 22
+    one.handle(Mark(22.5, "what is said is never lost"))
+    assert len(waiting(one)) == 6
+    one.handle(FrameReady(23.0, frame(23.0, {})))
+    lost, last = waiting(one)
+    words = "18 frames were not read in time and are left out here"
+    assert lost == Notice(23.0, "warning", words) and isinstance(last, FrameReady)
+
+
+def test_a_file_holds_the_time_around_each_firing(tmp_path: Path) -> None:
+    parts = RecordedParts(tmp_path / "a.iops", 3.0)
+    one, session = Watch(TARGET, 1.0, [BUSY], parts), Session()
+    assert list(tmp_path.iterdir()) == []
+    # fires at 2, 8 and 15
+    fed(one, [9, 9, 0, 0, 0, 0, 9, 9, 0, 0, 0, 0, 0, 9, 9, 0], session)
+    one.close()
+    work = [asked for asked in session.asked if asked[0] in ("begin", "end", "close")]
+    assert work == [
+        ("begin", "a.iops"), ("end", ""), ("begin", "a-2.iops"), ("end", ""),
+        ("begin", "a-3.iops"), ("close", ""),
+    ]  # fmt: skip
+
+
+def test_a_firing_while_it_is_recorded_makes_the_file_longer(tmp_path: Path) -> None:
+    parts = RecordedParts(tmp_path / "a.iops", 3.0)
+    session: Any = Session()
+    parts.begin(session)
+    for t in range(1, 12):
+        parts.frame(float(t))
+        if t in (2, 4):
+            parts.fired(float(t))
+        if t == 6:
+            assert parts._until == 7.0
+    parts.close()
+    assert session.asked == [("begin", "a.iops"), ("end", "")]
+
+
+def test_a_file_that_can_t_be_made_is_told_and_the_watch_goes_on(tmp_path: Path) -> None:
+    parts = RecordedParts(tmp_path / "full.iops", 3.0)
+    session: Any = Session()
+    parts.begin(session)
+    parts.fired(1.0)
+    parts.close()
+    assert session.asked == [("begin", "full.iops"), ("error", "no room")]
+
+
+@pytest.mark.parametrize("name", ["there", "no/where"])
+def test_a_place_where_nothing_can_be_recorded_is_told_at_once(tmp_path: Path, name: str) -> None:
+    (tmp_path / "there").write_text("mine")
+    with pytest.raises(UsageError):
+        RecordedParts(tmp_path / name, 3.0)
+    assert (tmp_path / "there").read_text() == "mine"

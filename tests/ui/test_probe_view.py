@@ -1,0 +1,135 @@
+"""What the probe shows: the page, the charts, the key."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import ui_fakes as fakes
+from rich.cells import cell_len
+from session_frames import whole_frames
+from test_app import WIDE, make, running, settle, shows
+
+from iopstui.events import FrameReady, Notice
+from iopstui.linux.process.process_io import ProcessIo, ProcessRates
+from iopstui.model.block.topology import Topology
+from iopstui.model.metrics.probe import LATENCY, PARTS
+from iopstui.ui.core.state import LiveState
+from iopstui.ui.dashboard import processes_view
+from iopstui.ui.dashboard.probe_view import rows
+from iopstui.ui.draw.style import ASCII, UTF8, Charset
+
+
+def probed() -> LiveState:
+    state = LiveState(devices=("vda",))
+    for frame in whole_frames("3.42-p-both", probed=True):
+        state.apply(FrameReady(frame.t, frame))
+    return state
+
+
+def words(state: LiveState, parts: tuple[str, ...], width: int, charset: Charset = UTF8) -> str:
+    found = rows(state, parts, Topology((0, 1)), width, charset)
+    texts = ["".join(text for text, _ in row) for row in found]
+    assert {cell_len(text) for text in texts} == {width}
+    return "\n".join(text.rstrip() for text in texts)
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 250])
+@pytest.mark.parametrize("charset", [UTF8, ASCII])
+def test_everything_has_its_place_at_every_width(width: int, charset: Charset) -> None:
+    text = words(probed(), PARTS, width, charset)
+    for title in ("the way of a request", "device, this second", "who completes for whom",
+                  "processes", "requests by size"):  # fmt: skip
+        assert title in text
+    assert "vda read" in text and "dd" in text
+    assert width < 80 or "0 % on the diagonal" in text
+    assert "incomplete" in text and "% of a CPU" in text
+
+
+def test_the_page_says_what_is_off_and_what_begins() -> None:
+    assert "P switches it on" in " ".join(words(LiveState(), (), 80).split())
+    assert "loads its programs" in words(LiveState(), (LATENCY,), 80)
+
+
+def test_parts_that_are_off_are_not_shown() -> None:
+    state = probed()
+    assert state.probed is not None and state.probed.probe is not None
+    few = replace(state.probed.probe, parts=(LATENCY,))
+    state.apply(FrameReady(state.t, replace(state.probed, probe=few)))
+    text = words(state, (LATENCY,), 100)
+    assert "device, this second" in text
+    assert "the way" not in text and "who completes" not in text and "processes" not in text
+
+
+def test_the_history_has_the_device_s_percentiles_beside_fio_s() -> None:
+    state = probed()
+    assert state.device_latencies.end is not None and state.latencies.end is not None
+    assert state.probed is state.frame
+
+
+async def test_before_a_job_the_kernel_s_means_are_charted() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        app.fake.tick(3)  # type: ignore[attr-defined]
+        await settle(pilot)
+        assert shows(app, "await (means)") and shows(app, "r_await")
+        await running(app, pilot)
+        assert not shows(app, "await (means)") and shows(app, "p99.9")
+
+
+async def test_the_probe_s_percentiles_stand_beside_fio_s() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        fake = await running(app, pilot)
+        for n, frame in enumerate(whole_frames("3.42-p-both", probed=True)):
+            assert frame.probe is None or frame.probe.disks
+            named = None if frame.probe is None else replace(
+                frame.probe, disks={"nvme0n1": frame.probe.disks["vda"]}
+            )  # fmt: skip
+            fake.sink(FrameReady(4.0 + n, replace(frame, t=4.0 + n, probe=named, step=1)))
+        await settle(pilot)
+        assert shows(app, "device p99") and shows(app, "fio p50")
+        await pilot.press("i")
+        await settle(pilot)
+        page = app.screen
+        assert page is not app.screen_stack[0]
+        await pilot.press("escape")
+
+
+async def test_a_key_chooses_what_is_counted() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("P")
+        await settle(pilot)
+        await pilot.press("down", "enter")
+        await settle(pilot)
+        fake: fakes.FakeController = app.fake  # type: ignore[attr-defined]
+        assert ("probe", (LATENCY,)) in fake.calls
+        await pilot.press("P")
+        await settle(pilot)
+        await pilot.press("up", "enter")
+        await settle(pilot)
+        assert fake.calls[-1] == ("probe", ())
+
+
+def test_processes_are_of_all_disks_unless_the_probe_tells() -> None:
+    class Source(ProcessIo):
+        def rates(self) -> list[ProcessRates] | None:
+            return [ProcessRates(7, "dd", 3 << 20, 0.0), ProcessRates(100, "fio", 0.0, 1 << 20)]
+
+    def told(state: LiveState, source: ProcessIo | None) -> str:
+        found = processes_view.rows(state, source, 80, UTF8)
+        return " ".join(" ".join(text for row in found for text, _ in row).split())
+
+    state = probed()
+    assert "dd" in told(state, None) and "all disks" not in told(state, None)
+    state.apply(Notice(state.t + 60, "info", "the probe was switched off a minute ago"))
+    assert "P switches it on" in " ".join(words(state, (), 80).split())
+    source = Source()
+    source.closed = 1
+    text = told(state, source)
+    assert "all disks together" in text and "no share of one disk" in text
+    assert "fio (job)" in text and "1 process does not let this user look" in text
+    assert "waited for I/O" in text and "no processes" in told(state, None)

@@ -1,0 +1,249 @@
+"""The runs of a session on the screen: panel, list, base, and what is said at a run's end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import ui_fakes as fakes
+from test_app import make, running, screen_text, settle, shows
+from textual.pilot import Pilot
+
+from iopstui.events import Judged, StepFinished
+from iopstui.model.block.target import DEVICE, FILE, Target
+from iopstui.model.metrics.run_history import MOST_KEPT, RunRow
+from iopstui.ui.app import IopstuiApp
+from iopstui.ui.core.pace import OwnCost
+from iopstui.ui.core.state import NEXT, LiveState
+from iopstui.ui.dashboard import bars, runs_view
+from iopstui.ui.dialogs.live_rows import LiveRows
+from iopstui.ui.draw.style import ASCII, UTF8, Charset
+from iopstui.ui.start import runs_text
+
+TITLE = "randrw 4k  QD {} × 2 jobs"
+
+
+def restart(fake: fakes.FakeController, depth: int, seconds: int = 4) -> None:
+    """As ``]`` does it: the run is stopped, the next one begins."""
+    fake.finish(interrupted=True)
+    fake.mark(f"QD {depth}")
+    fake.begin(TITLE.format(depth))
+    fake.tick(seconds)
+
+
+async def demonstration(
+    app: IopstuiApp, pilot: Pilot[int], restarts: int = 3
+) -> fakes.FakeController:
+    fake = await running(app, pilot, 4)
+    for n in range(restarts):
+        restart(fake, 64 << n)
+    await settle(pilot)
+    return fake
+
+
+def played(count: int, base: int | None = None) -> LiveState:
+    """So many runs, the last one still under way."""
+    fake = fakes.FakeController(title=TITLE.format(1))
+    found = LiveState(("nvme0n1",))
+    fake.start(found.apply)
+    for n in range(count):
+        fake.run_job("mixed-4k", {})
+        fake.tick(2)
+        if n + 1 == base:
+            fake.finish()
+            found.runs.turn_base()
+        elif n + 1 < count:
+            fake.finish(interrupted=True)
+        fake.title = TITLE.format(n + 2)
+    return found
+
+
+def text(rows: object) -> list[str]:
+    return ["".join(piece for piece, _ in row) for row in rows]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("size", [(200, 50), (250, 70), (160, 45)])
+async def test_a_large_screen_has_the_runs_in_sight(size: tuple[int, int]) -> None:
+    app = make()
+    async with app.run_test(size=size) as pilot:
+        await demonstration(app, pilot)
+        assert app.dashboard is not None
+        lines = app.dashboard.panels["runs"].text().splitlines()
+        assert len(lines) == runs_view.HEIGHT and "what was changed" in lines[1]
+        assert [line.split()[0] for line in lines[2:6]] == ["4", "3", "2", "1"]
+        assert "iodepth 128 → 256" in lines[2] and "runs now" in lines[2]
+        assert "stopped" in lines[5] and "randrw 4k QD 32 × 2 jobs" in lines[5]
+
+
+async def test_a_small_screen_has_a_tab_for_them_that_costs_no_row() -> None:
+    app = make()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await demonstration(app, pilot)
+        assert app.dashboard is not None and not app.dashboard.panels["runs"].shown
+        height = app.dashboard.charts[0].title.box.height
+        await pilot.press("5")
+        await settle(pilot)
+        assert app.dashboard.panels["runs"].shown and shows(app, "iodepth 64 → 128")
+        await pilot.press("1")
+        await settle(pilot)
+        assert app.dashboard.charts[0].title.box.height == height
+
+
+async def test_v_lists_all_runs_and_the_list_stays_live() -> None:
+    app = make()
+    async with app.run_test(size=(120, 36)) as pilot:
+        fake = await demonstration(app, pilot)
+        await pilot.press("v")
+        await settle(pilot)
+        assert isinstance(app.screen, LiveRows) and shows(app, "runs of this session")
+        before = screen_text(app)
+        assert before.index("iodepth 128 → 256") < before.index("iodepth 32 → 64")
+        restart(fake, 512)
+        await settle(pilot)
+        assert shows(app, "iodepth 256 → 512")
+        await pilot.press("v")
+        await settle(pilot)
+        assert app.screen is app.dashboard
+
+
+async def test_big_v_chooses_the_base_and_takes_it_back() -> None:
+    app = make()
+    async with app.run_test(size=(200, 50)) as pilot:
+        await running(app, pilot, 0)
+        await pilot.press("V")
+        await settle(pilot)
+        assert shows(app, "no run is over yet")
+        fake = app.controller
+        assert isinstance(fake, fakes.FakeController)
+        fake.tick(3)
+        restart(fake, 64)
+        await settle(pilot)
+        await pilot.press("V")
+        await settle(pilot)
+        assert app.state.runs.base == 1 and shows(app, "run 1 is the base")
+        assert app.dashboard is not None
+        first = app.dashboard.panels["runs"].text().splitlines()[3]
+        assert first.split()[0] == "1" and "base" in first
+        await pilot.press("V")
+        await settle(pilot)
+        assert app.state.runs.base is None and shows(app, "no run is the base any more")
+
+
+def test_the_base_stays_in_sight() -> None:
+    shown = text(runs_view.rows(played(12, base=2), 120, 8, UTF8, "j"))
+    assert [line.split()[0] for line in shown[2:]] == ["12", "11", "10", "9", "8", "2"]
+    assert "v: all 12" in shown[0] and "base" in shown[-1]
+
+
+@pytest.mark.parametrize("width", [60, 80, 118, 160, 250])
+@pytest.mark.parametrize("charset", [UTF8, ASCII])
+def test_columns_depend_on_the_width_alone(width: int, charset: Charset) -> None:
+    heads = set()
+    for found in (played(1), played(3), played(12, base=2)):
+        shown = text(runs_view.rows(found, width, 8, charset, "j"))
+        assert [len(line) for line in shown] == [width] * 8
+        heads.add(shown[1])
+        if charset is ASCII:
+            assert all(line.isascii() for line in shown)
+    (head,) = heads
+    assert {"IOPS", "before", "base", "p99"} <= set(head.split())
+
+
+def test_without_a_run_it_is_said_how_to_get_one() -> None:
+    shown = text(runs_view.rows(LiveState(), 120, 8, UTF8, "mixed-4k"))
+    assert "none yet: r runs mixed-4k" in shown[1] and len(shown) == 8
+    assert "No job has run yet" in text(runs_view.listed(LiveState(), 80, UTF8))[0]
+
+
+def test_at_its_end_a_run_says_what_came_of_it() -> None:
+    found = played(2)
+    found.apply(StepFinished(9.0, 2, 0, "", False))
+    line = "".join(piece for piece, _ in bars.message_line(found, None, None, 160, UTF8))
+    assert "run 2: 4" in line and " IOPS, " in line and " MiB/s, p99 " in line
+    assert "% to run 1" in line and NEXT in line
+    narrow = "".join(piece for piece, _ in bars.message_line(found, None, None, 80, UTF8))
+    assert "% to run 1" in narrow and "r runs" not in narrow, "whole words, or none"
+
+
+def test_errors_and_outcomes_come_first() -> None:
+    found = played(1)
+    found.apply(StepFinished(9.0, 1, 1, "fio failed", False))
+    assert found.notice is not None and found.notice.text == "fio failed"
+    assert found.runs.rows[0].ended == "failed"
+    found = played(1)
+    found.apply(StepFinished(9.0, 1, 0, "", False))
+    found.apply(Judged(9.0, 1, "iops>=1", "fio.total.iops", "1/s", ">=", 1, 1, 5.0, True, 1.0))
+    assert found.notice is not None and found.notice.level == "PASS"
+
+
+def test_many_runs_do_not_grow_without_end() -> None:
+    found = LiveState(("nvme0n1",))
+    fake = fakes.FakeController()
+    fake.start(found.apply)
+    for _ in range(MOST_KEPT + 5):
+        fake.run_job("mixed-4k", {})
+        fake.tick(1)
+        fake.finish()
+    assert len(found.runs.rows) == MOST_KEPT and found.runs.rows[0].step == 6
+
+
+SCENES = {
+    "80x24-tab": ((80, 24), ("5",)),
+    "120x36-list": ((120, 36), ("V", "v")),
+    "200x50-base": ((200, 50), ("V",)),
+}
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_looks(name: str, snap_compare: Callable[..., bool]) -> None:
+    size, keys = SCENES[name]
+    app = make()
+
+    async def before(pilot: Pilot[int]) -> None:
+        await demonstration(app, pilot, 5)
+        await pilot.press(*keys)
+        await settle(pilot)
+
+    assert snap_compare(app, terminal_size=size, run_before=before)
+
+
+def test_the_end_of_a_run_has_the_whole_line_if_it_needs_it() -> None:
+    found = played(2)
+    found.apply(StepFinished(9.0, 2, 0, "", True))
+    line = "".join(p for p, _ in bars.message_line(found, None, OwnCost(1.0), 80, UTF8))
+    assert "% to run 1" in line and "CPU" not in line
+    wide = "".join(p for p, _ in bars.message_line(found, None, OwnCost(1.0), 200, UTF8))
+    assert NEXT in wide and "CPU" in wide
+    found.ask()
+    assert NEXT not in "".join(p for p, _ in bars.message_line(found, None, None, 200, UTF8))
+
+
+DISK = Target(DEVICE, "/dev/vda", "vda", ("vda",))
+
+
+def rows_of(count: int) -> list[RunRow]:
+    return [RunRow(n + 1, "j", f"title {n + 1}", None, iops=1000.0) for n in range(count)]
+
+
+def test_the_runs_that_stay_in_the_terminal() -> None:
+    other = Target(FILE, "/" + "x" * 90, None, ())
+    lines = runs_text([(other, rows_of(3)), (DISK, rows_of(18))]).splitlines()
+    assert max(map(len, lines)) == 80
+    assert ", the last 2 of 3 runs:" in lines[0] and "title 2" in lines[2]
+    assert lines[5] == "runs on vda:" and lines[7].split()[:3] == ["1", "title", "1"]
+    assert sum("title" in line for line in lines) == 20
+    assert runs_text([]) == "" == runs_text([(DISK, [])])
+    assert "the last 20 of 21 runs" in runs_text([(other, rows_of(3)), (DISK, rows_of(21))])
+
+
+async def test_what_a_session_says_while_it_is_closed_is_in_its_runs() -> None:
+    app = make()
+    async with app.run_test(size=(120, 36)) as pilot:
+        fake = await running(app, pilot, 3)
+        fake.finish(interrupted=True)
+        fake.begin(TITLE.format(64))
+        fake.tick(2)
+        fake.finish(interrupted=True)
+        ((target, rows),) = app.runs
+    assert target == fake.target
+    assert [(row.step, row.ended) for row in rows] == [(1, "stopped"), (2, "stopped")]
