@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from typing import Any
 
@@ -283,6 +284,10 @@ def test_a_reset_drops_what_was_counted_before() -> None:
 def test_an_interruption_does_not_speak_of_figures_where_there_are_none() -> None:
     early = StepFinished(0.4, 1, 130, "", True)
     later = replace(early, summary={"rows": [{"name": "a"}]})
-    said = [line for event in (early, later) for line in Narrator().lines(event)]
-    assert "there are no figures" in said[0]
-    assert "cover the time until then" in said[1]
+    said = io.StringIO()
+    narrator = Narrator(said)
+    for event in (early, later):
+        narrator.handle(event)
+    first, second = said.getvalue().splitlines()
+    assert "there are no figures" in first
+    assert "cover the time until then" in second
