@@ -77,11 +77,11 @@ def start(*arguments: str, cwd: Path, nohup: bool = False, **more: str) -> subpr
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        preexec_fn=None if nohup else _all_signals,
+        preexec_fn=None if nohup else all_signals,
     )
 
 
-def _all_signals() -> None:
+def all_signals() -> None:
     """Under nohup, or in the background, a test would inherit some ignored."""
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
         signal.signal(number, signal.SIG_DFL)

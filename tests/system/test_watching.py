@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from program import ROOT, environment, events
+from program import ROOT, all_signals, environment, events
 
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, UsageError
 from iopstui.model.samples import RawSample
@@ -36,7 +36,7 @@ def begin(here: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
         [sys.executable, str(SCRIPT), "watch", "--interval", "0.25", *arguments],
         cwd=here, env=environment(here.parent), text=True, start_new_session=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=all_signals,
     ) as process:  # fmt: skip
         try:
             yield process
