@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import gc
+import itertools
 import os
 import shutil
 from collections.abc import Iterator
@@ -71,13 +72,19 @@ def the_machine(
         fcntl.flock(room, fcntl.LOCK_UN)  # a child that a test forked may have it open
 
 
+_NUMBERS = itertools.count()
+
+
 @pytest.fixture(autouse=True)
 def own_state(
     the_machine: None, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No test reads or writes the state or the configuration of the user who runs it."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+    # who needs a directory there makes it; pytest's own would look through all before it for a
+    # number, which takes longer than most tests do
+    own = tmp_path_factory.getbasetemp() / "own" / str(next(_NUMBERS))
+    monkeypatch.setenv("XDG_STATE_HOME", str(own / "state"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(own / "config"))
 
 
 @pytest.fixture(scope="session")
