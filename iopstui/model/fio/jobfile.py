@@ -82,7 +82,7 @@ def canonical(text: str, environment: Mapping[str, str]) -> str:
             raise Unclear(number, f"{line[:30]!r}...", f"it is longer than {_LONGEST} bytes")
         bare = line.strip(_BLANK)
         if not bare or bare[0] in "#;":
-            out.append("".join(char for char in bare if char.isprintable()))
+            out.append("".join(char for char in bare if char.isprintable()).rstrip(_BLANK))
             continue
         what = re.split("[#;]", bare, maxsplit=1)[0].rstrip(_BLANK)
         why = _unclear(what, inside)

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from iopstui.errors import UsageError
@@ -182,6 +182,7 @@ def test_only_some_sections() -> None:
 LINE = st.text(alphabet="ab[]#;=$ {}\t\r\x0b\n0x", max_size=12)
 
 
+@example("; \x0b")
 @given(st.lists(LINE, max_size=6).map("\n".join))
 def test_what_is_taken_means_the_same_when_read_again(text: str) -> None:
     try:
