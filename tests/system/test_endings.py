@@ -179,17 +179,21 @@ def test_what_nohup_ignores_stays_ignored(here: Path) -> None:
     assert process.returncode == 0, out
 
 
-@pytest.mark.parametrize("number", SIGNALS[1:])
+SWEEP = ("sweep", ".", "--job", "randread-4k", "--axis", "iodepth=1,2", "--size", "16m",
+         *UNHURRIED)  # fmt: skip
+COMPARE = ("compare", ".", "--job", "randread-4k", "--variant", "iodepth=1", "--variant",
+           "iodepth=2", "--size", "16m", *UNHURRIED)  # fmt: skip
+LESSON = ("lesson", "--plain", "1", ".")
+
+
 @pytest.mark.parametrize(
-    "words",
+    ("words", "number"),
     [
-        ("sweep", ".", "--job", "randread-4k", "--axis", "iodepth=1,2", "--size", "16m",
-         *UNHURRIED),
-        ("compare", ".", "--job", "randread-4k", "--variant", "iodepth=1", "--variant",
-         "iodepth=2", "--size", "16m", *UNHURRIED),
-        ("lesson", "--plain", "1", "."),
+        (SWEEP, signal.SIGTERM), (SWEEP, signal.SIGUSR2), (SWEEP, signal.SIGVTALRM),
+        (COMPARE, signal.SIGHUP), (COMPARE, signal.SIGALRM), (COMPARE, signal.SIGRTMIN + 2),
+        (LESSON, signal.SIGQUIT), (LESSON, signal.SIGUSR1),
     ],
-    ids=["sweep", "compare", "lesson"],
+    ids=lambda value: value[0] if isinstance(value, tuple) else str(int(value)),
 )  # fmt: skip
 def test_a_signal_ends_what_makes_several_runs(
     words: tuple[str, ...], number: int, here: Path
