@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -147,23 +148,22 @@ def test_the_command_says_where_the_file_would_be(
     assert str(file) in capsys.readouterr().out
 
 
+def owned_by(uid: int) -> Callable[[int], os.stat_result]:
+    real = os.fstat
+    return lambda fd: os.stat_result((*real(fd)[:4], uid, *real(fd)[5:10]))
+
+
 @pytest.mark.parametrize("uid", [0, 1000])
 def test_root_reads_only_what_nobody_else_can_write(
     file: Path, uid: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file.write_text(FULL)
-    owner = os.stat(file)
-
-    def fstat(fd: int) -> SimpleNamespace:
-        return SimpleNamespace(st_mode=owner.st_mode, st_uid=uid)
-
     monkeypatch.setattr(configuration.os, "geteuid", lambda: 0)
-    monkeypatch.setattr(configuration.os, "fstat", fstat)
+    monkeypatch.setattr(configuration.os, "fstat", owned_by(uid))
     monkeypatch.setattr("iopstui.linux.process.private.check_place", lambda path: None)
     assert bool(read_config().settings) == (uid == 0)
     if uid == 0:
         file.chmod(0o664)
-        owner = os.stat(file)
     assert not read_config().settings
     assert "root reads only what root owns" in read_config().complaint()
 
@@ -173,10 +173,7 @@ def test_root_reads_nothing_from_a_directory_of_others(
 ) -> None:
     file.write_text(FULL)
     monkeypatch.setattr(configuration.os, "geteuid", lambda: 0)
-    real = os.stat(file).st_mode
-    monkeypatch.setattr(
-        configuration.os, "fstat", lambda fd: SimpleNamespace(st_mode=real, st_uid=0)
-    )
+    monkeypatch.setattr(configuration.os, "fstat", owned_by(0))
     file.parent.chmod(0o777)
     assert "it is not read" in read_config().complaint() and not read_config().settings
 
