@@ -134,6 +134,23 @@ def mapped(name: str, table: str, uuid: str = "") -> Iterator[str]:
         sh("dmsetup", "remove", "--retry", "--force", name)
 
 
+@contextlib.contextmanager
+def scsi_debug(**parameters: int) -> Iterator[str]:
+    needs("modprobe", modules=("scsi_mod",))
+    """A disk of memory with the driver's ``parameters``; it must not be there already."""
+    words = [f"{name}={value}" for name, value in {"dev_size_mb": 32, **parameters}.items()]
+    sh("modprobe", "-r", "scsi_debug", check=False)
+    before = set(Path("/sys/block").iterdir())
+    sh("modprobe", "scsi_debug", *words)
+    deadline = time.monotonic() + 10
+    while not (new := set(Path("/sys/block").iterdir()) - before) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    try:
+        yield f"/dev/{new.pop().name}"
+    finally:
+        sh("modprobe", "-r", "scsi_debug", check=False)
+
+
 def sectors(node: str) -> int:
     return int(sh("blockdev", "--getsz", node))
 

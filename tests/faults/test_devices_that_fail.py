@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
-from machine import loop, mapped, needs, sectors, sh
+from machine import loop, mapped, needs, scsi_debug, sectors, sh
 from program import events, gone, start
 from program import fio_of as _fio_of
 
@@ -24,22 +23,6 @@ def fio_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
     except (AssertionError, psutil.Error):
         process.kill()
         raise AssertionError(process.communicate()) from None
-
-
-@contextlib.contextmanager
-def scsi_debug(**parameters: int) -> Iterator[str]:
-    needs("modprobe", modules=("scsi_mod",))
-    words = [f"{name}={value}" for name, value in {"dev_size_mb": 32, **parameters}.items()]
-    sh("modprobe", "-r", "scsi_debug", check=False)
-    before = set(Path("/sys/block").iterdir())
-    sh("modprobe", "scsi_debug", *words)
-    deadline = time.monotonic() + 10
-    while not (new := set(Path("/sys/block").iterdir()) - before) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    try:
-        yield f"/dev/{new.pop().name}"
-    finally:
-        sh("modprobe", "-r", "scsi_debug", check=False)
 
 
 def test_medium_errors_end_the_run_with_the_kernel_s_words(here: Path) -> None:

@@ -13,12 +13,13 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import program
 import pytest
-from machine import loop, mapped, needs, sectors, sh
+from machine import loop, mapped, needs, scsi_debug, sectors, sh
 
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.probe.process import ProbeProcess
@@ -203,14 +204,82 @@ def test_bios_of_a_device_without_requests(disk: str) -> None:
             assert (upper.mean_ns or 0) > (lower.mean_ns or 0) > 0
 
 
+@contextmanager
+def mirror(*nodes: str) -> Iterator[str]:
+    sh("mdadm", "--create", "/dev/md126", "--run", "--assume-clean", "--level=1",
+       f"--raid-devices={len(nodes)}", *nodes)  # fmt: skip
+    try:
+        yield "/dev/md126"
+    finally:
+        sh("mdadm", "--stop", "/dev/md126", check=False)
+
+
+def test_a_mirror_and_the_disks_below_it(disk: str, here: Path) -> None:
+    needs("mdadm", modules=("raid1",))
+    with loop(here / "second") as second, mirror(disk, second) as node:
+        above, *below = (name_of(one) for one in (node, disk, second))
+        with Probed([above, *below], (LATENCY, WAY)) as probed:
+            fio(node, "--rw=randrw", "--bs=4k", "--iodepth=4", "--rate_iops=300")
+        found = probed.interval
+        assert found is not None
+        for kind in ("read", "write"):
+            count = FIELDS[kind][0]
+            upper = found.disks[above][kind].device.ios
+            assert upper == pytest.approx(probed.diskstats[above][count], abs=2) and upper > 300
+            # besides, the mirror writes down itself which parts of it are in use
+            for one in below:
+                lower = found.disks[one][kind].device.ios
+                assert lower == pytest.approx(probed.diskstats[one][count], abs=2), (one, kind)
+
+
+def with_serial(serial: str) -> str:
+    for file in (*Path("/sys/block").glob("*/serial"), *Path("/sys/block").glob("*/device/serial")):
+        if file.read_text().strip() == serial:
+            return f"/dev/{file.parts[3]}"
+    pytest.skip(f"no disk {serial}: run this in the lab")
+
+
+def test_a_disk_of_two_paths() -> None:
+    name = with_serial("MPATHNS").removeprefix("/dev/").replace("c1n", "n").replace("c2n", "n")
+    with Probed([name], (LATENCY, MATRIX)) as probed:
+        fio(f"/dev/{name}", "--rw=randread", "--bs=4k", "--iodepth=4", "--rate_iops=300")
+    found = probed.interval
+    assert found is not None
+    counted = probed.diskstats[name][0]
+    assert found.disks[name]["read"].device.ios == pytest.approx(counted, abs=2) and counted > 300
+    assert found.matrix, "submitters and completers, too"
+
+
+def test_a_flush_is_no_write(disk: str) -> None:
+    name = name_of(disk)
+    with Probed([name], (LATENCY, WAY)) as probed:
+        fio(disk, "--rw=randwrite", "--bs=4k", "--fsync=1", "--rate_iops=200")
+    found, counted = probed.interval, probed.diskstats[name]
+    assert found is not None
+    assert counted[15] > 100, "the loop device was told to flush"
+    # diskstats counts an empty flush as a write, too
+    assert found.disks[name]["write"].device.ios == pytest.approx(counted[4] - counted[15], abs=2)
+
+
+def test_what_is_sent_again_is_counted_once() -> None:
+    # scsi_debug(4): opts=0x8000, every 20th command finds the host busy
+    with scsi_debug(opts=0x8000, every_nth=20, ndelay=100_000, dev_size_mb=64) as node:
+        name = name_of(node)
+        with Probed([name], (LATENCY,)) as probed:
+            fio(node, "--rw=randread", "--bs=4k", "--iodepth=8", "--rate_iops=500")
+    found, counted = probed.interval, probed.diskstats[name][0]
+    assert found is not None and not found.missed
+    assert found.requeued_s, "the kernel has sent some again"
+    # a program that is interrupted by another, as on a slow emulated CPU, counts one less
+    least = counted - 2 - (found.skipped or 0)
+    assert least <= found.disks[name]["read"].device.ios <= counted + 2 and counted > 300
+
+
 def one_queue() -> str:
     """A virtio disk of one queue that several CPUs share."""
-    if (os.cpu_count() or 1) > 1:
-        for place in sorted(Path("/sys/block").glob("vd*")):
-            serial = place / "serial"
-            if serial.exists() and serial.read_text().strip() == "VBLK1Q":
-                return f"/dev/{place.name}"
-    pytest.skip("no virtio disk VBLK1Q on several CPUs: run this in the lab")
+    if (os.cpu_count() or 1) == 1:
+        pytest.skip("one CPU: run this in the lab")
+    return with_serial("VBLK1Q")
 
 
 @pytest.mark.parametrize("affinity", [0, 2])

@@ -225,4 +225,29 @@ def test_a_partition_is_looked_at_on_its_disk(tree: Tree) -> None:
     found = regions(("dm-0", "vda1", "vda", "hidden", "gone"), devices, tree.roots)
     assert found[:2] == [Region("dm-0", 254, 5, bios=True), Region("vda", 254, 0)]
     assert found[2:] == [Region("vda1", 254, 0, 2048, 4095)]
-    assert found[1].dev == 254 << 20
+    assert found[1].devs == (254 << 20,)
+
+
+def test_a_disk_of_several_paths_is_looked_at_on_all_of_them(tree: Tree) -> None:
+    queue = (Hctx(0, (0,), 128, 0),)
+    hidden = {
+        name: BlockDevice(name, "", -1, -1, "nvme", None, hidden=True, hctxs=queue)
+        for name in ("nvme1c1n1", "nvme1c2n1")
+    }
+    devices = {
+        "nvme1n1": disk("nvme1n1", 1, slaves=("nvme1c1n1", "nvme1c2n1")),
+        "nvme1n1p1": disk("nvme1n1p1", 2, disk="nvme1n1"),
+        **hidden,
+    }
+    row = "0 0 0 0 0 0 0 0 0 0 0"
+    tree.proc("diskstats", f" 259 0 nvme1c2n1 {row}\n 259 1 nvme1n1 {row}\n"
+                           f" 259 3 nvme1c1n1 {row}\n")  # fmt: skip
+    tree.sys("class/block/nvme1n1p1/start", "2048")
+    tree.sys("class/block/nvme1n1p1/size", "2048")
+    whole, part = regions(("nvme1n1", "nvme1c1n1", "nvme1n1p1"), devices, tree.roots)
+    assert whole.devs == part.devs == (259 << 20, 259 << 20 | 3) and not whole.bios
+    text = script((LATENCY,), [whole, part], HAVE, 250)
+    assert text.count(f"(args->dev == {259 << 20} || args->dev == {259 << 20 | 3})") >= 3
+    assert f"args->dev == {259 << 20 | 1}" not in text and "bio" not in text
+    # one path's request and another's may have the same sector
+    assert "<< 56 | args->sector" in text

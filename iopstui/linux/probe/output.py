@@ -120,7 +120,7 @@ class ProbeOutput:
             low = value(key & LOW)
             region = self._regions[number]
             for one in self._regions:
-                if one is region or (one.last is None and one.dev == region.dev):
+                if one is region or (one.last is None and one.devs == region.devs):
                     bins = found[one.name][kind]
                     bins[low] = bins.get(low, 0) + count
         return found

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
+from iopstui.linux.counters.procfs import parse_diskstats
 from iopstui.linux.probe.script import Region
 from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import read_int
+from iopstui.linux.sysattr import read_bytes, read_int
 from iopstui.model.block.device import BlockDevice
 
 MOST = 16
@@ -23,20 +25,29 @@ def regions(names: Iterable[str], devices: Mapping[str, BlockDevice], roots: Roo
         whole = devices.get(device.disk) if device.disk else device
         if whole is None or whole.major < 0:
             continue
-        bios = not whole.hctxs
-        found.setdefault(whole.name, Region(whole.name, whole.major, whole.minor, bios=bios))
+        disk = _whole(whole, devices, roots)
+        found.setdefault(whole.name, disk)
         if whole is device:
             continue
-        part = _part(device, whole, roots)
+        part = _part(device, disk, roots)
         if part is not None:
             found[name] = part
     return list(found.values())[:MOST]
 
 
-def _part(device: BlockDevice, whole: BlockDevice, roots: Roots) -> Region | None:
+def _whole(disk: BlockDevice, devices: Mapping[str, BlockDevice], roots: Roots) -> Region:
+    hidden = [n for n in disk.slaves if n in devices and devices[n].hidden]
+    counted = parse_diskstats(read_bytes(roots.proc / "diskstats") or b"", hidden) if hidden else {}
+    # a hidden disk has no file with its number in sysfs
+    paths = tuple((counters.major, counters.minor) for counters in counted.values())
+    bios = not disk.hctxs and not paths
+    return Region(disk.name, disk.major, disk.minor, bios=bios, paths=paths)
+
+
+def _part(device: BlockDevice, whole: Region, roots: Roots) -> Region | None:
     place = roots.sys / "class/block" / device.name.replace("/", "!")
     first, sectors = read_int(place / "start"), read_int(place / "size")
     if first is None or not sectors:
         return None
     last = first + sectors - 1
-    return Region(device.name, whole.major, whole.minor, first, last, not whole.hctxs)
+    return replace(whole, name=device.name, first=first, last=last)

@@ -37,7 +37,9 @@ BIOS = ("block_bio_queue", "block_bio_complete")
 @dataclass(frozen=True, slots=True)
 class Region:
     """Sectors ``first`` to ``last`` of the disk with this device number: a partition that is looked
-    at apart, or the whole disk (0 and ``None``). ``bios``: the disk has no requests of its own."""
+    at apart, or the whole disk (0 and ``None``). ``bios``: the disk has no requests of its own.
+    ``paths``: major and minor of the hidden disks that carry its requests, instead of its own (NVMe
+    multipath; a bio that came to the disk is completed under its path's number)."""
 
     name: str
     major: int
@@ -45,11 +47,13 @@ class Region:
     first: int = 0
     last: int | None = None
     bios: bool = False
+    paths: tuple[tuple[int, int], ...] = ()
 
     @property
-    def dev(self) -> int:
-        """The kernel's dev_t (MKDEV of include/linux/kdev_t.h)."""
-        return self.major << 20 | self.minor
+    def devs(self) -> tuple[int, ...]:
+        """The kernel's dev_t of what carries its requests (MKDEV of include/linux/kdev_t.h)."""
+        numbers = self.paths or ((self.major, self.minor),)
+        return tuple(sorted(major << 20 | minor for major, minor in numbers))
 
 
 def lacking(parts: Sequence[str], regions: Sequence[Region], have: Tracepoints) -> list[str]:
@@ -222,13 +226,20 @@ def _bios(own: Sequence[Region], every: Sequence[Region]) -> list[str]:
 
 
 def _match(own: Sequence[Region]) -> str:
-    devs = sorted({region.dev for region in own})
-    return f"/({' || '.join(f'args->dev == {dev}' for dev in devs)}) && args->nr_sector != 0/"
+    return f"/({_one_of(_devs(own))}) && args->nr_sector != 0/"
+
+
+def _devs(own: Sequence[Region]) -> list[int]:
+    return sorted({dev for region in own for dev in region.devs})
+
+
+def _one_of(devs: Sequence[int]) -> str:
+    return " || ".join(f"args->dev == {dev}" for dev in devs)
 
 
 def _disk(own: Sequence[Region]) -> str:
     """The place of the request's disk in the list of disks."""
-    devs = sorted({region.dev for region in own})
+    devs = _devs(own)
     found = str(len(devs) - 1)
     for index in range(len(devs) - 2, -1, -1):
         found = f"(args->dev == {devs[index]} ? {index} : {found})"
@@ -236,7 +247,7 @@ def _disk(own: Sequence[Region]) -> str:
 
 
 def _key(own: Sequence[Region], sector: str = "args->sector") -> str:
-    if len({region.dev for region in own}) == 1:
+    if len(_devs(own)) == 1:
         return sector
     return f"({_disk(own)} << 56 | {sector})"
 
@@ -246,7 +257,7 @@ def _where(own: Sequence[Region], every: Sequence[Region]) -> str:
     found = "0"
     for region in sorted(own, key=lambda r: -1 if r.last is None else 1):
         number = every.index(region)
-        test = f"args->dev == {region.dev}"
+        test = f"({_one_of(region.devs)})"
         if region.last is not None:
             test += f" && args->sector >= {region.first} && args->sector <= {region.last}"
         found = f"({test} ? {number} : {found})" if len(own) > 1 else str(number)
