@@ -27,7 +27,9 @@ def probed() -> LiveState:
     return state
 
 
-def words(state: LiveState, parts: tuple[str, ...], width: int, charset: Charset = UTF8) -> str:
+def words(
+    state: LiveState, parts: tuple[str, ...] | None, width: int, charset: Charset = UTF8
+) -> str:
     found = rows(state, parts, Topology((0, 1)), width, charset)
     texts = ["".join(text for text, _ in row) for row in found]
     assert {cell_len(text) for text in texts} == {width}
@@ -49,6 +51,10 @@ def test_everything_has_its_place_at_every_width(width: int, charset: Charset) -
 def test_the_page_says_what_is_off_and_what_begins() -> None:
     assert "P switches it on" in " ".join(words(LiveState(), (), 80).split())
     assert "loads its programs" in words(LiveState(), (LATENCY,), 80)
+    assert "was off in these seconds" in words(LiveState(), None, 80)
+    # switched off, the seconds before are no longer "this second"
+    assert "device, this second" not in words(probed(), (), 80)
+    assert "device, this second" in words(probed(), None, 80)
 
 
 def test_parts_that_are_off_are_not_shown() -> None:

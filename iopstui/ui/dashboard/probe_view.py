@@ -29,6 +29,7 @@ OFF = (
     "device, for any load, with or without a job. It is off: P switches it on (root). Each I/O "
     "then costs about 1 µs more CPU time."
 )
+NOT_RECORDED = "The probe was off in these seconds: nothing was counted inside the kernel."
 BEGINS = "The probe begins: bpftrace loads its programs, which takes some seconds."
 MOST_TASKS = 12
 
@@ -53,11 +54,14 @@ TASKS: tuple[Column[Task], ...] = (
 
 
 def rows(
-    state: LiveState, parts: Sequence[str], topology: Topology, width: int, charset: Charset
+    state: LiveState, parts: Sequence[str] | None, topology: Topology, width: int, charset: Charset
 ) -> list[Row]:
-    """All that the probe's parts show of the last second that it counted."""
+    """All that the probe's ``parts`` show of the last second that it counted; ``None``: whatever a
+    recording has."""
     frame = state.probed
-    if not parts and frame is None:
+    if parts is None and frame is None:
+        return wrap(width, charset, NOT_RECORDED, None)
+    if parts is not None and not parts:
         return wrap(width, charset, OFF, None)
     if frame is None or frame.probe is None:
         return wrap(width, charset, BEGINS, None)

@@ -140,7 +140,7 @@ class ViewKeys(Part):
         dashboard, live = self.port.dashboard, self.port.live
         if dashboard is None:
             return []
-        parts = live.probe if live is not None else ()
+        parts = live.probe if live is not None else None
         return probe_view.rows(
             self.port.state, parts, dashboard.topology(), width, self.port.charset
         )
