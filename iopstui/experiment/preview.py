@@ -25,7 +25,9 @@ from iopstui.model.experiment.plan import BIND, KNOB, SIZE, Plan, PlannedPoint, 
 from iopstui.model.fio import job_rules, jobfile
 from iopstui.model.fio.job_rules import FILE_LOGS, PREFIX_LOGS
 from iopstui.preflight.inspection import JOB, inspected
-from iopstui.preflight.job import Prepared, bound, check_place, prepare
+from iopstui.preflight.job import check_place, prepare
+from iopstui.preflight.prepared import Prepared
+from iopstui.preflight.queues import bound
 from iopstui.preflight.request import JobRequest
 from iopstui.safety.scratch import room_for_all
 from iopstui.safety.scratch_sizes import scratch_total

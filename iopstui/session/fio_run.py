@@ -26,7 +26,7 @@ from iopstui.model.block.device_watch import DeviceWatch
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.jobfile import Section
 from iopstui.model.samples import FioStatus, JobThread, RawSample
-from iopstui.preflight.job import Prepared, write_job
+from iopstui.preflight.prepared import Prepared, write_job
 from iopstui.text import printable
 
 if TYPE_CHECKING:

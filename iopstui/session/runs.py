@@ -23,7 +23,8 @@ from iopstui.model.block import target as kinds
 from iopstui.model.block.binding import Binding
 from iopstui.model.block.target import Target
 from iopstui.model.metrics.summary import fio_summary, without_bins
-from iopstui.preflight.job import Prepared, prepare
+from iopstui.preflight.job import prepare
+from iopstui.preflight.prepared import Prepared
 from iopstui.preflight.request import JobRequest, recorded
 from iopstui.session.context import Context
 from iopstui.session.current_run import CurrentRun

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from iopstui.preflight.job import Prepared
 from iopstui.preflight.kept_scratch import KeptScratch
+from iopstui.preflight.prepared import Prepared
 from iopstui.preflight.request import JobRequest
 from iopstui.session.fio_run import FioRun
 

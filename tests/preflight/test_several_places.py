@@ -17,9 +17,10 @@ from iopstui.model.block.device import BlockDevice, Hctx
 from iopstui.model.block.target import DEVICE, DIRECTORY, FILE, Target, together
 from iopstui.model.fio import job_rules
 from iopstui.model.fio.jobfile import Section
-from iopstui.preflight import job as module
-from iopstui.preflight.job import Prepared, prepare
+from iopstui.preflight import queues as module
+from iopstui.preflight.job import prepare
 from iopstui.preflight.kept_scratch import KeptScratch
+from iopstui.preflight.prepared import Prepared
 from iopstui.preflight.request import JobRequest
 from iopstui.safety import scratch
 from iopstui.safety.scratch_sizes import scratch_sizes

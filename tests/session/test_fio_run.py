@@ -11,7 +11,7 @@ import pytest
 from iopstui.errors import Refused
 from iopstui.fio.inspect import Fio, JobFacts
 from iopstui.linux.process.private import private_directory
-from iopstui.preflight.job import Prepared
+from iopstui.preflight.prepared import Prepared
 from iopstui.session import fio_run
 from iopstui.session.fio_run import FioRun, PhaseOver
 

@@ -17,7 +17,7 @@ from iopstui.fio.inspect import JobFacts
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_target
 from iopstui.linux.roots import Roots
-from iopstui.preflight.job import Prepared
+from iopstui.preflight.prepared import Prepared
 from iopstui.preflight.request import JobRequest
 from iopstui.safety import journal
 from iopstui.safety.scratch import make_scratch

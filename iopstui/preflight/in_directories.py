@@ -1,0 +1,112 @@
+"""A job on scratch files, in directories of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from iopstui.errors import UsageError
+from iopstui.fio.job_text import absolute_files, describe, direct, escaped, largest_block, number
+from iopstui.fio.layout import layout_text
+from iopstui.fio.logs import FioLogs
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import Target
+from iopstui.model.fio import job_rules, jobfile
+from iopstui.model.fio.jobfile import Section
+from iopstui.preflight.asked import Asked, accept, grouped
+from iopstui.preflight.prepared import Prepared
+from iopstui.safety import scratch
+from iopstui.safety.scratch_sizes import by_file, scratch_sizes, shared_name, times
+from iopstui.safety.write_guard import Guarded, WriteGuard
+from iopstui.text import printable
+
+
+def in_directories(asked: Asked, where: Target, devices: Mapping[str, BlockDevice]) -> Prepared:
+    """On scratch files in the target's directories: nothing else is touched."""
+    lent = asked.request.scratch
+    made = lent or scratch.make_scratches([Path(place.path) for place in where.places])
+    prepared: Prepared | None = None
+    try:
+        prepared = _on_scratch(asked, made)
+        prepared.lent = lent is not None
+        guarded = Guarded(prepared.facts, prepared.files, made.path, scratch=made.path)
+        prepared.guard = WriteGuard(guarded, (), asked.roots)
+        prepared.guard.check(devices)
+        accept(asked, prepared)
+        return prepared
+    except BaseException:
+        if prepared is not None:
+            prepared.close()
+        if lent is None:
+            made.close()
+        raise
+
+
+def _on_scratch(asked: Asked, made: scratch.Scratch) -> Prepared:
+    request = asked.request
+    jobs = jobfile.effective(jobfile.changed(asked.text, asked.overrides))
+    places = made.paths
+    per_section: dict[int, dict[str, str]] = {}
+    for index, job in enumerate(jobs):
+        name = shared_name(job)
+        placed = {"directory": escaped(str(made.path))}
+        if len(places) > 1:
+            placed |= _spread_names(job, index, name, len(places))
+        elif name:
+            placed["filename"] = name
+        per_section[index] = placed
+    text = jobfile.changed(asked.text, grouped(asked.text, asked.overrides), per_section)
+    facts = asked.inspected(text, made.path)
+    for path in places if any(direct(job) for job in jobs) else ():
+        if not scratch.supports_direct(path):
+            raise UsageError(
+                f"The file system of {path.parent} can't do O_DIRECT, which the job asks for.",
+                "Name a directory on a disk, or measure the page cache with --set direct=0",
+            )
+    room = scratch.room_for_all([path.parent for path in places]) + made.used_bytes()
+    sizes = scratch_sizes(jobs, facts.sections, request.size, room, request.share, len(places))
+    sized = {index: {"size": str(size)} for index, size in enumerate(sizes)}
+    timed = times(jobs, sizes)
+    if "1" in timed:
+        sized = {index: {**one, "time_based": timed[index]} for index, one in sized.items()}
+    logs = FioLogs(jobfile.changed(text, {}, sized), asked.label, Path.cwd())
+    text = logs.text
+    layout: str | None = jobfile.changed(layout_text(text), {"overwrite": "1", "fallocate": "none"})
+    by_name = by_file(facts.sections, sizes)
+    total = sum(by_name.values())
+    files = absolute_files(facts, made.path)
+    if _laid_out(files, total):
+        layout = None
+    prepared = Prepared(asked.label, describe(text), text, facts, files, made.path, layout, total)
+    prepared.scratch, prepared.logs, prepared.sizes = made, logs, by_name
+    most = max(by_name.values(), default=0)
+    # fio makes the first files of several longer by a block (filesetup.c)
+    longer = most + max(map(largest_block, jobs), default=0)
+    prepared.longest = longer if len(by_name) * longer <= room else most
+    return prepared
+
+
+def _spread_names(job: Section, index: int, name: str, count: int) -> dict[str, str]:
+    """Options that put a file of a section into each of ``count`` directories (safety/scratch.py:
+    links 0, 1 ...): those that its jobs share by their names, those of each job's own by fio's
+    numbers of its files."""
+    if name:
+        names = name.split(":")
+        return {"filename": ":".join(f"{n}/{one}" for one in names for n in range(count))}
+    own = number(job.options.get("nrfiles"))
+    if own > 1:
+        raise UsageError(
+            f"[{printable(job.name)}] has nrfiles={own}, so its files can't be spread over several "
+            "directories.",
+            "Name one directory, or add --set nrfiles=1",
+        )
+    return {"nrfiles": str(count), "filename_format": job_rules.spread_format(index)}
+
+
+def _laid_out(files: Sequence[str], total: int) -> bool:
+    """True if an earlier run on the same scratch directory has written all of these."""
+    try:
+        return sum(os.stat(name).st_blocks * 512 for name in files) >= total
+    except OSError:
+        return False

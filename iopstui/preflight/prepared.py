@@ -1,0 +1,162 @@
+"""A job that is ready to run, and what must be undone after it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from iopstui.errors import UsageError
+from iopstui.fio.fence import Fence, Grant, grant
+from iopstui.fio.inspect import JobFacts
+from iopstui.fio.logs import FioLogs
+from iopstui.linux.process.private import write_text
+from iopstui.model.block.binding import Binding
+from iopstui.model.fio import job_rules
+from iopstui.preflight.inspection import JOB
+from iopstui.preflight.staging import Staging
+from iopstui.safety import scratch
+from iopstui.safety.write_guard import WriteGuard
+
+SLACK = 16 << 20
+# room for fio's own documents: its main process writes them and lays out; its jobs write none
+LEAST_LAYOUT, LEAST_RUN = 4 << 20, 8 << 20
+LEAST_LOGGED = 1 << 30
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A job that is ready to run. ``text`` is the job file; ``files`` what it opens by name
+    (absolute); ``layout_text`` creates the files first (``None``: nothing to create) with
+    ``layout_bytes`` in them; ``scratch`` is removed by ``close``, unless ``lent``. ``staging`` is
+    where files that don't exist yet are made, ``logs`` where fio writes those it is asked for.
+    ``longest`` is how long a file may become, in bytes. ``sizes`` are the bytes of each scratch
+    file. ``options`` are what was asked for, for
+    holding one run against another.
+    """
+
+    name: str
+    title: str
+    text: str
+    facts: JobFacts
+    files: tuple[str, ...]
+    cwd: Path
+    layout_text: str | None = None
+    layout_bytes: int | None = None
+    scratch: scratch.Scratch | None = None
+    guard: WriteGuard | None = None
+    binding: Binding | None = None
+    lent: bool = False
+    staging: Staging | None = None
+    logs: FioLogs | None = None
+    longest: int | None = None
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def read_only(self) -> bool:
+        """True if fio says that no section writes; it is then run with --readonly."""
+        return not self.facts.writes
+
+    @property
+    def makes_files(self) -> bool:
+        """True if the run itself makes or removes files."""
+        options = self.facts.options
+        writes = self.facts.writes or job_rules.makes_files(options)
+        return writes or job_rules.removes_files(options)
+
+    @property
+    def made(self) -> tuple[Path, ...]:
+        """The directories that were made for this run, on the file systems it works on."""
+        found = () if self.scratch is None else self.scratch.paths
+        return (*found, *(one.path for one in (self.staging.made if self.staging else ())))
+
+    @property
+    def cleanup(self) -> tuple[Path, ...]:
+        """Directories that nobody needs once the run is over."""
+        linked = self.staging.linked if self.staging is not None else None
+        logs = self.logs.directory if self.logs is not None else None
+        return (*self.made, *filter(None, (linked, logs)))
+
+    def used_bytes(self) -> int:
+        """Bytes allocated in files that were made for this run."""
+        own = self.scratch.used_bytes() if self.scratch else 0
+        return own + (self.staging.used_bytes() if self.staging else 0)
+
+    def fence(self, layout: bool) -> Fence:
+        """What fio may do while it lays files out, and while it is measured."""
+        made = tuple(map(str, self.made))
+        logs = self.logs.directory if self.logs is not None else None
+        own = (*(made if layout or self.makes_files else ()), *((str(logs),) if logs else ()))
+        longest = self.longest
+        if longest is not None:
+            least = LEAST_LOGGED if logs is not None else LEAST_RUN
+            longest = max(longest, LEAST_LAYOUT if layout else least)
+        guard = None if layout else self.guard
+        return Fence(
+            read=guard.reads if guard is not None else self._beside(),
+            write=guard.writes if guard is not None else (),
+            own=own,
+            open=made,
+            fsize=longest,
+        )
+
+    def _beside(self) -> tuple[Grant, ...]:
+        """What exists beside the files to be laid out: fio asks how large it is."""
+        found = []
+        for name in self.files if self.staging is not None else ():
+            with contextlib.suppress(OSError):
+                found.append(grant(name))
+        return tuple(found)
+
+    def overrun(self) -> str:
+        """Why the run has to end, because its files grow beyond what was planned; "" if not."""
+        for place in self.made:
+            with contextlib.suppress(UsageError):
+                if scratch.room_for(place) == 0:
+                    return f"only 5 % of the file system of {place.parent} is still free"
+        if self.scratch is not None and self.layout_bytes is not None:
+            used, most = self.scratch.used_bytes(), self.layout_bytes + SLACK
+            if used > most:
+                return (
+                    f"its scratch files have grown to {used >> 20} MiB, {most >> 20} were planned; "
+                    "its job file makes more or longer files than it says (offset=, nrfiles= ...)"
+                )
+        return ""
+
+    def laid_out(self) -> None:
+        """The missing files have been created: give them their names. Raises Refused."""
+        if self.staging is not None and not self.makes_files:
+            self.staging.check()
+            self.staging.close()
+            self.staging = None
+
+    def publish(self) -> list[str]:
+        """Give the run's new files their names; sentences about those where that
+        failed."""
+        said = self.staging.publish() if self.staging is not None and self.makes_files else []
+        return [*said, *(self.logs.publish() if self.logs is not None else ())]
+
+    def let_go(self) -> None:
+        """Let go of locks and held devices alone."""
+        if self.guard is not None:
+            self.guard.close()
+
+    def close(self) -> None:
+        """Remove the scratch files, let go of held devices."""
+        self.let_go()
+        if self.logs is not None:
+            self.logs.close()
+        if self.staging is not None:
+            self.staging.close()
+        if self.scratch is not None and not self.lent:
+            self.scratch.close()
+
+
+def write_job(prepared: Prepared, private: Path, layout: bool) -> Path:
+    """Write the job file (or the one that lays out its files) into the private directory."""
+    if layout:
+        assert prepared.layout_text is not None
+        return write_text(private, "layout.fio", prepared.layout_text)
+    return write_text(private, JOB, prepared.text)

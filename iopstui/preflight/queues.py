@@ -1,0 +1,47 @@
+"""Jobs bound to hardware queues."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from iopstui.errors import UsageError
+from iopstui.fio.job_text import number
+from iopstui.linux.process.affinity import allowed
+from iopstui.model.block.binding import Binding, bind_to_queues
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import Target
+from iopstui.model.fio import jobfile
+
+
+def bound(
+    text: str,
+    overrides: Mapping[str, str],
+    where: Target | None,
+    devices: Mapping[str, BlockDevice],
+) -> Binding:
+    """The CPUs that give each fio job another hardware queue; UsageError where there is none. Of
+    several devices the first one's queues decide, because every job uses all of them."""
+    stacks = where.stacks if where is not None else {}
+    each = ([devices[name] for name in (top, *below)] for top, below in stacks.items())
+    first_queued = (next((one for one in stack if one.hctxs), None) for stack in each)
+    found = [device for device in first_queued if device is not None]
+    queues = found[0].hctxs if found else ()
+    jobs = jobfile.effective(jobfile.changed(text, overrides))
+    count = sum(number(job.options.get("numjobs")) for job in jobs)
+    binding = bind_to_queues(queues, count, allowed())
+    if binding is None:
+        what = ", ".join(where.on) if where is not None and where.on else "this target"
+        raise UsageError(
+            f"Jobs can't be bound to hardware queues: {what} has none that can be seen.",
+            "Run it without --bind queues; `iopstui devices` shows each device's queues.",
+        )
+    other = [device.name for device in found if _cpus_of(device) != _cpus_of(found[0])]
+    if other:
+        note = f"the queues are {found[0].name}'s; those of {', '.join(other)} serve other CPUs"
+        return replace(binding, notes=(*binding.notes, note))
+    return binding
+
+
+def _cpus_of(device: BlockDevice) -> tuple[tuple[int, ...], ...]:
+    return tuple(hctx.cpus for hctx in device.hctxs)
