@@ -40,6 +40,11 @@ def number(value: float | None) -> str:
     return text + unit
 
 
+def missing(value: float | None, form: str = "{}") -> str:
+    """A figure in its ``form``, or the sign for one that is not there."""
+    return MISSING if value is None else form.format(value)
+
+
 def latency(ns: float | None, space: str = " ") -> str:
     """A time in nanoseconds: "812 ns", "45.3 µs", "1.29 ms", "2.10 s". ``space`` goes before the
     unit: none in narrow columns."""

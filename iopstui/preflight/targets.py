@@ -12,6 +12,7 @@ from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.preflight.own_target import own_target
+from iopstui.recording.foreign import OTHER, kind_of_file, refuse_result
 from iopstui.text import printable
 
 Chosen = tuple[Target, "Target | None"]
@@ -22,6 +23,10 @@ def choose_targets(
     texts: Sequence[str], job: str | None, devices: Mapping[str, BlockDevice], roots: Roots
 ) -> Chosen:
     """From all TARGETs, or without any the ``job``. UsageError for an invalid target."""
+    for text in texts:
+        kind = kind_of_file(Path(text))
+        if kind != OTHER:
+            raise refuse_result(Path(text), kind)
     if not texts and job is not None:
         named = own_target(job, devices, roots)
         if named is not None:

@@ -32,6 +32,8 @@ def _story(story: Story) -> dict[str, Any]:
         "samples": story.samples,
         "incomplete": story.ends or None,
         "devices": [asdict(device) for device in story.devices],
+        "foreign": story.foreign or None,
+        "not_in_it": story.lacks,
         "experiments": [
             {**as_data(one), "repeat": repeat_experiment(story, one)} for one in story.experiments
         ],

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from iopstui.errors import EXIT_OK, UsageError
-from iopstui.output.replay import believed
+from iopstui.recording.foreign import RECORDING, kind_of_file
 from iopstui.recording.reader import Recording, recording_path
 from iopstui.report.formats import DEFAULT, FORMATS, either
+from iopstui.report.sources import credible, sources
 from iopstui.text import printable
 
 LONG = 10_000
@@ -20,15 +21,14 @@ LONG = 10_000
 def report(
     names: Sequence[str], out: str | None, kind: str | None = None, redact: bool = False
 ) -> int:
-    """Write the report of one recording or two to ``out``, or to standard output; ``redact``:
-    without what says whose machine it is of (redact.py)."""
-    if len(names) > 2:
-        raise UsageError(f"A report covers one recording or two, not {len(names)}.")
+    """Write the report of recordings and results of fio to ``out``, or to standard output;
+    ``redact``: without what says whose machine it is of (redact.py)."""
     kind = kind or kind_of(out)
+    paths = [recording_path(name) for name in names]
     if out is not None and out != "-":
-        _check_place(Path(out), [recording_path(name) for name in names])
-    _announce(names)
-    content = rendered([recording_path(name) for name in names], kind, redact)
+        _check_place(Path(out), paths)
+    _announce(paths)
+    content = rendered(paths, kind, redact)
     if out is None or out == "-":
         encoding = sys.stdout.encoding or "utf-8"
         sys.stdout.write(content.encode(encoding, "replace").decode(encoding))
@@ -47,17 +47,19 @@ def _check_place(out: Path, recordings: Sequence[Path]) -> None:
     if not os.path.isdir(out.parent):
         raise UsageError(f"The report's directory {printable(str(out.parent))} does not exist.")
     if os.path.exists(out) and any(os.path.exists(r) and out.samefile(r) for r in recordings):
-        raise UsageError(f"{printable(str(out))} is the recording itself, which a report "
-                         "never overwrites.", "Choose another name.")  # fmt: skip
+        raise UsageError(f"{printable(str(out))} is the recording or the result itself, which a "
+                         "report never overwrites.", "Choose another name.")  # fmt: skip
 
 
-def _announce(names: Sequence[str]) -> None:
+def _announce(paths: Sequence[Path]) -> None:
     """A day of samples takes a minute or more to read."""
-    for name in names:
-        with Recording(recording_path(name)) as recording:
+    for path in paths:
+        if kind_of_file(path) != RECORDING:
+            continue
+        with Recording(path) as recording:
             samples = recording.index().samples
         if samples > LONG:
-            print(f"iopstui: reading {samples} samples of {printable(name)}", file=sys.stderr)
+            print(f"iopstui: reading {samples} samples of {printable(str(path))}", file=sys.stderr)
 
 
 def kind_of(out: str | None) -> str:
@@ -76,16 +78,20 @@ def kind_of(out: str | None) -> str:
 
 
 def rendered(paths: Sequence[Path], kind: str, redact: bool = False) -> str:
-    """The report's text. Raises UsageError if a file is no recording, or one that can't be."""
+    """The report's text. Raises UsageError if a file is neither a recording nor a result of fio, or
+    one that can't be."""
     chosen = FORMATS[kind]
-    if len(paths) > chosen.most:
+    found = sources(paths)
+    if len(found) > chosen.most and chosen.most > 1:
+        raise UsageError(f"A report covers {chosen.most} recordings at most, not {len(found)}.")
+    if len(found) > chosen.most:
         others = either(found.name for found in FORMATS.values() if found.most > chosen.most)
         raise UsageError(
-            f"{chosen.name.upper()} holds one recording's rows, not two recordings'.",
+            f"{chosen.name.upper()} holds one recording's rows, not those of {len(found)}.",
             f"Make one for each, or choose {others}.",
         )
-    with believed(paths):
-        return chosen.render(paths, redact)
+    with credible(found):
+        return chosen.render(found, redact)
 
 
 def write_whole(path: Path, content: str) -> None:

@@ -4,45 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+
+from iopstui.report.sources import Source
+
+MOST = 26
+"""Sources of a report: they are told apart by letters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """``render`` makes the text of at most ``most`` recordings, redacted (redact.py) if it is told
-    to; ``suffixes`` of a file's name ask for it, the first is the usual one."""
+    """``render`` makes the text of at most ``most`` sources (sources.py), redacted (redact.py) if
+    it is told to; ``suffixes`` of a file's name ask for it, the first is the usual one."""
 
     name: str
     suffixes: tuple[str, ...]
-    render: Callable[[Sequence[Path], bool], str]
-    most: int = 2
+    render: Callable[[Sequence[Source], bool], str]
+    most: int = MOST
 
 
-def _html(paths: Sequence[Path], redact: bool) -> str:
+def _html(found: Sequence[Source], redact: bool) -> str:
     from iopstui.report.html import html_page
-    from iopstui.report.story import gather
+    from iopstui.report.stories import stories
 
-    return html_page([gather(path, redact) for path in paths])
+    return html_page(stories(found, redact))
 
 
-def _markdown(paths: Sequence[Path], redact: bool) -> str:
+def _markdown(found: Sequence[Source], redact: bool) -> str:
     from iopstui.report.markdown import markdown
-    from iopstui.report.story import gather
+    from iopstui.report.stories import stories
 
-    return markdown([gather(path, redact) for path in paths])
+    return markdown(stories(found, redact))
 
 
-def _csv(paths: Sequence[Path], redact: bool) -> str:
+def _csv(found: Sequence[Source], redact: bool) -> str:
     from iopstui.report.table import csv_text
 
-    return csv_text(paths[0], redact)
+    return csv_text(found[0], redact)
 
 
-def _json(paths: Sequence[Path], redact: bool) -> str:
+def _json(found: Sequence[Source], redact: bool) -> str:
     from iopstui.report.data import json_text
-    from iopstui.report.story import gather
+    from iopstui.report.stories import stories
 
-    return json_text([gather(path, redact) for path in paths])
+    return json_text(stories(found, redact))
 
 
 FORMATS = {

@@ -6,43 +6,36 @@ Content-Security-Policy forbids whatever could load something.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 
 from iopstui import __version__
 from iopstui import format as units
 from iopstui.report import wording as words
+from iopstui.report.charts import Scales, charts
 from iopstui.report.experiment_html import experiment_html
 from iopstui.report.parts import pairs, table, titled
-from iopstui.report.story import (
-    HEAT_COLUMNS,
-    HEAT_ROWS_PER_DECADE,
-    Run,
-    Story,
-    points,
-)
-from iopstui.report.svg import Curve, Scale, chart, heat, linear, logarithmic
+from iopstui.report.story import Run, Story, points
 from iopstui.text import printable
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-LATENCIES = (("p99.9", "p999"), ("p99", "p99"), ("p50", "p50"))
-IOPS, BUSY = ("fio", "device"), ("busiest", "busy", "job_cpu")
 MOST_SECONDS = 120
 MOST_OPEN = 3
 
 
 def html_page(stories: Sequence[Story]) -> str:
-    """The page of one recording, or of two side by side on the same scales."""
+    """The page of one recording, or of several side by side on the same scales."""
     title = "iopstui: " + " / ".join(words.heading(story) for story in stories)
-    scales = _Scales(stories)
-    sides = "one" if len(stories) == 1 else "two"
+    scales = Scales(stories)
+    # of more than two each has the whole width
+    sides = "two" if len(stories) == 2 else "one"
     parts = [
         "<!DOCTYPE html>", '<html lang="en">', "<head>", '<meta charset="utf-8"/>',
         f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}"/>',
         '<meta name="viewport" content="width=device-width, initial-scale=1"/>',
         f"<title>{escape(title)}</title>", f"<style>{_style()}</style>", "</head>", "<body>",
-        *(_comparison(stories) if len(stories) > 1 else ()),
+        *(_comparison(stories, scales) if len(stories) > 1 else ()),
         f'<div class="sides {sides}">',
         *(part for story in stories for part in _side(story, scales)),
         "</div>",
@@ -57,35 +50,7 @@ def _style() -> str:
     return (files("iopstui") / "data" / "report.css").read_text("utf-8")
 
 
-class _Scales:
-    """The same scales for all charts of a kind, so that two recordings can be compared."""
-
-    def __init__(self, stories: Sequence[Story]) -> None:
-        longest = max(story.duration for story in stories)
-        # much shorter than the other, it would be a dot at the left
-        alike = longest <= 2 * min(story.duration for story in stories)
-        self.duration = longest if alike else None
-        rows = [story.heat.rows for story in stories if story.heat.cells] or [(0, 0)]
-        self.rows = min(row[0] for row in rows), max(row[1] for row in rows)
-        self.iops = linear(_values(stories, IOPS))
-        self.latency = logarithmic(_values(stories, [name for name, _ in LATENCIES]))
-        self.queue = linear(_values(stories, ("aqu-sz",)))
-        self.cpu = linear(_values(stories, BUSY))
-        self.cpu = Scale(0.0, 100.0) if self.cpu.high <= 100 else self.cpu
-
-
-def _values(stories: Sequence[Story], names: Iterable[str]) -> list[float]:
-    names = list(names)
-    return [
-        value
-        for story in stories
-        for name in names
-        for _, value in points(story, name, top=name != "p50")
-        if value is not None
-    ]
-
-
-def _side(story: Story, scales: _Scales) -> list[str]:
+def _side(story: Story, scales: Scales) -> list[str]:
     return [
         "<section>",
         f"<h1>{escape(words.heading(story))}</h1>",
@@ -95,12 +60,10 @@ def _side(story: Story, scales: _Scales) -> list[str]:
         *_folded("Runs", _runs(story), len(story.runs), _side_by_side(story)),
         *titled("Findings", words.findings(story)),
         *titled("Outcomes", (line for run in story.runs for line in words.verdicts(run))),
-        "<h2>Charts</h2>",
-        '<div class="charts">', *_charts(story, scales), "</div>",
+        *_charts(story, scales),
         *titled("What happened", words.happened(story)),
-        "<h2>Settings</h2>",
-        *_settings(story),
-        "<h2>How to repeat it</h2>",
+        *(["<h2>Settings</h2>", *_settings(story), "<h2>How to repeat it</h2>"]
+          if not story.foreign else ["<h2>Options</h2>"]),
         *(f"<pre>{escape(words.repeat_experiment(story, one))}</pre>"
           for one in story.experiments),
         *_folded("", [part for run in story.runs for part in _repeat(story, run)],
@@ -123,36 +86,9 @@ def _warnings(story: Story) -> list[str]:
     return [f'<p class="warn">{escape(printable(story.ends))}.</p>'] if story.ends else []
 
 
-def _charts(story: Story, scales: _Scales) -> list[str]:
-    duration = scales.duration or story.duration
-    marks = [(mark.t, mark.text) for mark in story.marks]
-    device = story.header.target.name if story.header.target.on else "device"
-    charts = [
-        chart("IOPS: fio's, and the device's own count",
-              [Curve("fio", "fio", points(story, "fio")),
-               Curve(device, "device", points(story, "device"))],
-              scales.iops, units.number, duration, marks),
-        chart("latency of all I/Os, logarithmic: " + _bins_of(story),
-              [Curve(name, style, points(story, name, top=name != "p50"))
-               for name, style in LATENCIES],
-              scales.latency, units.latency, duration, marks),
-        heat("latency, every I/O: the stronger the colour, the more of that moment's I/Os",
-             story.heat.cells, scales.rows, HEAT_COLUMNS, HEAT_ROWS_PER_DECADE, units.latency,
-             story.duration, marks),
-        chart("CPU, percent of one: time not idle and not waiting, and fio's own use",
-              [Curve("busiest", "p999", points(story, "busiest", top=True)),
-               Curve("all, mean", "fio", points(story, "busy")),
-               Curve("fio jobs", "p50", points(story, "job_cpu"))],
-              scales.cpu, units.percent, duration, marks),
-        chart("requests under way at the device (aqu-sz)",
-              [Curve(device, "device", points(story, "aqu-sz"))],
-              scales.queue, units.number, duration, marks),
-    ]  # fmt: skip
-    return [f"<figure>{one}</figure>" for one in charts if one]
-
-
-def _bins_of(story: Story) -> str:
-    return "fio's " + (story.runs[0].bins_of if story.runs else "clat")
+def _charts(story: Story, scales: Scales) -> list[str]:
+    drawn = charts(story, scales)
+    return ["<h2>Charts</h2>", '<div class="charts">', *drawn, "</div>"] if drawn else []
 
 
 def _runs(story: Story) -> list[str]:
@@ -171,16 +107,30 @@ def _runs(story: Story) -> list[str]:
         parts += [f'<p class="warn">{escape(ending)}</p>'] if ending else []
         rows = list(words.run_rows(run))
         if rows:
-            parts += ["<p>fio's own final figures:</p>", table(words.RUN_HEAD, rows, left=3)]
+            parts += [f"<p>{words.run_title(run)}</p>", table(words.RUN_HEAD, rows, left=3)]
         parts.append(f"<p>{escape(words.reconciled(run))}</p>")
         probed = list(words.probe_rows(run))
         if probed:
             parts += [f"<p>{words.PROBED}</p>", table(words.PROBE_HEAD, probed, left=2)]
         parts += [f"<p>{escape(words.bound(run))}</p>"] if words.bound(run) else []
+    if story.foreign:
+        return [*parts, *_histograms(story)]
     parts.append("<p>The device over each run, and the run's latencies from all its frames:</p>")
     parts.append(
         table(words.DEVICE_HEAD, list(words.device_rows(story.header.target, story.runs)), left=1)
     )
+    return parts
+
+
+def _histograms(story: Story) -> list[str]:
+    """Of results of fio: their histograms as tables (a chart shows them, too)."""
+    parts = []
+    for run in story.runs:
+        if run.all_bins:
+            rows = list(words.histogram_rows(run))
+            parts += [f"<p>{escape(words.all_latencies(run))}</p>",
+                      "<details><summary>the histogram as a table</summary>",
+                      table(words.HISTOGRAM_HEAD, rows, left=1), "</details>"]  # fmt: skip
     return parts
 
 
@@ -204,13 +154,13 @@ def _repeat(story: Story, run: Run) -> list[str]:
     again = "" if run.point else words.repeat(story, run)
     if again:
         parts.append(f"<pre>{escape(again)}</pre>")
-    if run.started is not None:
+    if run.started is not None and run.started.command:
         parts.append("<p>fio was run as:</p>")
         parts.append(f"<pre>{escape(words.command(run))}</pre>")
-    if run.asked is not None:
+    if run.asked is not None and run.asked.text:
         text = escape(words.block(run.asked.text))
         parts.append(
-            "<details><summary>the job file it was given (save it as job.fio, name a file of "
+            f"<details><summary>{words.job_file_title(story)} (save it as job.fio, name a file of "
             f"yours in it, and: fio job.fio)</summary><pre>{text}</pre></details>"
         )
     return parts
@@ -239,13 +189,10 @@ def _seconds(story: Story) -> list[str]:
     ]
 
 
-def _comparison(stories: Sequence[Story]) -> list[str]:
-    """Both recordings' figures in one table."""
-    rows = words.comparison(stories)
-    if not rows:
-        return ["<h1>Two recordings</h1>"]
-    return [
-        "<h1>Two recordings</h1>",
-        table(words.COMPARISON_HEAD, rows, left=1),
-        f"<p>{escape(words.NO_PROOF)}</p>",
-    ]
+def _comparison(stories: Sequence[Story], scales: Scales) -> list[str]:
+    """All recordings' figures in one table."""
+    head, rows = words.comparison(stories)
+    parts = [f"<h1>{words.together(stories)}</h1>"]
+    parts += [table(head, rows, left=1), f"<p>{escape(words.NO_PROOF)}</p>"] if rows else []
+    aligned = words.aligned(stories, scales.times is not None)
+    return [*parts, f"<p>{escape(aligned)}</p>"] if aligned else parts

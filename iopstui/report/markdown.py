@@ -18,12 +18,12 @@ _ACTIVE = re.compile(r"([\\`*{}\[\]<>#|!~$&]|(?<!\w)_|_(?!\w))")
 
 
 def markdown(stories: Sequence[Story]) -> str:
-    """One recording after the other; of two, what they have in common stands first."""
+    """One recording after the other; of several, what they have in common stands first."""
     parts: list[str] = []
     if len(stories) > 1:
-        parts += ["# iopstui: two recordings", ""]
-        rows = words.comparison(stories)
-        parts += [*table(words.COMPARISON_HEAD, rows), "", words.NO_PROOF, ""] if rows else []
+        parts += [f"# iopstui: {words.together(stories).lower()}", ""]
+        head, rows = words.comparison(stories)
+        parts += [*table(head, rows), "", words.NO_PROOF, ""] if rows else []
     for story in stories:
         parts += _story(story)
     names = ", ".join(text(story.path.name) for story in stories)
@@ -66,13 +66,18 @@ def _story(story: Story) -> Iterator[str]:
         yield from (words.SIDE_BY_SIDE, "", *table(words.SIDE_HEAD, side), "")
     for run in story.runs:
         yield from _run(run)
-    if story.runs:
+    if story.foreign:
+        yield from _histogram(story)
+    elif story.runs:
         yield from ("The device over each run, and the run's latencies from all its frames:", "")
         yield from table(words.DEVICE_HEAD, words.device_rows(story.header.target, story.runs))
         yield ""
     yield from _list("Findings", words.findings(story))
     yield from _list("Outcomes", (line for run in story.runs for line in words.verdicts(run)))
     yield from _list("What happened", words.happened(story))
+    if story.foreign:
+        yield from _options(story)
+        return
     yield from ("## Settings", "")
     for device in story.devices:
         yield from table((device.name, ""), words.device_facts(device))
@@ -82,6 +87,21 @@ def _story(story: Story) -> Iterator[str]:
         yield from (*fenced(words.repeat_experiment(story, one)), "")
     for run in story.runs:
         yield from _repeat(story, run)
+
+
+def _histogram(story: Story) -> Iterator[str]:
+    for run in story.runs:
+        if run.all_bins:
+            yield from (text(words.all_latencies(run)), "")
+            yield from (*table(words.HISTOGRAM_HEAD, words.histogram_rows(run)), "")
+
+
+def _options(story: Story) -> Iterator[str]:
+    for run in story.runs:
+        if run.asked is not None and run.asked.text:
+            title = words.job_file_title(story)
+            yield from (f"## {title}", "")
+            yield from (*fenced(words.block(run.asked.text)), "")
 
 
 def _experiment(one: Experiment) -> Iterator[str]:
@@ -120,7 +140,7 @@ def _run(run: Run) -> Iterator[str]:
         yield from (f"**{text(ending)}**", "")
     rows = list(words.run_rows(run))
     if rows:
-        yield from ("fio's own final figures:", "")
+        yield from (words.run_title(run), "")
         yield from table(words.RUN_HEAD, rows)
         yield ""
     yield from (text(words.reconciled(run)), "")

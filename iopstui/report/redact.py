@@ -43,7 +43,7 @@ class RedactedRecording(Recording):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         try:
-            self._private = _Private()
+            self._private = Private()
             for value in (self.header, *(other.value for _, other in self.index().others)):
                 self._private.learn(value)
         except BaseException:
@@ -68,7 +68,7 @@ def opened(path: Path, redact: bool) -> Recording:
     return RedactedRecording(path) if redact else Recording(path)
 
 
-class _Private:
+class Private:
     """Learns what is private from the fields that hold it, and takes it out of every text."""
 
     def __init__(self) -> None:

@@ -15,6 +15,7 @@ from iopstui.errors import UsageError
 from iopstui.model import histogram
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
+from iopstui.model.fio.log_lines import LogRow
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.probe import ProbeTotal
 from iopstui.model.metrics.run_history import RunHistory, RunRow
@@ -28,7 +29,7 @@ from iopstui.session.run_rows import take
 from iopstui.text import printable
 
 SERIES = ("t", "seconds", "fio", "device", "p50", "p99", "p99.9", "aqu-sz", "busy", "busiest",
-          "job_cpu")  # fmt: skip
+          "job_cpu", "mean", "bw")  # fmt: skip
 HEAT_COLUMNS = 120
 HEAT_ROWS_PER_DECADE = 8
 MOST_SAID = 200
@@ -76,7 +77,7 @@ class Run:
     once. ``part``: the recording began or
     ended within the run, so the frames can't add up to fio's count. ``point`` is the label of the
     experiment's point that it is, "" outside of one. ``device`` are the devices together, ``each``
-    every one of them by itself, and what lies below.
+    every one of them by itself, and what lies below. ``note`` is said where nothing can be checked.
     """
 
     step: int
@@ -97,6 +98,7 @@ class Run:
     judged: list[events.Judged] = field(default_factory=list)
     point: str = ""
     steady: events.SteadyState | None = None
+    note: str = ""
 
     @property
     def name(self) -> str:
@@ -107,6 +109,11 @@ class Run:
     def title(self) -> str:
         """What it does, in a line."""
         return self.started.title if self.started else ""
+
+    @property
+    def seconds(self) -> float:
+        """How long it was measured."""
+        return self.end - self.begin if self.begin is not None else 0.0
 
     def add(self, frame: Frame, target: Target) -> None:
         """One more frame of this run."""
@@ -175,7 +182,11 @@ class Heat:
 @dataclass
 class Story:
     """Everything a report says about one recording. Strings are as they were recorded: whoever
-    prints them makes them harmless."""
+    prints them makes them harmless.
+
+    ``foreign`` says of what it was made, if not of a recording, and ``lacks`` what that does not
+    hold, ``disks`` fio's words of each disk; ``logged``: logs of fio gave its series. ``zero`` is
+    the second that charts beside others begin to count from."""
 
     path: Path
     header: form.Header
@@ -195,6 +206,16 @@ class Story:
     notices: list[events.Notice] = field(default_factory=list)
     devices: tuple[BlockDevice, ...] = ()
     ends: str = ""
+    foreign: str = ""
+    lacks: list[str] = field(default_factory=list)
+    disks: list[tuple[str, str]] = field(default_factory=list)
+    logged: bool = False
+    zero: float = 0.0
+
+    @property
+    def longest(self) -> Run | None:
+        """The run that others are compared with."""
+        return max(self.runs, key=lambda run: run.seconds, default=None)
 
 
 def gather(path: Path, redact: bool = False) -> Story:
@@ -239,7 +260,7 @@ def _run(story: Story, step: int) -> Run:
 def _take(story: Story, fold: Fold, event: events.Event) -> None:
     match event:
         case events.FrameReady():
-            _frame(story, event.frame)
+            take_frame(story, event.frame)
         case events.StepStarted():
             _started(story, event)
         case events.ExperimentStarted():
@@ -290,7 +311,8 @@ def _begin(story: Story, step: int) -> float:
     return started.t if started else 0.0
 
 
-def _frame(story: Story, frame: Frame) -> None:
+def take_frame(story: Story, frame: Frame) -> None:
+    """One more interval of a recording, or of fio's own documents."""
     target = story.header.target
     if frame.step:
         _run(story, frame.step).add(frame, target)
@@ -311,13 +333,30 @@ def _frame(story: Story, frame: Frame) -> None:
         "busy": sum(busy) / len(busy) if busy else None,
         "busiest": max(busy, default=None),
         "job_cpu": sum(job) if job else None,
+        "mean": fio.total.clat_ns if fio else None,
+        "bw": fio.total.bw if fio else None,
     }
-    _gap(story, frame.t - seconds)
-    for key in SERIES:
-        value = values[key]
-        story.series[key].append(nan if value is None else value)
+    _append(story, values)
     if fio is not None:
         story.heat.add(frame.t, fio.seconds or 0.0, fio.total.bins)
+
+
+def take_row(story: Story, row: LogRow) -> None:
+    """One more interval of fio's logs."""
+    found = histogram.percentiles(row.bins, (50.0, 99.0, 99.9))
+    values = {
+        "t": row.t, "seconds": row.seconds, "fio": row.iops, "mean": row.mean_ns, "bw": row.bw,
+        **{histogram.percentile_name(p): float(value) for p, value in found.items()},
+    }  # fmt: skip
+    _append(story, values)
+    story.heat.add(row.t, row.seconds, row.bins)
+
+
+def _append(story: Story, values: Mapping[str, float | None]) -> None:
+    _gap(story, (values["t"] or 0.0) - (values["seconds"] or 0.0))
+    for key in SERIES:
+        value = values.get(key)
+        story.series[key].append(nan if value is None else value)
 
 
 def _gap(story: Story, begin: float) -> None:

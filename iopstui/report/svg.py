@@ -30,6 +30,23 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True)
+class Times:
+    """The seconds that an axis reaches over; before 0 is what came before what is compared."""
+
+    begin: float
+    end: float
+
+    def x(self, t: float) -> float:
+        """The place in the picture, inside its frame."""
+        share = (t - self.begin) / (self.end - self.begin)
+        return LEFT + (WIDTH - LEFT - RIGHT) * min(1.0, max(0.0, share))
+
+
+def _times_of(times: Times | float) -> Times:
+    return times if isinstance(times, Times) else Times(0.0, times)
+
+
+@dataclass(frozen=True, slots=True)
 class Scale:
     """Values to heights. ``log`` needs ``low`` above 0."""
 
@@ -92,13 +109,15 @@ def chart(
     curves: Sequence[Curve],
     scale: Scale,
     unit: Unit,
-    duration: float,
+    times: Times | float,
     marks: Sequence[tuple[float, str]] = (),
 ) -> str:
-    """A picture of lines over time. A gap in the values is a gap in the line."""
-    parts = [*_frame(title, scale, unit, duration), *_marks(marks, duration)]
+    """A picture of lines over time, of ``times`` (a number: so many seconds from 0 on). A gap in
+    the values is a gap in the line."""
+    times = _times_of(times)
+    parts = [*_frame(title, scale, unit, times), *_marks(marks, times)]
     for curve in curves:
-        path = _path(curve.points, scale, duration)
+        path = _path(curve.points, scale, times)
         if path:
             parts.append(f'<path class="line {curve.style}" d="{path}"/>')
     parts += _labels(curves, scale)
@@ -112,16 +131,21 @@ def heat(
     columns: int,
     per_decade: int,
     unit: Unit,
-    duration: float,
+    times: Times | float,
     marks: Sequence[tuple[float, str]] = (),
+    covered: Times | None = None,
 ) -> str:
     """Latency over time; the stronger the colour, the more of that moment's I/Os. ``rows`` are
-    the lowest and the highest that the picture has room for."""
+    the lowest and the highest that the picture has room for, ``covered`` the time that the
+    ``columns`` hold (``None``: all of ``times``)."""
+    times = _times_of(times)
+    covered = covered or times
     if not cells:
         return ""
     low, high = rows[0], rows[1] + 1
     scale = Scale(10 ** (low / per_decade), 10 ** (high / per_decade), log=True)
-    width = (WIDTH - LEFT - RIGHT) / columns
+    left = times.x(covered.begin)
+    width = (times.x(covered.end) - left) / columns
     sums: dict[int, int] = {}
     for (column, _), count in cells.items():
         sums[column] = sums.get(column, 0) + count
@@ -129,13 +153,13 @@ def heat(
     for (column, row), count in sorted(cells.items()):
         top, bottom = scale.y(10 ** ((row + 1) / per_decade)), scale.y(10 ** (row / per_decade))
         shade = _shade(count / sums[column])
-        x = LEFT + column * width
+        x = left + column * width
         groups.setdefault(shade, []).append(
             f"M{x:.1f} {top:.1f}h{width + 0.3:.1f}v{bottom - top + 0.2:.1f}h-{width + 0.3:.1f}z"
         )
-    parts = _frame(title, scale, unit, duration)
+    parts = _frame(title, scale, unit, times)
     parts += [f'<path class="h{shade}" d="{"".join(groups[shade])}"/>' for shade in sorted(groups)]
-    return _svg(title, [*parts, *_marks(marks, duration)])
+    return _svg(title, [*parts, *_marks(marks, times)])
 
 
 def _shade(share: float) -> int:
@@ -151,7 +175,7 @@ def _svg(title: str, parts: Sequence[str]) -> str:
     )
 
 
-def _frame(title: str, scale: Scale, unit: Unit, duration: float) -> list[str]:
+def _frame(title: str, scale: Scale, unit: Unit, times: Times) -> list[str]:
     parts = [f'<text class="title" x="{LEFT}" y="14">{escape(title)}</text>']
     for value in scale.ticks():
         y = scale.y(value)
@@ -160,11 +184,11 @@ def _frame(title: str, scale: Scale, unit: Unit, duration: float) -> list[str]:
             f'<text class="axis" x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">'
             f"{escape(short(unit(value)))}</text>"
         )
-    for second in _times(duration):
-        x = _x(second, duration)
+    for second in _ticks(times):
+        before = "-" if second < 0 else ""
         parts.append(
-            f'<text class="axis" x="{x:.1f}" y="{HEIGHT - 8}" text-anchor="middle">'
-            f"{clock(second)}</text>"
+            f'<text class="axis" x="{times.x(second):.1f}" y="{HEIGHT - 8}" text-anchor="middle">'
+            f"{before}{clock(abs(second))}</text>"
         )
     return parts
 
@@ -174,24 +198,21 @@ def short(label: str) -> str:
     return re.sub(r"\.0+(?!\d)", "", label)
 
 
-def _times(duration: float) -> Iterator[float]:
+def _ticks(times: Times) -> Iterator[float]:
     steps = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200)
-    step = next((step for step in steps if duration / step <= 9), 86400.0)
-    second = 0.0
-    while second <= duration and second / step < 1000:
+    length = times.end - times.begin
+    step = next((step for step in steps if length / step <= 9), 86400.0)
+    second = step * math.ceil(times.begin / step)
+    while second <= times.end and (second - times.begin) / step < 1000:
         yield second
         second += step
 
 
-def _x(t: float, duration: float) -> float:
-    return LEFT + (WIDTH - LEFT - RIGHT) * min(1.0, max(0.0, t / duration))
-
-
-def _marks(marks: Sequence[tuple[float, str]], duration: float) -> list[str]:
+def _marks(marks: Sequence[tuple[float, str]], times: Times) -> list[str]:
     parts = []
     free = 0.0
     for t, text in marks[:MOST_MARKS]:
-        x = _x(t, duration)
+        x = times.x(t)
         parts.append(f'<path class="mark" d="M{x:.1f} {TOP - 6}V{HEIGHT - BOTTOM}"/>')
         words = printable(text)
         words = words if len(words) <= 28 else words[:27] + "…"
@@ -205,14 +226,14 @@ def _marks(marks: Sequence[tuple[float, str]], duration: float) -> list[str]:
     return parts
 
 
-def _path(points: Sequence[tuple[float, float | None]], scale: Scale, duration: float) -> str:
+def _path(points: Sequence[tuple[float, float | None]], scale: Scale, times: Times) -> str:
     pieces = []
     before = False
     for index, (t, value) in enumerate(points):
         if value is None:
             before = False
             continue
-        x, y = _x(t, duration), scale.y(value)
+        x, y = times.x(t), scale.y(value)
         following = index + 1 < len(points) and points[index + 1][1] is not None
         if before:
             pieces.append(f"L{x:.1f} {y:.1f}")

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import csv
 import io
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from math import isnan
+from typing import Any
 
 from iopstui.output.csv_out import CsvSink
 from iopstui.output.replay import ReplayedExperiments, has_experiment
 from iopstui.output.sinks import EventSink
 from iopstui.recording.replay import replayed
+from iopstui.report.foreign import gather_foreign
 from iopstui.report.redact import opened
+from iopstui.report.sources import Source
+from iopstui.report.story import Story
+from iopstui.text import printable
 
 
-def csv_text(path: Path, redact: bool = False) -> str:
+def csv_text(source: Source, redact: bool = False) -> str:
     """A row for every frame; columns as in `iopstui run --format csv`. Of experiments a row for
-    every point."""
+    every point; of fio's logs a row for every second, of its results without any for every job."""
     stream = io.StringIO()
-    with opened(path, redact) as recording:
+    if not source.recorded:
+        csv.writer(stream, lineterminator="\n").writerows(_rows(gather_foreign(source, redact)))
+        return stream.getvalue()
+    with opened(source.path, redact) as recording:
         sink: EventSink = CsvSink(stream, recording.header.target.on)
         if has_experiment(recording):
             sink = ReplayedExperiments("csv", recording.header, stream, io.StringIO())
@@ -24,3 +34,27 @@ def csv_text(path: Path, redact: bool = False) -> str:
             sink.handle(event)
         sink.close()
     return stream.getvalue()
+
+
+_SECONDS = {"t": "t", "seconds": "seconds", "fio": "iops", "bw": "bw_bytes", "mean": "mean_ns",
+            "p50": "p50_ns", "p99": "p99_ns", "p99.9": "p99.9_ns"}  # fmt: skip
+_FIGURES = ("completed", "iops", "bw_bytes", "runtime_ms", "clat_mean_ns", "lat_max_ns")
+_PERCENTILES = ("p50", "p99", "p99.9", "p99.99")
+
+
+def _rows(story: Story) -> Iterator[list[str]]:
+    if story.samples:
+        yield list(_SECONDS.values())
+        for values in zip(*(story.series[name] for name in _SECONDS), strict=True):
+            if not isnan(values[0]) and not all(isnan(value) for value in values[2:]):
+                yield ["" if isnan(value) else f"{value:.10g}" for value in values]
+        return
+    yield ["job", "direction", *_FIGURES, *(f"{name}_ns" for name in _PERCENTILES)]
+    for run in story.runs:
+        summary: Mapping[str, Any] = run.finished.summary if run.finished else {}
+        for row in summary.get("rows", ()):
+            for direction, figures in row["directions"].items():
+                found = [figures[name] for name in _FIGURES]
+                found += [figures["percentiles"].get(name) for name in _PERCENTILES]
+                told = ["" if value is None else f"{value:.10g}" for value in found]
+                yield [printable(str(row["name"])), direction, *told]

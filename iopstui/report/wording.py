@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -11,6 +12,7 @@ from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DIRECTORY, Place, Target
 from iopstui.model.block.topology import Topology
+from iopstui.model.experiment.plan import letter
 from iopstui.model.findings.evidence import seconds_words
 from iopstui.model.metrics.run_history import RUNS, RunRow
 from iopstui.model.rates import MIB
@@ -22,6 +24,7 @@ from iopstui.report.experiment import Experiment
 from iopstui.report.story import (
     BUSY,
     COMPLETED,
+    HEAT_ROWS_PER_DECADE,
     QUEUE,
     READ,
     WRITTEN,
@@ -68,6 +71,9 @@ def heading(story: Story) -> str:
 
 def facts(story: Story) -> Iterator[tuple[str, str]]:
     """Where and when: (name, value) pairs."""
+    if story.foreign:
+        yield from _foreign_facts(story)
+        return
     header = story.header
     # fromtimestamp() would leave it to the C library what an impossible time is
     when = units.EPOCH + timedelta(milliseconds=header.started_ms)
@@ -87,6 +93,24 @@ def facts(story: Story) -> Iterator[tuple[str, str]]:
         yield "CPUs", _cpus(header.topology)
     yield "fio", ", ".join(map(printable, versions)) or units.MISSING
     yield "iopstui", f"{printable(header.iopstui)}, a sample every {header.interval_s:g} s"
+
+
+def _foreign_facts(story: Story) -> Iterator[tuple[str, str]]:
+    header = story.header
+    yield "made from", printable(story.foreign)
+    if header.started_ms:
+        began = units.EPOCH + timedelta(milliseconds=header.started_ms)
+        yield "measured", f"{began:%Y-%m-%d %H:%M:%S} UTC, {units.clock(story.duration)} (m:ss)"
+    else:
+        yield "measured", f"{units.clock(story.duration)} (m:ss); the file does not say when"
+    if header.host:
+        yield "host", printable(header.host)
+    yield "target", printable(header.target.path)
+    versions = [run.started.fio_version for run in story.runs if run.started]
+    if any(versions):
+        yield "fio", ", ".join(map(printable, versions))
+    yield from ((f"disk {printable(name)}, fio's count", told) for name, told in story.disks)
+    yield from (("not in it", printable(line)) for line in story.lacks)
 
 
 def _cpus(topology: Topology) -> str:
@@ -150,8 +174,8 @@ def run_rows(run: Run) -> Iterator[Row]:
         name = printable(str(row["name"])) or "(no name)"
         for direction, figures in row["directions"].items():
             yield (
-                str(run.step), name, direction, str(figures["completed"]),
-                f"{figures['iops']:.1f}", _mib(figures["bw_bytes"]),
+                str(run.step), name, direction, units.missing(figures["completed"]),
+                units.missing(figures["iops"], "{:.1f}"), _mib(figures["bw_bytes"]),
                 units.latency(figures["clat_mean_ns"]),
                 *(units.latency(figures["percentiles"].get(p)) for p in ("p50", "p99", "p99.9")),
                 units.latency(figures["lat_max_ns"]),
@@ -183,8 +207,41 @@ def _sum_rows(run: Run, summary: dict[str, Any]) -> Iterator[Row]:
                 )  # fmt: skip
 
 
-def _mib(count: float) -> str:
-    return f"{count / MIB:.2f}"
+def _mib(count: float | None) -> str:
+    return units.MISSING if count is None else f"{count / MIB:.2f}"
+
+
+def run_title(run: Run) -> str:
+    """Whose figures ``run_rows`` are."""
+    summary = run.finished.summary if run.finished else {}
+    return "Made of the logs:" if summary.get("logged") else "fio's own final figures:"
+
+
+HISTOGRAM_HEAD: Row = ("latency", "I/Os", "of all", "and faster")
+
+
+def histogram_rows(run: Run) -> Iterator[Row]:
+    """The latencies of all I/Os of a run, eight rows to a power of ten."""
+    counts: dict[int, int] = {}
+    for key, count in run.all_bins.items():
+        row = math.floor(math.log10(max(key, 1)) * HEAT_ROWS_PER_DECADE)
+        counts[row] = counts.get(row, 0) + count
+    total, passed = sum(counts.values()), 0
+    for row, count in sorted(counts.items()):
+        passed += count
+        low, high = (10 ** (n / HEAT_ROWS_PER_DECADE) for n in (row, row + 1))
+        yield (
+            f"{units.latency(low)} to {units.latency(high)}", str(count),
+            f"{100 * count / total:.3f} %", f"{100 * passed / total:.3f} %",
+        )  # fmt: skip
+
+
+def all_latencies(run: Run) -> str:
+    """The percentiles of all I/Os together; "" where there is no histogram."""
+    if not run.all_bins:
+        return ""
+    told = ", ".join(f"{name} {units.latency(v)}" for name, v in run.latencies().items() if v)
+    return f"All {sum(run.all_bins.values())} I/Os, fio's {run.bins_of}: {told}."
 
 
 def device_rows(target: Target, runs: Sequence[Run]) -> Iterator[Row]:
@@ -236,6 +293,8 @@ def reconciled(run: Run) -> str:
         return "The recording ends before the run does: there are no final figures of fio."
     if not run.finished.summary:
         return "fio delivered no figures."
+    if run.note:
+        return run.note
     if run.part:
         return "The recording begins within the run: fio's final figures cover more than it."
     words = reconciliation(run.finished.summary, run.total)
@@ -255,7 +314,7 @@ def ending(run: Run) -> str:
 def repeat(story: Story, run: Run) -> str:
     """The iopstui command that repeats the run; "" where the job is unknown."""
     asked, header = run.asked, story.header
-    if asked is None:
+    if asked is None or story.foreign:
         return ""
     words = ["iopstui", "run", *targets_of(story, asked), "--job", job_of(asked)]
     for name, value in asked.overrides.items():
@@ -328,6 +387,12 @@ def command(run: Run) -> str:
     return printable(shlex.join(run.started.command)) if run.started else ""
 
 
+def job_file_title(story: Story) -> str:
+    """What the job file is that a report shows."""
+    return ("fio's options, as its JSON has them, as a job file" if story.foreign
+            else "the job file it was given")  # fmt: skip
+
+
 def verdicts(run: Run) -> Iterator[str]:
     """The expectations with their outcomes, and whether the run was steady."""
     for judged in run.judged:
@@ -356,31 +421,49 @@ def happened(story: Story) -> Iterator[str]:
         yield printable(story.ends)
 
 
-COMPARISON_HEAD: Row = ("", "A", "B", "B against A")
 NO_PROOF = (
-    "A difference between two single recordings proves nothing: it may be chance or drift. "
+    "A difference between single runs proves nothing: it may be chance or drift. "
     "`iopstui compare` repeats both settings in turn and says how sure the difference is."
 )
 
 
-def comparison(stories: Sequence[Story]) -> list[Row]:
-    """The figures of two recordings' longest runs beside each other, and what B has more; nothing
-    where one holds an experiment, of which one run says little."""
+def together(stories: Sequence[Story]) -> str:
+    """ "Two recordings", with results of fio "Three results"."""
+    what = "results" if any(story.foreign for story in stories) else "recordings"
+    words = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine")
+    return f"{words[len(stories)] if len(stories) < len(words) else len(stories)} {what}"
+
+
+def aligned(stories: Sequence[Story], shared: bool) -> str:
+    """Where the charts of several begin, and whether they share their axis of time; "" where
+    they do, and each begins with its recording."""
+    words = "Charts count from the beginning of each one's longest run." if any(
+        story.zero for story in stories) else ""  # fmt: skip
+    if shared:
+        return words
+    return f"{words} They are of very different length, so each has an axis of time of its own."
+
+
+def comparison(stories: Sequence[Story]) -> tuple[Row, list[Row]]:
+    """The figures of the longest runs beside each other, and what each has more than the first:
+    the head and the rows; no rows where one holds an experiment, of which one run says little."""
+    names = [letter(number) for number in range(len(stories))]
+    head = ("", *names, *(f"{name} against A" for name in names[1:]))
     if any(story.experiments for story in stories):
-        return []
-    longest = [max(story.runs, key=_length, default=None) for story in stories]
-    rows: list[Row] = [("recording", *(printable(story.path.name) for story in stories), "")]
-    rows.append(("job", *(printable(run.title) if run else units.MISSING for run in longest), ""))
-    rows.append(("over", *(f"{_length(run):.1f} s" if run else "" for run in longest), ""))
+        return head, []
+    longest = [story.longest for story in stories]
+    empty = [""] * (len(stories) - 1)
+    rows: list[Row] = [
+        ("recording", *(printable(story.path.name) for story in stories), *empty),
+        ("job", *(printable(run.title) if run else units.MISSING for run in longest), *empty),
+        ("over", *(f"{run.seconds:.1f} s" if run else "" for run in longest), *empty),
+    ]
     values = [_compared(run) if run else {} for run in longest]
     for name, unit in _COMPARED.items():
-        pair = [value.get(name) for value in values]
-        rows.append((name, *(unit(value) for value in pair), _difference(*pair)))
-    return rows
-
-
-def _length(run: Run) -> float:
-    return run.end - run.begin if run.begin is not None else 0.0
+        found = [value.get(name) for value in values]
+        more = (_difference(found[0], other) for other in found[1:])
+        rows.append((name, *(unit(value) for value in found), *more))
+    return head, rows
 
 
 def _finally(run: Run, name: str) -> float | None:
@@ -396,20 +479,31 @@ def _finally(run: Run, name: str) -> float | None:
 
 def _compared(run: Run) -> dict[str, float | None]:
     """IOPS and bandwidth are fio's final ones, the rest is of all the run's frames."""
-    seconds, latencies = _length(run), run.latencies()
+    seconds, latencies = run.seconds, run.latencies()
+    latencies = latencies if run.all_bins else _stated_latencies(run)
     device = run.device
     iops, bandwidth = _finally(run, "iops"), _finally(run, "bw_bytes")
-    if iops is None or bandwidth is None:
+    if (iops is None or bandwidth is None) and run.total.frames:
         iops = run.total.ios / seconds if seconds else None
         bandwidth = run.total.bytes / seconds if seconds else None
     return {
         "fio IOPS": iops,
         "fio MiB/s": bandwidth,
-        **{name: latencies[name] for name in ("p50", "p99", "p99.9", "max")},
+        **{name: latencies.get(name) for name in ("p50", "p99", "p99.9", "max")},
         "device IO/s": device.mean(COMPLETED),
         "aqu-sz": device.mean(QUEUE),
         "util %": device.mean(BUSY),
     }
+
+
+def _stated_latencies(run: Run) -> dict[str, int | None]:
+    """fio's own percentiles, which only one row of one direction has for all I/Os."""
+    summary: Mapping[str, Any] = run.finished.summary if run.finished else {}
+    rows = summary.get("rows", ())
+    parts = [part for row in rows for part in row["directions"].values()]
+    if len(parts) != 1:
+        return {}
+    return {**parts[0]["percentiles"], "max": parts[0]["lat_max_ns"]}
 
 
 _COMPARED: dict[str, Callable[[float | None], str]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -37,10 +38,14 @@ class Axis:
     low: float
     high: float
     ticks: Sequence[tuple[float, str]]
+    log: bool = False
 
     def x(self, value: float) -> float:
         """The place in the picture."""
-        share = (value - self.low) / (self.high - self.low) if self.high > self.low else 0.5
+        low, high = self.low, self.high
+        if self.log:
+            low, high, value = math.log(low), math.log(high), math.log(max(value, low))
+        share = (value - low) / (high - low) if high > low else 0.5
         return LEFT + (WIDTH - LEFT - RIGHT) * min(1.0, max(0.0, share))
 
 
@@ -51,7 +56,8 @@ def places(names: Sequence[str]) -> Axis:
 
 def scaled(scale: Scale, unit: Unit) -> Axis:
     """Numbers, with round ticks."""
-    return Axis(scale.low, scale.high, [(value, short(unit(value))) for value in scale.ticks()])
+    ticks = [(value, short(unit(value))) for value in scale.ticks()]
+    return Axis(scale.low, scale.high, ticks, scale.log)
 
 
 def xy_chart(

@@ -1,4 +1,4 @@
-"""`iopstui report`: one recording or two as a page or a data file."""
+"""`iopstui report`: recordings and results of fio as a page or a data file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from iopstui.report.formats import FORMATS, either
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("file", nargs="+", metavar="FILE", help="one recording, or two")
+    parser.add_argument("file", nargs="+", metavar="FILE",
+                        help="recordings, and fio's own results: its JSON (json, json+), its logs "
+                        "(NAME_clat.1.log ...)")  # fmt: skip
     names = either(f"x{one.suffixes[0]}" for one in FORMATS.values())
     parser.add_argument("-o", "--output", metavar="OUT",
                         help=f"{names} (default: Markdown on standard output)")  # fmt: skip
@@ -31,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
 COMMAND = Command(
     "report",
     40,
-    "make a page or a data file of one recording, or of two side by side",
+    "make a page or a data file of recordings and of fio's own results",
     add_arguments,
     run,
 )

@@ -1,0 +1,219 @@
+"""Results made elsewhere: which files are fio's own, and what is in them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from iopstui.errors import UsageError
+from iopstui.fio.stream import Broken, Document, Framer, LogLine, decode, parse_status
+from iopstui.model.fio.log_lines import FioLog, LogName, log_name, looks_like_a_log, read_log
+from iopstui.model.samples import FioStatus
+from iopstui.recording import layout as form
+from iopstui.text import printable
+
+RECORDING, JSON, LOG, NORMAL, OTHER = "recording", "json", "log", "normal", "other"
+HEAD_BYTES = 1 << 18
+LARGEST = 512 << 20
+ALL_CLIENTS = "All clients"
+AGAIN = "Have fio write JSON: fio --output-format=json+ --output=RESULT.json JOB.fio"
+_JSON = re.compile(rb'\{\s*"fio version"')
+_NORMAL = re.compile(rb"^(?:\d;)?fio-\d[\w.\-]*(?:;|\s*$)", re.MULTILINE)
+_SAID = re.compile(r"(?:<[^>]{1,80}> )?fio: ")
+
+
+def kind_of_file(path: Path) -> str:
+    """RECORDING, JSON, LOG, NORMAL (fio's output for people, or terse) or OTHER, which is also
+    what can't be read. It is the content that counts."""
+    try:
+        if not path.is_file():
+            return OTHER
+        with open(path, "rb") as file:
+            head = file.read(HEAD_BYTES)
+    except (OSError, ValueError):
+        return OTHER
+    if head.startswith(form.NAME):
+        return RECORDING
+    if _JSON.search(head) or _SAID.match(head[:200].decode("utf-8", "replace")):
+        return JSON
+    lines = [line for line in head.decode("utf-8", "replace").split("\n")[:4] if line.strip()]
+    if lines and all(looks_like_a_log(line) for line in lines[:3]):
+        return LOG
+    return NORMAL if _NORMAL.search(head) else OTHER
+
+
+@dataclass(frozen=True, slots=True)
+class FioResult:
+    """A file with fio's JSON: its documents, of which several are those of --status-interval, the
+    last one as it stands there, the ``options`` of all jobs by the job's name ("": global ones).
+    ``said`` is what fio said of errors around them, ``broken`` how many documents were none."""
+
+    path: Path
+    statuses: tuple[FioStatus, ...]
+    document: Mapping[str, Any]
+    options: Mapping[str, Mapping[str, str]]
+    said: tuple[str, ...] = ()
+    broken: int = 0
+
+    @property
+    def host(self) -> str:
+        """The machines of a ``fio --client``; "" where fio does not say."""
+        hosts = {str(row["hostname"]) for row in self.document.get("jobs") or ()
+                 if isinstance(row, Mapping) and row.get("hostname")}  # fmt: skip
+        return ", ".join(sorted(hosts))
+
+    @property
+    def disks(self) -> tuple[Mapping[str, Any], ...]:
+        """fio's disk_util."""
+        found = self.document.get("disk_util")
+        return tuple(d for d in found or () if isinstance(d, Mapping))
+
+    @property
+    def last(self) -> FioStatus:
+        """fio's last word."""
+        return self.statuses[-1]
+
+    @property
+    def plus(self) -> bool:
+        """Whether there is a histogram (json+)."""
+        return any(d.bins for job in self.last.jobs for d in job.directions.values())
+
+    def names_log(self, prefix: str) -> bool:
+        """Whether one of its options had fio write a log of that prefix."""
+        return any(
+            Path(value or job).name == prefix
+            for job, options in self.options.items()
+            for name, value in options.items()
+            if name in _LOGS
+        )
+
+
+_LOGS = ("write_bw_log", "write_iops_log", "write_lat_log")
+
+
+def read_result(path: Path) -> FioResult:
+    """fio's JSON, with whatever stands around it. UsageError if there is none that is whole."""
+    try:
+        if path.stat().st_size > LARGEST:
+            raise UsageError(f"{_name(path)} is larger than {LARGEST >> 20} MiB, which no result "
+                             "of fio is.")  # fmt: skip
+        content = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{_name(path)} can't be read: {error.strerror}.") from error
+    framer = Framer()
+    items = [*framer.feed(content), *framer.close()]
+    documents = [item.data for item in items if isinstance(item, Document)]
+    if not documents:
+        documents = list(_anywhere(content))
+    known = [(data, status) for data in map(_one_of_clients, documents)
+             if (status := parse_status(data)) is not None and status.jobs]  # fmt: skip
+    if not known:
+        raise UsageError(
+            f"{_name(path)} holds no whole JSON document of fio: it was cut off, or fio ended "
+            "before it measured anything." + _first_word(items), AGAIN,
+        )  # fmt: skip
+    last = known[-1][0]
+    said = [item.text for item in items if isinstance(item, LogLine) and _SAID.match(item.text)]
+    broken = sum(isinstance(item, Broken) for item in items)
+    return FioResult(
+        path, tuple(status for _, status in known), last, _options(last),
+        tuple(dict.fromkeys(said)), broken,
+    )  # fmt: skip
+
+
+def _first_word(items: Sequence[object]) -> str:
+    said = [i.text for i in items if isinstance(i, LogLine) and _SAID.match(i.text)]
+    return f" It said: {printable(said[0])}" if said else ""
+
+
+def _anywhere(content: bytes) -> Iterator[Mapping[str, Any]]:
+    """JSON that another program has put on one line, or indented otherwise."""
+    match = _JSON.search(content)
+    text = content[match.start() :].decode("utf-8", "replace") if match else ""
+    decoder = json.JSONDecoder(strict=False)
+    try:
+        data, _ = decoder.raw_decode(text)
+    except (ValueError, RecursionError):
+        return
+    if isinstance(data, dict):
+        yield from (one.data for one in decode(json.dumps(data).encode())
+                    if isinstance(one, Document))  # fmt: skip
+
+
+def _one_of_clients(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A document of ``fio --client`` as one of a fio: its rows but the sum of all."""
+    rows = data.get("client_stats")
+    if "jobs" in data or not isinstance(rows, list):
+        return data
+    known = [row for row in rows if isinstance(row, Mapping)]
+    hosts = {row.get("hostname") for row in known}
+    jobs = [row for row in known if row.get("jobname") != ALL_CLIENTS]
+    if len(hosts) > 1:
+        jobs = [{**row, "jobname": f"{row.get('hostname')}: {row.get('jobname')}"} for row in jobs]
+    return {**data, "jobs": jobs}
+
+
+def _options(data: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    parts = [("", data.get("global options"))]
+    parts += [(str(row.get("jobname", "")), row.get("job options"))
+              for row in data.get("jobs") or () if isinstance(row, Mapping)]  # fmt: skip
+    for name, options in parts:
+        if isinstance(options, Mapping):
+            found[name] = {str(key): str(value) for key, value in options.items()}
+    return found
+
+
+@dataclass(slots=True)
+class LogFile:
+    """A log beside its name's parts."""
+
+    path: Path
+    name: LogName
+    log: FioLog = field(default_factory=lambda: FioLog(""))
+
+
+def named_log(path: Path) -> LogFile:
+    """A log whose lines are still to be read. UsageError if its name does not say of what it is."""
+    name = log_name(path.name)
+    if name is None:
+        raise UsageError(
+            f"{_name(path)} looks like a log of fio, but its name does not say of what: latencies, "
+            "IOPS and bandwidth are written alike.",
+            "Give it the name that fio gives: NAME_clat.1.log, NAME_lat.1.log, NAME_slat.1.log, "
+            "NAME_iops.1.log or NAME_bw.1.log",
+        )
+    return LogFile(path, name)
+
+
+def read_log_file(file: LogFile) -> LogFile:
+    """The same with its lines. UsageError if it can't be read."""
+    try:
+        with open(file.path, encoding="utf-8", errors="replace") as lines:
+            file.log = read_log(file.name.kind, lines)
+    except OSError as error:
+        raise UsageError(f"{_name(file.path)} can't be read: {error.strerror}.") from error
+    return file
+
+
+def refuse_result(path: Path, kind: str) -> UsageError:
+    """The error for a result that is given where something to be measured is meant."""
+    name = _name(path)
+    what = {
+        RECORDING: ("a recording of iopstui", f"iopstui replay {name}, or iopstui report {name}"),
+        JSON: ("a result of fio (JSON)", f"iopstui report {name}"),
+        LOG: ("a log of fio", f"iopstui report {name}"),
+    }.get(kind, ("the output of a fio run", AGAIN))
+    return UsageError(
+        f"{name} is {what[0]}, not something to measure: a job would read or write it as if it "
+        "were a disk.",
+        f"To look at it: {what[1]}" if kind != NORMAL else what[1],
+    )
+
+
+def _name(path: Path) -> str:
+    return printable(str(path))

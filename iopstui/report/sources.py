@@ -1,0 +1,90 @@
+"""What a report is made of: recordings, and results of fio with the logs that belong to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from iopstui.errors import UsageError
+from iopstui.output.replay import believed
+from iopstui.recording.foreign import (
+    AGAIN,
+    JSON,
+    LOG,
+    NORMAL,
+    FioResult,
+    LogFile,
+    kind_of_file,
+    named_log,
+    read_result,
+)
+from iopstui.text import printable
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One recording (``path``), or a result of fio, or ``logs`` of one run, or both."""
+
+    path: Path
+    result: FioResult | None = None
+    logs: tuple[LogFile, ...] = ()
+
+    @property
+    def recorded(self) -> bool:
+        """Whether it is a recording of ours."""
+        return self.result is None and not self.logs
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """All its files."""
+        first = () if self.result is None and self.logs else (self.path,)
+        return (*first, *(log.path for log in self.logs))
+
+
+def sources(paths: Sequence[Path]) -> list[Source]:
+    """The files in their order, logs with the result that had them written, or else with those of
+    the same prefix. UsageError for what can't be reported of."""
+    found: list[Source] = []
+    logs: dict[tuple[Path, str], list[LogFile]] = {}
+    for path in paths:
+        kind = kind_of_file(path)
+        if kind == NORMAL:
+            raise UsageError(
+                f"{printable(str(path))} is fio's output for people: most of what was measured is "
+                "not in it.", AGAIN,
+            )  # fmt: skip
+        if path.name.endswith(".log") and "_hist" in path.name:
+            raise UsageError(
+                f"{printable(str(path))} is a log of histograms (write_hist_log=), which is not "
+                "read.",
+                "Logs of latencies hold more (write_lat_log=), JSON the histogram of the whole "
+                "run: --output-format=json+",
+            )
+        if kind == LOG:
+            log = named_log(path)
+            logs.setdefault((path.parent, log.name.prefix), []).append(log)
+        else:
+            found.append(Source(path, read_result(path) if kind == JSON else None))
+    for (_, prefix), several in logs.items():
+        place = _owner(found, prefix)
+        if place is None:
+            found.append(Source(several[0].path, None, tuple(several)))
+        else:
+            one = found[place]
+            found[place] = Source(one.path, one.result, (*one.logs, *several))
+    return found
+
+
+def _owner(found: Sequence[Source], prefix: str) -> int | None:
+    """Which result had these logs written; ``None`` if none, or several, did."""
+    named = [n for n, one in enumerate(found) if one.result and one.result.names_log(prefix)]
+    return named[0] if len(named) == 1 else None
+
+
+@contextmanager
+def credible(found: Sequence[Source]) -> Iterator[None]:
+    """UsageError where a file holds impossible figures."""
+    with believed([path for one in found for path in one.paths]):
+        yield

@@ -1,0 +1,20 @@
+"""All that a report is about, aligned: what is compared begins at the same place of every chart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iopstui.report.foreign import gather_foreign
+from iopstui.report.sources import Source
+from iopstui.report.story import Story, gather
+
+
+def stories(found: Sequence[Source], redact: bool = False) -> list[Story]:
+    """One story a source. Of several the charts count from where the longest run of each began."""
+    told = [
+        gather(one.path, redact) if one.recorded else gather_foreign(one, redact) for one in found
+    ]
+    for story in told if len(told) > 1 else ():
+        run = story.longest
+        story.zero = run.begin or 0.0 if run is not None and not story.experiments else 0.0
+    return told

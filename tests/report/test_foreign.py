@@ -1,0 +1,152 @@
+"""Results made elsewhere: fio's JSON of many versions and its logs, in the same reports."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import statistics
+from pathlib import Path
+
+import pytest
+import recordings as made
+from fio_recordings import DIRECTORY, NAMES, statuses
+from test_report import page, words
+
+from iopstui.errors import UsageError
+from iopstui.linux.roots import Roots
+from iopstui.model.metrics.summary import fio_summary
+from iopstui.preflight.targets import choose_targets
+from iopstui.report.files import rendered
+from iopstui.report.formats import FORMATS
+
+LOGS = Path(__file__).parent.parent / "fixtures" / "fiologs"
+
+
+def unpacked(name: str, directory: Path) -> Path:
+    path = directory / f"{name}.json"
+    path.write_bytes(gzip.decompress((DIRECTORY / f"{name}.json.gz").read_bytes()))
+    return path
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_version_s_figures_are_fio_s_own(name: str, tmp_path: Path) -> None:
+    path = unpacked(name, tmp_path)
+    body = words(page(path))
+    final = fio_summary(statuses(name)[-1])
+    for row in final["rows"]:
+        for figures in row["directions"].values():
+            assert f"{figures['iops']:.1f}" in body
+    story = json.loads(rendered([path], "json"))["recordings"][0]
+    assert [row["name"] for row in story["runs"][0]["summary"]["rows"]] == [
+        row["name"] for row in final["rows"]
+    ]
+    assert (
+        story["foreign"].startswith("fio's JSON") and "the kernel's side" in story["not_in_it"][0]
+    )
+    rendered([path], "csv")
+
+
+def test_json_within_the_normal_output(tmp_path: Path) -> None:
+    text = rendered([LOGS / "mix.txt"], "md")
+    assert "| 1 | j | read | 800 | 399.4 |" in text and "161 µs" in text
+    assert "histograms, and so percentiles of all I/Os together" in text
+    assert "what happened over time" in text and "| disk vda" in text
+    # another program may have put it on one line
+    whole = (LOGS / "mix.txt").read_text()
+    one = tmp_path / "one.json"
+    document = json.loads(whole[whole.index("{\n") : whole.index("\n}") + 2])
+    one.write_text(json.dumps(document, separators=(",", ":")))
+    assert "| 1 | j | read | 800 | 399.4 |" in rendered([one], "md")
+
+
+def test_clients_are_rows_and_their_sum_is_none() -> None:
+    rows = json.loads(rendered([LOGS / "clients.json"], "json"))["recordings"][0]["runs"][0]
+    assert [row["name"] for row in rows["summary"]["rows"]] == ["rd", "wr"]
+    assert "127.0.0.1" in rendered([LOGS / "clients.json"], "md")
+
+
+def test_every_io_of_a_log_counts() -> None:
+    logs = [LOGS / "raw_clat.1.log", LOGS / "raw_clat.2.log"]
+    lines = [line.split(", ") for log in logs for line in log.read_text().splitlines()]
+    run = json.loads(rendered(logs, "json"))["recordings"][0]["runs"][0]
+    for number, name in (("0", "read"), ("1", "write")):
+        taken = [int(cells[1]) for cells in lines if cells[2] == number]
+        figures = run["summary"]["total"][name]
+        assert figures["completed"] == len(taken) and figures["lat_max_ns"] == max(taken)
+        assert figures["clat_mean_ns"] == pytest.approx(statistics.fmean(taken))
+        middle = sorted(taken)[-(-len(taken) // 2) - 1]
+        assert figures["percentiles"]["p50"] == pytest.approx(middle, rel=1 / 100)
+    text = rendered(logs, "md")
+    assert "each job's log counts from its own beginning" in text and "All 300 I/Os" in text
+    body = page(*logs)
+    titles = [e.get("aria-label", "") for e in body.iter("svg")]
+    assert any(t.startswith("latency, every I/O") for t in titles), "the heat map"
+    assert any(t.startswith("histogram of clat") for t in titles)
+    assert not any("CPU" in t or "aqu-sz" in t for t in titles), "no chart of nothing"
+
+
+def test_averages_are_never_made_into_percentiles() -> None:
+    logs = [LOGS / f"avg_{kind}.1.log" for kind in ("iops", "lat", "bw")]
+    story = json.loads(rendered(logs, "json"))["recordings"][0]
+    assert "of which no percentile can be made" in " ".join(story["not_in_it"])
+    series = story["series"]
+    # both directions have a line of 200 to 202 for every half second
+    assert series["fio"] == pytest.approx([402, 400, 400], abs=0.6)
+    assert series["p99"] == [None] * 3 and all(series["mean"]) and len(series["t"]) == 3
+    assert series["bw"][1] == pytest.approx(400 * 4096, rel=0.01)
+    assert rendered(logs[:1], "csv").splitlines()[0].startswith("t,seconds,iops,")
+
+
+def test_logs_belong_to_the_result_that_had_them_written() -> None:
+    both = [LOGS / "avg_iops.1.log", LOGS / "avg.json", LOGS / "raw_clat.1.log"]
+    stories = json.loads(rendered(both, "json"))["recordings"]
+    assert [story["file"] for story in stories] == ["avg.json", "raw"]
+    assert "JSON with histograms (json+) and fio's logs of iops" in stories[0]["foreign"]
+    assert len(stories[0]["series"]["fio"]) == 3
+    assert not any("over time" in line for line in stories[0]["not_in_it"])
+
+
+def test_several_beside_a_recording_share_scales_and_times(tmp_path: Path) -> None:
+    path = tmp_path / "run.iops"
+    made.write(path)
+    text = rendered([path, LOGS / "avg.json", LOGS / "mix.txt"], "md")
+    assert text.startswith("# iopstui: three results")
+    assert "| A | B | C | B against A | C against A |" in text
+    root = page(path, LOGS / "avg_iops.1.log", LOGS / "raw_clat.1.log")
+    assert len(list(root.iter("section"))) == 3 and "Three results" in words(root)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_redacted_it_says_no_path(kind: str) -> None:
+    text = rendered([LOGS / "avg.json", LOGS / "avg_bw.1.log"], kind, redact=True)
+    assert "/srv/" not in text and "avg" not in text.replace("avg_msec", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        (
+            "x.json",
+            '{\n  "fio version" : "fio-3.33",\n  "jobs" : [',
+            "holds no whole JSON document",
+        ),
+        ("x.json", "fio: /nowhere: No such file\n", "It said: fio: /nowhere"),
+        ("x.txt", "j: (g=0): rw=read\nfio-3.33\nStarting 1 process\n", "output for people"),
+        ("x.csv", "0, 5, 0, 4096, 0\n1, 5, 0, 4096, 0\n", "does not say of what"),
+        ("x_clat_hist.1.log", "511, 0, 4096, 0, 0\n", "log of histograms"),
+        ("x.json", '{"jobs": []}', "is not a recording"),
+    ],
+)
+def test_what_is_no_result_is_told(name: str, content: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(content)
+    with pytest.raises(UsageError) as error:
+        rendered([path], "md")
+    assert said in f"{error.value} {error.value.hint}"
+
+
+@pytest.mark.parametrize("name", ["avg.json", "mix.txt", "avg_lat.1.log"])
+def test_a_result_is_no_target(name: str) -> None:
+    with pytest.raises(UsageError, match="not something to measure") as error:
+        choose_targets([str(LOGS / name)], "randread-4k", {}, Roots())
+    assert f"iopstui report {LOGS / name}" in error.value.hint
