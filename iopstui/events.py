@@ -110,6 +110,9 @@ class Judged:
     """What came of one expectation (model/experiment/expectation.py): the ``field``'s id,
     ``required`` and ``limit`` (with the tolerance) and ``measured`` in its ``unit``; ``passed`` is
     ``None`` if it was not measured; ``share`` (0..1) of the measured seconds met it themselves.
+    ``base`` is the same figure of the baseline (``None``: there is none) in the file ``base_name``,
+    ``low`` and ``high`` the interval of the ratio to it, ``base_spread`` whether the baseline has
+    one of its own.
     """
 
     kind: ClassVar[str] = "judged"
@@ -125,6 +128,11 @@ class Judged:
     measured: float | None
     passed: bool | None
     share: float | None
+    base: float | None = None
+    base_name: str = ""
+    low: float | None = None
+    high: float | None = None
+    base_spread: bool = False
 
 
 @dataclass(frozen=True, slots=True)

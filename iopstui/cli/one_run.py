@@ -16,6 +16,7 @@ from iopstui.errors import (
     error_of,
 )
 from iopstui.events import Ended, Event, Notice, StepFinished
+from iopstui.experiment.baseline import held_against
 from iopstui.experiment.expectations import expectations_of, job_sections
 from iopstui.fio.inspect import find_fio
 from iopstui.linux.devices.sysfs import read_devices
@@ -81,7 +82,9 @@ def _session(job: str, options: RunOptions) -> LiveSession:
     devices = read_devices(Roots())
     target, job_target = choose_targets(options.targets, job, devices, Roots())
     jobs = [job_sections(job, options.overrides)] if options.expect else []
-    expected = expectations_of(options.expect, options.tolerance, target, jobs)
+    expected = held_against(
+        expectations_of(options.expect, options.tolerance, target, jobs), options.baseline
+    )
     return new_session(options, target, job_target, devices, expected, idle_frames=False)
 
 

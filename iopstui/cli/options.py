@@ -99,11 +99,17 @@ def probe_parts(arguments: argparse.Namespace) -> tuple[str, ...]:
     return arguments.probe_with or (("latency",) if arguments.probe else ())
 
 
-def add_expect(command: argparse.ArgumentParser) -> None:
+def add_expect(command: argparse.ArgumentParser, baseline: bool = True) -> None:
     """Add the expectations of a run. ``with_expectations`` reads them."""
     command.add_argument("--expect", action="append", default=[], metavar="FIGURE>=VALUE",
                          help="PASS or FAIL by a figure of `iopstui fields`: iops>=5000, "
-                         "read.clat.p99<=2ms, util<=90%%; may be repeated")  # fmt: skip
+                         "read.clat.p99<=2ms, util<=90%%; JOB:iops>=5000 is about one job of "
+                         "several; may be repeated")  # fmt: skip
+    if baseline:
+        command.add_argument("--baseline", metavar="FILE",
+                             help="what --expect 'iops>=95%%' is a share of: a recording, or "
+                             "fio's JSON; only if the whole interval of the ratio lies below "
+                             "does it fail")  # fmt: skip
     command.add_argument("--tolerance", default="0%", metavar="PERCENT",
                          help="how far --expect may be missed, e.g. 10%%")  # fmt: skip
 
@@ -160,7 +166,10 @@ def with_expectations(options: RunOptions, arguments: argparse.Namespace) -> Run
     from iopstui.model.experiment.expectation import parse_tolerance
 
     tolerance = parse_tolerance(arguments.tolerance)
-    return replace(options, expect=tuple(arguments.expect), tolerance=tolerance)
+    return replace(
+        options, expect=tuple(arguments.expect), tolerance=tolerance,
+        baseline=getattr(arguments, "baseline", None),
+    )  # fmt: skip
 
 
 def experiment_options(

@@ -69,9 +69,18 @@ def expectations_at_every_point(run: RunOptions, setup: Setup) -> tuple[Expectat
     if not run.expect:
         return ()
     varied = {axis.name for axis in setup.plan.axes}
-    return expectations_of(
+    found = expectations_of(
         run.expect, run.tolerance, setup.target, sections_of(setup.plan), varied
     )  # fmt: skip
+    for one in found:
+        if one.of_job or one.part is not None:
+            what = "one job" if one.of_job else "a baseline"
+            raise UsageError(
+                f"--expect {one.text!r} is about {what}: the points of a sweep are judged by what "
+                "all jobs did in the measured seconds.",
+                "Judge one run that way: iopstui run --expect",
+            )
+    return found
 
 
 def kept_progress(

@@ -35,6 +35,7 @@ from iopstui.model.block.kernel import Kernel
 from iopstui.model.block.target import Place, Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.block.tunable import TunableRequest
+from iopstui.model.experiment.baseline import Base, Spread
 from iopstui.model.experiment.expectation import Expectation, Outcome
 from iopstui.model.experiment.plan import Axis, Plan, Setting, Variant
 from iopstui.model.experiment.point import Little, Point
@@ -163,6 +164,8 @@ _PARTS: dict[str, type] = {
     "Little": Little,
     "Outcome": Outcome,
     "Expectation": Expectation,
+    "Base": Base,
+    "Spread": Spread,
     "Binding": Binding,
     "BlockDevice": BlockDevice,
     "Kernel": Kernel,

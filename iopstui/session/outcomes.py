@@ -18,6 +18,7 @@ from iopstui.events import (
 )
 from iopstui.format import latency, milliseconds
 from iopstui.model.experiment.expectation import Expectation, Judge, Outcome
+from iopstui.model.experiment.job_figures import job_figures
 from iopstui.model.metrics.fields import TOTAL
 from iopstui.model.metrics.frame import RAMP, RESET, Frame
 from iopstui.model.metrics.statistics import (
@@ -115,7 +116,7 @@ def final_rates(summary: Mapping[str, Any]) -> dict[tuple[str, ...], float]:
         whole = [part for row in summary["rows"] for part in _each_once(row["directions"])]
         rates["fio", TOTAL, "iops"] = sum(part["iops"] for part in whole)
         rates["fio", TOTAL, "bw"] = sum(part["bw_bytes"] for part in whole)
-    return rates
+    return rates | job_figures(summary)
 
 
 def _each_once(directions: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -127,8 +128,13 @@ def _each_once(directions: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str,
 def judged_event(t: float, step: int, outcome: Outcome) -> Judged:
     """The event of one outcome."""
     one = outcome.expectation
-    return Judged(t, step, one.text, ".".join(one.path), one.unit, one.op, one.required, one.limit,
-                  outcome.measured, outcome.passed, outcome.share)  # fmt: skip
+    base = one.base
+    return Judged(
+        t, step, one.text, ".".join(one.path), one.unit, one.op, one.required, one.limit,
+        outcome.measured, outcome.passed, outcome.share,
+        base.value if base else None, base.name if base else "", outcome.low, outcome.high,
+        base is not None and base.spread is not None,
+    )  # fmt: skip
 
 
 def steady_event(t: float, step: int, found: Steadiness) -> SteadyState:
@@ -177,15 +183,36 @@ def judged_text(judged: Judged) -> str:
     """The same of the event."""
     name, op, unit = judged.expectation.partition(judged.op)[0].strip(), judged.op, judged.unit
     required = f"{printable(name)} {op} {value_text(judged.required, unit)}"
+    if judged.base is not None:
+        required += f" ({100 * judged.required / (judged.base or 1):.4g} % of the baseline's "
+        required += f"{value_text(judged.base, unit)})"
     if judged.limit != judged.required:
         percent = 100 * abs(judged.limit / judged.required - 1) if judged.required else 0.0
         required += f" ({value_text(judged.limit, unit)} with {percent:.4g} % tolerance)"
     if judged.measured is None:
         return f"{UNKNOWN}  {required}"
     text = f"{_WORDS[judged.passed]}  {required}: measured {value_text(judged.measured, unit)}"
+    if judged.base is not None:
+        text += against_baseline(judged)
     if judged.share is not None:
         text += f"; met in {share_text(judged.share)} of the seconds"
     return text
+
+
+def against_baseline(judged: Judged) -> str:
+    """The ratio with its interval, and what that is worth."""
+    ratio = (judged.measured or 0.0) / judged.base if judged.base else 0.0
+    if judged.low is None or judged.high is None:
+        return (f", {100 * ratio:.1f} % of it; neither run is long enough for an interval, so only "
+                "the figures themselves are compared")  # fmt: skip
+    low, high = f"{100 * judged.low:.1f}", f"{100 * judged.high:.1f}"
+    words = f", {100 * ratio:.1f} % of it ({low} to {high} % with 95 % confidence)"
+    part = judged.limit / judged.base if judged.base else 0.0
+    if judged.passed and judged.low < part < judged.high:
+        words += "; the limit lies within, so it is not certain on which side the run is"
+    if not judged.base_spread:
+        words += "; the baseline has no interval and is taken to be as uneven as this run"
+    return words
 
 
 def together(judged: Sequence[Judged]) -> tuple[str, str]:

@@ -122,12 +122,14 @@ class _Sessions:
 
     def _expectations(self, target: Target) -> tuple[Expectation, ...]:
         options = self._options
-        if not options.expect:
+        if not options.expect and options.baseline is None:
             return ()
+        from iopstui.experiment.baseline import held_against
         from iopstui.experiment.expectations import expectations_of, job_sections
 
         jobs = [job_sections(options.job, options.overrides)] if options.job else []
-        return expectations_of(options.expect, options.tolerance, target, jobs)
+        expected = expectations_of(options.expect, options.tolerance, target, jobs)
+        return held_against(expected, options.baseline)
 
     def background(self, controller: Controller) -> Background:
         """Experiments in a session."""

@@ -13,6 +13,7 @@ from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.samples import FioStatus, RawSample
 
 DIRECTORY = Path(__file__).parent.parent / "fixtures" / "fio"
+LOGS = DIRECTORY.parent / "fiologs"
 NAMES = sorted(path.name.removesuffix(".json.gz") for path in DIRECTORY.glob("*.json.gz"))
 
 # recordings in which I/Os were under way when a ramp ended, or failed
@@ -22,6 +23,13 @@ OFF = {
 }  # fmt: skip
 # and those whose only count of the I/Os is that of submissions
 ONLY_SUBMISSIONS = ("3.33-q-grp-two-bs", "3.33-q-grp-two-bs-swapped")
+
+
+def unpacked(name: str, directory: Path) -> Path:
+    """A file as fio wrote it."""
+    path = directory / f"{name}.json"
+    path.write_bytes(raw(name))
+    return path
 
 
 def raw(name: str) -> bytes:

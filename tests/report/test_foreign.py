@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import statistics
 from pathlib import Path
 
 import pytest
 import recordings as made
-from fio_recordings import DIRECTORY, NAMES, statuses
+from fio_recordings import LOGS, NAMES, statuses, unpacked
 from test_report import page, words
 
 from iopstui.errors import UsageError
@@ -18,14 +17,6 @@ from iopstui.model.metrics.summary import fio_summary
 from iopstui.preflight.targets import choose_targets
 from iopstui.report.files import rendered
 from iopstui.report.formats import FORMATS
-
-LOGS = Path(__file__).parent.parent / "fixtures" / "fiologs"
-
-
-def unpacked(name: str, directory: Path) -> Path:
-    path = directory / f"{name}.json"
-    path.write_bytes(gzip.decompress((DIRECTORY / f"{name}.json.gz").read_bytes()))
-    return path
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from iopstui.model.experiment.baseline import MOST, Base, ratio_interval, spread
 from iopstui.model.experiment.plan import Plan, expand, parse_variant
 from iopstui.model.metrics.statistics import CONFIDENCE, paired
 
@@ -82,6 +83,46 @@ def claims(noise: Noise, repeats: int, trials: int, chance: bool, true: float = 
     return found / trials
 
 
+def seconds(like: float, count: int, rng: random.Random) -> list[float]:
+    """A run's seconds, AR(``like``) with a deviation of 5 %."""
+    last, found = rng.gauss(0, 1), []
+    for _ in range(count):
+        found.append(100 + 5 * last)
+        last = like * last + rng.gauss(0, math.sqrt(1 - like * like))
+    return found
+
+
+def gate(like: float, count: int, trials: int, spread_of_base: bool = True) -> float:
+    """The share of runs that a gate at 100 % fails although they do not differ."""
+    rng, failed = random.Random(5), 0
+    for _ in range(trials):
+        runs = [seconds(like, count, rng) for _ in range(2)]
+        (own, one), (base, other) = (
+            (sum(run) / count, spread(joined(run, len(run)))) for run in runs
+        )
+        interval = ratio_interval(own, one, Base(base, other if spread_of_base else None, "x"))
+        failed += interval is not None and interval[1] < 1
+    return failed / trials
+
+
+def joined(values: list[float], count: int) -> list[float]:
+    """Neighbours joined until there are at most MOST, as ``Batches`` does."""
+    while count > MOST:
+        values = [(a + b) / 2 for a, b in zip(values[::2], values[1::2], strict=False)]
+        count = len(values)
+    return values
+
+
+def gates(trials: int) -> None:
+    """The table of docs/statistics.md."""
+    print("\n| seconds of a run | independent | AR(0.5) | AR(0.8) | AR(0.5), baseline without "
+          "interval |\n|---|---|---|---|---|")  # fmt: skip
+    for count in (8, 30, 120, 600):
+        shares = [gate(like, count, trials) for like in (0.0, 0.5, 0.8)]
+        shares.append(gate(0.5, count, trials, spread_of_base=False))
+        print(f"| {count} | " + " | ".join(f"{100 * one:.1f} %" for one in shares) + " |")
+
+
 def main() -> int:
     """Exit code 0; 1 if more than 6 % of the claims under the order by chance are false."""
     parser = argparse.ArgumentParser(prog="make simulate", description=__doc__)
@@ -102,6 +143,7 @@ def main() -> int:
         shares = [claims(independent, n, trials // 5, True, true) for n in (3, 5, 10)]
         cells = " | ".join(f"found in {100 * share:.0f} %" for share in shares)
         print(f"| {100 * true:.0f} % | {cells} |")
+    gates(trials // 5)
     return 1 if bad else 0
 
 

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         "fastest")  # fmt: skip
     add_experiment(parser)
     add_resume(parser)
-    add_expect(parser)
+    add_expect(parser, baseline=False)
     add_run_options(parser)
 
 

@@ -2,7 +2,9 @@
 
 A figure is named as in the field registry (model/metrics/fields.py); what goes without saying may
 be left out: ``fio.``, ``total.``, and ``kernel.disks.DEVICE.`` for the target's own device. With
-several devices ``r/s`` is their sum (``kernel.total.r/s``) and ``vdb.r/s`` one of them.
+several devices ``r/s`` is their sum (``kernel.total.r/s``) and ``vdb.r/s`` one of them. "JOB:iops"
+is one job's figure, from fio's final report (model/experiment/job_figures.py). "iops>=95%" is a
+share of a baseline's figure (model/experiment/baseline.py).
 """
 
 from __future__ import annotations
@@ -13,13 +15,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from iopstui.errors import UsageError
+from iopstui.model.experiment.baseline import Base, Batches, ratio_interval
+from iopstui.model.experiment.job_figures import is_of_job, job_field, why_no_job_figure
 from iopstui.model.fio.jobfile import Section
 from iopstui.model.metrics.fields import ANY, DEVICE, FIELDS, TOTAL, Field
 from iopstui.model.metrics.figures import Meter, measurable
 from iopstui.model.metrics.frame import Frame
 
 EXAMPLES = "For example: --expect 'iops>=5000' --expect 'read.clat.p99<=2ms' --expect 'util<=90%'"
-_FORM = re.compile(r"\s*([^<>=!\s]+)\s*(>=|<=)\s*(\S.*?)\s*")
+_FORM = re.compile(r"\s*(?:([^<>=!]+):)?([^<>=!\s:]+)\s*(>=|<=)\s*(\S.*?)\s*")
+_SHARE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*%")
 _VALUE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([a-zA-Zµμ%]*)(?:/s)?")
 
 _TIMES = {"ns": 1.0, "us": 1e3, "µs": 1e3, "μs": 1e3, "usec": 1e3, "ms": 1e6, "msec": 1e6,
@@ -29,6 +34,9 @@ _BYTES = {"b": 1.0} | {
     for power, letter in enumerate("kmgt", start=1)
     for kind, base in (("b", 1000.0), ("ib", 1024.0))
 }
+# M is mega, and a small b is a bit
+_BITS = re.compile(r"[KMGT]i?b")
+_BITS_NAMES = {"K": "kilo", "M": "mega", "G": "giga", "T": "tera"}
 _COUNTS = {"": 1.0, "k": 1e3, "m": 1e6}
 _PERCENT = {"": 1.0, "%": 1.0}
 # by a field's unit: the units a value may have, in terms of the field's own, and which to name
@@ -48,7 +56,8 @@ _UNITS: Mapping[str, tuple[Mapping[str, float], str]] = {
 @dataclass(frozen=True, slots=True)
 class Expectation:
     """``name`` as the user gave it, the concrete ``path`` of the field, ``op`` ">=" or "<=",
-    ``required`` in the field's ``unit``, ``tolerance`` as a share (0.1 is 10 %).
+    ``required`` in the field's ``unit``, ``tolerance`` as a share (0.1 is 10 %). With a ``base``
+    ``required`` is ``part`` (0.95) of that run's figure.
     """
 
     text: str
@@ -58,6 +67,17 @@ class Expectation:
     op: str
     required: float
     tolerance: float = 0.0
+    part: float | None = None
+    base: Base | None = None
+
+    def against(self, base: Base) -> Expectation:
+        """The same, held against this figure."""
+        return replace(self, base=base, required=(self.part or 0.0) * base.value)
+
+    @property
+    def of_job(self) -> bool:
+        """Whether it is about one job."""
+        return is_of_job(self.path)
 
     @property
     def limit(self) -> float:
@@ -73,16 +93,25 @@ class Expectation:
 class Outcome:
     """``measured`` is the whole run's figure (``None``: it was not measured), ``share`` of the
     measured time in which the seconds themselves met the expectation (0..1, ``None`` likewise).
+    ``low`` and ``high`` bound its ratio to a baseline's figure (``None``: there is no interval).
     """
 
     expectation: Expectation
     measured: float | None
     share: float | None
+    low: float | None = None
+    high: float | None = None
 
     @property
     def passed(self) -> bool | None:
-        """Whether the expectation was met; ``None`` if there was nothing to judge by."""
-        return None if self.measured is None else self.expectation.met_by(self.measured)
+        """Whether the expectation was met; ``None`` if there was nothing to judge by. Against a
+        baseline it fails only if the whole interval does."""
+        if self.measured is None:
+            return None
+        one = self.expectation
+        if one.base is not None and self.low is not None and self.high is not None:
+            return one.met_by((self.high if one.op == ">=" else self.low) * one.base.value)
+        return one.met_by(self.measured)
 
 
 def parse_tolerance(text: str) -> float:
@@ -106,10 +135,18 @@ def parse_expectation(
         raise UsageError(
             f"--expect {text!r} is not of the form FIGURE>=VALUE or FIGURE<=VALUE.", EXAMPLES
         )
-    name, op, value = match.groups()
-    field, required = figure_and_value(
-        f"--expect {text!r}", name, value, tree, tree[:1] if opened is None else opened
-    )
+    job, name, op, value = match.groups()
+    asked = f"--expect {text!r}"
+    if job is not None:
+        field = job_field(asked, job.strip(), name)
+        name = f"{job.strip()}:{name}"
+    else:
+        field = _field(asked, name, tree, tree[:1] if opened is None else opened)
+    share = _SHARE.fullmatch(value) if not field.unit.startswith("%") else None
+    if share is not None:
+        return Expectation(text.strip(), name, field.path, field.unit, op, 0.0, tolerance,
+                           float(share[1]) / 100)  # fmt: skip
+    required = _value(asked, name, value, field)
     return Expectation(text.strip(), name, field.path, field.unit, op, required, tolerance)
 
 
@@ -119,7 +156,7 @@ def figure_and_value(
     """The figure that ``name`` means, its path concrete, and ``value`` in its unit. ``asked`` is
     the option with its text, for the UsageError."""
     field = _field(asked, name, tree, opened)
-    return field, _value(asked, value, field)
+    return field, _value(asked, name, value, field)
 
 
 def _field(asked: str, name: str, tree: Sequence[str], opened: Sequence[str]) -> Field:
@@ -136,7 +173,8 @@ def _field(asked: str, name: str, tree: Sequence[str], opened: Sequence[str]) ->
             "fio's own figures can: iops, bw, clat.mean, clat.p99 ...",
         )
     short = {_short(one, prefixes) for one in known}
-    near = difflib.get_close_matches(name, sorted(short), n=3, cutoff=0.5)
+    near = difflib.get_close_matches(name.lower(), sorted(short), n=3, cutoff=0.5)
+    near = [one for one in short if one.lower() == name.lower()] or near
     raise UsageError(
         f"No figure of a whole run is called {name!r}: {asked} can't be measured.",
         (f"Did you mean {' or '.join(near)}? " if near else "") + "All fields: iopstui fields",
@@ -181,11 +219,17 @@ def _concrete(name: str, tree: Sequence[str]) -> Iterator[Field]:
                 yield replace(field, path=path)
 
 
-def _value(asked: str, value: str, field: Field) -> float:
+def _value(asked: str, name: str, value: str, field: Field) -> float:
     # a source of samples may have a unit of its own
     own = {"": 1.0, field.unit.removesuffix("/s").lower(): 1.0}
     units, named = _UNITS.get(field.unit, (own, field.unit))
     match = _VALUE.fullmatch(value)
+    if match is not None and "mib" in units and _BITS.fullmatch(match[2]):
+        number, prefix = float(match[1]), match[2][:-1]
+        raise UsageError(
+            f"{asked}: {value} is {_BITS_NAMES[prefix[0]]}bits, and {name} is counted in bytes.",
+            f"So many bits are {number / 8:g}{prefix}B/s; for bytes: {number:g}{prefix}B/s",
+        )
     factor = units.get(match[2].lower()) if match else None
     if match is None or factor is None:
         what = "needs a unit" if match and not match[2] else "is not understood"
@@ -201,6 +245,8 @@ def why_not_measurable(expectation: Expectation, jobs: Sequence[Section]) -> str
     path = expectation.path
     if path[0] != "fio" or len(path) < 3 or not jobs:
         return None
+    if expectation.of_job:
+        return why_no_job_figure(path, jobs)
     direction, kind = path[1], path[2]
     if direction == "mixed" and not any("unified_rw_reporting" in job.options for job in jobs):
         return "fio only counts reads and writes as one with unified_rw_reporting=1"
@@ -246,14 +292,22 @@ class Judge:
 
     def __init__(self, expectations: Sequence[Expectation]) -> None:
         self.expectations = tuple(expectations)
-        self._meters = [Meter(one.path) for one in expectations]
+        self._meters = [None if one.of_job else Meter(one.path) for one in expectations]
+        self._batches = [
+            None if one.base is None or one.of_job else Batches(one.path) for one in expectations
+        ]
         self._met = [0.0] * len(self._meters)
         self._seconds = [0.0] * len(self._meters)
 
     def add(self, frame: Frame) -> None:
         """Count one frame."""
         fio_s = frame.fio.seconds if frame.fio else None
+        for batches in self._batches:
+            if batches is not None:
+                batches.add(frame)
         for index, meter in enumerate(self._meters):
+            if meter is None:
+                continue
             value = meter.add(frame)
             seconds = fio_s if meter.path[0] == "fio" else frame.seconds
             if value is not None and seconds:
@@ -264,10 +318,15 @@ class Judge:
         """``final`` has fio's own final figures by path, where the whole run is judged: rates
         by fio's clock are nearer the truth than the sum of our intervals."""
         found = []
-        for meter, one, met, seconds in zip(
-            self._meters, self.expectations, self._met, self._seconds, strict=True
+        for meter, batches, one, met, seconds in zip(
+            self._meters, self._batches, self.expectations, self._met, self._seconds, strict=True
         ):
-            value = meter.value if final is None else final.get(one.path, meter.value)
+            own = meter.value if meter is not None else None
+            value = own if final is None else final.get(one.path, own)
             share = met / seconds if seconds and value is not None else None
-            found.append(Outcome(one, value, share))
+            interval = None
+            if one.base is not None and value is not None:
+                spread = batches.spread if batches is not None else None
+                interval = ratio_interval(value, spread, one.base)
+            found.append(Outcome(one, value, share, *(interval or ())))
         return found

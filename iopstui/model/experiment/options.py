@@ -36,6 +36,8 @@ class RunOptions:
     expect: tuple[str, ...] = ()
     tolerance: float = 0.0
     """By which share of its value an expectation may be missed."""
+    baseline: str | None = None
+    """The file of an earlier run that expectations are a share of."""
     probe: tuple[str, ...] = ()
     """What is counted inside the kernel (model/metrics/probe.py)."""
 

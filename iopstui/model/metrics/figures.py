@@ -109,6 +109,13 @@ class Meter:
             return value
         return None
 
+    def join(self, other: Meter) -> None:
+        """Add what another one of the same figure has counted."""
+        self._sum += other._sum
+        self._weight += other._weight
+        self._bins = histogram.merge((self._bins, other._bins))
+        self._max = max(self._max or 0, other._max or 0) or None
+
     def _ends_idle(self, frame: Frame) -> bool:
         """The kernel's last interval goes on until fio's last document, when nothing runs any
         more; only a run without any other is better judged by it than by nothing."""

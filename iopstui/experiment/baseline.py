@@ -1,0 +1,142 @@
+"""--baseline FILE: the figures of an earlier run, from a recording of ours or a result of fio."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from iopstui import events
+from iopstui.errors import UsageError
+from iopstui.model.experiment.baseline import Base, Batches
+from iopstui.model.experiment.expectation import Expectation
+from iopstui.model.experiment.job_figures import is_of_job
+from iopstui.model.metrics.frame import Frame, FrameBuilder
+from iopstui.model.metrics.summary import fio_summary
+from iopstui.model.samples import RawSample
+from iopstui.recording.foreign import JSON, LOG, RECORDING, kind_of_file, read_result
+from iopstui.recording.reader import Recording, recording_path
+from iopstui.recording.replay import replayed
+from iopstui.session.outcomes import final_rates
+from iopstui.text import printable
+
+Path_ = tuple[str, ...]
+HOW = ("A baseline is a recording (iopstui run --record FILE) or fio's JSON (fio "
+       "--output-format=json+).")  # fmt: skip
+
+
+@dataclass
+class _Run:
+    """A run of the file: its figures in batches, and fio's final ones."""
+
+    batches: dict[Path_, Batches]
+    seconds: float = 0.0
+    final: dict[Path_, float] = field(default_factory=dict)
+
+    def add(self, frame: Frame) -> None:
+        if frame.fio is not None:
+            self.seconds += frame.fio.seconds or 0.0
+        for one in self.batches.values():
+            one.add(frame)
+
+    def base(self, path: Path_, name: str) -> Base | None:
+        batches = self.batches.get(path)
+        value = self.final.get(path, batches.whole.value if batches else None)
+        if value is None:
+            return None
+        return Base(value, batches.spread if batches else None, name, self.seconds)
+
+
+def held_against(expected: Sequence[Expectation], file: str | None) -> tuple[Expectation, ...]:
+    """The expectations, those that name a share with the baseline's figure. UsageError if one has
+    none to be held against, or if there is a baseline and nothing to hold against it."""
+    relative = [one for one in expected if one.part is not None]
+    if file is None:
+        if relative:
+            raise UsageError(
+                f"--expect {relative[0].text!r}: a share of what? There is no baseline.",
+                "Name an earlier run: --baseline FILE",
+            )
+        return tuple(expected)
+    if not relative:
+        raise UsageError("--baseline is given, and no --expect is held against it.",
+                         "Write it as a share: --expect 'iops>=95%'")  # fmt: skip
+    run = _read(recording_path(file), [one.path for one in relative])
+    name = Path(file).name
+    return tuple(_against(one, run, name) if one.part is not None else one for one in expected)
+
+
+def _against(one: Expectation, run: _Run, name: str) -> Expectation:
+    base = run.base(one.path, name)
+    if base is None or base.value <= 0:
+        what = "0 there" if base is not None else "not in it"
+        raise UsageError(f"--expect {one.text!r}: the baseline {printable(name)} can't be held "
+                         f"against, {'.'.join(one.path[1:])} is {what}.")  # fmt: skip
+    return one.against(base)
+
+
+def _read(path: Path, paths: Sequence[Path_]) -> _Run:
+    kind = kind_of_file(path)
+    if kind == JSON:
+        return _of_result(path, paths)
+    if kind == LOG:
+        raise UsageError(f"{printable(str(path))} is a log of fio, which is no baseline: its final "
+                         "figures are missing.", HOW)  # fmt: skip
+    if kind != RECORDING and path.exists():
+        raise UsageError(f"{printable(str(path))} is no baseline.", HOW)
+    return _of_recording(path, paths)
+
+
+def _begun(paths: Sequence[Path_]) -> _Run:
+    return _Run({path: Batches(path) for path in paths if not is_of_job(path)})
+
+
+def _of_recording(path: Path, paths: Sequence[Path_]) -> _Run:
+    """Its only run. UsageError if there is none, or more than one: which is meant is not said."""
+    runs: dict[int, _Run] = {}
+    with Recording(path) as recording:
+        for event in replayed(recording):
+            match event:
+                case events.ExperimentStarted():
+                    raise UsageError(f"{printable(str(path))} holds a sweep or a comparison: which "
+                                     "of its runs would be the baseline?", HOW)  # fmt: skip
+                case events.FrameReady() if event.frame.step:
+                    runs.setdefault(event.frame.step, _begun(paths)).add(event.frame)
+                case events.StepFinished() if event.summary:
+                    run = runs.setdefault(event.step, _begun(paths))
+                    run.final = final_rates(event.summary)
+    if len(runs) != 1:
+        raise UsageError(f"{printable(str(path))} holds {len(runs) or 'no'} runs: a baseline holds "
+                         "one.", HOW)  # fmt: skip
+    return next(iter(runs.values()))
+
+
+def _of_result(path: Path, paths: Sequence[Path_]) -> _Run:
+    """fio's final figures; batches only where --status-interval wrote documents in between."""
+    result = read_result(path)
+    run, builder = _begun(paths), FrameBuilder()
+    for raw in _samples(result.statuses):
+        run.add(builder.feed(raw))
+    summary = fio_summary(result.last)
+    run.final = _stated(summary) | final_rates(summary)
+    return run
+
+
+def _samples(statuses: Sequence[object]) -> Iterator[RawSample]:
+    for number, status in enumerate(statuses):
+        at = status.timestamp_ms  # type: ignore[attr-defined]
+        yield RawSample(number, at * 1_000_000, at, None, status,  # type: ignore[arg-type]
+                        number == len(statuses) - 1, 1)  # fmt: skip
+
+
+def _stated(summary: dict[str, object]) -> dict[Path_, float]:
+    """Percentiles of plain JSON: fio's own, where one row alone has a direction."""
+    rows = summary["rows"]
+    assert isinstance(rows, list)
+    found: dict[Path_, float] = {}
+    for name in ("read", "write", "trim"):
+        parts = [row["directions"][name] for row in rows if name in row["directions"]]
+        if len(parts) == 1:
+            kind = parts[0]["percentiles_of"]
+            found |= {("fio", name, kind, p): float(v) for p, v in parts[0]["percentiles"].items()}
+    return found

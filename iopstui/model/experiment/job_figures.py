@@ -1,0 +1,97 @@
+"""Figures of one job of a run: "seq-read:iops", from fio's final report.
+
+fio's rows have no unique name: those of one name (clones without group_reporting) count together,
+rates as a sum. A job that waits for others (stonewall) is judged by its own time.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from iopstui.errors import UsageError
+from iopstui.model.fio.jobfile import Section
+from iopstui.model.metrics.fields import BY_ID, Field
+from iopstui.model.samples import DIRECTIONS, MIXED
+
+JOBS = "jobs"
+_RATES = {"iops": "iops", "bw": "bw_bytes"}
+_LATENCIES = ("mean", "max", "p50", "p90", "p95", "p99", "p99.9", "p99.99")
+NAMES = ("iops", "bw", "read.iops", "write.bw", "read.clat.mean", "read.clat.p99")
+
+
+def is_of_job(path: Sequence[str]) -> bool:
+    """Whether a figure's path leads to one job."""
+    return len(path) > 3 and tuple(path[:2]) == ("fio", JOBS)
+
+
+def job_field(asked: str, job: str, name: str) -> Field:
+    """The field of a job's figure. UsageError for one that fio's report has of no job."""
+    parts = tuple(name.removeprefix("fio.").split("."))
+    parts = parts if len(parts) > 1 else ("total", *parts)
+    rate = len(parts) == 2 and parts[1] in _RATES
+    latency = len(parts) == 3 and parts[1] == "clat" and parts[2] in _LATENCIES
+    if parts[0] not in (*DIRECTIONS, "total") or not (rate or (latency and parts[0] != "total")):
+        near = difflib.get_close_matches(name.lower(), NAMES, n=2, cutoff=0.5)
+        raise UsageError(
+            f"{asked}: fio's report says no {name!r} of a single job.",
+            (f"Did you mean {job}:{f' or {job}:'.join(near)}? " if near else "")
+            + f"There are: {', '.join(NAMES)}; without a job's name all fields of iopstui fields",
+        )
+    known = BY_ID[".".join(("fio", *parts))]
+    return replace(known, path=("fio", JOBS, job, *parts))
+
+
+def why_no_job_figure(path: Sequence[str], jobs: Sequence[Section]) -> str | None:
+    """Why a job file gives no such figure, in words; ``None`` if it may."""
+    names = [one.options.get("name", one.name) for one in jobs]
+    if path[2] not in names:
+        near = difflib.get_close_matches(path[2], names, n=1, cutoff=0.4)
+        told = near[0] if near else ", ".join(dict.fromkeys(names))
+        return f"the job file has no job {path[2]!r}; there is {told}"
+    untimed = {
+        name
+        for one, name in zip(jobs, names, strict=True)
+        if one.options.get("gtod_reduce", "0").strip() not in ("0", "false", "no")
+    }
+    if path[4] == "clat" and path[2] in untimed:
+        return "the job measures no latencies (gtod_reduce=1)"
+    return None
+
+
+def job_figures(summary: Mapping[str, Any]) -> dict[tuple[str, ...], float]:
+    """All jobs' figures of a ``fio_summary`` by path."""
+    found: dict[tuple[str, ...], float] = {}
+    rows: dict[str, list[Mapping[str, Any]]] = {}
+    for row in summary["rows"]:
+        rows.setdefault(str(row["name"]), []).append(row)
+    for name, several in rows.items():
+        path = ("fio", JOBS, name)
+        for row in several:
+            split = [k for k in row["directions"] if k != MIXED] or [*row["directions"]]
+            for direction, part in row["directions"].items():
+                for figure, key in _RATES.items():
+                    ways = (direction, "total") if direction in split else (direction,)
+                    for way in ways:
+                        place = (*path, way, figure)
+                        found[place] = found.get(place, 0.0) + part[key]
+        if len(several) == 1:
+            found |= _latencies(path, several[0]["directions"])
+    return found
+
+
+def _latencies(
+    path: tuple[str, ...], directions: Mapping[str, Mapping[str, Any]]
+) -> dict[tuple[str, ...], float]:
+    found = {}
+    for direction, part in directions.items():
+        values = {"mean": part["clat_mean_ns"]}
+        if part["percentiles_of"] == "clat":
+            values |= {**part["percentiles"], "max": part["lat_max_ns"]}
+        for name, value in values.items():
+            if value is not None and name in _LATENCIES:
+                place = (*path, direction, "clat", name)
+                found[place] = float(value)
+    return found

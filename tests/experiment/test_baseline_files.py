@@ -1,0 +1,69 @@
+"""--baseline: what a recording and fio's own results are held against."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import recordings as made
+from fio_recordings import DIRECTORY, LOGS, statuses, unpacked
+
+from iopstui.errors import UsageError
+from iopstui.experiment.baseline import held_against
+from iopstui.model.experiment.expectation import parse_expectation
+from iopstui.model.metrics.summary import fio_summary
+
+NAME = "3.42-c-numjobs4-nogroup"
+
+
+def test_a_recording_s_final_figure_and_its_spread(tmp_path: Path) -> None:
+    path = tmp_path / "before.iops"
+    made.write(path, NAME)
+    (one,) = held_against([parse_expectation("iops>=95%")], str(path))
+    final = fio_summary(statuses(NAME)[-1])
+    iops = sum(part["iops"] for row in final["rows"] for part in row["directions"].values())
+    assert one.base is not None and one.base.value == pytest.approx(iops)
+    assert one.required == pytest.approx(0.95 * iops)
+    assert one.base.name == "before.iops"
+
+
+def test_a_result_of_fio_has_no_spread_unless_it_has_several_documents(tmp_path: Path) -> None:
+    single, several = LOGS / "avg.json", unpacked(NAME, tmp_path)
+    texts = ["iops>=95%", "write.clat.p99<=110%", "j:read.iops>=90%"]
+    asked = [parse_expectation(text) for text in texts]
+    found = held_against(asked, str(single))
+    values = [one.base.value for one in found if one.base]
+    assert values == pytest.approx([399.733506, 1613824.0, 199.866755], rel=1e-3)
+    assert all(one.base is not None and one.base.spread is None for one in found)
+    (one,) = held_against(asked[:1], str(several))
+    documents = len(statuses(NAME))
+    assert one.base is not None and (one.base.spread is not None) == (documents > 5)
+    # plain JSON has percentiles of its own
+    (one,) = held_against([parse_expectation("read.clat.p99<=110%")], str(LOGS / "mix.txt"))
+    assert one.base is not None and one.base.value == 160768
+
+
+@pytest.mark.parametrize(
+    ("texts", "file", "said"),
+    [
+        (["iops>=95%"], None, "a share of what?"),
+        (["iops>=95"], "avg.json", "no --expect is held against it"),
+        (["trim.iops>=95%"], "avg.json", "trim.iops is"),
+        (["iops>=95%"], "avg_bw.1.log", "is a log of fio"),
+        (["iops>=95%"], "nowhere.json", "There is no recording"),
+        (["x:iops>=95%"], "avg.json", "is not in it"),
+    ],
+)
+def test_what_can_t_be_a_baseline_is_told(texts: list[str], file: str | None, said: str) -> None:
+    asked = [parse_expectation(text) for text in texts]
+    with pytest.raises(UsageError) as error:
+        held_against(asked, None if file is None else str(LOGS / file))
+    assert said in f"{error.value} {error.value.hint}"
+
+
+def test_of_several_runs_which_is_not_guessed() -> None:
+    asked = [parse_expectation("iops>=95%")]
+    with pytest.raises(UsageError, match="holds a sweep or a comparison"):
+        held_against(asked, str(DIRECTORY.parent / "recordings" / "sweep.iops"))
+    with pytest.raises(UsageError, match=r"holds \d+ runs"):
+        held_against(asked, "demo")

@@ -1,0 +1,53 @@
+"""Expectations of one job among several."""
+
+from __future__ import annotations
+
+import pytest
+from fio_recordings import statuses
+
+from iopstui.model.experiment.expectation import Judge, parse_expectation, why_not_measurable
+from iopstui.model.experiment.job_figures import job_figures
+from iopstui.model.fio.jobfile import Section
+from iopstui.model.metrics.summary import fio_summary
+from iopstui.session.outcomes import final_rates
+
+STONEWALL = fio_summary(statuses("3.42-d-stonewall")[-1])
+
+
+def test_jobs_that_wait_for_each_other_are_judged_by_their_own_time() -> None:
+    names = [row["name"] for row in STONEWALL["rows"]]
+    assert len(set(names)) == len(names) > 1
+    for row in STONEWALL["rows"]:
+        rates = sum(part["iops"] for part in row["directions"].values())
+        one = parse_expectation(f"{row['name']}:iops>={rates - 1:.0f}")
+        over = parse_expectation(f"{row['name']}:iops>={rates + 2:.0f}")
+        met, missed = Judge([one, over]).outcomes(final_rates(STONEWALL))
+        assert (met.passed, missed.passed) == (True, False)
+        assert met.measured == pytest.approx(rates)
+
+
+def test_clones_count_together() -> None:
+    summary = fio_summary(statuses("3.42-c-numjobs4-nogroup")[-1])
+    (name,) = {row["name"] for row in summary["rows"]}
+    found = job_figures(summary)
+    assert found["fio", "jobs", name, "total", "iops"] == pytest.approx(
+        sum(part["iops"] for row in summary["rows"] for part in row["directions"].values())
+    )
+    assert not any("clat" in path for path in found), "percentiles of clones can't be joined"
+
+
+def test_latencies_are_fio_s_own() -> None:
+    row = STONEWALL["rows"][0]
+    (direction, part), *_ = row["directions"].items()
+    one = parse_expectation(f"{row['name']}:{direction}.clat.p99<=1s")
+    (outcome,) = Judge([one]).outcomes(final_rates(STONEWALL))
+    assert outcome.measured == part["percentiles"]["p99"] and outcome.expectation.unit == "ns"
+
+
+def test_a_job_that_is_not_there_is_told_before_the_run() -> None:
+    jobs = [Section("small", {}), Section("b", {"name": "large", "gtod_reduce": "1"})]
+    why = why_not_measurable(parse_expectation("smal:iops>=1"), jobs)
+    assert why == "the job file has no job 'smal'; there is small"
+    assert why_not_measurable(parse_expectation("large:iops>=1"), jobs) is None
+    why = why_not_measurable(parse_expectation("large:read.clat.mean<=1ms"), jobs)
+    assert why == "the job measures no latencies (gtod_reduce=1)"
