@@ -1,0 +1,441 @@
+"""The switches of a DISKSPD command line, read as DISKSPD reads them.
+
+After its own source (github.com/microsoft/diskspd, CmdLineParser.cpp and Profile::Validate in
+Common.cpp, 2.2): what that refuses is refused here, with the reason.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from iopstui.errors import UsageError
+
+EXAMPLE = 'For example: --diskspd "-c1G -w100 -b8K -F4 -r -o128 -W5 -d30 -Sh testfile.dat"'
+_FACTOR = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+MOST_CPU = 255
+MOST_BLOCK = (1 << 32) - 1
+# a word with one slash in front is a switch only if it can be nothing else: paths begin so here
+_SLASHED = re.compile(
+    r"/(?:[bcBfTrs]\d[\dkmgtbKMGTB:]*|[dWCoOtFwijIPDg]\d+i?|S[bhmruw]*|rs\d+|a[g\d,]*|[hlLnpxv]|z\d*"
+    r"|Z[r\d]?\w*|R\w+|rd\w+[\d:/\w]*)"
+)
+
+# switches that change nothing here, or can't be said to fio, and why
+WITHOUT = {
+    "C": "fio ends with the measured time: there is no cool-down",
+    "D": "statistics come every --interval seconds",
+    "L": "latencies are always measured",
+    "N": "mapped memory is not flushed",
+    "P": "there are no progress dots",
+    "R": "the output's form is --format",
+    "e": "only Windows has event tracing",
+    "l": "large pages are not used for the buffers",
+    "p": "fio can't start several I/Os at the same offset",
+    "v": "there is no further detail to show",
+    "x": "completion routines are Windows' own; completions are reaped as libaio does",
+    "y": "events are Windows' own",
+    ":": "experimental flags are DISKSPD's own",
+}
+
+
+@dataclass(slots=True)
+class Command:
+    """The switches as read so far, with DISKSPD's defaults; sizes in bytes, ``distribution`` pairs
+    of IO% and percent, or bytes, of the target."""
+
+    block: int = 64 << 10
+    writes: int = 0
+    duration: int = 10
+    warmup: int = 5
+    depth: int = 2
+    depth_all: int | None = None
+    threads: int = 1
+    total: int | None = None
+    random: int = 0
+    align: int | None = None
+    stride: int | None = None
+    interlocked: bool = False
+    parallel: bool = False
+    separation: int | None = None
+    distribution: tuple[str, list[tuple[int, int]]] | None = None
+    creates: int | None = None
+    base: int | None = None
+    end: int | None = None
+    burst: int | None = None
+    pause: int | None = None
+    cache: str = ""
+    through: bool = False
+    mapped: bool = False
+    flush: bool = False
+    routines: bool = False
+    cpus: list[int] = field(default_factory=list)
+    unbound: bool = False
+    rate: tuple[str, int] | None = None
+    buffer: int | None = None
+    options: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def read_command(command: str) -> tuple[Command, tuple[str, ...]]:
+    """The switches and the targets of the words after ``diskspd``. UsageError."""
+    words = _words(command)
+    switches = [word for word in words if _is_switch(word)]
+    targets = tuple(word for word in words if word not in switches)
+    first = next((n for n, word in enumerate(words) if word in targets), len(words))
+    late = [word for word in words[first:] if word in switches]
+    if late:
+        raise UsageError(f"{late[0]!r} comes after a target: in DISKSPD all switches come before.",
+                         EXAMPLE)  # fmt: skip
+    read = Command()
+    # sizes may be given in blocks, so the block size comes first
+    for switch in sorted(switches, key=lambda word: not re.match(r"[-/]b\d", word)):
+        _read(read, switch)
+    return read, targets
+
+
+def _is_switch(word: str) -> bool:
+    return len(word) > 1 and (word[0] == "-" or _SLASHED.fullmatch(word) is not None)
+
+
+def _words(command: str) -> list[str]:
+    try:
+        words = shlex.split(command.replace("\\", "\\\\"))
+    except ValueError as error:
+        raise UsageError(f"The DISKSPD command can't be read: {error}.", EXAMPLE) from error
+    if words and re.fullmatch(r"(?i)(.*[/\\])?diskspd(\.exe)?", words[0]):
+        words = words[1:]
+    if any(ord(char) < 32 for word in words for char in word):
+        raise UsageError("The DISKSPD command holds control characters.", EXAMPLE)
+    return words
+
+
+def _read(read: Command, switch: str) -> None:
+    letter, value = switch[1], switch[2:]
+    refused = _REFUSED.get(letter) or _REFUSED.get(switch[1:3])
+    if refused is not None:
+        raise UsageError(f"{switch}: {refused}", EXAMPLE)
+    handler = _HANDLERS.get(letter)
+    if handler is not None:
+        handler(read, switch, value)
+    if letter in WITHOUT:
+        read.notes.append(f"{switch} has no equivalent: {WITHOUT[letter]}")
+    elif handler is None:
+        raise UsageError(f"{switch!r} is not a known switch of DISKSPD.", EXAMPLE)
+
+
+_REFUSED = {
+    "X": "an XML profile of DISKSPD can't be translated.",
+    "?": "DISKSPD shows its help, and runs nothing.",
+    "Rp": "DISKSPD prints the profile, and runs nothing.",
+    "ye": "DISKSPD sets an event, and runs nothing.",
+}
+
+
+def wrong(switch: str, why: str) -> UsageError:
+    """The error for a switch that DISKSPD refuses, too."""
+    return UsageError(f"{switch!r}: {why}", EXAMPLE)
+
+
+def _number(switch: str, value: str, low: int = 0, high: int = 1 << 31) -> int:
+    if not value.isdecimal() or not low <= int(value) <= high:
+        top = f"to {high}" if high < 1 << 20 else "on"
+        raise UsageError(f"{switch!r}: a whole number from {low} {top} is needed.", EXAMPLE)
+    return int(value)
+
+
+def _size(read: Command, switch: str, value: str, low: int = 1) -> int:
+    match = re.fullmatch(r"(\d+)([kmgtbKMGTB]?)", value)
+    if match is None or int(match[1]) < low:
+        raise UsageError(f"{switch!r}: a size such as 8K or 1G is needed.", EXAMPLE)
+    unit = match[2].lower()
+    return int(match[1]) * (read.block if unit == "b" else _FACTOR[unit])
+
+
+def _b(read: Command, switch: str, value: str) -> None:
+    read.block = _size(read, switch, value)
+    if read.block > MOST_BLOCK:
+        raise wrong(switch, "a block has less than 4 GiB.")
+
+
+def _base(read: Command, switch: str, value: str) -> None:
+    if read.base is not None:
+        raise wrong(switch, "the base (-B) can be given once.")
+    start, colon, length = value.partition(":")
+    read.base = _size(read, switch, start, low=0)
+    if colon:
+        _ends(read, switch, read.base + _size(read, switch, length))
+
+
+def _ends(read: Command, switch: str, end: int) -> None:
+    if read.end is not None:
+        raise wrong(switch, "the end of the area (-Bbase:length or -f) can be given once.")
+    read.end = end
+
+
+def _c(read: Command, switch: str, value: str) -> None:
+    read.creates = _size(read, switch, value)
+
+
+def _d(read: Command, switch: str, value: str) -> None:
+    read.duration = _number(switch, value, 1)
+
+
+def _f(read: Command, switch: str, value: str) -> None:
+    if not value or value.strip("rst"):
+        _ends(read, switch, _size(read, switch, value))
+        return
+    hints = {"r": "random", "s": "sequential"}
+    known = [hints[one] for one in value if one in hints]
+    if len(known) == 1:
+        read.options["fadvise_hint"] = known[0]
+    if "t" in value or len(known) > 1:
+        read.notes.append(f"{switch} has no full equivalent: fio gives one hint, r or s")
+
+
+def _total(read: Command, switch: str, value: str) -> None:
+    read.total = _number(switch, value, 1, 4096)
+
+
+def _g(read: Command, switch: str, value: str) -> None:
+    per_io = value.endswith("i")
+    number = _number(switch, value.removesuffix("i"), 1)
+    read.rate = ("rate_iops", number) if per_io else ("rate", number * 1000)
+
+
+def _h(read: Command, switch: str, value: str) -> None:
+    if read.cache or read.through:
+        raise wrong(switch, "it conflicts with an earlier -S.")
+    read.cache, read.through = "u", True
+
+
+def _bursts(read: Command, switch: str, value: str) -> None:
+    read.burst = _number(switch, value, 1)
+
+
+def _pause(read: Command, switch: str, value: str) -> None:
+    read.pause = _number(switch, value, 1)
+
+
+def _priority(read: Command, switch: str, value: str) -> None:
+    level = _number(switch, value, 1, 3)
+    if level == 1:
+        read.options["prioclass"] = "3"
+    elif level == 2:
+        read.options.update(prioclass="2", prio="7")
+
+
+def _o(read: Command, switch: str, value: str) -> None:
+    read.depth = _number(switch, value, 1, 1 << 20)
+
+
+def _depth_all(read: Command, switch: str, value: str) -> None:
+    read.depth_all = _number(switch, value, 1, 1 << 20)
+
+
+def _r(read: Command, switch: str, value: str) -> None:
+    if value.startswith("d"):
+        read.distribution = _distribution(read, switch, value[1:])
+        return
+    if value.startswith("s"):
+        if 0 < read.random < 100:
+            raise wrong(switch, "the share of random I/O (-rs) can be given once.")
+        if read.stride is not None:
+            raise wrong(switch, "-r says how random I/O is aligned, not -s.")
+        read.random = _number(switch, value[1:], 1, 100)
+        return
+    if read.stride is not None:
+        raise wrong(switch, "sequential (-s) and random I/O (-r) exclude each other.")
+    if read.align is not None:
+        raise wrong(switch, "random I/O (-r) can be asked for once.")
+    read.align = _size(read, switch, value) if value else read.block
+    read.random = read.random or 100
+
+
+def _distribution(read: Command, switch: str, value: str) -> tuple[str, list[tuple[int, int]]]:
+    """IO% and share of the target, pairs in the target's order (-rdpct90/10:5/90)."""
+    kind = value[:3]
+    if kind not in ("pct", "abs"):
+        raise wrong(switch, "a distribution is pct or abs.")
+    pairs = []
+    for pair in value[3:].split(":"):
+        share, slash, part = pair.partition("/")
+        if not slash:
+            raise wrong(switch, "each range is IO%/part, as in 90/10.")
+        ios = _number(switch, share, 0, 100)
+        size = _number(switch, part, 1, 100) if kind == "pct" else _size(read, switch, part)
+        pairs.append((ios, size))
+    return kind, pairs
+
+
+def _s(read: Command, switch: str, value: str) -> None:
+    if read.random == 100:
+        raise wrong(switch, "sequential (-s) and random I/O (-r) exclude each other.")
+    if read.random:
+        raise wrong(switch, "-r says how random I/O is aligned, not -s.")
+    if read.stride is not None:
+        raise wrong(switch, "sequential I/O (-s) can be asked for once.")
+    if value.startswith("i"):
+        read.interlocked = True
+        value = value[1:]
+    read.stride = _size(read, switch, value, low=0) if value else read.block
+
+
+_CACHES = {"b": "b", "r": "r", "u": "u"}
+
+
+def _cache(read: Command, switch: str, value: str) -> None:
+    for flag in value or "u":
+        clash = (
+            (flag in _CACHES and read.cache)
+            or (flag == "u" and read.mapped)
+            or (flag == "h" and (read.cache or read.through or read.mapped))
+            or (flag == "m" and (read.mapped or read.cache == "u"))
+            or (flag == "w" and read.through)
+        )  # fmt: skip
+        if flag not in "bhmruw":
+            raise UsageError(f"{switch!r}: -S takes b, h, m, r, u and w.", EXAMPLE)
+        if clash:
+            raise wrong(switch, f"{flag} conflicts with what was said of the cache before.")
+        if flag in "bruh":
+            read.cache = _CACHES.get(flag, "u")
+        read.through |= flag in "wh"
+        read.mapped |= flag == "m"
+    if read.cache == "r" and "r" in value:
+        read.notes.append(f"{switch}: r (the cache of a remote file system) has no equivalent")
+
+
+def _t(read: Command, switch: str, value: str) -> None:
+    read.threads = _number(switch, value, 1, 4096)
+
+
+def _separation(read: Command, switch: str, value: str) -> None:
+    read.separation = _size(read, switch, value)
+
+
+def _w(read: Command, switch: str, value: str) -> None:
+    read.writes = _number(switch, value, 0, 100)
+
+
+def _warmup(read: Command, switch: str, value: str) -> None:
+    read.warmup = _number(switch, value)
+
+
+def _affinity(read: Command, switch: str, value: str) -> None:
+    """-a0,2 and -ag0,0,2 mean the same; -a and -ag what goes without saying."""
+    if value in ("", "g"):
+        return
+    group = 0
+    for word in value.split(","):
+        if word.startswith("g"):
+            group = _number(switch, word[1:], 0, 65535)
+        else:
+            read.cpus.append(_number(switch, word, 0, MOST_CPU))
+        if group:
+            raise wrong(switch, "only Windows has processor groups: name the CPUs as in -a0,1.")
+    if value.rpartition(",")[2].startswith("g"):
+        raise wrong(switch, "the group has no CPUs.")
+
+
+def _no_affinity(read: Command, switch: str, value: str) -> None:
+    read.unbound = True
+
+
+def _seed(read: Command, switch: str, value: str) -> None:
+    if value:
+        read.options["randseed"] = str(_number(switch, value, 0, 1 << 62))
+    else:
+        read.options["randrepeat"] = "0"
+
+
+def _buffers(read: Command, switch: str, value: str) -> None:
+    if value == "r":
+        read.options["refill_buffers"] = "1"
+    elif value:
+        read.buffer = _size(read, switch, value.partition(",")[0])
+        read.notes.append(f"{switch} has no equivalent: fio writes random data of its own")
+    else:
+        read.options["zero_buffers"] = "1"
+
+
+def _mapped_flush(read: Command, switch: str, value: str) -> None:
+    if value.lower() not in ("v", "n", "i"):
+        raise wrong(switch, "the flush mode is v, n or i.")
+    read.flush = True
+
+
+def _parallel(read: Command, switch: str, value: str) -> None:
+    read.parallel = True
+
+
+def _routines(read: Command, switch: str, value: str) -> None:
+    read.routines = True
+
+
+def _results(read: Command, switch: str, value: str) -> None:
+    if value not in ("text", "xml"):
+        raise wrong(switch, "the results' form is text or xml.")
+
+
+def _verbose(read: Command, switch: str, value: str) -> None:
+    if value not in ("", "s"):
+        raise wrong(switch, "it is -v or -vs.")
+
+
+_HANDLERS: Mapping[str, Callable[[Command, str, str], None]] = {
+    "b": _b, "B": _base, "c": _c, "d": _d, "f": _f, "F": _total, "g": _g, "h": _h,
+    "i": _bursts, "j": _pause, "I": _priority, "o": _o, "O": _depth_all, "r": _r, "s": _s,
+    "S": _cache, "t": _t, "T": _separation, "w": _w, "W": _warmup, "a": _affinity,
+    "n": _no_affinity, "z": _seed, "Z": _buffers, "N": _mapped_flush, "p": _parallel,
+    "x": _routines, "R": _results, "v": _verbose,
+}  # fmt: skip
+
+
+def check(read: Command) -> None:
+    """UsageError for switches that DISKSPD refuses together."""
+    many = (read.total or 1) > 1 or read.threads > 1
+    for clash, why in (
+        (read.unbound and read.cpus, "-n and -a exclude each other."),
+        (read.total and read.threads > 1, "-F and -t exclude each other."),
+        (read.rate and read.routines, "-g and -x exclude each other."),
+        ((read.burst is None) != (read.pause is None), "-i and -j need each other."),
+        (read.total and read.depth_all and read.rate, "-g and -O exclude each other."),
+        (read.total and read.depth_all and read.pause, "-j and -O exclude each other."),
+        (read.total and read.depth_all and read.parallel, "-p and -O exclude each other."),
+        (read.random and read.separation, "-T and -r exclude each other."),
+        (read.random and read.interlocked, "-si and -r exclude each other."),
+        (read.random and read.parallel, "-p and -r exclude each other."),
+        (read.distribution and not read.random, "-rd needs -r or -rs: it is of random I/O."),
+        (read.interlocked and read.separation, "-si and -T exclude each other."),
+        (read.interlocked and read.parallel, "-si and -p exclude each other."),
+        (read.separation and not many, "-T needs several threads."),
+        (read.mapped and read.routines, "-Sm and -x exclude each other."),
+        (read.mapped and read.cache == "u", "-Sm and -Su or -Sh exclude each other."),
+        (read.flush and not read.mapped, "-N needs -Sm."),
+        (read.buffer and read.buffer < read.block, "-Z: its buffer is smaller than a block."),
+        (read.end is not None and read.end <= (read.base or 0), "-f must be beyond -B."),
+        (read.creates is not None and read.creates <= (read.base or 0),
+         "-B lies beyond the file of -c."),
+    ):  # fmt: skip
+        if clash:
+            raise UsageError(f"DISKSPD refuses this: {why}", EXAMPLE)
+
+
+def check_distribution(kind: str, pairs: Sequence[tuple[int, int]], block: int) -> None:
+    """UsageError for ranges that DISKSPD refuses, or that no I/O of ``block`` bytes fits in."""
+    ios, parts = sum(one for one, _ in pairs), sum(part for _, part in pairs)
+    why = ""
+    if ios > 100:
+        why = f"its IO% are {ios} together, and can be 100 at most."
+    elif kind == "abs" and any(part < block for _, part in pairs):
+        why = "a range is smaller than a block."
+    elif kind == "pct" and parts > 100:
+        why = f"its ranges are {parts} % of the target."
+    elif kind == "pct" and parts == 100 and ios < 100:
+        why = f"the ranges cover the target, and {100 - ios} % of the I/O are left."
+    elif kind == "pct" and ios == 100 and parts < 100:
+        why = f"no I/O is left for the last {100 - parts} % of the target: add 0/{100 - parts}."
+    if why:
+        raise UsageError(f"DISKSPD refuses -rd{kind}: {why}", EXAMPLE)
