@@ -6,8 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 
 from iopstui.errors import UsageError
 from iopstui.experiment.preview import distinct
+from iopstui.fio.job_cpus import cpu_words
 from iopstui.fio.job_text import expand, read_job
 from iopstui.fio.library import find_job
+from iopstui.linux.devices.topology import online_cpus
+from iopstui.linux.roots import Roots
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.expectation import Expectation, parse_expectation, why_not_measurable
 from iopstui.model.experiment.plan import OPTION, Plan
@@ -41,6 +44,7 @@ def expectations_of(
     found = []
     for text in texts:
         one = parse_expectation(text, target.tree, tolerance, target.opened)
+        _check_cpu(text, one)
         whys = [why_not_measurable(one, sections) for sections in jobs]
         wrong = [why for why in whys if why is not None]
         if wrong:
@@ -49,6 +53,15 @@ def expectations_of(
                              _mend(wrong[0], varied))  # fmt: skip
         found.append(one)
     return tuple(found)
+
+
+def _check_cpu(text: str, one: Expectation) -> None:
+    online = set(online_cpus(Roots()))
+    if one.path[:2] == ("kernel", "cpus") and online and int(one.path[2]) not in online:
+        raise UsageError(
+            f"--expect {text!r}: CPU {one.path[2]} does not exist here, or is offline.",
+            f"There are {cpu_words(online)}",
+        )
 
 
 def _mend(why: str, varied: Collection[str]) -> str:

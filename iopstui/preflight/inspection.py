@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from iopstui.fio.inspect import END, Fio, JobFacts, inspect
+from iopstui.fio.job_cpus import check_cpus
 from iopstui.fio.job_text import check_options, check_variables
 from iopstui.linux.process.private import write_text
 
@@ -20,5 +21,6 @@ def inspected(fio: Fio, private: Path, text: str, label: str, cwd: Path) -> JobF
     named = label[0].upper() + label[1:] if label.startswith("the ") else label
     check_variables(text, named)
     check_options(text, named)
+    check_cpus(text, named)
     file = write_text(private, JOB, text + END)
     return inspect(fio, file, label, cwd)

@@ -108,11 +108,16 @@ def test_the_list_and_a_lesson_looked_at(where: Path) -> None:
         (("../own.ini", "--answers", "b,a"), "has 2 answers, the lesson 1 question."),
         (("../own.ini", "--answers", "x"), "'x' is not an answer"),
         (("../bad.ini", "--check"), "[run: one]: a run needs a job"),
+        (("../odd.ini", "--check"), "fio does not accept [run: one]: Bad option <bz=64k>"),
     ],
 )
 def test_mistakes(arguments: tuple[str, ...], words: str, where: Path) -> None:
     (where.parent / "bad.ini").write_text(
         "[lesson]\ntitle=a\nteaches=b\nsource=c\n[run: one]\nlook = iops: x\n"
+    )
+    (where.parent / "odd.ini").write_text(
+        "[lesson]\ntitle=a\nteaches=b\nsource=c\njob=randread-4k\n"
+        "[run: one]\nset = bz=64k\nlook = iops: x\n"
     )
     done = iopstui("lesson", *arguments, cwd=where)
     assert done.returncode == 2 and words in done.stderr

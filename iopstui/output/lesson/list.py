@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from iopstui.format import counted
+from iopstui.lesson.examine import check_runs
 from iopstui.lesson.facts import Surroundings
 from iopstui.lesson.player import LessonRun
 from iopstui.model.block.target import Target
@@ -75,7 +76,6 @@ def check_lesson(lesson: Lesson, target: Target, around: Surroundings) -> Iterat
                 yield from flowed(f"{choice.letter}) is right if {choice.right.text}", " " * 12)
         if step.kind == RUN_STEP and step.name in cannot:
             yield from flowed(f"not on {target.path}. {cannot[step.name]}", " " * 12)
-    for one in lesson.runs:
-        if one.name not in cannot:
-            run.job_text(one)  # a missing job is reported now
+    # a missing job, or an option that fio does not know, is reported now
+    yield from check_runs(run, tuple(one for one in lesson.runs if one.name not in cannot))
     yield f"{lesson.path}: no mistakes found"

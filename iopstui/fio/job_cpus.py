@@ -1,0 +1,51 @@
+"""The CPUs that a job names: fio takes what it can't read as CPU 0."""
+
+from __future__ import annotations
+
+import re
+
+from iopstui.errors import UsageError
+from iopstui.fio.job_text import expand
+from iopstui.linux.devices.topology import online_cpus
+from iopstui.linux.roots import Roots
+from iopstui.model.fio.jobfile import effective
+from iopstui.text import printable
+
+OPTIONS = ("cpus_allowed", "verify_async_cpus", "log_compression_cpus")
+_PART = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?")
+
+
+def check_cpus(text: str, label: str, roots: Roots | None = None) -> None:
+    """UsageError if a job is to run on a CPU that is not there, or on one that is no number."""
+    online = set(online_cpus(roots or Roots()))
+    for section in effective(text):
+        for name in OPTIONS:
+            value = expand(section.options.get(name, ""))
+            if value and "$" not in value:
+                _check(f"{label}, {name}={printable(value)}", value, online)
+
+
+def _check(asked: str, value: str, online: set[int]) -> None:
+    for part in re.split(r"[,:]", value.replace(" ", "")):
+        match = _PART.fullmatch(part)
+        if match is None:
+            raise UsageError(f"{asked}: {printable(part)!r} is no CPU.",
+                             "CPUs are given as 0,2 or 0-3.")  # fmt: skip
+        first, last = int(match[1]), int(match[2] or match[1])
+        missing = next((cpu for cpu in range(first, last + 1) if cpu not in online), None)
+        if online and missing is not None:
+            raise UsageError(
+                f"{asked}: CPU {missing} does not exist here, or is offline.",
+                f"There are {cpu_words(online)}; iopstui devices shows which queue serves which.",
+            )
+
+
+def cpu_words(cpus: set[int]) -> str:
+    """ "0-3,6": numbers in order, neighbours joined."""
+    found: list[list[int]] = []
+    for cpu in sorted(cpus):
+        if found and cpu == found[-1][-1] + 1:
+            found[-1] = [found[-1][0], cpu]
+        else:
+            found.append([cpu])
+    return ",".join("-".join(map(str, part)) for part in found)

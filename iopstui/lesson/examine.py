@@ -1,0 +1,32 @@
+"""A lesson's runs as fio reads them, before any is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from iopstui.errors import Missing, UsageError
+from iopstui.fio.inspect import find_fio
+from iopstui.lesson.player import LessonRun
+from iopstui.linux.process.private import private_directory, remove
+from iopstui.model.lesson.pages import Run
+from iopstui.preflight.inspection import inspected
+
+
+def check_runs(lesson: LessonRun, runs: tuple[Run, ...]) -> Iterator[str]:
+    """Have fio read the job of each of these runs. UsageError for an option that it does not
+    accept, or a job that is missing; a line if there is no fio to ask."""
+    texts = [(run, lesson.job_text(run)) for run in runs]
+    try:
+        fio = find_fio()
+    except Missing as error:
+        yield f"the options of its runs are not checked: {error.message}"
+        return
+    private = private_directory()
+    try:
+        for run, text in texts:
+            try:
+                inspected(fio, private, text, f"[{run.header}]", private)
+            except UsageError as error:
+                raise UsageError(f"{lesson.lesson.path}: {error.message}", error.hint) from error
+    finally:
+        remove(private)
