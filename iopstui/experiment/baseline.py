@@ -15,7 +15,7 @@ from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.metrics.summary import fio_summary
 from iopstui.model.samples import RawSample
 from iopstui.recording.foreign import JSON, LOG, RECORDING, kind_of_file, read_result
-from iopstui.recording.reader import Recording, recording_path
+from iopstui.recording.reader import Recording, recording_path, unbelievable
 from iopstui.recording.replay import replayed
 from iopstui.session.outcomes import final_rates
 from iopstui.text import printable
@@ -61,7 +61,11 @@ def held_against(expected: Sequence[Expectation], file: str | None) -> tuple[Exp
     if not relative:
         raise UsageError("--baseline is given, and no --expect is held against it.",
                          "Write it as a share: --expect 'iops>=95%'")  # fmt: skip
-    run = _read(recording_path(file), [one.path for one in relative])
+    path = recording_path(file)
+    try:
+        run = _read(path, [one.path for one in relative])
+    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
+        raise unbelievable([path], error) from error
     name = Path(file).name
     return tuple(_against(one, run, name) if one.part is not None else one for one in expected)
 

@@ -67,3 +67,12 @@ def test_of_several_runs_which_is_not_guessed() -> None:
         held_against(asked, str(DIRECTORY.parent / "recordings" / "sweep.iops"))
     with pytest.raises(UsageError, match=r"holds \d+ runs"):
         held_against(asked, "demo")
+
+
+def test_impossible_figures_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "odd.json"
+    text = (LOGS / "avg.json").read_text()
+    path.write_text(text.replace('"io_bytes" : 2457600', '"io_bytes" : ' + "9" * 400))
+    assert path.read_text() != text
+    with pytest.raises(UsageError, match="impossible figures"):
+        held_against([parse_expectation("iops>=95%")], str(path))

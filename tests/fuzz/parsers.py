@@ -24,6 +24,7 @@ from iopstui.linux.devices.irqmap import parse_names
 from iopstui.linux.devices.sysfs import parse_drivers
 from iopstui.model.fio import job_rules, jobfile
 from iopstui.model.fio.interval import FioIntervals
+from iopstui.model.fio.log_lines import KINDS, Logs, read_log
 from iopstui.text import printable
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
@@ -106,6 +107,17 @@ def limits(data: bytes) -> None:
     parse_memberships(said)
 
 
+def fio_log(data: bytes) -> None:
+    """A log of fio: what is counted in its seconds is what its lines say."""
+    for kind in KINDS:
+        log = read_log(kind, text(data).split("\n"))
+        logs = Logs([log])
+        counted = sum(ios.count for one in log.seconds.values() for ios in one.values())
+        assert counted + len(log.windows) == log.lines
+        assert log.end > 1e5 or logs.rows() is not None
+        logs.directions()
+
+
 PARSERS: dict[str, Callable[[bytes], object]] = {
     "fio stream": fio_stream,
     "job file": job_file,
@@ -113,6 +125,7 @@ PARSERS: dict[str, Callable[[bytes], object]] = {
     "job debug": job_debug,
     "override": override,
     "size": sizes,
+    "fio log": fio_log,
     "diskstats": procfs.parse_diskstats,
     "stat": procfs.parse_stat_cpus,
     "softirqs": procfs.parse_softirqs_block,
@@ -149,5 +162,6 @@ def seeds() -> list[bytes]:
         b"8:0 rios=1 cost.wait=4\n",
         b"8.0 GT/s PCIe\n",
         b"0x1f\n",
+        b"0, 14300, 0, 4096, 503808, 0\n1500, 15508, 1, 4096, 0\n1700, 5, 2, 0, 0\n",
     ]
     return found

@@ -196,3 +196,18 @@ def test_gtod_reduce_shows_no_latency_anywhere(here: Path) -> None:
                     figures["clat"]["p99"] is None
                 )
                 assert figures["iops"] > 0
+
+
+def test_a_gate_holds_a_run_against_an_earlier_one(tmp_path: Path) -> None:
+    here = tmp_path / "work"
+    here.mkdir()
+    job = ("run", "--job", "randread-4k", "--size", "1m", "--set", "runtime=1", *UNHURRIED)
+    first = iopstui(*job, "--record", "before.iops", cwd=here)
+    assert first.returncode == 0, first.stderr
+    met = iopstui(*job, "--baseline", "before.iops", "--expect", "iops>=1%", cwd=here)
+    assert met.returncode == 0 and "of the baseline's" in met.stdout, met.stdout + met.stderr
+    missed = iopstui(*job, "--baseline", "before.iops", "--expect", "randread-4k:iops>=9000%",
+                     cwd=here)  # fmt: skip
+    assert missed.returncode == 4 and "FAIL  randread-4k:iops" in missed.stdout, missed.stdout
+    refused = iopstui(*job, "before.iops", cwd=here)
+    assert refused.returncode == 2 and "iopstui report before.iops" in refused.stderr

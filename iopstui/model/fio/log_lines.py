@@ -23,6 +23,7 @@ _DIRECTIONS = {"0": READ, "1": WRITE, "2": TRIM}
 _SHOWN = (50.0, 95.0, 99.0, 99.9, 99.99)
 EPOCH_MS = 10**11
 SHORT = 0.2
+LONGEST_S = 30 * 86400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +165,10 @@ class Logs:
         return next((kind for kind in LATENCIES if kind in self._windows), "")
 
     def rows(self) -> list[LogRow]:
-        """Second by second, or in the logs' own windows where these are longer."""
+        """Second by second, or in the logs' own windows where these are longer. ValueError for
+        logs that claim to be of more than ``LONGEST_S``: a damaged line, rather."""
+        if self.end > LONGEST_S:
+            raise ValueError(f"a log of {self.end / 86400:.0f} days")
         if self._single:
             return list(self._counted())
         return list(self._averaged())

@@ -58,6 +58,12 @@ def test_the_wall_clock_s_times_count_from_the_first() -> None:
     assert (log.end, log.epoch, log.odd) == (1.5, True, 1)
 
 
+def test_a_damaged_time_does_not_make_a_century_of_seconds() -> None:
+    log = read_log("lat", ["5, 5, 0, 512, 0", "99999999999, 5, 0, 512, 0"])
+    with pytest.raises(ValueError, match="1157 days"):
+        Logs([log]).rows()
+
+
 @pytest.mark.parametrize("line", ["", "1,2,3", "a, 1, 0, 0", "1, 2, 7, 0", "1, -2, 0, 0"])
 def test_other_lines_are_none(line: str) -> None:
     assert not looks_like_a_log(line)
