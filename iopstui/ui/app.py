@@ -40,6 +40,7 @@ from iopstui.ui.core.messages import (
     Controller,
     Discover,
     EventsWaiting,
+    Loads,
     MakeController,
     MakeWatch,
 )
@@ -78,7 +79,8 @@ class IopstuiApp(KeysInOrder):
 
     ``make_controller`` is given the chosen devices' paths, none for a scratch file in the
     current directory; it may raise ``IopstuiError``. Without ``targets`` the device picker opens
-    unless ``pick`` is False. ``refresh_s`` is the least time between two paints of new figures,
+    unless ``pick`` is False, with what ``loads`` says the disks do; ``demo`` is called before it is
+    left for the demo. ``refresh_s`` is the least time between two paints of new figures,
     ``theme`` one of ``THEMES`` (draw/theme.py).
     """
 
@@ -107,6 +109,8 @@ class IopstuiApp(KeysInOrder):
         replay: bool = False,
         no_experiments: str = NONE_HERE,
         theme: str = "dark",
+        loads: Loads | None = None,
+        demo: Callable[[], None] | None = None,
     ) -> None:
         # said here already, because NO_COLOR's filter is chosen before there is a theme
         super().__init__(driver_class=PatientDriver, ansi_color=True)
@@ -122,7 +126,8 @@ class IopstuiApp(KeysInOrder):
         self.feed = Feed(port, refresh_s, self._wake, self.call_after_refresh)
         self.jobs = JobKeys(port, jobs, job, overrides)
         self.targets = TargetKeys(
-            port, make_controller, discover, watch, self._opened, self._close
+            port, make_controller, discover, watch, self._opened, self._close,
+            loads, self._first_lessons if lessons is not None else None, demo,
         )  # fmt: skip
         self.view = ViewKeys(port)
         self.experiments = ExperimentKeys(
@@ -183,6 +188,10 @@ class IopstuiApp(KeysInOrder):
         if self._run_at_once:
             self.jobs.run_first()
         self.lessons.begin_first()
+
+    def _first_lessons(self) -> None:
+        """The list of lessons, from the picker."""
+        self.lessons.choose()
 
     def _close(self) -> None:
         """Close the session to make way for another."""

@@ -7,11 +7,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from iopstui.errors import EXIT_OK, EXIT_VERDICT, IopstuiError
 from iopstui.fio.library import shipped_jobs
 from iopstui.format import cut, fit
+from iopstui.linux.devices.load import DiskLoads
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.udev import HotplugMonitor
 from iopstui.linux.roots import Roots
@@ -55,26 +56,7 @@ def run_screen(
     if not pick:
         sessions.begin(options.targets)
     try:
-        # only now: Textual takes longer to import than the first interval
-        from iopstui.ui.app import run_app
-
-        code = run_app(
-            sessions.controller,
-            options.targets,
-            options.job or first_job,
-            options.overrides,
-            _discover,
-            shipped_jobs(),
-            sessions.ran,
-            pick=pick,
-            run_at_once=options.job is not None,
-            refresh_s=refresh_s,
-            watch=HotplugMonitor,
-            background=sessions.background,
-            lessons=sessions.lessons,
-            lesson=lesson,
-            theme=theme,
-        )
+        code = sessions.show(first_job, pick=pick, refresh_s=refresh_s, lesson=lesson, theme=theme)
     finally:
         sessions.end()
     return EXIT_VERDICT if sessions.missed and code == EXIT_OK else code
@@ -82,6 +64,20 @@ def run_screen(
 
 def _discover() -> Mapping[str, BlockDevice]:
     return read_devices(Roots())
+
+
+class _Wish:
+    """Something that was wished for, once."""
+
+    def __init__(self) -> None:
+        self._wished = False
+
+    def wish(self) -> None:
+        self._wished = True
+
+    def taken(self) -> bool:
+        wished, self._wished = self._wished, False
+        return wished
 
 
 class _Sessions:
@@ -95,6 +91,27 @@ class _Sessions:
         self._ran: Sequence[tuple[Target, Sequence[RunRow]]] = ()
         # where a recording went on, and where it began
         self._recorded: dict[Path, Path] = {}
+
+    def show(self, first_job: str | None, *, theme: str, **looks: Any) -> int:
+        """The screen, until it is left; the exit code. From the demo it goes back to the picker."""
+        # only now: Textual takes longer to import than the first interval
+        from iopstui.ui.app import run_app
+
+        options, demo = self._options, _Wish()
+        while True:
+            code = run_app(
+                self.controller, options.targets, options.job or first_job, options.overrides,
+                _discover, shipped_jobs(), self.ran, run_at_once=options.job is not None,
+                watch=HotplugMonitor, background=self.background, lessons=self.lessons,
+                theme=theme, loads=DiskLoads(), demo=demo.wish, **looks,
+            )  # fmt: skip
+            if code != EXIT_OK or not demo.taken():
+                return code
+            from iopstui.ui.replay import run_replay
+
+            code = run_replay("demo", 1.0, theme)
+            if code != EXIT_OK:
+                return code
 
     def begin(self, paths: Sequence[str]) -> None:
         """The first one, before there is a screen."""

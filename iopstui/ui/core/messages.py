@@ -11,6 +11,7 @@ from iopstui.events import Event
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
+from iopstui.model.rates import DiskRates
 from iopstui.safety.tunable_states import TunableState
 
 
@@ -80,6 +81,8 @@ class Controller(Protocol):
 
 MakeController = Callable[[Sequence[str]], Controller]
 Discover = Callable[[], Mapping[str, BlockDevice]]
+Loads = Callable[[], Mapping[str, DiskRates]]
+"""What each disk did since the time before, by kernel name."""
 
 
 class Watch(Protocol):

@@ -12,10 +12,13 @@ from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
+from iopstui.ui.dialogs.typed import Typed
 from iopstui.ui.draw.style import Charset
 
+FOOT = "Enter takes it   Esc goes back"
 
-class Choice(ModalScreen["str | None"]):
+
+class Choice(Typed, ModalScreen["str | None"]):
     """Gives the chosen value, or ``None``."""
 
     BINDINGS = [Binding("escape,q,b", "leave", "back")]  # noqa: RUF012 (Textual's own form)
@@ -23,7 +26,7 @@ class Choice(ModalScreen["str | None"]):
     def __init__(self, title: str, values: Sequence[str], now: str, charset: Charset) -> None:
         super().__init__()
         self._title = title
-        self._values = list(values)
+        self._values = self._shown = list(values)
         self._now = now
         self._charset = charset
 
@@ -33,7 +36,7 @@ class Choice(ModalScreen["str | None"]):
             now = f" (now {self._now})" if self._now else ""
             yield Static(Text(f"{self._title}{now}", style="bold"))
             yield OptionList(*(Option(Text(value)) for value in self._values))
-            yield Static(Text("Enter takes it   Esc goes back", style="dim"))
+            yield Static(Text(FOOT, style="dim"), id="choice-foot")
 
     def on_mount(self) -> None:
         """The value that is set now is the one under the cursor."""
@@ -43,7 +46,17 @@ class Choice(ModalScreen["str | None"]):
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Close with the chosen value."""
-        self.dismiss(self._values[event.option_index])
+        self.dismiss(self._shown[event.option_index])
+
+    def narrow(self) -> None:
+        """Show the values that have all of the words."""
+        self._shown = [value for value in self._values if self.has(value)]
+        options = self.query_one(OptionList)
+        options.clear_options()
+        options.add_options([Option(Text(value)) for value in self._shown])
+        options.highlighted = 0 if self._shown else None
+        foot = self._charset.text(self.filtering or FOOT)
+        self.query_one("#choice-foot", Static).update(Text(foot, style="dim"))
 
     def action_leave(self) -> None:
         """Close without a value."""

@@ -6,16 +6,17 @@ from collections.abc import Callable, Sequence
 
 from textual.binding import Binding
 
+from iopstui.ui.dialogs.typed import FILTER, Typed
 from iopstui.ui.draw.page_screen import PageScreen
 from iopstui.ui.draw.rows import Line, Row
 from iopstui.ui.draw.style import BOLD, DIM, Charset
 from iopstui.ui.keys import closing
 
 Build = Callable[[int], "Sequence[Row]"]
-FOOT = "up/down, PgUp/PgDn scroll   Esc goes back"
+FOOT = f"up/down, PgUp/PgDn scroll   {FILTER}   Esc goes back"
 
 
-class LiveRows(PageScreen):
+class LiveRows(Typed, PageScreen):
     """Shows ``build(width)``, and shows it anew whenever ``paint`` is called."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
@@ -33,11 +34,18 @@ class LiveRows(PageScreen):
 
     def body(self, width: int) -> Sequence[Row]:
         """The newest rows."""
-        return self._build(width)
+        rows = self._build(width)
+        if not self.words.strip():
+            return rows
+        return [row for row in rows if self.has("".join(text for text, _ in row))]
+
+    def narrow(self) -> None:
+        """Show the rows that have all of the words."""
+        self.action_scroll(-1_000_000)
 
     def foot(self, width: int) -> Line:
         """The line of keys at the bottom."""
-        return Line(width, self._charset).add(" " + FOOT, DIM)
+        return Line(width, self._charset).add(" " + (self.filtering or FOOT), DIM)
 
     def action_leave(self) -> None:
         """Close the screen."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -12,17 +12,19 @@ from textual.screen import Screen
 from textual.widgets import DataTable, Static
 from textual.widgets.data_table import RowDoesNotExist
 
-from iopstui import format as f
 from iopstui.model.block.device import BlockDevice
 from iopstui.text import printable
-from iopstui.ui.core.messages import Discover, MakeWatch
+from iopstui.ui.core.messages import Discover, Loads, MakeWatch
+from iopstui.ui.dialogs.picker_rows import LIVE, RIGHT, SCRATCH, TITLES, Cells, Entry, cells, live
+from iopstui.ui.dialogs.typed import FILTER, Typed
 from iopstui.ui.draw.style import Charset
 
-SCRATCH = ""
-REST_S, RESCAN_S = 0.3, 3.0
+SCRATCH_KEY = ""
+REST_S, RESCAN_S, LIVE_S = 0.3, 3.0, 1.0
 HEAD = "iopstui: choose what to measure"
 HELP = "Jobs that write are refused on a device in use. The scratch file is safe: it is removed."
-FOOT = " Enter opens it   space marks several to open together   s rescans   q quits"
+FOOT = f" Enter opens it   space marks several   {FILTER}   q quits"
+NOTHING = "nothing has all of these words; Esc drops them"
 MARK = "● "
 
 
@@ -30,12 +32,13 @@ class DevicesChanged(Message):
     """A block device has come, gone or changed."""
 
 
-class Picker(Screen["tuple[str, ...] | None"]):
-    """Returns the chosen devices' paths in the order they were marked, none for the scratch file;
-    ``None`` to leave."""
+class Picker(Typed, Screen["tuple[str, ...] | Entry | None"]):
+    """Returns the chosen devices' paths in the order they were marked, none for the scratch file,
+    or one of the ``entries``; ``None`` to leave. ``loads`` is asked each second for what the disks
+    do."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
-        Binding("s", "rescan", "rescan"),
+        Binding("f5,ctrl+r", "rescan", "rescan"),
         Binding("space", "mark", "mark"),
         Binding("q,escape", "leave", "quit"),
     ]
@@ -46,15 +49,20 @@ class Picker(Screen["tuple[str, ...] | None"]):
         charset: Charset,
         reason: str = "",
         watch: MakeWatch | None = None,
+        loads: Loads | None = None,
+        entries: Sequence[Entry] = (),
     ) -> None:
         super().__init__()
         self._discover = discover
         self._watch = watch(lambda action, name: self._heard()) if watch is not None else None
+        self._loads = loads
+        self._entries = {entry.name: entry for entry in (SCRATCH, *entries)}
         self._waiting = False
-        self._rows: list[tuple[str, tuple[str, ...]]] | None = None
+        self._rows: list[tuple[str, str, Cells]] | None = None
+        self._live: dict[str, Cells] = {}
         self._marked: list[str] = []
         self._charset = charset
-        self._reason = reason
+        self._reason = self._said = reason
 
     def compose(self) -> ComposeResult:
         """A table, and words around it."""
@@ -70,12 +78,14 @@ class Picker(Screen["tuple[str, ...] | None"]):
     def on_mount(self) -> None:
         """Fills the table beside the first paint: discovery may take a moment."""
         table = self._table()
-        for title in ("device", "size", "kind", "in use", "model", "scheduler"):
-            table.add_column(title, key=title)
-        self._add("scratch file", ("", "file", "made in this directory, removed after", "", ""),
-                  SCRATCH)  # fmt: skip
+        for title in TITLES:
+            table.add_column(Text(title, justify="right" if title in RIGHT else "left"), key=title)
+        self._show()
         table.focus()
         self.action_rescan()
+        if self._loads is not None:
+            self._loads()
+            self.set_interval(LIVE_S, self._tick)
         if self._watch is not None and not self._watch.start():
             # no events here (a container without netlink): look now and then
             self.set_interval(RESCAN_S, self.action_rescan)
@@ -119,30 +129,64 @@ class Picker(Screen["tuple[str, ...] | None"]):
         return self.query_one(DataTable)
 
     def _fill(self, devices: Mapping[str, BlockDevice]) -> None:
-        rows: list[tuple[str, tuple[str, ...]]] = [
-            (device.path, (device.name, *facts(device)))
+        rows = [
+            (device.path, device.name, cells(device, devices))
             for device in devices.values()
             if not device.hidden and device.size != 0
         ]
         before, self._rows = self._rows, rows
         if rows == before:
             return
-        self._marked = [path for path in self._marked if path in {path for path, _ in rows}]
+        self._marked = [path for path in self._marked if path in {row[0] for row in rows}]
+        self._show()
+        if before is not None:
+            self._tell([row[1] for row in before], [row[1] for row in rows])
+
+    def narrow(self) -> None:
+        """Show the rows that have all of the words."""
+        foot = Text(self._charset.text(f" {self.filtering}" if self.filtering else FOOT), "dim")
+        self.query_one("#picker-foot", Static).update(foot)
+        self._show()
+        if not self._table().row_count:
+            self._words(NOTHING)
+        elif self._said == NOTHING:
+            self._words(HELP, "dim")
+
+    def _show(self) -> None:
+        """Fill the table anew; the cursor stays on its row, or where that was."""
         table = self._table()
         chosen, place = self._key(), table.cursor_row
         with self.app.batch_update():
-            for key in [k for k in table.rows if k.value != SCRATCH]:
-                table.remove_row(key)
-            for path, (name, *cells) in rows:
-                self._add(self._label(path, name), tuple(cells), path)
-        if chosen is not None:
+            table.clear()
+            for entry in self._entries.values():
+                if self.has(entry.name, entry.words):
+                    self._add(entry.name, entry.cells, "" if entry is SCRATCH else entry.name)
+            for path, name, told in self._rows or ():
+                if path in self._marked or self.has(name, *told):
+                    self._add(self._label(path, name), self._with_live(name, told), path)
+        if chosen is not None and table.row_count:
             try:
                 place = table.get_row_index(chosen)
             except RowDoesNotExist:
                 place = min(place, table.row_count - 1)
             table.move_cursor(row=place)
-        if before is not None:
-            self._tell([row[1][0] for row in before], [row[1][0] for row in rows])
+
+    def _with_live(self, name: str, told: Cells) -> Cells:
+        return (*self._live.get(name, told[: len(LIVE)]), *told[len(LIVE) :])
+
+    def _tick(self) -> None:
+        """What the disks do in this second; only what has changed is drawn."""
+        if self._loads is None or not self.is_current:
+            return
+        rates, table = self._loads(), self._table()
+        for path, name, _ in self._rows or ():
+            now, before = live(rates.get(name)), self._live.get(name)
+            self._live[name] = now
+            if now == before or path not in table.rows:
+                continue
+            for title, value in zip(LIVE, now, strict=True):
+                cell = Text(self._charset.text(value), justify="right")
+                table.update_cell(path, title, cell, update_width=True)
 
     def _tell(self, before: list[str], now: list[str]) -> None:
         came = [name for name in now if name not in before]
@@ -156,6 +200,7 @@ class Picker(Screen["tuple[str, ...] | None"]):
             self._words("; ".join(parts))
 
     def _words(self, words: str, style: str = "bold") -> None:
+        self._said = words
         text = Text(self._charset.text(printable(words)), style=style)
         self.query_one("#picker-words", Static).update(text)
 
@@ -167,14 +212,16 @@ class Picker(Screen["tuple[str, ...] | None"]):
         path = self._key()
         if path is None:
             return
-        if path == SCRATCH:
-            self._words("the scratch file is used alone; mark devices to use several")
+        names = {path: name for path, name, _ in self._rows or ()}
+        if path not in names:
+            what = self._entries.get(path, SCRATCH).name
+            self._words(f"the {what} is used alone; mark devices to use several"
+                        if path == SCRATCH_KEY else f"{what}: Enter opens it")  # fmt: skip
             return
         if path in self._marked:
             self._marked.remove(path)
         else:
             self._marked.append(path)
-        names = {path: cells[0] for path, cells in self._rows or ()}
         cell = Text(self._charset.text(printable(self._label(path, names[path]))))
         self._table().update_cell(path, "device", cell, update_width=True)
         chosen = ", ".join(names[one] for one in self._marked)
@@ -183,9 +230,11 @@ class Picker(Screen["tuple[str, ...] | None"]):
         else:
             self._words(HELP, "dim")
 
-    def _add(self, label: str, cells: tuple[str, ...], key: str) -> None:
-        texts = [Text(self._charset.text(printable(cell))) for cell in (label, *cells)]
-        texts[1].justify = "right"
+    def _add(self, label: str, cells: Cells, key: str) -> None:
+        texts = [
+            Text(self._charset.text(printable(cell)), justify="right" if title in RIGHT else "left")
+            for title, cell in zip(TITLES, (label, *cells), strict=True)
+        ]
         self._table().add_row(*texts, key=key)
 
     def _key(self) -> str | None:
@@ -195,37 +244,13 @@ class Picker(Screen["tuple[str, ...] | None"]):
         return table.coordinate_to_cell_key(table.cursor_coordinate).row_key.value
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
-        """Open the marked devices, or the one under the cursor if none is marked."""
-        here = event.row_key.value
-        self.dismiss(tuple(self._marked) or ((here,) if here else ()))
+        """Open the marked devices, or the row under the cursor if none is marked."""
+        here = event.row_key.value or SCRATCH_KEY
+        if here in self._entries:
+            self.dismiss(self._entries[here])
+        else:
+            self.dismiss(tuple(self._marked) or ((here,) if here else ()))
 
     def action_leave(self) -> None:
         """Leave without choosing."""
         self.dismiss(None)
-
-
-def facts(device: BlockDevice) -> tuple[str, str, str, str, str]:
-    """Size, kind, use, model and scheduler of a device, in words."""
-    kind = device.kind
-    if device.disk:
-        kind = f"partition of {device.disk}"
-    elif device.slaves:
-        kind += f" on {', '.join(device.slaves)}"
-    model = device.model or device.backing_file or ""
-    scheduler = (device.queue.scheduler if device.queue else None) or ""
-    return (f.size(device.size), kind, use(device), model, scheduler)
-
-
-def use(device: BlockDevice) -> str:
-    """Who uses the device, in words; "free" if no user of it can be seen."""
-    parts = [f"mounted at {mount.mountpoint}" for mount in device.mounts]
-    if device.swap:
-        parts.append("swap")
-    if device.holders:
-        parts.append(f"under {', '.join(device.holders)}")
-    if device.read_only:
-        parts.append("read-only")
-    if not parts and device.partitions:
-        count = len(device.partitions)
-        return f"{count} partition{'s' if count > 1 else ''}"
-    return ", ".join(parts) or "free"

@@ -19,14 +19,15 @@ from iopstui.text import printable
 from iopstui.ui.core.state import LiveState
 from iopstui.ui.dialogs.choice import Choice
 from iopstui.ui.dialogs.prompt import Prompt
+from iopstui.ui.dialogs.typed import FILTER, Typed
 from iopstui.ui.draw.style import Charset
 from iopstui.ui.keys import closing
 
-FOOT = " up/down choose   Enter changes it   Esc back   all is restored at the end"
+FOOT = f" Enter changes it   {FILTER}   Esc back   all is restored at the end"
 NONE = "These disks have no request queue of their own, so there is nothing to set."
 
 
-class Settings(Screen[None]):
+class Settings(Typed, Screen[None]):
     """Changes a tunable with ``turn(name, value)``; the result arrives as a message of the session,
     and the newest one is shown at the bottom."""
 
@@ -72,7 +73,7 @@ class Settings(Screen[None]):
         """Read the tunables again: the kernel does not notify of changes."""
         if not self._ready:
             return
-        knobs = list(self._read())
+        knobs = [one for one in self._read() if self.has(one.name, one.meaning, one.now)]
         if knobs != self._shown:
             self._fill(knobs)
         notice = self._state.visible_notice()
@@ -82,6 +83,12 @@ class Settings(Screen[None]):
             loud = notice is not None and notice.level in ("error", "warning")
             words = Text(self._charset.text(said), style="bold red" if loud else "")
             self.query_one("#settings-said", Static).update(words)
+
+    def narrow(self) -> None:
+        """Show the tunables that have all of the words."""
+        foot = self._charset.text(f" {self.filtering}" if self.filtering else FOOT)
+        self.query_one("#jobs-foot", Static).update(Text(foot, style="dim"))
+        self.paint()
 
     def _fill(self, knobs: list[TunableState]) -> None:
         chooser = self.query_one(OptionList)
@@ -103,7 +110,8 @@ class Settings(Screen[None]):
 
     def _explain(self) -> None:
         knob = self._chosen()
-        text = Text(self._charset.text(NONE), style="dim") if knob is None else self._about(knob)
+        none = "No tunable has all of these words." if self.words else NONE
+        text = Text(self._charset.text(none), style="dim") if knob is None else self._about(knob)
         self.query_one("#jobs-text", Static).update(text)
 
     def _about(self, knob: TunableState) -> Text:

@@ -13,6 +13,7 @@ from textual.widgets import Static
 
 from iopstui import format as f
 from iopstui.session.outcomes import FAIL, PASS
+from iopstui.text import printable
 from iopstui.ui.core.state import LiveState
 from iopstui.ui.draw.style import Charset
 from iopstui.ui.help import help_sections
@@ -68,6 +69,23 @@ def help_screen(charset: Charset) -> TextScreen:
     return TextScreen("help", Group(*parts), charset)
 
 
+def doctor_screen(charset: Charset) -> TextScreen:
+    """What `iopstui doctor` says."""
+    from iopstui.preflight.doctor import OK, examine
+
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(width=9)
+    table.add_column(width=16)
+    table.add_column(ratio=1)
+    for check in examine():
+        style = "" if check.state == OK else "bold yellow"
+        found = Text(charset.text(printable(check.found)))
+        if check.mend:
+            found.append(charset.text(f"\n→ {printable(check.mend)}"), style="cyan")
+        table.add_row(Text(f"  {check.state}", style=style), Text(printable(check.what)), found)
+    return TextScreen("doctor: what this machine allows and lacks", Group(table), charset)
+
+
 def log_screen(state: LiveState, charset: Charset) -> TextScreen:
     """The session's messages, the newest last."""
     text = Text()
@@ -86,7 +104,5 @@ def log_screen(state: LiveState, charset: Charset) -> TextScreen:
 
 def _command(command: tuple[str, ...]) -> str:
     import shlex
-
-    from iopstui.text import printable
 
     return printable(shlex.join(command))

@@ -18,13 +18,14 @@ from iopstui.format import counted
 from iopstui.lesson.shelf import Offer
 from iopstui.model.lesson.pages import Lesson
 from iopstui.text import printable
+from iopstui.ui.dialogs.typed import FILTER, Typed
 from iopstui.ui.draw.rows import fit
 from iopstui.ui.draw.style import Charset
 from iopstui.ui.keys import closing
 
-FOOT = " up/down choose   PgUp/PgDn read   Enter begins it   Esc goes back"
+FOOT = f" PgUp/PgDn read   Enter begins it   {FILTER}   Esc goes back"
 NOTE, TITLE = 6, 76
-FOOT_LEFT = " up/down choose   PgUp/PgDn read   Enter goes on   n starts over   Esc goes back"
+FOOT_LEFT = f" PgUp/PgDn read   Enter goes on   n starts over   {FILTER}   Esc goes back"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Chosen:
     anew: bool
 
 
-class LessonList(Screen["Chosen | None"]):
+class LessonList(Typed, Screen["Chosen | None"]):
     """``where`` says what the lessons work on, ``left`` is (name, place) of the one that was left
     in its middle, ``played`` what came of those that were finished, by name."""
 
@@ -55,7 +56,7 @@ class LessonList(Screen["Chosen | None"]):
         charset: Charset,
     ) -> None:
         super().__init__()
-        self._offers = list(offers)
+        self._all = self._offers = list(offers)
         self._where = where
         self._left = left
         self._played = dict(played)
@@ -97,6 +98,17 @@ class LessonList(Screen["Chosen | None"]):
         chooser.clear_options()
         chooser.add_options([Option(self._label(offer)) for offer in self._offers])
 
+    def narrow(self) -> None:
+        """Show the lessons that have all of the words."""
+        self._offers = [
+            one
+            for one in self._all
+            if self.has(one.lesson.name, one.lesson.title, one.lesson.teaches)
+        ]
+        self._fill()
+        self.query_one(OptionList).highlighted = 0 if self._offers else None
+        self._explain()
+
     def _label(self, offer: Offer) -> Text:
         """Number, title, length, and what is special about it. Titles matter most."""
         lesson = offer.lesson
@@ -118,11 +130,13 @@ class LessonList(Screen["Chosen | None"]):
     def _explain(self) -> None:
         offer = self._chosen()
         foot = FOOT
-        text = Text("There are no lessons.", style="dim")
+        none = "No lesson has all of these words." if self._all else "There are no lessons."
+        text = Text(none, style="dim")
         if offer is not None:
             text = self._explanation(offer)
             if self._left is not None and offer.lesson.name == self._left[0]:
                 foot = FOOT_LEFT
+        foot = f" {self.filtering}" if self.filtering else foot
         self.query_one("#lessons-text", Static).update(text)
         self.query_one("#lessons-foot", Static).update(Text(self._charset.text(foot), style="dim"))
         self.query_one("#lessons-scroll", VerticalScroll).scroll_home(animate=False)

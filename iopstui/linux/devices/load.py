@@ -1,0 +1,36 @@
+"""What every disk of the machine does now, for a list of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+from iopstui.linux.counters.procfs import parse_diskstats
+from iopstui.linux.roots import Roots
+from iopstui.linux.sysattr import read_bytes
+from iopstui.model.rates import DiskRates, disk_rates
+
+
+class DiskLoads:
+    """Reads /proc/diskstats whenever it is asked; rates are those since the time before."""
+
+    def __init__(
+        self, roots: Roots | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._file = (roots or Roots()).proc / "diskstats"
+        self._clock = clock
+        self._before = parse_diskstats(b"")
+        self._at = 0.0
+
+    def __call__(self) -> Mapping[str, DiskRates]:
+        """Rates by kernel name; empty at the first call, and where the file can't be read. A device
+        that has come since, or whose number is another's now, has none yet."""
+        now, counters = self._clock(), parse_diskstats(read_bytes(self._file) or b"")
+        seconds, before = now - self._at, self._before
+        self._at, self._before = now, counters
+        found = {
+            name: disk_rates(current, before[name], seconds)
+            for name, current in counters.items()
+            if name in before
+        }
+        return {name: rates for name, rates in found.items() if rates is not None}
