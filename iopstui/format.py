@@ -7,6 +7,7 @@ line printable where the locale is not UTF-8.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import TextIO
@@ -141,6 +142,11 @@ def duration(seconds: float) -> str:
     if round(seconds) < 60:
         return f"{max(0, round(seconds))} s"
     return f"{clock(seconds)} {'hours' if round(seconds) >= 3600 else 'minutes'}"
+
+
+def wall_clock(wall_ms: float) -> str:
+    """Milliseconds since 1970 as the time of day here: "14:03:22"."""
+    return time.strftime("%H:%M:%S", time.localtime(wall_ms / 1000))
 
 
 def counted(count: int, one: str, many: str = "") -> str:

@@ -87,6 +87,11 @@ class Port:
             self.dashboard.paint()
 
     @property
+    def shown(self) -> LiveState:
+        """What panes and lists show: the newest state, or the moment that is looked at."""
+        return self.dashboard.shown if self.dashboard is not None else self.state
+
+    @property
     def screen(self) -> Screen[Any]:
         """The screen that is shown."""
         return self._app.screen

@@ -34,6 +34,7 @@ from iopstui.model.metrics.run_history import RunHistory
 from iopstui.session.outcomes import FAIL, PASS, together
 from iopstui.session.run_rows import outcome, take
 from iopstui.text import printable
+from iopstui.ui.core.moments import Moment, Moments
 from iopstui.ui.core.options import BY_OPTION, shown_value
 
 if TYPE_CHECKING:
@@ -126,6 +127,8 @@ class LiveState:
     """What was turned and no run was asked for with yet, in words, by option."""
     sent: dict[str, str] = field(default_factory=dict)
     """The same once a run was asked for with it, until that has begun."""
+    moments: Moments = field(default_factory=Moments)
+    """The last minutes, one by one."""
     _asked_after: int | None = None
     """The run that must stop first."""
     _goes_on: int = 0
@@ -168,8 +171,26 @@ class LiveState:
         other.history, other.latencies = self.history.copy(), self.latencies.copy()
         other.device_latencies = self.device_latencies.copy()
         other.runs = self.runs.copy()
-        other.ipi = dict(self.ipi)
+        other.moments = self.moments.copy()
         return other
+
+    def at(self, moment: Moment) -> LiveState:
+        """As it was in an earlier moment; charts and runs are those of now."""
+        other = copy(self)
+        other.frame, other.fio, other._probed = moment.frame, moment.fio, moment.probed
+        other.step, other.finished, other.progress = moment.step, moment.finished, moment.progress
+        other.steady, other.judged = moment.steady, list(moment.judged)
+        other.ipi, other.findings = dict(moment.ipi), list(moment.findings)
+        other.t, other.turned, other.sent = moment.t, {}, {}
+        return other
+
+    def _keep_moment(self, frame: Frame) -> None:
+        self.moments.add(
+            Moment(
+                frame, self.fio, self._probed, self.step, self.finished, self.progress,
+                self.steady, tuple(self.judged), self.ipi, tuple(self.findings),
+            )
+        )  # fmt: skip
 
     def ask(self) -> None:
         """A run is asked for, with all that was turned; one that runs will be stopped first."""
@@ -291,6 +312,7 @@ class LiveState:
                 break
         self.findings.append(FoundEntry(event.t, first, step, event.finding))
         del self.findings[:-FINDINGS_KEPT]
+        self.moments.found(self.findings)
 
     def _judged(self, event: Judged) -> None:
         self.judged.append(event)
@@ -353,7 +375,9 @@ class LiveState:
 
     def _frame(self, frame: Frame) -> None:
         self.frame = frame
-        self.ipi.update({c: v.ipi_s for c, v in frame.cpus.items() if v.ipi_s is not None})
+        counted = {c: v.ipi_s for c, v in frame.cpus.items() if v.ipi_s is not None}
+        # never changed in place: the moments before keep theirs
+        self.ipi = {**self.ipi, **counted} if counted else self.ipi
         fio = frame.fio
         values: dict[str, float | None] = {}
         if fio is not None:
@@ -379,6 +403,7 @@ class LiveState:
             self.latencies.add(frame.t, seconds, fio.total.bins)
         if seconds and values:
             self.history.add(frame.t, seconds, values)
+        self._keep_moment(frame)
 
     def _take_probe(self, frame: Frame, values: dict[str, float | None]) -> None:
         if frame.probe is None:

@@ -11,6 +11,7 @@ from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.tunable import why_rq_affinity_cannot_matter
+from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import DiskRates
 from iopstui.session.outcomes import FAIL, PASS
 from iopstui.text import printable
@@ -248,9 +249,10 @@ def tabs_line(titles: Sequence[str], active: int, width: int, charset: Charset) 
 
 
 def message_line(
-    state: LiveState, frozen_at: float | None, cost: OwnCost | None, width: int, charset: Charset
+    state: LiveState, frozen: Frame | None, cost: OwnCost | None, width: int, charset: Charset
 ) -> Row:
-    """The newest message, and what iopstui itself costs."""
+    """The newest message, and what iopstui itself costs. ``frozen`` is the frame at which the
+    screen stands still."""
     own = cost.words(width) if cost is not None else ""
     words, style = _message(state)
     notice = state.visible_notice()
@@ -261,9 +263,11 @@ def message_line(
     if whole and len(words) + len(keys) + 2 > width - len(own):
         own = ""
     line = Line(width - len(own), charset).add(" ")
-    if frozen_at is not None:
-        line.add(f"FROZEN at {f.clock(frozen_at)}", SELECTED)
-        line.add("  measuring goes on; space shows it again  ", WARNING)
+    if frozen is not None:
+        ago = max(0.0, state.t - frozen.t)
+        when = f.wall_clock(frozen.wall_ms)
+        line.add(f" FROZEN at {f.clock(frozen.t)} ", SELECTED)
+        line.add(f" {when}, {f.clock(ago)} ago; measuring goes on  ", WARNING)
     line.add(words, style)
     line.try_add((keys, DIM))
     return (*line.done(), (charset.text(own), DIM)) if own else line.done()

@@ -10,7 +10,7 @@ from iopstui.model.metrics.probe import PROCESSES
 from iopstui.ui.core.state import LiveState
 from iopstui.ui.dashboard.probe_view import process_label, task_rows
 from iopstui.ui.draw.rows import Column, Row, Table, message, rule, wrap
-from iopstui.ui.draw.style import BOLD, DEVICE, DIM, Charset
+from iopstui.ui.draw.style import BOLD, DEVICE, DIM, WARNING, Charset
 
 MOST = 30
 COLUMNS: tuple[Column[ProcessRates], ...] = (
@@ -25,9 +25,11 @@ ALL_DISKS = (
 )
 
 
-def rows(state: LiveState, source: ProcessIo | None, width: int, charset: Charset) -> list[Row]:
+def rows(
+    state: LiveState, source: ProcessIo | None, width: int, charset: Charset, frozen: bool = False
+) -> list[Row]:
     """By disk where the probe counts processes, else over all disks (``source`` ``None``: a
-    recording, which has neither)."""
+    recording, which has neither). ``frozen``: ``state`` is that of an earlier second."""
     found = _pressure(state, width, charset)
     probe = state.probed.probe if state.probed is not None else None
     if probe is not None and PROCESSES in probe.parts:
@@ -36,8 +38,11 @@ def rows(state: LiveState, source: ProcessIo | None, width: int, charset: Charse
         return [*found, *wrap(width, charset, "This recording has no processes.", None)]
     rates = source.rates()
     title = rule(
-        width, charset, ("processes, all disks together", BOLD), right=(("busiest first", DIM),)
-    )
+        width, charset, ("processes, all disks together", BOLD),
+        (": those of now, not of the second at which the screen is frozen" if frozen else "",
+         WARNING),
+        right=(("busiest first", DIM),),
+    )  # fmt: skip
     found.append(title)
     if rates is None:
         return [*found, message(width, charset, "first reading; a rate needs two")]

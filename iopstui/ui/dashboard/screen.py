@@ -12,10 +12,11 @@ from textual.screen import Screen
 
 from iopstui import format as f
 from iopstui.model.block.topology import Topology
-from iopstui.model.metrics.frame import NO_LATENCY
+from iopstui.model.metrics.frame import NO_LATENCY, Frame
 from iopstui.model.rates import DiskRates
 from iopstui.ui.core.actions import KeyHint
 from iopstui.ui.core.messages import Controller
+from iopstui.ui.core.moments import Moment
 from iopstui.ui.core.pace import OwnCost
 from iopstui.ui.core.state import DEVICE_IOPS, FIO_IOPS, LiveState
 from iopstui.ui.dashboard import bars, finding_line, kernel_panel
@@ -124,6 +125,7 @@ class Dashboard(Screen[None]):
         self.alone = False
         """One pane has the whole screen, which has room for all."""
         self._still: LiveState | None = None
+        self._looked_at: LiveState | None = None
         self.own = OwnCost()
         self.next_job = ""
         self.hints: Sequence[KeyHint] = ()
@@ -151,13 +153,14 @@ class Dashboard(Screen[None]):
 
     @property
     def frozen_at(self) -> float | None:
-        """Since when it stands still, in seconds of the session; ``None`` if it does not."""
-        return self._still.t if self._still is not None else None
+        """The moment that is shown while it stands still, in seconds of the session; ``None`` if it
+        does not."""
+        return self.shown.t if self._still is not None else None
 
     @property
     def shown(self) -> LiveState:
-        """What panels and charts show: the newest state, or that at which it stands still."""
-        return self._still or self.state
+        """What panels and charts show: the newest state, or the moment at which it stands still."""
+        return self._looked_at or self._still or self.state
 
     @property
     def view(self) -> View:
@@ -186,11 +189,32 @@ class Dashboard(Screen[None]):
 
     def freeze(self) -> None:
         """Stand still with what is shown now, or go on."""
-        self._still = self.state.still() if self._still is None else None
+        if self._still is not None:
+            self.go_on()
+            return
+        self._still = self.state.still()
+        # its figures are those of the newest frame: a state's time may be a little later
+        self._look_at(self._still.moments.near(self._still.t, 0))
+
+    def walk(self, step: int, seconds: float = 0.0) -> bool:
+        """While it stands still: show the moment that is ``step`` moments and ``seconds`` later
+        (less than 0: earlier), as far as they are kept. False if that is where it was."""
+        if self._still is None:
+            self.freeze()
+        if self._still is None:
+            return False
+        before = self.shown.t
+        moments = self._still.moments
+        self._look_at(moments.at(before + seconds) if seconds else moments.near(before, step))
+        return self.shown.t != before
+
+    def _look_at(self, moment: Moment | None) -> None:
+        if self._still is not None and moment is not None:
+            self._looked_at = self._still.at(moment)
 
     def go_on(self) -> None:
         """Stand still no more."""
-        self._still = None
+        self._still = self._looked_at = None
 
     def compose(self) -> ComposeResult:
         """All widgets at once; a resize only moves them."""
@@ -292,7 +316,7 @@ class Dashboard(Screen[None]):
         return f"the charts show {f.clock(length)}, {ZOOMS[self._zoom]:g} s per column"
 
     def paint(self, even_if_frozen: bool = False) -> None:
-        """Shows the newest state. While frozen only header and message live."""
+        """Shows the newest state. While frozen only the message line lives."""
         over = self.app.screen
         if over is not self and isinstance(over, Painted):
             over.paint()
@@ -324,7 +348,7 @@ class Dashboard(Screen[None]):
 
     def _paint_lines(self, plan: layout.Plan) -> None:
         state, target, width, charset = (
-            self.state, self.controller.target, plan.header.width, self.charset,
+            self.shown, self.controller.target, plan.header.width, self.charset,
         )  # fmt: skip
         self.panels["header"].show(
             [
@@ -335,11 +359,14 @@ class Dashboard(Screen[None]):
             ]
         )
         self.panels["message"].show(
-            [bars.message_line(state, self.frozen_at, self.own, width, charset)]
+            [bars.message_line(self.state, self._frozen_frame(), self.own, width, charset)]
         )
         box = plan.finding
         self.panels["finding"].show(finding_line.rows(state, box.width, box.height, charset))
         self.panels["footer"].show([bars.footer_line(self.hints, width, charset)])
+
+    def _frozen_frame(self) -> Frame | None:
+        return self.shown.frame if self._still is not None else None
 
     def topology(self) -> Topology:
         """Read again when there are other CPUs, and with each run until all of it is known."""
@@ -352,7 +379,7 @@ class Dashboard(Screen[None]):
         return self._topology
 
     def _cpu_numbers(self) -> list[int]:
-        return sorted(self.state.frame.cpus) if self.state.frame else []
+        return sorted(self.shown.frame.cpus) if self.shown.frame else []
 
     def _paint_panels(self, plan: layout.Plan) -> None:
         state, target, charset = self.shown, self.controller.target, self.charset
@@ -374,7 +401,10 @@ class Dashboard(Screen[None]):
         if not dots:
             return
         dots = min(chart.dots for chart in self.charts if chart.shown)
+        cursor = self.frozen_at
         self.window.follow(self.shown.history.end or 0.0, dots)
+        if cursor is not None:
+            self.window.reach(cursor, dots)
         fio = self.shown.fio.fio if self.shown.fio else None
         frame = self.shown.frame
         disk = frame.together(self.shown.devices) if frame else None
@@ -386,10 +416,12 @@ class Dashboard(Screen[None]):
                 f.number(fio.total.iops) if fio else "",
             ],
             self._iops_note(),
+            cursor,
         )
         self._latencies[self._latency_of].paint(
-            self.shown.history, self.window, self._latency_labels(disk), self._latency_note()
-        )
+            self.shown.history, self.window, self._latency_labels(disk), self._latency_note(),
+            cursor,
+        )  # fmt: skip
         by_probe = self._latency_of == DEVICE_LATENCY and fio is None
         self.heat.show(
             self.shown.device_latencies if by_probe else self.shown.latencies,
@@ -397,6 +429,7 @@ class Dashboard(Screen[None]):
             self.window,
             self._latency_note(),
             self.percentiles_shown,
+            cursor,
         )
 
     def _latency_labels(self, disk: DiskRates | None) -> list[str]:

@@ -65,6 +65,16 @@ class TimeWindow:
         self.start = max(0.0, step * (wanted // step + 1))
         return True
 
+    def reach(self, t: float, dots: int) -> None:
+        """Goes back so far that ``t`` is not in front of its beginning."""
+        if t - self.dot_s < self.start:
+            step = 2 * self.dot_s
+            self.start = max(0.0, step * ((t - 0.25 * dots * self.dot_s) // step))
+
+    def column(self, t: float, column_s: float) -> int:
+        """The column in which the sample that ends at ``t`` is drawn."""
+        return int((t - self.start) / column_s - 1e-6)
+
 
 class Chart:
     """Several ``Lines`` side by side that together are a chart. It is no widget itself."""
@@ -132,9 +142,15 @@ class Chart:
         self._window_start = None
 
     def paint(
-        self, history: History, window: TimeWindow, values: Sequence[str], note: Sequence[Piece]
+        self,
+        history: History,
+        window: TimeWindow,
+        values: Sequence[str],
+        note: Sequence[Piece],
+        cursor: float | None = None,
     ) -> None:
-        """Shows the history's stretch ``window``; ``values`` are the newest, for the title."""
+        """Shows the history's stretch ``window``; ``values`` are the newest, for the title.
+        ``cursor`` is the moment that is looked at, if it is not the newest."""
         if not self.shown:
             return
         moved = self._window_start != window.start
@@ -156,11 +172,16 @@ class Chart:
             for mark in history.marks(window.start, end)
         ]
         self.title.show([self._title(values, note), *self._flags(marks)])
-        self._tiles(data, scale, [column for column, _ in marks])
+        at = None if cursor is None else window.column(cursor, column_s)
+        self._tiles(data, scale, [column for column, _ in marks], at)
         self.labels.show(self._labels(data, scale))
 
     def _tiles(
-        self, data: Sequence[Sequence[float | None]], scale: charts.Scale, marks: Sequence[int]
+        self,
+        data: Sequence[Sequence[float | None]],
+        scale: charts.Scale,
+        marks: Sequence[int],
+        cursor: int | None,
     ) -> None:
         dots = self._charset.dots
         for index, tile in enumerate(self.tiles):
@@ -169,7 +190,8 @@ class Chart:
             first, columns = index * charts.TILE_COLUMNS, tile.box.width
             low, high = max(0, first * dots - 1), (first + columns) * dots + 1
             lines = tuple(mark for mark in marks if first <= mark < first + columns)
-            key = (scale, lines, tuple(tuple(one[low:high]) for one in data))
+            here = cursor if cursor is not None and first <= cursor < first + columns else None
+            key = (scale, lines, here, tuple(tuple(one[low:high]) for one in data))
             if self._painted.get(index) == key:
                 continue
             self._painted[index] = key
@@ -179,7 +201,7 @@ class Chart:
             ]
             tile.show(
                 charts.draw_tile(
-                    series, first, columns, self._rows, scale, self._charset, lines, MARK
+                    series, first, columns, self._rows, scale, self._charset, lines, MARK, here
                 )
             )
 

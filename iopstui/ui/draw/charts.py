@@ -16,7 +16,7 @@ from typing import Any
 from rich.style import Style
 
 from iopstui.ui.draw.rows import Row
-from iopstui.ui.draw.style import Charset
+from iopstui.ui.draw.style import CURSOR, Charset
 
 TILE_COLUMNS = 12
 LINE, POINTS, AREA = "line", "points", "area"
@@ -245,10 +245,12 @@ def draw_tile(
     charset: Charset,
     marks: Sequence[int] = (),
     mark_style: Style | None = None,
+    cursor: int | None = None,
 ) -> list[Row]:
     """Columns ``first`` ... of a plot, as rows of styled pieces.
 
-    ``marks`` are columns of the plot that get a vertical line, over areas and under lines.
+    ``marks`` are columns of the plot that get a vertical line, over areas and under lines;
+    ``cursor`` is one that gets a line over all.
     """
     cells: list[list[Cell]] = [[(" ", None)] * columns for _ in range(rows)]
     for one in series:
@@ -262,6 +264,9 @@ def draw_tile(
     drawn = draw_lines(lines, first, columns, rows, scale, charset.dots)
     for one, text in zip(lines, drawn, strict=True):
         overlay(cells, text, one.style)
+    if cursor is not None:
+        for line in cells:
+            line[cursor - first] = (charset.cursor, CURSOR)
     return [runs(line) for line in cells]
 
 

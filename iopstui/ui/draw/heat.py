@@ -11,7 +11,7 @@ from iopstui.model.metrics.latency_history import LatencyHistory, middle_of
 from iopstui.ui.draw import charts, density
 from iopstui.ui.draw.chart import Chart, ChartSpec, TimeWindow
 from iopstui.ui.draw.rows import Piece, Row, rule
-from iopstui.ui.draw.style import BOLD, DIM, MARK, Charset
+from iopstui.ui.draw.style import BOLD, CURSOR, DIM, MARK, Charset
 
 SHARES = (0.0, 0.001, 0.01, 0.1, 0.3)
 """A cell has a shade if more than this share of its second's I/Os is in it."""
@@ -42,6 +42,7 @@ class HeatMap(Chart):
         window: TimeWindow,
         note: Sequence[Piece],
         lines: bool,
+        cursor: float | None = None,
     ) -> int:
         """Shows the stretch ``window``, with percentile lines over it if asked for. How many
         columns were computed for it."""
@@ -64,7 +65,8 @@ class HeatMap(Chart):
         marks = self._marks(history, window, column_s)
         self.title.show([self._legend(note), *self._flags(marks)])
         curves = self._curves(history, window) if lines else []
-        self._heat_tiles(scale, [column for column, _ in marks], curves)
+        at = None if cursor is None else window.column(cursor, column_s)
+        self._heat_tiles(scale, [column for column, _ in marks], curves, at)
         self.labels.show(self._labels(curves or [[]] * len(self.spec.curves), scale))
         return after - first
 
@@ -134,6 +136,7 @@ class HeatMap(Chart):
         scale: charts.Scale,
         marks: Sequence[int],
         curves: Sequence[Sequence[float | None]],
+        cursor: int | None,
     ) -> None:
         rows_of = [self._line_rows(curve, scale) for curve in curves]
         for index, tile in enumerate(self.tiles):
@@ -144,10 +147,11 @@ class HeatMap(Chart):
             here = tuple(mark for mark in marks if first <= mark < last)
             drawn = tuple(tuple(rows[first:last]) for rows in rows_of)
             levels = self._levels[first:last]
-            key = (here, drawn, [level and tuple(level) for level in levels])
+            at = cursor - first if cursor is not None and first <= cursor < last else None
+            key = (here, drawn, at, [level and tuple(level) for level in levels])
             if self._painted.get(index) != key:
                 self._painted[index] = key
-                tile.show(self._tile(levels, [mark - first for mark in here], drawn))
+                tile.show(self._tile(levels, [mark - first for mark in here], drawn, at))
 
     def _line_rows(self, values: Sequence[float | None], scale: charts.Scale) -> list[int | None]:
         """The row of a line in every column (of a column's samples, the highest)."""
@@ -163,6 +167,7 @@ class HeatMap(Chart):
         levels: Sequence[_Levels | None],
         marks: Sequence[int],
         lines: Sequence[Sequence[int | None]],
+        cursor: int | None,
     ) -> list[Row]:
         shades = density.shades(self._charset)
         chars = _LINES[self._charset.name]
@@ -181,5 +186,7 @@ class HeatMap(Chart):
                     if rows[column] == row:
                         cell = (chars[len(lines) - 1 - place], LINE)
                 line.append(cell)
+            if cursor is not None:
+                line[cursor] = (self._charset.cursor, CURSOR)
             cells.append(line)
         return [charts.runs(line) for line in cells]

@@ -29,6 +29,7 @@ P99 = Style(color="yellow")
 P999 = Style(color="magenta")
 FINDING = Style(color="green", bold=True)
 SELECTED = Style(reverse=True)
+CURSOR = Style(bold=True, color="yellow")
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Charset:
     rule: str
     full: str
     empty: str
+    cursor: str
 
     def text(self, text: str) -> str:
         """``text`` in characters that this terminal has; its length stays the same."""
@@ -62,9 +64,9 @@ class Charset:
         return self.text(arrows(text) if self.name == "ascii" else text)
 
 
-UTF8 = Charset("utf8", "braille", ("braille", "braille"), 2, "░", "│", "─", "█", "░")
-CONSOLE = Charset("console", "•", ("o", "^"), 1, "░", "│", "─", "█", "░")
-ASCII = Charset("ascii", "*", ("o", "^"), 1, ":", "|", "-", "#", ".")
+UTF8 = Charset("utf8", "braille", ("braille", "braille"), 2, "░", "│", "─", "█", "░", "┃")
+CONSOLE = Charset("console", "•", ("o", "^"), 1, "░", "│", "─", "█", "░", "█")
+ASCII = Charset("ascii", "*", ("o", "^"), 1, ":", "|", "-", "#", ".", "!")
 
 
 def charset_for(environ: Mapping[str, str] = os.environ) -> Charset:

@@ -44,7 +44,23 @@ class ViewKeys(Part):
         if self.port.dashboard is not None:
             self.port.dashboard.freeze()
             self.port.refresh_footer()
-            self.port.paint()
+            self.port.dashboard.paint(even_if_frozen=True)
+
+    def walk(self, by: tuple[int, float]) -> None:
+        """Show an earlier or a later moment in all panes; ``by`` is (moments, seconds)."""
+        dashboard = self.port.dashboard
+        if dashboard is None:
+            return
+        begins, step = dashboard.frozen_at is None, by[0] + by[1]
+        if begins and step > 0:
+            self.port.say("info", "this is now; left goes back in time, space stands still")
+            return
+        moved = dashboard.walk(*by)
+        if not moved and not begins:
+            end = "second at which it was frozen" if step > 0 else "oldest that is kept"
+            self.port.say("info", f"this is the {end}; space shows what is measured now")
+        self.port.refresh_footer()
+        dashboard.paint(even_if_frozen=True)
 
     def tab(self, tab: int) -> None:
         """Show a pane: alone, where the screen is large enough for all; again: all of them."""
@@ -77,9 +93,9 @@ class ViewKeys(Part):
         from iopstui.ui.dashboard.finding_line import listed
         from iopstui.ui.dialogs.live_rows import LiveRows
 
-        state, charset = self.port.state, self.port.charset
+        port, charset = self.port, self.port.charset
         title = "findings, the newest first"
-        self.port.push(LiveRows(title, lambda width: listed(state, width, charset), charset))
+        self.port.push(LiveRows(title, lambda width: listed(port.shown, width, charset), charset))
 
     def runs(self) -> None:
         """Open the list of runs."""
@@ -91,7 +107,7 @@ class ViewKeys(Part):
             self.port.push(
                 LiveRows(
                     "runs of this session, the newest first",
-                    lambda width: listed(self.port.state, width, charset),
+                    lambda width: listed(self.port.shown, width, charset),
                     charset,
                 )
             )
@@ -122,7 +138,7 @@ class ViewKeys(Part):
         if session is None or dashboard is None:
             return []
         return queue_view.rows(
-            self.port.state, session.target, session.devices, dashboard.topology(), width,
+            self.port.shown, session.target, session.devices, dashboard.topology(), width,
             self.port.charset,
         )  # fmt: skip
 
@@ -142,7 +158,7 @@ class ViewKeys(Part):
             return []
         parts = live.probe if live is not None else None
         return probe_view.rows(
-            self.port.state, parts, dashboard.topology(), width, self.port.charset
+            self.port.shown, parts, dashboard.topology(), width, self.port.charset
         )
 
     def processes(self) -> None:
@@ -154,11 +170,11 @@ class ViewKeys(Part):
         from iopstui.ui.dialogs.live_rows import LiveRows
 
         source = ProcessIo() if self.port.live is not None else None
-        state, charset = self.port.state, self.port.charset
+        port, charset = self.port, self.port.charset
         self.port.push(
             LiveRows(
                 "who does it: processes",
-                lambda width: processes_view.rows(state, source, width, charset),
+                lambda width: processes_view.rows(port.shown, source, width, charset, self.frozen),
                 charset,
             )
         )
@@ -201,10 +217,24 @@ class ViewKeys(Part):
         ),
         Action(
             "freeze", (Key("space", "space"),), freeze, title="Freeze or go on",
-            help="freeze the picture; measuring goes on. Again: go on", place=70,
+            help="freeze all panes at this second; measuring goes on. Again: back to now", place=70,
             footer=(
                 Footer("freeze", {IDLE: 170, RUNNING: 170}, when=lambda view: not view.frozen),
-                Footer("go on", {IDLE: 170, RUNNING: 170}, when=lambda view: view.frozen),
+                Footer("go on", {IDLE: 6, RUNNING: 6}, when=lambda view: view.frozen),
+            ),
+        ),
+        Action(
+            "walk",
+            (Key("left", "left", (-1, 0.0)), Key("right", "right", (1, 0.0)),
+             Key("shift+left,pageup", "PgUp", (0, -10.0)),
+             Key("shift+right,pagedown", "PgDn", (0, 10.0)),
+             Key("home", "home", (0, -1e9)), Key("end", "end", (0, 1e9))), walk,
+            help="back in time and on, second by second or by ten, in all panes at once: the"
+            " screen is frozen for it, for at most the last five minutes", place=75,
+            term="left right, PgUp PgDn, home end",
+            footer=(
+                Footer("walk", {IDLE: 5, RUNNING: 5}, when=lambda view: view.frozen,
+                       key="← →"),
             ),
         ),
         Action(
