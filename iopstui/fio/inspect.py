@@ -101,7 +101,7 @@ def find_fio(path: str | None = None) -> Fio:
 def _version(found: str, file: tuple[int, int, int]) -> Fio:
     """Asked once of each ``file`` (device, inode, time of change): a start of fio costs 50 ms of
     CPU, and a run needs it two times. What raises is asked again."""
-    answer = _ask([found, "--version"], None, Fence())
+    answer = ask([found, "--version"], None, Fence())
     banner = answer.stdout.strip()
     match = re.match(r"fio-(\d+)\.(\d+)", banner)
     if match is None and answer.returncode:
@@ -135,9 +135,9 @@ def inspect(fio: Fio, job_file: Path, label: str, cwd: Path | None = None) -> Jo
     fence = Fence(open=(str(job_file.parent),))
     words = ["--debug=file,parse", str(job_file)]
     # a job that fio takes as a read-only one is what it is without the switch, too
-    parsed = _ask([fio.path, "--readonly", *words], cwd, fence)
+    parsed = ask([fio.path, "--readonly", *words], cwd, fence)
     if writes := not _reached_end(parsed.stdout):
-        parsed = _ask([fio.path, *words], cwd, fence)
+        parsed = ask([fio.path, *words], cwd, fence)
     if not _reached_end(parsed.stdout):
         why = complaint((parsed.stdout + "\n" + parsed.stderr).split("\n"))
         raise UsageError(f"fio does not accept {label}: {why or 'it does not say why'}.")
@@ -210,9 +210,8 @@ def _is_place(line: str) -> bool:
     return line.removeprefix("fio: ").startswith("file:")
 
 
-def _ask(
-    command: Sequence[str], cwd: Path | None, fence: Fence
-) -> subprocess.CompletedProcess[str]:
+def ask(command: Sequence[str], cwd: Path | None, fence: Fence) -> subprocess.CompletedProcess[str]:
+    """What fio answers, whatever its exit code; Missing if it can't be started or says nothing."""
     process = None
     try:
         with shielded():

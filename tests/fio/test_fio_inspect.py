@@ -89,13 +89,13 @@ def test_a_fio_that_crashes_is_not_one_that_is_missing(tmp_path: Path) -> None:
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Each question to fio from now on."""
-    ask, asked = fio_inspect._ask, []
+    ask, asked = fio_inspect.ask, []
 
     def noted(*words: object) -> object:
         asked.append(words)
         return ask(*words)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(fio_inspect, "_ask", noted)
+    monkeypatch.setattr(fio_inspect, "ask", noted)
     return asked
 
 
@@ -125,7 +125,7 @@ def answering(monkeypatch: pytest.MonkeyPatch, *answers: Answer) -> list[list[st
         assert fence == (Fence() if command[1] == "--version" else Fence(open=("/jobs",)))
         return left.pop(0)
 
-    monkeypatch.setattr(fio_inspect, "_ask", ask)
+    monkeypatch.setattr(fio_inspect, "ask", ask)
     fio_inspect._version.cache_clear()
     return asked
 

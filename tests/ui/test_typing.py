@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import codecs
+import time
 from collections.abc import Iterable, Sequence
 
 import pytest
@@ -23,6 +24,7 @@ from iopstui.ui.core.terminal_input import MetaKey, TerminalInput
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.dialogs.prompt import Prompt
 from iopstui.ui.dialogs.text import TextScreen
+from iopstui.ui.parts import kernel
 
 SMALL = (80, 24)
 SCRIPT = (
@@ -86,8 +88,14 @@ def unpainted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Compositor, "render_update", painted)
 
 
+@pytest.fixture
+def unasked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """fio takes its time, and takes everything."""
+    monkeypatch.setattr(kernel, "check_option", lambda *option: time.sleep(0.02))
+
+
 # several tests, for several processors
-@pytest.mark.usefixtures("unpainted")
+@pytest.mark.usefixtures("unpainted", "unasked")
 @pytest.mark.parametrize("first", range(SHARES))
 async def test_a_script_of_keys_does_the_same_in_all_splits(first: int) -> None:
     app = make()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from textual import events
 from textual.app import App, ScreenStackError
@@ -31,6 +31,13 @@ GONE_WITHIN_S = 0.25
 INTERRUPT = "ctrl+c"
 WORDS = {"b": "ctrl+left", "f": "ctrl+right"}
 """What Alt with an arrow is in some terminals, in a field."""
+
+
+@runtime_checkable
+class Asking(Protocol):
+    """A screen that asks somebody else about what was typed: ``answered`` is not set meanwhile."""
+
+    answered: asyncio.Event
 
 
 class KeysInOrder(App[int]):
@@ -99,6 +106,8 @@ class KeysInOrder(App[int]):
             for node in self._way():
                 await _has_dealt(node)
             await self._palette_has_searched()
+            if isinstance(self.screen, Asking):
+                await self.screen.answered.wait()
             now = (len(self.screen_stack), self.screen, self.focused)
             if now == before:
                 return

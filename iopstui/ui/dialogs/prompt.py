@@ -7,7 +7,7 @@ from collections.abc import Callable
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Vertical
+from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
@@ -16,6 +16,7 @@ from iopstui.text import printable
 from iopstui.ui.draw.style import Charset
 
 Check = Callable[[str], object]
+KEYS = "Enter takes it   Esc goes back"
 
 
 class Prompt(ModalScreen["str | None"]):
@@ -23,13 +24,22 @@ class Prompt(ModalScreen["str | None"]):
 
     BINDINGS = [Binding("escape", "leave", "back")]  # noqa: RUF012 (Textual's own form)
 
-    def __init__(self, title: str, words: str, value: str, check: Check, charset: Charset) -> None:
+    def __init__(
+        self,
+        title: str,
+        words: str,
+        value: str,
+        check: Check,
+        charset: Charset,
+        keys: str = KEYS,
+    ) -> None:
         super().__init__()
         self._title = title
         self._words = words
         self._value = value
         self._check = check
         self._charset = charset
+        self._keys = keys
 
     def compose(self) -> ComposeResult:
         """A title, what may be typed, the field, what is wrong with it."""
@@ -37,22 +47,28 @@ class Prompt(ModalScreen["str | None"]):
         with Vertical(id="prompt", classes=self._charset.name):
             yield Static(Text(text(printable(self._title)), style="bold"))
             yield Static(Text(text(printable(self._words)), style="dim"), id="prompt-words")
-            yield Input(self._value, id="prompt-input", select_on_focus=False)
-            yield Static(Text("Enter takes it   Esc goes back", style="dim"), id="prompt-foot")
+            with Horizontal(id="prompt-field"):
+                yield Static(Text("> ", style="bold"), id="prompt-sign")
+                yield Input(self._value, id="prompt-input", select_on_focus=False)
+            yield Static(Text(self._keys, style="dim"), id="prompt-foot")
 
     def on_mount(self) -> None:
         """The field has the keys."""
         self.query_one(Input).focus()
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
+    async def on_input_submitted(self, event: Input.Submitted) -> None:
         """Close with what was typed, or show what is wrong with it."""
         try:
             self._check(event.value)
         except UsageError as error:
-            words = Text(self._charset.text(printable(error.message)), style="bold red")
-            self.query_one("#prompt-foot", Static).update(words)
+            self.say(f"{error.message} {error.hint}".strip())
             return
         self.dismiss(event.value)
+
+    def say(self, words: str, style: str = "bold red") -> None:
+        """Below the field."""
+        text = Text(self._charset.text(printable(words)), style=style)
+        self.query_one("#prompt-foot", Static).update(text)
 
     def action_leave(self) -> None:
         """Close without an answer."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from textual.timer import Timer
@@ -39,6 +40,15 @@ class JobKeys(Part):
             if DEFAULT_JOB in names:
                 self._job = DEFAULT_JOB
         return self._job
+
+    @property
+    def engine(self) -> str:
+        """The ioengine of the next run, as far as option or job name one; else ""."""
+        if "ioengine" in self.overrides:
+            return self.overrides["ioengine"]
+        text = next((job.text for job in self.jobs if job.name == self.job), "")
+        named = re.search(r"^[ \t]*ioengine[ \t]*=[ \t]*(\w+)", text, re.MULTILINE)
+        return named[1] if named else ""
 
     @property
     def mode(self) -> str | None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from iopstui.errors import UsageError
+import contextlib
+
+from iopstui.errors import Missing, UsageError
+from iopstui.fio.inspect import find_fio
+from iopstui.fio.options import check_option, known_options
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.fio.jobfile import checked_override
 from iopstui.model.metrics.probe import LATENCY, MATRIX, PARTS, PROCESSES, WAY
@@ -35,6 +39,8 @@ class KernelKeys(Part):
         super().__init__(port)
         self._jobs = jobs
         self._experiments = experiments
+        # those typed in this session, the newest last
+        self._options: list[str] = []
 
     @property
     def bound(self) -> bool:
@@ -127,11 +133,15 @@ class KernelKeys(Part):
         """Ask for a fio option and its value."""
         if self.port.session is None:
             return
-        from iopstui.ui.dialogs.prompt import Prompt
+        from iopstui.ui.dialogs.option import OptionPrompt
 
         turned = " ".join(f"{key}={value}" for key, value in self._jobs.overrides.items())
         words = OPTION_WORDS + (f" Changed so far: {turned}" if turned else "")
-        prompt = Prompt("fio option=value", words, "", checked_option, self.port.charset)
+        engine = self._jobs.engine
+        prompt = OptionPrompt(
+            "fio option=value", words, lambda text: checked_by_fio(text, engine),
+            lambda: known_options(find_fio(), engine), self._options, self.port.charset,
+        )  # fmt: skip
         self.port.push(prompt, self._option_given)
 
     def _option_given(self, text: str | None) -> None:
@@ -197,6 +207,14 @@ class KernelKeys(Part):
             disturbs=BOTH, measures=True,
         ),
     )  # fmt: skip
+
+
+def checked_by_fio(text: str, engine: str) -> None:
+    """UsageError if ``option=value`` can't be so in a job of this engine. Without a fio it is said
+    when the job starts."""
+    option, value = checked_option(text)
+    with contextlib.suppress(Missing):
+        check_option(find_fio(), option, value, engine)
 
 
 def checked_option(text: str) -> tuple[str, str]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SEEK_S = 10.0
 RECORDED = "this is a recording: nothing can be run, changed or marked in it"
-REPLACED = frozenset({"freeze", "walk"})
+REPLACED = frozenset({"freeze", "walk", "stride", "ends"})
 """Actions of the live screen that others stand in for here."""
 
 

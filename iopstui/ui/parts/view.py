@@ -224,18 +224,23 @@ class ViewKeys(Part):
             ),
         ),
         Action(
-            "walk",
-            (Key("left", "left", (-1, 0.0)), Key("right", "right", (1, 0.0)),
-             Key("shift+left,pageup", "PgUp", (0, -10.0)),
-             Key("shift+right,pagedown", "PgDn", (0, 10.0)),
-             Key("home", "home", (0, -1e9)), Key("end", "end", (0, 1e9))), walk,
-            help="back in time and on, second by second or by ten, in all panes at once: the"
-            " screen is frozen for it, for at most the last five minutes", place=75,
-            term="left right, PgUp PgDn, home end",
+            "walk", (Key("left", "left", (-1, 0.0)), Key("right", "right", (1, 0.0))), walk,
+            help="a second back in time, a second on, in all panes at once: the screen is frozen"
+            " for it. The last five minutes are kept", place=75, term="left right",
             footer=(
                 Footer("walk", {IDLE: 5, RUNNING: 5}, when=lambda view: view.frozen,
                        key="← →"),
             ),
+        ),
+        Action(
+            "stride",
+            (Key("shift+left,pageup", "PgUp", (0, -10.0)),
+             Key("shift+right,pagedown", "PgDn", (0, 10.0))), walk,
+            help="ten seconds back, on", place=76,
+        ),
+        Action(
+            "ends", (Key("home", "home", (0, -1e9)), Key("end", "end", (0, 1e9))), walk,
+            help="to the oldest second that is kept, to the one at which it was frozen", place=77,
         ),
         Action(
             "zoom",

@@ -1,0 +1,94 @@
+"""Typing an option of the fio job: names are completed, earlier ones come back, fio checks it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from textual.binding import Binding
+from textual.widgets import Input
+
+from iopstui.errors import UsageError
+from iopstui.fio.options import completed
+from iopstui.ui.dialogs.prompt import Check, Prompt
+from iopstui.ui.draw.style import Charset
+
+KEYS = "Enter takes it   Tab completes   up, down: typed before   Esc goes back"
+CHECKING = "asking fio ..."
+MOST_SHOWN = 12
+
+
+class OptionPrompt(Prompt):
+    """``before`` are the options typed earlier, the newest last; ``names`` gives every option with
+    its words; ``check`` raises UsageError. Both may take a while: they ask fio."""
+
+    BINDINGS = [  # noqa: RUF012 (Textual's own form)
+        Binding("tab", "complete", priority=True),
+        Binding("up", "earlier(-1)", priority=True),
+        Binding("down", "earlier(1)", priority=True),
+    ]
+
+    def __init__(
+        self,
+        title: str,
+        words: str,
+        check: Check,
+        names: Callable[[], Mapping[str, str]],
+        before: list[str],
+        charset: Charset,
+    ) -> None:
+        super().__init__(title, words, "", check, charset, KEYS)
+        self._names = names
+        self._before = before
+        self._at = len(before)
+        self._draft = ""
+        self.answered = asyncio.Event()
+        self.answered.set()
+
+    async def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Close with what was typed, or show why it can't be so. Keys wait meanwhile."""
+        event.prevent_default()
+        text = event.value.strip()
+        self.say(CHECKING, "dim")
+        self.answered.clear()
+        try:
+            await asyncio.to_thread(self._check, text)
+        except UsageError as error:
+            self.say(f"{error.message} {error.hint}".strip())
+            return
+        finally:
+            self.answered.set()
+        if text in self._before:
+            self._before.remove(text)
+        self._before.append(text)
+        self.dismiss(text)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """What was said of the words before is no longer about these."""
+        self.say(KEYS, "dim")
+
+    async def action_complete(self) -> None:
+        """The rest of the name, as far as it is certain; else the names that there are."""
+        field = self.query_one(Input)
+        names = await asyncio.to_thread(self._names)
+        text, fitting = completed(field.value, names)
+        changed = text != field.value
+        with field.prevent(Input.Changed):
+            field.value = text
+        field.cursor_position = len(text)
+        if len(fitting) == 1:
+            self.say(f"{fitting[0]}: {names[fitting[0]]}", "dim")
+        elif fitting:
+            more = f" and {len(fitting) - MOST_SHOWN} more" if len(fitting) > MOST_SHOWN else ""
+            self.say(", ".join(fitting[:MOST_SHOWN]) + more, "dim")
+        elif not changed and "=" not in text:
+            self.say(f"no option of fio begins with {text}")
+
+    def action_earlier(self, by: int) -> None:
+        """What was typed before, or after that."""
+        field = self.query_one(Input)
+        if self._at == len(self._before):
+            self._draft = field.value
+        self._at = max(0, min(len(self._before), self._at + by))
+        field.value = (*self._before, self._draft)[self._at]
+        field.cursor_position = len(field.value)

@@ -1,0 +1,58 @@
+"""`:`: fio is asked before the dialog closes, names are completed, earlier options come back."""
+
+from __future__ import annotations
+
+from test_app import make, running, settle, shows
+from textual.pilot import Pilot
+from textual.widgets import Input, Static
+
+from iopstui.ui.app import IopstuiApp
+from iopstui.ui.dialogs.option import OptionPrompt
+
+
+def typed(app: IopstuiApp) -> str:
+    return app.screen.query_one(Input).value
+
+
+def said(app: IopstuiApp) -> str:
+    return str(app.screen.query_one("#prompt-foot", Static).content)
+
+
+async def enter(pilot: Pilot[int], text: str) -> None:
+    await pilot.press(*("equals_sign" if one == "=" else one for one in text), "enter")
+    await settle(pilot)
+
+
+async def test_a_wrong_option_is_mended_in_the_same_field() -> None:
+    app = make()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await running(app, pilot, 2)
+        await pilot.press("colon")
+        await enter(pilot, "iodepht=8")
+        assert isinstance(app.screen, OptionPrompt)
+        assert "fio has no option iodepht. Did you mean iodepth?" in said(app)
+        assert typed(app) == "iodepht=8" and not app.jobs.overrides
+        # the next letter takes the words away; up and down find nothing yet but the draft
+        await pilot.press("up", "down", "ctrl+u")
+        assert "fio has no option" not in said(app)
+        await enter(pilot, "iodepth=8")
+        assert app.jobs.overrides == {"iodepth": "8"} and shows(app, "iodepth=8: the job is")
+
+
+async def test_names_are_completed_and_what_was_typed_comes_back() -> None:
+    app = make()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await running(app, pilot, 2)
+        for option in ("rwmixread=60", "rwmixread=70"):
+            await pilot.press("colon")
+            await enter(pilot, option)
+        await pilot.press("colon", "n", "o", "r", "a", "tab")
+        assert typed(app) == "norandommap=" and "random pattern" not in said(app)
+        await pilot.press("up")
+        assert typed(app) == "rwmixread=70"
+        await pilot.press("up", "up")
+        assert typed(app) == "rwmixread=60"
+        await pilot.press("down", "down")
+        assert typed(app) == "norandommap="
+        await pilot.press("ctrl+u", "i", "o", "d", "tab")
+        assert typed(app) == "iodepth" and "iodepth_batch" in said(app)
