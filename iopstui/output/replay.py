@@ -19,6 +19,7 @@ from iopstui.events import (
 )
 from iopstui.format import put
 from iopstui.model.metrics.run_history import RunHistory
+from iopstui.model.metrics.stretches import Stretches
 from iopstui.output.experiment.compare import CompareOut
 from iopstui.output.experiment.sinks import experiment_sink
 from iopstui.output.experiment.sweep import SweepOut
@@ -29,7 +30,7 @@ from iopstui.output.verdict import VerdictSink
 from iopstui.recording import layout as form
 from iopstui.recording.reader import Recording, recording_path, unbelievable
 from iopstui.recording.replay import Fold, replayed
-from iopstui.session.run_rows import take, text_rows
+from iopstui.session.run_rows import stretch_rows, take, take_stretch, text_rows
 from iopstui.text import printable
 
 
@@ -45,7 +46,8 @@ def replay_headless(name: str, kind: str) -> int:
             data = make_sink(kind, sys.stdout, sys.stderr, header.target, header.host)
             sink = VerdictSink(data, sys.stdout if kind == "table" else sys.stderr)
             if kind == "table":
-                sink = RunsSink(sink, RunHistory(header.target.opened), sys.stdout)
+                opened = header.target.opened
+                sink = RunsSink(sink, RunHistory(opened), sys.stdout, opened)
         shown = 0
         try:
             for event in replayed(recording, fold):
@@ -68,17 +70,22 @@ def believed(paths: Sequence[Path]) -> Iterator[None]:
 
 
 class RunsSink:
-    """Passes events on; at the end ``out`` gets the runs side by side, if there were several."""
+    """Passes events on; at the end ``out`` gets the runs side by side, if there were several, and
+    what was measured between the marks of a session on these ``devices``."""
 
-    def __init__(self, inner: EventSink, history: RunHistory, out: TextIO) -> None:
+    def __init__(
+        self, inner: EventSink, history: RunHistory, out: TextIO, devices: Sequence[str] = ()
+    ) -> None:
         self._inner = inner
         self._history = history
+        self._stretches = Stretches(devices)
         self._out = out
 
     def handle(self, event: Event) -> None:
         """Take one event."""
         self._inner.handle(event)
         take(self._history, event)
+        take_stretch(self._stretches, event)
 
     def close(self) -> None:
         """Nothing more will come."""
@@ -86,6 +93,8 @@ class RunsSink:
         rows = self._history.rows
         if len(rows) > 1:
             put("\n".join(("", "runs:", *text_rows(rows))), self._out)
+        if self._stretches.marked:
+            put("\n".join(("", "marks:", *stretch_rows(self._stretches.all))), self._out)
 
 
 def has_experiment(recording: Recording) -> bool:

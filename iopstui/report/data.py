@@ -41,6 +41,7 @@ def _story(story: Story) -> dict[str, Any]:
         "side_by_side": [asdict(row) for row in story.rows],
         "findings": [{"t": found.t, **asdict(found.finding)} for found in story.findings],
         "marks": [asdict(mark) for mark in story.marks],
+        "between_marks": [asdict(one) for one in story.stretches],
         "changes": [asdict(change) for change in story.changes],
         "notices": [asdict(notice) for notice in story.notices],
         "series": {

@@ -57,7 +57,7 @@ def _side(story: Story, scales: Scales) -> list[str]:
         *_warnings(story),
         pairs(words.facts(story)),
         *(part for one in story.experiments for part in experiment_html(story, one)),
-        *_folded("Runs", _runs(story), len(story.runs), _side_by_side(story)),
+        *_folded("Runs", _runs(story), len(story.runs), _over_runs(story)),
         *titled("Findings", words.findings(story)),
         *titled("Outcomes", (line for run in story.runs for line in words.verdicts(run))),
         *_charts(story, scales),
@@ -139,6 +139,15 @@ def _side_by_side(story: Story) -> list[str]:
     if not rows:
         return []
     return [f"<p>{escape(words.SIDE_BY_SIDE)}</p>", table(words.SIDE_HEAD, rows, left=2)]
+
+
+def _over_runs(story: Story) -> list[str]:
+    return [*_side_by_side(story), *_between_marks(story)]
+
+
+def _between_marks(story: Story) -> list[str]:
+    rows = list(words.stretch_rows(story))
+    return [f"<p>{words.STRETCHES}</p>", table(words.STRETCH_HEAD, rows, left=2)] if rows else []
 
 
 def _settings(story: Story) -> list[str]:

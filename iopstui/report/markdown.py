@@ -64,6 +64,9 @@ def _story(story: Story) -> Iterator[str]:
     side = words.side_by_side(story)
     if side:
         yield from (words.SIDE_BY_SIDE, "", *table(words.SIDE_HEAD, side), "")
+    between = list(words.stretch_rows(story))
+    if between:
+        yield from (words.STRETCHES, "", *table(words.STRETCH_HEAD, between), "")
     for run in story.runs:
         yield from _run(run)
     if story.foreign:

@@ -19,13 +19,14 @@ from iopstui.model.fio.log_lines import LogRow
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.probe import ProbeTotal
 from iopstui.model.metrics.run_history import RunHistory, RunRow
+from iopstui.model.metrics.stretches import Stretch, Stretches
 from iopstui.model.metrics.summary import FramesTotal
 from iopstui.model.samples import DIRECTIONS
 from iopstui.recording import layout as form
 from iopstui.recording.replay import Fold, how_it_ends
 from iopstui.report.experiment import Experiment
 from iopstui.report.redact import opened
-from iopstui.session.run_rows import take
+from iopstui.session.run_rows import take, take_stretch
 from iopstui.text import printable
 
 SERIES = ("t", "seconds", "fio", "device", "p50", "p99", "p99.9", "aqu-sz", "busy", "busiest",
@@ -201,6 +202,7 @@ class Story:
     """The same runs side by side."""
     experiments: list[Experiment] = field(default_factory=list)
     marks: list[events.Mark] = field(default_factory=list)
+    stretches: list[Stretch] = field(default_factory=list)
     changes: list[events.TunableChanged] = field(default_factory=list)
     findings: list[events.Found] = field(default_factory=list)
     notices: list[events.Notice] = field(default_factory=list)
@@ -231,10 +233,12 @@ def gather(path: Path, redact: bool = False) -> Story:
         story = Story(recording.path, recording.header, duration, Heat(duration))
         fold = Fold(recording.header)
         history = RunHistory(recording.header.target.opened)
+        stretches = Stretches(recording.header.target.opened)
         for record in recording.records():
             for event in fold.feed(record):
                 _take(story, fold, event)
                 take(history, event)
+                take_stretch(stretches, event)
             if fold.run is not None:
                 _run(story, fold.run.step).asked = fold.run
             if not story.devices:
@@ -242,6 +246,7 @@ def gather(path: Path, redact: bool = False) -> Story:
         if fold.begins_within and story.runs:
             story.runs[0].part = True
         story.samples, story.rows = index.samples, history.rows
+        story.stretches = stretches.all if stretches.marked else []
         story.ends = how_it_ends(recording, fold.whole)
     story.runs = [run for run in story.runs if run.total.frames or run.finished]
     for run in story.runs:

@@ -33,7 +33,7 @@ from iopstui.report.story import (
     Story,
 )
 from iopstui.session.outcomes import judged_text
-from iopstui.session.run_rows import seconds
+from iopstui.session.run_rows import seconds, stretch_cells
 from iopstui.text import printable
 
 Row = tuple[str, ...]
@@ -182,6 +182,17 @@ def run_rows(run: Run) -> Iterator[Row]:
             )  # fmt: skip
     if len(rows) > 1:
         yield from _sum_rows(run, summary)
+
+
+STRETCHES = "Between the marks: means of fio, or of the device (d) where no job ran."
+STRETCH_HEAD = ("time", "from this mark on", "IOPS", "MiB/s", "p99", "s")
+
+
+def stretch_rows(story: Story) -> Iterator[Row]:
+    """What was measured from each mark to the next."""
+    for one in story.stretches:
+        when = f"{units.clock(one.start)}-{units.clock(one.end)}"
+        yield (when, printable(one.text), *stretch_cells(one))
 
 
 def probe_rows(run: Run) -> Iterator[Row]:

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from iopstui import format as f
-from iopstui.events import Event, FrameReady, StepFinished, StepStarted, TunableChanged
+from iopstui.events import Event, FrameReady, Mark, StepFinished, StepStarted, TunableChanged
 from iopstui.model.metrics.run_history import DONE, FAILED, RUNS, STOPPED, RunHistory, RunRow
+from iopstui.model.metrics.stretches import Stretch, Stretches
 from iopstui.text import printable
 
 WIDTH = 80
 _WHAT = 28
+_MARKED = 32
 _HEAD = ("IOPS", "change", "MiB/s", "p50", "p99", "aqu-sz", "s")
 _WIDTHS = (6, 9, 6, 7, 7, 7, 5)
 _MARKS = {DONE: "", RUNS: "", STOPPED: "", FAILED: "failed: "}
@@ -31,6 +33,36 @@ def take(history: RunHistory, event: Event) -> None:
         case StepFinished():
             ended = FAILED if event.error else STOPPED if event.interrupted else DONE
             history.finished(event.step, ended)
+
+
+def take_stretch(stretches: Stretches, event: Event) -> None:
+    """One event of the session, for what is told by marks."""
+    match event:
+        case FrameReady():
+            stretches.frame(event.frame)
+        case Mark():
+            stretches.mark(event.t, event.text)
+        case StepStarted(phase="run"):
+            stretches.started(event.t, event.title or event.job)
+
+
+def stretch_rows(stretches: Sequence[Stretch]) -> Iterator[str]:
+    """A table of at most 80 columns, the oldest stretch first; IOPS and MiB/s are means."""
+    heads = ("IOPS", "MiB/s", "p99", "s")
+    widths = (8, 8, 9, 6)
+    cells = (cell.rjust(width) for cell, width in zip(heads, widths, strict=True))
+    yield f" {'time':<14} {'from this mark on':{_MARKED}}{''.join(cells)}"
+    for one in stretches:
+        time = f"{f.clock(one.start)}-{f.clock(one.end)}"
+        values = stretch_cells(one)
+        cells = (cell.rjust(width) for cell, width in zip(values, widths, strict=True))
+        yield f" {time:<14} {f.cut(printable(one.text), _MARKED):{_MARKED}}{''.join(cells)}"
+
+
+def stretch_cells(one: Stretch) -> tuple[str, str, str, str]:
+    """IOPS, MiB/s, p99 and seconds; the device's, where no job ran, are told so by a "d"."""
+    iops = f.number(one.iops) + ("" if one.by_fio else " d")
+    return iops, f.mib(one.bw), f.latency(one.p99_ns, ""), f"{one.seconds:.0f}"
 
 
 def outcome(row: RunRow) -> str:

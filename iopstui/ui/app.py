@@ -22,6 +22,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.lesson.pages import Lesson
 from iopstui.model.metrics.run_history import RunRow
+from iopstui.model.metrics.stretches import Stretch
 from iopstui.safety.crash import crash_sentence
 from iopstui.safety.signals import stopping
 from iopstui.text import printable
@@ -64,7 +65,8 @@ from iopstui.ui.parts.view import ViewKeys
 os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
 
 
-Leave = Callable[["list[tuple[Target, list[RunRow]]]"], None]
+Told = tuple[Target, list[RunRow], list[Stretch]]
+Leave = Callable[[list[Told]], None]
 
 
 class PlainScrollBar(ScrollBarRender):
@@ -263,11 +265,15 @@ class IopstuiApp(KeysInOrder):
             self.state.apply(event)
 
     @property
-    def runs(self) -> list[tuple[Target, list[RunRow]]]:
-        """After ``close_all``: the runs of each session, one after another."""
+    def runs(self) -> list[Told]:
+        """After ``close_all``: the runs of each session, one after another, and what its marks
+        tell, where there was one."""
         self._take_last()
-        told = ((target, state.runs.rows) for target, state in self._sessions)
-        return [(target, rows) for target, rows in told if rows]
+        told = (
+            (target, state.runs.rows, state.stretches.all if state.stretches.marked else [])
+            for target, state in self._sessions
+        )
+        return [one for one in told if one[1] or one[2]]
 
     def exit_code(self) -> int:
         """What ``q`` leaves with."""

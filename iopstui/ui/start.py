@@ -21,13 +21,14 @@ from iopstui.model.block.target import Target
 from iopstui.model.experiment.expectation import Expectation
 from iopstui.model.experiment.options import RunOptions
 from iopstui.model.metrics.run_history import RunRow
+from iopstui.model.metrics.stretches import Stretch
 from iopstui.preflight.targets import choose_targets
 from iopstui.recording.writer import next_free
 from iopstui.safety.leftovers import clean_up
 from iopstui.session.live import LiveSession
 from iopstui.session.new_session import new_session
 from iopstui.session.outcomes import outcome_text
-from iopstui.session.run_rows import WIDTH, text_rows
+from iopstui.session.run_rows import WIDTH, stretch_rows, text_rows
 from iopstui.text import printable
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class _Sessions:
         self._early: list[LiveSession] = []
         self._made: list[LiveSession] = []
         self._works_on: dict[object, Target | None] = {}
-        self._ran: Sequence[tuple[Target, Sequence[RunRow]]] = ()
+        self._ran: Sequence[tuple[Target, Sequence[RunRow], Sequence[Stretch]]] = ()
         # where a recording went on, and where it began
         self._recorded: dict[Path, Path] = {}
 
@@ -171,17 +172,18 @@ class _Sessions:
             options.destroy_data,
         )  # fmt: skip
 
-    def ran(self, runs: Sequence[tuple[Target, Sequence[RunRow]]]) -> None:
-        """What was run, of each session."""
+    def ran(self, runs: Sequence[tuple[Target, Sequence[RunRow], Sequence[Stretch]]]) -> None:
+        """What was run and marked, of each session."""
         self._ran = runs
 
     def end(self) -> None:
         """The screen is gone, the terminal as it was: only now can be read what is left to say."""
         for one in self._early:
             one.close()
-        words = runs_text(self._ran)
-        if words:
-            put_last(words)
+        words = runs_text([(target, rows) for target, rows, _ in self._ran])
+        marks = stretches_text([(target, told) for target, _, told in self._ran])
+        if words or marks:
+            put_last("\n\n".join(text for text in (words, marks) if text))
         for line in (line for one in self._made for line in map(outcome_text, one.outcomes)):
             print(f"iopstui: {printable(line)}", file=sys.stderr)
         for text in (one.left_behind for one in self._made if one.left_behind):
@@ -205,6 +207,17 @@ def runs_text(sessions: Sequence[tuple[Target, Sequence[RunRow]]]) -> str:
             title = cut(printable(target.name), WIDTH - len(left) - 9)
             tables.append("\n".join((f"runs on {title}{left}:", *text_rows(shown))))
     return "\n\n".join(reversed(tables))
+
+
+def stretches_text(sessions: Sequence[tuple[Target, Sequence[Stretch]]]) -> str:
+    """A table of the newest stretches between marks, of each session that had any, in at most 80
+    columns; "" if there was none."""
+    tables = []
+    for target, told in sessions:
+        if told:
+            title = cut(printable(target.name), WIDTH - 10)
+            tables.append("\n".join((f"marks on {title}:", *stretch_rows(told[-MOST_RUNS:]))))
+    return "\n\n".join(tables)
 
 
 def put_last(text: str) -> None:

@@ -123,7 +123,9 @@ def test_as_a_table_several_runs_end_side_by_side(
     out = capsys.readouterr().out
     assert ("iodepth 2 → 32" in out) == (kind == "table")
     if kind == "table":
-        *_, head, first, second = out.splitlines()
+        runs, _, marks = out.partition("\nmarks:\n")
+        assert marks.startswith(" time ") and "iodepth 32" in marks
+        *_, head, first, second = runs.rstrip().splitlines()
         assert head.startswith(" run what was changed") and "+123.6 %" in second
         assert first.startswith("   1 ") and max(map(len, (head, first, second))) == 80
     made.write(path)

@@ -283,7 +283,7 @@ async def test_marks_stand_on_both_charts() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         fake = await running(app, pilot, 8)
-        await pilot.press("m")
+        await pilot.press("m", "enter")
         fake.tick(2)
         await settle(pilot)
         assert ("mark", "mark 1") in fake.calls

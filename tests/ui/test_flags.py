@@ -20,7 +20,7 @@ WORDS = ("QD 32", "jobs 4", "rq_affinity 1 → 2", "mixed-4k", "mark 1", "QD 64,
 
 
 def shown(marks: Sequence[tuple[int, str]], columns: int = 60, rows: int = 2) -> list[str]:
-    found = flags(marks, AXIS, columns, AXIS + columns, rows, UTF8)
+    found = flags(marks, AXIS, columns, AXIS + columns, rows, UTF8, {})
     return ["".join(text for text, _ in row) for row in found]
 
 

@@ -165,7 +165,7 @@ async def test_looking_around_is_free_during_a_run() -> None:
         await ready(app, pilot)
         await press(pilot, "enter", "enter", "enter", "enter")
         session.tick(2)
-        await press(pilot, "m")
+        await press(pilot, "m", "enter")
         assert ("mark", "mark 1") in session.calls
         await press(pilot, "f")
         session.tick(1)

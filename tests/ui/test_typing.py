@@ -32,7 +32,7 @@ SCRIPT = (
     "b\x1b[B\r"  # the next block size
     "]r" "r"  # iodepth twice; run it; stop it
     "jseqq\x1b[D\x1b[C\x7fr\r" "r"  # a job by its name, mistyped; stop it
-    ":\x1b[200~iodepth=µ\x1b[201~\x1b[D1\x1b" "m"  # a paste, an arrow, given up; a mark
+    ":\x1b[200~iodepth=µ\x1b[201~\x1b[D1\x1b" "m\r"  # a paste, an arrow, given up; a mark
 ).encode()  # fmt: skip
 DONE = [
     ("run", "mixed-4k", {"rwmixread": "70", "bs": "8k", "iodepth": "64"}), ("stop",),
@@ -142,7 +142,7 @@ async def test_a_key_that_is_never_dealt_with_does_not_hold_back_q(
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
-        await typed(app, pilot, [b"mmq"], False)
+        await typed(app, pilot, [b"VVq"], False)
     assert ("close",) in app.fake.calls  # type: ignore[attr-defined]
 
 

@@ -31,8 +31,9 @@ from iopstui.model.metrics.frame import FINAL, LATE, PARTIAL, Frame
 from iopstui.model.metrics.history import History
 from iopstui.model.metrics.latency_history import LatencyHistory
 from iopstui.model.metrics.run_history import RunHistory
+from iopstui.model.metrics.stretches import Stretches
 from iopstui.session.outcomes import FAIL, PASS, together
-from iopstui.session.run_rows import outcome, take
+from iopstui.session.run_rows import outcome, take, take_stretch
 from iopstui.text import printable
 from iopstui.ui.core.moments import Moment, Moments
 from iopstui.ui.core.options import BY_OPTION, shown_value
@@ -101,6 +102,8 @@ class LiveState:
     device_latencies: LatencyHistory = field(default_factory=LatencyHistory)
     """The probe's."""
     runs: RunHistory = field(init=False)
+    stretches: Stretches = field(init=False)
+    """Between the marks."""
     _probed: Frame | None = None
     """The newest frame in which the probe has counted something."""
     frame: Frame | None = None
@@ -137,6 +140,7 @@ class LiveState:
 
     def __post_init__(self) -> None:
         self.runs = RunHistory(self.devices)
+        self.stretches = Stretches(self.devices)
 
     @property
     def probed(self) -> Frame | None:
@@ -170,7 +174,7 @@ class LiveState:
         other = copy(self)
         other.history, other.latencies = self.history.copy(), self.latencies.copy()
         other.device_latencies = self.device_latencies.copy()
-        other.runs = self.runs.copy()
+        other.runs, other.stretches = self.runs.copy(), self.stretches.copy()
         other.moments = self.moments.copy()
         return other
 
@@ -220,6 +224,7 @@ class LiveState:
         if self.experiment is not None:
             self.experiment.apply(event)
         take(self.runs, event)
+        take_stretch(self.stretches, event)
         match event:
             case FrameReady():
                 self._frame(event.frame)

@@ -22,7 +22,7 @@ from iopstui.ui.core.state import DEVICE_IOPS, FIO_IOPS, LiveState
 from iopstui.ui.dashboard import bars, finding_line, kernel_panel
 from iopstui.ui.dashboard import panels as registry
 from iopstui.ui.draw import charts, layout
-from iopstui.ui.draw.chart import Chart, ChartSpec, Curve, TimeWindow
+from iopstui.ui.draw.chart import Chart, ChartSpec, Curve, Mean, TimeWindow
 from iopstui.ui.draw.heat import HeatMap
 from iopstui.ui.draw.layout import HIDDEN, TABS, Box
 from iopstui.ui.draw.lines import Lines
@@ -417,6 +417,7 @@ class Dashboard(Screen[None]):
             ],
             self._iops_note(),
             cursor,
+            self._means(),
         )
         self._latencies[self._latency_of].paint(
             self.shown.history, self.window, self._latency_labels(disk), self._latency_note(),
@@ -431,6 +432,17 @@ class Dashboard(Screen[None]):
             self.percentiles_shown,
             cursor,
         )
+
+    def _means(self) -> list[Mean]:
+        """Of each stretch between marks; without a mark the runs panel tells more."""
+        stretches = self.shown.stretches
+        if not stretches.marked:
+            return []
+        return [
+            Mean(one.start, one.end, one.iops, f"{self.charset.mean}{f.number(one.iops)}")
+            for one in stretches.all
+            if one.iops is not None and one.end >= self.window.start
+        ]
 
     def _latency_labels(self, disk: DiskRates | None) -> list[str]:
         """The newest value of each line."""

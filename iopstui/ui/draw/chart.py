@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rich.cells import cell_len
@@ -46,6 +46,16 @@ class ChartSpec:
     log: bool
     unit: Callable[[float], str]
     right: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """What was measured between two moments, as one ``value``, and how that is written."""
+
+    start: float
+    end: float
+    value: float
+    words: str
 
 
 @dataclass
@@ -148,9 +158,11 @@ class Chart:
         values: Sequence[str],
         note: Sequence[Piece],
         cursor: float | None = None,
+        means: Sequence[Mean] = (),
     ) -> None:
         """Shows the history's stretch ``window``; ``values`` are the newest, for the title.
-        ``cursor`` is the moment that is looked at, if it is not the newest."""
+        ``cursor`` is the moment that is looked at, if it is not the newest; ``means`` are drawn as
+        level lines, and said behind the words of the mark that they begin with."""
         if not self.shown:
             return
         moved = self._window_start != window.start
@@ -171,9 +183,11 @@ class Chart:
             (int((mark.t - window.start) / column_s), mark.text)
             for mark in history.marks(window.start, end)
         ]
-        self.title.show([self._title(values, note), *self._flags(marks)])
+        levels = [self._level(mean, window, column_s, scale) for mean in means]
+        said = {int((mean.start - window.start) / column_s): mean.words for mean in means}
+        self.title.show([self._title(values, note), *self._flags(marks, said)])
         at = None if cursor is None else window.column(cursor, column_s)
-        self._tiles(data, scale, [column for column, _ in marks], at)
+        self._tiles(data, scale, [column for column, _ in marks], at, levels)
         self.labels.show(self._labels(data, scale))
 
     def _tiles(
@@ -182,6 +196,7 @@ class Chart:
         scale: charts.Scale,
         marks: Sequence[int],
         cursor: int | None,
+        levels: Sequence[charts.Level],
     ) -> None:
         dots = self._charset.dots
         for index, tile in enumerate(self.tiles):
@@ -191,7 +206,8 @@ class Chart:
             low, high = max(0, first * dots - 1), (first + columns) * dots + 1
             lines = tuple(mark for mark in marks if first <= mark < first + columns)
             here = cursor if cursor is not None and first <= cursor < first + columns else None
-            key = (scale, lines, here, tuple(tuple(one[low:high]) for one in data))
+            flat = tuple(one for one in levels if one[0] < first + columns and one[1] > first)
+            key = (scale, lines, here, flat, tuple(tuple(one[low:high]) for one in data))
             if self._painted.get(index) == key:
                 continue
             self._painted[index] = key
@@ -201,7 +217,16 @@ class Chart:
             ]
             tile.show(
                 charts.draw_tile(
-                    series, first, columns, self._rows, scale, self._charset, lines, MARK, here
+                    series,
+                    first,
+                    columns,
+                    self._rows,
+                    scale,
+                    self._charset,
+                    lines,
+                    MARK,
+                    here,
+                    flat,
                 )
             )
 
@@ -245,10 +270,20 @@ class Chart:
                 line.to(column).add(label, DIM)
         return line.done()
 
-    def _flags(self, marks: Sequence[tuple[int, str]]) -> list[Row]:
+    def _level(
+        self, mean: Mean, window: TimeWindow, column_s: float, scale: charts.Scale
+    ) -> charts.Level:
+        first = max(0, int((mean.start - window.start) / column_s) + 1)
+        last = min(self._columns, window.column(mean.end, column_s) + 1)
+        return first, last, scale.row(mean.value, self._rows)
+
+    def _flags(
+        self, marks: Sequence[tuple[int, str]], means: Mapping[int, str] | None = None
+    ) -> list[Row]:
         return flags(
-            marks, AXIS_WIDTH, self._columns, self._box.width, self._flag_rows, self._charset
-        )
+            marks, AXIS_WIDTH, self._columns, self._box.width, self._flag_rows, self._charset,
+            means or {},
+        )  # fmt: skip
 
     def _labels(self, data: Sequence[Sequence[float | None]], scale: charts.Scale) -> list[Row]:
         """The curves' names beside their newest points, each in a row of its own."""

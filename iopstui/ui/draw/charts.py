@@ -234,6 +234,8 @@ def draw_polylines(
 
 
 Cell = tuple[str, "Style | None"]
+Level = tuple[int, int, int]
+"""A level line: its first column, the one behind its last, its row."""
 
 
 def draw_tile(
@@ -246,11 +248,12 @@ def draw_tile(
     marks: Sequence[int] = (),
     mark_style: Style | None = None,
     cursor: int | None = None,
+    levels: Sequence[Level] = (),
 ) -> list[Row]:
     """Columns ``first`` ... of a plot, as rows of styled pieces.
 
     ``marks`` are columns of the plot that get a vertical line, over areas and under lines;
-    ``cursor`` is one that gets a line over all.
+    ``cursor`` is one that gets a line over all. ``levels`` are level lines under the others.
     """
     cells: list[list[Cell]] = [[(" ", None)] * columns for _ in range(rows)]
     for one in series:
@@ -260,6 +263,9 @@ def draw_tile(
         if first <= mark < first + columns:
             for line in cells:
                 line[mark - first] = (charset.mark, mark_style)
+    for begin, end, row in levels:
+        for column in range(max(begin, first), min(end, first + columns)):
+            cells[row][column - first] = (charset.level, mark_style)
     lines = [one for one in series if one.kind != AREA]
     drawn = draw_lines(lines, first, columns, rows, scale, charset.dots)
     for one, text in zip(lines, drawn, strict=True):

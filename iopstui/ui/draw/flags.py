@@ -6,7 +6,7 @@ words that are cut off would say nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.cells import cell_len
 
@@ -18,17 +18,18 @@ ARROW = "▾"
 
 def flags(
     marks: Sequence[tuple[int, str]], axis: int, columns: int, width: int, rows: int,
-    charset: Charset,
+    charset: Charset, means: Mapping[int, str],
 ) -> list[Row]:  # fmt: skip
     """``rows`` lines, ``width`` wide; a mark is (column, words) in a plot that has so many
-    ``columns`` and begins at ``axis``. Marks come in the order of their columns."""
+    ``columns`` and begins at ``axis``. Marks come in the order of their columns; ``means`` says by
+    column what was measured behind a mark."""
     lines = [Line(width, charset).to(axis) for _ in range(rows)]
     for index, (column, words) in enumerate(marks):
         # the rows are used in turn: there is room until the next mark of the same row
         following = marks[index + rows][0] if index + rows < len(marks) else columns
         turn = [lines[(index + n) % rows] for n in range(rows)]
         last = index + rows >= len(marks)
-        for start, text in _texts(axis + column, words, last):
+        for start, text in _texts(axis + column, words, last, means.get(column, "")):
             before = start < axis + column
             end, gap = axis + (columns if before else following), 2 if before else 0
             fits = (o for o in turn if o.used + gap <= start and start + cell_len(text) <= end)
@@ -39,11 +40,12 @@ def flags(
     return [line.done() for line in lines]
 
 
-def _texts(start: int, words: str, last: bool) -> Iterator[tuple[int, str]]:
+def _texts(start: int, words: str, last: bool, mean: str) -> Iterator[tuple[int, str]]:
     """What to try, the most telling first; at the right end words may stand before their arrow."""
     parts = (part.replace("=", " ").split() for part in words.split(","))
     value = " ".join(part[-1] for part in parts if part)
-    for text in dict.fromkeys((words, value)):
+    told = (f"{words}: {mean}", f"{value}: {mean}") if mean else ()
+    for text in dict.fromkeys((*told, words, value)):
         yield start, ARROW + text
         if last:
             yield start - cell_len(text), text + ARROW

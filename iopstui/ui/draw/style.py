@@ -50,6 +50,8 @@ class Charset:
     full: str
     empty: str
     cursor: str
+    level: str
+    mean: str
 
     def text(self, text: str) -> str:
         """``text`` in characters that this terminal has; its length stays the same."""
@@ -64,9 +66,11 @@ class Charset:
         return self.text(arrows(text) if self.name == "ascii" else text)
 
 
-UTF8 = Charset("utf8", "braille", ("braille", "braille"), 2, "░", "│", "─", "█", "░", "┃")
-CONSOLE = Charset("console", "•", ("o", "^"), 1, "░", "│", "─", "█", "░", "█")
-ASCII = Charset("ascii", "*", ("o", "^"), 1, ":", "|", "-", "#", ".", "!")
+UTF8 = Charset(
+    "utf8", "braille", ("braille", "braille"), 2, "░", "│", "─", "█", "░", "┃", "╌", "⌀ "
+)
+CONSOLE = Charset("console", "•", ("o", "^"), 1, "░", "│", "─", "█", "░", "█", "-", "mean ")
+ASCII = Charset("ascii", "*", ("o", "^"), 1, ":", "|", "-", "#", ".", "!", "-", "mean ")
 
 
 def charset_for(environ: Mapping[str, str] = os.environ) -> Charset:

@@ -19,6 +19,8 @@ from iopstui.ui.core.actions import (
 from iopstui.ui.core.port import Port
 from iopstui.ui.draw.rows import Row
 
+LONGEST_MARK = 60
+
 
 class ViewKeys(Part):
     """Keys that change only what is shown, never what is measured."""
@@ -34,10 +36,27 @@ class ViewKeys(Part):
         return dashboard is not None and dashboard.frozen_at is not None
 
     def mark(self) -> None:
-        """Put the next numbered mark on the charts."""
-        if self.port.session is not None:
-            self._marks += 1
-            self.port.session.mark(f"mark {self._marks}")
+        """Ask for the words of a mark."""
+        if self.port.session is None or self.port.dashboard is None:
+            return
+        from iopstui.ui.dialogs.prompt import Prompt
+
+        words = (
+            "Enter puts a mark on the charts, now, with these words; without any it is"
+            f" {self._next_mark}. Each stretch between marks has its mean."
+        )
+        prompt = Prompt("mark", words, "", lambda text: text, self.port.charset)
+        self.port.push(prompt, self._mark_named)
+
+    @property
+    def _next_mark(self) -> str:
+        return f"mark {self._marks + 1}"
+
+    def _mark_named(self, text: str | None) -> None:
+        if text is not None and self.port.session is not None:
+            words = " ".join(text.split())[:LONGEST_MARK] or self._next_mark
+            self._marks += words == self._next_mark
+            self.port.session.mark(words)
 
     def freeze(self) -> None:
         """Freeze the picture, or let it go on."""
@@ -211,7 +230,8 @@ class ViewKeys(Part):
     ACTIONS = (
         Action(
             "mark", (Key("m", "m"),), mark, title="Mark this moment",
-            help="put a mark on the charts, now", place=60,
+            help="put a mark on the charts, with words of yours or a number; each stretch between"
+            " marks has its mean", place=60,
             footer=(Footer("mark", {IDLE: 160, RUNNING: 160}),),
             where=OVER_EXPERIMENT, measures=True,
         ),

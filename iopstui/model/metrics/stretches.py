@@ -1,0 +1,126 @@
+"""The stretches between marks, with what was measured in each: the story that marks tell.
+
+A pure fold, like the runs (run_history.py): the same calls give the same stretches, live or from a
+recording.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+
+from iopstui.model import histogram
+from iopstui.model.metrics.frame import RAMP, Frame
+
+BEGIN = "from the beginning"
+RESTART_S = 5.0
+"""A run that begins so soon behind a mark is what the mark tells of."""
+MOST_KEPT = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """From ``start`` to ``end`` (seconds of the session), called by the mark at its beginning.
+    ``seconds`` of it were measured; ``iops`` and ``bw`` (bytes/s) are fio's means over them, else,
+    where no job ran (``by_fio`` False), the device's; ``p99_ns`` is of all latencies of fio in one
+    histogram. What was not measured is ``None``."""
+
+    start: float
+    end: float
+    text: str
+    by_fio: bool
+    seconds: float
+    iops: float | None
+    bw: float | None
+    p99_ns: float | None
+
+
+@dataclass
+class _Sum:
+    seconds: float = 0.0
+    ios: float = 0.0
+    bytes: float = 0.0
+
+    def add(self, seconds: float, iops: float | None, bw: float | None) -> None:
+        if seconds > 0 and iops is not None:
+            self.seconds += seconds
+            self.ios += iops * seconds
+            self.bytes += (bw or 0.0) * seconds
+
+
+@dataclass
+class _Open:
+    start: float
+    text: str
+    end: float = 0.0
+    fio: _Sum = field(default_factory=_Sum)
+    device: _Sum = field(default_factory=_Sum)
+    bins: dict[int, int] = field(default_factory=dict)
+
+    def stretch(self) -> Stretch | None:
+        by_fio = self.fio.seconds > 0
+        found = self.fio if by_fio else self.device
+        if not found.seconds:
+            return None
+        p99 = histogram.percentiles(self.bins, (99.0,)).get(99.0)
+        mean, bw = found.ios / found.seconds, found.bytes / found.seconds
+        end = max(self.start, self.end)
+        return Stretch(self.start, end, self.text, by_fio, found.seconds, mean, bw, p99)
+
+
+class Stretches:
+    """Takes marks, starts of runs and frames in order; ``devices`` are those that jobs work on."""
+
+    def __init__(self, devices: Sequence[str] = ()) -> None:
+        self._devices = tuple(devices)
+        self._over: deque[Stretch] = deque(maxlen=MOST_KEPT)
+        self._now = _Open(0.0, BEGIN)
+        self.marked = False
+        """Whether there was a mark at all."""
+
+    def copy(self) -> Stretches:
+        """As they are now; what is taken in later does not change them."""
+        return deepcopy(self)
+
+    def mark(self, t: float, text: str) -> None:
+        """A mark: another stretch begins."""
+        self.marked = True
+        self._begin(t, text)
+
+    def started(self, t: float, text: str) -> None:
+        """A run begins. Right behind a mark the stretch is that of the mark, and what the run
+        before still did belongs to neither."""
+        now = self._now
+        if now.text != BEGIN and t - now.start <= RESTART_S:
+            self._now = _Open(t, now.text)
+        elif now.fio.seconds or now.device.seconds:
+            self._begin(t, text)
+
+    def _begin(self, t: float, text: str) -> None:
+        found = self._now.stretch()
+        if found is not None:
+            self._over.append(found)
+        self._now = _Open(t, text)
+
+    def frame(self, frame: Frame) -> None:
+        """One more interval; one that began before the mark says nothing of what is behind it."""
+        now, fio = self._now, frame.fio
+        seconds = (fio.seconds if fio is not None else frame.seconds) or 0.0
+        if frame.t - seconds / 2 < now.start or RAMP in frame.flags:
+            return
+        now.end = frame.t
+        disk = frame.together(self._devices)
+        if disk is not None:
+            now.device.add(disk.seconds, disk.ios_s, disk.bytes_s)
+        if fio is not None:
+            now.fio.add(seconds, fio.total.iops, fio.total.bw)
+            for key, count in fio.total.bins.items():
+                now.bins[key] = now.bins.get(key, 0) + count
+
+    @property
+    def all(self) -> list[Stretch]:
+        """Those in which something was measured, the oldest first, with the one that goes on."""
+        now = self._now.stretch()
+        return [*self._over, *([now] if now is not None else [])]

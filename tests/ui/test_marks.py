@@ -1,0 +1,59 @@
+"""Marks with words, and the means between them: on the chart, and in the table after q."""
+
+from __future__ import annotations
+
+from test_app import make, running, screen_text, settle
+
+from iopstui.model.metrics.stretches import Stretch
+from iopstui.ui.dialogs.prompt import Prompt
+from iopstui.ui.draw.flags import flags
+from iopstui.ui.draw.style import UTF8
+from iopstui.ui.start import stretches_text
+
+
+async def test_a_mark_has_the_words_that_were_typed_and_means_beside_it() -> None:
+    app = make()
+    async with app.run_test(size=(160, 45)) as pilot:
+        fake = await running(app, pilot, 8)
+        assert "⌀" not in screen_text(app) and "╌" not in screen_text(app)
+        await pilot.press("m")
+        assert isinstance(app.screen, Prompt)
+        await pilot.press(*"off", "enter")
+        fake.tick(12)
+        await settle(pilot)
+        assert ("mark", "off") in fake.calls
+        mean = app.state.stretches.all[-1].iops
+        assert mean is not None and f"▾off: ⌀ {mean / 1000:.1f}k" in screen_text(app)
+        assert "╌" in screen_text(app)
+        # given up, there is none; the next without words is the first number
+        before = len(fake.calls)
+        await pilot.press("m", "x", "escape")
+        assert len(fake.calls) == before
+        await pilot.press("m", "enter")
+        await settle(pilot)
+        assert fake.calls[-1] == ("mark", "mark 1")
+
+
+def words(columns: int) -> str:
+    (row,) = flags([(0, "QD 32")], 8, columns, 8 + columns, 1, UTF8, {0: "⌀ 48.2k"})
+    return "".join(text for text, _ in row).strip()
+
+
+def test_the_mean_gives_way_before_the_marks_own_words() -> None:
+    assert [words(columns) for columns in (30, 12, 8, 3, 1)] == [
+        "▾QD 32: ⌀ 48.2k", "▾32: ⌀ 48.2k", "▾QD 32", "▾32", "▾",
+    ]  # fmt: skip
+
+
+def test_the_table_after_q_keeps_to_80_columns() -> None:
+    from test_runs_view import DISK
+
+    told = [
+        Stretch(0.0, 31.0, "from the beginning", True, 29.0, 35100.0, 137 * 2.0**20, 264e3),
+        Stretch(31.0, 7264.0, "x" * 60, False, 33.0, 12.4, 0.0, None),
+    ]
+    lines = stretches_text([(DISK, told), (DISK, [])]).splitlines()
+    assert lines[0] == f"marks on {DISK.name}:" and len(lines) == 4
+    assert all(len(line) <= 80 for line in lines)
+    assert lines[2].split()[:1] == ["0:00-0:31"] and "35.1k" in lines[2] and "264" in lines[2]
+    assert "12.4 d" in lines[3]
