@@ -1,16 +1,22 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import ui_fakes as fakes
+from rich.console import Group
 from test_app import WIDE, make, running, settle, shows
 from textual.widgets import Input, OptionList, Static
 
 from iopstui.errors import UsageError
+from iopstui.events import TunableChanged
 from iopstui.safety.tunable_states import TunableState
+from iopstui.ui.app import IopstuiApp
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.dialogs.choice import Choice
 from iopstui.ui.dialogs.prompt import Prompt
 from iopstui.ui.dialogs.settings import Settings, checked_value
+from iopstui.ui.dialogs.text import HelpScreen
 
 AFFINITY = TunableState(
     "rq_affinity", "where a completion runs", "1", ("0", "1", "2"), "0, 1, 2",
@@ -188,3 +194,78 @@ def test_values_that_no_device_takes_are_refused_before_they_are_written(value: 
     with pytest.raises(UsageError):
         checked_value("nr_requests", value)
     assert checked_value("irq/36", "0-1") == "0-1"
+
+
+def turned(fake: fakes.FakeController, name: str, before: str, now: str, disk: str = "sda") -> None:
+    fake.sink(TunableChanged(fake.second, disk, name, before, now))
+
+
+def labels(app: IopstuiApp) -> list[str]:
+    found = app.screen.query_one(OptionList)
+    return [str(found.get_option_at_index(at).prompt) for at in range(found.option_count)]
+
+
+async def test_what_was_changed_shows_what_it_was_and_can_be_undone() -> None:
+    app = make()
+    async with app.run_test(size=(80, 24)) as pilot:
+        fake = await running(app, pilot)
+        fake.settings = (
+            TunableState("nr_requests", "x", "64", (), "a number"),
+            TunableState("rq_affinity", "x", "1", (), "", (("sda", "1"), ("sdb", "1"))),
+        )
+        turned(fake, "nr_requests", "256", "128")
+        turned(fake, "nr_requests", "128", "64")
+        turned(fake, "rq_affinity", "2", "1", "sdb")
+        await settle(pilot)
+        await pilot.press("k")
+        await settle(pilot)
+        assert labels(app)[0].split() == ["nr_requests", "256", "→", "64"]
+        assert "Was: 256" in explained(app.screen)  # type: ignore[arg-type]
+        await pilot.press("z")
+        assert fake.calls[-1] == ("tune", "nr_requests", "256")
+        # undone, it is as it was, and there is nothing more to undo
+        fake.settings = (replace(fake.settings[0], now="256"), *fake.settings[1:])
+        turned(fake, "nr_requests", "64", "256")
+        await settle(pilot)
+        assert labels(app)[0].split() == ["nr_requests", "256"]
+        await pilot.press("z")
+        said = app.screen.query_one("#settings-said", Static)
+        assert "nr_requests is as it was" in str(said.content)
+        # disks that were different can't have one value back
+        turned(fake, "rq_affinity", "0", "1", "sda")
+        await settle(pilot)
+        before = len(fake.calls)
+        await pilot.press("down", "z")
+        assert labels(app)[1].split()[1:] == ["2/0", "→", "1"]
+        assert len(fake.calls) == before and "different values" in str(said.content)
+
+
+@pytest.mark.parametrize(
+    ("key", "asked", "said"),
+    [
+        ("k", "question_mark", "The settings of the disks"),
+        ("b", "question_mark", "A value is chosen"),
+        ("j", "f1", "A job is chosen"),
+        ("colon", "f1", "An option of fio is typed"),
+        ("m", "f1", "Something is typed"),
+        ("f", "question_mark", "A list that stays live"),
+        ("e", "question_mark", "Keys"),
+    ],
+)
+async def test_help_opens_over_everything_and_says_where_it_is(
+    key: str, asked: str, said: str
+) -> None:
+    app = make()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await running(app, pilot)
+        await pilot.press(key)
+        await settle(pilot)
+        before = app.screen
+        await pilot.press(asked)
+        await settle(pilot)
+        assert isinstance(app.screen, HelpScreen) and isinstance(app.screen._text, Group)
+        first = "".join(str(part) for part in app.screen._text.renderables[:2])
+        assert said in first and ("Here" in first) == (key != "e")
+        await pilot.press("question_mark")
+        await settle(pilot)
+        assert app.screen is before

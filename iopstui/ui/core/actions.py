@@ -120,6 +120,10 @@ def press(action: str, number: int = 0) -> str:
     return f"do({action!r}, {number})"
 
 
+HELP = "app." + press("help")
+"""For the bindings of a dialog over another screen: it has none of the application's."""
+
+
 def bindings(actions: Iterable[Action], on_dashboard: bool = False) -> list[BindingType]:
     """The application's own, or those that the dashboard has to bind."""
     return [

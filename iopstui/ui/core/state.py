@@ -130,6 +130,8 @@ class LiveState:
     """What was turned and no run was asked for with yet, in words, by option."""
     sent: dict[str, str] = field(default_factory=dict)
     """The same once a run was asked for with it, until that has begun."""
+    was: dict[str, dict[str, str]] = field(default_factory=dict)
+    """What changed tunables had been at first, by name and disk."""
     moments: Moments = field(default_factory=Moments)
     """The last minutes, one by one."""
     _asked_after: int | None = None
@@ -244,6 +246,7 @@ class LiveState:
             case ExperimentStarted() | PointStarted() | PointFinished() | ExperimentFinished():
                 self._experiment(event)
             case TunableChanged():
+                self.was.setdefault(event.name, {}).setdefault(event.device, event.before)
                 words = f"{event.device}: {event.name} was {event.before}, is {event.now}"
                 self.log.append(LogEntry(event.t, "info", printable(words)))
             case StepStarted():

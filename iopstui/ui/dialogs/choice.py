@@ -12,6 +12,7 @@ from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
+from iopstui.ui.core.actions import HELP
 from iopstui.ui.dialogs.typed import Typed
 from iopstui.ui.draw.style import Charset
 
@@ -21,7 +22,11 @@ FOOT = "Enter takes it   Esc goes back"
 class Choice(Typed, ModalScreen["str | None"]):
     """Gives the chosen value, or ``None``."""
 
-    BINDINGS = [Binding("escape,q,b", "leave", "back")]  # noqa: RUF012 (Textual's own form)
+    BINDINGS = [  # noqa: RUF012 (Textual's own form)
+        Binding("escape,q,b", "leave", "back"),
+        Binding("question_mark,f1", HELP, "help"),
+    ]
+    about = "A value is chosen: Enter takes the one under the cursor; typing narrows the list."
 
     def __init__(self, title: str, values: Sequence[str], now: str, charset: Charset) -> None:
         super().__init__()

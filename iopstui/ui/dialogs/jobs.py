@@ -30,6 +30,11 @@ class JobChooser(Screen["str | None"]):
         Binding("pageup", "scroll(-1)", priority=True),
     ]
 
+    about = (
+        "A job is chosen: typing narrows the list, PgUp and PgDn read its explanation, Enter runs"
+        " it. A ? is text here, F1 opens this."
+    )
+
     def __init__(self, jobs: Sequence[ShippedJob], current: str, charset: Charset) -> None:
         super().__init__()
         self._jobs = list(jobs)

@@ -23,6 +23,8 @@ class LiveRows(Typed, PageScreen):
         Binding(closing("queue_map", "findings", "inside", "processes", "runs"), "leave", "back")
     ]
 
+    about = "A list that stays live: up and down scroll, typing narrows it, Esc goes back."
+
     def __init__(self, title: str, build: Build, charset: Charset) -> None:
         super().__init__(charset)
         self._title = title

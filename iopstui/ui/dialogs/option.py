@@ -28,6 +28,12 @@ class OptionPrompt(Prompt):
         Binding("down", "earlier(1)", priority=True),
     ]
 
+    about = (
+        "An option of fio is typed as NAME=VALUE: Tab completes the name, up and down bring back"
+        " earlier ones, Enter asks fio and takes it, nothing after = takes it back. A ? is text"
+        " here, F1 opens this."
+    )
+
     def __init__(
         self,
         title: str,

@@ -43,6 +43,11 @@ class Picker(Typed, Screen["tuple[str, ...] | Entry | None"]):
         Binding("q,escape", "leave", "quit"),
     ]
 
+    about = (
+        "What is to be measured: Enter opens the device under the cursor, or all that are marked"
+        " with space. Figures are of the last second. F5 reads the devices again."
+    )
+
     def __init__(
         self,
         discover: Discover,

@@ -13,6 +13,7 @@ from textual.widgets import Input, Static
 
 from iopstui.errors import UsageError
 from iopstui.text import printable
+from iopstui.ui.core.actions import HELP
 from iopstui.ui.draw.style import Charset
 
 Check = Callable[[str], object]
@@ -22,7 +23,11 @@ KEYS = "Enter takes it   Esc goes back"
 class Prompt(ModalScreen["str | None"]):
     """Returns what was typed, or ``None``. ``check`` raises UsageError for an invalid answer."""
 
-    BINDINGS = [Binding("escape", "leave", "back")]  # noqa: RUF012 (Textual's own form)
+    BINDINGS = [  # noqa: RUF012 (Textual's own form)
+        Binding("escape", "leave", "back"),
+        Binding("f1", HELP, "help"),
+    ]
+    about = "Something is typed: Enter takes it, Esc gives it up. A ? is text here, F1 opens this."
 
     def __init__(
         self,

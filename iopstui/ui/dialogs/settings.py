@@ -13,6 +13,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from iopstui.errors import UsageError
+from iopstui.format import cut
 from iopstui.model.block.tunable import parse_tunable
 from iopstui.safety.tunable_states import TunableState
 from iopstui.text import printable
@@ -23,7 +24,8 @@ from iopstui.ui.dialogs.typed import FILTER, Typed
 from iopstui.ui.draw.style import Charset
 from iopstui.ui.keys import closing
 
-FOOT = f" Enter changes it   {FILTER}   Esc back   all is restored at the end"
+FOOT = f" Enter changes it   z undoes it   {FILTER}   Esc back   all is restored at the end"
+UNEQUAL = "the disks had different values of it, which one value can't undo; the end does"
 NONE = "These disks have no request queue of their own, so there is nothing to set."
 
 
@@ -33,7 +35,13 @@ class Settings(Typed, Screen[None]):
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         Binding(closing("settings"), "leave", "back"),
+        Binding("z", "undo", "undo"),
     ]
+
+    about = (
+        "The settings of the disks' queues, and where their interrupts go: Enter changes the one"
+        " under the cursor, z gives it the value that it had. All are put back at the end."
+    )
 
     def __init__(
         self,
@@ -48,6 +56,7 @@ class Settings(Typed, Screen[None]):
         self._state = state
         self._charset = charset
         self._shown: list[TunableState] = []
+        self._were: list[str | None] = []
         self._said = ""
         self._opened = state.t
         self._ready = False
@@ -74,8 +83,9 @@ class Settings(Typed, Screen[None]):
         if not self._ready:
             return
         knobs = [one for one in self._read() if self.has(one.name, one.meaning, one.now)]
-        if knobs != self._shown:
-            self._fill(knobs)
+        was = [self._was(knob) for knob in knobs]
+        if (knobs, was) != (self._shown, self._were):
+            self._fill(knobs, was)
         notice = self._state.visible_notice()
         said = notice.text if notice is not None and notice.t >= self._opened else ""
         if said != self._said:
@@ -90,7 +100,7 @@ class Settings(Typed, Screen[None]):
         self.query_one("#jobs-foot", Static).update(Text(foot, style="dim"))
         self.paint()
 
-    def _fill(self, knobs: list[TunableState]) -> None:
+    def _fill(self, knobs: list[TunableState], was: list[str | None]) -> None:
         chooser = self.query_one(OptionList)
         at = chooser.highlighted or 0
         if [knob.name for knob in knobs] != [knob.name for knob in self._shown]:
@@ -98,15 +108,44 @@ class Settings(Typed, Screen[None]):
             chooser.add_options([Option(self._label(knob)) for knob in knobs])
             chooser.highlighted = min(at, len(knobs) - 1) if knobs else None
         else:
-            for index, (knob, before) in enumerate(zip(knobs, self._shown, strict=True)):
-                if knob != before:
-                    chooser.replace_option_prompt_at_index(index, self._label(knob))
-        self._shown = knobs
+            before = zip(self._shown, self._were, strict=True)
+            for index, one in enumerate(zip(knobs, was, strict=True)):
+                if one != next(before):
+                    chooser.replace_option_prompt_at_index(index, self._label(one[0]))
+        self._shown, self._were = knobs, was
         self._explain()
 
     def _label(self, knob: TunableState) -> Text:
         label = Text(f"{printable(knob.name):<15}", style="bold")
-        return label.append(self._charset.text(printable(knob.now)[:12]), style="cyan not bold")
+        now, was = printable(knob.now), self._was(knob)
+        if was is None:
+            return label.append(self._charset.text(cut(now, 14)), style="cyan not bold")
+        label.append(self._charset.text(f"{cut(printable(was), 6)} → "), style="not bold")
+        return label.append(self._charset.text(cut(now, 6)), style="yellow bold")
+
+    def _was(self, knob: TunableState) -> str | None:
+        """What it had been before this session changed it; ``None``: it is as it was."""
+        was, now = self._state.was.get(knob.name, {}), dict(knob.each)
+        if all(now.get(disk, knob.now) == value for disk, value in was.items()):
+            return None
+        return "/".join(dict.fromkeys(was.values()))
+
+    def action_undo(self) -> None:
+        """Give the tunable under the cursor the value that it had."""
+        knob = self._chosen()
+        if knob is None:
+            return
+        was = self._was(knob)
+        if was is None:
+            self._tell(f"{knob.name} is as it was")
+        elif len(set(self._state.was[knob.name].values())) > 1:
+            self._tell(f"{knob.name}: {UNEQUAL}")
+        else:
+            self._turn(knob.name, was)
+
+    def _tell(self, words: str) -> None:
+        self._said = words
+        self.query_one("#settings-said", Static).update(Text(self._charset.text(printable(words))))
 
     def _explain(self) -> None:
         knob = self._chosen()
@@ -119,7 +158,9 @@ class Settings(Typed, Screen[None]):
             return self._charset.text(printable(words))
 
         text = Text(f"{clean(knob.name)} = {clean(knob.now)}\n\n", style="bold")
-        rows = [("Meaning", knob.meaning), ("Takes", knob.takes)]
+        was = self._was(knob)
+        rows = [("Was", f"{was} when this session began to change it (z)")] if was else []
+        rows += [("Meaning", knob.meaning), ("Takes", knob.takes)]
         rows += [(name, value) for name, value in knob.each]
         for label, words in rows:
             text.append(f"{clean(label)}: ", style="cyan not bold")

@@ -30,7 +30,7 @@ class TextScreen(Screen[None]):
     """Shows a text that can be scrolled."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
-        Binding(closing("log", "help"), "leave", "back"),
+        Binding(closing("log"), "leave", "back"),
     ]
 
     def __init__(self, title: str, text: Text | Group, charset: Charset) -> None:
@@ -55,9 +55,20 @@ class TextScreen(Screen[None]):
         self.dismiss(None)
 
 
-def help_screen(charset: Charset) -> TextScreen:
-    """Every key, panel, abbreviation and flag, in plain words."""
+class HelpScreen(TextScreen):
+    """The help: its own keys close it."""
+
+    BINDINGS = [  # noqa: RUF012 (Textual's own form)
+        Binding(closing("help"), "leave", "back"),
+    ]
+
+
+def help_screen(charset: Charset, here: str = "") -> TextScreen:
+    """Every key, panel, abbreviation and flag, in plain words; first what the screen is about from
+    which it was asked for."""
     parts: list[Text | Table] = []
+    if here:
+        parts += [Text("Here", style="bold"), Text(charset.text(f"  {here}")), Text()]
     for title, entries in help_sections():
         parts.append(Text(charset.text(title), style="bold"))
         table = Table.grid(padding=(0, 2, 0, 0))
@@ -66,7 +77,7 @@ def help_screen(charset: Charset) -> TextScreen:
         for term, meaning in entries:
             table.add_row(Text("  " + charset.text(term)), Text(charset.text(meaning)))
         parts += [table, Text()]
-    return TextScreen("help", Group(*parts), charset)
+    return HelpScreen("help", Group(*parts), charset)
 
 
 def doctor_screen(charset: Charset) -> TextScreen:

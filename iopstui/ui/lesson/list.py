@@ -47,6 +47,11 @@ class LessonList(Typed, Screen["Chosen | None"]):
         Binding("pageup", "scroll(-1)", priority=True),
     ]
 
+    about = (
+        "A lesson is chosen: Enter begins it, or goes on with the one that was left; n starts that"
+        " over. What of it can't be shown on this target stands below."
+    )
+
     def __init__(
         self,
         offers: Sequence[Offer],

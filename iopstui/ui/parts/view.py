@@ -220,7 +220,8 @@ class ViewKeys(Part):
         """Open the help."""
         from iopstui.ui.dialogs.text import help_screen
 
-        self.port.push(help_screen(self.port.charset))
+        here = getattr(self.port.screen, "about", "")
+        self.port.push(help_screen(self.port.charset, here))
 
     def theme(self, name: str) -> None:
         """Show the screen in other colours."""
@@ -341,7 +342,7 @@ class ViewKeys(Part):
         ),
         Action(
             "help", (Key("question_mark,f1", "?"),), help, title="Help",
-            note="every key, panel and abbreviation", where=OVER_EXPERIMENT,
+            note="every key, panel and abbreviation", where=ANYWHERE,
             offered_on=BOTH_SCREENS,
         ),
         Action(
