@@ -36,7 +36,8 @@ class RunRow:
     histogram of ``bins_of``; ``util`` (percent) and ``aqu_sz`` are the device's means, of several
     devices together. ``ended`` is one of RUNS, DONE, STOPPED, FAILED. ``to_before`` and ``to_base``
     say how many percent its IOPS are above those of the run before (number ``before``) and of the
-    chosen one (``None`` for that one itself). What was not measured is ``None``.
+    chosen one (``None`` for that one itself). ``begin`` and ``end`` are
+    seconds of the session, of what was measured. What was not measured is ``None``.
     """
 
     step: int
@@ -55,6 +56,8 @@ class RunRow:
     to_before: float | None = None
     to_base: float | None = None
     before: int | None = None
+    begin: float | None = None
+    end: float | None = None
 
     @property
     def what(self) -> str:
@@ -77,12 +80,16 @@ class _Figures:
         self._seconds = 0.0
         self._bins: dict[int, int] = {}
         self._bins_of = "clat"
+        self._begin: float | None = None
+        self._end: float | None = None
 
     def add(self, frame: Frame) -> None:
         fio = frame.fio
         if fio is None or not fio.seconds or RAMP in frame.flags:
             return
         self._seconds += fio.seconds
+        self._begin = frame.t - fio.seconds if self._begin is None else self._begin
+        self._end = frame.t
         for key, count in fio.total.bins.items():
             self._bins[key] = self._bins.get(key, 0) + count
         self._bins_of = fio.total.bins_of
@@ -107,6 +114,8 @@ class _Figures:
             bins_of=self._bins_of,
             util=values.get("util"),
             aqu_sz=values.get("aqu_sz"),
+            begin=self._begin,
+            end=self._end,
         )
 
 

@@ -14,7 +14,7 @@ from iopstui.session.run_rows import seconds
 from iopstui.text import printable
 from iopstui.ui.core.state import LiveState
 from iopstui.ui.draw.rows import Column, Row, Table, message, pad, rule, wrap
-from iopstui.ui.draw.style import BOLD, DIM, ERROR, FIO, MARK, Charset
+from iopstui.ui.draw.style import BOLD, DIM, ERROR, FIO, MARK, SELECTED, Charset
 
 HEIGHT = 8
 LEAST_WHAT, MOST_WHAT = 27, 66
@@ -53,9 +53,21 @@ def _row(row: RunRow, base: int | None, table: Table[RunRow]) -> Row:
     return table.row(f"{row.step:>4}  {printable(row.what)}", row, label_style=style)
 
 
-def _body(state: LiveState, rows: Sequence[RunRow], width: int, charset: Charset) -> list[Row]:
+def _body(
+    state: LiveState,
+    rows: Sequence[RunRow],
+    width: int,
+    charset: Charset,
+    cursor: int | None = None,
+    chosen: Sequence[int] = (),
+) -> list[Row]:
     table = _table(state, width, charset)
     found = [_row(row, state.runs.base, table) for row in rows]
+    for at, row in enumerate(rows):
+        if row.step in chosen:
+            found[at] = _signed(found[at], charset)
+    if cursor is not None and cursor < len(found):
+        found[cursor] = tuple((text, SELECTED) for text, _ in found[cursor])
     return [table.header(" run  what was changed"), *found]
 
 
@@ -76,9 +88,21 @@ def rows(state: LiveState, width: int, height: int, charset: Charset, next_job: 
     return pad([title, *_body(state, shown, width, charset)], height, width)
 
 
-def listed(state: LiveState, width: int, charset: Charset) -> list[Row]:
-    """All runs that are kept, the newest first."""
+def _signed(row: Row, charset: Charset) -> Row:
+    (text, style), *rest = row
+    return ((charset.text("●") + text[1:], style), *rest)
+
+
+def listed(
+    state: LiveState,
+    width: int,
+    charset: Charset,
+    cursor: int | None = None,
+    chosen: Sequence[int] = (),
+) -> list[Row]:
+    """All runs that are kept, the newest first; that under the ``cursor`` stands out, and those
+    numbered ``chosen`` have a sign."""
     told = state.runs.rows[::-1]
     if not told:
         return wrap(width, charset, "No job has run yet in this session.")
-    return _body(state, told, width, charset)
+    return _body(state, told, width, charset, cursor, chosen)

@@ -21,6 +21,7 @@ from iopstui.ui.core.pace import OwnCost
 from iopstui.ui.core.state import DEVICE_IOPS, FIO_IOPS, LiveState
 from iopstui.ui.dashboard import bars, finding_line, kernel_panel
 from iopstui.ui.dashboard import panels as registry
+from iopstui.ui.dashboard.overlay import Overlay
 from iopstui.ui.draw import charts, layout
 from iopstui.ui.draw.chart import Chart, ChartSpec, Curve, Mean, TimeWindow
 from iopstui.ui.draw.heat import HeatMap
@@ -144,6 +145,8 @@ class Dashboard(Screen[None]):
         self._latencies |= {name: Chart(spec, charset) for name, spec in others.items()}
         self._latency_of = FIO_LATENCY
         self.charts = [Chart(rates, charset), *self._latencies.values(), self.heat]
+        self.overlay = Overlay(charset)
+        self.charts += self.overlay.charts
         self.heat_shown = self.percentiles_shown = False
         self.tabs = registry.tabs()
         lines = ("header", "summary", "tabs", "strip", "message", "finding", "footer")
@@ -249,13 +252,16 @@ class Dashboard(Screen[None]):
         for name, panel in self.panels.items():
             panel.place(plan.box(name))
         self._latency_of = self._wanted_latency()
+        over = self.overlay.on
+        iops, latency = (HIDDEN, HIDDEN) if over else (plan.iops, plan.latency)
         new = [
-            *self.charts[0].place(plan.iops),
-            *self.heat.place(plan.latency if self.heat_shown else HIDDEN),
+            *self.overlay.place(plan.iops, plan.latency),
+            *self.charts[0].place(iops),
+            *self.heat.place(latency if self.heat_shown else HIDDEN),
         ]
         for name, chart in self._latencies.items():
             here = name == self._latency_of and not self.heat_shown
-            new += chart.place(plan.latency if here else HIDDEN)
+            new += chart.place(latency if here else HIDDEN)
         if new:
             self.mount_all(new)
         self.paint(even_if_frozen=True)
@@ -397,6 +403,9 @@ class Dashboard(Screen[None]):
                 panels[panel.name].show(panel.rows(scene, box.width, box.height))
 
     def _paint_charts(self) -> None:
+        if self.overlay.on:
+            self.overlay.paint(self.shown)
+            return
         dots = max((chart.dots for chart in self.charts if chart.shown), default=0)
         if not dots:
             return

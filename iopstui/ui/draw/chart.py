@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rich.cells import cell_len
 from rich.style import Style
@@ -144,6 +144,14 @@ class Chart:
         self._scale = None
         self._window_start = None
         return new
+
+    def rename(self, labels: Sequence[str]) -> None:
+        """Call the curves so from now on."""
+        if labels != [curve.label for curve in self.spec.curves]:
+            named = zip(self.spec.curves, labels, strict=True)
+            self.spec = replace(
+                self.spec, curves=tuple(replace(curve, label=label) for curve, label in named)
+            )
 
     def forget(self) -> None:
         """The history is another one from now on."""

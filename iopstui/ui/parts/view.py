@@ -119,17 +119,29 @@ class ViewKeys(Part):
     def runs(self) -> None:
         """Open the list of runs."""
         if self.port.dashboard is not None:
-            from iopstui.ui.dashboard.runs_view import listed
-            from iopstui.ui.dialogs.live_rows import LiveRows
+            from iopstui.ui.dialogs.runs import RunsList
 
-            charset = self.port.charset
-            self.port.push(
-                LiveRows(
-                    "runs of this session, the newest first",
-                    lambda width: listed(self.port.shown, width, charset),
-                    charset,
-                )
-            )
+            dashboard = self.port.dashboard
+            runs = RunsList(lambda: self.port.shown, dashboard.overlay, self.port.charset)
+            self.port.push(runs, lambda _: dashboard.relayout())
+
+    def overlay(self) -> None:
+        """Lay the newest two runs over each other, or show the charts of all time again."""
+        dashboard = self.port.dashboard
+        if dashboard is None:
+            return
+        over = dashboard.overlay
+        measured = [row.step for row in self.port.shown.runs.rows if row.iops is not None]
+        if over.steps:
+            over.steps = ()
+        elif len(measured) < 2:
+            self.port.say("info", "two runs are needed to lay them over each other")
+        else:
+            over.steps = tuple(measured[-2:])
+            before, now = over.steps
+            words = f"runs {before} and {now} over each other; v, Enter: other ones, g: back"
+            self.port.say("info", words)
+        dashboard.relayout()
 
     def base(self) -> None:
         """Hold all runs against the newest that is over, or against none again."""
@@ -297,6 +309,12 @@ class ViewKeys(Part):
             help="the runs of this session: what was changed for each, what it measured, and how"
             " its IOPS differ from the run before and from the base", place=202,
             footer=(Footer("runs", {IDLE: 185, RUNNING: 185, REPLAY: 185}),),
+        ),
+        Action(
+            "overlay", (Key("g", "g"),), overlay, title="Runs: two over each other, or not",
+            note="the newest two, or those chosen with Enter in the list of runs",
+            help="the newest two runs over each other on the charts, each from its beginning; v and"
+            " Enter choose others; again: the charts of all time", place=204,
         ),
         Action(
             "base", (Key("V", "V"),), base, title="Base of the runs: the newest one, or none",

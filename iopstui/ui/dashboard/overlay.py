@@ -1,0 +1,103 @@
+"""Two runs over each other on the charts, each from its own beginning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iopstui import format as f
+from iopstui.model.metrics.history import MAX, History
+from iopstui.model.metrics.run_history import RUNS, RunRow
+from iopstui.ui.core.state import FIO_IOPS, LiveState
+from iopstui.ui.draw import charts
+from iopstui.ui.draw.chart import Chart, ChartSpec, Curve, TimeWindow
+from iopstui.ui.draw.layout import HIDDEN, Box
+from iopstui.ui.draw.lines import Lines
+from iopstui.ui.draw.style import DEVICE, DIM, FIO, Charset
+
+MOST_SECONDS = 1800
+OF = {"iops": (FIO_IOPS, "mean"), "p99": ("p99", MAX)}
+"""What is compared, and how several samples of one dot are made one."""
+
+
+def _specs(charset: Charset) -> tuple[ChartSpec, ChartSpec]:
+    line = "⠒⠒" if charset.line == "braille" else charset.line * 2
+    point = charset.points[0] * 2 if charset.line != "braille" else "⠂⠐"
+
+    def curves(of: str) -> tuple[Curve, Curve]:
+        # where there is no braille, the characters part them
+        second = charset.line if charset.line == "braille" else charset.points[0]
+        return (
+            Curve(f"{of} 1", "", charts.POINTS, second, DEVICE, point, OF[of][1]),
+            Curve(f"{of} 0", "", charts.LINE, charset.line, FIO, line, OF[of][1]),
+        )
+
+    return (
+        ChartSpec("over-iops", "IOPS", curves("iops"), False, f.axis_number, 8),
+        ChartSpec("over-p99", "p99", curves("p99"), True, f.axis_latency, 8),
+    )
+
+
+class Overlay:
+    """The charts of the runs numbered ``steps``: none, or two of them, the second held against the
+    first. They stand where the others do."""
+
+    def __init__(self, charset: Charset) -> None:
+        self.steps: tuple[int, ...] = ()
+        self.charts = [Chart(spec, charset) for spec in _specs(charset)]
+        self._charset = charset
+        self._history = History([f"{of} {at}" for of in OF for at in (0, 1)])
+        self._made: object = None
+        self._window = TimeWindow()
+
+    @property
+    def on(self) -> bool:
+        """Whether two runs are chosen."""
+        return len(self.steps) == 2
+
+    def choose(self, step: int) -> None:
+        """One run more; of more than two the first one chosen is left out. Again: not any more."""
+        steps = [one for one in self.steps if one != step]
+        self.steps = tuple(steps if step in self.steps else [*steps, step][-2:])
+
+    def place(self, iops: Box, latency: Box) -> list[Lines]:
+        """Take these places if it is on; tiles that must be mounted."""
+        boxes = (iops, latency) if self.on else (HIDDEN, HIDDEN)
+        return [new for one, box in zip(self.charts, boxes, strict=True) for new in one.place(box)]
+
+    def paint(self, state: LiveState) -> None:
+        """Both runs as far as they are kept."""
+        known = {row.step: row for row in state.runs.rows}
+        rows = [known[step] for step in self.steps if step in known]
+        dots = min((one.dots for one in self.charts if one.shown), default=0)
+        if len(rows) < 2 or not dots:
+            return
+        made = (self.steps, *(row.end for row in rows if row.ended == RUNS))
+        if made != self._made:
+            self._made, self._history = made, overlaid(state.history, rows)
+            for one in self.charts:
+                one.forget()
+        self._window.dot_s = max(1.0, -(-(self._history.end or 0.0) // dots)) / self._charset.dots
+        if (self._history.end or 0.0) > dots * self._window.dot_s:
+            self._window.dot_s *= self._charset.dots
+        values = ([f.number(row.iops) for row in rows], [f.latency(row.p99_ns, "") for row in rows])
+        names = [f"run {row.step}" for row in rows]
+        note = [("from each beginning; g: back", DIM)]
+        for one, said in zip(self.charts, values, strict=True):
+            one.rename(names[::-1])
+            one.paint(self._history, self._window, said[::-1], note)
+
+
+def overlaid(history: History, rows: Sequence[RunRow]) -> History:
+    """The samples of two runs, each by the seconds since its own beginning, one a second."""
+    names = [f"{of} {at}" for of in OF for at in range(len(rows))]
+    found = History(names)
+    lengths = [min(MOST_SECONDS, round((row.end or 0.0) - (row.begin or 0.0))) for row in rows]
+    columns = {
+        f"{of} {at}": history.window(series, row.begin or 0.0, 1.0, length, how)
+        for of, (series, how) in OF.items()
+        for at, (row, length) in enumerate(zip(rows, lengths, strict=True))
+    }
+    for second in range(max(lengths, default=0)):
+        values = {name: one[second] for name, one in columns.items() if second < len(one)}
+        found.add(second + 1.0, 1.0, values)
+    return found

@@ -1,0 +1,70 @@
+"""Two runs over each other: their samples from the beginning of each, and how they are chosen."""
+
+from __future__ import annotations
+
+import pytest
+from test_app import screen_text, settle, shows
+from test_runs_view import demonstration, make
+
+from iopstui.model.metrics.history import History
+from iopstui.model.metrics.run_history import RunRow
+from iopstui.ui.core.state import SERIES
+from iopstui.ui.dashboard.overlay import Overlay, overlaid
+from iopstui.ui.draw.style import UTF8
+
+
+def row(step: int, begin: float, end: float) -> RunRow:
+    return RunRow(step, "job", "title", None, iops=1.0, begin=begin, end=end)
+
+
+def test_each_run_begins_at_zero_with_its_own_samples() -> None:
+    history = History(SERIES)
+    for second in range(1, 31):
+        history.add(float(second), 1.0, {"fio": second * 10.0, "p99": second * 1e3})
+    found = overlaid(history, [row(1, 2.0, 5.0), row(4, 20.0, 28.0)])
+    assert found.window("iops 0", 0.0, 1.0, 8) == [30.0, 40.0, 50.0, *[None] * 5]
+    assert found.window("iops 1", 0.0, 1.0, 8) == [210.0 + 10 * n for n in range(8)]
+    assert found.window("p99 1", 0.0, 1.0, 2) == [21e3, 22e3]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "left"), [((1, 2), (1, 2)), ((1, 2, 3), (2, 3)), ((1, 2, 1), (2,)), ((5,), (5,))]
+)
+def test_the_last_two_chosen_count(chosen: tuple[int, ...], left: tuple[int, ...]) -> None:
+    overlay = Overlay(UTF8)
+    for step in chosen:
+        overlay.choose(step)
+    assert overlay.steps == left and overlay.on == (len(left) == 2)
+
+
+async def test_g_lays_the_newest_two_over_each_other_and_the_list_chooses_others() -> None:
+    app = make()
+    async with app.run_test(size=(160, 45)) as pilot:
+        await demonstration(app, pilot, 4)
+        assert app.dashboard is not None
+        newest = [one.step for one in app.state.runs.rows][-2:]
+        await pilot.press("g")
+        await settle(pilot)
+        text = screen_text(app)
+        assert all(f"run {step}" in text for step in newest) and "from each beginning" in text
+        await pilot.press("v", "enter", "down", "down", "enter")
+        await settle(pilot)
+        other = app.state.runs.rows[-3].step
+        # the newest is taken back, and another one comes
+        assert app.dashboard.overlay.steps == (newest[0], other)
+        assert shows(app, f"chosen: {newest[0]} and {other}")
+        await pilot.press("escape")
+        await settle(pilot)
+        assert f"run {other} " in screen_text(app)
+        await pilot.press("g")
+        await settle(pilot)
+        assert not app.dashboard.overlay.on and "from each beginning" not in screen_text(app)
+
+
+async def test_one_run_can_lie_over_none() -> None:
+    app = make()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await demonstration(app, pilot, 0)
+        await pilot.press("g")
+        await settle(pilot)
+        assert shows(app, "two runs are needed")
