@@ -1,9 +1,22 @@
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+
 import pytest
 
 from iopstui.ui.core import feed
 from iopstui.ui.core.pace import OwnCost
+
+
+@pytest.fixture(autouse=True)
+def _time_of_day_here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The same wherever the tests run."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
 
 
 @pytest.fixture(autouse=True)

@@ -399,7 +399,7 @@ async def test_tabs_open_one_pane_at_a_time_and_hidden_ones_are_not_painted() ->
         await pilot.press("tab")
         await settle(pilot)
         assert "[ 5 runs ]" in screen_text(app) and shows(app, "what was changed")
-        await pilot.press("tab")
+        await pilot.press("tab", "tab")
         await settle(pilot)
         assert "[ 1 IOPS ]" in screen_text(app)
 

@@ -41,7 +41,7 @@ def words(columns: int) -> str:
 
 def test_the_mean_gives_way_before_the_marks_own_words() -> None:
     assert [words(columns) for columns in (30, 12, 8, 3, 1)] == [
-        "▾QD 32: ⌀ 48.2k", "▾32: ⌀ 48.2k", "▾QD 32", "▾32", "▾",
+        "▾QD 32: ⌀ 48.2k", "▾QD 32", "▾QD 32", "▾32", "▾",
     ]  # fmt: skip
 
 

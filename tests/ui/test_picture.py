@@ -57,7 +57,7 @@ async def test_what_is_open_over_the_dashboard_is_on_it(
         await settle(pilot)
         await taken(app, pilot)
     [txt] = tmp_path.glob("*.txt")
-    assert "a picture of the screen, as SVG and as text" in txt.read_text()
+    assert "run the job, or stop the one that runs" in txt.read_text()
 
 
 async def test_where_something_is_typed_the_key_is_a_letter(

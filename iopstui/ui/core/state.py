@@ -27,6 +27,7 @@ from iopstui.events import (
     TunableChanged,
 )
 from iopstui.model.findings.evidence import Finding
+from iopstui.model.metrics.cpu_history import CpuHistory
 from iopstui.model.metrics.frame import FINAL, LATE, PARTIAL, Frame
 from iopstui.model.metrics.history import History
 from iopstui.model.metrics.latency_history import LatencyHistory
@@ -104,6 +105,8 @@ class LiveState:
     runs: RunHistory = field(init=False)
     stretches: Stretches = field(init=False)
     """Between the marks."""
+    completions: CpuHistory = field(default_factory=CpuHistory)
+    """By CPU."""
     _probed: Frame | None = None
     """The newest frame in which the probe has counted something."""
     frame: Frame | None = None
@@ -177,7 +180,7 @@ class LiveState:
         other.history, other.latencies = self.history.copy(), self.latencies.copy()
         other.device_latencies = self.device_latencies.copy()
         other.runs, other.stretches = self.runs.copy(), self.stretches.copy()
-        other.moments = self.moments.copy()
+        other.moments, other.completions = self.moments.copy(), self.completions.copy()
         return other
 
     def at(self, moment: Moment) -> LiveState:
@@ -411,6 +414,9 @@ class LiveState:
             self.latencies.add(frame.t, seconds, fio.total.bins)
         if seconds and values:
             self.history.add(frame.t, seconds, values)
+        if frame.seconds:
+            done = {number: cpu.block_s for number, cpu in frame.cpus.items()}
+            self.completions.add(frame.t, frame.seconds, done)
         self._keep_moment(frame)
 
     def _take_probe(self, frame: Frame, values: dict[str, float | None]) -> None:

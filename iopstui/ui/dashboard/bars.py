@@ -156,7 +156,7 @@ def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
         if state.experiment is not None and state.experiment.active:
             return line.add(state.experiment.progress(), BOLD).done()
         line.add("no job running", DIM).add("  r ", KEY).add(f"runs {printable(job)}")
-        return line.right((f.clock(state.t) + " ", DIM)).done()
+        return line.right((f.clock(state.t) + " ", DIM), *_wall_clock(state)).done()
     name, title = printable(step.job), printable(step.title)
     state_word = "●" if state.running else "done" if not _failed(state) else "failed"
     style = FIO if state.running else ERROR if _failed(state) else DIM
@@ -175,7 +175,15 @@ def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
     progress = _progress(state, charset)
     if sum(len(text) for text, _ in progress) > line.left:
         progress = _progress(state, charset, narrow=True)
+    clock = _wall_clock(state)
+    if sum(len(text) for text, _ in (*progress, *clock)) <= line.left:
+        progress += clock
     return line.right(*progress).done()
+
+
+def _wall_clock(state: LiveState) -> list[Piece]:
+    frame = state.frame
+    return [(f" {f.wall_clock(frame.wall_ms)} ", DIM)] if frame is not None else []
 
 
 def _failed(state: LiveState) -> bool:

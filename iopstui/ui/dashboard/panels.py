@@ -9,7 +9,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
 from iopstui.ui.core.state import LiveState
-from iopstui.ui.dashboard import cpu_panel, fio_panel, kernel_panel, runs_view
+from iopstui.ui.dashboard import completions_view, cpu_panel, fio_panel, kernel_panel, runs_view
 from iopstui.ui.draw.layout import TABS
 from iopstui.ui.draw.rows import Row
 from iopstui.ui.draw.style import Charset
@@ -25,6 +25,8 @@ class Scene:
     topology: Callable[[], Topology]
     next_job: str
     charset: Charset
+    cursor: float | None = None
+    """The moment that is looked at while the screen stands still."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,12 @@ PANELS: tuple[Panel, ...] = (
         lambda s, width, height: runs_view.rows(s.state, width, height, s.charset, s.next_job),
         tab="runs",
         height=runs_view.HEIGHT,
+    ),
+    Panel(
+        "completions",
+        lambda s, width, height: completions_view.rows(s.state, width, height, s.charset, s.cursor),
+        tab="by CPU",
+        height=completions_view.HEIGHT,
     ),
 )
 

@@ -395,8 +395,9 @@ class Dashboard(Screen[None]):
             panels["summary"].show([bars.summary_line(state, target, width, charset)])
             panels["tabs"].show([bars.tabs_line(self.tabs, self.tab, width, charset)])
         scene = registry.Scene(
-            state, target, self.controller.devices, self.topology, self.next_job, charset
-        )
+            state, target, self.controller.devices, self.topology, self.next_job, charset,
+            self.frozen_at,
+        )  # fmt: skip
         for panel in registry.PANELS:
             if panels[panel.name].shown:
                 box = plan.box(panel.name)

@@ -44,8 +44,8 @@ def _texts(start: int, words: str, last: bool, mean: str) -> Iterator[tuple[int,
     """What to try, the most telling first; at the right end words may stand before their arrow."""
     parts = (part.replace("=", " ").split() for part in words.split(","))
     value = " ".join(part[-1] for part in parts if part)
-    told = (f"{words}: {mean}", f"{value}: {mean}") if mean else ()
-    for text in dict.fromkeys((*told, words, value)):
+    told = (f"{words}: {mean}", words, f"{value}: {mean}", value) if mean else (words, value)
+    for text in dict.fromkeys(told):
         yield start, ARROW + text
         if last:
             yield start - cell_len(text), text + ARROW

@@ -284,9 +284,9 @@ class ViewKeys(Part):
         ),
         Action(
             "tab", (Key("1", "1", 0), Key("2", "2", 1), Key("3", "3", 2), Key("4", "4", 3),
-             Key("5", "5", 4)), tab,
+             Key("5", "5", 4), Key("6", "6", 5)), tab,
             help="one pane on the whole screen; again, or 0: all of them, where there is room",
-            place=100, term="1 2 3 4 5, tab",
+            place=100, term="1 2 3 4 5 6, tab",
         ),
         Action(
             "everything", (Key("0", "0"),), everything, help="all panes again", place=101,

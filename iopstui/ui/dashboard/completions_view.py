@@ -1,0 +1,112 @@
+"""Completions as a map of CPU and time: when they move to other CPUs, that is seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iopstui import format as f
+from iopstui.model.metrics.cpu_history import CpuHistory
+from iopstui.ui.core.state import LiveState
+from iopstui.ui.draw import charts, density
+from iopstui.ui.draw.chart import TIME_STEPS
+from iopstui.ui.draw.flags import flags
+from iopstui.ui.draw.rows import Line, Piece, Row, message, pad, rule
+from iopstui.ui.draw.style import BOLD, CURSOR, DIM, MARK, Charset
+
+HEIGHT = 9
+LABEL = 8
+AROUND = 3
+"""Rows that are no CPU's: title, marks, time."""
+SHARES = (0.0, 0.05, 0.2, 0.5, 0.8)
+LEGEND = ("any", "5", "20", "50", "80 %")
+EMPTY = "no completion was counted yet"
+
+
+def rows(
+    state: LiveState, width: int, height: int, charset: Charset, cursor: float | None = None
+) -> list[Row]:
+    """A row for each CPU, for several neighbours where they are many; a column for each second, the
+    darker the larger its share of that second's completions. ``cursor``: the second that is looked
+    at."""
+    history, columns = state.completions, width - LABEL
+    title = rule(width, charset, *_legend(charset), right=_right())
+    if history.end is None or columns < 10 or height < AROUND + 1:
+        return pad([title, message(width, charset, EMPTY)], height, width)
+    start = begin_of(history.end if cursor is None else max(cursor, history.end - columns), columns)
+    shares = history.columns(start, 1.0, columns)
+    marks = [(int(m.t - start), m.text) for m in state.history.marks(start, start + columns)]
+    at = None if cursor is None else int(cursor - start - 1e-6)
+    lines = [column for column, _ in marks]
+    body = [
+        _row(label, cpus, shares, lines, at, charset)
+        for label, cpus in groups(history, height - AROUND)
+    ]
+    named = flags(marks, LABEL, columns, width, 1, charset, {})
+    return pad([title, *named, *body, _time(start, width, charset)], height, width)
+
+
+def begin_of(t: float, columns: int) -> float:
+    """Where a window of so many seconds begins that stands still until it is full, and then moves
+    on by a quarter."""
+    if t < columns:
+        return 0.0
+    quarter = max(1, columns // 4)
+    return float(((t - columns) // quarter + 1) * quarter)
+
+
+def groups(history: CpuHistory, room: int) -> list[tuple[str, tuple[int, ...]]]:
+    """What each of at most ``room`` rows shows: its label and its CPUs."""
+    cpus = history.cpus
+    each = -(-len(cpus) // room)
+    parts = [tuple(cpus[at : at + each]) for at in range(0, len(cpus), each)]
+    return [(f"CPU {f.ranges(part)}", part) for part in parts]
+
+
+def _row(
+    label: str,
+    cpus: Sequence[int],
+    shares: Sequence[dict[int, float] | None],
+    marks: Sequence[int],
+    cursor: int | None,
+    charset: Charset,
+) -> Row:
+    shades = density.shades(charset)
+    cells: list[charts.Cell] = []
+    for column, found in enumerate(shares):
+        share = sum(found.get(cpu, 0.0) for cpu in cpus) if found else 0.0
+        level = sum(share > step for step in SHARES)
+        cell: charts.Cell = (" ", None)
+        if level:
+            cell = (shades[level - 1], density.HEAT[level - 1])
+        elif column in marks:
+            cell = (charset.mark, MARK)
+        cells.append((charset.cursor, CURSOR) if column == cursor else cell)
+    # "CPU 128-255" is longer than the room for it
+    named = label if len(label) < LABEL else label.removeprefix("CPU ")
+    return (*Line(LABEL, charset).add(f.cut(named, LABEL - 1), DIM).done(), *charts.runs(cells))
+
+
+def _time(start: float, width: int, charset: Charset) -> Row:
+    line = Line(width, charset)
+    step = next(step for step in TIME_STEPS if step >= 10)
+    first = int(-(-start // step) * step)
+    for t in range(first, int(start) + width - LABEL, step):
+        label = f.clock(t)
+        column = LABEL + t - int(start)
+        if column + len(label) > width:
+            break
+        if column >= line.used:
+            line.to(column).add(label, DIM)
+    return line.done()
+
+
+def _legend(charset: Charset) -> list[Piece]:
+    pieces: list[Piece] = [("completions by CPU", BOLD), ("  share of the second's", DIM)]
+    shades = density.shades(charset)
+    for shade, style, words in zip(shades, density.HEAT, LEGEND, strict=True):
+        pieces += [(f" {shade}", style), (f" {words}", DIM)]
+    return pieces
+
+
+def _right() -> list[Piece]:
+    return [("BLOCK softirqs: a moves them", DIM)]
