@@ -1,6 +1,6 @@
 # make run: everything from a fresh clone to the live screen. make test: all checks.
 .POSIX:
-.PHONY: help run test bench truth scoreboard simulate faults faults-long fuzz mutants lint format lock clean report-look docs
+.PHONY: help run test bench truth scoreboard simulate faults faults-long fuzz mutants lint format lock clean report-look docs pictures
 
 help:
 	@echo 'make run     set up what is missing, then watch a safe job on a scratch file here'
@@ -16,6 +16,7 @@ help:
 	@echo 'make lint    the checks without the tests'
 	@echo 'make format  put the code into the one style'
 	@echo 'make docs    write docs/reference anew from the program'
+	@echo 'make pictures  the moving pictures in docs/, from recordings'
 	@echo 'make report-look  pictures of a report, made by a real browser, in build/'
 	@echo 'make lock    choose the Python packages anew (requirements*.txt)'
 	@echo 'make clean   remove what was built (not what apt installed)'
@@ -85,6 +86,10 @@ lock:
 docs:
 	@.ci/setup test
 	@.venv/bin/python tests/docs
+
+pictures:
+	@.ci/setup test
+	@.venv/bin/python tests/pictures
 
 report-look:
 	@.ci/setup run

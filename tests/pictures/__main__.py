@@ -1,0 +1,86 @@
+"""Makes the moving pictures of the documents anew, from recordings, on the screen itself.
+
+.venv/bin/python tests/pictures             docs/depth.svg and docs/sweep.svg
+.venv/bin/python tests/pictures FILE OUT    of any recording
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from pathlib import Path
+
+from moving import Part, parts, svg
+from rich.terminal_theme import SVG_EXPORT_THEME
+from textual.pilot import Pilot
+
+from iopstui.recording.reader import recording_path
+from iopstui.recording.replay import ReplaySession
+from iopstui.ui.draw.style import UTF8
+from iopstui.ui.replay import ReplayApp
+
+ROOT = Path(__file__).resolve().parents[2]
+SIZE = (120, 36)
+SCREENS, SECONDS = 18, 1.2
+LAST_STAYS = 4
+PICTURES = {
+    "demo": "docs/depth.svg",
+    "tests/fixtures/recordings/sweep.iops": "docs/sweep.svg",
+}
+
+
+def rows(app: ReplayApp) -> list[list[Part]]:
+    """What is on the screen now."""
+    strips = app.screen._compositor.render_strips()
+    return [parts(list(strip), SIZE[0], SVG_EXPORT_THEME) for strip in strips]
+
+
+async def _at_rest(pilot: Pilot[int], before: float, session: ReplaySession) -> None:
+    while session.at == before and session.at < session.end:
+        await asyncio.sleep(0.005)
+    for _ in range(3):
+        await asyncio.sleep(0.02)
+        await pilot.pause()
+
+
+async def played(name: str) -> list[list[list[Part]]]:
+    """So many screens of a recording, evenly over its time; the last one stays longer."""
+    session = ReplaySession(recording_path(name))
+    app, found = ReplayApp(session, charset=UTF8), []
+    async with app.run_test(size=SIZE) as pilot:
+        session.pause(True)
+        await pilot.pause(0.3)
+        due = session.end / SCREENS
+        while session.at < session.end:
+            before = session.at
+            session.step()
+            await _at_rest(pilot, before, session)
+            if session.at >= due or session.at >= session.end:
+                found.append(rows(app))
+                due += session.end / SCREENS
+        if app.state.experiment is not None:
+            # what came of it, in the end
+            await pilot.press("w")
+            await pilot.pause(0.3)
+            found += [rows(app)] * LAST_STAYS
+        await pilot.press("q")
+    session.close()
+    return found + found[-1:] * LAST_STAYS
+
+
+def main(names: dict[str, str]) -> None:
+    """Write them: the same wherever that is done."""
+    os.chdir(ROOT)
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    for name, out in names.items():
+        title = f"iopstui plays the recording {Path(name).stem}"
+        text = svg(asyncio.run(played(name)), SIZE[0], SECONDS, SVG_EXPORT_THEME, title)
+        (ROOT / out).write_text(text)
+        print(f"written: {out}, {len(text) // 1024} KiB")
+
+
+if __name__ == "__main__":
+    main(dict([sys.argv[1:3]]) if len(sys.argv) == 3 else PICTURES)

@@ -1,0 +1,157 @@
+"""Screens, one after another, as an SVG that moves by CSS alone: it loads nothing, runs no script.
+
+A half of a row that stays the same from one screen to the next is written once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from rich.color import ColorTriplet
+from rich.segment import Segment
+from rich.style import Style
+from rich.terminal_theme import TerminalTheme
+
+CELL_W, CELL_H, FONT = 8.4, 17.0, 14
+MARGIN = 10.0
+PARTS = 4
+"""Of a row: what changes in one of them does not write the others again."""
+GAP = 3
+"""So many blanks cost less than another piece of text."""
+Run = tuple[int, str, str]
+"""Column, text, CSS of its style."""
+Part = tuple[Run, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Part ``place`` (row, part of the row) of the screens ``first`` to before ``after``."""
+
+    place: tuple[int, int]
+    first: int
+    after: int
+    part: Part
+
+
+def parts(row: Sequence[Segment], width: int, theme: TerminalTheme) -> list[Part]:
+    """A row of a screen, cut into ``PARTS``; blanks without a background are left out."""
+    each = -(-width // PARTS)
+    found: list[list[Run]] = [[] for _ in range(PARTS)]
+    column = 0
+    for text, style, _ in row:
+        css = css_of(style, theme)
+        for char in text:
+            if column < width and (char != " " or "background" in css):
+                runs = found[column // each]
+                last = runs[-1] if runs else None
+                gap = column - last[0] - len(last[1]) if last is not None else GAP + 1
+                if last is not None and last[2] == css and gap <= GAP:
+                    runs[-1] = (last[0], last[1] + " " * gap + char, css)
+                else:
+                    runs.append((column, char, css))
+            column += 1
+    return [tuple(one) for one in found]
+
+
+def css_of(style: Style | None, theme: TerminalTheme) -> str:
+    """What a style looks like, "background:" for a reversed one."""
+    if style is None:
+        return ""
+    said = []
+    named = style.color is not None and not style.color.is_default
+    colour = style.color.get_truecolor(theme) if named and style.color else theme.foreground_color
+    if style.reverse:
+        said.append(f"background:{_hex(colour)};fill:{_hex(theme.background_color)}")
+    elif named:
+        said.append(f"fill:{_hex(colour)}")
+    said += ["font-weight:bold"] * bool(style.bold) + ["opacity:.6"] * bool(style.dim)
+    return ";".join(said)
+
+
+def _hex(colour: ColorTriplet) -> str:
+    return ColorTriplet(*colour).hex
+
+
+def shown(screens: Sequence[Sequence[Sequence[Part]]]) -> list[Shown]:
+    """Every part of every row with the screens that it is the same on. All screens have as many
+    rows."""
+    found: list[Shown] = []
+    for row in range(len(screens[0])):
+        for at in range(PARTS):
+            first = 0
+            for screen in range(1, len(screens) + 1):
+                part = screens[first][row][at]
+                if screen < len(screens) and screens[screen][row][at] == part:
+                    continue
+                if part:
+                    found.append(Shown((row, at), first, screen, part))
+                first = screen
+    return found
+
+
+def svg(
+    screens: Sequence[Sequence[Sequence[Part]]],
+    width: int,
+    seconds: float,
+    theme: TerminalTheme,
+    title: str,
+) -> str:
+    """The animation: each screen for ``seconds``, over and over."""
+    told = shown(screens)
+    classes = {css: f"c{n}" for n, css in enumerate(dict.fromkeys(_styles(told)))}
+    spans = dict.fromkeys((one.first, one.after) for one in told)
+    moves = {span: f"k{n}" for n, span in enumerate(spans) if span != (0, len(screens))}
+    wide = 2 * MARGIN + width * CELL_W
+    high = 2 * MARGIN + len(screens[0]) * CELL_H
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide:.0f} {high:.0f}"'
+        f' role="img"><title>{escape(title)}</title><style>',
+        f"text{{font:{FONT}px monospace;fill:{_hex(theme.foreground_color)};white-space:pre}}",
+        *(f".{name}{{{css}}}" for css, name in classes.items() if css),
+        *_animations(moves, len(screens), seconds),
+        "</style>",
+        f'<rect width="100%" height="100%" rx="6" fill="{_hex(theme.background_color)}"/>',
+        *(_drawn(one, classes, moves) for one in told),
+        "</svg>",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _styles(told: Sequence[Shown]) -> Iterator[str]:
+    yield from (css for one in told for _, _, css in one.part)
+
+
+def _animations(moves: dict[tuple[int, int], str], count: int, seconds: float) -> Iterator[str]:
+    """Who asked for no motion sees the last screen."""
+    for (first, after), name in moves.items():
+        begin, end = 100 * first / count, 100 * after / count
+        steps = [f"{begin:.4g}%{{visibility:visible}}"]
+        steps = (["0%{visibility:hidden}"] if first else []) + steps
+        steps += [f"{end:.4g}%,100%{{visibility:hidden}}"] if after < count else []
+        still = "visible" if after == count else "hidden"
+        yield (
+            f".{name}{{visibility:{still};animation:{name} {count * seconds:g}s step-end infinite}}"
+            f"@keyframes {name}{{{''.join(steps)}}}"
+        )
+    yield "@media (prefers-reduced-motion:reduce){g{animation:none!important}}"
+
+
+def _drawn(one: Shown, classes: dict[str, str], moves: dict[tuple[int, int], str]) -> str:
+    move = moves.get((one.first, one.after))
+    y = MARGIN + one.place[0] * CELL_H
+    pieces = []
+    for column, text, css in one.part:
+        x, length = MARGIN + column * CELL_W, len(text) * CELL_W
+        if css.startswith("background:"):
+            colour = css.split(";")[0].partition(":")[2]
+            pieces.append(
+                f'<rect x="{x:.1f}" y="{y:.1f}" width="{length:.1f}" height="{CELL_H}"'
+                f' fill="{colour}"/>'
+            )
+        pieces.append(
+            f'<text class="{classes[css]}" x="{x:.1f}" y="{y + 13:.1f}"'
+            f' textLength="{length:.1f}">{escape(text)}</text>'
+        )
+    return f'<g class="{move}">{"".join(pieces)}</g>' if move else "".join(pieces)
