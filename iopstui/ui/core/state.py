@@ -46,7 +46,11 @@ FIO_IOPS, DEVICE_IOPS = "fio", "device"
 LATENCIES = ("p50", "p99", "p99.9")
 DEVICE_LATENCIES = ("device p50", "device p99")
 AWAITS = ("r_await", "w_await")
-SERIES = (FIO_IOPS, DEVICE_IOPS, *LATENCIES, *DEVICE_LATENCIES, *AWAITS)
+QUEUE, READ_MIB, WRITE_MIB = "aqu-sz", "read MiB/s", "write MiB/s"
+SERIES = (
+    FIO_IOPS, DEVICE_IOPS, *LATENCIES, *DEVICE_LATENCIES, *AWAITS, QUEUE, READ_MIB, WRITE_MIB,
+)  # fmt: skip
+MIB = 1 << 20
 LOG_LENGTH = 200
 ERROR_STAYS_S = 60.0
 INFO_STAYS_S = 20.0
@@ -405,7 +409,9 @@ class LiveState:
                 values[name] = fio.total.percentiles.get(name)
         disk = frame.together(self.devices)
         if disk is not None:
-            values[DEVICE_IOPS] = disk.ios_s
+            values[DEVICE_IOPS], values[QUEUE] = disk.ios_s, disk.aqu_sz
+            for name, bytes_s in ((READ_MIB, disk.r_bytes_s), (WRITE_MIB, disk.w_bytes_s)):
+                values[name] = None if bytes_s is None else bytes_s / MIB
             for name, await_ms in zip(AWAITS, (disk.r_await, disk.w_await), strict=True):
                 values[name] = None if await_ms is None else await_ms * 1e6
         self._take_probe(frame, values)

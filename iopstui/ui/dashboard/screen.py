@@ -19,8 +19,9 @@ from iopstui.ui.core.messages import Controller
 from iopstui.ui.core.moments import Moment
 from iopstui.ui.core.pace import OwnCost
 from iopstui.ui.core.state import DEVICE_IOPS, FIO_IOPS, LiveState
-from iopstui.ui.dashboard import bars, finding_line, kernel_panel
+from iopstui.ui.dashboard import bars, finding_line, kernel_panel, more_charts
 from iopstui.ui.dashboard import panels as registry
+from iopstui.ui.dashboard.more_charts import MoreCharts
 from iopstui.ui.dashboard.overlay import Overlay
 from iopstui.ui.draw import charts, layout
 from iopstui.ui.draw.chart import Chart, ChartSpec, Curve, Mean, TimeWindow
@@ -146,7 +147,8 @@ class Dashboard(Screen[None]):
         self._latency_of = FIO_LATENCY
         self.charts = [Chart(rates, charset), *self._latencies.values(), self.heat]
         self.overlay = Overlay(charset)
-        self.charts += self.overlay.charts
+        self.more = MoreCharts(charset)
+        self.charts += [*self.overlay.charts, *self.more.charts]
         self.heat_shown = self.percentiles_shown = False
         self.tabs = registry.tabs()
         lines = ("header", "summary", "tabs", "strip", "message", "finding", "footer")
@@ -247,8 +249,9 @@ class Dashboard(Screen[None]):
         disks = max(1, kernel_panel.rows_of(self.controller.target))
         strip = len(self._strip(width, height, False))
         plan = self._plan = layout.plan(
-            width, height, disks, cpus, self.tab, strip, registry.heights(), self.alone
-        )
+            width, height, disks, cpus, self.tab, strip,
+            registry.heights() | {more_charts.NAME: more_charts.HEIGHT}, self.alone,
+        )  # fmt: skip
         for name, panel in self.panels.items():
             panel.place(plan.box(name))
         self._latency_of = self._wanted_latency()
@@ -256,6 +259,7 @@ class Dashboard(Screen[None]):
         iops, latency = (HIDDEN, HIDDEN) if over else (plan.iops, plan.latency)
         new = [
             *self.overlay.place(plan.iops, plan.latency),
+            *self.more.place(HIDDEN if over else plan.box(more_charts.NAME)),
             *self.charts[0].place(iops),
             *self.heat.place(latency if self.heat_shown else HIDDEN),
         ]
@@ -442,6 +446,7 @@ class Dashboard(Screen[None]):
             self.percentiles_shown,
             cursor,
         )
+        self.more.paint(self.shown.history, self.window, disk, cursor)
 
     def _means(self) -> list[Mean]:
         """Of each stretch between marks; without a mark the runs panel tells more."""

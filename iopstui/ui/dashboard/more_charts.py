@@ -1,0 +1,48 @@
+"""Further charts where the terminal has the rows: the device's queue, and its bandwidth."""
+
+from __future__ import annotations
+
+from iopstui import format as f
+from iopstui.model.metrics.history import History
+from iopstui.model.rates import DiskRates
+from iopstui.ui.core.state import QUEUE, READ_MIB, WRITE_MIB
+from iopstui.ui.draw import charts
+from iopstui.ui.draw.chart import Chart, ChartSpec, Curve, TimeWindow
+from iopstui.ui.draw.layout import HIDDEN, Box
+from iopstui.ui.draw.lines import Lines
+from iopstui.ui.draw.style import DEVICE, P50, P99, Charset
+
+NAME, HEIGHT = "charts", 12
+
+
+class MoreCharts:
+    """Two charts side by side in one region, over the same time as the others."""
+
+    def __init__(self, charset: Charset) -> None:
+        line = "⠒⠒" if charset.line == "braille" else charset.line * 2
+        point = "⠂⠐" if charset.line == "braille" else charset.points[0] * 2
+        queue = Curve(QUEUE, "aqu-sz", charts.LINE, charset.line, DEVICE, line)
+        write = Curve(WRITE_MIB, "write", charts.POINTS, charset.points[0], P99, point)
+        read = Curve(READ_MIB, "read", charts.LINE, charset.line, P50, line)
+        self.charts = [
+            Chart(ChartSpec("queue", "device queue", (queue,), False, f.axis_number, 0), charset),
+            Chart(
+                ChartSpec("mib", "device MiB/s", (write, read), False, f.axis_number, 0), charset
+            ),
+        ]
+
+    def place(self, box: Box) -> list[Lines]:
+        """Take this region; tiles that must be mounted."""
+        left = (box.width + 1) // 2
+        right = Box(box.x + left + 1, box.y, box.width - left - 1, box.height)
+        boxes = (Box(box.x, box.y, left, box.height), right) if box.height else (HIDDEN, HIDDEN)
+        return [new for one, at in zip(self.charts, boxes, strict=True) for new in one.place(at)]
+
+    def paint(
+        self, history: History, window: TimeWindow, disk: DiskRates | None, cursor: float | None
+    ) -> None:
+        """``disk`` is that of the second whose figures stand in the titles."""
+        queue, bandwidth = self.charts
+        queue.paint(history, window, [f.number(disk.aqu_sz) if disk else ""], [], cursor)
+        values = [f.mib(disk.w_bytes_s), f.mib(disk.r_bytes_s)] if disk else ["", ""]
+        bandwidth.paint(history, window, values, [], cursor)
