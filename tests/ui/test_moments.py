@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ui_fakes as fakes
 from evidence_frames import frame
 from test_app import WIDE, make, running, screen_text, settle, shows
 
@@ -37,6 +38,18 @@ def test_moments_are_found_by_steps_and_by_time() -> None:
     by_time = [moments.at(t) for t in (5.0, 5.2, -1e9, 1e9)]
     assert [one.t for one in by_time if one is not None] == [5.0, 6.0, 1.0, 30.0]
     assert Moments().near(1.0, 0) is None and Moments().at(1.0) is None
+
+
+def test_the_histograms_are_not_kept_and_the_percentiles_are() -> None:
+    fake, state = fakes.FakeController(), LiveState(("nvme0n1",))
+    fake.start(state.apply)
+    fake.run_job("mixed-4k", {})
+    fake.tick(3)
+    whole, last = state.frame, state.moments.near(3.0, 0)
+    assert whole is not None and whole.fio is not None and whole.fio.total.bins
+    assert last is not None and last.frame.fio is not None and last.fio is last.frame
+    assert not last.frame.fio.total.bins and not last.frame.fio.directions["read"].bins
+    assert last.frame.fio.total.percentiles == whole.fio.total.percentiles
 
 
 def test_a_copy_stays_as_it_was() -> None:

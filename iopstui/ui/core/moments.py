@@ -47,6 +47,8 @@ class Moments:
 
     def __init__(self, kept: Sequence[Moment] = ()) -> None:
         self._kept = deque(kept)
+        # the newest frames that were made small, so that each is made so once
+        self._small: dict[int, tuple[Frame, Frame]] = {}
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -60,10 +62,18 @@ class Moments:
 
     def add(self, moment: Moment) -> None:
         """One more, the newest."""
-        self._kept.append(moment)
+        wanted = (moment.frame, moment.fio)
+        self._small = {id(one): self._made(one) for one in wanted if one is not None}
+        frame, fio = (self._small[id(one)][1] if one is not None else None for one in wanted)
+        assert frame is not None
+        self._kept.append(replace(moment, frame=frame, fio=fio))
         most = max(LEAST, min(MOST, CPU_SECONDS // max(1, len(moment.frame.cpus))))
         while len(self._kept) > most:
             self._kept.popleft()
+
+    def _made(self, frame: Frame) -> tuple[Frame, Frame]:
+        known = self._small.get(id(frame))
+        return known if known is not None and known[0] is frame else (frame, small(frame))
 
     def found(self, findings: Sequence[FoundEntry]) -> None:
         """What holds is found a little after the newest frame has come."""
@@ -82,3 +92,14 @@ class Moments:
         """The one whose interval ``t`` lies in: the first that is not before it, else the last."""
         after = (one for one in self._kept if one.t >= t)
         return next(after, self._kept[-1] if self._kept else None)
+
+
+def small(frame: Frame) -> Frame:
+    """Without fio's histograms, which are most of a frame: panels show its percentiles, and the
+    heat map has a history of its own."""
+    fio = frame.fio
+    if fio is None:
+        return frame
+    directions = {name: replace(one, bins={}) for name, one in fio.directions.items()}
+    total = replace(fio.total, bins={})
+    return replace(frame, fio=replace(fio, directions=directions, total=total))
