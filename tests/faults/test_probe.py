@@ -11,6 +11,7 @@ import platform
 import re
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,8 +23,9 @@ import pytest
 from machine import loop, mapped, needs, scsi_debug, sectors, sh
 
 from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.probe.bpf import NUMBERS
+from iopstui.linux.probe.leaks import OLD_NS, drop_leaks
 from iopstui.linux.probe.process import ProbeProcess
-from iopstui.linux.probe.programs import _BPF
 from iopstui.linux.probe.regions import regions
 from iopstui.linux.probe.script import script
 from iopstui.linux.probe.tracepoints import read_tracepoints, tracefs
@@ -68,6 +70,11 @@ class Probed:
         self._names = names
         self.diskstats: dict[str, list[int]] = {}
         self.interval: ProbeInterval | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._probe.pid is not None
+        return self._probe.pid
 
     def __enter__(self) -> Probed:
         self._before = self._reading(within=60.0)
@@ -275,6 +282,25 @@ def test_what_is_sent_again_is_counted_once() -> None:
     assert least <= found.disks[name]["read"].device.ios <= counted + 2 and counted > 300
 
 
+def test_beginnings_are_dropped_while_others_end(disk: str) -> None:
+    """As old ones are, but from those in flight: each is one that ends without a beginning."""
+    name = name_of(disk)
+    with Probed([name]) as probed:
+        pid = probed.pid
+        load = threading.Thread(
+            target=fio, args=(disk, "--rw=randread", "--bs=4k", "--iodepth=16", "--runtime=6")
+        )
+        load.start()
+        dropped = 0
+        while load.is_alive():
+            dropped += drop_leaks(pid, time.monotonic_ns() + 2 * OLD_NS)
+            time.sleep(0.1)
+    found, counted = probed.interval, probed.diskstats[name][0]
+    assert found is not None and dropped > 0
+    ours = found.disks[name]["read"].device.ios
+    assert counted - dropped - (found.skipped or 0) - 2 <= ours < counted
+
+
 def one_queue() -> str:
     """A virtio disk of one queue that several CPUs share."""
     if (os.cpu_count() or 1) == 1:
@@ -311,7 +337,7 @@ def test_rq_affinity_is_seen_as_it_is(affinity: int) -> None:
 def bpf_programs() -> int:
     """How many the kernel holds (BPF_PROG_GET_NEXT_ID)."""
     attr = (ctypes.c_uint32 * 32)()
-    call, number, count = ctypes.CDLL(None).syscall, _BPF[platform.machine()], 0
+    call, number, count = ctypes.CDLL(None).syscall, NUMBERS[platform.machine()], 0
     while call(number, 11, ctypes.byref(attr), ctypes.sizeof(attr)) == 0:
         attr[0], count = attr[1], count + 1
     return count

@@ -162,7 +162,6 @@ def test_it_prints_when_it_is_asked_or_by_the_clock() -> None:
     asked = script((LATENCY,), [VDA], {**HAVE, ASKED: frozenset({"sig"})}, 250)
     assert "interval" not in asked and "clear(@d" not in asked
     assert re.search(r"signal_generate /args->sig == 28 .*print\(@d\).*print\(nsecs\)", asked)
-    assert re.search(r"signal_generate /args->sig == 18 .*clear\(@t\)", asked)
 
 
 def test_a_kernel_without_a_tracepoint_or_field_is_told_of() -> None:

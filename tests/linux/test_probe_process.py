@@ -20,19 +20,18 @@ from iopstui.linux.process.processes import start_time
 from iopstui.model.metrics.probe import LATENCY
 from iopstui.model.samples import ProbeSample
 
+# a signal that comes while the last one is answered waits: a handler's output can't be interrupted
 ANSWERS = """
 import json, signal, sys, time
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGWINCH])
+print("Unknown error -1: couldn't set RLIMIT_MEMLOCK", file=sys.stderr)
+print(json.dumps({"type": "value", "data": 5}), flush=True)
 count = 0
-def answer(*_):
-    global count
+while True:
+    signal.sigwait([signal.SIGWINCH])
     count += 10
     print(json.dumps({"type": "map", "data": {"@d": {"100": count}, "@m": 1}}))
     print(json.dumps({"type": "value", "data": time.monotonic_ns()}), flush=True)
-signal.signal(signal.SIGWINCH, answer)
-print("Unknown error -1: couldn't set RLIMIT_MEMLOCK", file=sys.stderr)
-print(json.dumps({"type": "value", "data": 5}), flush=True)
-while True:
-    time.sleep(0.01)
 """
 Begin = Callable[[str], ProbeProcess]
 

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 
+from iopstui.linux.probe.leaks import drop_leaks
 from iopstui.linux.probe.output import GroupOf, ProbeOutput
 from iopstui.linux.probe.programs import Counting, Programs, Ran
 from iopstui.linux.probe.script import Region
@@ -176,12 +177,11 @@ class ProbeProcess:
 
     def _forget_leaks(self, lost: int) -> None:
         """The beginning of a request whose completion was skipped stays in the map: before these
-        fill it, all are dropped, at the price of those in flight. As many beginnings were skipped
-        as completions are missed, and those are about as many as were left behind."""
+        fill it, they are dropped. As many beginnings were skipped as completions are missed, and
+        those are about as many as were left behind."""
         if self._process is not None and lost - self._skipped > self._keys * LEAKED:
             self._skipped = lost
-            with contextlib.suppress(OSError):
-                os.kill(self._process.pid, signal.SIGCONT)
+            drop_leaks(self._process.pid, self._clock.monotonic_ns())
 
 
 def _start(line: bytes) -> str:

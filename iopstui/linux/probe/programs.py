@@ -8,25 +8,16 @@ now and then. It is bound to a file descriptor: nothing stays on when the proces
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
-import platform
+import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-BPF_ENABLE_STATS = 32
+from iopstui.linux.probe import bpf
+
 BPF_STATS_RUN_TIME = 0
-# its number on this machine (syscalls(2)); where it isn't known nothing is counted
-_BPF = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "loongarch64": 280, "s390x": 351,
-        "ppc64le": 361, "armv7l": 386, "i686": 357}  # fmt: skip
-
-
 # a program that runs for each I/O runs at least this part of the one that runs most
 OFTEN = 0.3
-
-
-class _Attr(ctypes.Structure):
-    _fields_ = [("type", ctypes.c_uint32), ("more", ctypes.c_uint8 * 124)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +71,8 @@ class Counting:
 
     def begin(self) -> None:
         """Needs Linux 5.8 and CAP_SYS_ADMIN; without them nothing is counted."""
-        number = _BPF.get(platform.machine())
-        if number is None or self.on:
-            return
-        attr = _Attr(BPF_STATS_RUN_TIME)
-        self._fd = ctypes.CDLL(None, use_errno=True).syscall(
-            number, BPF_ENABLE_STATS, ctypes.byref(attr), ctypes.sizeof(attr)
-        )
+        if not self.on:
+            self._fd = bpf.call(bpf.ENABLE_STATS, struct.pack("I", BPF_STATS_RUN_TIME))
 
     def end(self) -> None:
         """Idempotent."""

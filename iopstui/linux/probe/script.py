@@ -23,7 +23,7 @@ BUCKET_BITS = 6
 TASK_BITS = 3
 # a value of @t: the allocating CPU + 1 above the nanoseconds of three days
 TIME_BITS = 48
-_TIME = (1 << TIME_BITS) - 1
+TIME_MASK = (1 << TIME_BITS) - 1
 DIRECTION_AT, REGION_AT, PID_AT = 12, 16, 24
 CPU_AT = 16
 
@@ -76,12 +76,11 @@ def script(
 ) -> str:
     """The script that counts ``parts`` of these regions. It prints when it is asked by a signal
     (SIGWINCH, which no process minds: an answer takes 1 ms, where bpftrace's own SIGUSR1 takes
-    100; SIGCONT: forget all beginnings), or every ``interval_ms`` where the kernel has no
+    100), or every ``interval_ms`` where the kernel has no
     tracepoint for signals."""
     requests = [r for r in regions if not r.bios]
     bios = [r for r in regions if r.bios]
     chosen = set(parts)
-    drop = " clear(@p);" if PROCESSES in chosen and requests else ""
     text: list[str] = []
     if requests:
         text += _requests(chosen, requests, regions, have)
@@ -105,11 +104,8 @@ def script(
         event = "tracepoint:signal:signal_generate"
         text.append(f"{event} /args->sig == {signal.SIGWINCH:d} && {ours}/"
                     f" {{ {prints} print(nsecs); }}")  # fmt: skip
-        text.append(f"{event} /args->sig == {signal.SIGCONT:d} && {ours}/ {{ clear(@t);{drop} }}")
     else:
         text.append(f"interval:ms:{interval_ms} {{ {prints} print(nsecs); }}")
-    # at its end bpftrace prints every map: this is the one that may be long
-    text.append("END { clear(@t); }")
     return "\n".join(text) + "\n"
 
 
@@ -123,7 +119,7 @@ def _requests(
     if allocated or PROCESSES in parts:
         body = ""
         if allocated:
-            body += f"@t[{key}] = ((uint64)cpu + 1 << {TIME_BITS}) | (nsecs & {_TIME});"
+            body += f"@t[{key}] = ((uint64)cpu + 1 << {TIME_BITS}) | (nsecs & {TIME_MASK});"
         if PROCESSES in parts:
             # the first name seen of a pid is kept: noting it each time would be an operation more
             body += (
@@ -135,12 +131,12 @@ def _requests(
         if WAY in parts:
             where = f"{_where(own, every)} | {_direction()} << {DIRECTION_AT}"
             waited = (
-                f"$v = (nsecs - $s) & {_TIME}; {_msb('$v')}"
+                f"$v = (nsecs - $s) & {TIME_MASK}; {_msb('$v')}"
                 f" @w[{where} | {_bin(BUCKET_BITS)}] = count();"
             )
         begin = (
             f"$s = @t[{key}]; if ($s != 0) {{ {waited} }} else {{ @u = count(); }}"
-            f" @t[{key}] = (($s >> {TIME_BITS}) << {TIME_BITS}) | (nsecs & {_TIME});"
+            f" @t[{key}] = (($s >> {TIME_BITS}) << {TIME_BITS}) | (nsecs & {TIME_MASK});"
         )
     if SIZES in parts:
         begin += _sizes(own, every)
@@ -155,7 +151,7 @@ def _completion(
     parts: set[str], own: Sequence[Region], every: Sequence[Region], allocated: bool
 ) -> str:
     key = _key(own)
-    spent = f"(nsecs - $s) & {_TIME}" if allocated else "nsecs - $s"
+    spent = f"(nsecs - $s) & {TIME_MASK}" if allocated else "nsecs - $s"
     where = f"{_where(own, every)} | {_direction()} << {DIRECTION_AT}"
     body = (
         f"$s = @t[{key}]; if ($s == 0) {{ @m = count(); return; }} delete(@t[{key}]);"
