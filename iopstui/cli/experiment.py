@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 from iopstui.cli.terminal import answering, say
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_VERDICT, UsageError
@@ -20,6 +21,7 @@ from iopstui.experiment.start import (
 from iopstui.format import counted, put
 from iopstui.model.experiment.options import ExperimentOptions
 from iopstui.model.experiment.plan import ASK_FROM, Plan
+from iopstui.model.experiment.sensitivity import before
 from iopstui.output.experiment.sink import Told
 from iopstui.output.experiment.sinks import experiment_sink
 from iopstui.safety.signals import StopSignals
@@ -30,13 +32,15 @@ def run_experiment(options: ExperimentOptions, kept_as: str = "") -> int:
     can be resumed after an interruption."""
     if not options.dry_run:
         ask(options.plan, options.yes)
-    setup = set_up(options, say)
+    setup = replace(set_up(options, say), spread=options.spread)
     expected = expectations_at_every_point(options.run, setup)
     progress = kept_progress(setup, kept_as, options, expected, say) if kept_as else None
     if options.dry_run:
         for line in dry_run(setup, progress):
             put(line, sys.stdout)
         return EXIT_OK
+    if setup.plan.variants:
+        say(before(setup.plan, setup.spread))
     sink = experiment_sink(setup.plan, options.format, socket.gethostname(), setup.target,
                            sys.stdout, sys.stderr)  # fmt: skip
     told = Told(sink, sys.stderr, sys.stdout)

@@ -184,4 +184,5 @@ def experiment_options(
     return ExperimentOptions(
         run, plan, arguments.format, arguments.dry_run, arguments.yes,
         state=Path(state) if state else None, fresh=getattr(arguments, "fresh", False),
+        spread=getattr(arguments, "spread", None),
     )  # fmt: skip

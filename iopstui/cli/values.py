@@ -87,6 +87,17 @@ def seed(text: str) -> int:
     raise ArgumentTypeError(f"{text!r} is not a whole number of at most nine digits")
 
 
+def share(text: str) -> float:
+    """A percentage as a share."""
+    try:
+        found = float(text.strip().removesuffix("%")) / 100
+    except ValueError:
+        found = 0.0
+    if not 0 < found <= 1:
+        raise ArgumentTypeError(f"{text!r} is not a percentage such as 2%, above 0 and at most 100")
+    return found
+
+
 def span(text: str) -> float:
     """A length of time."""
     from iopstui.model.watch.trigger import parse_span

@@ -19,6 +19,7 @@ from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.plan import Plan, check_name, expand, kept_apart
+from iopstui.model.experiment.sensitivity import before
 from iopstui.preflight.own_target import own_target
 from iopstui.text import printable
 
@@ -36,6 +37,7 @@ class Setup:
     devices: Mapping[str, BlockDevice]
     conditions: Conditions
     preview: Preview
+    spread: float | None = None
 
     def key(self, expectations: Sequence[str] = ()) -> str:
         """Names the experiment, however it is shown."""
@@ -128,6 +130,8 @@ def job_lines(setup: Setup) -> Iterator[str]:
         yield f"job {printable(job)}: {printable(title)}"
     if setup.plan.seed is not None:
         yield f"order within each repeat: by chance; --seed {setup.plan.seed} gives it again"
+    if setup.plan.variants:
+        yield before(setup.plan, setup.spread)
 
 
 def effects(setup: Setup) -> Iterator[str]:

@@ -28,6 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=values.seed, metavar="N",
                         help="the order of the variants within each repeat is by chance; the same "
                         "number gives the same order again")  # fmt: skip
+    parser.add_argument("--spread", type=values.share, metavar="PERCENT",
+                        help="how far runs of one setting differ here, as far as you know, e.g. "
+                        "2%%: says beforehand what the repeats will find")  # fmt: skip
     add_experiment(parser)
     add_run_options(parser)
 

@@ -56,5 +56,7 @@ class ExperimentOptions:
     """Start a very long experiment without asking."""
     state: Path | None = None
     """Where progress is kept; ``None``: in the state directory."""
+    spread: float | None = None
+    """What is said of how runs of one setting differ (0.03: 3 %)."""
     fresh: bool = False
     """Discard what an interrupted run has measured."""

@@ -8,6 +8,7 @@ from iopstui import format as units
 from iopstui.model.experiment.comparison import CpuShift, Tested, compare, cpu_shifts, pairs
 from iopstui.model.experiment.plan import BIND, Plan, letter
 from iopstui.model.experiment.point import Point
+from iopstui.model.experiment.sensitivity import after
 from iopstui.model.findings.evidence import cpu_words
 from iopstui.text import printable
 
@@ -47,6 +48,10 @@ class Results:
             payer = list(_payer_unknown(tested, shifts))
             yield from payer
             yield from _unsettled(shifts, letter(number), not payer and not _placed(self.plan))
+        if any(
+            one.metric.name == "IOPS" and not one.shown for group in self.tested for one in group
+        ):
+            yield from filter(None, [after(self.plan, self.runs, self.complete)])
         if self.complete < self.plan.repeats:
             yield (
                 f"interrupted after {self.complete} of {self.plan.repeats} repeats: that is not "

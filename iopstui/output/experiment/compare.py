@@ -11,6 +11,7 @@ from iopstui.events import PointFinished
 from iopstui.model.experiment.comparison import CpuShift, Tested
 from iopstui.model.experiment.plan import Plan, letter
 from iopstui.model.experiment.point import Point
+from iopstui.model.experiment.sensitivity import KNOWN_FROM, so_far
 from iopstui.model.experiment.words import (
     CPUS_SHOWN,
     METHOD,
@@ -32,10 +33,19 @@ class CompareOut(ExperimentSink[Results]):
 
     def results(self) -> Results:
         """Of the runs so far."""
+        return Results(self.plan, self._runs())
+
+    def _runs(self) -> list[dict[int, Point]]:
         runs: list[dict[int, Point]] = [{} for _ in self.plan.variants]
         for event in self.points:
             runs[event.variant][event.repeat] = event.point
-        return Results(self.plan, runs)
+        return runs
+
+    def midway(self) -> str:
+        """What the planned repeats find with the spread seen so far, said once."""
+        if len(self.points) != KNOWN_FROM * len(self.plan.variants):
+            return ""
+        return so_far(self.plan, self._runs()) if self.plan.repeats > KNOWN_FROM else ""
 
     def table(self, out: TextIO) -> CompareTable:
         """A row a run, a row a figure."""

@@ -52,6 +52,10 @@ class Teller:
                 self.clear()
                 self._narrator.handle(event)
 
+    def say(self, t: float, words: str) -> None:
+        """Say a sentence of its own at the session's time ``t``."""
+        self.handle(Notice(t, "info", words))
+
     def clear(self) -> None:
         """Clear the progress line to make room for another line."""
         self._line.clear()

@@ -85,6 +85,10 @@ class ExperimentSink(ABC, Generic[R]):
             for line in results.verdicts():
                 units.put(line, self._err)
 
+    def midway(self) -> str:
+        """What the newest point lets one say of the rest; mostly ""."""
+        return ""
+
     @abstractmethod
     def results(self) -> R:
         """The conclusions from the points so far."""
@@ -155,6 +159,9 @@ class Told:
         """Take one event."""
         self._teller.handle(event)
         self._sink.handle(event)
+        words = self._sink.midway() if isinstance(event, PointFinished) else ""
+        if words:
+            self._teller.say(event.t, words)
 
     def end(self) -> None:
         """Write the conclusions."""

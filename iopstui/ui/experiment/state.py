@@ -22,6 +22,7 @@ from iopstui.format import clock
 from iopstui.model.experiment.curve import Curve, conclusions, curves_along, curves_of, drawn_axis
 from iopstui.model.experiment.plan import Axis, Plan, PlannedPoint, expand, letter
 from iopstui.model.experiment.point import Point, Settling
+from iopstui.model.experiment.sensitivity import KNOWN_FROM, so_far
 from iopstui.model.experiment.words import METHOD, Results
 from iopstui.text import printable
 
@@ -200,7 +201,11 @@ class ExperimentState:
             return []
         results = self.results()
         done = results.complete if results is not None else 0
-        return [f"{done} of {self.plan.repeats} repeats are complete: the result comes at the end"]
+        more = []
+        if results is not None and done >= KNOWN_FROM:
+            more = list(filter(None, [so_far(self.plan, results.runs)]))
+        words = f"{done} of {self.plan.repeats} repeats are complete: the result comes at the end"
+        return [words, *more]
 
     def _concluded(self) -> tuple[int, list[str], list[Curve[PointFinished]], Results | None]:
         """Computed again when a point, or the whole experiment, is done."""

@@ -1,0 +1,100 @@
+"""How large a difference a number of repeats finds, before and after they are run.
+
+All spreads and differences here are of natural logarithms: a spread of 0.03 is 3 %.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from iopstui.model.metrics.statistics import CONFIDENCE, t_quantile
+
+POWER = 0.8
+"""How often a difference is found that is said to be found (Cohen, Statistical Power Analysis for
+the Behavioral Sciences, 1988, his convention): four times of five."""
+MOST_REPEATS = 1000
+_STEPS, _MANY_STEPS = 200, 4000
+
+
+def power(difference: float, spread: float, repeats: int, alpha: float = 1 - CONFIDENCE) -> float:
+    """The probability (0..1) that a paired t-test at the level ``alpha`` finds ``difference``.
+
+    ``spread`` is the standard deviation of the pairs' differences. It is the noncentral t's
+    probability beyond the test's limit, integrated over the estimated spread. ValueError with
+    fewer than two repeats.
+    """
+    if repeats < 2:
+        raise ValueError("a t-test takes two repeats")
+    if spread <= 0:
+        return 1.0 if difference else alpha
+    freedom = repeats - 1
+    limit = t_quantile(1 - alpha / 2, freedom)
+    shift = abs(difference) / spread * math.sqrt(repeats)
+    # the estimated spread, as a share of the true one, is chi / sqrt(freedom)
+    width = 8 / math.sqrt(2 * freedom)
+    low, high = max(0.0, 1 - width), 1 + width
+    # with few repeats the limit is far out, and what lies beyond it comes from the smallest spreads
+    steps = _STEPS if freedom > 3 else _MANY_STEPS
+    step = (high - low) / steps
+    total = 0.0
+    for number in range(steps + 1):
+        share = low + number * step
+        weight = 1 if number in (0, steps) else 4 if number % 2 else 2
+        beyond = _normal(shift - limit * share) + _normal(-shift - limit * share)
+        total += weight * beyond * _chi(share, freedom)
+    return min(1.0, total * step / 3)
+
+
+def _normal(x: float) -> float:
+    return 0.5 * math.erfc(-x / math.sqrt(2))
+
+
+def _chi(share: float, freedom: int) -> float:
+    """The density of chi / sqrt(freedom)."""
+    if share <= 0:
+        return math.sqrt(2 / math.pi) if freedom == 1 else 0.0
+    half = freedom / 2
+    log = half * math.log(half) + math.log(2) - math.lgamma(half)
+    return math.exp(log + (freedom - 1) * math.log(share) - half * share * share)
+
+
+def smallest(spread: float, repeats: int, alpha: float = 1 - CONFIDENCE) -> float:
+    """The smallest difference that is found with the probability ``POWER``."""
+    if spread <= 0:
+        return 0.0
+    low, high = 0.0, spread
+    while power(high, spread, repeats, alpha) < POWER:
+        low, high = high, 2 * high
+    while high - low > 1e-4 * high:
+        middle = (low + high) / 2
+        if power(middle, spread, repeats, alpha) < POWER:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def repeats_for(difference: float, spread: float, alpha: float = 1 - CONFIDENCE) -> int | None:
+    """How many repeats find ``difference`` with the probability ``POWER``; ``None``: more than
+    MOST_REPEATS."""
+    if power(difference, spread, MOST_REPEATS, alpha) < POWER:
+        return None
+    low, high = 1, MOST_REPEATS
+    while high - low > 1:
+        middle = (low + high) // 2
+        if power(difference, spread, middle, alpha) < POWER:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def spread_of(pairs: Sequence[tuple[float, float]]) -> float | None:
+    """The standard deviation of the differences of the logarithms; ``None`` with fewer than two
+    pairs, or a figure that is not positive."""
+    if len(pairs) < 2 or any(value <= 0 for pair in pairs for value in pair):
+        return None
+    steps = [math.log(b) - math.log(a) for a, b in pairs]
+    mean = sum(steps) / len(steps)
+    return math.sqrt(sum((step - mean) ** 2 for step in steps) / (len(steps) - 1))
