@@ -16,7 +16,8 @@ EXIT_INTERRUPTED = 130
 EXIT_MEANINGS = {
     EXIT_OK: "done, or called off because the reader of standard output had enough (`| head`); "
     "a `watch` without `--for` that a signal has ended, too",
-    EXIT_JOB_FAILED: "the job failed, and fio's error is shown; or iopstui itself failed",
+    EXIT_JOB_FAILED: "the job failed, and fio's error is shown (of a sweep one of its runs; the "
+    "others are measured); or iopstui itself failed",
     EXIT_USAGE: "wrong command line, job file or target",
     EXIT_REFUSED: "refused, because data could be lost",
     EXIT_VERDICT: "a figure is not what `--expect` asks for",

@@ -201,8 +201,25 @@ class PointFinished:
 
 
 @dataclass(frozen=True, slots=True)
+class PointFailed:
+    """That run of a sweep failed, and the others go on. ``error`` says in one sentence why."""
+
+    kind: ClassVar[str] = "point_failed"
+
+    t: float
+    index: int
+    total: int
+    label: str
+    job: str
+    settings: tuple[tuple[str, str], ...]
+    repeat: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
 class ExperimentFinished:
-    """It is over: ``done`` of ``total`` points are measured. ``interrupted`` if it was stopped;
+    """It is over: ``done`` of ``total`` points are measured, ``failed`` of the others were tried
+    and failed. ``interrupted`` if it was stopped;
     ``error`` says in one sentence why a point failed, or is empty, and ``hint`` how to fix it.
     ``kept`` is the file from which it can go on, "" if there is none.
     """
@@ -216,6 +233,7 @@ class ExperimentFinished:
     error: str = ""
     hint: str = ""
     kept: str = ""
+    failed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +280,7 @@ Event = (
     | ExperimentStarted
     | PointStarted
     | PointFinished
+    | PointFailed
     | ExperimentFinished
     | StepFinished
     | Ended

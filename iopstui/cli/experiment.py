@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from iopstui.cli.terminal import answering, say
-from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_VERDICT, UsageError
+from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, EXIT_VERDICT, UsageError
 from iopstui.events import PointFinished
 from iopstui.experiment.runner import Runner
 from iopstui.experiment.setup import dry_run, length_text
@@ -19,6 +19,7 @@ from iopstui.experiment.start import (
     set_up,
 )
 from iopstui.format import counted, put
+from iopstui.model.experiment.curve import points_of
 from iopstui.model.experiment.options import ExperimentOptions
 from iopstui.model.experiment.plan import ASK_FROM, Plan
 from iopstui.model.experiment.sensitivity import before
@@ -60,7 +61,12 @@ def run_experiment(options: ExperimentOptions, kept_as: str = "") -> int:
         return EXIT_INTERRUPTED
     if progress is not None:
         progress.remove()
-    return _judged(sink.points)
+    if runner.failed:
+        say(f"{counted(len(runner.failed), 'run')} of {runner.plan.points} failed; the others are "
+            "measured")  # fmt: skip
+        return EXIT_JOB_FAILED
+    points = sink.points if setup.plan.variants else points_of(setup.plan, sink.points)
+    return _judged(points)
 
 
 def _what_is_kept(runner: Runner) -> str:

@@ -67,6 +67,13 @@ def repeats(text: str) -> int:
     return int(text)
 
 
+def times(text: str) -> int:
+    """How often every point of a sweep is run."""
+    if not text.isdecimal() or not 1 <= int(text) <= 1000:
+        raise ArgumentTypeError(f"{text!r} is not a number from 1 to 1000")
+    return int(text)
+
+
 def probe_parts(text: str) -> tuple[str, ...]:
     """The parts of the probe: the latencies always, and what is asked for besides."""
     from iopstui.model.metrics.probe import LATENCY, PARTS

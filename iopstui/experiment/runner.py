@@ -16,13 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from iopstui.errors import IopstuiError, JobFailed, error_of
+from iopstui.errors import EXIT_JOB_FAILED, IopstuiError, JobFailed, error_of
 from iopstui.events import (
     Ended,
     Event,
     ExperimentFinished,
     ExperimentStarted,
     FrameReady,
+    PointFailed,
     PointFinished,
     PointStarted,
     StepFinished,
@@ -65,7 +66,8 @@ class Conditions:
 
 
 class Runner:
-    """Drives one plan. ``points`` are the figures so far by step index; what ``progress``
+    """Drives one plan. ``points`` are the figures so far by step index, ``failed`` says why those
+    runs of a sweep have none; what ``progress``
     holds from before is not measured again. ``t`` is the session's time, where it is borrowed."""
 
     def __init__(
@@ -83,6 +85,7 @@ class Runner:
         self.plan = plan
         self.steps = tuple(expand(plan))
         self.points: dict[int, Point] = {}
+        self.failed: dict[int, str] = {}
         self.interrupted = False
         self._session = session
         self._job_target = job_target
@@ -117,9 +120,9 @@ class Runner:
         self._session.kill_job()
 
     def run(self) -> None:
-        """Run all points. Raises the error of the first that fails; what was measured is in
-        ``points`` also then. After it no scratch file is left, and the session is closed or, if
-        it was borrowed, has its tunables restored."""
+        """Run all points. Raises the error of the first that can't be run, or of a comparison's
+        first run that fails; what was measured is in ``points`` also then. After it no scratch file
+        is left, and the session is closed or, if it was borrowed, has its tunables restored."""
         if not self._borrowed:
             self._session.start(self._events.put)
         before = self._settings() if self._borrowed else ()
@@ -161,10 +164,12 @@ class Runner:
 
     def _finished(self, error: IopstuiError) -> ExperimentFinished:
         done, total = len(self.points), len(self.steps)
-        kept = str(self.progress.path) if self.progress is not None and 0 < done < total else ""
+        left = 0 < done < total and (self.interrupted or bool(error.message))
+        kept = str(self.progress.path) if self.progress is not None and left else ""
         return ExperimentFinished(
-            self._t, done, total, self.interrupted, error.message, error.hint, kept
-        )
+            self._t, done, total, self.interrupted, error.message, error.hint, kept,
+            len(self.failed),
+        )  # fmt: skip
 
     def _settings(self) -> tuple[tuple[str, str], ...]:
         """The device's values that the plan changes, in the order to restore them."""
@@ -211,6 +216,9 @@ class Runner:
             return
         if finished is None:
             raise JobFailed("The session ended before the job did; see the message above.")
+        if finished.error and finished.exit_code == EXIT_JOB_FAILED and not self.plan.variants:
+            self._failed(step, finished.error)
+            return
         if finished.error:
             raise error_of(finished.exit_code, finished.error, finished.hint)
         if finished.interrupted or self.interrupted:
@@ -231,6 +239,17 @@ class Runner:
         if self.progress is not None:
             self.progress.add(step.index, point, outcomes)
         self._done(step, point, outcomes)
+
+    def _failed(self, step: PlannedPoint, error: str) -> None:
+        """A sweep goes on: what one value can't do (bs=1000 past the page cache) others can."""
+        self.failed[step.index] = error
+        settings = tuple((one.name, one.value) for one in step.settings)
+        self._tell(
+            PointFailed(
+                self._t, step.index, len(self.steps), step.label, step.job, settings, step.repeat,
+                error,
+            )
+        )  # fmt: skip
 
     def _earlier_outcomes(self, step: PlannedPoint) -> list[Outcome]:
         kept = self.progress.judged.get(step.index, []) if self.progress else []
@@ -272,7 +291,8 @@ class Runner:
     def left_s(self) -> float:
         """Seconds until the last point will be done, judging by how long the points took so far."""
         known = self.progress.points if self.progress else self.points
-        missing = sum(1 for step in self.steps if step.index not in known)
+        tried = known.keys() | self.failed.keys()
+        missing = sum(1 for step in self.steps if step.index not in tried)
         # laying out the files, in the first of them, does not come again
         overhead = median(self._overheads[1:]) if self._overheads[1:] else OVERHEAD_S
         return missing * (self.plan.settle + self.plan.measure + overhead)

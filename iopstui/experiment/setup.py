@@ -60,9 +60,10 @@ def previewed_setup(
     if job_target is None:
         _check_device(plan, target, devices, roots)
     preview = preview_of(plan, target, job_target, conditions, devices, fio, roots)
+    if (plan.variants or plan.shuffle) and plan.seed is None:
+        plan = replace(plan, seed=random.SystemRandom().randrange(SEEDS))
     if plan.variants:
-        seed = random.SystemRandom().randrange(SEEDS) if plan.seed is None else plan.seed
-        plan = replace(plan, variants=kept_apart(plan.variants, preview.knobs), seed=seed)
+        plan = replace(plan, variants=kept_apart(plan.variants, preview.knobs))
     return Setup(plan, target, job_target, devices, conditions, preview)
 
 
@@ -95,7 +96,7 @@ def _check_device(
 def length_text(plan: Plan) -> str:
     """ "21 points, about 4:05 minutes"."""
     seconds = plan.seconds + plan.points * OVERHEAD_S
-    points = counted(plan.points, "run" if plan.variants else "point")
+    points = counted(plan.points, "run" if plan.variants or plan.repeats > 1 else "point")
     if seconds < 3600:
         return f"{points}, about {duration(seconds)}"
     return f"{points}, about {seconds / 3600:.1f} hours"
@@ -129,7 +130,8 @@ def job_lines(setup: Setup) -> Iterator[str]:
     for job, title in setup.preview.titles.items():
         yield f"job {printable(job)}: {printable(title)}"
     if setup.plan.seed is not None:
-        yield f"order within each repeat: by chance; --seed {setup.plan.seed} gives it again"
+        what = "order within each repeat" if setup.plan.variants else "order of the points"
+        yield f"{what}: by chance; --seed {setup.plan.seed} gives it again"
     if setup.plan.variants:
         yield before(setup.plan, setup.spread)
 

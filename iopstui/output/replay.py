@@ -14,6 +14,7 @@ from iopstui.events import (
     ExperimentFinished,
     ExperimentStarted,
     Notice,
+    PointFailed,
     PointFinished,
     TunableChanged,
 )
@@ -128,7 +129,7 @@ class ReplayedExperiments:
                 )  # fmt: skip
             case ExperimentFinished():
                 self._end()
-            case PointFinished():
+            case PointFinished() | PointFailed():
                 if self._sink is not None:
                     self._sink.handle(event)
             case _ if self._lines is not None:

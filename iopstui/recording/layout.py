@@ -131,6 +131,7 @@ OTHERS: dict[str, type] = {
     "ExperimentStarted": events.ExperimentStarted,
     "PointStarted": events.PointStarted,
     "PointFinished": events.PointFinished,
+    "PointFailed": events.PointFailed,
     "ExperimentFinished": events.ExperimentFinished,
     "StepFinished": events.StepFinished,
     "Ended": events.Ended,

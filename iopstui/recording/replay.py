@@ -360,6 +360,7 @@ class ReplaySession:
 _CONTEXT = (
     events.StepStarted, events.StepFinished, events.Mark, events.Found, events.Judged,
     events.SteadyState, events.ExperimentStarted, events.PointStarted, events.PointFinished,
+    events.PointFailed,
     events.ExperimentFinished, form.JobRun, form.Devices,
 )  # fmt: skip
 

@@ -174,7 +174,8 @@ def _create(path: Path) -> int:
         ) from error
 
 
-_EXPERIMENT = (events.ExperimentStarted, events.PointStarted, events.PointFinished)
+_EXPERIMENT = (events.ExperimentStarted, events.PointStarted, events.PointFinished,
+               events.PointFailed)  # fmt: skip
 
 
 class Tape:

@@ -4,18 +4,34 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from iopstui import format as units
-from iopstui.events import Event, ExperimentFinished, PointFinished, PointStarted
-from iopstui.model.experiment.curve import Curve, conclusions, curves_along, curves_of, drawn_axis
+from iopstui.events import (
+    Event,
+    ExperimentFinished,
+    PointFailed,
+    PointFinished,
+    PointStarted,
+)
+from iopstui.model.experiment.curve import (
+    Curve,
+    conclusions,
+    curves_along,
+    curves_of,
+    drawn_axis,
+    failure_lines,
+    points_of,
+    within_text,
+)
 from iopstui.model.experiment.expectation import Expectation
 from iopstui.model.experiment.plan import Axis, Plan, letter
 from iopstui.model.experiment.point import Point
+from iopstui.model.experiment.repeated import places
 from iopstui.model.experiment.words import METHOD, Results, cpu_text, difference_text, value_text
 from iopstui.output.experiment.compare import difference_object
-from iopstui.output.experiment.sweep import columns, curve_object, pass_table, row
+from iopstui.output.experiment.sweep import columns, curve_object, mean_object, pass_table, row
 from iopstui.session.outcomes import FAIL, PASS, outcome_text
 from iopstui.text import printable
 
@@ -37,6 +53,7 @@ class Experiment:
     plan: Plan
     t: float = 0.0
     points: dict[int, PointFinished] = field(default_factory=dict)
+    failed: dict[int, PointFailed] = field(default_factory=dict)
     steps: dict[int, int] = field(default_factory=dict)
     finished: ExperimentFinished | None = None
     _now: PointStarted | None = None
@@ -48,6 +65,8 @@ class Experiment:
                 self._now = event
             case PointFinished():
                 self.points[event.index] = event
+            case PointFailed():
+                self.failed[event.index] = event
             case ExperimentFinished():
                 self.finished, self._now = event, None
 
@@ -79,13 +98,18 @@ class Experiment:
 
     @property
     def ordered(self) -> list[PointFinished]:
-        """The points in the order of the plan."""
+        """The runs in the order in which they are made."""
         return [self.points[index] for index in sorted(self.points)]
+
+    @property
+    def measured(self) -> list[PointFinished]:
+        """A sweep's points in the order of the plan, several runs of one as their mean."""
+        return points_of(self.plan, self.ordered)
 
     @property
     def curves(self) -> list[Curve[PointFinished]]:
         """What is drawn: the points along ``axis``, a curve for all else that is varied."""
-        return curves_along(self.axis, self.ordered)
+        return curves_along(self.plan, self.axis, self.ordered)
 
     @property
     def expectations(self) -> list[Expectation]:
@@ -109,7 +133,7 @@ def ending(one: Experiment) -> str:
         return f"the recording ends within it: {len(one.points)} of {total} {what} are there"
     if finished.error:
         return f"failed after {len(one.points)} of {total} {what}: {printable(finished.error)}"
-    if finished.interrupted or len(one.points) < total:
+    if finished.interrupted or len(one.points) + finished.failed < total:
         return f"interrupted: {len(one.points)} of {total} {what} are measured"
     return ""
 
@@ -118,12 +142,25 @@ def points_table(one: Experiment) -> tuple[Row, list[Row]]:
     """A row a point; with expectations a last column of outcomes."""
     if one.plan.variants:
         return COMPARE_HEAD, [_compared(event, one.plan) for event in one.ordered]
-    head = tuple(title for title, _ in columns(one.plan))
-    rows = [tuple(row(one.plan, event)) for event in one.ordered]
+    head, rows = _swept(one)
     if not one.expectations:
         return head, rows
-    verdicts = [_verdict(event) for event in one.ordered]
+    verdicts = [_verdict(event) for event in one.measured]
     return (*head, "outcome"), [(*r, v) for r, v in zip(rows, verdicts, strict=True)]
+
+
+def _swept(one: Experiment) -> tuple[Row, list[Row]]:
+    """The rows of a sweep's points; of several runs each the means, with intervals."""
+    once, place = replace(one.plan, repeats=1), places(one.plan)
+    head = [title for title, _ in columns(once)]
+    rows = [row(once, event, place) for event in one.measured]
+    if one.plan.repeats > 1:
+        head += ["runs", "IOPS, 95 %", "mean, 95 %"]
+        for cells, event in zip(rows, one.measured, strict=True):
+            point = event.point
+            cells += [str(point.runs), within_text(point.iops_within, units.number),
+                      within_text(point.latency_within, units.latency)]  # fmt: skip
+    return tuple(head), [tuple(cells) for cells in rows]
 
 
 def _verdict(event: PointFinished) -> str:
@@ -145,11 +182,13 @@ def _compared(event: PointFinished, plan: Plan) -> Row:
 
 def said(one: Experiment) -> list[str]:
     """Everything the points say together, in sentences."""
+    failed = failure_lines(one.plan, list(one.failed.values())) if one.failed else []
     if not one.points:
-        return []
+        return failed
     if one.plan.variants:
         return list(one.results().verdicts())
-    return [line.strip() for line in conclusions(one.ordered, curves_of(one.plan, one.ordered))]
+    lines = conclusions(one.measured, curves_of(one.plan, one.ordered))
+    return [*(line.strip() for line in lines), *map(printable, failed)]
 
 
 def judged(one: Experiment) -> list[str]:
@@ -163,7 +202,7 @@ def judged(one: Experiment) -> list[str]:
 
 def verdict_grid(one: Experiment) -> str:
     """The outcomes of several jobs at a glance, as text with columns; "" if that says nothing."""
-    return "" if one.plan.variants else "\n".join(pass_table(one.plan, one.ordered)).strip("\n")
+    return "" if one.plan.variants else "\n".join(pass_table(one.plan, one.measured)).strip("\n")
 
 
 def differences(one: Experiment) -> Iterator[tuple[Row, list[Row]]]:
@@ -207,7 +246,7 @@ def cpu_tables(one: Experiment) -> Iterator[tuple[Row, list[Row]]]:
 
 def point_cpus(one: Experiment) -> tuple[Row, list[Row]]:
     """What a sweep's points cost on which CPUs; no rows where none of them knows."""
-    known = [event for event in one.ordered if event.point.completions or event.point.busy]
+    known = [event for event in one.measured if event.point.completions or event.point.busy]
     return CPUS_HEAD, [
         (
             str(event.index + 1), printable(event.label), cpu_text(event.point.cpu_us),
@@ -243,7 +282,7 @@ def repeat(one: Experiment, targets: Sequence[str], size: str | None, bind: bool
         words += ["--axis", f"{axis.name}={','.join(axis.values)}"]
     for variant in plan.variants:
         words += ["--variant", ",".join(map(str, variant.settings)) or "as-is"]
-    words += ["--repeats", str(plan.repeats)] if plan.variants else []
+    words += ["--repeats", str(plan.repeats)] if plan.variants or plan.repeats > 1 else []
     words += ["--seed", str(plan.seed)] if plan.seed is not None else []
     words += ["--settle", f"{plan.settle:g}", "--measure", f"{plan.measure:g}"]
     for name, value in plan.options.items():
@@ -270,6 +309,10 @@ def as_data(one: Experiment) -> dict[str, Any]:
         "points": [_point(event) for event in one.ordered], "words": said(one),
     }  # fmt: skip
     if not plan.variants:
+        data["repeats"], data["seed"] = plan.repeats, plan.seed
+        data["failed"] = [asdict(event) for event in one.failed.values()]
+        if plan.repeats > 1:
+            data["means"] = [mean_object(event) for event in one.measured]
         data["axes"] = {axis.name: list(axis.values) for axis in plan.axes}
         data["curves"] = [curve_object(curve) for curve in curves_of(plan, one.ordered)]
         return data

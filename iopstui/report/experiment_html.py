@@ -63,7 +63,7 @@ def _sweep_charts(one: Experiment) -> list[str]:
     rates = [
         _rates(curve, values, style) for curve, style in zip(drawn, STYLES, strict=False)
     ]  # fmt: skip
-    most = [y for curve in rates for _, y in curve.points]
+    most = [y for curve in rates for y in curve.ys()]
     charts = [
         xy_chart(
             f"IOPS against {name}{more}", places(values), linear(most), units.number, rates,
@@ -82,7 +82,8 @@ def _rates(curve: Curve[PointFinished], values: Sequence[str], style: str) -> XY
     ]
     # a knee is one of load: along anything else the points are in no such order
     knee = curve.knee if curve.axis.name in LOADS else None
-    return XYCurve(_label(curve), style, found, flag=knee.index if knee else None)
+    bars = [event.point.iops_within for event in curve.points]
+    return XYCurve(_label(curve), style, found, flag=knee.index if knee else None, bars=bars)
 
 
 def _hockey_stick(
@@ -95,12 +96,13 @@ def _hockey_stick(
         beside = [f"{dict(event.settings)[curve.axis.name]}" for event in events]
         flag = knee.index if knee else None
         label = f"{_label(curve)} mean".strip()
-        lines.append(XYCurve(label, style, found, beside, flag))
+        bars = [event.point.latency_within for event in events]
+        lines.append(XYCurve(label, style, found, beside, flag, bars=bars))
         tails = [(event.point.iops, event.point.p99_ns) for event in events]
         if len(curves) == 1 and all(tail for _, tail in tails):
             # of several curves the tails would be a tangle
             lines.append(XYCurve("p99", "p99", [(x, y or 0.0) for x, y in tails]))
-    latencies = [y for line in lines for _, y in line.points]
+    latencies = [y for line in lines for y in line.ys()]
     return xy_chart(
         f"latency against IOPS, logarithmic; the numbers are {name}{more}",
         scaled(rates, units.number), logarithmic(latencies), units.latency, lines,

@@ -270,7 +270,12 @@ def _take(story: Story, fold: Fold, event: events.Event) -> None:
             _started(story, event)
         case events.ExperimentStarted():
             story.experiments.append(Experiment(event.plan, event.t))
-        case events.PointStarted() | events.PointFinished() | events.ExperimentFinished():
+        case (
+            events.PointStarted()
+            | events.PointFinished()
+            | events.PointFailed()
+            | events.ExperimentFinished()
+        ):
             if story.experiments:
                 story.experiments[-1].take(event)
         case events.StepFinished():

@@ -20,7 +20,8 @@ NAME_MOST = 24
 @dataclass(frozen=True, slots=True)
 class XYCurve:
     """One line of (x, y), with a dot at each point if ``dots``. ``words`` are written beside its
-    points ("" is nothing), ``flag`` is the index of the one that is marked as the knee."""
+    points ("" is nothing), ``bars`` are intervals through them, ``flag`` is the index of the
+    one that is marked as the knee."""
 
     label: str
     style: str
@@ -29,6 +30,12 @@ class XYCurve:
     flag: int | None = None
     dots: bool = True
     labelled: bool = True
+    bars: Sequence[tuple[float, float] | None] = ()
+
+    def ys(self) -> list[float]:
+        """All heights that are drawn."""
+        ends = [end for bar in self.bars if bar is not None for end in bar]
+        return [*(y for _, y in self.points), *ends]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +119,10 @@ def _drawn(curve: XYCurve, axis: Axis, scale: Scale) -> list[str]:
     if curve.dots or len(places) == 1:
         parts += [f'<circle class="{curve.style}" cx="{x:.1f}" cy="{y:.1f}" r="3"/>'
                   for x, y in places]  # fmt: skip
+    for (at, _), bar in zip(places, curve.bars, strict=False):
+        if bar is not None:
+            low, high = (scale.y(end) for end in bar)
+            parts.append(f'<path class="line {curve.style}" d="M{at:.1f} {low:.1f}V{high:.1f}"/>')
     if curve.flag is not None:
         x, y = places[curve.flag]
         parts.append(f'<circle class="knee" cx="{x:.1f}" cy="{y:.1f}" r="7"/>')

@@ -26,5 +26,5 @@ def finished(plan: Plan = PLAN) -> list[PointFinished]:
         asked = int(values["iodepth"]) * int(values.get("numjobs", "1"))
         law = little(point, asked, paced=False)
         events.append(PointFinished(1.0, step.index, plan.points, step.label, step.job,
-                                    tuple(values.items()), 0, 0, point, law))  # fmt: skip
+                                    tuple(values.items()), 0, step.repeat, point, law))  # fmt: skip
     return events

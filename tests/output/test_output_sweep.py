@@ -10,6 +10,7 @@ from dataclasses import replace
 from made_sweeps import PLAN, finished
 
 from iopstui.cli.experiment import ask
+from iopstui.events import PointFailed
 from iopstui.experiment.setup import length_text
 from iopstui.model.experiment.curve import conclusions, curve_text, curves_of
 from iopstui.model.experiment.expectation import Outcome, parse_expectation
@@ -84,6 +85,31 @@ def test_json_lines_and_csv_carry_every_point() -> None:
         table.point(event)
     read = list(csv.DictReader(io.StringIO(out.getvalue())))
     assert len(read) == 14 and read[0]["iodepth"] == "1" and float(read[0]["iops"]) == 10_000
+
+
+def test_several_runs_of_each_point_end_in_their_means_and_failures_in_sentences() -> None:
+    plan = replace(PLAN, repeats=3, seed=4)
+    runs = finished(plan)
+    broken = PointFailed(1.0, 0, 42, "x", "randread-4k", runs[5].settings, 1, "too deep")
+    text, lines, cells = io.StringIO(), io.StringIO(), io.StringIO()
+    sinks = [SweepTable(plan, text), SweepJson(plan, Lines(lines, "h")), SweepCsv(plan, cells)]
+    for sink in sinks:
+        for event in runs[:-1]:
+            sink.point(event)
+        sink.failed(broken)
+        sink.end(sweep_results(plan, runs[:-1], [broken]))
+    table = text.getvalue().splitlines()
+    assert max(map(len, table)) <= 80, max(table, key=len)
+    assert sum(" failed" in line for line in table) == 1 and "too deep" in table[-1]
+    means = table[table.index("") + 2 :][:14]
+    assert [line.split()[0] for line in means] == [str(n) for n in range(1, 15)]
+    assert sorted(int(line.split()[3]) for line in means) == [2] + [3] * 13
+    rows = [json.loads(line) for line in lines.getvalue().splitlines()]
+    assert sum(row["event"] == "point_mean" for row in rows) == 14
+    curve = next(row for row in rows if row["event"] == "curve")
+    assert curve["points"] == list(range(7)) and curve["knee_within"][0] <= curve["knee"]
+    read = list(csv.DictReader(io.StringIO(cells.getvalue())))
+    assert len(read) == 42 and read[-1]["error"] == "too deep" and read[-1]["iops"] == ""
 
 
 def test_verdicts_of_several_jobs_at_a_glance() -> None:

@@ -26,16 +26,16 @@ NAMES_IN_FILES = [
     "DiskCounters", "CpuTimes", "FioStatus", "JobStatus", "DirectionStatus", "LatencySum",
     "JobThread", "StepStarted", "Progress", "Mark", "Notice", "TunableChanged", "Found",
     "Finding", "Judged", "SteadyState", "ExperimentStarted", "Plan", "Axis", "Base", "Spread",
-    "Variant",
-    "Setting", "PointStarted", "PointFinished", "Point", "Little", "Outcome", "Expectation",
-    "ExperimentFinished", "StepFinished", "Ended", "JobRun", "Binding", "Devices",
+    "Variant", "Setting", "PointStarted", "PointFailed", "PointFinished", "Point", "Little",
+    "Outcome", "Expectation", "ExperimentFinished", "StepFinished", "Ended", "JobRun",
+    "Binding", "Devices",
     "BlockDevice", "QueueLimits", "Hctx", "IrqVector", "Mount", "Stopped", "ProbeSample",
     "TaskCounts",
 ]  # fmt: skip
 KINDS_IN_JSON = [
     "step_started", "progress", "frame", "mark", "notice", "tunable_changed", "found",
     "judged", "steady_state", "experiment_started", "point_started", "point_finished",
-    "experiment_finished", "step_finished", "ended",
+    "point_failed", "experiment_finished", "step_finished", "ended",
 ]  # fmt: skip
 
 

@@ -78,6 +78,28 @@ def told(path: Path) -> list[events.Event]:
         return list(replayed(recording))
 
 
+def test_a_sweep_of_several_runs_has_intervals_and_its_failures(path: Path) -> None:
+    plan = replace(SWEEP, repeats=3, seed=2)
+    runs = [
+        replace(one, point=replace(one.point, iops=one.point.iops * (1 + 0.01 * one.repeat)))
+        for one in made_sweeps.finished(plan)
+    ]
+    one = write(path, plan, runs[:-1], whole=False)
+    last = runs[-1]
+    failure = events.PointFailed(2.0, 8, 9, last.label, last.job, last.settings, 2, "<too deep>")
+    one.event(failure)
+    one.event(events.ExperimentFinished(2.2, 8, 9, failed=1))
+    one.close(events.Ended(2.5, 0))
+    assert failure in told(path)
+    texts = {kind: rendered([path], kind) for kind in ("html", "md", "json")}
+    assert "&lt;too deep&gt;" in texts["html"] and "failed: #" in texts["html"]
+    assert 'class="line fio" d="M' in texts["html"] and "IOPS, 95 %" in texts["html"]
+    data = json.loads(texts["json"])
+    assert "too deep" in texts["md"] and "--repeats 3 --seed 2" in texts["md"]
+    assert "interrupted" not in texts["md"]
+    assert "iops_within" in json.dumps(data)
+
+
 # -- recorded and replayed
 
 

@@ -36,6 +36,24 @@ def test_five_points_from_one_to_sixteen(here: Path) -> None:
     assert list(here.iterdir()) == []
 
 
+def test_a_point_that_fails_is_told_and_the_others_go_on(here: Path) -> None:
+    done = iopstui(
+        "sweep", "--job", "randread-4k", "--axis", "bs=1000,4k", *SHORT, *UNHURRIED,
+        "--repeats", "2", "--shuffle", "--format", "jsonl", cwd=here,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    rows = events(done.stdout)
+    failed = [row for row in rows if row["event"] == "point_failed"]
+    assert [row["settings"] for row in failed] == [{"bs": "1000"}] * 2
+    assert all("Invalid argument" in row["error"] for row in failed)
+    (mean,) = [row for row in rows if row["event"] == "point_mean"]
+    assert mean["settings"] == {"bs": "4k"} and mean["point"]["runs"] == 2
+    low, high = mean["point"]["iops_within"]
+    assert low <= mean["point"]["iops"] <= high
+    assert "2 runs of 4 failed; the others are measured" in done.stderr
+    assert list(here.iterdir()) == []
+
+
 def test_a_table_of_jobs_against_a_promise(here: Path) -> None:
     done = iopstui(
         "sweep", "--job", "vng-randread", "--job", "vng-randwrite", "--axis", "numjobs=1,2",

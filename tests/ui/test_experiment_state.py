@@ -7,10 +7,12 @@ from dataclasses import replace
 import pytest
 from experiment_fakes import COMPARE, CURVES, SWEEP, finished, second, started, told
 
-from iopstui.events import Event, ExperimentFinished, FrameReady
+from iopstui.events import Event, ExperimentFinished, FrameReady, PointFailed
 from iopstui.model.experiment.plan import Plan, parse_axis
 from iopstui.ui.core.state import DEVICE_IOPS, LiveState
+from iopstui.ui.draw.style import UTF8
 from iopstui.ui.experiment.state import ExperimentState
+from iopstui.ui.experiment.sweep_view import table
 
 
 def folded(events: list[Event]) -> ExperimentState:
@@ -40,6 +42,23 @@ def test_the_message_counts_what_was_begun(plan: Plan, what: str) -> None:
     for event in [*told(plan, 2), ExperimentFinished(99.0, 2, plan.points, interrupted=True)]:
         state.apply(event)
     assert state.log[-1].text == f"interrupted: 2 of {what} are measured"
+
+
+def test_runs_of_one_point_are_one_row_and_a_failed_one_is_told() -> None:
+    plan = replace(SWEEP, repeats=2, seed=7)
+    events: list[Event] = told(plan, plan.points - 1)
+    last = finished(plan, plan.points - 1)
+    events.append(
+        PointFailed(1.0, last.index, 14, last.label, last.job, last.settings, 1, "no such size")
+    )
+    state = folded([*events, ExperimentFinished(9.0, 13, 14, failed=1)])
+    assert len(state.rows) == 7 and sorted(state.measured()) == list(range(7))
+    assert sorted(one.point.runs for one in state.measured().values()) == [1] + [2] * 6
+    assert state.progress() == "sweep: done, 14 points, 1 of them failed"
+    assert any(line.startswith("failed: #") and "no such size" in line for line in state.words())
+    assert [p.point.runs for p in state.curves()[0].points].count(2) == 6
+    text = "\n".join("".join(t for t, _ in row) for row in table(state, 100, 12, UTF8, None))
+    assert "95 %" in text and "120k-120k" in text, text
 
 
 def test_frames_between_runs_are_of_no_point() -> None:

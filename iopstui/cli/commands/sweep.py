@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from iopstui.cli import values
 from iopstui.cli.command import Command
 from iopstui.cli.options import (
     EPILOG,
@@ -28,6 +29,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="any fio option or device tunable, e.g. iodepth=1,2,4..256 (doubles), "
                         "numjobs=1..4 (counts), bs=4k,64k, rq_affinity=1,2; the first axis varies "
                         "fastest")  # fmt: skip
+    parser.add_argument("--repeats", type=values.times, default=1, metavar="N",
+                        help="run every point N times, one round after another: means with 95 %% "
+                        "intervals, also of the knee (default: 1)")  # fmt: skip
+    parser.add_argument("--shuffle", action="store_true",
+                        help="let chance order the points, anew in every round")  # fmt: skip
+    parser.add_argument("--seed", type=values.seed, metavar="N",
+                        help="--shuffle, in the order that this number gives")  # fmt: skip
     add_experiment(parser)
     add_resume(parser)
     add_expect(parser, baseline=False)
@@ -49,7 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
                          "For example: --axis iodepth=1,2,4..256, or several --job")  # fmt: skip
     plan = Plan(
         tuple(dict.fromkeys(jobs)), options.overrides, axes,
-        settle=arguments.settle, measure=arguments.measure,
+        settle=arguments.settle, measure=arguments.measure, repeats=arguments.repeats,
+        seed=arguments.seed, shuffle=arguments.shuffle or arguments.seed is not None,
     )  # fmt: skip
     if arguments.expect:  # a --tolerance alone has nothing to apply to
         options = with_expectations(options, arguments)

@@ -73,8 +73,8 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class PlannedPoint:
-    """One fio run of an experiment: the ``index``-th from 0, of ``variant`` in ``repeat``
-    (comparisons; otherwise 0). ``label`` says what distinguishes it."""
+    """One fio run of an experiment: the ``index``-th from 0, of ``variant`` (comparisons;
+    otherwise 0) in ``repeat``. ``label`` says what distinguishes it."""
 
     index: int
     job: str
@@ -90,8 +90,10 @@ class PlannedPoint:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """``jobs`` x ``axes`` (a sweep), or ``variants`` x ``repeats`` (a comparison), each run
-    ``settle`` seconds unmeasured and then ``measure`` seconds; ``options`` hold everywhere.
+    """``jobs`` x ``axes`` x ``repeats`` (a sweep), or ``variants`` x ``repeats`` (a comparison),
+    each run ``settle`` seconds unmeasured and then ``measure`` seconds; ``options`` hold
+    everywhere. ``shuffle``: chance orders a sweep's points, too (a comparison's always), and
+    ``seed`` is what it begins with.
     """
 
     jobs: tuple[str, ...]
@@ -102,6 +104,7 @@ class Plan:
     settle: float = 2.0
     measure: float = 8.0
     seed: int | None = None
+    shuffle: bool = False
 
     @property
     def every_job(self) -> tuple[str, ...]:
@@ -118,7 +121,7 @@ class Plan:
         count = len(self.jobs)
         for axis in self.axes:
             count *= len(axis.values)
-        return count
+        return count * self.repeats
 
     @property
     def seconds(self) -> float:
@@ -135,7 +138,8 @@ def expand(plan: Plan) -> Iterator[PlannedPoint]:
     """The points in the order they are run.
 
     A sweep goes through the jobs, each through the axes; the first axis named varies fastest,
-    so that its curve is measured in one stretch. A comparison runs each variant once in every
+    so that its curve is measured in one stretch. With repeats it does so again and again; with a
+    ``seed`` each time in another order. A comparison runs each variant once in every
     repeat, in an order that the plan's ``seed`` chooses by chance: what comes and goes in a fixed
     rhythm (a garbage collection, a job of somebody else's every minute) can't always meet the same
     one. Without a seed, as older recordings are, it goes forth and back (ABBA).
@@ -145,12 +149,16 @@ def expand(plan: Plan) -> Iterator[PlannedPoint]:
         return
     lists = [[Setting(a.kind, a.name, v) for v in a.values] for a in reversed(plan.axes)]
     index = 0
-    for job in plan.jobs:
-        for chosen in itertools.product(*lists):
-            settings = tuple(reversed(chosen))
+    points = [tuple(reversed(chosen)) for chosen in itertools.product(*lists)]
+    for job, repeat in itertools.product(plan.jobs, range(plan.repeats)):
+        order = list(points)
+        if plan.seed is not None:
+            random.Random(f"{plan.seed}/{job}/{repeat}").shuffle(order)
+        for settings in order:
             if len(plan.jobs) > 1:
                 settings = (Setting(JOB, "job", job), *settings)
-            yield PlannedPoint(index, job, settings, " ".join(map(str, settings)))
+            label = " ".join(map(str, settings))
+            yield PlannedPoint(index, job, settings, label, repeat=repeat)
             index += 1
 
 

@@ -33,6 +33,8 @@ class Point:
     device's. ``fio_cpu`` is percent of one CPU, ``ctx_s`` fio's context switches per second.
     ``device_p50_ns``, ``device_p99_ns`` and ``stayed`` (the share, 0..1, of the requests that were
     completed on the CPU that allocated them) are the probe's.
+    ``runs`` is of how many runs this is the mean (model/experiment/repeated.py), ``iops_within``
+    and ``latency_within`` (ns) are then 95 % intervals of it.
     Unknown is ``None``.
     """
 
@@ -71,6 +73,9 @@ class Point:
     device_p50_ns: float | None = None
     device_p99_ns: float | None = None
     stayed: float | None = None
+    runs: int = 1
+    iops_within: tuple[float, float] | None = None
+    latency_within: tuple[float, float] | None = None
 
     @property
     def in_flight(self) -> float | None:

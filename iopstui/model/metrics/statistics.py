@@ -106,6 +106,28 @@ def knee(points: Sequence[tuple[float, float]]) -> Knee | None:
     return Knee(best, edge)
 
 
+def knee_within(powers: Sequence[Sequence[float]]) -> tuple[int, int] | None:
+    """The first and last point that may be the knee of a curve whose points were run several times.
+
+    ``powers`` has a row for each point: throughput / latency of each repeat, all > 0, repeats in
+    the same order. A point is excluded if its power is shown to be below that of the point with
+    the highest mean: one-sided paired t on the logarithms, 5 % shared out among the points
+    (Bonferroni), so that the true knee is among the rest in 95 % of all sweeps (comparisons with
+    the best: Hsu, Annals of Statistics 9, 1981). ``None`` with fewer than two repeats or points.
+    """
+    if len(powers) < 2 or min(map(len, powers)) < 2:
+        return None
+    means = [sum(map(math.log, row)) / len(row) for row in powers]
+    best = max(range(len(means)), key=means.__getitem__)
+    level = (1 - CONFIDENCE) / (len(powers) - 1)
+    kept = []
+    for index, row in enumerate(powers):
+        found = None if index == best else paired(row, powers[best])
+        if found is None or found.mean <= 0 or found.p / 2 >= level:
+            kept.append(index)
+    return kept[0], kept[-1]
+
+
 @dataclass(frozen=True, slots=True)
 class Difference:
     """How a figure differs between two variants, run by run.

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TextIO
 
 from iopstui import format as units
-from iopstui.events import PointFinished
+from iopstui.events import PointFailed, PointFinished
 from iopstui.model.experiment.comparison import CpuShift, Tested
 from iopstui.model.experiment.plan import Plan, letter
 from iopstui.model.experiment.point import Point
@@ -83,6 +83,9 @@ class CompareTable:
         row = " ".join(cell.rjust(7) for cell in cells)
         self._print(f"{event.index + 1:>4} {letter(event.variant)} {row}  {spread}".rstrip())
 
+    def failed(self, event: PointFailed) -> None:
+        """Nothing: a comparison ends with the first run that fails."""
+
     def end(self, results: Results) -> None:
         """Write what differs."""
         if results.complete >= 2:
@@ -139,6 +142,9 @@ class CompareJson:
         row = point_object(event)
         self._lines.write(row.pop("event"), row)
 
+    def failed(self, event: PointFailed) -> None:
+        """Nothing: a comparison ends with the first run that fails."""
+
     def end(self, results: Results) -> None:
         """Write what differs."""
         for number, tested in enumerate(results.tested, 1):
@@ -179,6 +185,9 @@ class CompareCsv:
         label = printable(self._plan.variants[event.variant].label)
         values = [getattr(event.point, name) for name in _CSV]
         self._file.row([event.index, letter(event.variant), label, event.repeat, *values])
+
+    def failed(self, event: PointFailed) -> None:
+        """Nothing: a comparison ends with the first run that fails."""
 
     def end(self, results: Results) -> None:
         """Nothing: a CSV file holds rows only."""

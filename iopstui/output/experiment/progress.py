@@ -8,6 +8,7 @@ from iopstui.events import (
     Event,
     FrameReady,
     Notice,
+    PointFailed,
     PointFinished,
     PointStarted,
     Progress,
@@ -45,6 +46,10 @@ class Teller:
                 self._frame(event)
             case PointFinished():
                 self.clear()
+            case PointFailed():
+                self.clear()
+                put(f"[{clock(event.t)}] {self._where()} failed: {printable(event.error)}",
+                    self._stream)  # fmt: skip
             case Progress():
                 self._narrator.handle(event)
             case Notice() if event.text not in self._said:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any, Generic, Protocol, TextIO, TypeVar
 
 from iopstui import format as units
-from iopstui.events import Event, PointFinished
+from iopstui.events import Event, PointFailed, PointFinished
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.plan import Plan
 from iopstui.output.experiment.progress import Teller
@@ -38,6 +38,10 @@ class Rows(Protocol[R_in]):
         """Write one point."""
         ...
 
+    def failed(self, event: PointFailed) -> None:
+        """Write one that failed."""
+        ...
+
     def end(self, results: R_in) -> None:
         """The conclusions from all points together."""
         ...
@@ -60,6 +64,7 @@ class ExperimentSink(ABC, Generic[R]):
     ) -> None:
         self.plan = plan
         self.points: list[PointFinished] = []
+        self.failed: list[PointFailed] = []
         self._err = None if kind == "table" else err
         self._rows: Rows[R]
         if kind == "jsonl":
@@ -74,10 +79,13 @@ class ExperimentSink(ABC, Generic[R]):
         if isinstance(event, PointFinished):
             self.points.append(event)
             self._rows.point(event)
+        elif isinstance(event, PointFailed):
+            self.failed.append(event)
+            self._rows.failed(event)
 
     def end(self) -> None:
         """Write the conclusions from all points; in a table they stand below the rows."""
-        if not self.points:
+        if not self.points and not self.failed:
             return
         results = self.results()
         self._rows.end(results)

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import TextIO
 
 from iopstui import format as units
-from iopstui.events import PointFinished
-from iopstui.model.experiment.curve import Curve, conclusions, curves_of
+from iopstui.events import PointFailed, PointFinished
+from iopstui.model.experiment.curve import (
+    Curve,
+    conclusions,
+    curves_of,
+    failure_lines,
+    points_of,
+    within_text,
+)
 from iopstui.model.experiment.plan import Plan
+from iopstui.model.experiment.repeated import Key, places
 from iopstui.output.experiment.sink import CsvFile, ExperimentSink, Lines, point_object
 from iopstui.output.jsonl import Object, event_object
 from iopstui.output.verdict import wrapped
@@ -26,16 +34,20 @@ class SweepResults:
     curves: Sequence[Curve[PointFinished]]
     lines: Sequence[str]
     passes: Sequence[str]
+    points: Sequence[PointFinished] = ()
 
     def verdicts(self) -> Sequence[str]:
         """The conclusions in sentences."""
         return self.lines
 
 
-def sweep_results(plan: Plan, points: Sequence[PointFinished]) -> SweepResults:
-    """The conclusions from the points so far."""
-    curves = curves_of(plan, points)
-    return SweepResults(curves, conclusions(points, curves), pass_table(plan, points))
+def sweep_results(
+    plan: Plan, runs: Sequence[PointFinished], failed: Sequence[PointFailed] = ()
+) -> SweepResults:
+    """The conclusions from the runs so far."""
+    curves, points = curves_of(plan, runs), points_of(plan, runs)
+    lines = [*conclusions(points, curves), *failure_lines(plan, failed)]
+    return SweepResults(curves, lines, pass_table(plan, points), points)
 
 
 class SweepOut(ExperimentSink[SweepResults]):
@@ -43,7 +55,7 @@ class SweepOut(ExperimentSink[SweepResults]):
 
     def results(self) -> SweepResults:
         """The conclusions from the points so far."""
-        return sweep_results(self.plan, self.points)
+        return sweep_results(self.plan, self.points, self.failed)
 
     def table(self, out: TextIO) -> SweepTable:
         """A row a point."""
@@ -65,21 +77,32 @@ class SweepTable:
         self._plan = plan
         self._out = out
         self._columns = list(columns(plan))
+        self._places = places(plan)
         self._started = False
 
     def point(self, event: PointFinished) -> None:
-        """Write one point and its outcomes."""
-        if not self._started:
-            self._started = True
-            self._print(" ".join(title.rjust(width) for title, width in self._columns))
-        cells = row(self._plan, event)
-        texts = [c.rjust(w) for c, (_, w) in zip(cells, self._columns, strict=True)]
-        self._print(" ".join(texts))
+        """Write one run and its outcomes."""
+        self._row(row(self._plan, event, self._places))
         for outcome in event.outcomes:
             self._print(wrapped(outcome_text(outcome), 6, 12))
 
+    def failed(self, event: PointFailed) -> None:
+        """Write a run that failed: the reason stands below the table."""
+        self._row([*label_cells(self._plan, event, self._places), "failed"])
+
+    def _row(self, cells: Sequence[str]) -> None:
+        if not self._started:
+            self._started = True
+            self._print(" ".join(title.rjust(width) for title, width in self._columns))
+        texts = [cell.rjust(width) for cell, (_, width) in zip(cells, self._columns, strict=False)]
+        self._print(" ".join(texts))
+
     def end(self, results: SweepResults) -> None:
         """Write what the whole sweep says."""
+        if self._plan.repeats > 1:
+            self._print("")
+            for line in mean_rows(self._plan, results.points):
+                self._print(line)
         if results.lines:
             self._print("\n" + "\n".join(wrapped(line, 0, 2) for line in results.lines))
         for line in results.passes:
@@ -87,6 +110,15 @@ class SweepTable:
 
     def _print(self, text: str) -> None:
         units.put(text, self._out)
+
+
+FIGURES = (("IOPS", 5), ("MiB/s", 5), ("mean", 7), ("p50", 7), ("p99", 7), ("p99.9", 7),
+           ("aqu-sz", 6), ("N=X*R", 5), ("of", 4))  # fmt: skip
+
+
+def _figures(plan: Plan) -> Sequence[tuple[str, int]]:
+    """With the run's number one has to go for 80 columns."""
+    return [one for one in FIGURES if plan.repeats == 1 or one[0] != "aqu-sz"]
 
 
 def columns(plan: Plan) -> Iterator[tuple[str, int]]:
@@ -99,22 +131,49 @@ def columns(plan: Plan) -> Iterator[tuple[str, int]]:
             units.cut(axis.name, NAME_MOST),
             min(NAME_MOST, max(len(axis.name), *map(len, axis.values))),
         )
-    yield from (("IOPS", 5), ("MiB/s", 5), ("mean", 7), ("p50", 7), ("p99", 7), ("p99.9", 7),
-                ("aqu-sz", 6), ("N=X*R", 5), ("of", 4))  # fmt: skip
+    if plan.repeats > 1:
+        yield "run", max(3, len(str(plan.repeats)))
+    yield from _figures(plan)
 
 
-def row(plan: Plan, event: PointFinished) -> list[str]:
-    """The cells of one point."""
-    point, law = event.point, event.little
+def label_cells(
+    plan: Plan, event: PointFinished | PointFailed, place: Mapping[Key, int]
+) -> list[str]:
+    """Which point and run it is; ``place`` has each point's place in the plan."""
     settings = dict(event.settings)
-    cells = [str(event.index + 1)]
+    cells = [str(place[(event.job, tuple(event.settings))] + 1)]
     if len(plan.jobs) > 1:
         cells.append(units.cut(printable(event.job), NAME_MOST))
     cells += [units.cut(printable(settings[axis.name]), NAME_MOST) for axis in plan.axes]
+    return [*cells, str(event.repeat + 1)] if plan.repeats > 1 else cells
+
+
+MEANS = (("IOPS", 6), ("95 %", 13), ("latency", 8), ("95 %", 15), ("N=X*R", 6))
+
+
+def mean_rows(plan: Plan, points: Sequence[PointFinished]) -> Iterator[str]:
+    """A table of the points, each the mean of its runs, with intervals."""
+    labels = [*list(columns(plan))[: -len(_figures(plan)) - 1], ("runs", 4)]
+    place = places(plan)
+    heads = [*labels, *MEANS]
+    yield " ".join(title.rjust(width) for title, width in heads)
+    for event in points:
+        one = event.point
+        cells = label_cells(plan, event, place)[:-1]
+        cells += [str(one.runs), units.number(one.iops), within_text(one.iops_within, units.number)]
+        cells += [units.latency(one.latency_ns), within_text(one.latency_within, units.latency)]
+        cells.append(units.number(event.little.seen))
+        yield " ".join(c.rjust(w) for c, (_, w) in zip(cells, heads, strict=True)).rstrip()
+
+
+def row(plan: Plan, event: PointFinished, place: Mapping[Key, int]) -> list[str]:
+    """The cells of one run; ``place`` as of ``label_cells``."""
+    point, law = event.point, event.little
+    cells = label_cells(plan, event, place)
     cells += [units.number(point.iops), units.mib(point.bw), units.latency(point.latency_ns)]
     cells += [units.latency(ns) for ns in (point.p50_ns, point.p99_ns, point.p999_ns)]
+    cells += [units.number(point.aqu_sz)] if plan.repeats == 1 else []
     cells += [
-        units.number(point.aqu_sz),
         units.number(law.seen),
         (units.MISSING if law.asked is None else str(law.asked)) + ("" if law.holds else "!"),
     ]
@@ -125,10 +184,11 @@ class SweepJson:
     """JSON lines: the session, the sweep, a line a point, its outcomes, a line a curve."""
 
     def __init__(self, plan: Plan, lines: Lines) -> None:
-        self._lines = lines
+        self._lines, self._plan = lines, plan
         axes = {axis.name: list(axis.values) for axis in plan.axes}
         lines.write("sweep", {"jobs": list(plan.jobs), "axes": axes, "settle": plan.settle,
-                              "measure": plan.measure, "points": plan.points})  # fmt: skip
+                              "measure": plan.measure, "points": plan.points,
+                              "repeats": plan.repeats, "seed": plan.seed})  # fmt: skip
 
     def point(self, event: PointFinished) -> None:
         """Write one point and its outcomes."""
@@ -140,22 +200,41 @@ class SweepJson:
             del judged["step"]
             self._lines.write(judged.pop("event"), {"index": event.index, **judged})
 
+    def failed(self, event: PointFailed) -> None:
+        """Write one run that failed."""
+        found = {**event_object(event), "settings": dict(event.settings)}
+        self._lines.write(found.pop("event"), found)
+
     def end(self, results: SweepResults) -> None:
         """Write what the whole sweep says."""
+        if self._plan.repeats > 1:
+            for one in results.points:
+                self._lines.write("point_mean", mean_object(one))
         for curve in results.curves:
             self._lines.write("curve", curve_object(curve))
         self._lines.write("sweep_finished", {"words": list(results.lines)})
 
 
+def mean_object(event: PointFinished) -> Object:
+    """A point of several runs, for JSON; ``place`` is the point's, from 0."""
+    return {
+        "place": event.index, "job": event.job, "settings": dict(event.settings),
+        "point": {**asdict(event.point), "in_flight": event.point.in_flight},
+        "little": asdict(event.little),
+    }  # fmt: skip
+
+
 def curve_object(curve: Curve[PointFinished]) -> Object:
     """A curve and its knee by the points' places in the plan, for JSON."""
-    knee = curve.knee
+    knee, within = curve.knee, curve.knee_within
     return {
         "axis": curve.axis.name,
         "fixed": dict(curve.fixed),
         "points": [event.index for event in curve.points],
         "knee": curve.points[knee.index].index if knee else None,
         "edge": knee.edge if knee else None,
+        "knee_within": [curve.points[n].index for n in within] if knee and within else None,
+        "doubt": curve.doubt or None,
     }
 
 
@@ -170,7 +249,7 @@ class SweepCsv:
     def __init__(self, plan: Plan, out: TextIO) -> None:
         self._axes = [axis.name for axis in plan.axes]
         self._file = CsvFile(
-            out, ["index", "job", *map(printable, self._axes), *_CSV, "asked"]
+            out, ["index", "job", *map(printable, self._axes), *_CSV, "asked", "repeat", "error"]
         )  # fmt: skip
 
     def point(self, event: PointFinished) -> None:
@@ -178,7 +257,14 @@ class SweepCsv:
         settings = dict(event.settings)
         values = [getattr(event.point, name) for name in _CSV]
         named = [printable(one) for one in (event.job, *(settings[name] for name in self._axes))]
-        self._file.row([event.index, *named, *values, event.little.asked])
+        self._file.row([event.index, *named, *values, event.little.asked, event.repeat, None])
+
+    def failed(self, event: PointFailed) -> None:
+        """Write one run that failed: a row without figures."""
+        settings = dict(event.settings)
+        named = [printable(one) for one in (event.job, *(settings[name] for name in self._axes))]
+        empty = [None] * (len(_CSV) + 1)
+        self._file.row([event.index, *named, *empty, event.repeat, printable(event.error)])
 
     def end(self, results: SweepResults) -> None:
         """Nothing: a CSV file holds rows only."""

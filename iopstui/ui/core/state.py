@@ -18,6 +18,7 @@ from iopstui.events import (
     Judged,
     Mark,
     Notice,
+    PointFailed,
     PointFinished,
     PointStarted,
     Progress,
@@ -250,7 +251,13 @@ class LiveState:
             case SteadyState():
                 self.steady = event
                 self.log.append(LogEntry(event.t, "info", printable(event.text)))
-            case ExperimentStarted() | PointStarted() | PointFinished() | ExperimentFinished():
+            case (
+                ExperimentStarted()
+                | PointStarted()
+                | PointFinished()
+                | PointFailed()
+                | ExperimentFinished()
+            ):
                 self._experiment(event)
             case TunableChanged():
                 self.was.setdefault(event.name, {}).setdefault(event.device, event.before)
@@ -337,7 +344,8 @@ class LiveState:
         self._show(LogEntry(event.t, level, printable(words)))
 
     def _experiment(
-        self, event: ExperimentStarted | PointStarted | PointFinished | ExperimentFinished
+        self,
+        event: ExperimentStarted | PointStarted | PointFinished | PointFailed | ExperimentFinished,
     ) -> None:
         match event:
             case ExperimentStarted():
@@ -350,6 +358,9 @@ class LiveState:
                 self._say(event.t, "info", f"{words}, {f.clock(event.left_s)} left")
             case PointFinished():
                 self._point_finished(event)
+            case PointFailed():
+                words = f"point {event.index + 1} of {event.total}: {event.label}: failed: "
+                self._say(event.t, "warning", words + event.error)
             case ExperimentFinished():
                 self.point = None
                 how = "interrupted" if event.interrupted else "failed" if event.error else "done"

@@ -13,15 +13,25 @@ from iopstui.events import (
     Event,
     ExperimentFinished,
     FrameReady,
+    PointFailed,
     PointFinished,
     PointStarted,
     Progress,
     StepStarted,
 )
 from iopstui.format import clock
-from iopstui.model.experiment.curve import Curve, conclusions, curves_along, curves_of, drawn_axis
+from iopstui.model.experiment.curve import (
+    Curve,
+    conclusions,
+    curves_along,
+    curves_of,
+    drawn_axis,
+    failure_lines,
+    points_of,
+)
 from iopstui.model.experiment.plan import Axis, Plan, PlannedPoint, expand, letter
 from iopstui.model.experiment.point import Point, Settling
+from iopstui.model.experiment.repeated import Key, in_order, key_of, places
 from iopstui.model.experiment.sensitivity import KNOWN_FROM, so_far
 from iopstui.model.experiment.words import METHOD, Results
 from iopstui.text import printable
@@ -41,13 +51,14 @@ class Trace:
 
 
 class ExperimentState:
-    """``points`` are those measured so far by index, ``started`` the one under way, ``traces``
-    the runs of a comparison."""
+    """``points`` are the runs measured so far by index, ``failed`` those that failed,
+    ``started`` the one under way, ``traces`` the runs of a comparison."""
 
     def __init__(self, plan: Plan, t: float) -> None:
         self.plan = plan
         self.began = self.t = t
         self.points: dict[int, PointFinished] = {}
+        self.failed: dict[int, PointFailed] = {}
         self.started: PointStarted | None = None
         self.finished: ExperimentFinished | None = None
         self.traces: list[Trace] = []
@@ -101,6 +112,9 @@ class ExperimentState:
                 self._started(event)
             case PointFinished():
                 self.points[event.index] = event
+                self.started, self.iops = None, None
+            case PointFailed():
+                self.failed[event.index] = event
                 self.started, self.iops = None, None
             case ExperimentFinished():
                 self.finished, self.started, self.iops = event, None, None
@@ -159,7 +173,8 @@ class ExperimentState:
         elif self.finished.interrupted:
             how = "stopped"
         else:
-            return f"done, {self.total} {what}"
+            failed = f", {self.finished.failed} of them failed" if self.finished.failed else ""
+            return f"done, {self.total} {what}{failed}"
         return f"{how} after {len(self.points)} of {self.total} {what}"
 
     def now(self) -> str:
@@ -190,7 +205,9 @@ class ExperimentState:
             return [*self._so_far(), *lines]
         if self.finished.error:
             lines.insert(0, f"{self.finished.error} {self.finished.hint}".strip())
-        if len(self.points) < self.total:
+        for failure in failure_lines(self.plan, list(self.failed.values())):
+            lines.append(printable(failure))
+        if len(self.points) + self.finished.failed < self.total:
             kept = printable(self.finished.kept)
             more = f"; kept in {kept}, where the same sweep goes on" if kept else ""
             lines.insert(0, f"{self._ending()}, not all that was planned{more}")
@@ -209,7 +226,7 @@ class ExperimentState:
 
     def _concluded(self) -> tuple[int, list[str], list[Curve[PointFinished]], Results | None]:
         """Computed again when a point, or the whole experiment, is done."""
-        key = 2 * len(self.points) + (self.finished is not None)
+        key = 2 * (len(self.points) + len(self.failed)) + (self.finished is not None)
         if self._made is None or self._made[0] != key:
             points = [self.points[index] for index in sorted(self.points)]
             if self.plan.variants:
@@ -225,8 +242,28 @@ class ExperimentState:
             return [], [], None
         # before all points are there, a curve ends where measuring has come to
         knees = curves_of(self.plan, points) if self.finished is not None else []
-        lines = conclusions(points, knees)
-        return [printable(line) for line in lines], curves_along(self.axis, points), None
+        lines = conclusions(points_of(self.plan, points), knees)
+        drawn = curves_along(self.plan, self.axis, points)
+        return [printable(line) for line in lines], drawn, None
+
+    def measured(self) -> dict[int, PointFinished]:
+        """The points of a sweep by their place, several runs of one as their mean."""
+        return {one.index: one for one in points_of(self.plan, list(self.points.values()))}
+
+    def place(self, step: PlannedPoint | PointFailed) -> int:
+        """Of a run's point in a sweep, from 0."""
+        if isinstance(step, PointFailed):
+            return self._places[(step.job, step.settings)]
+        return self._places[key_of(step)]
+
+    @cached_property
+    def _places(self) -> dict[Key, int]:
+        return places(self.plan)
+
+    @cached_property
+    def rows(self) -> tuple[PlannedPoint, ...]:
+        """A sweep's points in order, each once."""
+        return tuple(in_order(self.plan))
 
     def _compared(
         self, points: Sequence[PointFinished]

@@ -9,7 +9,7 @@ from rich.style import Style
 
 from iopstui import format as f
 from iopstui.events import PointFinished
-from iopstui.model.experiment.curve import LOADS, Curve
+from iopstui.model.experiment.curve import LOADS, Curve, within_text
 from iopstui.model.experiment.plan import JOB, Plan, PlannedPoint
 from iopstui.model.experiment.point import Point
 from iopstui.text import printable
@@ -43,6 +43,7 @@ COLUMNS: tuple[Column[PointFinished], ...] = (
     Column("N=X*R", 7, lambda e: f.number(e.little.seen), drop=1),
     Column("of", 6, lambda e: _asked(e), drop=1),
 )  # fmt: skip
+WITHIN = Column("95 %", 14, _point(lambda p: within_text(p.iops_within, f.number)), drop=0)
 
 
 def _asked(event: PointFinished) -> str:
@@ -85,7 +86,7 @@ class SweepView:
     def places(self, state: ExperimentState, box: Box) -> dict[str, Box]:
         """All panes at once: the charts side by side, then the table, then the words."""
         words = max(4, min(9, box.height // 5))
-        rows = min(state.total + 2, max(5, (box.height - words) * 2 // 5))
+        rows = min(len(state.rows) + 2, max(5, (box.height - words) * 2 // 5))
         left = (box.width + 1) // 2
         top = box.height - rows - words
         return {
@@ -103,23 +104,28 @@ def table(
     state: ExperimentState, width: int, height: int, charset: Charset, top: int | None
 ) -> list[Row]:
     """A row a point; the running one is marked, those to come are dim."""
-    plan, steps = state.plan, state.steps
+    plan, steps = state.plan, state.rows
+    measured, failed = state.measured(), {state.place(one) for one in state.failed.values()}
     widths = [min(NAME_MOST, max(len(name), *map(len, values))) for name, values in _axes(plan)]
     number = max(2, len(str(len(steps))))
     label = 2 + number + sum(one + 1 for one in widths)
-    made: Table[PointFinished] = Table(COLUMNS, label, width, charset)
+    # their IOPS are then means
+    columns = (COLUMNS[0], WITHIN, *COLUMNS[1:]) if plan.repeats > 1 else COLUMNS
+    made: Table[PointFinished] = Table(columns, label, width, charset)
     names = [fit(name, one).rjust(one) for (name, _), one in zip(_axes(plan), widths, strict=True)]
     head = made.header(" ".join(["  " + "#".rjust(number), *names]))
-    running = state.started.index if state.started is not None else None
-    focus = len(state.points) if running is None else running
+    running = state.place(state.steps[state.started.index]) if state.started is not None else None
+    focus = len(measured) if running is None else running
     room = max(1, height - 2)
     first = max(0, min(len(steps) - room, focus - room + 2 if top is None else top))
     rows = []
     for step in steps[first : first + room]:
         text = _label(step, plan, widths, number, step.index == running, charset)
-        done = state.points.get(step.index)
-        if done is not None:
+        done = measured.get(step.index)
+        if done is not None and step.index != running:
             rows.append(made.row(text, done, label_style=None))
+        elif step.index in failed and step.index != running:
+            rows.append(Line(width, charset).add(text, BOLD).add("  failed", WARNING).done())
         else:
             rows.append(_unmeasured(text, state, step.index == running, width, made, charset))
     shown, _ = window(rows, room, width, 0, 0)
@@ -191,6 +197,9 @@ def iops_spec(state: ExperimentState) -> XYSpec:
     lines, flags = [], []
     for one in drawn(state):
         at = [(places[_value(state, e)], e.point.iops) for e in one.curve.points]
+        for (x, _), event in zip(at, one.curve.points, strict=True):
+            low, high = event.point.iops_within or (0.0, 0.0)
+            lines += [XYLine("", ((x, low), (x, high)), one.style)] if high else []
         lines.append(XYLine(one.mean, tuple(at), one.style))
         flags += list(_knee(state, one, at))
     return XYSpec(
@@ -217,6 +226,10 @@ def latency_spec(state: ExperimentState) -> XYSpec:
         style = one.style if several else P99
         # lines only where they follow the load
         lines.append(XYLine(one.tail, tuple(tails), style, joined=load and not several))
+        for event in events:
+            low, high = event.point.latency_within or (0.0, 0.0)
+            x = event.point.iops
+            lines += [XYLine("", ((x, low), (x, high)), one.style)] if high else []
         lines.append(XYLine(one.mean, tuple(known), one.style, joined=load))
         flags += list(_knee(state, one, means))
     values = [y for line in lines for _, y in line.points]

@@ -1,0 +1,68 @@
+"""Whether a curve of load can be believed: before a knee is claimed of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iopstui.format import number
+from iopstui.model.experiment.point import Point
+
+DIP = 0.10
+"""Without repeats: how far IOPS may fall and rise again between points by noise."""
+OTHER = 0.10
+OTHER_LEAST = 1 << 20
+"""Bytes/s: what the device may move beside fio's I/O (metadata, a log) without being load."""
+
+
+def doubt(points: Sequence[Point], names: Sequence[str]) -> str:
+    """Why points of rising load, ``names`` of each, make no credible curve; "" if they may."""
+    busy = [name for point, name in zip(points, names, strict=True) if other_load(point)]
+    if busy:
+        most = max(other_load(point) for point in points)
+        more = f" and {len(busy) - 3} more" if len(busy) > 3 else ""
+        return (
+            f"at {', '.join(busy[:3])}{more} the device moved up to {100 * most:.0f} % more than "
+            "fio did (other load, or what file system and page cache add); see `iopstui watch`"
+        )
+    place = _valley(points)
+    if place is None:
+        return ""
+    low, after = points[place], max(point.iops for point in points[place + 1 :])
+    before = max(point.iops for point in points[:place])
+    return (
+        f"IOPS fall at {names[place]} ({number(before)}, {number(low.iops)}, then "
+        f"{number(after)} again), by more than {_noise(low)}: something else changed meanwhile; "
+        + ("measure again" if low.runs > 1 else "--repeats 3 tells")
+    )
+
+
+def other_load(point: Point) -> float:
+    """By which share the device moved more bytes than fio; 0 where that is too little to count,
+    or isn't known."""
+    if point.device_bw is None or point.bw <= 0:
+        return 0.0
+    more = point.device_bw - point.bw
+    return more / point.bw if more > max(OTHER * point.bw, OTHER_LEAST) else 0.0
+
+
+def _noise(point: Point) -> str:
+    return "its repeats differ" if point.runs > 1 else f"{100 * DIP:.0f} %"
+
+
+def _bounds(point: Point) -> tuple[float, float]:
+    if point.iops_within is not None:
+        return point.iops_within
+    # of two single runs the one may be lower by so much
+    return point.iops * (1 - DIP / 2), point.iops * (1 + DIP / 2)
+
+
+def _valley(points: Sequence[Point]) -> int | None:
+    """The lowest point that lies, beyond noise, below one before it and below one behind it."""
+    bounds = [_bounds(point) for point in points]
+    found = [
+        place
+        for place, (_, high) in enumerate(bounds)
+        if any(low > high for low, _ in bounds[:place])
+        and any(low > high for low, _ in bounds[place + 1 :])
+    ]
+    return min(found, key=lambda place: points[place].iops, default=None)

@@ -1,0 +1,116 @@
+"""The runs of a sweep's points: which of them are of one point, and what they say together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from iopstui.model.experiment.plan import Plan, PlannedPoint, expand
+from iopstui.model.experiment.point import LITTLE_TOLERANCE, Little, Point
+from iopstui.model.metrics.statistics import CONFIDENCE, t_quantile
+
+Key = tuple[str, tuple[tuple[str, str], ...]]
+"""A job and its settings: what makes two runs those of one point."""
+
+_FIRST = {"latency_of", "bins_of", "completions_of"}
+_LOWEST, _HIGHEST = {"iops_low"}, {"iops_high", "max_ns"}
+_SUMMED = {"seconds", "ios"}
+_OWN = {"iops", "latency_ns", "steady", "busy", "completions", "runs", "iops_within",
+        "latency_within"}  # fmt: skip
+
+
+def places(plan: Plan) -> dict[Key, int]:
+    """The place of each point of a sweep, from 0: as if every point were run once and in order."""
+    return {key_of(step): step.index for step in in_order(plan)}
+
+
+def in_order(plan: Plan) -> list[PlannedPoint]:
+    """A sweep's points, each once, the first axis varying fastest."""
+    return list(expand(replace(plan, seed=None, repeats=1)))
+
+
+def key_of(step: PlannedPoint) -> Key:
+    """What tells a point from the others."""
+    return step.job, tuple((one.name, one.value) for one in step.settings)
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """A figure over runs: the geometric mean, and its 95 % interval (Student's t on the
+    logarithms; ``None`` of a single run)."""
+
+    value: float
+    within: tuple[float, float] | None
+
+
+def mean_of(values: Sequence[float]) -> Mean:
+    """Of one or more figures; the plain mean without an interval if one is not positive."""
+    count = len(values)
+    if any(value <= 0 for value in values):
+        return Mean(sum(values) / count, None)
+    logs = [math.log(value) for value in values]
+    middle = sum(logs) / count
+    if count < 2:
+        return Mean(values[0], None)
+    variance = sum((one - middle) ** 2 for one in logs) / (count - 1)
+    half = t_quantile(0.5 + CONFIDENCE / 2, count - 1) * math.sqrt(variance / count)
+    return Mean(math.exp(middle), (math.exp(middle - half), math.exp(middle + half)))
+
+
+def merged(points: Sequence[Point]) -> Point:
+    """One or more runs of one point as one: IOPS and mean latency with their intervals, seconds
+    and I/Os summed, the worst and best interval of all, and the means of the rest."""
+    if len(points) == 1:
+        return points[0]
+    found: dict[str, Any] = {}
+    for name in (one.name for one in fields(Point)):
+        values = [getattr(point, name) for point in points]
+        known = [value for value in values if value is not None]
+        if name in _FIRST:
+            found[name] = values[0]
+        elif name not in _OWN:
+            found[name] = _together(name, known)
+    iops = mean_of([point.iops for point in points])
+    latencies = [point.latency_ns for point in points if point.latency_ns is not None]
+    latency = mean_of(latencies) if len(latencies) == len(points) else None
+    return replace(
+        points[0], **found, iops=iops.value, iops_within=iops.within, runs=len(points),
+        latency_ns=latency.value if latency else None,
+        latency_within=latency.within if latency else None,
+        steady=_steady([point.steady for point in points]),
+        busy=_by_cpu([point.busy for point in points]),
+        completions=_by_cpu([point.completions for point in points]),
+    )  # fmt: skip
+
+
+def _together(name: str, known: Sequence[float]) -> float | None:
+    if not known:
+        return None
+    if name in _SUMMED:
+        return sum(known)
+    if name in _LOWEST:
+        return min(known)
+    return max(known) if name in _HIGHEST else sum(known) / len(known)
+
+
+def _steady(known: Sequence[bool | None]) -> bool | None:
+    if False in known:
+        return False
+    return None if None in known else True
+
+
+def _by_cpu(each: Sequence[Mapping[int, float]]) -> dict[int, float]:
+    cpus = sorted(set().union(*each))
+    return {cpu: sum(one.get(cpu, 0.0) for one in each) / len(each) for cpu in cpus}
+
+
+def little_of(point: Point, runs: Sequence[Little]) -> Little:
+    """Little's law on the mean of several runs; why it does not hold is what one of them said."""
+    asked, seen = runs[0].asked, point.in_flight
+    if asked is None or seen is None:
+        return replace(runs[0], seen=seen)
+    if abs(seen - asked) <= LITTLE_TOLERANCE * asked:
+        return Little(asked, seen, True)
+    return Little(asked, seen, False, next((one.why for one in runs if one.why), ""))

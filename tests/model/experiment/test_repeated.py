@@ -1,0 +1,187 @@
+"""Sweeps whose points are run several times: their order, means, intervals and knees."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+
+import made_sweeps
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from iopstui.events import PointFinished
+from iopstui.model.experiment.credible import other_load
+from iopstui.model.experiment.curve import conclusions, curves_of, failure_lines, points_of
+from iopstui.model.experiment.expectation import Outcome, parse_expectation
+from iopstui.model.experiment.plan import Plan, expand, parse_axis
+from iopstui.model.experiment.repeated import mean_of, merged
+from iopstui.model.metrics.statistics import knee_within
+
+PLAN = Plan(("j", "k"), {}, (parse_axis("iodepth=1,2,4"), parse_axis("numjobs=1,4")), repeats=3)
+LINE = Plan(("j",), {}, (parse_axis("iodepth=1,2,4..64"),))
+
+
+def scaled(event: PointFinished, by: float, **more: object) -> PointFinished:
+    one = event.point
+    point = replace(one, iops=one.iops * by, latency_ns=(one.latency_ns or 0) / by, **more)
+    return replace(event, point=point)
+
+
+def noisy(plan: Plan, spread: float, seed: int = 1) -> list[PointFinished]:
+    rng = random.Random(seed)
+    return [scaled(one, rng.lognormvariate(0, spread)) for one in made_sweeps.finished(plan)]
+
+
+# -- the order
+
+
+def test_every_round_has_every_point_and_a_job_its_rounds_at_once() -> None:
+    points = list(expand(PLAN))
+    assert len(points) == PLAN.points == 36
+    assert [one.job for one in points] == ["j"] * 18 + ["k"] * 18
+    labels = [one.label for one in points[:6]]
+    for first in range(0, 18, 6):
+        assert [one.label for one in points[first : first + 6]] == labels
+    assert [one.repeat for one in points[:18:6]] == [0, 1, 2]
+
+
+@given(st.integers(0, 999_999_999))
+def test_chance_orders_each_round_anew_and_a_seed_gives_it_again(seed: int) -> None:
+    long = replace(LINE, repeats=6, seed=seed)
+    points = list(expand(long))
+    assert points == list(expand(long)) and [one.index for one in points] == list(range(42))
+    rounds = [[one.label for one in points if one.repeat == n] for n in range(6)]
+    assert all(sorted(one) == sorted(rounds[0]) for one in rounds)
+    assert len({tuple(one) for one in rounds}) > 1
+
+
+def test_points_come_in_the_plan_s_order_whatever_the_runs_order() -> None:
+    plan = replace(LINE, repeats=2, seed=5)
+    points = points_of(plan, made_sweeps.finished(plan))
+    assert [dict(one.settings)["iodepth"] for one in points] == [
+        "1",
+        "2",
+        "4",
+        "8",
+        "16",
+        "32",
+        "64",
+    ]
+    assert [one.index for one in points] == list(range(7))
+    assert {one.point.runs for one in points} == {2}
+
+
+# -- means
+
+
+@given(st.lists(st.integers(1, 10**6).map(float), min_size=2, max_size=9, unique=True))
+def test_the_interval_is_student_s_on_the_logarithms(values: list[float]) -> None:
+    found = mean_of(values)
+    logs = [math.log(value) for value in values]
+    error = stats.tstd(logs) / math.sqrt(len(logs))
+    assert found.value == pytest.approx(stats.gmean(values)) and found.within is not None
+    half = stats.t.ppf(0.975, len(logs) - 1) * error
+    middle = sum(logs) / len(logs)
+    assert found.within == pytest.approx((math.exp(middle - half), math.exp(middle + half)))
+
+
+def test_figures_of_several_runs() -> None:
+    one = made_sweeps.device(8, 1)
+    first = replace(one, steady=True, iops_low=5.0, iops_high=9.0, busy={0: 50.0}, max_ns=3)
+    second = replace(one, steady=None, iops_low=4.0, iops_high=8.0, busy={0: 30.0, 1: 10.0},
+                     aqu_sz=None, max_ns=7)  # fmt: skip
+    found = merged([first, second])
+    assert (found.seconds, found.ios) == (2 * one.seconds, 2 * one.ios)
+    assert (found.iops_low, found.iops_high, found.max_ns) == (4.0, 9.0, 7)
+    assert found.busy == {0: 40.0, 1: 5.0} and found.aqu_sz == one.aqu_sz
+    assert found.steady is None and merged([first, replace(second, steady=False)]).steady is False
+    assert merged([first]) is first, "a single run stays as it is"
+    assert mean_of([0.0, 2.0]).within is None
+
+
+def test_an_expectation_is_judged_by_the_mean() -> None:
+    plan = replace(LINE, repeats=2)
+    wanted = parse_expectation("iops>=15")
+    runs = [
+        replace(one, outcomes=(Outcome(wanted, 10.0 + 12 * one.repeat, 0.5),))
+        for one in made_sweeps.finished(plan)
+    ]
+    assert all(one.outcomes[0].measured == 16.0 for one in points_of(plan, runs))
+    assert all(one.outcomes[0].passed for one in points_of(plan, runs))
+
+
+# -- knees
+
+
+def test_a_knee_says_which_others_it_may_be() -> None:
+    plan = replace(LINE, repeats=5)
+    runs = noisy(plan, 0.001)
+    (curve,) = curves_of(plan, runs)
+    assert curve.knee is not None and curve.knee_within == (curve.knee.index,) * 2
+    assert "no other in these runs" in conclusions(points_of(plan, runs), [curve])[0]
+    (curve,) = curves_of(plan, noisy(plan, 0.2))
+    first, last = curve.knee_within or (0, 0)
+    assert first < last, "noise leaves several"
+    single = replace(LINE, repeats=1)
+    (curve,) = curves_of(single, noisy(single, 0.001))
+    assert curve.knee is not None and curve.knee_within is None
+
+
+def test_the_true_knee_is_within_in_95_of_100_sweeps() -> None:
+    rng, missed = random.Random(8), 0
+    true = [1.0, 1.3, 1.6, 1.55, 1.2]
+    for _ in range(1000):
+        powers = [[one * rng.lognormvariate(0, 0.1) for _ in range(4)] for one in true]
+        first, last = knee_within(powers) or (9, 9)
+        missed += not first <= 2 <= last
+    assert missed <= 50 + 2 * math.sqrt(1000 * 0.05 * 0.95)
+    assert knee_within([[1.0], [2.0]]) is None and knee_within([[1.0, 2.0]]) is None
+
+
+def test_no_knee_is_claimed_of_a_curve_that_dips() -> None:
+    runs = made_sweeps.finished(LINE)
+    assert not curves_of(LINE, runs)[0].doubt
+    runs[4] = scaled(runs[4], 0.5)
+    (curve,) = curves_of(LINE, runs)
+    assert curve.knee is None and curve.bend is not None
+    (words, *_) = conclusions(points_of(LINE, runs), [curve])
+    assert words.startswith("no knee is claimed: IOPS fall at iodepth=16") and "10 %" in words
+    # a device may well do less under the deepest queues
+    falling = [scaled(one, 0.5**n) if n else one for n, one in enumerate(runs[:3])]
+    assert not curves_of(LINE, falling)[0].doubt
+
+
+def test_what_the_repeats_explain_is_no_dip() -> None:
+    plan = replace(LINE, repeats=3)
+    runs = [
+        scaled(one, (0.3, 1.7, 0.8)[one.repeat]) if one.label == "iodepth=16" else one
+        for one in noisy(plan, 0.01)
+    ]
+    assert not curves_of(plan, runs)[0].doubt
+    runs = [scaled(one, 0.5) if one.label == "iodepth=16" else one for one in noisy(plan, 0.01)]
+    assert "by more than its repeats differ" in curves_of(plan, runs)[0].doubt
+
+
+def test_no_knee_is_claimed_under_other_load() -> None:
+    runs = made_sweeps.finished(LINE)
+    runs[2] = scaled(runs[2], 1.0, device_bw=1.5 * runs[2].point.bw)
+    (curve,) = curves_of(LINE, runs)
+    assert curve.knee is None
+    assert "at iodepth=4 the device moved up to 50 % more than fio did" in curve.doubt
+    slow = replace(made_sweeps.device(1, 1), bw=4096.0, device_bw=900_000.0)
+    assert other_load(slow) == 0, "a log's writes are no load"
+
+
+def test_which_points_failed_and_why() -> None:
+    from iopstui.events import PointFailed
+
+    steps = list(expand(replace(PLAN, seed=3)))
+    failed = [
+        PointFailed(1.0, one.index, 36, one.label, one.job,
+                    tuple((s.name, s.value) for s in one.settings), one.repeat, "too deep")
+        for one in steps if ("iodepth", "4") in [(s.name, s.value) for s in one.settings]
+    ]  # fmt: skip
+    assert failure_lines(PLAN, failed) == ["failed: #3, #6, #9, #12: too deep"]
