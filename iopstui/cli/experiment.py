@@ -28,14 +28,14 @@ from iopstui.output.experiment.sinks import experiment_sink
 from iopstui.safety.signals import StopSignals
 
 
-def run_experiment(options: ExperimentOptions, kept_as: str = "") -> int:
-    """The exit code. ``kept_as`` names the kind of experiment whose progress is kept, so that it
-    can be resumed after an interruption."""
+def run_experiment(options: ExperimentOptions) -> int:
+    """The exit code. Its progress is kept, so that it can be resumed after an interruption."""
     if not options.dry_run:
         ask(options.plan, options.yes)
     setup = replace(set_up(options, say), spread=options.spread)
     expected = expectations_at_every_point(options.run, setup)
-    progress = kept_progress(setup, kept_as, options, expected, say) if kept_as else None
+    progress = kept_progress(setup, options, expected, say)
+    setup = setup.going_on(progress)
     if options.dry_run:
         for line in dry_run(setup, progress):
             put(line, sys.stdout)
@@ -56,8 +56,7 @@ def run_experiment(options: ExperimentOptions, kept_as: str = "") -> int:
         finally:
             told.end()
     if runner.interrupted:
-        if kept_as:
-            say(_what_is_kept(runner))
+        say(_what_is_kept(runner))
         return EXIT_INTERRUPTED
     if progress is not None:
         progress.remove()
@@ -71,11 +70,12 @@ def run_experiment(options: ExperimentOptions, kept_as: str = "") -> int:
 
 def _what_is_kept(runner: Runner) -> str:
     progress = runner.progress
+    noun = "run" if runner.plan.variants else "point"
     if progress is not None and progress.points:
-        kept = f"{len(progress.points)} of {counted(runner.plan.points, 'point')}"
+        kept = f"{len(progress.points)} of {counted(runner.plan.points, noun)}"
         return (f"interrupted: {kept} kept in {progress.path}; the same command goes on from "
                 "there")  # fmt: skip
-    return "interrupted before the first point was measured; nothing is kept"
+    return f"interrupted before the first {noun} was measured; nothing is kept"
 
 
 def _judged(points: Sequence[PointFinished]) -> int:

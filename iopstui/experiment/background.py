@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from iopstui.errors import IopstuiError
 from iopstui.events import Event, Notice
-from iopstui.experiment.progress import ProgressFile, default_path
+from iopstui.experiment.progress import ProgressFile
 from iopstui.experiment.runner import Conditions, Runner
 from iopstui.experiment.setup import (
     Setup,
@@ -60,13 +60,13 @@ class Background:
             plan, session.target, self._job_target, session.devices, conditions, find_fio(), Roots()
         )
         words = [times_text(plan), *job_lines(setup), *effects(setup)]
-        if plan.variants:
-            return Ready(setup, None, tuple(words))
         try:
-            key = setup.key()
-            progress = ProgressFile(default_path("sweep", key), key)
+            progress = setup.progress(None, session.interval_s)
         except OSError as error:
             return Ready(setup, None, tuple(words), lost=f"the progress is not kept: {error}")
+        if progress.changed:
+            lost = f"what an interrupted run has left is thrown away: {progress.changed}"
+            return Ready(setup, progress, tuple(words), lost=lost)
         kept = goes_on_text(progress, plan, time.time()) if progress.points else ""
         return Ready(setup, progress, tuple(words), kept)
 
@@ -74,9 +74,9 @@ class Background:
         """Run it in a thread of its own. ``tell`` gets the experiment's events there; those of the
         session must be handed to ``Running.feed``. ``t`` is the session's time; ``anew``: what is
         kept is thrown away."""
-        if anew and ready.progress is not None:
+        if ready.progress is not None and (anew or ready.progress.changed):
             ready.progress.remove()
-        setup = ready.setup
+        setup = ready.setup.going_on(ready.progress)
         runner = Runner(
             self._session, setup.plan, setup.job_target, setup.conditions, tell, ready.progress,
             borrowed=True, t=t,

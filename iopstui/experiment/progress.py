@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +19,30 @@ from iopstui.model.experiment.expectation import Outcome
 from iopstui.model.experiment.point import Point, point_from_json, point_json
 from iopstui.safety.journal import state_directory
 
-VERSION = 1
+VERSION = 2
 
 
 class ProgressFile:
-    """``path`` is the file; ``points`` what an earlier run of the same experiment, begun at
-    ``made`` (seconds since the epoch), measured; ``judged`` the figure and the share of each
-    point's expectations. Raises UsageError if the file is of another experiment or none of ours.
+    """``path`` is the file, ``key`` names the experiment, and ``same`` is what has to be as it was
+    (what, value): where it isn't, nothing is taken from the file, and ``changed`` says what
+    differs. ``seed`` is what chance begins with, or began with. ``points`` are what an earlier run
+    of the same experiment, begun at ``made`` (seconds since the epoch), measured; ``judged`` the
+    figure and the share of each point's expectations. Raises UsageError if the file is of another
+    experiment or none of ours.
     """
 
-    def __init__(self, path: Path, key: str) -> None:
+    def __init__(
+        self,
+        path: Path,
+        key: str,
+        same: Mapping[str, str] | None = None,
+        seed: int | None = None,
+    ) -> None:
         self.path = path
         self.key = key
+        self.same = dict(same or {})
+        self.seed = seed
+        self.changed = ""
         self.points: dict[int, Point] = {}
         self.judged: dict[int, list[tuple[float | None, float | None]]] = {}
         self.made = time.time()
@@ -58,12 +70,25 @@ class ProgressFile:
         with contextlib.suppress(TypeError, ValueError):
             self.made = float(head.get("made", self.made))
         self._begun = True
+        self.changed = self._changes(head.get("same"))
+        if self.changed:
+            return
+        seed = head.get("seed")
+        self.seed = seed if isinstance(seed, int) else self.seed
         for line in lines[1:]:
             row = _object(line)
             with contextlib.suppress(KeyError, TypeError, ValueError):
                 index, point = int(row["index"]), point_from_json(row["point"])
                 self.judged[index] = [(one[0], one[1]) for one in row["judged"]]
                 self.points[index] = point
+
+    def _changes(self, before: object) -> str:
+        known = before if isinstance(before, dict) else {}
+        return "; ".join(
+            f"{what} was {known.get(what, 'not known')}, is {now}"
+            for what, now in self.same.items()
+            if known.get(what) != now
+        )
 
     def add(self, index: int, point: Point, outcomes: Sequence[Outcome] = ()) -> None:
         """Keep one point; on disk when this returns. Raises UsageError."""
@@ -73,7 +98,8 @@ class ProgressFile:
         rows: list[dict[str, Any]] = [row]
         if not self._begun:
             head = {"iopstui": "experiment", "version": VERSION, "key": self.key}
-            rows.insert(0, {**head, "made": self.made})
+            more = {"made": self.made, "seed": self.seed, "same": self.same}
+            rows.insert(0, {**head, **more})
         text = "".join(json.dumps(row) + "\n" for row in rows)
         try:
             fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -93,6 +119,7 @@ class ProgressFile:
         self.points.clear()
         self.judged.clear()
         self._begun = False
+        self.changed = ""
         self.made = time.time()
 
 

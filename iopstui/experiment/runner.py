@@ -182,14 +182,24 @@ class Runner:
 
     def _all(self) -> None:
         self._share = common_share(self.plan, self._job_target)
+        before = self._before()
         for step in self.steps:
             if self.interrupted:
                 return
-            earlier = self.progress.points.get(step.index) if self.progress else None
+            earlier = before.get(step.index)
             if earlier is not None:
                 self._done(step, earlier, self._earlier_outcomes(step), earlier=True)
             else:
                 self._one(step)
+
+    def _before(self) -> dict[int, Point]:
+        """What is not measured again: of a comparison whole repeats, whose runs are pairs because
+        they follow one another."""
+        known = dict(self.progress.points) if self.progress else {}
+        if not self.plan.variants:
+            return known
+        cut = {step.repeat for step in self.steps if step.index not in known}
+        return {step.index: known[step.index] for step in self.steps if step.repeat not in cut}
 
     def _tell(self, event: Event) -> None:
         """Report an event of the experiment itself, which is recorded, too."""

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from iopstui.errors import UsageError
 from iopstui.experiment.preview import Preview, preview_of
-from iopstui.experiment.progress import ProgressFile
+from iopstui.experiment.progress import ProgressFile, default_path
 from iopstui.experiment.runner import OVERHEAD_S, Conditions
 from iopstui.fio.inspect import Fio
 from iopstui.fio.job_text import read_job
 from iopstui.fio.library import find_job
 from iopstui.format import counted, duration, size
+from iopstui.linux.devices.identity import target_identity
 from iopstui.linux.roots import Roots
 from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
@@ -38,11 +41,33 @@ class Setup:
     conditions: Conditions
     preview: Preview
     spread: float | None = None
+    same: Mapping[str, str] = field(default_factory=dict)
+    """What has to be as it was for an interrupted run to go on: fio, the kernel, the devices."""
+    asked_seed: int | None = None
 
-    def key(self, expectations: Sequence[str] = ()) -> str:
-        """Names the experiment, however it is shown."""
-        texts = [read_job(find_job(job)) for job in self.plan.jobs]
-        return self.plan.key(texts, self.target.path, self.conditions, list(expectations))
+    @property
+    def kind(self) -> str:
+        """ "sweep" or "compare"."""
+        return "compare" if self.plan.variants else "sweep"
+
+    def key(self, *more: object) -> str:
+        """Names the experiment, however it is shown; ``more`` is what else its figures depend on.
+        A seed that chance chose is no part of it: who goes on goes on with that."""
+        texts = [read_job(find_job(job)) for job in self.plan.every_job]
+        plan = replace(self.plan, seed=self.asked_seed)
+        return plan.key(texts, self.target.path, self.conditions, *more)
+
+    def progress(self, path: Path | None, interval_s: float, *more: object) -> ProgressFile:
+        """What keeps what was measured, with what an interrupted run has left in it. OSError
+        where there is no place for it, UsageError for a ``path`` that is of something else."""
+        key = self.key(interval_s, *more)
+        return ProgressFile(path or default_path(self.kind, key), key, self.same, self.plan.seed)
+
+    def going_on(self, progress: ProgressFile | None) -> Setup:
+        """The same in the order in which the interrupted run began it."""
+        if progress is None or not progress.points:
+            return self
+        return replace(self, plan=replace(self.plan, seed=progress.seed))
 
 
 def previewed_setup(
@@ -60,11 +85,20 @@ def previewed_setup(
     if job_target is None:
         _check_device(plan, target, devices, roots)
     preview = preview_of(plan, target, job_target, conditions, devices, fio, roots)
+    asked_seed = plan.seed
     if (plan.variants or plan.shuffle) and plan.seed is None:
         plan = replace(plan, seed=random.SystemRandom().randrange(SEEDS))
     if plan.variants:
         plan = replace(plan, variants=kept_apart(plan.variants, preview.knobs))
-    return Setup(plan, target, job_target, devices, conditions, preview)
+    kernel = os.uname()
+    same = {
+        "fio": fio.banner,
+        "the kernel": f"{kernel.release} {kernel.version}",
+        "the target": target_identity(target, devices, roots, job_target is None),
+    }
+    return Setup(
+        plan, target, job_target, devices, conditions, preview, same=same, asked_seed=asked_seed
+    )
 
 
 def _check_conflicts(plan: Plan, conditions: Conditions) -> None:
@@ -159,7 +193,9 @@ def effects(setup: Setup) -> Iterator[str]:
 def goes_on_text(state: ProgressFile, plan: Plan, now: float) -> str:
     """What an interrupted run has left; ``now`` in seconds since the epoch."""
     ago = _ago(now - state.made)
-    done = f"{len(state.points)} of {counted(plan.points, 'point')} done"
+    done = (
+        f"{len(state.points)} of {counted(plan.points, 'run' if plan.variants else 'point')} done"
+    )
     return f"continues an interrupted run begun {ago}: {done}"
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from iopstui.errors import UsageError
 from iopstui.experiment.expectations import expectations_of, sections_of
 from iopstui.experiment.preview import distinct
-from iopstui.experiment.progress import ProgressFile, default_path
+from iopstui.experiment.progress import ProgressFile
 from iopstui.experiment.runner import Conditions
 from iopstui.experiment.setup import Setup, goes_on_text, previewed_setup
 from iopstui.fio.inspect import find_fio
@@ -30,6 +30,7 @@ from iopstui.session.new_session import new_session
 
 Say = Callable[[str], None]
 
+_NOUNS = {"sweep": "sweep", "compare": "comparison"}
 MANY = 20
 """From so many questions on, fio's answers take seconds."""
 
@@ -85,20 +86,25 @@ def expectations_at_every_point(run: RunOptions, setup: Setup) -> tuple[Expectat
 
 def kept_progress(
     setup: Setup,
-    what: str,
     options: ExperimentOptions,
     expectations: Sequence[Expectation],
     say: Say,
 ) -> ProgressFile | None:
     """The file that keeps what was measured, with what an interrupted run has left in it;
-    ``None`` where none can be kept. UsageError for a --state that is of something else."""
-    key = setup.key([one.text for one in expectations])
+    ``None`` where none can be kept. UsageError for a --state that is of something else, or for
+    one that can't go on because something is not as it was."""
+    run = options.run
+    more = [[one.text for one in expectations], list(run.probe), run.own_cpus]
     try:
-        path = options.state or default_path(what, key)
+        found = setup.progress(options.state, run.interval_s, *more)
     except OSError as error:
         say(f"the progress is not kept: {error}")
         return None
-    found = ProgressFile(path, key)
+    if found.changed and not options.fresh:
+        raise UsageError(
+            f"An interrupted run of this {_NOUNS[setup.kind]} can't go on: {found.changed}.",
+            f"--fresh starts over; what was measured is in {found.path}.",
+        )
     if options.fresh and not options.dry_run:
         found.remove()
     if found.points:

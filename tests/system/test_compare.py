@@ -61,7 +61,30 @@ def test_an_interrupted_comparison_reports_what_it_has(here: Path) -> None:
     out, err = process.communicate(timeout=WITHIN_S)
     assert process.returncode == 130, err
     assert "not enough: no complete repeat of 5" in out
+    assert "1 of 10 runs kept" in err
     assert gone(fio, 2.0) == [] and list(here.iterdir()) == []
+
+
+def test_an_interrupted_comparison_goes_on_with_whole_repeats(here: Path) -> None:
+    words = (*SHORT, *UNHURRIED, "--variant", "iodepth=1", "--variant", "iodepth=2",
+             "--repeats", "2", "--format", "jsonl")  # fmt: skip
+    process = start(*words, cwd=here)
+    assert process.stdout is not None
+    rows = []
+    while len(rows) < 3:
+        line = process.stdout.readline()
+        assert line, "it ended before its third run"
+        rows += events(line) if "point_finished" in line else []
+    process.kill()
+    process.communicate(timeout=WITHIN_S)
+    again = iopstui(*words, cwd=here)
+    assert again.returncode == 0, again.stderr
+    runs = [row for row in events(again.stdout) if row["event"] == "point_finished"]
+    # a run whose partner is missing is made again: pairs follow one another
+    assert [row["earlier"] for row in runs] == [True, True, False, False]
+    assert [row["variant"] for row in runs][:3] == [row["variant"] for row in rows]
+    assert [row["point"]["ios"] for row in runs[:2]] == [row["point"]["ios"] for row in rows[:2]]
+    assert list((here.parent / "state" / "iopstui").glob("compare-*")) == [], "done: forgotten"
 
 
 @pytest.mark.parametrize(

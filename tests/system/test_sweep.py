@@ -95,6 +95,24 @@ def test_an_interrupted_sweep_goes_on(here: Path) -> None:
     assert list((here.parent / "state" / "iopstui").glob("sweep-*")) == [], "done: forgotten"
 
 
+def test_a_sweep_does_not_go_on_with_another_fio(here: Path) -> None:
+    words = ("sweep", "--job", "randread-4k", "--axis", "iodepth=1,2,4", *SHORT,
+             "--format", "jsonl")  # fmt: skip
+    process = start(*words, "--state", "kept", cwd=here)
+    assert process.stdout is not None
+    while "point_finished" not in process.stdout.readline():
+        assert process.poll() is None, "it ended before its first point"
+    process.kill()
+    process.communicate(timeout=WITHIN_S)
+    state = here / "kept"
+    head, *rows = state.read_text().splitlines()
+    state.write_text("\n".join([head.replace('"fio": "fio-', '"fio": "fio-0'), *rows]) + "\n")
+    other = iopstui(*words, "--state", "kept", cwd=here)
+    assert other.returncode == 2 and "fio was fio-0" in other.stderr and "--fresh" in other.stderr
+    fresh = iopstui(*words, "--state", "kept", "--fresh", cwd=here)
+    assert fresh.returncode == 0 and "continues" not in fresh.stderr, fresh.stderr
+
+
 def test_after_sigkill_no_scratch_file_is_left(here: Path) -> None:
     process = start("sweep", "--job", "mixed-4k", "--axis", "iodepth=1,2", "--measure", "60",
                     "--size", "16m", *UNHURRIED, cwd=here)  # fmt: skip

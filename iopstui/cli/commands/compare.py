@@ -9,6 +9,7 @@ from iopstui.cli.command import Command
 from iopstui.cli.options import (
     EPILOG,
     add_experiment,
+    add_resume,
     add_run_options,
     experiment_options,
     run_options,
@@ -32,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="how far runs of one setting differ here, as far as you know, e.g. "
                         "2%%: says beforehand what the repeats will find")  # fmt: skip
     add_experiment(parser)
+    add_resume(parser)
     add_run_options(parser)
 
 

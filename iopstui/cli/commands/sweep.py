@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     )  # fmt: skip
     if arguments.expect:  # a --tolerance alone has nothing to apply to
         options = with_expectations(options, arguments)
-    return run_experiment(experiment_options(arguments, options, plan), kept_as="sweep")
+    return run_experiment(experiment_options(arguments, options, plan))
 
 
 COMMAND = Command(

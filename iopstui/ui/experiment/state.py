@@ -209,7 +209,7 @@ class ExperimentState:
             lines.append(printable(failure))
         if len(self.points) + self.finished.failed < self.total:
             kept = printable(self.finished.kept)
-            more = f"; kept in {kept}, where the same sweep goes on" if kept else ""
+            more = f"; kept in {kept}, where the same {self.noun} goes on" if kept else ""
             lines.insert(0, f"{self._ending()}, not all that was planned{more}")
         return lines
 

@@ -231,9 +231,25 @@ def test_progress_goes_on_where_it_was(tmp_path: Path) -> None:
     assert not path.exists() and ProgressFile(path, "key").points == {}
 
 
+def test_nothing_is_taken_from_a_run_on_other_things(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    now = {"fio": "fio-3.33", "the kernel": "6.1"}
+    ProgressFile(path, "key", now, seed=7).add(0, at(1, 1))
+    again = ProgressFile(path, "key", now, seed=99)
+    assert (again.seed, again.changed, list(again.points)) == (7, "", [0])
+    other = ProgressFile(path, "key", {"fio": "fio-3.36", "the kernel": "6.1"}, seed=99)
+    assert other.changed == "fio was fio-3.33, is fio-3.36" and other.points == {}
+    assert other.seed == 99
+    other.remove()
+    other.add(0, at(2, 2))
+    assert ProgressFile(path, "key", {"fio": "fio-3.36", "the kernel": "6.1"}).points == {
+        0: at(2, 2)
+    }
+
+
 def test_a_time_that_is_none_is_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "state"
-    path.write_text('{"iopstui": "experiment", "version": 1, "key": "key", "made": null}\n')
+    path.write_text('{"iopstui": "experiment", "version": 2, "key": "key", "made": null}\n')
     assert ProgressFile(path, "key").points == {}
 
 
@@ -262,7 +278,7 @@ def test_a_file_cut_off_anywhere_loses_only_its_last_point(keep: int) -> None:
         (b"root:x:0:0\n", "not a state file"),
         (b"\x00\xff\n", "not a state file"),
         (b"[1]\n", "not a state file"),
-        (b'{"iopstui": "experiment", "version": 1, "key": "other"}\n', "another experiment"),
+        (b'{"iopstui": "experiment", "version": 2, "key": "other"}\n', "another experiment"),
         (b'{"iopstui": "experiment", "version": 99, "key": "key"}\n', "another experiment"),
     ],
 )

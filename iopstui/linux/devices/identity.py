@@ -1,0 +1,59 @@
+"""Which device it really is: names like sda go to whichever disk comes first."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from iopstui.linux.roots import Roots
+from iopstui.linux.sysattr import read_text
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import DEVICE, FILE, Target
+from iopstui.text import printable
+
+_NAMES = ("wwid", "device/wwid", "dm/uuid", "md/uuid", "loop/backing_file")
+"""Attributes below /sys/class/block/NAME: a WWN or another name that lasts."""
+
+
+def device_identity(device: BlockDevice, roots: Roots) -> str:
+    """What of a device lasts: its WWN, serial number or UUID; its device number where it has
+    none of these (a virtual disk without a serial number)."""
+    directory = roots.sys / "class/block" / device.name
+    found = [text for name in _NAMES if (text := read_text(directory / name))]
+    found += [device.serial] if device.serial else []
+    names = [printable(text) for text in dict.fromkeys(found)]
+    part = read_text(directory / "partition")
+    return " ".join(
+        [
+            *(names or [f"{device.major}:{device.minor}"]),
+            *([f"partition {part}"] if part else []),
+            f"{device.size} B",
+        ]
+    )
+
+
+def target_identity(
+    target: Target, devices: Mapping[str, BlockDevice], roots: Roots, made: bool = False
+) -> str:
+    """The places by inode and device number, and the devices below them by what lasts. ``made``:
+    jobs make files of these names, so that their directories stand for them."""
+    parts = []
+    for place in target.places:
+        if place.kind == DEVICE:
+            parts.append(place.path)
+        else:
+            path = Path(place.path)
+            parts.append(f"{path} {_inode(path.parent if made and place.kind == FILE else path)}")
+    for name in target.tree:
+        if name in devices:
+            parts.append(f"{name}={device_identity(devices[name], roots)}")
+    return ", ".join(parts)
+
+
+def _inode(path: Path) -> str:
+    try:
+        info = path.stat()
+    except OSError:
+        return "not there"
+    return f"{os.major(info.st_dev)}:{os.minor(info.st_dev)}/{info.st_ino}"
