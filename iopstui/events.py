@@ -219,8 +219,9 @@ class PointFailed:
 @dataclass(frozen=True, slots=True)
 class ExperimentFinished:
     """It is over: ``done`` of ``total`` points are measured, ``failed`` of the others were tried
-    and failed. ``interrupted`` if it was stopped;
-    ``error`` says in one sentence why a point failed, or is empty, and ``hint`` how to fix it.
+    and failed. ``enough``: it ended before the last one, for it knew what it was to find.
+    ``interrupted`` if it was stopped; ``error`` says in one sentence why a point failed, or is
+    empty, and ``hint`` how to fix it.
     ``kept`` is the file from which it can go on, "" if there is none.
     """
 
@@ -234,6 +235,7 @@ class ExperimentFinished:
     hint: str = ""
     kept: str = ""
     failed: int = 0
+    enough: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,6 +105,11 @@ def share(text: str) -> float:
     return found
 
 
+def within(text: str) -> float:
+    """A precision, with or without its sign."""
+    return share(text.strip().removeprefix("±").removeprefix("+/-").removeprefix("+-"))
+
+
 def span(text: str) -> float:
     """A length of time."""
     from iopstui.model.watch.trigger import parse_span

@@ -35,6 +35,7 @@ from iopstui.fio.library import find_job
 from iopstui.model.block import target as kinds
 from iopstui.model.block.target import Target
 from iopstui.model.block.tunable import restore_rank, with_side_effects
+from iopstui.model.experiment.comparison import settled
 from iopstui.model.experiment.expectation import Expectation, Judge, Outcome
 from iopstui.model.experiment.plan import BIND, KNOB, OPTION, SIZE, Plan, PlannedPoint, expand
 from iopstui.model.experiment.point import Point, PointMeter, Settling, little, run_s
@@ -87,6 +88,7 @@ class Runner:
         self.points: dict[int, Point] = {}
         self.failed: dict[int, str] = {}
         self.interrupted = False
+        self.enough = False
         self._session = session
         self._job_target = job_target
         self._conditions = conditions
@@ -168,7 +170,7 @@ class Runner:
         kept = str(self.progress.path) if self.progress is not None and left else ""
         return ExperimentFinished(
             self._t, done, total, self.interrupted, error.message, error.hint, kept,
-            len(self.failed),
+            len(self.failed), self.enough,
         )  # fmt: skip
 
     def _settings(self) -> tuple[tuple[str, str], ...]:
@@ -184,13 +186,24 @@ class Runner:
         self._share = common_share(self.plan, self._job_target)
         before = self._before()
         for step in self.steps:
-            if self.interrupted:
+            if self.interrupted or self._knows_enough(step):
                 return
             earlier = before.get(step.index)
             if earlier is not None:
                 self._done(step, earlier, self._earlier_outcomes(step), earlier=True)
             else:
                 self._one(step)
+
+    def _knows_enough(self, step: PlannedPoint) -> bool:
+        """Looks before each repeat whether a comparison has found what it was to find."""
+        plan = self.plan
+        if plan.until is None or step.index % len(plan.variants) or not step.repeat:
+            return False
+        runs: list[dict[int, Point]] = [{} for _ in plan.variants]
+        for one in self.steps[: step.index]:
+            runs[one.variant][one.repeat] = self.points[one.index]
+        self.enough = settled(runs, plan.until)
+        return self.enough
 
     def _before(self) -> dict[int, Point]:
         """What is not measured again: of a comparison whole repeats, whose runs are pairs because

@@ -29,7 +29,13 @@ from iopstui.model.experiment.expectation import Expectation
 from iopstui.model.experiment.plan import Axis, Plan, letter
 from iopstui.model.experiment.point import Point
 from iopstui.model.experiment.repeated import places
-from iopstui.model.experiment.words import METHOD, Results, cpu_text, difference_text, value_text
+from iopstui.model.experiment.words import (
+    Results,
+    cpu_text,
+    difference_text,
+    method_text,
+    value_text,
+)
 from iopstui.output.experiment.compare import difference_object
 from iopstui.output.experiment.sweep import columns, curve_object, mean_object, pass_table, row
 from iopstui.session.outcomes import FAIL, PASS, outcome_text
@@ -133,7 +139,7 @@ def ending(one: Experiment) -> str:
         return f"the recording ends within it: {len(one.points)} of {total} {what} are there"
     if finished.error:
         return f"failed after {len(one.points)} of {total} {what}: {printable(finished.error)}"
-    if finished.interrupted or len(one.points) + finished.failed < total:
+    if finished.interrupted or (len(one.points) + finished.failed < total and not finished.enough):
         return f"interrupted: {len(one.points)} of {total} {what} are measured"
     return ""
 
@@ -208,7 +214,7 @@ def verdict_grid(one: Experiment) -> str:
 def differences(one: Experiment) -> Iterator[tuple[Row, list[Row]]]:
     """For each variant after the first: every figure of both, and the difference."""
     results = one.results()
-    if results.complete < 2:
+    if results.complete < results.least:
         return
     for number, tested in enumerate(results.tested, 1):
         first, second = letter(0), letter(number)
@@ -226,7 +232,7 @@ def differences(one: Experiment) -> Iterator[tuple[Row, list[Row]]]:
 def cpu_tables(one: Experiment) -> Iterator[tuple[Row, list[Row]]]:
     """For each variant after the first: the CPUs whose load changed most."""
     results = one.results()
-    if results.complete < 2:
+    if results.complete < results.least:
         return
     for number, shifts in enumerate(results.shifts, 1):
         first, second = letter(0), letter(number)
@@ -266,9 +272,11 @@ def _most(percent: Mapping[int, float]) -> str:
 
 def method(one: Experiment) -> str:
     """How the differences were found."""
-    if not one.plan.variants or one.results().complete < 2:
+    results = one.results() if one.plan.variants else None
+    if results is None or results.complete < results.least:
         return ""
-    return METHOD[0].upper() + METHOD[1:].replace("; * = shown at 5 %", "; shown: at 5 %") + "."
+    text = method_text(one.plan)
+    return text[0].upper() + text[1:].replace("; * = shown at 5 %", "; shown: at 5 %") + "."
 
 
 def repeat(one: Experiment, targets: Sequence[str], size: str | None, bind: bool,
@@ -282,7 +290,10 @@ def repeat(one: Experiment, targets: Sequence[str], size: str | None, bind: bool
         words += ["--axis", f"{axis.name}={','.join(axis.values)}"]
     for variant in plan.variants:
         words += ["--variant", ",".join(map(str, variant.settings)) or "as-is"]
-    words += ["--repeats", str(plan.repeats)] if plan.variants or plan.repeats > 1 else []
+    if plan.until is not None:
+        words += ["--until", f"{100 * plan.until:g}%", "--max-repeats", str(plan.repeats)]
+    elif plan.variants or plan.repeats > 1:
+        words += ["--repeats", str(plan.repeats)]
     words += ["--seed", str(plan.seed)] if plan.seed is not None else []
     words += ["--settle", f"{plan.settle:g}", "--measure", f"{plan.measure:g}"]
     for name, value in plan.options.items():
@@ -317,7 +328,7 @@ def as_data(one: Experiment) -> dict[str, Any]:
         data["curves"] = [curve_object(curve) for curve in curves_of(plan, one.ordered)]
         return data
     data["variants"] = [variant.label for variant in plan.variants]
-    data["repeats"] = plan.repeats
+    data["repeats"], data["until"] = plan.repeats, plan.until
     if one.points:
         results = one.results()
         data["differences"] = [

@@ -87,6 +87,20 @@ def test_an_interrupted_comparison_goes_on_with_whole_repeats(here: Path) -> Non
     assert list((here.parent / "state" / "iopstui").glob("compare-*")) == [], "done: forgotten"
 
 
+def test_it_ends_once_it_knows_enough(here: Path) -> None:
+    done = iopstui(
+        *SHORT, *UNHURRIED, "--variant", "rate_iops=100", "--variant", "rate_iops=200",
+        "--until", "±20%", "--max-repeats", "12", "--format", "jsonl", cwd=here,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows = events(done.stdout)
+    runs = sum(row["event"] == "point_finished" for row in rows)
+    # the job's own limits hold on any disk
+    assert runs < 24 and rows[-1]["settled"] is True and rows[-1]["complete"] == runs / 2
+    (iops,) = [row["difference"] for row in rows if row.get("figure") == "IOPS"]
+    assert iops["low"] < 1.0 < iops["high"]
+
+
 @pytest.mark.parametrize(
     ("words", "arguments"),
     [
@@ -99,6 +113,10 @@ def test_an_interrupted_comparison_goes_on_with_whole_repeats(here: Path) -> Non
         (("--knob",), ("--knob", "nomerges=2", "--variant", "nomerges=0", "--variant", "as-is")),
         (("Bad option",), ("--variant", "bogus=1", "--variant", "bogus=2")),
         (("rq_affinity takes",), ("--variant", "rq_affinity=7", "--variant", "rq_affinity=1")),
+        (("--max-repeats",), ("--until", "2%", "--repeats", "9")),
+        (("--until",), ("--max-repeats", "9")),
+        (("6 repeats at least",), ("--until", "2%", "--max-repeats", "5")),
+        (("percentage",), ("--until", "±0%")),
         (("from 2 to 1000",), ("--variant", "iodepth=1", "--variant", "iodepth=2",
                                "--repeats", "1")),
     ],

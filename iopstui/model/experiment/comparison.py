@@ -81,12 +81,13 @@ def pairs(first: Runs, second: Runs) -> list[tuple[Point, Point]]:
     return [(first[n], second[n]) for n in sorted(first) if n in second]
 
 
-def compare(runs: Sequence[Runs]) -> list[list[Tested]]:
+def compare(runs: Sequence[Runs], sequential: bool = False) -> list[list[Tested]]:
     """Each variant after the first against the first; ``runs`` are points by repeat.
+    ``sequential``: what is claimed holds though one looks after every repeat.
 
     A figure that a run lacks is left out. The correction is over all figures of all variants.
     """
-    found = [list(_differences(runs[0], other)) for other in runs[1:]]
+    found = [list(_differences(runs[0], other, sequential)) for other in runs[1:]]
     flat = [one for group in found for one in group if one.difference is not None]
     adjusted = dict(
         zip(map(id, flat), holm([one.difference.p for one in flat if one.difference]), strict=True)
@@ -100,7 +101,20 @@ def compare(runs: Sequence[Runs]) -> list[list[Tested]]:
     ]
 
 
-def _differences(first: Runs, second: Runs) -> list[Tested]:
+def settled(runs: Sequence[Runs], within: float) -> bool:
+    """Whether each variant's difference in IOPS is known to +-``within``, a share, at 95 %."""
+    differences = [
+        next((one.difference for one in group if one.metric.name == "IOPS"), None)
+        for group in compare(runs, sequential=True)
+    ]
+    return all(
+        one is not None
+        and math.log1p(one.high) - math.log1p(one.low) <= 2 * math.log1p(within) * (1 + 1e-12)
+        for one in differences
+    )
+
+
+def _differences(first: Runs, second: Runs, sequential: bool) -> list[Tested]:
     both = pairs(first, second)
     tested = []
     for metric in METRICS:
@@ -109,7 +123,9 @@ def _differences(first: Runs, second: Runs) -> list[Tested]:
         if not known or len(known) < len(values):
             continue
         left, right = [a for a, _ in known], [b for _, b in known]
-        difference = paired(left, right, metric.relative, resolution=metric.resolution)
+        difference = paired(
+            left, right, metric.relative, resolution=metric.resolution, sequential=sequential
+        )
         relative = difference.relative if difference else metric.relative
         means = mean(left, relative), mean(right, relative)
         tested.append(Tested(metric, *means, difference, 1.0))
@@ -140,7 +156,7 @@ class CpuShift:
         return abs(self.completions[1] - self.completions[0])
 
 
-def cpu_shifts(first: Runs, second: Runs) -> list[CpuShift]:
+def cpu_shifts(first: Runs, second: Runs, sequential: bool = False) -> list[CpuShift]:
     """All CPUs that both have, the largest change of load first (corrected for their number)."""
     both = pairs(first, second)
     if not both:
@@ -154,7 +170,7 @@ def cpu_shifts(first: Runs, second: Runs) -> list[CpuShift]:
         )
         for cpu in cpus
     }
-    shown, moved = _differing(loads), _differing(done)
+    shown, moved = _differing(loads, sequential), _differing(done, sequential)
     shifts = [
         CpuShift(cpu, _means(loads[cpu]), _means(done[cpu]), cpu in shown, cpu in moved)
         for cpu in cpus
@@ -166,11 +182,15 @@ def _means(sides: tuple[Sequence[float], Sequence[float]]) -> tuple[float, float
     return sum(sides[0]) / len(sides[0]), sum(sides[1]) / len(sides[1])
 
 
-def _differing(sides: Mapping[int, tuple[Sequence[float], Sequence[float]]]) -> set[int]:
+def _differing(
+    sides: Mapping[int, tuple[Sequence[float], Sequence[float]]], sequential: bool
+) -> set[int]:
     """The CPUs whose two sides differ, corrected for the number of CPUs."""
     if any(len(first) < REPEATS_OF_PLACES for first, _ in sides.values()):
         return set()
-    tests = {cpu: paired(*both, relative=False) for cpu, both in sides.items()}
+    tests = {
+        cpu: paired(*both, relative=False, sequential=sequential) for cpu, both in sides.items()
+    }
     known = {cpu: test.p for cpu, test in tests.items() if test is not None}
     adjusted = zip(known, holm(list(known.values())), strict=True)
     return {cpu for cpu, p in adjusted if p < 1 - CONFIDENCE}

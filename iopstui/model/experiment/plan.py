@@ -93,7 +93,8 @@ class Plan:
     """``jobs`` x ``axes`` x ``repeats`` (a sweep), or ``variants`` x ``repeats`` (a comparison),
     each run ``settle`` seconds unmeasured and then ``measure`` seconds; ``options`` hold
     everywhere. ``shuffle``: chance orders a sweep's points, too (a comparison's always), and
-    ``seed`` is what it begins with.
+    ``seed`` is what it begins with. ``until``: a comparison ends once its difference in IOPS is
+    known to within this share (0.02: 2 %), after ``repeats`` at the latest.
     """
 
     jobs: tuple[str, ...]
@@ -105,6 +106,7 @@ class Plan:
     measure: float = 8.0
     seed: int | None = None
     shuffle: bool = False
+    until: float | None = None
 
     @property
     def every_job(self) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from iopstui.model.metrics.power import (
     smallest,
     spread_of,
 )
+from iopstui.model.metrics.sequential import runs_needed
 from iopstui.model.metrics.statistics import CONFIDENCE
 
 ASSUMED = 0.03
@@ -38,7 +39,7 @@ def before(plan: Plan, spread: float | None) -> str:
             if plan.repeats >= KNOWN_FROM
             else " (assumed; --spread says it)"
         )
-    return f"if runs of one setting spread by {told}, {_finds(plan, plan.repeats, known)}"
+    return f"if runs of one setting spread by {told}, {_expected(plan, known)}"
 
 
 def so_far(plan: Plan, runs: Runs) -> str:
@@ -46,10 +47,7 @@ def so_far(plan: Plan, runs: Runs) -> str:
     spread = seen(runs)
     if spread is None:
         return ""
-    return (
-        f"runs of one setting spread by about {_percent(spread)}: "
-        f"{_finds(plan, plan.repeats, spread)}"
-    )
+    return f"runs of one setting spread by about {_percent(spread)}: {_expected(plan, spread)}"
 
 
 def after(plan: Plan, runs: Runs, repeats: int) -> str:
@@ -60,6 +58,37 @@ def after(plan: Plan, runs: Runs, repeats: int) -> str:
         return ""
     finds = _finds(plan, repeats, spread)
     return f"with the spread seen, {_percent(spread)} from run to run, {finds}"
+
+
+def stopped(plan: Plan, runs: Runs, repeats: int, reached: bool) -> str:
+    """Why a comparison with ``plan.until`` ended after so many repeats."""
+    within = f"to within ±{_percent(plan.until or 0.0)}"
+    if reached:
+        return f"the difference in IOPS is known {within} after {repeats} repeats"
+    at = "interrupted after" if repeats < plan.repeats else "after"
+    words = f"{at} {repeats} of at most {plan.repeats} repeats it is not known {within}"
+    spread = seen(runs)
+    if spread is None:
+        return words
+    told = f"with the spread seen, {_percent(spread)} from run to run"
+    return f"{words}; {told}, {_takes(plan, spread)}"
+
+
+def _expected(plan: Plan, spread: float) -> str:
+    if plan.until is None:
+        return _finds(plan, plan.repeats, spread)
+    return (
+        f"{_takes(plan, spread)} until the difference in IOPS is known to within "
+        f"±{_percent(plan.until)} (at most {plan.repeats} are run)"
+    )
+
+
+def _takes(plan: Plan, spread: float) -> str:
+    apart, within = spread * math.sqrt(2), math.log1p(plan.until or 0.0)
+    needed = runs_needed(apart, within, 1 - CONFIDENCE, MOST_REPEATS)
+    return (
+        f"it takes {f'more than {MOST_REPEATS}' if needed is None else f'about {needed}'} repeats"
+    )
 
 
 def seen(runs: Runs) -> float | None:

@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from iopstui import format as units
-from iopstui.model.experiment.comparison import CpuShift, Tested, compare, cpu_shifts, pairs
+from iopstui.model.experiment.comparison import (
+    CpuShift,
+    Tested,
+    compare,
+    cpu_shifts,
+    pairs,
+    settled,
+)
 from iopstui.model.experiment.plan import BIND, Plan, letter
 from iopstui.model.experiment.point import Point
-from iopstui.model.experiment.sensitivity import after
+from iopstui.model.experiment.sensitivity import after, stopped
 from iopstui.model.findings.evidence import cpu_words
+from iopstui.model.metrics.sequential import LEAST
 from iopstui.text import printable
 
 CPUS_SHOWN = 8
@@ -17,11 +25,17 @@ NAMED = 2
 MOVED = 0.05
 ELSEWHERE = 0.2
 CPU_PER_IO = "CPU per I/O"
-METHOD = (
+_METHOD = (
     "figures of whole runs are compared in pairs of the same repeat (the seconds of one run "
-    "depend on each other); intervals: 95 %, paired t; * = shown at 5 % after correction for "
+    "depend on each other); intervals: 95 %, {test}; * = shown at 5 % after correction for "
     "the number of figures (Holm); columns: geometric means"
 )
+
+
+def method_text(plan: Plan) -> str:
+    """How the differences were found."""
+    looked = "t with a mixture of effects, valid after whichever repeat one stops (Lai, 1976)"
+    return _METHOD.format(test="paired t" if plan.until is None else looked)
 
 
 class Results:
@@ -31,15 +45,19 @@ class Results:
         self.plan = plan
         self.runs = runs
         self.complete = min(len(pairs(runs[0], other)) for other in runs[1:])
-        self.tested = compare(runs)
-        self.shifts = [cpu_shifts(runs[0], other) for other in runs[1:]]
+        sequential = plan.until is not None
+        self.least = LEAST if sequential else 2
+        self.tested = compare(runs, sequential)
+        self.shifts = [cpu_shifts(runs[0], other, sequential) for other in runs[1:]]
+        self.settled = plan.until is not None and settled(runs, plan.until)
 
     def verdicts(self) -> Iterator[str]:
         """One sentence for each variant after the first, and how far to trust them."""
-        if self.complete < 2:
+        if self.complete < self.least:
+            many = "s" if self.complete > 1 else ""
             yield (
-                f"not enough: {self.complete or 'no'} complete repeat of {self.plan.repeats}; "
-                "with fewer than 2 nothing can be told from chance"
+                f"not enough: {self.complete or 'no'} complete repeat{many} of "
+                f"{self.plan.repeats}; with fewer than {self.least} nothing can be told from chance"
             )
             return
         for number, (tested, shifts) in enumerate(zip(self.tested, self.shifts, strict=True), 1):
@@ -48,6 +66,9 @@ class Results:
             payer = list(_payer_unknown(tested, shifts))
             yield from payer
             yield from _unsettled(shifts, letter(number), not payer and not _placed(self.plan))
+        if self.plan.until is not None:
+            yield stopped(self.plan, self.runs, self.complete, self.settled)
+            return
         if any(
             one.metric.name == "IOPS" and not one.shown for group in self.tested for one in group
         ):

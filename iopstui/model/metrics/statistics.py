@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from iopstui.model.metrics.sequential import LEAST, anytime_limit, anytime_p
+
 ROUNDS = 5
 ROUND_S = 60.0
 RANGE_LIMIT = 0.20
@@ -156,6 +158,7 @@ def paired(
     relative: bool = True,
     confidence: float = CONFIDENCE,
     resolution: float = 0.0,
+    sequential: bool = False,
 ) -> Difference | None:
     """Compare figures of runs that were made in pairs, one of each variant, close in time.
 
@@ -166,11 +169,16 @@ def paired(
     ``resolution`` is the width of the steps that the figures come in (relative: as a share of
     them). A few equal differences of such figures look certain and are not: the rounding alone
     spreads them by a step / √6.
+
+    ``sequential``: interval and probability hold however one came to stop at this pair
+    (model/metrics/sequential.py); ``None`` with fewer than sequential.LEAST.
     """
     count = len(first)
     if count != len(second):
         raise ValueError("pairs need two figures each")
-    if count < 2 or (relative and any(value <= 0 for value in (*first, *second))):
+    if count < (LEAST if sequential else 2) or (
+        relative and any(value <= 0 for value in (*first, *second))
+    ):
         return None
     if relative:
         steps = [math.log(b) - math.log(a) for a, b in zip(first, second, strict=True)]
@@ -179,8 +187,12 @@ def paired(
     mean = sum(steps) / count
     variance = sum((step - mean) ** 2 for step in steps) / (count - 1)
     error = math.sqrt(max(variance, resolution**2 / 6) / count)
-    half = t_quantile(0.5 + confidence / 2, count - 1) * error
-    p = t_two_sided(mean / error, count - 1) if error else (0.0 if mean else 1.0)
+    if sequential:
+        half = anytime_limit(count, 1 - confidence) * error
+        p = anytime_p(mean / error, count) if error else (0.0 if mean else 1.0)
+    else:
+        half = t_quantile(0.5 + confidence / 2, count - 1) * error
+        p = t_two_sided(mean / error, count - 1) if error else (0.0 if mean else 1.0)
     low, high = mean - half, mean + half
     if relative:
         mean, low, high = math.expm1(mean), math.expm1(low), math.expm1(high)

@@ -14,10 +14,10 @@ from iopstui.model.experiment.point import Point
 from iopstui.model.experiment.sensitivity import KNOWN_FROM, so_far
 from iopstui.model.experiment.words import (
     CPUS_SHOWN,
-    METHOD,
     Results,
     cpu_text,
     difference_text,
+    method_text,
     value_text,
 )
 from iopstui.output.experiment.sink import CsvFile, ExperimentSink, Lines, point_object
@@ -88,15 +88,15 @@ class CompareTable:
 
     def end(self, results: Results) -> None:
         """Write what differs."""
-        if results.complete >= 2:
+        if results.complete >= results.least:
             for number, tested in enumerate(results.tested, 1):
                 self._figures(number, tested)
                 self._cpus(number, results.shifts[number - 1])
         self._print("")
         for line in results.verdicts():
             self._print(wrapped(line, 0, 2))
-        if results.complete >= 2:
-            self._print(wrapped(f"({METHOD})", 0, 1))
+        if results.complete >= results.least:
+            self._print(wrapped(f"({method_text(self._plan)})", 0, 1))
 
     def _figures(self, number: int, tested: Sequence[Tested]) -> None:
         first, second = letter(0), letter(number)
@@ -132,7 +132,7 @@ class CompareJson:
     def __init__(self, plan: Plan, lines: Lines) -> None:
         self._plan, self._lines = plan, lines
         lines.write("compare", {
-            "job": plan.jobs[0], "repeats": plan.repeats, "seed": plan.seed,
+            "job": plan.jobs[0], "repeats": plan.repeats, "seed": plan.seed, "until": plan.until,
             "variants": [variant.label for variant in plan.variants],
             "settle": plan.settle, "measure": plan.measure,
         })  # fmt: skip
@@ -154,6 +154,7 @@ class CompareJson:
             self._lines.write("cpus", {"variant": number, "against": 0, "cpus": cpus})
         self._lines.write("compare_finished", {
             "complete": results.complete, "repeats": self._plan.repeats,
+            "settled": results.settled if self._plan.until is not None else None,
             "words": list(results.verdicts()),
         })  # fmt: skip
 

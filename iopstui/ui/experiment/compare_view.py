@@ -169,8 +169,9 @@ def figures(
     """What differs, figure by figure, then CPU by CPU."""
     results = state.results()
     rows: list[Row] = []
-    if results is None or results.complete < 2:
-        words = "A difference can be told from chance once two repeats are complete."
+    if results is None or results.complete < results.least:
+        least = "two" if state.plan.until is None else "six"
+        words = f"A difference can be told from chance once {least} repeats are complete."
         rows = sentences([words], width, charset)
     else:
         for number, tested in enumerate(results.tested, 1):

@@ -33,7 +33,7 @@ from iopstui.model.experiment.plan import Axis, Plan, PlannedPoint, expand, lett
 from iopstui.model.experiment.point import Point, Settling
 from iopstui.model.experiment.repeated import Key, in_order, key_of, places
 from iopstui.model.experiment.sensitivity import KNOWN_FROM, so_far
-from iopstui.model.experiment.words import METHOD, Results
+from iopstui.model.experiment.words import Results, method_text
 from iopstui.text import printable
 
 SWEEP, COMPARE = "sweep", "compare"
@@ -172,6 +172,8 @@ class ExperimentState:
             how = "failed"
         elif self.finished.interrupted:
             how = "stopped"
+        elif self.finished.enough:
+            return f"done, {len(self.points)} of at most {self.total} {what}"
         else:
             failed = f", {self.finished.failed} of them failed" if self.finished.failed else ""
             return f"done, {self.total} {what}{failed}"
@@ -207,7 +209,7 @@ class ExperimentState:
             lines.insert(0, f"{self.finished.error} {self.finished.hint}".strip())
         for failure in failure_lines(self.plan, list(self.failed.values())):
             lines.append(printable(failure))
-        if len(self.points) + self.finished.failed < self.total:
+        if len(self.points) + self.finished.failed < self.total and not self.finished.enough:
             kept = printable(self.finished.kept)
             more = f"; kept in {kept}, where the same {self.noun} goes on" if kept else ""
             lines.insert(0, f"{self._ending()}, not all that was planned{more}")
@@ -277,8 +279,8 @@ class ExperimentState:
         if self.finished is None:
             return [], [], results
         lines = list(results.verdicts())
-        if results.complete >= 2:
-            lines.append(f"({METHOD})")
+        if results.complete >= results.least:
+            lines.append(f"({method_text(self.plan)})")
         return lines, [], results
 
 

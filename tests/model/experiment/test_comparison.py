@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,7 +15,14 @@ from hypothesis import strategies as st
 from made_comparisons import Runs, finished, plan, point, runs
 
 from iopstui.model.experiment import words as module
-from iopstui.model.experiment.comparison import CpuShift, compare, cpu_shifts, mean, pairs
+from iopstui.model.experiment.comparison import (
+    CpuShift,
+    compare,
+    cpu_shifts,
+    mean,
+    pairs,
+    settled,
+)
 from iopstui.model.experiment.plan import KNOB, Plan, Setting, expand, kept_apart, parse_variant
 from iopstui.model.experiment.point import Point
 from iopstui.model.experiment.words import Results, moved
@@ -253,3 +261,25 @@ def test_means_of_figures_that_are_not_positive_are_arithmetic() -> None:
 def test_a_difference_never_widens_the_table(share: float) -> None:
     text = module._signed(100 * share)
     assert len(text) <= 6 and text[0] in "+-"
+
+
+def test_until_a_precision_is_reached() -> None:
+    chosen = replace(plan(30, "bs=4k", "bs=8k"), until=0.02)
+    rng = random.Random(4)
+    found = [{n: point(rng, 1e5, noise=0.005) for n in range(12)} for _ in range(2)]
+    first = next(
+        n for n in range(2, 13) if settled([{k: r[k] for k in range(n)} for r in found], 0.02)
+    )
+    results = Results(chosen, [{k: r[k] for k in range(first)} for r in found])
+    (iops,) = [one.difference for one in results.tested[0] if one.metric.name == "IOPS"]
+    assert results.settled and first >= 6 and iops is not None
+    assert math.log1p(iops.high) - math.log1p(iops.low) <= 2 * math.log1p(0.02)
+    said = list(results.verdicts())
+    assert said[-1] == f"the difference in IOPS is known to within ±2 % after {first} repeats"
+    assert "interrupted" not in " ".join(said)
+    noisy = [{n: point(rng, 1e5, noise=0.1) for n in range(7)} for _ in range(2)]
+    (*_, last) = Results(chosen, noisy).verdicts()
+    assert last.startswith("interrupted after 7 of at most 30 repeats it is not known to within")
+    assert "it takes about " in last
+    few = [{n: one[n] for n in range(3)} for one in noisy]
+    assert "fewer than 6" in next(iter(Results(chosen, few).verdicts()))
