@@ -11,7 +11,7 @@ from iopstui.cli.terminal import answering, say
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, EXIT_VERDICT, UsageError
 from iopstui.events import PointFinished
 from iopstui.experiment.runner import Runner
-from iopstui.experiment.setup import dry_run, length_text
+from iopstui.experiment.setup import dry_run, length_text, writes_text
 from iopstui.experiment.start import (
     expectations_at_every_point,
     experiment_session,
@@ -32,7 +32,9 @@ def run_experiment(options: ExperimentOptions) -> int:
     """The exit code. Its progress is kept, so that it can be resumed after an interruption."""
     if not options.dry_run:
         ask(options.plan, options.yes)
-    setup = replace(set_up(options, say), spread=options.spread)
+    setup = replace(
+        set_up(options, say), spread=options.spread, write_budget=options.run.write_budget
+    )
     expected = expectations_at_every_point(options.run, setup)
     progress = kept_progress(setup, options, expected, say)
     setup = setup.going_on(progress)
@@ -40,6 +42,7 @@ def run_experiment(options: ExperimentOptions) -> int:
         for line in dry_run(setup, progress):
             put(line, sys.stdout)
         return EXIT_OK
+    say(writes_text(setup))
     if setup.plan.variants:
         say(before(setup.plan, setup.spread))
     sink = experiment_sink(setup.plan, options.format, socket.gethostname(), setup.target,

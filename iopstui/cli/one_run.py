@@ -85,7 +85,8 @@ def _session(job: str, options: RunOptions) -> LiveSession:
     expected = held_against(
         expectations_of(options.expect, options.tolerance, target, jobs), options.baseline
     )
-    return new_session(options, target, job_target, devices, expected, idle_frames=False)
+    return new_session(options, target, job_target, devices, expected, idle_frames=False,
+                       tell_writes=True)  # fmt: skip
 
 
 def _sink(kind: str, target: Target) -> VerdictSink:

@@ -34,6 +34,9 @@ def add_run_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--destroy-data", action="append", default=[], metavar="PATH",
                          help="allow writing over PATH, which must repeat the target; once for "
                          "each of several")  # fmt: skip
+    command.add_argument("--write-budget", type=values.budget, metavar="SIZE",
+                         help="end before more than this is written in all, e.g. 200g; scratch "
+                         "files count")  # fmt: skip
     command.add_argument("--no-fence", action="store_true",
                          help="run a job file of your own that writes even where the kernel can't "
                          "keep fio from all other files; see iopstui doctor")  # fmt: skip
@@ -149,6 +152,7 @@ def run_options(arguments: argparse.Namespace, job: str | None = None) -> RunOpt
         size=arguments.size,
         destroy_data=tuple(arguments.destroy_data),
         no_fence=arguments.no_fence,
+        write_budget=arguments.write_budget,
         bind=arguments.bind == "queues",
         knobs=tuple(arguments.knob),
         interval_s=arguments.interval,

@@ -110,6 +110,16 @@ def within(text: str) -> float:
     return share(text.strip().removeprefix("±").removeprefix("+/-").removeprefix("+-"))
 
 
+def budget(text: str) -> int:
+    """A number of bytes."""
+    from iopstui.fio.stream import size_bytes
+
+    found = size_bytes(text)
+    if not found:
+        raise ArgumentTypeError(f"{text!r} is not a size such as 512m or 200g")
+    return found
+
+
 def span(text: str) -> float:
     """A length of time."""
     from iopstui.model.watch.trigger import parse_span

@@ -59,6 +59,7 @@ class Background:
         setup = previewed_setup(
             plan, session.target, self._job_target, session.devices, conditions, find_fio(), Roots()
         )
+        setup = replace(setup, write_budget=session.budget.most)
         words = [times_text(plan), *job_lines(setup), *effects(setup)]
         try:
             progress = setup.progress(None, session.interval_s)

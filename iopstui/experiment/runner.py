@@ -239,7 +239,8 @@ class Runner:
             return
         if finished is None:
             raise JobFailed("The session ended before the job did; see the message above.")
-        if finished.error and finished.exit_code == EXIT_JOB_FAILED and not self.plan.variants:
+        goes_on = not self.plan.variants and not self._session.budget.over
+        if finished.error and finished.exit_code == EXIT_JOB_FAILED and goes_on:
             self._failed(step, finished.error)
             return
         if finished.error:

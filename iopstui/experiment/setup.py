@@ -24,6 +24,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.experiment.plan import Plan, check_name, expand, kept_apart
 from iopstui.model.experiment.sensitivity import before
 from iopstui.preflight.own_target import own_target
+from iopstui.session.write_budget import at_most
 from iopstui.text import printable
 
 STEPS_SHOWN = 40
@@ -44,6 +45,7 @@ class Setup:
     same: Mapping[str, str] = field(default_factory=dict)
     """What has to be as it was for an interrupted run to go on: fio, the kernel, the devices."""
     asked_seed: int | None = None
+    write_budget: int | None = None
 
     @property
     def kind(self) -> str:
@@ -184,10 +186,22 @@ def effects(setup: Setup) -> Iterator[str]:
         yield f"writes: OVERWRITES {what}"
     else:
         yield f"writes: nothing; {place} is only read"
+    yield writes_text(setup)
     for name, value in found.knobs.items():
         yield f"changes: {name}, now {printable(value)}; restored at the end"
     for name, value in setup.conditions.knobs:
         yield f"changes: {name} to {printable(value)}; restored at the end"
+
+
+def writes_text(setup: Setup) -> str:
+    """How much it may write at most."""
+    where, found = setup.job_target, setup.preview
+    made = where is not None and where.kind == kinds.DIRECTORY
+    # each job has its own, one after another or all at once
+    scratch = found.scratch_bytes * len(setup.plan.every_job) if made else 0
+    # a run is an interval longer than what is measured
+    seconds = setup.plan.seconds + setup.plan.points
+    return at_most(scratch, found.writes, seconds, setup.write_budget)
 
 
 def goes_on_text(state: ProgressFile, plan: Plan, now: float) -> str:

@@ -21,12 +21,13 @@ from iopstui.fio.process import OUTPUT, FioProcess
 from iopstui.fio.stream import Broken, Document, Framer, LogLine, parse_status
 from iopstui.linux.process.packages import no_package
 from iopstui.linux.process.private import remove
-from iopstui.linux.process.processes import cpu_s, state, written_bytes
+from iopstui.linux.process.processes import cpu_s, state, stored_bytes, written_bytes
 from iopstui.model.block.device_watch import DeviceWatch
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.jobfile import Section
 from iopstui.model.samples import FioStatus, JobThread, RawSample
 from iopstui.preflight.prepared import Prepared, write_job
+from iopstui.session.write_budget import fio_wrote
 from iopstui.text import printable
 
 if TYPE_CHECKING:
@@ -141,6 +142,7 @@ class FioRun:
         self._process: FioProcess | None = None
         self._exit_code = GUARD_DIED
         self._framer = Framer()
+        self._wrote = 0
         self._threads: JobThreads | None = None
         self._watch = DeviceWatch(devices)
         self._sections = [
@@ -229,6 +231,19 @@ class FioRun:
             sum(cpu_s(pid) or 0.0 for pid in pids),
             any(state(pid) in ("D", "T", "t") for pid in pids),
         )
+
+    def wrote_in(self, phase: str) -> int:
+        """Bytes that a phase which is over has written."""
+        if phase == LAYOUT:
+            return self.prepared.used_bytes()
+        return max(self._wrote, fio_wrote(self.last))
+
+    def wrote(self) -> int:
+        """Bytes that the job has written so far, by its processes' and by fio's counters."""
+        pids = [self.pid, *descendants(self.pid)] if self.pid is not None else []
+        # a process that has ended is counted in its parent from then on
+        self._wrote = max(self._wrote, sum(stored_bytes(pid) or 0 for pid in pids))
+        return self.wrote_in(RUN)
 
     def stop(self, hard: bool = False) -> None:
         """Ask fio to end: it writes its last document. ``hard``: at once, without one."""

@@ -36,6 +36,7 @@ from iopstui.session.own_cpus import OwnCpus
 from iopstui.session.runs import Runs
 from iopstui.session.sampling import Sampling
 from iopstui.session.tunable_turns import TunableTurns
+from iopstui.session.write_budget import WriteBudget
 from iopstui.text import printable
 
 LEAVE_WITHIN_S = 4.0
@@ -51,6 +52,7 @@ class LiveSession:
     ``job_target`` is the target handed to jobs; ``None`` if they name their own files.
     A recording that is started later begins with the last ``keep_s`` seconds. ``soon``: the first
     frame is a short one, for whoever waits at a screen.
+    ``budget``: what all runs together may write (none: no limit).
     ``keep_scratch`` True: scratch files stay until ``close`` for runs that need the same.
     """
 
@@ -77,11 +79,13 @@ class LiveSession:
         keep_s: float = 0.0,
         soon: bool = True,
         keep_scratch: bool = False,
+        budget: WriteBudget | None = None,
     ) -> None:
         self.job: str | None = None
         self.overrides: dict[str, str] = {}
         self.bind = bind
         self.interval_s = interval_s
+        self.budget = budget or WriteBudget()
         self._size = size
         self._destroy_data = tuple(destroy_data)
         self._no_fence = no_fence
@@ -106,7 +110,7 @@ class LiveSession:
         self._knobs = TunableTurns(context, self._sampling, knobs)
         self._runs = Runs(
             context, self._sampling, self._current, self._knobs, self._own_cpus, job_target,
-            interval_s, fio_path, keep_scratch,
+            interval_s, fio_path, keep_scratch, self.budget,
         )  # fmt: skip
 
     # -- called from any thread

@@ -12,6 +12,7 @@ from iopstui.model.experiment.options import RunOptions
 from iopstui.recording.writer import Recorder
 from iopstui.session.live import LiveSession
 from iopstui.session.own_cpus import OwnCpus
+from iopstui.session.write_budget import WriteBudget
 
 
 def new_session(
@@ -23,9 +24,10 @@ def new_session(
     idle_frames: bool = True,
     keep_s: float = 0.0,
     soon: bool = True,
+    tell_writes: bool = False,
 ) -> LiveSession:
-    """A new session, not started. UsageError for an invalid --record or --cpu; then no file is
-    left."""
+    """A new session, not started. ``tell_writes``: each run says first how much it may write.
+    UsageError for an invalid --record or --cpu; then no file is left."""
     own_cpus = OwnCpus(options.own_cpus, options.nice)
     return LiveSession(
         target,
@@ -44,6 +46,7 @@ def new_session(
         probe=options.probe,
         keep_s=keep_s,
         soon=soon,
+        budget=WriteBudget(options.write_budget, tell_writes),
         # on the screen one run follows another
         keep_scratch=idle_frames,
     )

@@ -14,6 +14,7 @@ from iopstui.errors import (
     EXIT_OK,
     Interrupted,
     IopstuiError,
+    JobFailed,
 )
 from iopstui.fio.inspect import Fio, find_fio, give_up_when
 from iopstui.fio.layout import OFFLOAD_STALLED, SILENT, STALLED, Stall
@@ -44,6 +45,7 @@ from iopstui.session.own_cpus import OwnCpus
 from iopstui.session.sampling import Reading, Sampling
 from iopstui.session.session_scratch import SessionScratch
 from iopstui.session.tunable_turns import TunableTurns
+from iopstui.session.write_budget import WriteBudget, at_most
 from iopstui.text import printable
 
 POLL_S = 0.1
@@ -73,6 +75,7 @@ class Runs:
         interval_s: float,
         fio_path: str | None,
         keep_scratch: bool = False,
+        budget: WriteBudget | None = None,
     ) -> None:
         self.began_ns: int | None = None
         self.exit_code = EXIT_OK
@@ -91,6 +94,7 @@ class Runs:
             if keep_scratch and job_target is not None and directories
             else ()
         )
+        self._budget = budget or WriteBudget()
         self._next: JobRequest | None = None
         # held back while its document may be fio's last one: until fio ends, goes on, or HOLD_S
         # has passed
@@ -159,6 +163,7 @@ class Runs:
             self._knobs.of_run(request.knobs)
             with self._told_if_long():
                 prepared = self._scratch.prepared(request, lambda asked: self._prepare(asked, fio))
+            self._within_budget(prepared)
         except IopstuiError as error:
             self._not_started(error)
             return
@@ -182,6 +187,18 @@ class Runs:
         return prepare(
             request, self._job_target, fio, self._private(), context.devices, context.roots
         )
+
+    def _within_budget(self, prepared: Prepared) -> None:
+        """Say what it may write. Raises JobFailed for a run that would go beyond the budget; then
+        nothing is left of it."""
+        layout = prepared.layout_bytes or 0 if prepared.layout_text is not None else 0
+        why = self._budget.why_not(layout)
+        if why:
+            prepared.close()
+            raise JobFailed(why[0].upper() + why[1:] + ".", "Give a larger --write-budget.")
+        if self._budget.tell:
+            writes = not prepared.read_only
+            self._context.notice("info", at_most(layout, writes, None, self._budget.most))
 
     @contextmanager
     def _told_if_long(self) -> Iterator[None]:
@@ -308,6 +325,12 @@ class Runs:
         if now - self._looked_ns > LOOK_S * 1e9:
             self._looked_ns = now
             run.watch_room()
+        # what is laid out is known beforehand
+        if self._budget.most is None or run.phase != RUN or run.failure or run.stopping:
+            return
+        run.failure = self._budget.look(now / 1e9, run.wrote())
+        if run.failure:
+            run.stop()
 
     def _await_first_io(self) -> None:
         """Begin the kernel's first interval where fio's begins: with the first I/O, which comes
@@ -385,6 +408,7 @@ class Runs:
         run = self.run
         assert run is not None
         self._release(final=True)
+        self._budget.end(run.wrote_in(over.phase), over.phase == LAYOUT)
         if over.phase == LAYOUT and run.phase == RUN:
             self._start_phase()
             return

@@ -48,6 +48,16 @@ def written_bytes(pid: int) -> int | None:
         return None
 
 
+def stored_bytes(pid: int) -> int | None:
+    """What it has caused to be sent to a device so far, past the page cache or into it
+    (write_bytes, proc_pid_io(5)); ``None`` if that can't be told."""
+    try:
+        with open(f"/proc/{pid}/io") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith("write_bytes"))
+    except (OSError, ValueError, IndexError, StopIteration):
+        return None
+
+
 def waits_for_cpu(pid: int) -> bool:
     """Whether it runs or would, if there were a CPU for it."""
     return _stat(pid)[:1] == [b"R"]

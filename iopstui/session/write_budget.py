@@ -1,0 +1,101 @@
+"""How much a command may write: said before it begins, watched, and ended before it is more.
+
+Wear of an SSD and a cloud's bill go by bytes, while a job by time writes what the device takes.
+"""
+
+from __future__ import annotations
+
+from iopstui.format import duration, size
+from iopstui.model.samples import FioStatus
+
+REACTION_S = 0.5
+"""What fio may still write after it was told to end, at the highest rate seen: looks are up to a
+tenth of a second apart, and its jobs finish what is under way."""
+APART_S = 0.25
+EXAMPLE = 1_000_000_000
+"""Bytes/s, to make a time without a limit imaginable."""
+
+
+class WriteBudget:
+    """``most`` is in bytes, over all runs of a session (``None``: no limit). ``used`` is what they
+    wrote, scratch files included. ``over`` once a run was ended or not begun for it."""
+
+    def __init__(self, most: int | None = None, tell: bool = False) -> None:
+        self.most = most
+        self.tell = tell
+        self.used = 0
+        self.over = False
+        self._largest = 0
+        self._run = 0
+        self._seen: tuple[float, int] | None = None
+        self._rate = 0.0
+
+    def why_not(self, layout_bytes: int) -> str:
+        """Why the next run is not begun: its scratch files, or what runs before it wrote, would
+        go beyond. "" if it may be begun."""
+        if self.most is None:
+            return ""
+        left = self.most - self.used
+        if layout_bytes > left:
+            self.over = True
+            return (
+                f"the run is not begun: its scratch files take {size(layout_bytes)}, and of the "
+                f"write budget of {size(self.most)} there is {size(max(0, left))} left"
+            )
+        if self._largest > left:
+            self.over = True
+            return (
+                f"the next run is not begun: runs before it wrote up to {size(self._largest)}, and "
+                f"of the write budget of {size(self.most)} there is {size(max(0, left))} left"
+            )
+        return ""
+
+    def look(self, now_s: float, written: int) -> str:
+        """Why the run has to end now, ``written`` bytes into it; "" if it may go on."""
+        if self.most is None:
+            return ""
+        self._run = max(self._run, written)
+        if self._seen is None:
+            self._seen = now_s, self._run
+        # over a shorter time a burst would pass for a rate
+        elif now_s - self._seen[0] >= APART_S:
+            rate = (self._run - self._seen[1]) / (now_s - self._seen[0])
+            self._rate = max(self._rate, rate)
+            self._seen = now_s, self._run
+        if not self._run or self.used + self._run + self._rate * REACTION_S < self.most:
+            return ""
+        self.over = True
+        return (
+            f"ended after {size(self.used + self._run)} written: going on could pass the write "
+            f"budget of {size(self.most)} (--write-budget)"
+        )
+
+    def end(self, written: int, layout: bool = False) -> None:
+        """The run is over and has written so many bytes; ``layout``: what is laid out once."""
+        self._run = max(self._run, written)
+        self.used += self._run
+        self._largest = self._largest if layout else max(self._largest, self._run)
+        self._run, self._seen = 0, None
+
+
+def fio_wrote(status: FioStatus | None) -> int:
+    """What fio has counted as written, in bytes."""
+    if status is None:
+        return 0
+    return sum(job.directions["write"].io_bytes for job in status.jobs if "write" in job.directions)
+
+
+def at_most(scratch: int, writes: bool, seconds: float | None, most: int | None) -> str:
+    """How much will be written at most, in words: ``scratch`` bytes of scratch files, and what
+    jobs that write do in ``seconds`` (``None``: not known)."""
+    files = f"{size(scratch)} of scratch files" if scratch else ""
+    if not writes:
+        return f"writes at most: {files + ', the jobs only read' if files else 'nothing'}"
+    if most is not None:
+        return f"writes at most: {size(most)} (--write-budget){', with ' + files if files else ''}"
+    told = "" if seconds is None else f": at 1 GB/s {size(round(seconds * EXAMPLE))} in "
+    told += "" if seconds is None else duration(seconds)
+    return (
+        f"writes at most: {files + ' and ' if files else ''}what the device takes, no limit is "
+        f"set{told} (--write-budget 200g sets one)"
+    )
