@@ -42,9 +42,9 @@ def run_experiment(options: ExperimentOptions) -> int:
         for line in dry_run(setup, progress):
             put(line, sys.stdout)
         return EXIT_OK
-    say(writes_text(setup))
+    put(writes_text(setup), sys.stderr)
     if setup.plan.variants:
-        say(before(setup.plan, setup.spread))
+        put(before(setup.plan, setup.spread), sys.stderr)
     sink = experiment_sink(setup.plan, options.format, socket.gethostname(), setup.target,
                            sys.stdout, sys.stderr)  # fmt: skip
     told = Told(sink, sys.stderr, sys.stdout)
