@@ -39,8 +39,8 @@ _WORDS = {True: PASS, False: FAIL, None: UNKNOWN}
 
 class Verdicts:
     """Follows a session's events. At the end of each run that gave figures there is a ``Judged``
-    for every expectation, and a ``SteadyState``; without expectations there is neither, and the
-    points of an experiment are judged by its runner.
+    for every expectation, and a ``SteadyState``; the points of an experiment are judged by its
+    runner.
 
     ``outcomes`` are those of the last run.
     """
@@ -69,7 +69,7 @@ class Verdicts:
         match event:
             case ExperimentStarted() | ExperimentFinished():
                 self._elsewhere = isinstance(event, ExperimentStarted)
-            case _ if not self._expectations or self._elsewhere:
+            case _ if self._elsewhere:
                 return
             case StepStarted():
                 self._begin()

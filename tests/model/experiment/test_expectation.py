@@ -370,9 +370,12 @@ def test_json_lines_carry_the_verdict() -> None:
     assert '"event":"judged"' in out.getvalue() and '"event":"steady_state"' in out.getvalue()
 
 
-def test_without_expectations_nothing_is_added() -> None:
+def test_without_expectations_the_steady_state_alone_is_told() -> None:
     _, seen, words = judged("3.42-a-randread-grp")
-    assert len(seen) == len(session("3.42-a-randread-grp")) and words == ""
+    added = [event for event in seen if isinstance(event, SteadyState)]
+    assert len(seen) == len(session("3.42-a-randread-grp")) + 1 and len(added) == 1
+    told = added[0].steady is not None
+    assert words.split() == (added[0].text.split() if told else []), "of a short run not a word"
 
 
 def test_the_points_of_an_experiment_are_not_judged_twice() -> None:
