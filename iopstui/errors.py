@@ -20,7 +20,8 @@ EXIT_MEANINGS = {
     "others are measured); or iopstui itself failed",
     EXIT_USAGE: "wrong command line, job file or target",
     EXIT_REFUSED: "refused, because data could be lost",
-    EXIT_VERDICT: "a figure is not what `--expect` asks for",
+    EXIT_VERDICT: "a figure is not what `--expect` asks for, or a run with `--until-steady` was "
+    "never steady",
     EXIT_MISSING: "something needed is missing: fio, a Python package, a right",
     EXIT_INTERRUPTED: "interrupted by a signal (whichever), by the end of the terminal, or with "
     "`--expect` by a closed pipe; a summary is still printed. `q` and Ctrl-C typed into a screen "

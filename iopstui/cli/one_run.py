@@ -31,6 +31,11 @@ from iopstui.safety.signals import StopSignals
 from iopstui.session.live import LiveSession
 from iopstui.session.new_session import new_session
 
+NEVER_STEADY = (
+    "The run was never steady by SNIA's rule. Give it more time (--set runtime=1h), or shorter "
+    "rounds (--until-steady 10s) if slow changes don't matter."
+)
+
 
 def run_job(job: str, options: RunOptions, kind: str) -> int:
     """The exit code. Data as ``kind`` ("table", "jsonl" or "csv") on stdout, everything else on
@@ -48,7 +53,12 @@ def run_job(job: str, options: RunOptions, kind: str) -> int:
     with answering(options.expect):
         finished = _to_the_end(session, events, sink)
     code = _verdict(finished)
-    return _judged(sink) if code == EXIT_OK else code
+    if code != EXIT_OK:
+        return code
+    if options.until_steady and not session.steady:
+        say(NEVER_STEADY)
+        return EXIT_VERDICT
+    return _judged(sink)
 
 
 def _to_the_end(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from typing import TYPE_CHECKING
 
 from iopstui.cli import values
@@ -10,6 +11,8 @@ from iopstui.cli import values
 if TYPE_CHECKING:
     from iopstui.model.experiment.options import ExperimentOptions, RunOptions
     from iopstui.model.experiment.plan import Plan
+
+MOST_ROUNDS = 25
 
 EPILOG = """\
 TARGET is a block device, a file, a directory (a scratch file is made in it and removed), or
@@ -145,14 +148,18 @@ def run_options(arguments: argparse.Namespace, job: str | None = None) -> RunOpt
     from iopstui.model.experiment.options import RunOptions
     from iopstui.model.fio.jobfile import checked_override
 
+    round_s = getattr(arguments, "until_steady", None)
+    # as many rounds as SNIA's test makes at most
+    runtime = {"runtime": str(math.ceil(MOST_ROUNDS * round_s))} if round_s else {}
     return RunOptions(
         targets=tuple(arguments.target),
         job=job,
-        overrides=dict(checked_override(text) for text in arguments.set),
+        overrides=runtime | dict(checked_override(text) for text in arguments.set),
         size=arguments.size,
         destroy_data=tuple(arguments.destroy_data),
         no_fence=arguments.no_fence,
         write_budget=arguments.write_budget,
+        until_steady=round_s,
         bind=arguments.bind == "queues",
         knobs=tuple(arguments.knob),
         interval_s=arguments.interval,

@@ -35,6 +35,7 @@ from iopstui.session.outcomes import Verdicts
 from iopstui.session.own_cpus import OwnCpus
 from iopstui.session.runs import Runs
 from iopstui.session.sampling import Sampling
+from iopstui.session.steady import UntilSteady
 from iopstui.session.tunable_turns import TunableTurns
 from iopstui.session.write_budget import WriteBudget
 from iopstui.text import printable
@@ -80,6 +81,7 @@ class LiveSession:
         soon: bool = True,
         keep_scratch: bool = False,
         budget: WriteBudget | None = None,
+        until_steady: float | None = None,
     ) -> None:
         self.job: str | None = None
         self.overrides: dict[str, str] = {}
@@ -102,8 +104,9 @@ class LiveSession:
             target, lambda: self.devices, interval_s, idle_frames, knobs, recorder,
             self.topology, own_files=job_target is None, keep_s=keep_s,
         )  # fmt: skip
+        verdicts = Verdicts(expectations, UntilSteady(until_steady) if until_steady else None)
         context = self._context = Context(
-            target, devices, roots or Roots(), clock or Clock(), tape, Verdicts(expectations)
+            target, devices, roots or Roots(), clock or Clock(), tape, verdicts
         )
         self._current = CurrentRun()
         self._sampling = Sampling(context, self._current, interval_s, idle_frames, soon)
@@ -243,6 +246,11 @@ class LiveSession:
         """What came of the expectations of the last run."""
         return self._context.verdicts.outcomes
 
+    @property
+    def steady(self) -> bool:
+        """Whether a run was ended because it was steady (``until_steady``)."""
+        return self._context.verdicts.steady
+
     def record(self, path: Path) -> None:
         """Record from now on. Raises UsageError (the file exists ...); what happens later is a
         Notice."""
@@ -337,6 +345,7 @@ class LiveSession:
                 self._knobs.due(runs.began_ns)
                 if sampling.tick_if_due():
                     runs.progress()
+                runs.end_steady()
             self._shut_down()
         except Exception as error:  # the last line of defence: reported, and nothing left running
             self._failed = True

@@ -46,6 +46,7 @@ def new_session(
         probe=options.probe,
         keep_s=keep_s,
         soon=soon,
+        until_steady=options.until_steady,
         budget=WriteBudget(options.write_budget, tell_writes),
         # on the screen one run follows another
         keep_scratch=idle_frames,

@@ -12,6 +12,7 @@ from iopstui.events import (
     ExperimentStarted,
     FrameReady,
     Judged,
+    Notice,
     SteadyState,
     StepFinished,
     StepStarted,
@@ -20,17 +21,9 @@ from iopstui.format import latency, milliseconds
 from iopstui.model.experiment.expectation import Expectation, Judge, Outcome
 from iopstui.model.experiment.job_figures import job_figures
 from iopstui.model.metrics.fields import TOTAL
-from iopstui.model.metrics.frame import RAMP, RESET, Frame
-from iopstui.model.metrics.statistics import (
-    RANGE_LIMIT,
-    ROUND_S,
-    ROUNDS,
-    SLOPE_LIMIT,
-    Steadiness,
-    steadiness,
-)
 from iopstui.model.rates import MIB
 from iopstui.model.samples import DIRECTIONS, MIXED
+from iopstui.session.steady import Series, UntilSteady, steady_event
 from iopstui.text import printable
 
 PASS, FAIL, UNKNOWN = "PASS", "FAIL", "NOT MEASURED"
@@ -42,11 +35,15 @@ class Verdicts:
     for every expectation, and a ``SteadyState``; the points of an experiment are judged by its
     runner.
 
-    ``outcomes`` are those of the last run.
+    ``outcomes`` are those of the last run. ``until`` says when a run has become steady, where it
+    is to be ended then.
     """
 
-    def __init__(self, expectations: Sequence[Expectation]) -> None:
+    def __init__(
+        self, expectations: Sequence[Expectation], until: UntilSteady | None = None
+    ) -> None:
         self._expectations = tuple(expectations)
+        self._until = until
         self.outcomes: list[Outcome] = []
         self._elsewhere = False
         self._begin()
@@ -64,8 +61,15 @@ class Verdicts:
             return False
         return None if not verdicts or None in verdicts else True
 
-    def feed(self, event: Event) -> Iterator[Judged | SteadyState]:
+    @property
+    def steady(self) -> bool:
+        """True if the run has been ended, or is to be, because it is steady."""
+        return self._until is not None and self._until.found is not None
+
+    def feed(self, event: Event) -> Iterator[Judged | SteadyState | Notice]:
         """Take one event; what follows from it."""
+        if self._until is not None and (why := self._until.feed(event)):
+            yield Notice(event.t, "info", why)
         match event:
             case ExperimentStarted() | ExperimentFinished():
                 self._elsewhere = isinstance(event, ExperimentStarted)
@@ -80,27 +84,8 @@ class Verdicts:
                 self.outcomes = self._judge.outcomes(final_rates(event.summary))
                 for outcome in self.outcomes:
                     yield judged_event(event.t, event.step, outcome)
-                yield steady_event(event.t, event.step, self._series.steadiness())
-
-
-class Series:
-    """A run's completed I/Os over time, without fio's ramp."""
-
-    def __init__(self) -> None:
-        self._intervals: list[tuple[float, float]] = []
-
-    def add(self, frame: Frame) -> None:
-        """Count one frame."""
-        fio = frame.fio
-        if fio is None or RAMP in frame.flags or not fio.seconds:
-            return
-        if RESET in frame.flags:
-            self._intervals.clear()
-        self._intervals.append((fio.seconds, float(fio.total.ios)))
-
-    def steadiness(self) -> Steadiness:
-        """Whether the run was steady."""
-        return steadiness(self._intervals)
+                found = self._until.found if self._until is not None else None
+                yield steady_event(event.t, event.step, found or self._series.steadiness())
 
 
 def final_rates(summary: Mapping[str, Any]) -> dict[tuple[str, ...], float]:
@@ -135,43 +120,6 @@ def judged_event(t: float, step: int, outcome: Outcome) -> Judged:
         base.value if base else None, base.name if base else "", outcome.low, outcome.high,
         base is not None and base.spread is not None,
     )  # fmt: skip
-
-
-def steady_event(t: float, step: int, found: Steadiness) -> SteadyState:
-    """The event of a run's steadiness, with the words."""
-    return SteadyState(
-        t, step, found.steady, found.range, found.slope, found.round_s, steady_text(found)
-    )
-
-
-def steady_text(found: Steadiness) -> str:
-    """What the SNIA rule says of the run, and what that means."""
-    if found.steady is None:
-        return (
-            f"steady state: can't be judged, the run has fewer than {ROUNDS} whole intervals "
-            "with I/O"
-        )
-    text = (
-        f"steady state (SNIA's rule): {'yes' if found.steady else 'NO'}; IOPS of the last {ROUNDS} "
-        f"rounds of {found.round_s:.3g} s range over {100 * found.range:.1f} % of their mean "
-        f"({100 * RANGE_LIMIT:.0f} % allowed), their trend over {100 * found.slope:.1f} % "
-        f"({100 * SLOPE_LIMIT:.0f} %)"
-    )
-    if not found.steady:
-        text += ": the figures above depend on when and how long one measures"
-    if found.round_s < ROUND_S - 1e-9:
-        text += f"; the rule is meant for rounds of {ROUND_S:.0f} s: slower changes are not seen"
-    return text
-
-
-def steady_short(found: SteadyState) -> str:
-    """The same in half a line."""
-    if found.steady is None:
-        return "steady state: can't be judged, the run was too short"
-    return (
-        f"steady state: {'yes' if found.steady else 'NO'}, by SNIA's rule over rounds of "
-        f"{found.round_s:.3g} s (IOPS range over {100 * found.range:.1f} % of their mean)"
-    )
 
 
 def outcome_text(outcome: Outcome) -> str:

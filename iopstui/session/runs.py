@@ -129,6 +129,11 @@ class Runs:
         if self.run is not None:
             self.run.stop(hard)
 
+    def end_steady(self) -> None:
+        """Stop the running job if it has become steady and is to end then."""
+        if self.run is not None and self._context.verdicts.steady and not self.run.stopping:
+            self.run.stop()
+
     def close(self) -> None:
         """Whatever is left of a run is ended, and no private directory is left."""
         if self.run is not None:
@@ -412,7 +417,7 @@ class Runs:
         if over.phase == LAYOUT and run.phase == RUN:
             self._start_phase()
             return
-        interrupted = run.stopping
+        interrupted = run.stopping and not self._context.verdicts.steady
         error = over.error or run.failure
         code = EXIT_JOB_FAILED if error else EXIT_INTERRUPTED if interrupted else EXIT_OK
         self._finished(run, code, error, interrupted and not run.failure)

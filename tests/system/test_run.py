@@ -211,3 +211,13 @@ def test_a_gate_holds_a_run_against_an_earlier_one(tmp_path: Path) -> None:
     assert missed.returncode == 4 and "FAIL  randread-4k:iops" in missed.stdout, missed.stdout
     refused = iopstui(*job, "before.iops", cwd=here)
     assert refused.returncode == 2 and "iopstui report before.iops" in refused.stderr
+
+
+def test_a_run_ends_when_it_is_steady_or_says_that_it_never_was(here: Path) -> None:
+    words = ("run", ".", "--job", "randread-4k", "--size", "4m", *UNHURRIED)
+    done = iopstui(*words, "--until-steady", "1s", "--set", "runtime=8", cwd=here)
+    steady = "steady after 0:0" in done.stderr
+    assert done.returncode == (0 if steady else 4), done.stderr
+    assert ("was never steady" in done.stderr) != steady
+    assert ("(SNIA's rule): yes" in done.stdout) == steady
+    assert "exactly fio's count" in done.stdout and "interrupted" not in done.stderr

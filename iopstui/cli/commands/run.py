@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from iopstui.cli import values
 from iopstui.cli.command import Command
 from iopstui.cli.options import (
     EPILOG,
@@ -24,6 +25,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--diskspd", metavar="COMMAND",
                       help="a DISKSPD command line in quotes, translated to a fio job and run",
                       )  # fmt: skip
+    parser.add_argument("--until-steady", type=values.span, nargs="?", const=60.0, metavar="ROUND",
+                        help="end it when five rounds (of 1m, if not said otherwise) are steady by "
+                        "SNIA's rule, or after 25 (--set runtime= says otherwise): then the exit "
+                        "code is 4")  # fmt: skip
     add_format(parser)
     add_expect(parser)
     add_run_options(parser)

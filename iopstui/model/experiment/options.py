@@ -38,6 +38,8 @@ class RunOptions:
     """By which share of its value an expectation may be missed."""
     baseline: str | None = None
     """The file of an earlier run that expectations are a share of."""
+    until_steady: float | None = None
+    """Seconds of a round: the run ends when five of them are steady."""
     write_budget: int | None = None
     """Bytes that all runs together may write."""
     probe: tuple[str, ...] = ()

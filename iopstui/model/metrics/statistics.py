@@ -27,32 +27,36 @@ class Steadiness:
     average, and their least-squares line rises or falls by at most 10 % of it.
 
     ``range`` and ``slope`` are those shares (0.2 is 20 %), ``round_s`` the length of a round in
-    seconds. ``steady`` is ``None`` where nothing can be said (``round_s`` is then 0).
+    seconds, ``mean`` the average of the five rounds in counts a second. ``steady`` is ``None``
+    where nothing can be said (``round_s`` is then 0).
     """
 
     steady: bool | None
     range: float = 0.0
     slope: float = 0.0
     round_s: float = 0.0
+    mean: float = 0.0
 
 
-def steadiness(intervals: Sequence[tuple[float, float]]) -> Steadiness:
+def steadiness(
+    intervals: Sequence[tuple[float, float]], round_s: float | None = None
+) -> Steadiness:
     """``intervals`` are (seconds, count) in order, e.g. of completed I/Os.
 
-    A round is a minute, as in the specification, where the run has five of them; otherwise a
-    fifth of the run. At least five intervals are needed.
+    Without ``round_s`` a round is a minute, as in the specification, where the run has five of
+    them; otherwise a fifth of the run. At least five intervals are needed, and five rounds.
     """
     total = sum(seconds for seconds, _ in intervals)
-    if len(intervals) < ROUNDS or total <= 0:
+    if len(intervals) < ROUNDS or total <= 0 or (round_s or 0.0) * ROUNDS > total:
         return Steadiness(None)
-    round_s = min(ROUND_S, total / ROUNDS)
+    round_s = round_s or min(ROUND_S, total / ROUNDS)
     rates = _rounds(intervals, total - ROUNDS * round_s, round_s)
     mean = sum(rates) / ROUNDS
     if mean <= 0:
         return Steadiness(None)
     spread = (max(rates) - min(rates)) / mean
     slope = abs(_slope(rates)) * (ROUNDS - 1) / mean
-    return Steadiness(spread <= RANGE_LIMIT and slope <= SLOPE_LIMIT, spread, slope, round_s)
+    return Steadiness(spread <= RANGE_LIMIT and slope <= SLOPE_LIMIT, spread, slope, round_s, mean)
 
 
 def _rounds(

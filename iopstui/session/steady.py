@@ -1,0 +1,115 @@
+"""Is a run in steady state, and ending one that is."""
+
+from __future__ import annotations
+
+from iopstui.events import Event, FrameReady, SteadyState, StepStarted
+from iopstui.format import clock, number
+from iopstui.model.metrics.frame import RAMP, RESET, Frame
+from iopstui.model.metrics.statistics import (
+    RANGE_LIMIT,
+    ROUND_S,
+    ROUNDS,
+    SLOPE_LIMIT,
+    Steadiness,
+    steadiness,
+)
+
+
+class Series:
+    """A run's completed I/Os over time, without fio's ramp."""
+
+    def __init__(self) -> None:
+        self._intervals: list[tuple[float, float]] = []
+
+    def add(self, frame: Frame) -> None:
+        """Count one frame."""
+        fio = frame.fio
+        if fio is None or RAMP in frame.flags or not fio.seconds:
+            return
+        if RESET in frame.flags:
+            self._intervals.clear()
+        self._intervals.append((fio.seconds, float(fio.total.ios)))
+
+    @property
+    def seconds(self) -> float:
+        """How long the intervals are together."""
+        return sum(seconds for seconds, _ in self._intervals)
+
+    def steadiness(self, round_s: float | None = None) -> Steadiness:
+        """Whether the run was steady, by rounds of ``round_s`` seconds (``None``: as the rule
+        chooses)."""
+        return steadiness(self._intervals, round_s)
+
+
+class UntilSteady:
+    """Follows a run's events. SNIA's rule is asked at the end of each round of ``round_s`` seconds,
+    as the specification has it: asked every second it would be met by chance sooner or later."""
+
+    def __init__(self, round_s: float) -> None:
+        self._round_s = round_s
+        self._begin()
+
+    def _begin(self) -> None:
+        self._series = Series()
+        self._asked = 0
+        self.found: Steadiness | None = None
+
+    def feed(self, event: Event) -> str:
+        """Take one event; why the run can end now, once, "" otherwise."""
+        if isinstance(event, StepStarted):
+            self._begin()
+        if not isinstance(event, FrameReady) or self.found is not None:
+            return ""
+        self._series.add(event.frame)
+        # a frame may end a hair before its second
+        rounds = int((self._series.seconds + 0.05) / self._round_s)
+        if rounds < max(ROUNDS, self._asked + 1):
+            return ""
+        self._asked = rounds
+        found = self._series.steadiness(min(self._round_s, self._series.seconds / ROUNDS))
+        if not found.steady:
+            return ""
+        self.found = found
+        return (
+            f"steady after {clock(self._series.seconds)}: in the last {ROUNDS} rounds of "
+            f"{self._round_s:g} s there were {number(found.mean)} IOPS on average; their range is "
+            f"{100 * found.range:.1f} % of that, their trend {100 * found.slope:.1f} %. "
+            "The run is ended (--until-steady); fio's final figures hold the time before, too"
+        )
+
+
+def steady_event(t: float, step: int, found: Steadiness) -> SteadyState:
+    """The event of a run's steadiness, with the words."""
+    return SteadyState(
+        t, step, found.steady, found.range, found.slope, found.round_s, steady_text(found)
+    )
+
+
+def steady_text(found: Steadiness) -> str:
+    """What the SNIA rule says of the run, and what that means."""
+    if found.steady is None:
+        return (
+            f"steady state: can't be judged, the run has fewer than {ROUNDS} whole intervals "
+            "with I/O"
+        )
+    text = (
+        f"steady state (SNIA's rule): {'yes' if found.steady else 'NO'}; IOPS of the last {ROUNDS} "
+        f"rounds of {found.round_s:.3g} s range over {100 * found.range:.1f} % of their mean "
+        f"({100 * RANGE_LIMIT:.0f} % allowed), their trend over {100 * found.slope:.1f} % "
+        f"({100 * SLOPE_LIMIT:.0f} %)"
+    )
+    if not found.steady:
+        text += ": the figures above depend on when and how long one measures"
+    if found.round_s < ROUND_S - 1e-9:
+        text += f"; the rule is meant for rounds of {ROUND_S:.0f} s: slower changes are not seen"
+    return text
+
+
+def steady_short(found: SteadyState) -> str:
+    """The same in half a line."""
+    if found.steady is None:
+        return "steady state: can't be judged, the run was too short"
+    return (
+        f"steady state: {'yes' if found.steady else 'NO'}, by SNIA's rule over rounds of "
+        f"{found.round_s:.3g} s (IOPS range over {100 * found.range:.1f} % of their mean)"
+    )

@@ -1,0 +1,67 @@
+"""Ending a run that has become steady: the rule is asked at the ends of rounds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from session_frames import whole_frames
+
+from iopstui.events import Event, FrameReady, Notice, StepFinished, StepStarted
+from iopstui.model.metrics.frame import Frame
+from iopstui.session.outcomes import Verdicts
+from iopstui.session.steady import UntilSteady
+
+FRAME = next(frame for frame in whole_frames("3.42-p-both") if frame.fio and frame.fio.total.ios)
+
+
+def second(number: int, ios: int) -> FrameReady:
+    fio = FRAME.fio
+    assert fio is not None
+    one = replace(fio, seconds=1.0, total=replace(fio.total, ios=ios))
+    frame: Frame = replace(FRAME, t=float(number), fio=one, flags=frozenset())
+    return FrameReady(float(number), frame)
+
+
+def told(rates: list[int], round_s: float) -> list[tuple[int, str]]:
+    until = UntilSteady(round_s)
+    found = ((number, until.feed(second(number, rate))) for number, rate in enumerate(rates, 1))
+    return [(number, text) for number, text in found if text]
+
+
+def test_it_is_said_once_at_the_end_of_the_fifth_round_at_the_earliest() -> None:
+    ((at, text),) = told([1000] * 30, 2.0)
+    assert at == 10
+    assert "in the last 5 rounds of 2 s there were 1.00k IOPS" in text and "after 0:10" in text
+
+
+def test_a_fall_is_waited_for() -> None:
+    rates = [5000] * 4 + [3000] * 4 + [1000] * 40
+    ((at, text),) = told(rates, 2.0)
+    # the last five rounds have nothing of the fall in them
+    assert at == 18 and "1.00k IOPS" in text
+
+
+def test_what_never_settles_is_never_steady() -> None:
+    assert told([1000 if number // 4 % 2 else 2000 for number in range(200)], 2.0) == []
+
+
+def test_it_is_not_asked_within_a_round() -> None:
+    # from the eleventh second on the last five rounds are steady; the sixth ends with the twelfth
+    rates = [3000] + [1000] * 11
+    assert told(rates[:11], 2.0) == []
+    assert [at for at, _ in told(rates, 2.0)] == [12]
+
+
+@pytest.mark.parametrize("steady", [True, False])
+def test_the_run_s_own_words_are_of_the_same_rounds(steady: bool) -> None:
+    verdicts = Verdicts((), UntilSteady(1.0))
+    rates = [3000] * 6 + ([1000] * 5 if steady else [])
+    said: list[Event] = list(verdicts.feed(StepStarted(0.0, 1, "x", "run", ("fio",), True)))
+    for number, rate in enumerate(rates if steady else [100, 900] * 3, 1):
+        said += verdicts.feed(second(number, rate))
+    said += verdicts.feed(StepFinished(20.0, 1, 0, "", False, {"rows": [], "total": {}}))
+    assert verdicts.steady == steady
+    assert [isinstance(event, Notice) for event in said] == ([True, False] if steady else [False])
+    judged = said[-1]
+    assert getattr(judged, "steady", None) is steady
