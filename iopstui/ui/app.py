@@ -358,11 +358,7 @@ class IopstuiApp(KeysInOrder):
 
 
 def _settle() -> None:
-    """Load what the first frame did not need. What is loaded by now is never looked at again by the
-    garbage collector."""
-    from iopstui.ui.draw import charts
-
-    charts.load()
+    """What is loaded by now is never looked at again by the garbage collector."""
     gc.freeze()
     gc.enable()
 

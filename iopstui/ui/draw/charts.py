@@ -1,9 +1,10 @@
-"""Charts: plotext draws the lines, this adapter everything around and beneath them.
+"""Charts: scales and labels, the tiles of live charts, and plotext, which draws curves.
 
-Two things make a live chart cheap. The time axis stands still: new samples are added at the
-right until the window is full, then it moves on by a quarter, as on an oscilloscope. And the
-plot is cut into tiles of a few columns, so that a new sample redraws one of them.
-plotext's figure is one global object: it is emptied for every tile.
+Three things make a live chart cheap. The time axis stands still: new samples are added at the
+right until the window is full, then it moves on by a quarter, as on an oscilloscope. The plot is
+cut into tiles of a few columns, so that a new sample redraws one of them. And its lines have a
+value for each dot, which needs no general drawing (``raster``).
+plotext's figure is one global object: it is emptied for every picture.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Any
 
 from rich.style import Style
 
+from iopstui.ui.draw import raster
+from iopstui.ui.draw.raster import EDGE
 from iopstui.ui.draw.rows import Row
 from iopstui.ui.draw.style import CURSOR, Charset
 
@@ -22,27 +25,26 @@ TILE_COLUMNS = 12
 LINE, POINTS, AREA = "line", "points", "area"
 _STEPS = (1.0, 2.0, 5.0, 10.0)
 _BRAILLE = 0x2800
-EDGE = 1e-4
-"""How far values are kept off the edges, where plotext would leave them out."""
 
 _plotext: Any = None
 
 
-def load() -> None:
-    """Imports plotext (about 0.1 s: an empty chart does without it)."""
+def loaded() -> Any:
+    """plotext, imported when it is first wanted (about 0.1 s: live charts do without it)."""
     global _plotext
     if _plotext is None:
         import plotext
 
         # Without this, a chart would be cut to what plotext believes the terminal's size is.
         plotext.terminal.limit(False, False)
-        # What holds for all tiles is set once: the plot area alone, its edges on the limits.
+        # What holds for all pictures is set once: the plot area alone, its edges on the limits.
         figure = plotext.figure
         figure.clear()
         figure.axes(False)
         for axis in ("x", "y"):
             figure.ruler(axis).frequency(0).alignment(lim="edge")
         _plotext = plotext
+    return _plotext
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ class Series:
     """One line of a chart: a value for every dot of the time axis, ``None`` where it has a gap.
 
     ``kind`` is LINE, POINTS (a dotted line) or AREA (filled down to the axis). ``marker`` is
-    plotext's: "braille" or a single character. Later series are drawn over earlier ones.
+    "braille" or a single character. Later series are drawn over earlier ones.
     """
 
     values: Sequence[float | None]
@@ -151,70 +153,36 @@ def _tick_values(scale: Scale, rows: int) -> list[float]:
     return values
 
 
-def draw_lines(
-    series: Sequence[Series], first: int, columns: int, rows: int, scale: Scale, dots: int
-) -> list[list[str]]:
-    """plotext's characters for the dots of ``columns`` columns from ``first`` on.
+def draw_line(
+    one: Series, first: int, columns: int, rows: int, scale: Scale, dots: int
+) -> list[str]:
+    """The characters for the dots of ``columns`` columns from ``first`` on: ``rows`` strings.
 
-    One list of ``rows`` strings for each of ``series``. They are drawn in one figure, each in
-    a band of its own, because a figure costs more than a line in it. One dot beyond each edge
-    is handed over too, so that lines of neighbouring tiles meet.
-    plotext 6.1 aborts the process on density("full") and fails on logarithmic axes now and
-    then, so it gets linear coordinates between 0 and 1 and its default density.
+    One dot beyond each edge counts too, so that lines of neighbouring tiles meet.
     """
     low, high = first * dots, (first + columns) * dots - 1
-    points = [_points(one.values, low, high, scale) for one in series]
-    if not any(xs for xs, _ in points):
-        return [[" " * columns] * rows for _ in series]
-    load()
-    figure = _plotext.figure
-    figure.clear.data()
-    figure.plot_size(columns, rows * len(series))
-    for band, (one, (xs, ys)) in enumerate(zip(series, points, strict=True)):
-        if xs:
-            base = len(series) - 1 - band
-            signal = figure.signal(xs, [base + y for y in ys], marker=one.marker)
-            if one.kind == LINE:
-                _connect(signal, xs)
-            figure.draw(signal)
-    figure.ruler("x").lim(low - 0.5, high + 0.5)
-    figure.ruler("y").lim(0, len(series))
-    text: str = figure.build().string(colorless=True)
-    lines = [line.ljust(columns)[:columns] for line in text.split("\n")]
-    return [lines[band * rows : (band + 1) * rows] for band in range(len(series))]
-
-
-def _points(
-    values: Sequence[float | None], low: int, high: int, scale: Scale
-) -> tuple[list[int], list[float]]:
-    """Dots from ``low`` - 1 to ``high`` + 1 that have a value, and their heights (0..1)."""
-    xs: list[int] = []
-    ys: list[float] = []
-    for dot in range(max(0, low - 1), min(len(values), high + 2)):
-        value = values[dot]
+    heights: dict[int, float] = {}
+    for dot in range(max(0, low - 1), min(len(one.values), high + 2)):
+        value = one.values[dot]
         if value is not None and not (scale.log and value <= 0):
-            xs.append(dot)
-            ys.append(min(max(scale.fraction(value), EDGE), 1 - EDGE))
-    return xs, ys
-
-
-def _connect(signal: Any, xs: Sequence[int]) -> None:
-    """Joins neighbours; where a dot is missing the line has a gap."""
-    signal.lines()
-    for index in range(1, len(xs)):
-        if xs[index] != xs[index - 1] + 1:
-            signal.line(index, False)
+            heights[dot] = scale.fraction(value)
+    if not heights:
+        return [" " * columns] * rows
+    return raster.draw(heights, low, columns, rows, one.marker, one.kind == LINE)
 
 
 def draw_polylines(
     lines: Sequence[Sequence[tuple[float, float]]], columns: int, rows: int, marker: str
 ) -> list[list[str]]:
     """plotext's characters for lines through points (x, y), both from 0 to 1 of the plot: one
-    list of ``rows`` strings for each, drawn in bands as in ``draw_lines``."""
+    list of ``rows`` strings for each. They are drawn in one figure, each in a band of its own,
+    because a figure costs more than a line in it.
+
+    plotext 6.1 aborts the process on density("full") and fails on logarithmic axes now and then,
+    so it gets linear coordinates between 0 and 1 and its default density."""
     if not any(lines):
         return [[" " * columns] * rows for _ in lines]
-    load()
-    figure = _plotext.figure
+    figure = loaded().figure
     figure.clear.data()
     figure.plot_size(columns, rows * len(lines))
     for band, points in enumerate(lines):
@@ -266,10 +234,10 @@ def draw_tile(
     for begin, end, row in levels:
         for column in range(max(begin, first), min(end, first + columns)):
             cells[row][column - first] = (charset.level, mark_style)
-    lines = [one for one in series if one.kind != AREA]
-    drawn = draw_lines(lines, first, columns, rows, scale, charset.dots)
-    for one, text in zip(lines, drawn, strict=True):
-        overlay(cells, text, one.style)
+    for one in series:
+        if one.kind != AREA:
+            text = draw_line(one, first, columns, rows, scale, charset.dots)
+            overlay(cells, text, one.style)
     if cursor is not None:
         for line in cells:
             line[cursor - first] = (charset.cursor, CURSOR)
