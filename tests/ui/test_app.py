@@ -53,7 +53,8 @@ def screen_text(app: IopstuiApp) -> str:
     """Everything the dashboard shows, as a terminal would."""
     width, height = app.size
     grid = [[" "] * width for _ in range(height)]
-    for widget in app.screen.query(Lines):
+    canvas = getattr(app.screen, "canvas", None)
+    for widget in canvas.lines if canvas is not None else ():
         box = widget.box
         if not widget.shown:
             continue
@@ -205,7 +206,7 @@ async def test_nothing_changed_nothing_is_sent() -> None:
         await running(app, pilot, 5)
         assert app.dashboard is not None
         changed = 0
-        for widget in app.dashboard.query(Lines):
+        for widget in app.dashboard.canvas.lines:
             if widget.shown and widget._rows:
                 changed += widget.show(list(widget._rows))
         assert changed == 0

@@ -8,7 +8,6 @@ from iopstui.model.findings.evidence import Finding
 from iopstui.ui.core.state import LiveState
 from iopstui.ui.dashboard import finding_line
 from iopstui.ui.dialogs.live_rows import LiveRows
-from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.style import UTF8
 
 ONE_CPU = Finding("one-cpu", "CPU 1 runs 97 % of it", "try rq_affinity 2 (now 1)", "a")
@@ -81,12 +80,12 @@ async def test_nothing_jumps_when_a_finding_comes_and_f_lists_all() -> None:
         app = make()
         async with app.run_test(size=size) as pilot:
             fake = await running(app, pilot)
-            before = {w.id: w.box for w in app.screen.query(Lines)}
+            before = {w.id: w.box for w in app.screen.canvas.lines}
             fake.sink(Found(fake.second, ONE_CPU))
             fake.tick(1)
             await settle(pilot)
             assert shows(app, "finding: CPU 1 runs 97 %")
-            assert before == {w.id: w.box for w in app.screen.query(Lines)}
+            assert before == {w.id: w.box for w in app.screen.canvas.lines}
             await pilot.press("f")
             await settle(pilot)
             assert isinstance(app.screen, LiveRows) and shows(app, "holds now")

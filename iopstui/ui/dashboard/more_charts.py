@@ -32,7 +32,7 @@ class MoreCharts:
         ]
 
     def place(self, box: Box) -> list[Lines]:
-        """Take this region; tiles that must be mounted."""
+        """Take this region; tiles that a canvas must show."""
         left = (box.width + 1) // 2
         right = Box(box.x + left + 1, box.y, box.width - left - 1, box.height)
         boxes = (Box(box.x, box.y, left, box.height), right) if box.height else (HIDDEN, HIDDEN)

@@ -60,7 +60,7 @@ class Overlay:
         self.steps = tuple(steps if step in self.steps else [*steps, step][-2:])
 
     def place(self, iops: Box, latency: Box) -> list[Lines]:
-        """Take these places if it is on; tiles that must be mounted."""
+        """Take these places if it is on; tiles that a canvas must show."""
         boxes = (iops, latency) if self.on else (HIDDEN, HIDDEN)
         return [new for one, box in zip(self.charts, boxes, strict=True) for new in one.place(box)]
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 from textual import events
-from textual.app import ComposeResult
-from textual.screen import Screen
 
 from iopstui import format as f
 from iopstui.model.block.topology import Topology
@@ -24,6 +22,7 @@ from iopstui.ui.dashboard import panels as registry
 from iopstui.ui.dashboard.more_charts import MoreCharts
 from iopstui.ui.dashboard.overlay import Overlay
 from iopstui.ui.draw import charts, layout
+from iopstui.ui.draw.canvas import CanvasScreen
 from iopstui.ui.draw.chart import Chart, ChartSpec, Curve, Mean, TimeWindow
 from iopstui.ui.draw.heat import HeatMap
 from iopstui.ui.draw.layout import HIDDEN, TABS, Box
@@ -111,7 +110,7 @@ class View:
     heat_shown: bool
 
 
-class Dashboard(Screen[None]):
+class Dashboard(CanvasScreen):
     """Draws a ``LiveState``. It is painted when ``paint`` is called, and only what changed."""
 
     BINDINGS = DASHBOARD_BINDINGS
@@ -155,6 +154,9 @@ class Dashboard(Screen[None]):
         names = (*lines, *(panel.name for panel in registry.PANELS))
         self.panels = {name: Lines(name) for name in names}
         self.small = Lines("small")
+        self.canvas.add([*self.panels.values(), self.small])
+        for chart in self.charts:
+            self.canvas.add(chart.widgets())
 
     @property
     def frozen_at(self) -> float | None:
@@ -221,13 +223,6 @@ class Dashboard(Screen[None]):
         """Stand still no more."""
         self._still = self._looked_at = None
 
-    def compose(self) -> ComposeResult:
-        """All widgets at once; a resize only moves them."""
-        yield from self.panels.values()
-        for chart in self.charts:
-            yield from chart.widgets()
-        yield self.small
-
     def on_resize(self, event: events.Resize) -> None:
         """Places everything anew."""
         self.relayout()
@@ -266,8 +261,7 @@ class Dashboard(Screen[None]):
         for name, chart in self._latencies.items():
             here = name == self._latency_of and not self.heat_shown
             new += chart.place(latency if here else HIDDEN)
-        if new:
-            self.mount_all(new)
+        self.canvas.add(new)
         self.paint(even_if_frozen=True)
 
     def _place_nothing(self, width: int, height: int) -> None:

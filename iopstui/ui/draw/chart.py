@@ -107,7 +107,7 @@ class Chart:
         self._memo = _Values()
 
     def widgets(self) -> Iterator[Lines]:
-        """Everything that must be mounted."""
+        """Everything that a canvas must show."""
         yield from (self.title, self.axis, self.labels, self.time, *self.tiles)
 
     @property
@@ -121,7 +121,7 @@ class Chart:
         return self._columns * self._charset.dots
 
     def place(self, box: Box) -> list[Lines]:
-        """Takes this part of the screen; tiles that it needs for that and must be mounted."""
+        """Takes this part of the screen; tiles that it needs for that and a canvas must show."""
         self._box = box
         hidden = box.width <= AXIS_WIDTH + self.spec.right or box.height < 5
         self._columns = 0 if hidden else box.width - AXIS_WIDTH - self.spec.right

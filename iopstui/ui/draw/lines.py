@@ -1,28 +1,44 @@
-"""The one widget of the dashboard: rows that were built elsewhere, repainted where they changed."""
+"""A region of a screen: rows that were built elsewhere, repainted where they changed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from textual.geometry import Region
 from textual.strip import Strip
-from textual.widget import Widget
 
 from iopstui.ui.draw.layout import Box
 from iopstui.ui.draw.rows import Row
 
 
-class Lines(Widget):
-    """Shows rows. Textual sends a refreshed region again even if nothing in it changed, so
-    rows are compared here and only what differs is refreshed.
+class Refresh(Protocol):
+    """Have these regions of the screen painted anew."""
+
+    def __call__(self, *regions: Region) -> object:
+        """Soon; whoever asks needs not wait."""
+        ...
+
+
+class Lines:
+    """Shows rows on a ``Canvas`` (it is no widget itself). What is repainted is sent to the
+    terminal again even if nothing in it changed, so rows are compared here and only what differs
+    is refreshed.
     """
 
     def __init__(self, id: str | None = None) -> None:
-        super().__init__(id=id)
+        self.id = id
         self._rows: list[Row] = []
         self._strips: list[Strip] = []
         self._box: Box | None = None
+        self._moved: Callable[[], None] = lambda: None
+        self._refresh: Refresh = lambda *regions: None
+
+    def shown_by(self, moved: Callable[[], None], refresh: Refresh) -> None:
+        """From now on its canvas is told when it got another place, and what changed."""
+        self._moved, self._refresh = moved, refresh
 
     @property
     def shown(self) -> bool:
@@ -39,57 +55,50 @@ class Lines(Widget):
         if box == self._box:
             return
         self._box = box
-        self.display = self.shown
-        if self.shown:
-            styles = self.styles
-            styles.offset = (box.x, box.y)
-            styles.width, styles.height = box.width, box.height
         self._rows, self._strips = [], []
+        self._moved()
 
     def show(self, rows: Sequence[Row]) -> int:
         """Shows ``rows`` from the top; how many of them changed."""
-        width = self.box.width
-        dirty: list[Region] = []
+        box = self.box
         if len(rows) != len(self._rows):
             self._rows = list(rows)
-            self._strips = [_strip(row) for row in rows]
-            self.refresh()
+            self._strips = [_strip(row, box.width) for row in rows]
+            self._refresh(Region(box.x, box.y, box.width, box.height))
             return len(rows)
+        dirty: list[Region] = []
         for y, (row, before) in enumerate(zip(rows, self._rows, strict=True)):
             if row == before:
                 continue
-            end = width - _same_end(row, before)
+            begin, end = _same(row, before), box.width - _same(row[::-1], before[::-1])
             self._rows[y] = row
-            self._strips[y] = _strip(row)
-            last = dirty[-1] if dirty else None
-            if last is not None and last.bottom == y and last.width == end:
-                dirty[-1] = Region(0, last.y, end, last.height + 1)
-            else:
-                dirty.append(Region(0, y, end, 1))
+            self._strips[y] = _strip(row, box.width)
+            if y < box.height and begin < end:
+                dirty.append(Region(box.x + begin, box.y + y, end - begin, 1))
         if dirty:
-            self.refresh(*dirty)
-        return sum(region.height for region in dirty)
+            self._refresh(*dirty)
+        return len(dirty)
 
     def text(self) -> str:
         """What it shows, without styles (tests)."""
         return "\n".join("".join(text for text, _ in row) for row in self._rows)
 
-    def render_line(self, y: int) -> Strip:
-        """The cached strip of row ``y``."""
+    def strip(self, y: int) -> Strip:
+        """Its row ``y``, as wide as its box."""
         if y < len(self._strips):
             return self._strips[y]
-        return Strip.blank(self.size.width)
+        return Strip.blank(self.box.width)
 
 
-def _strip(row: Row) -> Strip:
-    return Strip([Segment(text, style) for text, style in row])
+def _strip(row: Row, width: int) -> Strip:
+    return Strip([Segment(text, style) for text, style in row]).adjust_cell_length(width)
 
 
-def _same_end(row: Row, before: Row) -> int:
-    """How many cells at the right end need not be sent again."""
+def _same(row: Row, before: Row) -> int:
+    """How many cells at the beginning need not be sent again."""
     same = 0
-    for (text, style), (old, old_style) in zip(reversed(row), reversed(before), strict=False):
+    for (text, style), (old, old_style) in zip(row, before, strict=False):
         if text != old or style != old_style:
             break
-        same += Segment(text).cell_length
+        same += cell_len(text)
     return same

@@ -6,17 +6,16 @@ from abc import abstractmethod
 from collections.abc import Sequence
 
 from textual import events
-from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.screen import Screen
 
+from iopstui.ui.draw.canvas import CanvasScreen
 from iopstui.ui.draw.layout import Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Line, Row, pad
 from iopstui.ui.draw.style import DIM, Charset
 
 
-class PageScreen(Screen[None]):
+class PageScreen(CanvasScreen):
     """Draws itself whenever ``paint`` is called; unchanged rows are not sent again."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
@@ -34,6 +33,7 @@ class PageScreen(Screen[None]):
         self._top = 0
         self._rows = 0
         self.panels = [Lines("page-head"), Lines("page-body"), Lines("page-foot")]
+        self.canvas.add(self.panels)
 
     @abstractmethod
     def head(self, width: int) -> Row:
@@ -46,10 +46,6 @@ class PageScreen(Screen[None]):
     @abstractmethod
     def foot(self, width: int) -> Line:
         """The line of keys; which rows are shown is added to it."""
-
-    def compose(self) -> ComposeResult:
-        """Title, rows, keys."""
-        yield from self.panels
 
     def on_resize(self, event: events.Resize) -> None:
         """Places everything anew."""

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from textual import events
-from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.screen import Screen
 
 from iopstui.model.block.target import Target
 from iopstui.text import printable
@@ -16,6 +14,7 @@ from iopstui.ui.core.pace import OwnCost
 from iopstui.ui.core.state import LiveState
 from iopstui.ui.dashboard import bars
 from iopstui.ui.draw import layout
+from iopstui.ui.draw.canvas import CanvasScreen
 from iopstui.ui.draw.layout import HIDDEN, Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Line, Row, pad, wrap
@@ -31,7 +30,7 @@ TABLES, TEXTS = ("points", "runs"), ("figures", "words")
 NAMES = ("header", "tabs", "pane1", "pane2", "pane3", "pane4", "message", "footer")
 
 
-class ExperimentScreen(Screen[None]):
+class ExperimentScreen(CanvasScreen):
     """Draws the experiment of ``live()`` whenever ``paint`` is called; only what changed."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
@@ -71,11 +70,7 @@ class ExperimentScreen(Screen[None]):
         self._places: dict[str, Box] = {}
         self.panels = {name: Lines(f"experiment-{name}") for name in NAMES}
         self.small = Lines("experiment-small")
-
-    def compose(self) -> ComposeResult:
-        """All widgets at once; a resize only moves them."""
-        yield from self.panels.values()
-        yield self.small
+        self.canvas.add([*self.panels.values(), self.small])
 
     def on_resize(self, event: events.Resize) -> None:
         """Places everything anew."""
