@@ -6,7 +6,7 @@ Every event carries ``t``: seconds since the session's first sample (monotonic c
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from iopstui.model.experiment.expectation import Outcome
@@ -14,6 +14,7 @@ from iopstui.model.experiment.plan import Plan
 from iopstui.model.experiment.point import Little, Point
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.metrics.frame import Frame
+from iopstui.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

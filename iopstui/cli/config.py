@@ -10,11 +10,12 @@ import argparse
 import os
 import stat
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from iopstui.cli import values
 from iopstui.cli.flat_toml import Entry, Value, parse
+from iopstui.records import dataclass
 
 MOST = 1 << 16
 RUNS = ("live", "run", "sweep", "compare")

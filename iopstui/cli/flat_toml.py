@@ -7,7 +7,8 @@ first mistake: here a wrong line is told and the others count.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from iopstui.records import dataclass
 
 Value = str | int | float | bool
 

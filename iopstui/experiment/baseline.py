@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from iopstui import events
@@ -17,6 +17,7 @@ from iopstui.model.samples import RawSample
 from iopstui.recording.foreign import JSON, LOG, RECORDING, kind_of_file, read_result
 from iopstui.recording.reader import Recording, recording_path, unbelievable
 from iopstui.recording.replay import replayed
+from iopstui.records import dataclass
 from iopstui.session.outcomes import final_rates
 from iopstui.text import printable
 

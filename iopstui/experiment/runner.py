@@ -12,7 +12,6 @@ import contextlib
 import queue
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
@@ -43,6 +42,7 @@ from iopstui.model.findings.evidence import SYNCHRONOUS
 from iopstui.model.fio import jobfile
 from iopstui.preflight.kept_scratch import KeptScratch
 from iopstui.preflight.request import JobRequest
+from iopstui.records import dataclass
 from iopstui.safety.scratch import DEFAULT_BYTES, Scratch, room_for_all
 from iopstui.safety.scratch_sizes import files_of
 from iopstui.session.live import LiveSession

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from iopstui.errors import UsageError
@@ -24,6 +24,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.experiment.plan import Plan, check_name, expand, kept_apart
 from iopstui.model.experiment.sensitivity import before
 from iopstui.preflight.own_target import own_target
+from iopstui.records import dataclass
 from iopstui.session.write_budget import at_most
 from iopstui.text import printable
 

@@ -9,13 +9,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from iopstui.fio import fence_exec
 from iopstui.fio.fence_exec import LANDLOCK, NAMESPACE, NONE
 from iopstui.linux.process.private import write
+from iopstui.records import dataclass
 
 __all__ = ["LANDLOCK", "NAMESPACE", "NONE", "Fence", "Grant", "fence_kind", "fenced", "grant"]
 

@@ -9,7 +9,6 @@ import subprocess
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from iopstui.linux.counters.interrupts import shielded
 from iopstui.linux.process.limits import mend
 from iopstui.linux.process.processes import children, cpu_s, waits_for_cpu
 from iopstui.model.fio.jobfile import END_SECTION as _END
+from iopstui.records import dataclass
 from iopstui.text import printable
 
 OLDEST = (3, 1)

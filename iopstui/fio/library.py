@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import difflib
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.errors import Missing, UsageError
 from iopstui.fio.shipped import shipped_directory
+from iopstui.records import dataclass
 
 SUFFIX = ".fio"
 OWN = "iopstui"

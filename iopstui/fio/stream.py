@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from iopstui.fio.intruders import without_intruders
@@ -24,6 +23,7 @@ from iopstui.model.samples import (
     JobStatus,
     LatencySum,
 )
+from iopstui.records import dataclass
 
 MAX_DOCUMENT_BYTES = 64 << 20
 ETA_UNKNOWN_FROM = 0x7FFFFFFF

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from iopstui.model.samples import CpuTimes, DiskCounters
+from iopstui.records import dataclass
 
 SECTOR = 512
 MIB = 1 << 20

@@ -7,7 +7,9 @@ samples can be replayed through corrected formulas.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from iopstui.records import dataclass
 
 READ, WRITE, TRIM, MIXED = "read", "write", "trim", "mixed"
 DIRECTIONS = (READ, WRITE, TRIM, MIXED)

@@ -7,7 +7,6 @@ import os
 import platform
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.errors import Missing
@@ -19,6 +18,7 @@ from iopstui.linux.probe.process import PROGRAM
 from iopstui.linux.probe.ready import why_not
 from iopstui.linux.process.rights import NO_RIGHT, how_to_open, why_closed
 from iopstui.linux.roots import Roots
+from iopstui.records import dataclass
 from iopstui.safety.leftovers import clean_up
 from iopstui.safety.scratch import supports_direct
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from iopstui.model.block.binding import Binding
 from iopstui.recording import layout as form
+from iopstui.records import dataclass
 from iopstui.safety.scratch import Scratch
 
 

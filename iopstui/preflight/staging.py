@@ -14,7 +14,6 @@ import errno
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.errors import Refused, UsageError
@@ -22,6 +21,7 @@ from iopstui.fio.inspect import SectionFiles
 from iopstui.fio.job_text import joined, listed
 from iopstui.linux.process.private import private_directory, remove
 from iopstui.model.fio import jobfile
+from iopstui.records import dataclass
 from iopstui.safety.scratch import Scratch, make_scratch
 from iopstui.text import printable
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from iopstui.fio.stream import Broken, Document, Framer, LogLine, decode, parse_
 from iopstui.model.fio.log_lines import FioLog, LogName, log_name, looks_like_a_log, read_log
 from iopstui.model.samples import FioStatus
 from iopstui.recording import layout as form
+from iopstui.records import dataclass
 from iopstui.text import printable
 
 RECORDING, JSON, LOG, NORMAL, OTHER = "recording", "json", "log", "normal", "other"

@@ -24,7 +24,7 @@ import json
 import struct
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Any
 
@@ -54,6 +54,7 @@ from iopstui.model.samples import (
     TaskCounts,
 )
 from iopstui.recording.coding import layouts
+from iopstui.records import dataclass
 
 SCHEMA = 1
 NAME = b"iopstui recording "

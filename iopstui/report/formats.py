@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
+from iopstui.records import dataclass
 from iopstui.report.sources import Source
 
 MOST = 26

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.errors import UsageError
@@ -20,6 +19,7 @@ from iopstui.recording.foreign import (
     named_log,
     read_result,
 )
+from iopstui.records import dataclass
 from iopstui.text import printable
 
 

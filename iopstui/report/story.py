@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from iopstui.model.metrics.summary import FramesTotal
 from iopstui.model.samples import DIRECTIONS
 from iopstui.recording import layout as form
 from iopstui.recording.replay import Fold, how_it_ends
+from iopstui.records import dataclass
 from iopstui.report.experiment import Experiment
 from iopstui.report.redact import opened
 from iopstui.session.run_rows import take, take_stretch

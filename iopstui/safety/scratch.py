@@ -12,10 +12,10 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.errors import UsageError
+from iopstui.records import dataclass
 from iopstui.safety import journal
 from iopstui.safety.journal import Note
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 from iopstui import events
@@ -12,6 +11,7 @@ from iopstui.linux.devices.topology import online_cpus
 from iopstui.model.findings.tunable_effect import MANY
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.samples import FioStatus, JobThread, KernelSample, ProbeSample, RawSample
+from iopstui.records import dataclass
 from iopstui.session.conditions import ConditionsReader
 from iopstui.session.context import Context
 from iopstui.session.current_run import CurrentRun

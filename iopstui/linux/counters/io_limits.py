@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from iopstui.linux.counters.cgroup import (
@@ -29,6 +29,7 @@ from iopstui.model.findings.conditions import (
     WRITE_IOPS,
     IoLimit,
 )
+from iopstui.records import dataclass
 from iopstui.text import printable
 
 _NUMBER = re.compile(r"[0-9]{1,9}:[0-9]{1,9}")

@@ -8,12 +8,12 @@ column for every possible CPU, /proc/interrupts and /proc/stat only for those th
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import compress
 from operator import ne
 
 from iopstui.model.samples import CpuTimes, DiskCounters
+from iopstui.records import dataclass
 
 FUNCTION_CALLS = b"function call interrupts"
 # a label and the ten columns that Linux has since 2.6.33

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import list_names, read_count, read_text
 from iopstui.model.findings.conditions import CpuState
+from iopstui.records import dataclass
 
 MOST = 64
 # governors and C-states are settings: each CPU's are read anew in every so many readings

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from iopstui.linux.sysattr import (
     read_text,
 )
 from iopstui.model.block.device import Hctx, IrqVector
+from iopstui.records import dataclass
 
 _NVME = re.compile(r"nvme[0-9]+q([0-9]+)")
 _VIRTIO_QUEUE = re.compile(r"virtio[0-9]+-req\.([0-9]+)")

@@ -10,8 +10,8 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from iopstui.records import dataclass
 from iopstui.text import printable
 
 _HEAD = 1 << 18

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from iopstui.linux.devices import blkmq
@@ -29,6 +29,7 @@ from iopstui.linux.sysattr import (
 )
 from iopstui.model.block.device import BlockDevice, Hctx, IrqVector
 from iopstui.model.block.kernel import Kernel
+from iopstui.records import dataclass
 from iopstui.text import printable
 
 SECTOR = 512

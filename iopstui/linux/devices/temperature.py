@@ -13,11 +13,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.linux.sysattr import list_names, parse_int, read_text
 from iopstui.model.findings.conditions import Temperature
+from iopstui.records import dataclass
 
 # seconds from one reading to the next: an SMART log of NVMe has a queue of its own
 NVME_EVERY, OTHER_EVERY = 10.0, 60.0

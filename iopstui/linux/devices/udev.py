@@ -10,11 +10,12 @@ import os
 import select
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from iopstui.linux.roots import Roots
+from iopstui.records import dataclass
 from iopstui.text import printable
 
 Callback = Callable[[str, str], None]

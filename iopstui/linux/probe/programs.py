@@ -10,10 +10,10 @@ from __future__ import annotations
 import contextlib
 import os
 import struct
-from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.linux.probe import bpf
+from iopstui.records import dataclass
 
 BPF_STATS_RUN_TIME = 0
 # a program that runs for each I/O runs at least this part of the one that runs most

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from iopstui.model.block.kernel import UNKNOWN_KERNEL, Kernel
+from iopstui.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from itertools import takewhile
+
+from iopstui.records import dataclass
 
 DEVICE, FILE, DIRECTORY = "device", "file", "directory"
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from iopstui.errors import UsageError
 from iopstui.model.block.device import BlockDevice, Hctx
+from iopstui.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

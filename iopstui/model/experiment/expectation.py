@@ -12,7 +12,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from iopstui.errors import UsageError
 from iopstui.model.experiment.baseline import Base, Batches, ratio_interval
@@ -21,6 +21,7 @@ from iopstui.model.fio.jobfile import Section
 from iopstui.model.metrics.fields import ANY, DEVICE, FIELDS, TOTAL, Field
 from iopstui.model.metrics.figures import Meter, measurable
 from iopstui.model.metrics.frame import Frame
+from iopstui.records import dataclass
 
 EXAMPLES = "For example: --expect 'iops>=5000' --expect 'read.clat.p99<=2ms' --expect 'util<=90%'"
 _FORM = re.compile(r"\s*(?:([^<>=!]+):)?([^<>=!\s:]+)\s*(>=|<=)\s*(\S.*?)\s*")

@@ -6,11 +6,12 @@ The front end (today the command line) creates these once; everything below read
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from iopstui.model.block.tunable import TunableRequest
 from iopstui.model.experiment.plan import Plan
+from iopstui.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

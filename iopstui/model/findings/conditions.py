@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from iopstui.records import dataclass
 
 READ_IOPS, WRITE_IOPS = "riops", "wiops"
 READ_BYTES, WRITE_BYTES = "rbps", "wbps"

@@ -7,7 +7,6 @@ Figures over several frames are means of what those frames say; a figure that no
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean, pstdev
 
@@ -15,6 +14,7 @@ from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.findings.conditions import Conditions, DeviceState
 from iopstui.model.metrics.frame import FINAL, NO_LATENCY, PARTIAL, RAMP, RESET, SOME_LATENCY, Frame
+from iopstui.records import dataclass
 
 ENOUGH = 3
 LONG_ENOUGH = 10

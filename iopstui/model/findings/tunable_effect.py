@@ -8,7 +8,6 @@ interleaved runs are.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
 from statistics import fmean
@@ -19,6 +18,7 @@ from iopstui.model.block.tunable import irq_of
 from iopstui.model.findings import evidence as e
 from iopstui.model.findings.evidence import Finding, cpu_words
 from iopstui.model.metrics.frame import Frame
+from iopstui.records import dataclass
 
 ENOUGH = 3
 MANY = 5

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from iopstui.errors import UsageError
 from iopstui.model.fio.diskspd_switches import (
@@ -19,6 +18,7 @@ from iopstui.model.fio.diskspd_switches import (
     read_command,
 )
 from iopstui.model.sizes import sized
+from iopstui.records import dataclass
 
 _DRIVE = re.compile(r"[A-Za-z]:")
 

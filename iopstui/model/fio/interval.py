@@ -9,7 +9,7 @@ written up to a quarter of a second later, so there the growth of ``runtime`` is
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from iopstui.model import histogram
 from iopstui.model.fio.counts import (
@@ -37,6 +37,7 @@ from iopstui.model.samples import (
     FioStatus,
     LatencySum,
 )
+from iopstui.records import dataclass
 
 DUPLICATE_BELOW_S = 0.05
 PARTIAL_BELOW = 0.8

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from iopstui.errors import UsageError
+from iopstui.records import dataclass
 
 # options with several names, and options that speak of the same thing (fio(1))
 _SAME = (

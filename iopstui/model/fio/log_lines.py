@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from iopstui.model.histogram import bucket_key, merge, percentile_name, percentiles
 from iopstui.model.samples import READ, TRIM, WRITE
+from iopstui.records import dataclass
 
 KINDS = ("clat", "lat", "slat", "iops", "bw")
 """What is logged; of several logs of single I/Os the first tells the most."""

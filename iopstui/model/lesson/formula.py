@@ -12,7 +12,9 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from iopstui.records import dataclass
 
 LONGEST = 500
 Value = float | str | bool

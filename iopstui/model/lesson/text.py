@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from iopstui import format as units
 from iopstui.model.lesson.formula import Formula, FormulaError, Lookup, Value, parse_formula
+from iopstui.records import dataclass
 from iopstui.text import printable
 
 FORMS = {

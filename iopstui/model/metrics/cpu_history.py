@@ -5,7 +5,8 @@ from __future__ import annotations
 from array import array
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from iopstui.records import dataclass
 
 MOST_SAMPLES = 1200
 MOST_VALUES = 200_000

@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.probe import KINDS
 from iopstui.model.samples import DIRECTIONS
 from iopstui.model.sources import SOURCES
+from iopstui.records import dataclass
 
 SCHEMA = 1
 ANY = "*"

@@ -8,12 +8,13 @@ distance is kept as ``skew_ms``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from iopstui.model import rates, sources
 from iopstui.model.fio.interval import FioInterval, FioIntervals
 from iopstui.model.metrics.probe import ProbeInterval, ProbeIntervals
 from iopstui.model.samples import KernelSample, RawSample
+from iopstui.records import dataclass
 
 RAMP = "RAMP"
 PARTIAL = "PARTIAL"

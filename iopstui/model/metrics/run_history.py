@@ -11,12 +11,13 @@ import re
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from iopstui.model import histogram
 from iopstui.model.metrics.fields import TOTAL
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import RAMP, Frame
+from iopstui.records import dataclass
 
 RUNS, DONE, STOPPED, FAILED = "runs", "done", "stopped", "failed"
 SAME = "the same again"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from iopstui.records import dataclass
 
 BEFORE_S = AFTER_S = 60.0
 MOST_BEFORE_S = 600.0

@@ -8,10 +8,12 @@ all made from the ``ACTIONS`` of the parts (ui/keys.py collects them). A new key
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import Binding, BindingType
+
+from iopstui.records import dataclass
 
 if TYPE_CHECKING:
     from iopstui.ui.core.port import Port

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from iopstui.records import dataclass
 
 BLOCK_SIZES = ("512", "4k", "8k", "16k", "32k", "64k", "128k", "256k", "512k", "1m", "4m")
 MAX_IODEPTH, MAX_NUMJOBS = 4096, 512

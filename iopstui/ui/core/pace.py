@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from iopstui.records import dataclass
 
 WIDE = 118
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from iopstui import format as f
@@ -34,6 +34,7 @@ from iopstui.model.metrics.history import History
 from iopstui.model.metrics.latency_history import LatencyHistory
 from iopstui.model.metrics.run_history import RunHistory
 from iopstui.model.metrics.stretches import Stretches
+from iopstui.records import dataclass
 from iopstui.session.outcomes import FAIL, PASS, together
 from iopstui.session.run_rows import outcome, take, take_stretch
 from iopstui.text import printable

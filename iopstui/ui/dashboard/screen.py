@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 from textual import events
@@ -12,6 +12,7 @@ from iopstui import format as f
 from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.frame import NO_LATENCY, Frame
 from iopstui.model.rates import DiskRates
+from iopstui.records import dataclass
 from iopstui.ui.core.actions import KeyHint
 from iopstui.ui.core.messages import Controller
 from iopstui.ui.core.moments import Moment

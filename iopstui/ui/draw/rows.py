@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from rich.cells import cell_len, set_cell_size
 from rich.style import Style
 
+from iopstui.records import dataclass
 from iopstui.text import tied, untied
 from iopstui.ui.draw.style import BOLD, DIM, PLAIN, Charset
 

@@ -7,7 +7,7 @@ place when a row goes to the terminal, so nothing that is drawn has to know it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 
 from rich.color import Color, ColorType
@@ -16,6 +16,8 @@ from rich.style import Style
 from textual.app import App
 from textual.color import Color as TextualColor
 from textual.filter import LineFilter
+
+from iopstui.records import dataclass
 
 
 @dataclass(frozen=True)

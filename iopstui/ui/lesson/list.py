@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from rich.text import Text
 from textual import events
@@ -17,6 +16,7 @@ from textual.widgets.option_list import Option
 from iopstui.format import counted
 from iopstui.lesson.shelf import Offer
 from iopstui.model.lesson.pages import Lesson
+from iopstui.records import dataclass
 from iopstui.text import printable
 from iopstui.ui.dialogs.typed import FILTER, Typed
 from iopstui.ui.draw.rows import fit
