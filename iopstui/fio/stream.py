@@ -7,9 +7,11 @@ and even inside them (fio issues #731, #1685).
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from iopstui.fio.intruders import without_intruders
@@ -55,10 +57,9 @@ Item = Document | LogLine | Broken
 
 
 _BRACE = re.compile(rb"\n([{}])\r*\n")
-# what every document of fio begins with, also behind a message that has no line end (yet)
-_OPENING = re.compile(rb'\{\r*\n[ ]*"fio version"')
 _MAYBE_OPENING = re.compile(rb"\{\r*\Z")
 _VERSION = b'  "fio version"'
+_NAME = _VERSION.strip()
 
 
 class Framer:
@@ -134,13 +135,13 @@ class Framer:
         parsing it.
         """
         rest, since = self._rest, max(self._seen, at)
-        match = _BRACE.search(rest, since)
+        match = _brace(rest, since)
         end = match.start() if match else len(rest)
         # another one's beginning, where this one has no end
-        other = _OPENING.search(rest, max(at + 1, since - 2 * len(_VERSION)), end)
+        other = _opening(rest, max(at + 1, since - 2 * len(_VERSION)), end)
         if other is not None:
             self._inside = False
-            return decode(bytes(rest[at : other.start()])), other.start()
+            return decode(bytes(rest[at:other])), other
         if match is None:
             # a brace and the end of its line may still come in pieces
             self._seen = max(since, len(rest) - 4)
@@ -149,6 +150,37 @@ class Framer:
         if match[1] == b"{":
             return decode(bytes(rest[at : match.start() + 1])), match.start(1)
         return decode(bytes(rest[at : match.end(1)])), match.end()
+
+
+def _brace(rest: bytearray, since: int) -> re.Match[bytes] | None:
+    """The next brace that is alone in its line. Both are looked for as plain bytes, because a
+    pattern would stop at each of a hundred thousand lines."""
+    following = {brace: rest.find(brace, since) for brace in (b"\n{", b"\n}")}
+    while found := [(at, brace) for brace, at in following.items() if at >= 0]:
+        at, brace = min(found)
+        match = _BRACE.match(rest, at)
+        if match is not None:
+            return match
+        following[brace] = rest.find(brace, at + 1)
+    return None
+
+
+def _opening(rest: bytearray, begin: int, end: int) -> int | None:
+    """Where, from ``begin`` on, what every document of fio begins with begins: a brace, a new line
+    and ``"fio version"``, also behind a message that has no line end (yet)."""
+    name = rest.find(_NAME, begin, end)
+    while name >= 0:
+        at = name - 1
+        while at >= begin and rest[at] in b" ":
+            at -= 1
+        if at >= begin and rest[at] in b"\n":
+            at -= 1
+            while at >= begin and rest[at] in b"\r":
+                at -= 1
+            if at >= begin and rest[at] in b"{":
+                return at
+        name = rest.find(_NAME, name + 1, end)
+    return None
 
 
 def _message(line: bytes) -> Iterable[Item]:
@@ -260,9 +292,18 @@ def _bins(row: Mapping[str, Any]) -> tuple[dict[int, int] | None, str]:
         block = row.get(f"{kind}_ns")
         raw = block.get("bins") if isinstance(block, Mapping) else None
         if isinstance(raw, Mapping) and raw:
-            bins = {_int(key): _int(count) for key, count in raw.items()}
-            return {key: count for key, count in bins.items() if count > 0}, kind
+            return _counts(raw), kind
     return None, "clat"
+
+
+def _counts(raw: Mapping[Any, Any]) -> dict[int, int]:
+    counts = raw.values()
+    # all of fio's are: a call for each of hundreds in each of hundreds of rows would cost most
+    if set(map(type, counts)) == {int} and min(counts) > 0:
+        with contextlib.suppress(ValueError, TypeError):
+            return dict(zip(map(int, raw), counts, strict=True))
+    bins = {_int(key): _int(count) for key, count in raw.items()}
+    return {key: count for key, count in bins.items() if count > 0}
 
 
 def _latency_sum(block: object, counted: int | None) -> LatencySum | None:
@@ -280,7 +321,13 @@ def _percentile_list(block: Mapping[str, Any]) -> dict[str, int]:
     raw = block.get("percentile")
     if not isinstance(raw, Mapping):
         return {}
-    return {f"p{_float(key):g}": _int(value) for key, value in raw.items() if _float(key)}
+    return {name: _int(value) for key, value in raw.items() if (name := _percentile_name(key))}
+
+
+@lru_cache(256)
+def _percentile_name(key: object) -> str:
+    percent = _float(key)
+    return f"p{percent:g}" if percent else ""
 
 
 def _measures_latency(options: Mapping[str, str], row: Mapping[str, Any]) -> bool:

@@ -44,16 +44,16 @@ def subtract(current: Bins, previous: Bins) -> dict[int, int] | None:
     ``None`` if the counters were reset in between. fio copies its counters without stopping
     the jobs, so a single bucket may lag; a negative one beside a growing total is left out.
     """
-    difference: dict[int, int] = {}
+    # hundreds of buckets a row, hundreds of rows: what is rare is looked for only where it is
+    before = previous.get
+    difference = {key: grown for key, count in current.items() if (grown := count - before(key, 0))}
     lost = 0
-    for key, count in current.items():
-        grown = count - previous.get(key, 0)
-        if grown > 0:
-            difference[key] = grown
-        elif grown < 0:
-            lost -= grown
-    lost += sum(count for key, count in previous.items() if key not in current)
-    if lost > sum(difference.values()):
+    if difference and min(difference.values()) < 0:
+        lost = -sum(grown for grown in difference.values() if grown < 0)
+        difference = {key: grown for key, grown in difference.items() if grown > 0}
+    if not previous.keys() <= current.keys():
+        lost += sum(count for key, count in previous.items() if key not in current)
+    if lost and lost > sum(difference.values()):
         return None
     return difference
 
@@ -62,9 +62,17 @@ def merge(parts: Iterable[Bins]) -> dict[int, int]:
     """The sum of several histograms."""
     total: dict[int, int] = {}
     for part in parts:
-        for key, count in part.items():
-            total[key] = total.get(key, 0) + count
+        add(total, part)
     return total
+
+
+def add(total: dict[int, int], part: Bins) -> None:
+    """Counts ``part`` into ``total``."""
+    if not total:
+        total.update(part)
+        return
+    before = total.get
+    total.update({key: before(key, 0) + count for key, count in part.items()})
 
 
 def percentiles(bins: Bins, wanted: Iterable[float] = PERCENTILES) -> dict[float, int]:
@@ -92,6 +100,9 @@ def percentiles(bins: Bins, wanted: Iterable[float] = PERCENTILES) -> dict[float
 
 def maximum(bins: Bins) -> int | None:
     """The highest non-empty bucket's key (ns), or ``None`` if there is none."""
+    highest = max(bins, default=None)
+    if highest is None or bins[highest] > 0:
+        return highest
     return max((key for key, count in bins.items() if count > 0), default=None)
 
 

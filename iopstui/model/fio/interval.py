@@ -145,7 +145,7 @@ class _Growth:
         self.counted_by = max(self.counted_by, other.counted_by, key=EVIDENCE.index)
         if other.bins:
             self.bins_of = other.bins_of
-            self.bins = histogram.merge((self.bins, other.bins))
+            histogram.add(self.bins, other.bins)
             self.max_ns = max(self.max_ns or 0, other.max_ns or 0)
 
     def interval(self, seconds: float | None) -> DirectionInterval:
@@ -241,10 +241,11 @@ def _interval(
     jobs = []
     for pair in pairs:
         growths = _row_growth(pair, counted)
-        whole.add(_total(growths))
-        for name, growth in growths.items():
-            by_direction.setdefault(name, _Growth()).add(growth)
-        jobs.append(_job_interval(pair, growths, seconds))
+        growth = _total(growths)
+        whole.add(growth)
+        for name, one in growths.items():
+            by_direction.setdefault(name, _Growth()).add(one)
+        jobs.append(_job_interval(pair, growth, seconds))
     eta = _latest(pair.now.eta_s for pair in pairs)
     elapsed = _latest(pair.now.elapsed_s for pair in pairs)
     working = [pair.now for pair in pairs if active(pair.now)]
@@ -289,24 +290,25 @@ def _total(by_direction: Mapping[str, _Growth]) -> _Growth:
     """The sum of one row's directions; ``mixed`` only where the row has nothing else
     (unified_rw_reporting=both prints the same I/Os twice)."""
     split = [growth for name, growth in by_direction.items() if name != MIXED]
+    parts = split or [*by_direction.values()]
+    if len(parts) == 1:
+        return parts[0]
     total = _Growth()
-    for growth in split or by_direction.values():
+    for growth in parts:
         total.add(growth)
     return total
 
 
-def _job_interval(pair: Pair, growths: Mapping[str, _Growth], seconds: float | None) -> JobInterval:
-    growth = _total(growths)
-    total = growth.interval(seconds)
+def _job_interval(pair: Pair, growth: _Growth, seconds: float | None) -> JobInterval:
     return JobInterval(
         index=pair.index,
         name=pair.now.name,
         error=pair.now.error,
-        iops=total.iops,
-        bw=total.bw,
-        clat_ns=total.clat_ns,
-        ios=total.ios,
-        bytes=total.bytes,
+        iops=growth.ios / seconds if seconds else None,
+        bw=growth.bytes / seconds if seconds else None,
+        clat_ns=_mean(growth.clat),
+        ios=growth.ios,
+        bytes=growth.bytes,
         reset=pair.reset,
         counted_by=growth.counted_by,
     )
