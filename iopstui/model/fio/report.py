@@ -300,7 +300,9 @@ def _scaled(value: float, width: int, factor: int) -> tuple[str, str]:
     decimals = width - len(str(whole)) - 1
     if decimals <= 0:
         return str(whole + (rest >= factor / 2)), prefix
-    return f"{whole + rest / factor:.{decimals}f}", prefix
+    # as fio does: the fraction is rounded by itself, where 13.45 would become 13.4
+    carry, _, fraction = f"{rest / factor:.{decimals}f}".partition(".")
+    return f"{whole + int(carry)}.{fraction}", prefix
 
 
 def _size(text: str) -> int:
