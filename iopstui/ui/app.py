@@ -49,7 +49,7 @@ from iopstui.ui.core.port import Port
 from iopstui.ui.core.state import LiveState
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.draw.style import UTF8, Charset, charset_for
-from iopstui.ui.draw.theme import wear
+from iopstui.ui.draw.theme import begin_with, wear
 from iopstui.ui.experiment.part import NONE_HERE, ExperimentKeys, MakeBackground
 from iopstui.ui.keys import LIVE_BINDINGS
 from iopstui.ui.lesson.part import LessonKeys, MakeLessons
@@ -116,6 +116,7 @@ class IopstuiApp(KeysInOrder):
     ) -> None:
         # said here already, because NO_COLOR's filter is chosen before there is a theme
         super().__init__(driver_class=PatientDriver, ansi_color=True)
+        begin_with(self, theme)
         self._targets = tuple(targets)
         self._pick = not targets if pick is None else pick
         self._run_at_once = job is not None if run_at_once is None else run_at_once

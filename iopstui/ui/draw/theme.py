@@ -92,6 +92,17 @@ def _number(color: Color | None) -> int | None:
     return color.number
 
 
+def begin_with(app: App[int], name: str) -> None:
+    """Have ``app``, which is not running yet, begin in the colours of a theme. Changed later, all
+    style sheets would be read a second time before the first frame."""
+    app.set_reactive(type(app).theme, THEMES[name].base)
+    theme = app.current_theme
+    app.stylesheet.set_variables(app.get_css_variables())
+    app.set_class(True, f"-theme-{theme.name}", update=False)
+    app.set_class(theme.dark, "-dark-mode", update=False)
+    app.set_class(not theme.dark, "-light-mode", update=False)
+
+
 def wear(app: App[int], name: str) -> None:
     """Show ``app`` in the colours of a theme, at once. Without colours (NO_COLOR) only Textual's
     own part of it changes."""
