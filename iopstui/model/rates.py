@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import compress
+from operator import ne
 from typing import Any
 
 from iopstui.model.samples import CpuTimes, DiskCounters
@@ -256,7 +258,17 @@ def per_second(
         return {}
     if current is previous:
         return dict.fromkeys(current, 0.0)
-    # hundreds of queues times hundreds of CPUs: no call for each
+    # hundreds of queues times hundreds of CPUs: no call for each, and most don't change
+    columns = [*current]
+    if columns == [*previous]:
+        found = dict.fromkeys(current, 0.0)
+        for cpu in compress(columns, map(ne, current.values(), previous.values())):
+            grown = current[cpu] - previous[cpu]
+            if grown > 0:
+                found[cpu] = grown / seconds
+            else:
+                del found[cpu]
+        return found
     before = previous.get
     return {
         cpu: (count - then) / seconds

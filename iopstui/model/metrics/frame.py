@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
+from itertools import compress
 
 from iopstui.model import rates, sources
 from iopstui.model.fio.interval import FioInterval, FioIntervals
@@ -306,10 +307,11 @@ def _cpu_frames(
 def _by_cpu(irqs: Iterable[Mapping[int, float]]) -> dict[int, float]:
     """All vectors' interrupts on each CPU that any of them counts. Most come to a few CPUs."""
     total: dict[int, float] = {}
+    known: list[int] = []
     for counts in irqs:
-        if not total.keys() >= counts.keys():
+        if known != [*counts]:
+            known = [*counts]
             total = {**dict.fromkeys(counts, 0.0), **total}
-        for cpu, rate in counts.items():
-            if rate:
-                total[cpu] += rate
+        for cpu in compress(counts, counts.values()):
+            total[cpu] += counts[cpu]
     return total
