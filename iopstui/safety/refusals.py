@@ -218,7 +218,11 @@ def _check_word(path: str, destroy_data: Words, what: str) -> None:
     shown = printable(path)
     words = [destroy_data] if isinstance(destroy_data, str) else list(destroy_data or ())
     if not words:
-        raise Refused(what, f"If nothing on it is needed, repeat its path: --destroy-data {shown}")
+        raise Refused(
+            what,
+            "A job that only reads may run (randread-4k). If nothing on it is needed, repeat its "
+            f"path: --destroy-data {shown}",
+        )
     if not any(os.path.isabs(word) and os.path.realpath(word) == path for word in words):
         raise Refused(
             f"--destroy-data names {' and '.join(map(_quoted, words))}, "

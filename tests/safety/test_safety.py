@@ -52,6 +52,10 @@ def said(error: Refused) -> tuple[str, str]:
     return error.message, error.hint
 
 
+WRITE_HINT = (
+    "A job that only reads may run (randread-4k). If nothing on it is needed, repeat its path: "
+    "--destroy-data "
+)
 NO_OVERRIDE = "There is no override. Choose another device; see: iopstui devices"
 
 
@@ -63,7 +67,7 @@ def test_a_blank_unused_disk_needs_its_path_twice(
     blank_one = (
         "/dev/vdb is a raw device that seems blank; a job that writes destroys what is on it."
     )
-    hint = "If nothing on it is needed, repeat its path: --destroy-data /dev/vdb"
+    hint = WRITE_HINT + "/dev/vdb"
     assert said(refusal(tree, "vdb", None)) == (blank_one, hint)
     assert said(refusal(tree, "vdb", [])) == (blank_one, hint)
     monkeypatch.setattr(safety, "unseen", lambda roots: "nobody looked")
@@ -311,9 +315,7 @@ def test_a_directory_passes_and_a_file_needs_its_path(tree: Tree, tmp_path: Path
     with pytest.raises(Refused) as caught:
         check_write(target, {}, tree.roots, None)
     told = f"{path} exists; a job that writes would overwrite it."
-    assert said(caught.value) == (
-        told, f"If nothing on it is needed, repeat its path: --destroy-data {path}"
-    )  # fmt: skip
+    assert said(caught.value) == (told, WRITE_HINT + str(path))
     with pytest.raises(Refused, match="names"):
         check_write(target, {}, tree.roots, str(tmp_path / "other"))
     check_write(target, {}, tree.roots, str(path))

@@ -125,7 +125,8 @@ def make(
 ) -> tuple[IopstuiApp, Session, Shelf]:
     here, controller = shelf or Shelf(), session or Session()
     app = IopstuiApp(
-        lambda path: controller, ["/dev/nvme0n1"], None, {"bs": "8k"}, lambda: fakes.DEVICES,
-        fakes.JOBS, charset=charset, lessons=lambda found: here, lesson=begin,
+        lambda path: controller, ["/dev/nvme0n1"], fakes.FIRST_JOB, {"bs": "8k"},
+        lambda: fakes.DEVICES, fakes.JOBS, run_at_once=False, charset=charset,
+        lessons=lambda found: here, lesson=begin,
     )  # fmt: skip
     return app, controller, here

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 import ui_fakes as fakes
@@ -10,6 +11,7 @@ from textual.widgets import DataTable, Input, OptionList, Static
 
 from iopstui.errors import UsageError
 from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import DIRECTORY, Target
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.dialogs.choice import Choice
@@ -38,10 +40,11 @@ def make(
     app = IopstuiApp(
         lambda path: found,
         [target] if target else [],
-        job,
+        job or fakes.FIRST_JOB,
         overrides or {},
         discover,
         fakes.JOBS,
+        run_at_once=job is not None,
         charset=charset,
         theme=theme,
     )
@@ -688,3 +691,20 @@ async def test_before_the_first_run_a_knob_begins_at_what_the_job_file_says() ->
         await pilot.press("b")
         await settle(pilot)
         assert app.screen.query_one(OptionList).highlighted == 3
+
+
+@pytest.mark.parametrize(
+    ("target", "job"),
+    [(fakes.ON_DISK, "randread-4k"), (fakes.ON_PARTITION, "randread-4k"),
+     (replace(fakes.ON_TMPFS, kind=DIRECTORY), "mixed-4k")],
+)  # fmt: skip
+async def test_the_first_job_of_a_device_or_file_only_reads(target: Target, job: str) -> None:
+    fake = fakes.FakeController(target=target)
+    app = IopstuiApp(
+        lambda path: fake, [target.path], None, {}, lambda: fakes.DEVICES, fakes.JOBS, charset=UTF8
+    )
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        assert shows(app, f"r runs {job}")
+        await pilot.press("r")
+        assert ("run", job, {}) in fake.calls

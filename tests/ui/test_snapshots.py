@@ -71,8 +71,8 @@ def test_looks(name: str, snap_compare: Callable[..., bool]) -> None:
     scene = SCENES[name]
     fake = fakes.FakeController(cpus=scene.cpus)
     app = IopstuiApp(
-        lambda path: fake, [scene.target] if scene.target else [], None, {},
-        lambda: fakes.DEVICES, fakes.JOBS,
+        lambda path: fake, [scene.target] if scene.target else [], fakes.FIRST_JOB, {},
+        lambda: fakes.DEVICES, fakes.JOBS, run_at_once=False,
         charset=scene.charset, theme=scene.theme,
     )  # fmt: skip
 

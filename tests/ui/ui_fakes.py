@@ -65,6 +65,7 @@ class FakeJob:
     text: str = "# Title: x\n\n[global]\nbs=4k\n"
 
 
+FIRST_JOB = "mixed-4k"
 JOBS = (
     FakeJob("mixed-4k", "4k reads and writes, 70 to 30", writes=True),
     FakeJob("randread-4k", "4k random reads, QD 32"),

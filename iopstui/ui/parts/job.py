@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from textual.timer import Timer
 
 from iopstui.fio.library import ShippedJob
+from iopstui.model.block.target import DIRECTORY
 from iopstui.model.findings.evidence import Finding
 from iopstui.text import printable
 from iopstui.ui.core import options as knobs
@@ -16,6 +17,7 @@ from iopstui.ui.core.port import Port
 
 KNOB_WAITS_S = 0.6
 DEFAULT_JOB = "mixed-4k"
+READING_JOB = "randread-4k"
 BOTH = frozenset({EXPERIMENT, LESSON})
 
 
@@ -33,13 +35,19 @@ class JobKeys(Part):
 
     @property
     def job(self) -> str:
-        """The job that r runs."""
-        if self._job is None:
-            self._job = self.jobs[0].name if self.jobs else DEFAULT_JOB
-            names = [job.name for job in self.jobs]
-            if DEFAULT_JOB in names:
-                self._job = DEFAULT_JOB
-        return self._job
+        """The job that r runs. As long as none was chosen it writes to a scratch file alone: on a
+        device or a file that exists a job that writes is refused.
+        """
+        if self._job is not None:
+            return self._job
+        names = [job.name for job in self.jobs]
+        default = DEFAULT_JOB if self._on_scratch_files() else READING_JOB
+        known = (name for name in (default, DEFAULT_JOB, *names) if name in names)
+        return next(known, DEFAULT_JOB)
+
+    def _on_scratch_files(self) -> bool:
+        session = self.port.session
+        return session is None or all(one.kind == DIRECTORY for one in session.target.places)
 
     @property
     def engine(self) -> str:
