@@ -105,6 +105,27 @@ def test_the_rest_of_a_run_after_its_last_second_does_not_take_its_place() -> No
     assert "over 0.50 s" in fio(state(STARTED, ready(2), partial))
 
 
+def test_figures_of_a_run_that_is_over_are_not_those_of_this_second() -> None:
+    refused = StepFinished(9, 2, 2, "in use", False)
+    over = state(STARTED, ready(2), StepFinished(3, 1, 0, "", False), ready(9, fio=False))
+    for found in (over, state(STARTED, ready(2), StepFinished(3, 1, 0, "", False), refused)):
+        assert "this second" not in fio(found)
+        assert "fio, its last second (0:02)" in fio(found) and found.fio_now is None
+        assert "no job runs" in text([bars.summary_line(found, fakes.ON_DISK, 80, UTF8)])
+
+
+def test_a_disk_that_goes_and_comes_is_said() -> None:
+    here, gone = ready(1, fio=False), fakes.frame(2)
+    away = FrameReady(2, replace(gone, disks={"sda": gone.disks["nvme0n1"]}))
+    found = state(here, away)
+    assert found.notice is not None and "nvme0n1 is gone" in found.notice.text
+    assert "not measured now" in text([bars.summary_line(found, fakes.ON_DISK, 80, UTF8)])
+    for event in (away, ready(4, fio=False), ready(5, fio=False)):
+        found.apply(event)
+    said = [entry.text for entry in found.log if "nvme0n1" in entry.text]
+    assert len(said) == 2 and said[1] == "nvme0n1 is there again"
+
+
 def test_recorded_gtod_reduce_and_ramp_are_recognised() -> None:
     gtod = state(STARTED, *(FrameReady(f.t + 1, f) for f in recorded_frames("gtod")[:3]))
     assert "measures no latency (gtod_reduce)" in fio(gtod)

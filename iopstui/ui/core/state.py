@@ -28,6 +28,7 @@ from iopstui.events import (
     TunableChanged,
 )
 from iopstui.model.findings.evidence import Finding
+from iopstui.model.fio.interval import FioInterval
 from iopstui.model.metrics.cpu_history import CpuHistory
 from iopstui.model.metrics.frame import FINAL, LATE, PARTIAL, Frame
 from iopstui.model.metrics.history import History
@@ -148,6 +149,10 @@ class LiveState:
     _goes_on: int = 0
     """How often it has reported since."""
     _noticed: float = -1.0
+    _listed: frozenset[str] = frozenset()
+    """Those of ``devices`` that the newest frame has figures of."""
+    _went: frozenset[str] = frozenset()
+    """Those that earlier frames had figures of, and the newest has not."""
 
     def __post_init__(self) -> None:
         self.runs = RunHistory(self.devices)
@@ -169,6 +174,11 @@ class LiveState:
     def late(self) -> bool:
         """True if fio runs but has not reported for longer than it should."""
         return self.running and self.frame is not None and LATE in self.frame.flags
+
+    @property
+    def fio_now(self) -> FioInterval | None:
+        """fio's figures while a run goes on; ``fio`` keeps the last ones after it."""
+        return self.fio.fio if self.running and self.fio is not None else None
 
     @property
     def layout(self) -> bool:
@@ -419,6 +429,7 @@ class LiveState:
             values[FIO_IOPS] = fio.total.iops
             for name in LATENCIES:
                 values[name] = fio.total.percentiles.get(name)
+        self._there(frame)
         disk = frame.together(self.devices)
         if disk is not None:
             values[DEVICE_IOPS], values[QUEUE] = disk.ios_s, disk.aqu_sz
@@ -436,6 +447,19 @@ class LiveState:
             done = {number: cpu.block_s for number, cpu in frame.cpus.items()}
             self.completions.add(frame.t, frame.seconds, done)
         self._keep_moment(frame)
+
+    def _there(self, frame: Frame) -> None:
+        """Says when the kernel begins or ceases to list a device that is looked at."""
+        if not frame.disks:
+            return
+        listed = frozenset(name for name in self.devices if name in frame.disks)
+        if not self.running:
+            for name in sorted(self._listed - listed):
+                self._say(frame.t, "warning", f"{name} is gone: the kernel no longer lists it")
+            for name in sorted(listed & self._went):
+                self._say(frame.t, "info", f"{name} is there again")
+        self._went = (self._went | self._listed) - listed
+        self._listed = listed
 
     def _take_probe(self, frame: Frame, values: dict[str, float | None]) -> None:
         if frame.probe is None:

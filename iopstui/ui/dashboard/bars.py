@@ -215,9 +215,9 @@ def _progress(state: LiveState, charset: Charset, narrow: bool = False) -> list[
 def summary_line(state: LiveState, target: Target, width: int, charset: Charset) -> Row:
     """fio and the kernel in one line, where only one pane can be seen."""
     line = Line(width, charset).add(" fio ", FIO)
-    fio = state.fio.fio if state.fio else None
+    fio = state.fio_now
     if fio is None:
-        line.add("no job" if not state.running else "no figures yet", DIM)
+        line.add("no job runs" if not state.running else "no figures yet", DIM)
     else:
         total = fio.total
         line.add(f"{f.number(total.iops):>5} IOPS {f.mib(total.bw):>5} MiB/s")
@@ -229,12 +229,13 @@ def summary_line(state: LiveState, target: Target, width: int, charset: Charset)
     if not target.on:
         return line.add(" kernel ", DEVICE).add("sees no block device", DIM).done()
     line.add(f" {printable(target.name)[:10]} ", DEVICE)
+    if disk is None:
+        first = state.frame is None or state.frame.seconds is None
+        return line.add("no rates yet" if first else "not measured now").done()
     return line.add(_disk(disk, several=len(target.on) > 1)).done()
 
 
-def _disk(disk: DiskRates | None, several: bool) -> str:
-    if disk is None:
-        return "no rates yet"
+def _disk(disk: DiskRates, several: bool) -> str:
     words = f"{f.number(disk.ios_s):>5} IO/s aqu {f.number(disk.aqu_sz):>4}"
     # every device has a util of its own, and the sum has none
     return words if several else f"{words} util {f.percent(disk.util):>3} %"

@@ -42,10 +42,12 @@ def rows(state: LiveState, width: int, height: int, charset: Charset, job: str) 
     """The panel. ``job`` is what r would run."""
     fio = state.fio.fio if state.fio else None
     words, loud = status(state, job)
-    over = ""
+    over, name = "", "fio, this second"
     if fio is not None and fio.seconds:
         over = f"over {fio.seconds:.2f} s"
-    title = rule(width, charset, ("fio, this second", BOLD), right=((over, DIM),) if over else ())
+    if fio is not None and state.fio is not None and not state.running:
+        name = f"fio, its last second ({f.clock(state.fio.t)})"
+    title = rule(width, charset, (name, BOLD), right=((over, DIM),) if over else ())
     body: list[Row] = []
     if fio is not None:
         body += _table(fio, width, charset, dim=state.late or not state.running)

@@ -414,8 +414,7 @@ class Dashboard(CanvasScreen):
         self.window.follow(self.shown.history.end or 0.0, dots)
         if cursor is not None:
             self.window.reach(cursor, dots)
-        fio = self.shown.fio.fio if self.shown.fio else None
-        frame = self.shown.frame
+        fio, frame = self.shown.fio_now, self.shown.frame
         disk = frame.together(self.shown.devices) if frame else None
         self.charts[0].paint(
             self.shown.history,
@@ -432,7 +431,7 @@ class Dashboard(CanvasScreen):
             self.shown.history, self.window, self._latency_labels(disk), self._latency_note(),
             cursor,
         )  # fmt: skip
-        by_probe = self._latency_of == DEVICE_LATENCY and fio is None
+        by_probe = self._latency_of == DEVICE_LATENCY and self.shown.fio is None
         self.heat.show(
             self.shown.device_latencies if by_probe else self.shown.latencies,
             self.shown.history,
@@ -460,7 +459,7 @@ class Dashboard(CanvasScreen):
         if self._latency_of == AWAIT:
             return [f.milliseconds(ms, "") if ms is not None else ""
                     for ms in ((disk.w_await, disk.r_await) if disk else (None, None))]  # fmt: skip
-        fio = state.fio.fio.total.percentiles if state.fio and state.fio.fio else {}
+        fio = state.fio_now.total.percentiles if state.fio_now else {}
         if self._latency_of == FIO_LATENCY:
             return [f.latency(fio[n], "") if n in fio else "" for n in ("p99.9", "p99", "p50")]
         probe = state.probed.probe if state.probed is not None else None
