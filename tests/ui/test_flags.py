@@ -43,6 +43,16 @@ def test_at_the_right_end_words_stand_before_their_arrow() -> None:
     assert shown([(59, "mixed-4k"), (59, "QD 32")])[1].endswith("QD 32▾")
 
 
+def test_a_sentence_is_told_by_its_first_words() -> None:
+    words = "the cache of the controller is off, for now"
+    assert (
+        shown([(0, words), (30, "x")], rows=1)[0].split(" ▾x")[0].strip()
+        == "▾the cache of the controller…"
+    )
+    assert "▾the cache of… " in shown([(0, words), (20, "x")], rows=1)[0]
+    assert shown([(0, words), (3, "x")], rows=1)[0].split() == ["▾", "▾x"]
+
+
 @given(
     st.lists(st.tuples(st.integers(0, 59), st.sampled_from(WORDS)), max_size=12).map(sorted),
     st.integers(1, 2),

@@ -24,7 +24,7 @@ from iopstui.ui.dialogs.typed import FILTER, Typed
 from iopstui.ui.draw.style import Charset
 from iopstui.ui.keys import closing
 
-FOOT = f" Enter changes it   z undoes it   {FILTER}   Esc back   all is restored at the end"
+FOOT = f" Enter changes   z undoes   {FILTER}   Esc back   restored at the end"
 UNEQUAL = "the disks had different values of it, which one value can't undo; the end does"
 NONE = "These disks have no request queue of their own, so there is nothing to set."
 

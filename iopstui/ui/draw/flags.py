@@ -1,7 +1,7 @@
 """The words of a chart's marks, over its plot: as many rows as the chart has for them, in turn.
 
-A mark whose words have no room is told by its value alone ("QD 32": "32"), and else by its arrow:
-words that are cut off would say nothing.
+A mark whose words have no room is told by its value alone ("QD 32": "32"), a sentence by its first
+words, and else by its arrow: a word that is cut off would say nothing.
 """
 
 from __future__ import annotations
@@ -42,11 +42,20 @@ def flags(
 
 def _texts(start: int, words: str, last: bool, mean: str) -> Iterator[tuple[int, str]]:
     """What to try, the most telling first; at the right end words may stand before their arrow."""
-    parts = (part.replace("=", " ").split() for part in words.split(","))
-    value = " ".join(part[-1] for part in parts if part)
-    told = (f"{words}: {mean}", words, f"{value}: {mean}", value) if mean else (words, value)
+    told: list[str] = []
+    for text in (words, *_shorter(words)):
+        told += (f"{text}: {mean}", text) if mean else (text,)
     for text in dict.fromkeys(told):
         yield start, ARROW + text
         if last:
             yield start - cell_len(text), text + ARROW
     yield start, ARROW
+
+
+def _shorter(words: str) -> list[str]:
+    """The values of what was turned; of any other words those that they begin with."""
+    parts = [part.replace("=", " ").split() for part in words.split(",")]
+    if all(len(part) <= 2 or "→" in part or "->" in part for part in parts):
+        return [" ".join(part[-1] for part in parts if part)]
+    first = words.split()
+    return [" ".join(first[:count]) + "…" for count in (5, 3, 2, 1) if count < len(first)]

@@ -25,7 +25,7 @@ from iopstui.ui.keys import closing
 
 FOOT = f" PgUp/PgDn read   Enter begins it   {FILTER}   Esc goes back"
 NOTE, TITLE = 6, 76
-FOOT_LEFT = f" PgUp/PgDn read   Enter goes on   n starts over   {FILTER}   Esc goes back"
+FOOT_LEFT = f" PgUp/PgDn read   Enter goes on   n starts over   {FILTER}   Esc back"
 
 
 @dataclass(frozen=True, slots=True)
