@@ -151,7 +151,9 @@ async def test_several_devices_are_marked_and_opened_together() -> None:
         await pilot.press("space")
         assert "alone" in words(app), "the scratch file is no device"
         # in the order they are marked; a second time takes the mark away
-        await pilot.press("down", "down", "down", "down", "space", "up", "space", "up", "space")
+        await pilot.press("down", "down", "down", "down", "space")
+        assert "marked: sdb; Enter opens it" in words(app)
+        await pilot.press("up", "space", "up", "space")
         await pilot.press("space")
         assert names(app)[-2:] == ["● sda", "● sdb"] and "nvme0n1p1" in names(app)
         assert "marked: sdb, sda;" in words(app)

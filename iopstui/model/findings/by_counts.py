@@ -27,6 +27,8 @@ ALL_THE_TIME = 90.0
 # fio and the kernel have to be apart for so many seconds
 SECONDS_APART = 4
 
+WHO = "find out who does it: u on the live screen, iotop, or pidstat -d 1"
+
 
 def no_iostats(evidence: Evidence) -> Finding | None:
     """The kernel does not count I/Os: its zeros are not measurements."""
@@ -68,7 +70,8 @@ def background(evidence: Evidence) -> Finding | None:
         f"{e.names_words(devices)} {_was(devices)} not idle before this run: "
         f"{units.number(quiet.r_s)} r/s and "
         f"{units.number(quiet.w_s)} w/s that are not this job's",
-        "find out who does it: iotop, or pidstat -d 1",
+        WHO,
+        "u",
     )
 
 
@@ -166,7 +169,8 @@ def _device_does_more(
     return Finding(
         "disagree",
         f"{head}: {more}, by another program or by the file system",
-        "find it with: iotop, or pidstat -d 1",
+        WHO,
+        "u",
     )
 
 
@@ -190,7 +194,8 @@ def _busy(device: BlockDevice, frames: Sequence[Frame]) -> Finding | None:
         f"{device.name}: {name}_await {units.latency(await_ms * 1e6)} at aqu-sz {aqu:.0f}, device "
         f"util {util:.0f} %, {units.number(each_s)} {name}/s: I/O that is no job's here keeps its "
         "queue full (another program's, or the write-back of one that is over)",
-        "find out who does it: iotop, or pidstat -d 1",
+        WHO,
+        "u",
     )
 
 

@@ -230,7 +230,9 @@ class Picker(Typed, Screen["tuple[str, ...] | Entry | None"]):
         cell = Text(self._charset.text(printable(self._label(path, names[path]))))
         self._table().update_cell(path, "device", cell, update_width=True)
         chosen = ", ".join(names[one] for one in self._marked)
-        if self._marked:
+        if len(self._marked) == 1:
+            self._words(f"marked: {chosen}; Enter opens it, space marks another to go with it")
+        elif self._marked:
             self._words(f"marked: {chosen}; Enter opens them together, every job uses all of them")
         else:
             self._words(HELP, "dim")
