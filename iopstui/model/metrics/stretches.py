@@ -23,7 +23,8 @@ MOST_KEPT = 500
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """From ``start`` to ``end`` (seconds of the session), called by the mark at its beginning.
+    """From ``start`` to ``end`` (seconds of the session), called by the mark at its beginning. It
+    ends with what was measured: with its job, if one ran, though nothing follows for minutes.
     ``seconds`` of it were measured; ``iops`` and ``bw`` (bytes/s) are fio's means over them, else,
     where no job ran (``by_fio`` False), the device's; ``p99_ns`` is of all latencies of fio in one
     histogram. What was not measured is ``None``."""
@@ -56,6 +57,7 @@ class _Open:
     start: float
     text: str
     end: float = 0.0
+    fio_end: float = 0.0
     fio: _Sum = field(default_factory=_Sum)
     device: _Sum = field(default_factory=_Sum)
     bins: dict[int, int] = field(default_factory=dict)
@@ -67,7 +69,7 @@ class _Open:
             return None
         p99 = histogram.percentiles(self.bins, (99.0,)).get(99.0)
         mean, bw = found.ios / found.seconds, found.bytes / found.seconds
-        end = max(self.start, self.end)
+        end = max(self.start, self.fio_end if by_fio else self.end)
         return Stretch(self.start, end, self.text, by_fio, found.seconds, mean, bw, p99)
 
 
@@ -116,6 +118,7 @@ class Stretches:
         if disk is not None:
             now.device.add(disk.seconds, disk.ios_s, disk.bytes_s)
         if fio is not None:
+            now.fio_end = frame.t
             now.fio.add(seconds, fio.total.iops, fio.total.bw)
             for key, count in fio.total.bins.items():
                 now.bins[key] = now.bins.get(key, 0) + count

@@ -260,24 +260,24 @@ def tabs_line(titles: Sequence[str], active: int, width: int, charset: Charset) 
 def message_line(
     state: LiveState, frozen: Frame | None, cost: OwnCost | None, width: int, charset: Charset
 ) -> Row:
-    """The newest message, and what iopstui itself costs. ``frozen`` is the frame at which the
-    screen stands still."""
+    """The newest message, and what iopstui itself costs, where both have room. ``frozen`` is the
+    frame at which the screen stands still."""
     own = cost.words(width) if cost is not None else ""
     words, style = _message(state)
-    notice = state.visible_notice()
-    keys = f"   {state.next_keys}" if state.next_keys else ""
-    if len(words) + len(keys) + 2 > width:
-        keys = ""
-    whole = notice is not None and (notice.ending or notice.level == "error")
-    if whole and len(words) + len(keys) + 2 > width - len(own):
-        own = ""
-    line = Line(width - len(own), charset).add(" ")
+    head = Line(width, charset).add(" ")
     if frozen is not None:
         ago = max(0.0, state.t - frozen.t)
         when = f.wall_clock(frozen.wall_ms)
-        line.add(f" FROZEN at {f.clock(frozen.t)} ", SELECTED)
-        line.add(f" {when}, {f.clock(ago)} ago; measuring goes on  ", WARNING)
-    line.add(words, style)
+        head.add(f" FROZEN at {f.clock(frozen.t)} ", SELECTED)
+        head.add(f" {when}, {f.clock(ago)} ago; measuring goes on  ", WARNING)
+    keys = f"   {state.next_keys}" if state.next_keys else ""
+    notice = state.visible_notice()
+    ending = notice is not None and (notice.ending or notice.level == "error")
+    if head.used + cell_len(words + keys) >= width - (0 if ending else len(own)):
+        keys = ""
+    if head.used + cell_len(words + keys) >= width - len(own):
+        own = ""
+    line = Line(width - len(own), charset).extend(head._pieces).add(words, style)
     line.try_add((keys, DIM))
     return (*line.done(), (charset.text(own), DIM)) if own else line.done()
 

@@ -15,7 +15,7 @@ from iopstui.ui.draw.rows import Line, Row
 from iopstui.ui.draw.style import DIM, Charset
 
 TITLE = "runs of this session, the newest first"
-FOOT = f"Enter: lay over another (two of them)   {FILTER}   Esc goes back"
+FOOT = f"Enter: one of two to lay over each other   {FILTER}   Esc goes back"
 HEAD_ROWS = 1
 
 
@@ -63,8 +63,8 @@ class RunsList(LiveRows):
     def foot(self, width: int) -> Line:
         """The keys, and what is laid over each other."""
         chosen = self._overlay.steps
-        said = f"   chosen: {' and '.join(map(str, chosen))}" if chosen else ""
-        return Line(width, self._charset).add(" " + (self.filtering or FOOT) + said, DIM)
+        said = f"chosen: {' and '.join(map(str, chosen))}   " if chosen else ""
+        return Line(width, self._charset).add(f" {said}{self.filtering or FOOT}", DIM)
 
     def action_move(self, by: int) -> None:
         """The next run, or the one before."""

@@ -54,6 +54,15 @@ def test_without_a_job_it_is_the_device_that_is_told() -> None:
     assert (one.by_fio, one.iops, one.p99_ns) == (False, 10.0, None)
 
 
+def test_it_ends_with_its_job_though_nothing_follows() -> None:
+    told = Stretches(("sda",))
+    told.mark(1.0, "cache off")
+    for t, iops in ((2.0, 100.0), (3.0, 100.0), (4.0, None), (60.0, None)):
+        told.frame(second(t, iops))
+    (one,) = told.all
+    assert (one.start, one.end, one.seconds, one.iops) == (1.0, 3.0, 2.0, 100.0)
+
+
 def test_a_run_right_behind_a_mark_is_that_of_the_mark() -> None:
     told = Stretches(("sda",))
     told.frame(second(1.0, 100.0))
