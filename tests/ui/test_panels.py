@@ -258,6 +258,9 @@ def test_an_error_stays_in_sight_and_colour_is_not_all_that_says_so() -> None:
     found = state(Notice(1.0, "error", "fio died"), Notice(1.2, "info", "fio: detail"))
     assert "error: fio died" in text(bars.message_line(found, None, None, 80, UTF8))
     assert [entry.text for entry in found.log] == ["fio died", "fio: detail"]
+    # but what a key has done is told at once
+    found.say("info", "bs=8k from the next run on")
+    assert "bs=8k from" in text(bars.message_line(found, None, None, 80, UTF8))
 
 
 def test_a_new_run_clears_the_last_runs_error() -> None:

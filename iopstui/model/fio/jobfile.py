@@ -48,6 +48,9 @@ class Section:
 _LONGEST = 2000
 _LONGEST_NAME = 120
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
+_ANOTHER = re.compile(r"[\s,]+(--set\s+)?[a-z][a-z0-9_]*\s*=")
+# options whose value is any words, or a name of a file
+_IN_WORDS = frozenset({"description", "filename", "directory", "filename_format"})
 # what marks the end of a file that is only inspected (fio/inspect.py)
 END_SECTION = "iopstui-end"
 _HEADER = re.compile(r"\[([^][#;]+)\]")
@@ -267,6 +270,13 @@ def checked_override(text: str) -> tuple[str, str]:
     value = value.strip()
     if not _NAME.fullmatch(name) or name.startswith("include"):
         raise UsageError(f"--set {text!r} is not a fio option.", "See: fio --cmdhelp=all")
+    two = _ANOTHER.search(value) if name not in _IN_WORDS else None
+    if two is not None:
+        # fio takes the first word as the value and says nothing about the rest
+        raise UsageError(
+            f"--set {text!r} holds more than one option.",
+            f"One at a time: --set {name}={value[: two.start()]}",
+        )
     # a lesson's formula is filled in before fio sees it
     why = unsafe(value) or ("" if value.startswith("{") else odd_number(name, value))
     if why:

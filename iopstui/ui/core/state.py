@@ -284,8 +284,10 @@ class LiveState:
                 self._ended(event)
 
     def say(self, level: str, text: str) -> None:
-        """A message of the screen's own, now."""
+        """A message of the screen's own, now: what a key has done is told though an error stands
+        there, which stays in the list of messages."""
         self._say(self.t, level, text)
+        self.notice = self.log[-1]
 
     def forget_notice(self) -> None:
         """Drop the newest message: it no longer applies."""

@@ -115,6 +115,16 @@ def test_a_value_that_fio_would_read_as_another(value: str, why: str) -> None:
         ("=4", "'=4' is not of the form OPTION=VALUE", "For example: --set iodepth=32"),
         ("Bs=4k", "'Bs=4k' is not a fio option", "See: fio --cmdhelp=all"),
         ("include=x", "'include=x' is not a fio option", "See: fio --cmdhelp=all"),
+        (
+            "bs=4k rw=read",
+            "'bs=4k rw=read' holds more than one option",
+            "One at a time: --set bs=4k",
+        ),
+        (
+            "bs=4k, rw=read",
+            "'bs=4k, rw=read' holds more than one option",
+            "One at a time: --set bs=4k",
+        ),
         ("bs=4k#", "'bs=4k#' is not accepted: fio cuts a value at # and ;", ""),
         ("numjobs=0x2", f"'numjobs=0x2' is not accepted: {DECIMAL}", ""),
     ],
@@ -127,7 +137,8 @@ def test_what_set_does_not_take(text: str, says: str, hint: str) -> None:
 
 def test_what_set_takes() -> None:
     texts = {" bs = 4k ": ("bs", "4k"), "x=a=b": ("x", "a=b"), "time_based=": ("time_based", ""),
-             "iodepth={deep}": ("iodepth", "{deep}")}  # fmt: skip
+             "iodepth={deep}": ("iodepth", "{deep}"),
+             "description=a b=c": ("description", "a b=c")}  # fmt: skip
     assert {text: jobfile.checked_override(text) for text in texts} == texts
 
 
