@@ -41,7 +41,7 @@ def _theme(text: str) -> str:
 
 
 def _format(text: str) -> str:
-    return _one_of(text, values.FORMATS)
+    return _one_of(text, values.EXPERIMENT_FORMATS)
 
 
 def _one_of(text: str, allowed: tuple[str, ...]) -> str:
@@ -78,7 +78,7 @@ KEYS: Mapping[str, Key] = {
     "job": Key(str, _job, RUNS, "none"),
     "size": Key(str, _size, RUNS, "512m in all"),
     "nice": Key(int, values.nice, RUNS, "0"),
-    "format": Key(str, _format, ("run", "sweep", "compare"), values.FORMATS[0]),
+    "format": Key(str, _format, ("run", "sweep", "compare"), values.EXPERIMENT_FORMATS[0]),
 }
 COMMANDS = {command for key in KEYS.values() for command in key.commands}
 

@@ -6,6 +6,7 @@ import queue
 import socket
 import sys
 
+from iopstui.cli.exported import exported
 from iopstui.cli.terminal import answering, say
 from iopstui.errors import (
     EXIT_INTERRUPTED,
@@ -38,11 +39,18 @@ NEVER_STEADY = (
 
 
 def run_job(job: str, options: RunOptions, kind: str) -> int:
-    """The exit code. Data as ``kind`` ("table", "jsonl" or "csv") on stdout, everything else on
-    stderr."""
+    """The exit code. Data as ``kind`` ("table", "jsonl", "csv" or "influx") on stdout, everything
+    else on stderr."""
     find_fio()
     clean_up_and_say(say, Roots())
-    session = _session(job, options)
+    # what it came to stays in the file: it may be over before anybody has read it
+    with exported(options, keep=True) as export:
+        session = _session(job, options)
+        export(session)
+        return _run(job, options, kind, session)
+
+
+def _run(job: str, options: RunOptions, kind: str, session: LiveSession) -> int:
     sink = _sink(kind, session.target)
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     signals = StopSignals(session.stop_job, session.kill_job)

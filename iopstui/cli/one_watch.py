@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
+from iopstui.cli.exported import exported
 from iopstui.cli.terminal import say
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, JobFailed
 from iopstui.events import Ended, Event, FrameReady
@@ -39,7 +40,13 @@ HEARD_WITHIN_S = 2.0
 def watch(options: RunOptions, how: WatchOptions) -> int:
     """The exit code. Data on stdout in ``how.format``, everything else on stderr; in the end a
     summary (of a table behind it)."""
-    session, one = _made(options, how)
+    with exported(options) as export:
+        session, one = _made(options, how)
+        export(session)
+        return _watch(options, how, session, one)
+
+
+def _watch(options: RunOptions, how: WatchOptions, session: LiveSession, one: Watch) -> int:
     sink = make_watch_sink(how.format, sys.stdout, sys.stderr, session.target,
                            socket.gethostname(), bool(options.probe))  # fmt: skip
     ending = _Ending(one)

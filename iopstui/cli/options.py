@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from iopstui.cli import values
@@ -77,9 +78,19 @@ def add_interval(command: argparse.ArgumentParser) -> None:
                          help="time between two samples, 0.25 to 60 (default: 1)")  # fmt: skip
 
 
-def add_format(command: argparse.ArgumentParser) -> None:
+def add_exports(command: argparse.ArgumentParser) -> None:
+    """Add what others can read while it measures. ``RunOptions`` has it."""
+    command.add_argument("--textfile", metavar="FILE",
+                         help="keep the metrics of now in FILE (*.prom), for node_exporter's "
+                         "textfile collector")  # fmt: skip
+    command.add_argument("--openmetrics-listen", type=values.port, metavar="PORT",
+                         help="serve them at http://127.0.0.1:PORT/metrics, on this machine "
+                         "only; 0: any free port")  # fmt: skip
+
+
+def add_format(command: argparse.ArgumentParser, formats: Sequence[str] = values.FORMATS) -> None:
     """Add the format of the data."""
-    command.add_argument("--format", choices=values.FORMATS, default=values.FORMATS[0],
+    command.add_argument("--format", choices=formats, default=formats[0],
                          help="format of the data on standard output (default: table)")  # fmt: skip
 
 
@@ -126,7 +137,7 @@ def add_experiment(command: argparse.ArgumentParser) -> None:
                          help="left out at the start of each run (default: 2)")  # fmt: skip
     command.add_argument("--measure", type=values.measure, default=8.0, metavar="SECONDS",
                          help="measured after that (default: 8)")  # fmt: skip
-    add_format(command)
+    add_format(command, values.EXPERIMENT_FORMATS)
     command.add_argument("--dry-run", action="store_true",
                          help="print the plan, its length and what it will write")  # fmt: skip
     command.add_argument(
@@ -167,6 +178,8 @@ def run_options(arguments: argparse.Namespace, job: str | None = None) -> RunOpt
         nice=arguments.nice,
         record=arguments.record,
         probe=probe_parts(arguments),
+        textfile=getattr(arguments, "textfile", None),
+        metrics_port=getattr(arguments, "openmetrics_listen", None),
     )
 
 

@@ -10,8 +10,10 @@ from iopstui.errors import UsageError
 if TYPE_CHECKING:
     from iopstui.model.block.tunable import TunableRequest
 
-FORMATS = ("table", "jsonl", "csv")
-"""Of the data on standard output, the default first."""
+EXPERIMENT_FORMATS = ("table", "jsonl", "csv")
+"""Of the data of experiments on standard output, the default first."""
+FORMATS = (*EXPERIMENT_FORMATS, "influx")
+"""The same of anything else; "influx" are lines for InfluxDB."""
 THEMES = ("dark", "light", "colourblind")
 """The colours of the screen (ui/draw/theme.py), the default first."""
 
@@ -156,6 +158,13 @@ def cpus(text: str) -> tuple[int, ...]:
     if text != "all" and (not found or not set(text) <= set("0123456789,-")):
         raise ArgumentTypeError(f"{text!r} is not a list of CPUs such as 7 or 0-1,4")
     return found
+
+
+def port(text: str) -> int:
+    """A port number; 0 for any."""
+    if text.isascii() and text.isdecimal() and len(text) <= 5 and int(text) < 1 << 16:
+        return int(text)
+    raise ArgumentTypeError(f"{text!r} is not a port number from 0 to 65535")
 
 
 def knob(text: str) -> TunableRequest:

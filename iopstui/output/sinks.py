@@ -9,6 +9,7 @@ from iopstui.format import fit
 from iopstui.model.block.target import Target
 from iopstui.model.metrics.summary import FramesTotal
 from iopstui.output.csv_out import CsvSink
+from iopstui.output.influx import InfluxSink
 from iopstui.output.jsonl import JsonlSink
 from iopstui.output.narration import Narrator
 from iopstui.output.status_line import StatusLine, run_words
@@ -78,9 +79,11 @@ class WithStatus:
 
 
 def make_sink(kind: str, out: TextIO, err: TextIO, target: Target, host: str) -> EventSink:
-    """The sink for --format ``kind`` ("table", "jsonl" or "csv")."""
+    """The sink for --format ``kind`` ("table", "jsonl", "csv" or "influx")."""
     if kind == "jsonl":
         return Narrated(JsonlSink(out, host, target), err)
+    if kind == "influx":
+        return Narrated(InfluxSink(out, host, target), err)
     if kind == "csv":
         return Narrated(CsvSink(out, target.on), err)
     return TableSink(out, err, target)

@@ -41,6 +41,7 @@ class Context:
         self._origin_ns = clock.monotonic_ns()
         self._early: list[events.Event] = []
         self._sink: Sink = self._early.append
+        self._also: list[Sink] = []
         self._telling = threading.Lock()
 
     def listen(self, sink: Sink) -> None:
@@ -49,6 +50,11 @@ class Context:
             for event in self._early:
                 sink(event)
             self._early, self._sink = [], sink
+
+    def also(self, sink: Sink) -> None:
+        """Send every event to this sink, too, from now on."""
+        with self._telling:
+            self._also.append(sink)
 
     def now(self) -> float:
         """Seconds since the session's first sample."""
@@ -83,6 +89,8 @@ class Context:
         """Only send the event to the sink, past the recording."""
         with self._telling:
             self._sink(event)
+            for sink in self._also:
+                sink(event)
 
     def notice(self, level: str, text: str) -> None:
         """``level`` is "info", "warning" or "error"."""

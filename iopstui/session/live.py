@@ -127,6 +127,10 @@ class LiveSession:
             self._thread = threading.Thread(target=self._main, name="session", daemon=True)
             self._thread.start()
 
+    def also(self, sink: Sink) -> None:
+        """Send every event from now on to this sink, too; it must not block."""
+        self._context.also(sink)
+
     @property
     def target(self) -> Target:
         """What is watched, and what jobs work on."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,14 +46,16 @@ def run_screen(
     lesson: Lesson | None = None,
     theme: str = "dark",
     first_job: str | None = None,
+    export: Callable[[LiveSession], object] | None = None,
 ) -> int:
     """Opens the screen; the exit code. Without a target, a job and a ``lesson`` to begin with the
-    picker comes first. ``first_job`` is what r runs, if ``options`` name no job to begin with."""
+    picker comes first. ``first_job`` is what r runs, if ``options`` name no job to begin with.
+    ``export`` is shown each new session."""
     # what is imported now stays: looking for garbage in it is a tenth of the start (see app.py)
     gc.disable()
     clean_up(Roots())
     pick = not options.targets and options.job is None and lesson is None
-    sessions = _Sessions(options)
+    sessions = _Sessions(options, export)
     if not pick:
         sessions.begin(options.targets)
     try:
@@ -84,8 +86,11 @@ class _Wish:
 class _Sessions:
     """Those of one screen, one after another, each for another target."""
 
-    def __init__(self, options: RunOptions) -> None:
+    def __init__(
+        self, options: RunOptions, export: Callable[[LiveSession], object] | None = None
+    ) -> None:
         self._options = options
+        self._export = export
         self._early: list[LiveSession] = []
         self._made: list[LiveSession] = []
         self._works_on: dict[object, Target | None] = {}
@@ -134,6 +139,8 @@ class _Sessions:
         one = new_session(options, target, job_target, devices, expected)
         if self._made and self._made[-1].recorded is not None:
             _go_on(one, self._made[-1].recorded, self._recorded)
+        if self._export is not None:
+            self._export(one)
         self._made.append(one)
         self._works_on[one] = job_target
         return one

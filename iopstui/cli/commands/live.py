@@ -9,6 +9,7 @@ from iopstui.cli.command import Command
 from iopstui.cli.options import (
     EPILOG,
     add_expect,
+    add_exports,
     add_run_options,
     add_theme,
     run_options,
@@ -27,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(first_job=None)
     add_theme(parser)
     add_expect(parser)
+    add_exports(parser)
     add_run_options(parser)
 
 
@@ -34,12 +36,15 @@ def run(arguments: argparse.Namespace) -> int:
     """Show the screen until the user leaves it."""
     require_terminal()
     require_for_screen()
+    from iopstui.cli.exported import exported
     from iopstui.ui.start import run_screen
 
     options = with_expectations(run_options(arguments, arguments.job), arguments)
-    return run_screen(
-        options, arguments.refresh, theme=arguments.theme, first_job=arguments.first_job
-    )
+    with exported(options) as export:
+        return run_screen(
+            options, arguments.refresh, theme=arguments.theme, first_job=arguments.first_job,
+            export=export,
+        )  # fmt: skip
 
 
 COMMAND = Command(

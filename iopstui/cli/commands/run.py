@@ -9,6 +9,7 @@ from iopstui.cli.command import Command
 from iopstui.cli.options import (
     EPILOG,
     add_expect,
+    add_exports,
     add_format,
     add_run_options,
     run_options,
@@ -31,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         "code is 4")  # fmt: skip
     add_format(parser)
     add_expect(parser)
+    add_exports(parser)
     add_run_options(parser)
 
 

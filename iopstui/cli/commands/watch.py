@@ -6,7 +6,7 @@ import argparse
 
 from iopstui.cli import values
 from iopstui.cli.command import Command
-from iopstui.cli.options import add_format, add_interval, add_probe, probe_parts
+from iopstui.cli.options import add_exports, add_format, add_interval, add_probe, probe_parts
 from iopstui.cli.terminal import require_for_runs
 from iopstui.errors import UsageError
 
@@ -44,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="recorded after a firing (default: 1m)")  # fmt: skip
     add_interval(parser)
     add_format(parser)
+    add_exports(parser)
     add_probe(parser)
 
 
@@ -65,6 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
         own_cpus=(),
         record=arguments.record,
         probe=probe_parts(arguments),
+        textfile=arguments.textfile,
+        metrics_port=arguments.openmetrics_listen,
     )
     how = WatchOptions(
         arguments.length, triggers, arguments.before or BEFORE_S, arguments.after or AFTER_S,

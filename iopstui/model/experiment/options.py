@@ -45,6 +45,10 @@ class RunOptions:
     """Bytes that all runs together may write."""
     probe: tuple[str, ...] = ()
     """What is counted inside the kernel (model/metrics/probe.py)."""
+    textfile: str | None = None
+    """Where the metrics are written to while it runs, for node_exporter."""
+    metrics_port: int | None = None
+    """The loopback port they are served at; 0: any."""
 
 
 @dataclass(frozen=True, slots=True)

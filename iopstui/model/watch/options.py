@@ -12,7 +12,7 @@ MOST_BEFORE_S = 600.0
 class WatchOptions:
     """``for_s`` is the watch's length (``None``: until it is ended), ``triggers`` as the user wrote
     them; of a recording the ``before_s`` and ``after_s`` around each firing are kept. ``format`` of
-    the data is "table", "jsonl" or "csv"."""
+    the data is "table", "jsonl", "csv" or "influx"."""
 
     for_s: float | None = None
     triggers: tuple[str, ...] = ()

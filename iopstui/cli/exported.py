@@ -1,0 +1,33 @@
+"""What --textfile and --openmetrics-listen export of a command's sessions."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from iopstui.cli.terminal import say
+from iopstui.model.experiment.options import RunOptions
+
+if TYPE_CHECKING:
+    from iopstui.session.live import LiveSession
+
+Export = Callable[["LiveSession"], object]
+
+
+@contextmanager
+def exported(options: RunOptions, keep: bool = False) -> Iterator[Export]:
+    """What has to be shown each session before it starts. UsageError for a file or a port that
+    can't be had. ``keep`` as in ``exporting``."""
+    if options.textfile is None and options.metrics_port is None:
+        yield lambda session: None
+        return
+    from iopstui.output.export.exports import exporting
+
+    with exporting(
+        options.textfile, options.metrics_port, socket.gethostname(), say, keep
+    ) as exports:
+        yield lambda session: session.also(
+            exports.sink_of(session.target, lambda text: session.notice("warning", text))
+        )

@@ -1,0 +1,135 @@
+"""All that a session exports while it measures."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from iopstui.errors import UsageError
+from iopstui.events import Event, FrameReady, StepFinished
+from iopstui.model.block.target import Target
+from iopstui.output.export.exposition import Family, text_format
+from iopstui.output.export.metrics import Metrics
+from iopstui.output.export.textfile import Textfile
+from iopstui.text import printable
+
+CLOSE_WITHIN_S = 2.0
+"""A directory that hangs (NFS) holds nobody up for longer."""
+
+Tell = Callable[[str], None]
+Sink = Callable[[Event], None]
+
+
+@contextmanager
+def exporting(
+    textfile: str | None, port: int | None, host: str, say: Tell, keep: bool = False
+) -> Iterator[Exports]:
+    """What is exported as long as this lasts. UsageError for a file or a port that can't be had.
+    ``keep``: the file stays, with what the whole came to: a run may be over before anybody has
+    read it."""
+    exports = Exports(textfile, port, host, keep)
+    try:
+        if exports.url:
+            say(f"metrics at {exports.url}")
+        yield exports
+    finally:
+        exports.close()
+
+
+class Exports:
+    """``sink_of`` gives what takes a session's events. A thread of its own writes the file: a
+    slow disk holds up no sample."""
+
+    def __init__(self, textfile: str | None, port: int | None, host: str, keep: bool) -> None:
+        self._metrics = Metrics(host)
+        self._lock = threading.Lock()
+        self._tell: Tell | None = None
+        self._failed = False
+        self._keep = keep
+        self._over = False
+        self._news = threading.Event()
+        self._file = Textfile(textfile) if textfile is not None else None
+        self._listener = None
+        if port is not None:
+            # only now: nobody else waits for http.server to be loaded
+            from iopstui.output.export.listener import Listener
+
+            self._listener = Listener(port, self.families)
+        self._thread = threading.Thread(target=self._write_on, name="textfile", daemon=True)
+        if self._file is not None:
+            self._first(self._file, textfile or "")
+            self._thread.start()
+
+    def _first(self, file: Textfile, name: str) -> None:
+        """Before anything is measured: whether it can be written at all."""
+        try:
+            file.write(text_format(self.families()))
+        except OSError as error:
+            raise UsageError(
+                f"--textfile {printable(name)} can't be written ({error.strerror}).",
+                "Name a file in a directory that you may write to.",
+            ) from error
+
+    @property
+    def url(self) -> str:
+        """Where the metrics are served; "": nowhere."""
+        return self._listener.url if self._listener is not None else ""
+
+    def sink_of(self, target: Target, tell: Tell) -> Sink:
+        """What takes the events of a session with this target; ``tell`` tells its user what goes
+        wrong."""
+        with self._lock:
+            self._metrics.watches(target)
+            self._tell = tell
+        return self.handle
+
+    def handle(self, event: Event) -> None:
+        """Take one event, in any thread; never waits for a disk."""
+        with self._lock:
+            self._metrics.handle(event)
+        if isinstance(event, FrameReady | StepFinished):
+            self._news.set()
+
+    def families(self) -> list[Family]:
+        """All that is known now."""
+        with self._lock:
+            return list(self._metrics.families())
+
+    def close(self) -> None:
+        """Nothing more will come. Idempotent."""
+        with self._lock:
+            self._metrics.end()
+            self._over = True
+        self._news.set()
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+        if self._file is not None and self._thread.is_alive():
+            self._thread.join(CLOSE_WITHIN_S)
+
+    def _write_on(self) -> None:
+        """The thread of the file."""
+        assert self._file is not None
+        while True:
+            self._news.wait()
+            self._news.clear()
+            over = self._over
+            self._try(over)
+            if over:
+                self._file.close()
+                return
+
+    def _try(self, over: bool) -> None:
+        assert self._file is not None
+        try:
+            if over and not self._keep:
+                self._file.remove()
+            else:
+                self._file.write(text_format(self.families()))
+            self._failed = False
+        except OSError as error:
+            # once: the next second says the same
+            if not self._failed and self._tell is not None:
+                self._tell(f"--textfile can't be written ({error.strerror}); measuring goes on")
+            self._failed = True

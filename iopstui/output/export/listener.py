@@ -1,0 +1,111 @@
+"""A small HTTP server on the loopback address for Prometheus and what speaks like it.
+
+One connection at a time, each for a short time only: whoever asks, or does not go on asking, costs
+what is measured next to nothing.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterable
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+from iopstui.errors import UsageError
+from iopstui.output.export.exposition import (
+    OPENMETRICS_TYPE,
+    TEXT_TYPE,
+    Family,
+    openmetrics,
+    text_format,
+)
+
+LOOPBACK = "127.0.0.1"
+PATH = "/metrics"
+PATIENCE_S = 2.0
+LOCAL = ("127.0.0.1", "localhost")
+"""What a request may call us: a name that somebody else's page has given the loopback address is
+none of these."""
+
+
+class Listener:
+    """Serves ``families()`` at ``http://127.0.0.1:PORT/metrics``; ``port`` 0: any that is free.
+    UsageError where the port can't be had."""
+
+    def __init__(self, port: int, families: Callable[[], Iterable[Family]]) -> None:
+        handler = type("Handler", (_Handler,), {"families": staticmethod(families)})
+        try:
+            self._server = _Server((LOOPBACK, port), handler)
+        except OSError as error:
+            raise UsageError(
+                f"Port {port} of {LOOPBACK} can't be listened on ({error.strerror}).",
+                "Any free port: --openmetrics-listen 0",
+            ) from error
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, name="openmetrics", daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+        return f"http://{LOOPBACK}:{self._server.server_port}{PATH}"
+
+    def close(self) -> None:
+        """Serve no more."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _Server(HTTPServer):
+    def server_bind(self) -> None:
+        # not HTTPServer's: it asks the network for this machine's name
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.bind(self.server_address)
+        self.server_address = self.socket.getsockname()
+        self.server_name, self.server_port = LOOPBACK, self.server_address[1]
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Whoever hangs up is not told of on the screen."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    timeout = PATIENCE_S
+    families: Callable[[], Iterable[Family]]
+
+    def do_GET(self) -> None:
+        self._answer(body=True)
+
+    def do_HEAD(self) -> None:
+        self._answer(body=False)
+
+    def _answer(self, body: bool) -> None:
+        host = self.headers.get("Host", LOOPBACK).rpartition(":")
+        if (host[0] or host[2]) not in LOCAL:
+            self._send(403, TEXT_TYPE, "only on this machine\n", body)
+        elif self.path.partition("?")[0] != PATH:
+            self._send(404, TEXT_TYPE, f"the metrics are at {PATH}\n", body)
+        elif self._wants_text():
+            self._send(200, TEXT_TYPE, text_format(self.families()), body)
+        else:
+            self._send(200, OPENMETRICS_TYPE, openmetrics(self.families()), body)
+
+    def _wants_text(self) -> bool:
+        """One that names the older format alone."""
+        accepted = self.headers.get("Accept", "")
+        return "text/plain" in accepted and "application/openmetrics-text" not in accepted
+
+    def _send(self, code: int, kind: str, text: str, body: bool) -> None:
+        data = text.encode()
+        self.send_response(code)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        if body:
+            self.wfile.write(data)
+
+    def version_string(self) -> str:
+        return "iopstui"
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing: the terminal is not ours to write to."""

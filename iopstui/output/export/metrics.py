@@ -1,0 +1,222 @@
+"""The metrics of a session: its events folded into counters, histograms and gauges.
+
+A counter grows from the program's start, over all its runs and targets. Gauges are of the newest
+frame, and gone once the session is over.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+from iopstui import __version__
+from iopstui.events import Event, Found, FrameReady, Judged, StepFinished, StepStarted
+from iopstui.model.block.target import Target
+from iopstui.model.fio.interval import FioInterval
+from iopstui.model.metrics.fields import TOTAL
+from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.probe import ProbeInterval
+from iopstui.model.rates import DiskRates
+from iopstui.model.sources import SOURCES
+from iopstui.output.export.buckets import Buckets
+from iopstui.output.export.exposition import (
+    COUNTER,
+    GAUGE,
+    HISTOGRAM,
+    INFO,
+    Family,
+    Labels,
+    Sample,
+    labels,
+)
+from iopstui.text import printable
+
+PREFIX = "iopstui_"
+Grown = Callable[[DiskRates], "float | None"]
+
+COUNTERS = {
+    "frames": "intervals that were measured",
+    "runs": "fio runs that were begun",
+    "runs_failed": "fio runs that failed",
+    "findings": "findings that were said, by rule",
+    "own_cpu_seconds": "CPU time of iopstui itself",
+    "fio_ios": "I/Os that fio completed, its ramp included",
+    "fio_bytes": "bytes that fio completed, its ramp included",
+    "disk_reads": "read requests completed, after merging",
+    "disk_writes": "write requests completed, after merging",
+    "disk_discards": "discard requests completed, after merging",
+    "disk_read_bytes": "bytes read",
+    "disk_written_bytes": "bytes written",
+    "disk_discarded_bytes": "bytes discarded",
+    "disk_read_time_seconds": "what all read requests waited together, queueing included",
+    "disk_write_time_seconds": "what all write requests waited together, queueing included",
+    "disk_io_time_seconds": "time with at least one request in flight",
+    "disk_io_time_weighted_seconds": "the same, times the requests in flight",
+}
+HISTOGRAMS = {
+    "fio_latency_seconds": "fio's latencies: clat from submission to completion, lat with "
+    "submission",
+    "device_latency_seconds": "requests from issue to completion, counted in the kernel (--probe)",
+}
+GAUGES = {
+    "fio_percentile_seconds": "of fio's latencies in the newest interval",
+    "fio_progress_ratio": "how far fio's run is, as fio says",
+    "fio_failed_rows": "rows of fio's report that have an error",
+    "disk_in_flight": "requests in flight at the end of the newest interval",
+    "throttled_ratio": "of the time, a cgroup's CPU limit stopped iopstui and fio",
+}
+
+
+def _bytes(rate: float | None, seconds: float) -> float | None:
+    return None if rate is None else round(rate * seconds)
+
+
+def _waited(wait_ms: float | None, count: int | None) -> float | None:
+    return wait_ms * count / 1000 if wait_ms is not None and count else None
+
+
+def _part(share: float | None, seconds: float, whole: float = 1.0) -> float | None:
+    return None if share is None else share / whole * seconds
+
+
+DISK: Mapping[str, Grown] = {
+    "disk_reads": lambda d: d.reads,
+    "disk_writes": lambda d: d.writes,
+    "disk_discards": lambda d: d.discards,
+    "disk_read_bytes": lambda d: _bytes(d.r_bytes_s, d.seconds),
+    "disk_written_bytes": lambda d: _bytes(d.w_bytes_s, d.seconds),
+    "disk_discarded_bytes": lambda d: _bytes(d.d_bytes_s, d.seconds),
+    "disk_read_time_seconds": lambda d: _waited(d.r_await, d.reads),
+    "disk_write_time_seconds": lambda d: _waited(d.w_await, d.writes),
+    "disk_io_time_seconds": lambda d: _part(d.util, d.seconds, 100),
+    "disk_io_time_weighted_seconds": lambda d: _part(d.aqu_sz, d.seconds),
+}
+"""How much a counter of one disk grew in an interval; ``None``: not known."""
+
+
+class Metrics:
+    """A fold over the events of a program's sessions."""
+
+    def __init__(self, host: str) -> None:
+        self._host = host
+        self._target = ""
+        self._counted: dict[str, dict[Labels, float]] = {name: {} for name in COUNTERS}
+        for name in ("frames", "runs", "runs_failed"):
+            self._count(name, 0)
+        self._buckets: dict[str, dict[Labels, Buckets]] = {name: {} for name in HISTOGRAMS}
+        self._met: dict[Labels, float] = {}
+        self._newest: Frame | None = None
+        self._over = False
+
+    def watches(self, target: Target) -> None:
+        """From here on the events are of this target."""
+        self._target = target.path
+        self._newest = None
+
+    def handle(self, event: Event) -> None:
+        """Take one event."""
+        match event:
+            case FrameReady():
+                self._frame(event.frame)
+            case StepStarted() if event.phase == "run":
+                self._count("runs")
+            case StepFinished() if event.error:
+                self._count("runs_failed")
+            case Found():
+                self._count("findings", 1, labels(rule=event.finding.rule))
+            case Judged() if event.passed is not None:
+                asked = printable(event.expectation)
+                self._met[labels(expectation=asked)] = float(event.passed)
+
+    def end(self) -> None:
+        """Nothing more will come: what was so a moment ago is not so any more."""
+        self._over = True
+
+    def families(self) -> Iterator[Family]:
+        """All that is known, in one order."""
+        about = labels(version=__version__, host=self._host, target=printable(self._target))
+        yield Family("iopstui", INFO, "what is measured, and by which version",
+                     [Sample("", about, 1)])  # fmt: skip
+        yield _gauge("up", "1 while it measures", {(): float(not self._over)})
+        if self._newest is not None:
+            yield _gauge("last_sample_timestamp_seconds", "when the newest interval ended",
+                         {(): round(self._newest.wall_ms / 1000, 3)})  # fmt: skip
+        for name, words in COUNTERS.items():
+            rows = self._counted[name].items()
+            yield Family(PREFIX + name, COUNTER, words, [Sample("", own, n) for own, n in rows])
+        for name, words in HISTOGRAMS.items():
+            found = [one for own, b in self._buckets[name].items() for one in b.samples(own)]
+            yield Family(PREFIX + name, HISTOGRAM, words, found)
+        yield _gauge("expectation_met", "1 if the last run met it", self._met)
+        if self._newest is not None and not self._over:
+            yield from _moment(self._newest)
+
+    def _count(self, name: str, by: float | None = 1, own: Labels = ()) -> None:
+        if by is not None:
+            counted = self._counted[name]
+            counted[own] = counted.get(own, 0) + by
+
+    def _frame(self, frame: Frame) -> None:
+        self._newest = frame
+        self._count("frames")
+        self._count("own_cpu_seconds", _part(frame.own_cpu, frame.seconds or 0.0, 100))
+        for name, disk in frame.disks.items():
+            for what, grown in DISK.items():
+                self._count(what, grown(disk), labels(device=name))
+        if frame.fio is not None:
+            self._fio(frame.fio)
+        if frame.probe is not None:
+            self._probe(frame.probe)
+
+    def _fio(self, fio: FioInterval) -> None:
+        for direction, part in fio.directions.items():
+            self._count("fio_ios", part.ios, labels(direction=direction))
+            self._count("fio_bytes", part.bytes, labels(direction=direction))
+            if part.bins:
+                mean = part.clat_ns if part.bins_of == "clat" else part.lat_ns
+                own = labels(direction=direction, latency=part.bins_of)
+                self._into("fio_latency_seconds", own).add(part.bins, mean)
+
+    def _probe(self, probe: ProbeInterval) -> None:
+        for disk, kinds in probe.disks.items():
+            for kind, found in kinds.items():
+                own = labels(device=disk, direction=kind)
+                self._into("device_latency_seconds", own).add(found.device.bins, None)
+
+    def _into(self, name: str, own: Labels) -> Buckets:
+        return self._buckets[name].setdefault(own, Buckets())
+
+
+def _gauge(name: str, words: str, values: Mapping[Labels, float | None]) -> Family:
+    known = [Sample("", own, value) for own, value in values.items() if value is not None]
+    return Family(PREFIX + name, GAUGE, words, known)
+
+
+def _moment(frame: Frame) -> Iterator[Family]:
+    """What is so in the newest interval alone."""
+    fio = frame.fio
+    found: dict[str, dict[Labels, float | None]] = {name: {} for name in GAUGES}
+    if fio is not None:
+        found["fio_percentile_seconds"] = dict(_percentiles(fio))
+        found["fio_progress_ratio"] = {(): fio.progress}
+        found["fio_failed_rows"] = {(): sum(1 for job in fio.jobs if job.error)}
+    found["disk_in_flight"] = {
+        labels(device=name): disk.in_flight for name, disk in frame.disks.items()
+    }
+    found["throttled_ratio"] = {(): _part(frame.throttled, 1, 100)}
+    for name, words in GAUGES.items():
+        yield _gauge(name, words, found[name])
+    for source in SOURCES:
+        for figure in source.figures:
+            name = re.sub(r"[^a-z0-9]+", "_", f"{source.name}_{figure.name}".lower())
+            value = frame.more.get(source.name, {}).get(figure.name)
+            share = figure.unit == "%"
+            yield _gauge(f"{name}_ratio" if share else name, figure.meaning,
+                         {(): _part(value, 1, 100) if share else value})  # fmt: skip
+
+
+def _percentiles(fio: FioInterval) -> Iterator[tuple[Labels, float]]:
+    for direction, part in ((TOTAL, fio.total), *fio.directions.items()):
+        for name, value in part.percentiles.items():
+            own = labels(direction=direction, latency=part.bins_of, percentile=name)
+            yield own, value / 1e9

@@ -1,0 +1,139 @@
+"""Frames and what happened between them in InfluxDB's line protocol.
+
+A line is ``measurement,tag=value field=value time`` (InfluxDB documentation, "Line protocol").
+Fields are called and measured as in JSON lines (model/metrics/fields.py), and are floating-point
+numbers without exception, because a field has one type for ever; time is the wall clock's, in ns.
+What is not known is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TextIO
+
+from iopstui.events import Event, Found, FrameReady, Mark, StepFinished, StepStarted
+from iopstui.model.block.target import Target
+from iopstui.model.metrics.fields import DEVICE, TOTAL
+from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.probe import KINDS
+from iopstui.model.samples import DIRECTIONS
+from iopstui.model.sources import SOURCES
+from iopstui.output.jsonl import frame_object
+from iopstui.text import printable
+
+_HISTOGRAMS = ("bins", "sizes")
+
+
+class InfluxSink:
+    """Writes the lines of each event and flushes them. ``BrokenPipeError`` is passed on."""
+
+    def __init__(self, stream: TextIO, host: str, target: Target | None = None) -> None:
+        self._stream = stream
+        self._tags = {"host": host, "target": target.path if target else ""}
+        self._clock_ms: float | None = None
+        # events have no wall clock: of those before the first frame it is not known yet
+        self._early: list[Event] = []
+
+    def handle(self, event: Event) -> None:
+        """Write one event, if it has anything to say here."""
+        if isinstance(event, FrameReady):
+            self._clock_ms = event.frame.wall_ms - 1000 * event.frame.t
+            early, self._early = self._early, []
+            for one in early:
+                self._write(self._words(one))
+            self._write(self._figures(event.frame))
+        elif self._clock_ms is None:
+            self._early.append(event)
+        else:
+            self._write(self._words(event))
+
+    def close(self) -> None:
+        """Nothing more will come."""
+        self._stream.flush()
+
+    def _write(self, lines: Iterator[str]) -> None:
+        for text in lines:
+            self._stream.write(text + "\n")
+        self._stream.flush()
+
+    def _words(self, event: Event) -> Iterator[str]:
+        match event:
+            case StepStarted():
+                text = event.title
+            case StepFinished():
+                text = event.error or "done"
+            case Mark():
+                text = event.text
+            case Found():
+                text = event.finding.text
+            case _:
+                return
+        at_ms = (self._clock_ms or 0.0) + 1000 * event.t
+        yield line("event", {**self._tags, "kind": event.kind}, {"text": text}, at_ms)
+
+    def _figures(self, frame: Frame) -> Iterator[str]:
+        row = frame_object(frame)
+        for name, tags, values in _points(row):
+            fields: dict[str, float | str] = dict(_numbers(values))
+            if name == "frame":
+                fields["flags"] = " ".join(row["flags"])
+            if fields:
+                yield line(name, {**self._tags, **tags}, fields, frame.wall_ms)
+
+
+def _points(row: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str], Mapping[str, Any]]]:
+    """The measurements in a frame object, with their own tags and values."""
+    own = {key: value for key, value in row.items() if not isinstance(value, (dict, list, str))}
+    yield "frame", {}, {key: value for key, value in own.items() if key not in ("wall_ms",)}
+    fio = row["fio"]
+    if fio is not None:
+        yield "fio_run", {}, {key: v for key, v in fio.items() if not isinstance(v, (dict, list))}
+        for direction in (*DIRECTIONS, TOTAL):
+            if fio[direction] is not None:
+                yield "fio", {"direction": direction}, fio[direction]
+    kernel = row["kernel"]
+    for name, disk in kernel["disks"].items():
+        yield "disk", {"device": name}, disk
+    for cpu, load in kernel["cpus"].items():
+        yield "cpu", {"cpu": cpu}, load
+    for source in SOURCES:
+        yield source.name, {}, kernel[source.name]
+    probe = row[DEVICE]
+    for name, kinds in (probe or {}).get("disks", {}).items():
+        for kind in (*KINDS, TOTAL):
+            if kinds[kind] is not None:
+                yield DEVICE, {"device": name, "direction": kind}, kinds[kind]
+
+
+def _numbers(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, float]]:
+    """The numbers in it, those of groups by their path, histograms left out."""
+    for key, value in values.items():
+        if isinstance(value, dict):
+            if key not in _HISTOGRAMS:
+                yield from _numbers(value, f"{before}{key}.")
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            yield before + key, float(value)
+
+
+def line(
+    name: str, tags: Mapping[str, str], fields: Mapping[str, float | str], wall_ms: float
+) -> str:
+    """One line; tags without a value are left out. ``fields`` must not be empty."""
+    head = ",".join([_key(name), *(f"{_key(k)}={_key(v)}" for k, v in tags.items() if v)])
+    body = ",".join(f"{_key(name)}={_value(value)}" for name, value in fields.items())
+    return f"{head} {body} {round(wall_ms * 1e6)}"
+
+
+def _key(text: str) -> str:
+    """Fit for a name or a tag. A backslash can't be escaped there, and would escape what comes
+    behind it."""
+    found = printable(text).replace("\\", "/")
+    for special in (",", "=", " "):
+        found = found.replace(special, "\\" + special)
+    return found
+
+
+def _value(value: float | str) -> str:
+    if isinstance(value, str):
+        return '"' + printable(value).replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return repr(value)
