@@ -10,6 +10,7 @@ import pytest
 from fio_recordings import NAMES, statuses
 from hypothesis import given
 from hypothesis import strategies as st
+from json_schema import check_line
 from session_frames import session, whole_frames
 
 from iopstui import __version__
@@ -27,7 +28,11 @@ def written(events: list[Event], target: Target | None = None) -> list[dict[str,
     for event in events:
         sink.handle(event)
     sink.close()
-    return [json.loads(line, parse_constant=pytest.fail) for line in stream.getvalue().splitlines()]
+    lines = stream.getvalue().splitlines()
+    found = [json.loads(line, parse_constant=pytest.fail) for line in lines]
+    for row in found:
+        check_line(row)
+    return found
 
 
 def test_the_first_line_says_whose_numbers_follow() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from json_schema import check_line
 
 from iopstui.fio.guard import descendants
 
@@ -88,8 +89,11 @@ def all_signals() -> None:
 
 
 def events(text: str) -> list[dict[str, Any]]:
-    """JSON lines; fails on a line that is none."""
-    return [json.loads(line) for line in text.splitlines()]
+    """JSON lines; fails on a line that is none, or is another than the schema says."""
+    found = [json.loads(line) for line in text.splitlines()]
+    for row in found:
+        check_line(row)
+    return found
 
 
 def family(pid: int) -> list[psutil.Process]:

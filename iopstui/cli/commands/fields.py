@@ -11,14 +11,20 @@ from iopstui.errors import EXIT_OK
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("--format", choices=("table", "json"), default="table")
+    parser.add_argument("--format", choices=("table", "json", "schema"), default="table",
+                        help="schema: a JSON Schema of all that is written as JSON")  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the field registry."""
     from iopstui.model.metrics import fields
 
-    show(fields.fields_json() if arguments.format == "json" else fields.fields_table(width()))
+    if arguments.format == "schema":
+        from iopstui.output.schema.whole import schema_text
+
+        show(schema_text())
+    else:
+        show(fields.fields_json() if arguments.format == "json" else fields.fields_table(width()))
     return EXIT_OK
 
 

@@ -1,0 +1,83 @@
+"""JSON Schema (draft 2020-12) of Python's types, as iopstui.output.jsonl.clean writes their values.
+
+``strict`` schemas know no further keys, which is what the tests hold the program to. What users get
+is open: keys may be added (docs/guide/data.md).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections.abc import Mapping, Sequence
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+Schema = dict[str, Any]
+
+TEXT: Schema = {"type": "string"}
+WHOLE: Schema = {"type": "integer"}
+TRUTH: Schema = {"type": "boolean"}
+# a float that is no number any more is written as null
+NUMBER: Schema = {"type": ["number", "null"]}
+ANYTHING: Schema = {}
+
+_PLAIN: Mapping[Any, Schema] = {str: TEXT, bool: TRUTH, int: WHOLE, float: NUMBER, object: ANYTHING}
+
+
+def or_null(schema: Schema) -> Schema:
+    """The same, or null."""
+    kind = schema.get("type")
+    if kind is None:
+        return schema if not schema else {"anyOf": [schema, {"type": "null"}]}
+    kinds = kind if isinstance(kind, list) else [kind]
+    return {**schema, "type": [*kinds, "null"] if "null" not in kinds else kinds}
+
+
+def array(items: Schema) -> Schema:
+    """A list of these."""
+    return {"type": "array", "items": items}
+
+
+def keyed(values: Schema) -> Schema:
+    """An object whose keys are data."""
+    return {"type": "object", "additionalProperties": values}
+
+
+def record(properties: Mapping[str, Schema], strict: bool) -> Schema:
+    """An object that always has all of these keys."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        **({"additionalProperties": False} if strict else {}),
+    }
+
+
+def of_dataclass(made: Any, strict: bool) -> dict[str, Schema]:
+    """The keys of a dataclass with their schemas."""
+    hints = get_type_hints(made)
+    return {one.name: of_type(hints[one.name], strict) for one in dataclasses.fields(made)}
+
+
+def of_type(hint: Any, strict: bool) -> Schema:
+    """The schema of a type hint. TypeError for one that nothing is known of."""
+    if hint in _PLAIN:
+        return _PLAIN[hint]
+    if dataclasses.is_dataclass(hint):
+        return record(of_dataclass(hint, strict), strict)
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        parts = [of_type(part, strict) for part in arguments if part is not type(None)]
+        one = parts[0] if len(parts) == 1 else {"anyOf": parts}
+        return or_null(one) if type(None) in arguments else one
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return keyed(of_type(arguments[1], strict))
+    if isinstance(origin, type) and issubclass(origin, (Sequence, frozenset)):
+        return _of_sequence(arguments, strict)
+    raise TypeError(f"no schema for {hint!r}")
+
+
+def _of_sequence(arguments: Sequence[Any], strict: bool) -> Schema:
+    if len(arguments) == 1 or arguments[1] is Ellipsis:
+        return array(of_type(arguments[0], strict))
+    parts = [of_type(part, strict) for part in arguments]
+    return {"type": "array", "prefixItems": parts, "minItems": len(parts), "maxItems": len(parts)}

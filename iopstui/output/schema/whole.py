@@ -1,0 +1,87 @@
+"""One document with all schemas: a JSON line at the top, each sort of line and of document by name
+in ``$defs``."""
+
+from __future__ import annotations
+
+import json
+
+from iopstui.model.block.device import BlockDevice, Hctx
+from iopstui.model.metrics.fields import SCHEMA
+from iopstui.output.schema.lines import line_schemas
+from iopstui.output.schema.notation import (
+    NUMBER,
+    TEXT,
+    TRUTH,
+    WHOLE,
+    Schema,
+    array,
+    keyed,
+    of_dataclass,
+    or_null,
+    record,
+)
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+DOCUMENT = "document."
+"""Before the name of what is no line."""
+
+
+def schema(strict: bool = False) -> Schema:
+    """All of it. ``strict``: further keys are a mistake."""
+    lines = line_schemas(strict)
+    return {
+        "$schema": DRAFT,
+        "title": "iopstui: one JSON line (--format jsonl), and documents in $defs",
+        "$comment": f"schema {SCHEMA}; keys may be added, see docs/guide/data.md",
+        "anyOf": [{"$ref": f"#/$defs/{name}"} for name in lines],
+        "$defs": {**lines, **{DOCUMENT + n: one for n, one in _documents(strict).items()}},
+    }
+
+
+def schema_text() -> str:
+    """As `iopstui fields --format schema` prints it."""
+    return json.dumps(schema(), indent=1)
+
+
+def _documents(strict: bool) -> dict[str, Schema]:
+    """What `iopstui NAME --format json` prints, and `iopstui report` writes."""
+    job = record(
+        {name: TRUTH if name == "writes" else TEXT
+         for name in ("name", "title", "writes", "measures", "source", "look_at", "teaches",
+                      "path", "text")},
+        strict,
+    )  # fmt: skip
+    field = record(dict.fromkeys(("id", "title", "unit", "source", "meaning"), TEXT), strict)
+    one = {"const": 1}
+    return {
+        "devices": record({"schema": one, "devices": array(_device(strict))}, strict),
+        "jobs": {"anyOf": [array(job), job]},
+        "fields": record({"schema": {"const": SCHEMA}, "fields": array(field)}, strict),
+        "report": record({"report": one, "iopstui": TEXT, "recordings": array(_report())}, strict),
+    }
+
+
+def _device(strict: bool) -> Schema:
+    keys = of_dataclass(BlockDevice, strict)
+    hctx = {**of_dataclass(Hctx, strict), "irqs": array(WHOLE)}
+    keys["hctxs"] = array(record(hctx, strict))
+    more = {
+        "in_use": TRUTH, "in_use_by": array(TEXT),
+        "rq_affinity_cannot_matter": or_null(TEXT),
+    }  # fmt: skip
+    return record({**keys, **more}, strict)
+
+
+def _report() -> Schema:
+    """Of one recording; what stands deeper are the events of the lines above."""
+    thing: Schema = {"type": "object"}
+    lists = ("devices", "experiments", "runs", "side_by_side", "findings", "marks", "changes",
+             "notices")  # fmt: skip
+    return record(
+        {
+            "file": TEXT, "header": thing, "duration_s": NUMBER, "samples": WHOLE,
+            "incomplete": or_null(TEXT), **dict.fromkeys(lists, array(thing)),
+            "series": keyed(array(NUMBER)),
+        },
+        strict=False,
+    )  # fmt: skip
