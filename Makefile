@@ -15,7 +15,7 @@ help:
 	@echo 'make mutants  change the program at random: do the tests notice? (needs mutmut)'
 	@echo 'make lint    the checks without the tests'
 	@echo 'make format  put the code into the one style'
-	@echo 'make docs    write docs/reference anew from the program'
+	@echo 'make docs    write docs/reference and docs/man anew from the program'
 	@echo 'make pictures  the moving pictures in docs/, from recordings'
 	@echo 'make report-look  pictures of a report, made by a real browser, in build/'
 	@echo 'make lock    choose the Python packages anew (requirements*.txt)'

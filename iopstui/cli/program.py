@@ -34,6 +34,8 @@ EXAMPLES = (
     "iopstui sweep /srv/data --job randread-4k --axis iodepth=1,2,4..64",
     "iopstui replay demo",
 )
+SCREEN, FEWEST_EXAMPLES = 24, 2
+"""Lines of a small terminal, the last of which is the prompt's; the first examples tell most."""
 DEFAULT = "live"
 """The command where none is named."""
 
@@ -167,10 +169,12 @@ class TopParser(Parser):
 
     def format_help(self) -> str:
         """Usage, commands, examples."""
+        found = commands()
+        wide = max(len(command.name) for command in found) + 2
         lines = [f"usage: {USAGE}", ABOUT, ""]
-        for command in commands():
-            lines.append(f"  {command.name:<9}{command.help}")
-        return "\n".join([*lines, "", *(f"  {example}" for example in EXAMPLES), ""])
+        lines += [f"  {command.name:<{wide}}{command.help}" for command in found]
+        room = max(FEWEST_EXAMPLES, SCREEN - len(lines) - 2)
+        return "\n".join([*lines, "", *(f"  {example}" for example in EXAMPLES[:room]), ""])
 
 
 def parser(word: str = "", config: Config | None = None) -> Parser:
@@ -192,3 +196,11 @@ def parser(word: str = "", config: Config | None = None) -> Parser:
         if config is not None:
             config.preset(below, command.name)
     return top
+
+
+def command_parsers(word: str = "") -> dict[str, argparse.ArgumentParser]:
+    """The parser of each command by its name; that of ``word`` alone if it is one."""
+    for action in parser(word)._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            return dict(action.choices)
+    return {}

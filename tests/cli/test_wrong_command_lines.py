@@ -76,14 +76,18 @@ def test_what_stands_behind_two_dashes_is_no_option(capsys: pytest.CaptureFixtur
 
 def test_the_help_fits_on_a_small_screen() -> None:
     lines = parser().format_help().splitlines()
-    assert len(lines) <= 24 and max(map(len, lines)) <= 80
-    assert [line.split()[0] for line in lines[3:-6]] == [one.name for one in commands()]
+    # the last line of a screen of 24 is the prompt's
+    assert len(lines) <= 23 and max(map(len, lines)) <= 80
+    rows = lines[3 : lines.index("", 3)]
+    assert [line.split()[0] for line in rows] == [one.name for one in commands()]
 
 
 def test_the_help_ends_with_examples_that_are_right() -> None:
     top = parser()
     lines = top.format_help().splitlines()
-    assert [line.strip() for line in lines[-5:]] == list(EXAMPLES) and len(EXAMPLES) == 5
+    shown = [line.strip() for line in lines[lines.index("", 3) + 1 :]]
+    # with many commands there is room for the first of them alone
+    assert len(shown) >= 2 and shown == list(EXAMPLES[: len(shown)])
     for example in EXAMPLES:
         name, *words = shlex.split(example.split("  ")[0].split(" > ")[0])
         assert name == "iopstui"

@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
 COMMAND = Command(
     "config",
     105,
-    "the configuration: each value, its source, and mistakes in the file",
+    "the configuration: each value, its source, mistakes in the file",
     add_arguments,
     run,
     anywhere=True,

@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
 COMMAND = Command(
     "watch",
     15,
-    "watch disks that others use, without a job: table, JSON lines or CSV",
+    "watch disks that others use, without a job: table, JSON lines, CSV",
     add_arguments,
     run,
     epilog=EPILOG,

@@ -1,0 +1,57 @@
+"""`iopstui completion`: what a shell needs to complete command lines."""
+
+from __future__ import annotations
+
+import argparse
+
+from iopstui.cli.command import Command
+from iopstui.cli.terminal import show
+from iopstui.errors import EXIT_OK
+
+SHELLS = ("bash", "zsh", "fish")
+WORDS = "words"
+"""What the scripts themselves ask for: the words so far on standard input, a line each."""
+EPILOG = """\
+bash: put this into ~/.bashrc                 eval "$(iopstui completion bash)"
+zsh: into ~/.zshrc, behind compinit           eval "$(iopstui completion zsh)"
+fish: into ~/.config/fish/config.fish         iopstui completion fish | source
+
+Where iopstui was installed as a package the shell finds the script by itself.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("shell", choices=(*SHELLS, WORDS), metavar="SHELL",
+                        help="bash, zsh or fish")  # fmt: skip
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the script, or the candidates."""
+    if arguments.shell != WORDS:
+        from importlib.resources import files
+
+        script = files("iopstui") / "data" / "completion" / f"iopstui.{arguments.shell}"
+        show(script.read_text("utf-8"))
+        return EXIT_OK
+    import sys
+
+    from iopstui.cli.complete import complete
+    from iopstui.cli.program import command_parsers
+    from iopstui.text import printable
+
+    words = sys.stdin.read().removesuffix("\n").split("\n")
+    for word, meaning in complete(words, command_parsers):
+        show(f"{printable(word)}\t{printable(meaning)}" if meaning else printable(word))
+    return EXIT_OK
+
+
+COMMAND = Command(
+    "completion",
+    107,
+    "complete command lines in bash, zsh or fish",
+    add_arguments,
+    run,
+    epilog=EPILOG,
+    anywhere=True,
+)

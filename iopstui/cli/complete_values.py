@@ -1,0 +1,137 @@
+"""The values that options and places take, as far as the machine or the program knows them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+
+from iopstui.cli.complete import FILES, Candidate, Words
+from iopstui.errors import IopstuiError
+
+
+def devices() -> Iterator[Candidate]:
+    """The machine's block devices that have a size."""
+    from iopstui.linux.devices.sysfs import read_devices
+    from iopstui.linux.roots import Roots
+
+    for device in read_devices(Roots()).values():
+        if device.size and not device.hidden:
+            yield Candidate(device.path, device.model or device.kind)
+
+
+def places() -> Iterator[Candidate]:
+    """Devices and files."""
+    yield from devices()
+    yield Candidate(FILES)
+
+
+def jobs() -> Iterator[Candidate]:
+    """The shipped ones."""
+    from iopstui.fio.library import shipped_jobs
+
+    for job in shipped_jobs():
+        yield Candidate(job.name, job.title)
+
+
+def jobs_and_files() -> Iterator[Candidate]:
+    """Shipped jobs, and files of one's own."""
+    yield from jobs()
+    yield Candidate(FILES)
+
+
+def lessons() -> Iterator[Candidate]:
+    """The shipped ones, by their names without their numbers."""
+    from iopstui.lesson.library import shipped_lessons
+
+    for lesson in shipped_lessons():
+        yield Candidate(lesson.name.lstrip("0123456789").lstrip("-"), lesson.title)
+
+
+def fields() -> Iterator[Candidate]:
+    """The figures of a run that something can be expected of."""
+    from iopstui.model.metrics.fields import ANY, FIELDS
+    from iopstui.model.metrics.figures import measurable
+
+    for field in FIELDS:
+        if ANY not in field.path and measurable(field.path):
+            short = field.id
+            for before in ("kernel.total.", "fio.total.", "fio.", "kernel."):
+                short = short.removeprefix(before)
+            yield Candidate(short, field.meaning)
+
+
+def tunables() -> Iterator[Candidate]:
+    """Settings of a device's queue."""
+    from iopstui.model.block.tunable import TUNABLES
+
+    for one in TUNABLES.values():
+        yield Candidate(f"{one.name}=", one.meaning)
+
+
+def fio_options() -> Iterator[Candidate]:
+    """What the installed fio knows, else what is typed by habit."""
+    from iopstui.cli.parser import FIO
+    from iopstui.fio.inspect import option_names
+
+    found: Mapping[str, str] = {}
+    with contextlib.suppress(IopstuiError):
+        found = option_names()
+    for name, meaning in (found or dict.fromkeys(sorted(FIO), "")).items():
+        yield Candidate(f"{name}=", meaning)
+
+
+def settings() -> Iterator[Candidate]:
+    """What a sweep or a comparison turns."""
+    yield from tunables()
+    yield from fio_options()
+
+
+def probe_parts() -> Iterator[Candidate]:
+    """What the probe counts besides."""
+    from iopstui.model.metrics.probe import PARTS
+
+    for part in (*PARTS[1:], "all"):
+        yield Candidate(part)
+
+
+def files() -> Iterator[Candidate]:
+    """Whatever the shell finds."""
+    yield Candidate(FILES)
+
+
+def recordings() -> Iterator[Candidate]:
+    """Files, and the one that comes along."""
+    yield Candidate("demo", "comes with iopstui")
+    yield Candidate(FILES)
+
+
+VALUES: Mapping[str, Words] = {
+    "TARGET": places,
+    "--destroy-data": places,
+    "--job": jobs_and_files,
+    "JOB": jobs_and_files,
+    "jobs NAME": jobs,
+    "lesson NAME": lessons,
+    "--set": fio_options,
+    "--axis": settings,
+    "--variant": settings,
+    "--knob": tunables,
+    "--expect": fields,
+    "--trigger": fields,
+    "--probe-with": probe_parts,
+    "replay FILE": recordings,
+    "report FILE": recordings,
+    "FILE": files,
+    "OUT": files,
+}
+"""By the command and the option or place, by the option, else by what its value is called in the
+help. Whose values are not listed here and have no ``choices`` has none."""
+_LISTS = ("--probe-with",)
+
+
+def separated(name: str, current: str) -> tuple[str, str]:
+    """What of ``current`` stays as it is, and what is to be completed."""
+    if name in _LISTS:
+        head, comma, last = current.rpartition(",")
+        return head + comma, last
+    return "", current

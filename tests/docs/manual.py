@@ -1,0 +1,91 @@
+"""The man pages, made from the commands' parsers: one of the program, one of each command."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterable, Iterator
+
+from reference import parsers
+
+from iopstui.cli.program import ABOUT, EXAMPLES, USAGE
+from iopstui.errors import EXIT_MEANINGS
+
+NOTE = '.\\" Written by "make docs" from the program itself: not edited by hand.'
+SEE = "https://fio.readthedocs.io"
+FILES = (
+    ("~/.config/iopstui/config.toml", "defaults for options: see iopstui-config(1)"),
+    ("~/.local/state/iopstui", "what has to be undone after a crash, and experiments' progress"),
+)
+VARIABLES = (
+    ("IOPSTUI_FIO", "the fio to run, instead of the one in PATH"),
+    ("NO_COLOR", "the screen in the terminal's own two colours"),
+)
+
+
+def manual() -> dict[str, str]:
+    """Name and text of every page."""
+    known = parsers()
+    pages = {"iopstui.1": _program(known)}
+    pages |= {f"iopstui-{name}.1": _command(name, one, known) for name, one in known.items()}
+    return {name: "\n".join([NOTE, *lines]) + "\n" for name, lines in pages.items()}
+
+
+def _program(known: dict[str, argparse.ArgumentParser]) -> list[str]:
+    rows = [(f"iopstui-{name}(1)", one.description or "") for name, one in known.items()]
+    codes = [(str(code), words) for code, words in EXIT_MEANINGS.items()]
+    return [
+        '.TH IOPSTUI 1 "" iopstui "User Commands"',
+        *_section("NAME", [f"iopstui \\- {_text(ABOUT[0].lower() + ABOUT[1:])}"]),
+        *_section("SYNOPSIS", [_text(USAGE)]),
+        *_section("COMMANDS", _terms(rows)),
+        *_section("EXIT STATUS", _terms(codes)),
+        *_section("FILES", _terms(FILES)),
+        *_section("ENVIRONMENT", _terms(VARIABLES)),
+        *_section("EXAMPLES", [".nf", *map(_text, EXAMPLES), ".fi"]),
+        *_section("SEE ALSO", [f"fio(1), iostat(1), {_text(SEE)}"]),
+    ]
+
+
+def _command(
+    name: str, one: argparse.ArgumentParser, known: dict[str, argparse.ArgumentParser]
+) -> list[str]:
+    about = (one.description or "").rstrip(".")
+    usage = re.sub(r"\s+", " ", one.format_usage().removeprefix("usage: ")).strip()
+    actions = [action for action in one._actions if action.help != argparse.SUPPRESS]
+    notes = [".nf", *map(_text, one.epilog.strip().split("\n")), ".fi"] if one.epilog else []
+    return [
+        f'.TH IOPSTUI\\-{name.upper()} 1 "" iopstui "User Commands"',
+        *_section("NAME", [f"iopstui\\-{name} \\- {_text(about[0].lower() + about[1:])}"]),
+        *_section("SYNOPSIS", [_text(usage)]),
+        *_section("OPTIONS", _terms(map(_option, actions))),
+        *(_section("NOTES", notes) if notes else []),
+        *_section("SEE ALSO", [", ".join(["iopstui(1)", *(f"iopstui\\-{other}(1)"
+                                                         for other in known if other != name)])]),
+    ]  # fmt: skip
+
+
+def _option(action: argparse.Action) -> tuple[str, str]:
+    value = action.metavar or (
+        "{" + ",".join(map(str, action.choices)) + "}" if action.choices else ""
+    )
+    value = "" if action.nargs == 0 else f" {value}"
+    if not action.option_strings:
+        return str(action.metavar), (action.help or "").replace("%%", "%")
+    words = (action.help or "").replace("%%", "%")
+    return ", ".join(option + value for option in action.option_strings), words
+
+
+def _section(title: str, lines: Iterable[str]) -> list[str]:
+    return [f".SH {title}", *lines]
+
+
+def _terms(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
+    for term, words in rows:
+        yield from (".TP", f".B {_text(term)}", _text(words.replace("`", "")))
+
+
+def _text(words: str) -> str:
+    """Fit for a line of roff: a dash that is typed stays one, and nothing is a request."""
+    found = words.replace("\\", "\\e").replace("-", "\\-")
+    return "\\&" + found if found.startswith((".", "'")) or not found else found
