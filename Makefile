@@ -1,10 +1,11 @@
 # make run: everything from a fresh clone to the live screen. make test: all checks.
 .POSIX:
-.PHONY: help run test bench truth scoreboard simulate faults faults-long fuzz mutants lint format lock clean report-look docs pictures
+.PHONY: help run dist test bench truth scoreboard simulate faults faults-long fuzz mutants lint format lock clean report-look docs pictures
 
 help:
 	@echo 'make run     set up what is missing, then watch a safe job on a scratch file here'
 	@echo 'make test    set up what is missing, then run all checks and tests'
+	@echo 'make dist    sdist, wheel, the program in a single file, and a Debian package, in dist/'
 	@echo 'make bench   what iopstui itself costs, as a table (up to 10 minutes)'
 	@echo 'make truth   100 short jobs: every figure against fio and its per-I/O logs (6 minutes)'
 	@echo 'make scoreboard  are the findings right? Known situations, made for real (root)'
@@ -28,6 +29,11 @@ run:
 test:
 	@.ci/setup test
 	@.ci/tests
+
+# SOURCE_DATE_EPOCH (default: the commit's time) is all that the bytes depend on besides the source
+dist:
+	@.ci/setup run
+	@.ci/dist
 
 bench:
 	@.ci/setup run

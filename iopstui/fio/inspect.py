@@ -124,7 +124,7 @@ def option_names() -> dict[str, str]:
     found = shutil.which(os.environ.get("IOPSTUI_FIO") or "fio")
     if found is None:
         return {}
-    said = _ask([found, "--cmdhelp=all"], None, Fence()).stdout
+    said = ask([found, "--cmdhelp=all"], None, Fence()).stdout
     rows = (line.partition(":") for line in said.split("\n") if _OPTION.match(line))
     return {name.strip(): printable(meaning) for name, _, meaning in rows}
 

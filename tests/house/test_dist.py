@@ -1,0 +1,157 @@
+"""What `make dist` builds: the same bytes twice, and a program that is whole in one file."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+import iopstui
+
+VERSION = iopstui.__version__
+EPOCH = "1767225600"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
+    """iopstui and all it needs, as pip would put it: from what the tests themselves use."""
+    made = tmp_path_factory.mktemp("site")
+    for folder in ("iopstui", "jobs", "lessons"):
+        target = made / "iopstui" / folder if folder != "iopstui" else made / folder
+        shutil.copytree(root / folder, target, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in sorted(below("iopstui")):
+        found = distribution(name)
+        for file in found.files or ():
+            # scripts stand beside the packages
+            if ".." not in file.parts and file.suffix != ".pyc":
+                (made / file).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(str(found.locate_file(file)), made / file)
+    return made
+
+
+def below(name: str, extra: str = "") -> set[str]:
+    """What a distribution needs, and what that needs."""
+    found: set[str] = set()
+    for need in map(Requirement, distribution(name).requires or ()):
+        if need.marker is None or need.marker.evaluate({"extra": extra}):
+            try:
+                more = {one for wanted in ("", *need.extras) for one in below(need.name, wanted)}
+            except PackageNotFoundError:  # of another system
+                continue
+            found |= {need.name} | more
+    return found
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory, site: Path, root: Path) -> Path:
+    made = tmp_path_factory.mktemp("program") / "iopstui.pyz"
+    return built(site, made, root)
+
+
+def built(site: Path, out: Path, root: Path) -> Path:
+    script = root / ".ci" / "single" / "build.py"
+    subprocess.run([sys.executable, str(script), str(site), str(out)], check=True)
+    return out
+
+
+def started(
+    program: Path, home: Path, *words: str, **more: str
+) -> subprocess.CompletedProcess[str]:
+    """As a user has it: nothing of the checkout, and no packages but its own."""
+    return subprocess.run(
+        [sys.executable, "-I", "-S", str(program), *words],
+        cwd=home, env={"PATH": os.environ["PATH"], "HOME": str(home), **more},
+        capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "home").mkdir()
+    return tmp_path / "home"
+
+
+def test_it_runs_by_itself(program: Path, home: Path) -> None:
+    done = started(program, home, "--version")
+    assert (done.returncode, done.stdout) == (0, f"iopstui {VERSION}\n"), done.stderr
+    done = started(program, home, "replay", "demo", "--format", "csv")
+    assert done.returncode == 0 and done.stdout.startswith("t,wall_ms,utc"), done.stderr
+    # what the screen needs, and compiled modules
+    done = started(program, home, "doctor")
+    assert "is not installed" not in done.stdout + done.stderr
+    assert len(list((home / ".cache" / "iopstui").iterdir())) == 1
+
+
+def test_what_another_could_change_is_not_used(program: Path, home: Path) -> None:
+    open_to_all = home / "open"
+    (open_to_all / "iopstui").mkdir(parents=True)
+    open_to_all.chmod(0o777)
+    done = started(program, home, "--version", XDG_CACHE_HOME=str(open_to_all))
+    assert done.returncode == 0, done.stderr
+    assert list((open_to_all / "iopstui").iterdir()) == []
+    assert (home / ".cache" / "iopstui").exists()
+
+
+def test_an_old_python_is_told_so(root: Path) -> None:
+    """Its beginning is read by any Python 3: nothing in it is newer than 3.5."""
+    import ast
+
+    text = (root / ".ci" / "single" / "main.py").read_text()
+    ast.parse(text, feature_version=(3, 5))
+    asked = "import sys; sys.version_info = (3, 9, 0, 'final', 0); sys.argv = ['x']\n"
+    done = subprocess.run([sys.executable, "-c", asked + text], capture_output=True, text=True)
+    assert done.returncode == 5 and "needs 3.10 or newer" in done.stderr
+
+
+def test_two_programs_are_the_same_bytes(
+    program: Path, site: Path, root: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "elsewhere"
+    shutil.copytree(site, copy)
+    (copy / "iopstui" / "__pycache__").mkdir()
+    (copy / "iopstui" / "__pycache__" / "x.pyc").touch()
+    os.utime(copy / "iopstui" / "__init__.py", (0, 0))
+    assert built(copy, tmp_path / "again.pyz", root).read_bytes() == program.read_bytes()
+    (copy / "iopstui" / "__init__.py").write_text("")
+    assert built(copy, tmp_path / "other.pyz", root).read_bytes() != program.read_bytes()
+
+
+def test_wheel_and_sdist_are_the_same_twice_and_hold_what_they_should(
+    root: Path, tmp_path: Path
+) -> None:
+    for name in ("one", "two"):
+        subprocess.run(
+            [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path / name)], cwd=root,
+            env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH, "PYTHONPATH": ""},
+            check=True, capture_output=True,
+        )  # fmt: skip
+    for path in sorted((tmp_path / "one").iterdir()):
+        assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes(), path.name
+    wheel = zipfile.ZipFile(tmp_path / "one" / f"iopstui-{VERSION}-py3-none-any.whl").namelist()
+    shared = f"iopstui-{VERSION}.data/data/share/"
+    for name in ("man/man1/iopstui.1", "man/man1/iopstui-run.1", "zsh/site-functions/_iopstui",
+                 "bash-completion/completions/iopstui",
+                 "fish/vendor_completions.d/iopstui.fish"):  # fmt: skip
+        assert shared + name in wheel
+    assert "iopstui/jobs/randread-4k.fio" in wheel and "iopstui/data/demo.iops" in wheel
+    with tarfile.open(tmp_path / "one" / f"iopstui-{VERSION}.tar.gz") as sdist:
+        names = {name.partition("/")[2] for name in sdist.getnames()}
+    assert {".ci/dist", "Makefile", "docs/man/iopstui.1", "tests/conftest.py"} <= names
+
+
+def test_the_lock_s_runtime_part_is_what_is_imported(root: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(root / ".ci" / "single" / "needed.py")],
+        input=(root / "requirements.txt").read_text(), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    lines = done.stdout.splitlines()
+    assert {line.split("==")[0] for line in lines} == {name.lower() for name in below("iopstui")}
+    assert all(" --hash=sha256:" in line and ";" not in line for line in lines)
