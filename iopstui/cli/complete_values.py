@@ -71,11 +71,12 @@ def tunables() -> Iterator[Candidate]:
 def fio_options() -> Iterator[Candidate]:
     """What the installed fio knows, else what is typed by habit."""
     from iopstui.cli.parser import FIO
-    from iopstui.fio.inspect import option_names
+    from iopstui.fio.inspect import find_fio
+    from iopstui.fio.options import known_options
 
     found: Mapping[str, str] = {}
     with contextlib.suppress(IopstuiError):
-        found = option_names()
+        found = known_options(find_fio())
     for name, meaning in (found or dict.fromkeys(sorted(FIO), "")).items():
         yield Candidate(f"{name}=", meaning)
 

@@ -118,17 +118,6 @@ def _version(found: str, file: tuple[int, int, int]) -> Fio:
     return Fio(found, version, banner)
 
 
-def option_names() -> dict[str, str]:
-    """Every option that fio's job files may have, by name, and what it means; none without a fio.
-    Missing if it does not answer."""
-    found = shutil.which(os.environ.get("IOPSTUI_FIO") or "fio")
-    if found is None:
-        return {}
-    said = ask([found, "--cmdhelp=all"], None, Fence()).stdout
-    rows = (line.partition(":") for line in said.split("\n") if _OPTION.match(line))
-    return {name.strip(): printable(meaning) for name, _, meaning in rows}
-
-
 def _how_ended(answer: subprocess.CompletedProcess[str]) -> str:
     said = answer.stderr.strip().splitlines()[-1:]
     if answer.returncode < 0:
@@ -163,7 +152,6 @@ def inspect(fio: Fio, job_file: Path, label: str, cwd: Path | None = None) -> Jo
 # no option is called so, in any version of fio
 END = f"\n[{_END}]\n{_END}=1\n"
 _SECTION = re.compile(r"^parse +\d+ +Parsing section \[(.*)\]$")
-_OPTION = re.compile(r"^ *\w+ *: ")
 # the path as fio will open it, directory= included, and its place in its clone's list
 _OPENED = re.compile(r'^file +\d+ +file \S+ "(.*)" added at (\d+)$')
 
