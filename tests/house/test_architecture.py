@@ -29,7 +29,7 @@ def loaded_by(code: str, *arguments: str) -> set[str]:
 def test_the_core_needs_no_screen() -> None:
     core = tuple(f"iopstui.{ring}" for ring in (
         "model", "linux", "fio", "safety", "recording", "preflight", "session", "experiment",
-        "lesson", "output", "report",
+        "lesson", "fleet", "output", "report",
     ))  # fmt: skip
     assert loaded_by(IMPORT_ALL, *core).isdisjoint({"textual", "rich", "plotext"})
 

@@ -1,0 +1,52 @@
+"""`iopstui merge`: the totals of many hosts."""
+
+from __future__ import annotations
+
+import argparse
+
+from iopstui.cli import values
+from iopstui.cli.command import Command
+from iopstui.cli.options import add_format
+
+EPILOG = """\
+FILE is a recording or JSON lines (`run --format jsonl`, `fleet --record`, or `merge` itself);
+without any, JSON lines of all hosts are read from standard input, as whatever launched them
+brings them, e.g.: clush -w node[01-40] iopstui run --job randread-4k --format jsonl | iopstui merge
+
+Seconds are those of the wall clocks. Counts and histograms add, so percentiles are those of all
+I/Os of all hosts. A host that has nothing in a second is missing there, never 0.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("file", nargs="*", metavar="FILE", help="see below")
+    parser.add_argument("--label", action="append", default=[], metavar="NAME",
+                        help="the host of the first FILE, of the second ... instead of the name in "
+                        "it; for standard input: of lines that name none")  # fmt: skip
+    parser.add_argument("--interval", type=values.interval, default=1.0, metavar="SECONDS",
+                        help="length of a row's second; that of the hosts' samples or longer, "
+                        "0.25 to 60 (default: 1)")  # fmt: skip
+    parser.add_argument("--as", dest="name", default="all", metavar="NAME",
+                        help="whose totals these are, for the merger that reads them "
+                        "(default: all)")  # fmt: skip
+    add_format(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Merge all there is."""
+    from iopstui.cli.merging import merge_files
+
+    return merge_files(
+        arguments.file, arguments.label, arguments.interval, arguments.name, arguments.format
+    )
+
+
+COMMAND = Command(
+    "merge",
+    34,
+    "add up what many hosts did, second by second, from their files",
+    add_arguments,
+    run,
+    epilog=EPILOG,
+)

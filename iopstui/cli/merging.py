@@ -1,0 +1,79 @@
+"""Rows of many hosts merged until there are no more."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from iopstui.cli.terminal import say
+from iopstui.errors import EXIT_OK, UsageError
+from iopstui.fleet.merger import Merger
+from iopstui.fleet.sums import Malformed
+from iopstui.output.fleet.lines import Labelled, file_rows, line_rows, several
+from iopstui.output.fleet.sinks import totals_sink
+from iopstui.output.replay import believed
+
+LABEL = "stdin"
+
+
+def merge_files(
+    files: Sequence[str], labels: Sequence[str], interval_s: float, name: str, kind: str
+) -> int:
+    """The exit code. Totals on stdout, words on stderr."""
+    if len(labels) > max(1, len(files)):
+        raise UsageError(f"There are {len(labels)} labels for {len(files)} files.",
+                         "Give --label once for each FILE, in their order.")  # fmt: skip
+    if not files and sys.stdin.isatty():
+        raise UsageError("There is nothing to merge: no FILE, and standard input is a terminal.",
+                         "For example: iopstui merge node1.iops node2.iops")  # fmt: skip
+    merger = Merger(interval_s)
+    sink = totals_sink(kind, sys.stdout, sys.stderr, name)
+    paths = [Path(file) for file in files]
+    with believed(paths):
+        for labelled in _rows(paths, labels):
+            _feed(merger, *labelled)
+            for second in merger.closed():
+                sink.second(second)
+    for second in merger.finish():
+        sink.second(second)
+    if not (merger.hosts or merger.merged or merger.below):
+        raise UsageError(
+            "There is not a single frame in what was given to merge.",
+            "JSON lines are made by: iopstui run --job JOB --format jsonl",
+        )
+    sink.end(merger)
+    _tell(merger)
+    return EXIT_OK
+
+
+def _rows(paths: Sequence[Path], labels: Sequence[str]) -> Iterable[Labelled]:
+    if not paths:
+        return line_rows(sys.stdin.buffer, labels[0] if labels else LABEL, say)
+    named = [*labels, *[""] * (len(paths) - len(labels))]
+    files = [file_rows(path, label, say) for path, label in zip(paths, named, strict=True)]
+    return several(files, say)
+
+
+_broken: set[str] = set()
+
+
+def _feed(merger: Merger, name: str, row: dict[str, object]) -> None:
+    try:
+        merger.feed(name, row)
+    except Malformed as error:
+        if name not in _broken:
+            _broken.add(name)
+            say(f"{name}: a row is left out, and those like it: {error}")
+
+
+def _tell(merger: Merger) -> None:
+    for name, host in merger.hosts.items():
+        if host.too_long * 2 > host.frames:
+            say(f"{name}: its samples are {host.longest_s:.3g} s long, longer than a row's second; "
+                "name their length with --interval")  # fmt: skip
+        if host.jumped_ms:
+            say(f"{name}: its clock was set by {host.jumped_ms / 1000:+.1f} s meanwhile; its "
+                "seconds go on by its monotonic clock")  # fmt: skip
+    for name, count in merger.late.items():
+        say(f"{name}: {count} of its seconds came too late for their rows; they are in the whole")

@@ -1,0 +1,1 @@
+"""Many hosts: their seconds added up, an agent on each, and what launches and starts them."""

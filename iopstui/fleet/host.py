@@ -1,0 +1,202 @@
+"""One host's frames, each put into the second it belongs to.
+
+A host's frames begin where its fio began, not where a second does, so each belongs as a whole to
+the second in which most of it lies; one that comes a little late is not taken for a gap. Time is
+the host's monotonic clock, tied to its wall clock by its first frame: a wall clock that is set
+meanwhile moves nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from iopstui.fleet.finals import Counted
+from iopstui.fleet.sums import MILLI, Malformed, Sums, frame_sums, part_of, whole
+from iopstui.model.metrics.frame import FINAL, LATE, RAMP
+
+COMPLETE = 0.8
+"""Of a second must be measured, or the host is left out of it."""
+JUMP_MS = 500.0
+# by how much of an interval a frame may be ahead of its second, or behind it
+EARLY, BEHIND = 1.25, 0.75
+# an interval may be that much longer than the seconds into which it is to be put
+LONGEST = 1.5
+LATEST_S = 1e10
+FAR_S = 60.0
+
+
+@dataclass(slots=True)
+class Slot:
+    """One host in one second: what it did in the ``measured`` seconds of it. ``complete``: enough
+    of it; ``flags`` are its frames'."""
+
+    number: int
+    sums: Sums = field(default_factory=Sums)
+    measured: float = 0.0
+    flags: set[str] = field(default_factory=set)
+    gap: bool = False
+
+    def add(self, sums: Sums, seconds: float) -> None:
+        """Another frame of it: counts add, rates are those of both together."""
+        before, self.measured = self.measured, self.measured + seconds
+        rates = self.sums.kernel.rates, sums.kernel.rates
+        both = bool(rates[0]) and bool(rates[1])
+        self.sums.add(sums)
+        if not before or not self.measured:
+            return
+        for part in self.sums.fio.values():
+            part.iops_m = whole(part.ios / self.measured, MILLI)
+            part.bw_m = whole(part.bytes / self.measured, MILLI)
+        kernel = self.sums.kernel
+        kernel.hosts = min(kernel.hosts, 1)
+        for name, value in rates[1].items() if both else ():
+            # the sum of both so far
+            old = kernel.rates[name] - value
+            kernel.rates[name] = round((old * before + value * seconds) / self.measured)
+
+    def complete(self, interval_s: float) -> bool:
+        """Whether it can be counted."""
+        return not self.gap and self.measured >= COMPLETE * interval_s
+
+
+class Host:
+    """Follows one host. ``feed`` takes its frames in order and gives the seconds that are over.
+
+    ``offset_ms`` is by how much its wall clock is ahead of ours (0: not known), ``near_s`` our
+    clock, from which it can't be far (``None``: recorded, any time will do). ``whole`` adds up all
+    of its frames but fio's ramp, with bins if ``keep_bins``; ``everything`` does so for all hosts,
+    with bins. ``counted`` holds its frames against fio's final count; ``outcome`` says how its
+    last run ended ("" while it goes on).
+    """
+
+    def __init__(
+        self, name: str, interval_s: float, everything: Sums, keep_bins: bool = False
+    ) -> None:
+        self.name = name
+        self.offset_ms = 0.0
+        self.near_s: float | None = None
+        self.outcome = ""
+        self.first: int | None = None
+        self.last: int | None = None
+        self.ended = False
+        self.whole = Sums()
+        self.measured = 0.0
+        self.counted = Counted()
+        self.jumped_ms = 0.0
+        self.frames = 0
+        self.too_long = 0
+        self.longest_s = 0.0
+        self._everything = everything
+        self._keep_bins = keep_bins
+        self._interval_s = interval_s
+        self._origin_ms: float | None = None
+        self._slot: Slot | None = None
+
+    def begin(self) -> None:
+        """A session of it begins: its clock starts anew."""
+        self._origin_ms = None
+        self.jumped_ms = 0.0
+
+    def feed(self, row: Mapping[str, Any]) -> list[Slot]:
+        """Take a frame; the seconds that are over with it. Malformed."""
+        flags = _flags(row)
+        fio = part_of(row, "fio")
+        seconds = _seconds(fio.get("seconds") if fio else row.get("seconds"))
+        if not fio and (FINAL in flags or (row.get("step") and LATE not in flags)):
+            return []  # fio's last word twice, or not its first yet
+        number = self._number(self._middle_s(row, seconds), seconds)
+        sums = frame_sums(self.name, row, seconds) if seconds else Sums()
+        # nothing below can fail: all of the frame is taken, or nothing
+        self.counted.add(fio, flags, sums)
+        if RAMP not in flags:
+            self.measured += seconds if fio else 0.0
+            self.whole.add(sums, self._keep_bins)
+            self._everything.add(sums)
+        over = self._take(number)
+        slot = self._slot
+        assert slot is not None
+        slot.add(sums, seconds)
+        slot.flags |= flags
+        slot.gap |= LATE in flags and not fio
+        if slot.measured >= COMPLETE * self._interval_s or slot.gap:
+            over += self.flush()
+        return over
+
+    def end(self) -> list[Slot]:
+        """Its run is over; the seconds that are over with it."""
+        self.ended = True
+        return self.flush()
+
+    def rated(self) -> Sums:
+        """``whole`` with the rates of the whole run. (Of single frames they don't add up.)"""
+        for part in self.whole.fio.values():
+            part.iops_m = whole(part.ios / self.measured, MILLI) if self.measured else 0
+            part.bw_m = whole(part.bytes / self.measured, MILLI) if self.measured else 0
+        return self.whole
+
+    def _take(self, number: int) -> list[Slot]:
+        over = []
+        if self._slot is not None and self._slot.number != number:
+            over = self.flush()
+        if self._slot is None:
+            self._slot = Slot(number)
+            # it is expected from here on, but not in the time between two runs
+            self.first = number if self.first is None or self.ended else self.first
+            self.ended = False
+        self.last = number
+        return over
+
+    def flush(self) -> list[Slot]:
+        """The second that it is in, as far as it has come."""
+        slot, self._slot = self._slot, None
+        return [slot] if slot is not None else []
+
+    def _middle_s(self, row: Mapping[str, Any], seconds: float) -> float:
+        """When the frame's middle was, in seconds since 1970 by our clock."""
+        wall, t = row.get("wall_ms"), row.get("t")
+        if not isinstance(wall, (int, float)) or not isinstance(t, (int, float)):
+            raise Malformed("a frame has no time")
+        if not (math.isfinite(wall) and math.isfinite(t) and 0 <= wall / 1000 < LATEST_S):
+            raise Malformed("a frame has an impossible time")
+        origin = wall - t * 1000
+        if self._origin_ms is None:
+            self._origin_ms = origin
+        elif abs(origin - self._origin_ms - self.jumped_ms) > JUMP_MS:
+            self.jumped_ms = origin - self._origin_ms
+        at_s = (self._origin_ms - self.offset_ms) / 1000 + t
+        if self.near_s is not None and abs(at_s - self.near_s) > FAR_S:
+            raise Malformed("a frame has an impossible time")
+        return at_s - seconds / 2
+
+    def _number(self, middle_s: float, seconds: float) -> int:
+        """Which second (of ``interval_s``) since 1970 it is in."""
+        self.frames += 1
+        if seconds > LONGEST * self._interval_s:
+            self.too_long, self.longest_s = self.too_long + 1, max(self.longest_s, seconds)
+        at = middle_s / self._interval_s
+        if self._slot is not None or self.last is None:
+            return max(math.floor(at), self.last or 0)
+        following = self.last + 1
+        ahead = at - (following + 0.5)
+        if -EARLY <= ahead <= BEHIND:
+            return following
+        # long after the last one, or so early that two lie in one second
+        return max(math.floor(at), self.last)
+
+
+def _flags(row: Mapping[str, Any]) -> set[str]:
+    found = row.get("flags") or []
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise Malformed("a frame has impossible flags")
+    return {*found}
+
+
+def _seconds(value: Any) -> float:
+    if value is None:
+        return 0.0
+    if type(value) not in (int, float) or not 0 <= value < LATEST_S:
+        raise Malformed("a frame has an impossible length")
+    return float(value)

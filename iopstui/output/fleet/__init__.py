@@ -1,0 +1,1 @@
+"""Totals of many hosts: table, JSON lines, CSV."""

@@ -1,0 +1,72 @@
+"""Totals as plain data, for JSON lines, CSV and the next merger."""
+
+from __future__ import annotations
+
+from iopstui import __version__
+from iopstui.fleet.merger import Merger, Second
+from iopstui.fleet.outcome import Certified, certified
+from iopstui.fleet.sums import Object
+from iopstui.format import utc
+from iopstui.model.metrics.fields import SCHEMA
+
+
+def session_object(label: str) -> Object:
+    """The first line: totals follow."""
+    return {
+        "event": "session", "host": label, "schema": SCHEMA, "iopstui": __version__, "merged": True,
+    }  # fmt: skip
+
+
+def second_object(second: Second, label: str) -> Object:
+    """A second's totals; ``label`` is whose."""
+    slowest = second.sums.slowest
+    return {
+        "event": "total",
+        "host": label,
+        "schema": SCHEMA,
+        "second": second.number,
+        "interval_s": second.interval_s,
+        "wall_ms": second.wall_ms,
+        "utc": utc(second.wall_ms),
+        "hosts": {
+            "expected": second.expected,
+            "counted": second.counted,
+            "missing": list(second.missing),
+            "incomplete": list(second.incomplete),
+        },
+        "flags": dict(sorted(second.flags.items())),
+        "slowest": {"host": slowest[1], "p99": slowest[0]} if slowest else None,
+        "fio": second.sums.fio_object(),
+        "kernel": second.sums.kernel.as_object(),
+    }
+
+
+def merged_object(merger: Merger, label: str) -> Object:
+    """What all hosts did from their beginning to their end, and whether it is all they did."""
+    whole = merger.rated()
+    found = certified(merger)
+    slowest = whole.slowest
+    return {
+        "event": "merged",
+        "host": label,
+        "schema": SCHEMA,
+        "interval_s": merger.interval_s,
+        "hosts": {
+            "total": found.hosts, "finished": found.finished, "failed": list(found.failed),
+            "interrupted": list(found.interrupted),
+        },
+        "lost": list(found.lost),
+        "late": dict(sorted(merger.late.items())),
+        "count": _count(found),
+        "slowest": {"host": slowest[1], "p99": slowest[0]} if slowest else None,
+        "fio": whole.fio_object(),
+        "kernel": None,
+    }  # fmt: skip
+
+
+def _count(found: Certified) -> Object:
+    return {
+        "ios": found.ios, "bytes": found.bytes, "fio_ios": found.fio_ios,
+        "fio_bytes": found.fio_bytes, "exact": found.exact, "differs": list(found.differs),
+        "unchecked": list(found.unchecked),
+    }  # fmt: skip

@@ -1,0 +1,198 @@
+"""Totals of many hosts, second by second: table, JSON lines or CSV on standard output."""
+
+from __future__ import annotations
+
+import csv
+from typing import Protocol, TextIO
+
+from iopstui.fleet.merger import Merger, Second
+from iopstui.fleet.outcome import certified
+from iopstui.fleet.sums import Object, Part
+from iopstui.format import MISSING, cut, fit, latency, milliseconds, number, put, utc
+from iopstui.model.histogram import PERCENTILES, percentile_name
+from iopstui.model.metrics.fields import TOTAL
+from iopstui.model.rates import MIB
+from iopstui.model.samples import READ, TRIM, WRITE
+from iopstui.output.fleet.rows import merged_object, second_object, session_object
+from iopstui.output.fleet.words import SHOWN, absent, whole_text
+from iopstui.output.jsonl import dumps
+from iopstui.text import printable
+
+HEADER_EVERY = 20
+NAME_WIDTH = 13
+FIO_COLUMNS = ("iops", "bw", "ios", "bytes", "clat.mean", "lat.mean")
+KERNEL_COLUMNS = ("r/s", "w/s", "rMB/s", "wMB/s", "r_await", "w_await", "aqu-sz")
+RANKS = tuple(map(percentile_name, PERCENTILES))
+
+
+class TotalsSink(Protocol):
+    """What takes totals. ``BrokenPipeError`` of the data's stream is passed on."""
+
+    def second(self, second: Second) -> None:
+        """Take one second."""
+        ...
+
+    def end(self, merger: Merger) -> None:
+        """No more seconds come."""
+        ...
+
+
+def totals_sink(kind: str, out: TextIO, err: TextIO, label: str) -> TotalsSink:
+    """The sink for --format ``kind`` ("table", "jsonl" or "csv")."""
+    if kind == "jsonl":
+        return TotalLines(out, err, label)
+    return TotalCsv(out, err) if kind == "csv" else TotalTable(out, err)
+
+
+class _Words:
+    """Who is not counted, told on ``err`` whenever it changes."""
+
+    def __init__(self, err: TextIO) -> None:
+        self._err = err
+        self._before = ""
+
+    def second(self, second: Second) -> None:
+        words = absent(second)
+        if words and words != self._before:
+            clock = (utc(second.wall_ms) or "")[11:19]
+            put(f"[{clock}] {words}", self._err)
+        self._before = words
+
+    def whole(self, merger: Merger, out: TextIO) -> None:
+        put("\n" + whole_text(merger.rated(), certified(merger)), out)
+
+
+class TotalLines:
+    """A JSON object for each second, which another merger can read, and one for the whole."""
+
+    def __init__(self, out: TextIO, err: TextIO, label: str) -> None:
+        self._out, self._err, self._label = out, err, label
+        self._words = _Words(err)
+        self._write(session_object(label))
+
+    def second(self, second: Second) -> None:
+        """Write one second."""
+        self._words.second(second)
+        self._write(second_object(second, self._label))
+
+    def end(self, merger: Merger) -> None:
+        """Write what all hosts did in all."""
+        self._write(merged_object(merger, self._label))
+        self._words.whole(merger, self._err)
+
+    def _write(self, row: Object) -> None:
+        self._out.write(dumps(row) + "\n")
+        self._out.flush()
+
+
+class TotalCsv:
+    """A row for each second; the header at once."""
+
+    def __init__(self, out: TextIO, err: TextIO) -> None:
+        self._out, self._err = out, err
+        self._words = _Words(err)
+        self._writer = csv.writer(out, lineterminator="\n")
+        head = ["wall_ms", "utc", "interval_s", "expected", "counted", "missing", "incomplete"]
+        for name in (READ, WRITE, TRIM, TOTAL):
+            head += [f"fio.{name}.{column}" for column in (*FIO_COLUMNS, *RANKS, "max")]
+        head += [f"kernel.{column}" for column in KERNEL_COLUMNS]
+        self._writer.writerow(head)
+        out.flush()
+
+    def second(self, second: Second) -> None:
+        """Write one second."""
+        self._words.second(second)
+        row: list[object] = [
+            second.wall_ms, utc(second.wall_ms), second.interval_s, second.expected,
+            second.counted, printable(" ".join(second.missing)),
+            printable(" ".join(second.incomplete)),
+        ]  # fmt: skip
+        for name in (READ, WRITE, TRIM, TOTAL):
+            part = second.sums.total if name == TOTAL else second.sums.fio.get(name)
+            row += _cells(part)
+        kernel = second.sums.kernel.as_object() or {}
+        row += [kernel.get(column) for column in KERNEL_COLUMNS]
+        self._writer.writerow("" if cell is None else cell for cell in row)
+        self._out.flush()
+
+    def end(self, merger: Merger) -> None:
+        """Nothing more will come."""
+        self._words.whole(merger, self._err)
+
+
+def _cells(part: Part | None) -> list[object]:
+    if part is None:
+        return [None] * (len(FIO_COLUMNS) + len(RANKS) + 1)
+    _, main = part.main
+    ranks = main.percentiles()
+    means = [part.of(kind).mean_ns for kind in ("clat", "lat")]
+    return [part.iops, part.bw, part.ios, part.bytes, *means, *map(ranks.get, RANKS),
+            main.max_ns if main.bins else None]  # fmt: skip
+
+
+class TotalTable:
+    """A row of at most 80 columns for each second, the whole at the end."""
+
+    def __init__(self, out: TextIO, err: TextIO) -> None:
+        self._out = out
+        self._words = _Words(err)
+        self._rows = 0
+        self._fio = True
+
+    def second(self, second: Second) -> None:
+        """Print one second."""
+        if not second.expected:
+            return
+        self._words.second(second)
+        fio = bool(second.sums.fio) or (not second.sums.kernel.hosts and self._fio)
+        if self._rows % HEADER_EVERY == 0 or fio != self._fio:
+            self._rows, self._fio = 0, fio
+            self._print(_head(fio))
+        self._rows += 1
+        self._print(_fio_row(second) if fio else _kernel_row(second))
+
+    def end(self, merger: Merger) -> None:
+        """Print what all hosts did in all."""
+        self._words.whole(merger, self._out)
+
+    def _print(self, text: str) -> None:
+        self._out.write(fit(text, self._out.encoding) + "\n")
+        self._out.flush()
+
+
+def _head(fio: bool) -> str:
+    names = ["read", "write", "MiB/s", *SHOWN] if fio else [
+        "r/s", "w/s", "MiB/s", "r_await", "w_await", "aqu-sz"
+    ]  # fmt: skip
+    widths = (6, 6, 7, 7, 7, 7)
+    cells = [f"{name:>{width}}" for name, width in zip(names, widths, strict=True)]
+    last = "  slowest" if fio else ""
+    return f"{'UTC':<8} {'hosts':>9} {' '.join(cells)}{last}"
+
+
+def _start(second: Second) -> str:
+    hosts = f"{second.counted}/{second.expected}"
+    return f"{(utc(second.wall_ms) or MISSING)[11:19]:<8} {hosts:>9}"
+
+
+def _fio_row(second: Second) -> str:
+    fio, total = second.sums.fio, second.sums.total
+    cells = [f"{number(fio[name].iops) if name in fio else MISSING:>6}" for name in (READ, WRITE)]
+    cells.append(f"{number(total.bw / MIB) if total else MISSING:>7}")
+    ranks = total.main[1].percentiles() if total else {}
+    cells += [f"{latency(ranks.get(name)):>7}" for name in SHOWN]
+    slowest = second.sums.slowest
+    name = f"  {cut(printable(slowest[1]), NAME_WIDTH)}" if slowest else ""
+    return f"{_start(second)} {' '.join(cells)}{name}"
+
+
+def _kernel_row(second: Second) -> str:
+    kernel = second.sums.kernel
+    found = kernel.as_object() or {}
+    moved = [kernel.rate(name) for name in ("rMB/s", "wMB/s")]
+    known = [value for value in moved if value is not None]
+    cells = [f"{number(kernel.rate(name)):>6}" for name in ("r/s", "w/s")]
+    cells.append(f"{number(sum(known)) if known else MISSING:>7}")
+    cells += [f"{milliseconds(found.get(name)):>7}" for name in ("r_await", "w_await")]
+    cells.append(f"{number(kernel.rate('aqu-sz')):>7}")
+    return f"{_start(second)} {' '.join(cells)}"

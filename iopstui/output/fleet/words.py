@@ -1,0 +1,86 @@
+"""What is said of many hosts in words."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from iopstui.fleet.merger import Second
+from iopstui.fleet.outcome import Certified
+from iopstui.fleet.sums import Part, Sums
+from iopstui.format import counted, cut, latency, number
+from iopstui.model.rates import MIB
+from iopstui.model.samples import DIRECTIONS
+from iopstui.text import printable
+
+WIDTH = 80
+MOST_NAMED = 6
+SHOWN = ("p50", "p99", "p99.9")
+
+
+def some(names: Sequence[str]) -> str:
+    """The first few of them."""
+    told = ", ".join(printable(cut(name, 40)) for name in names[:MOST_NAMED])
+    more = len(names) - MOST_NAMED
+    return f"{told} and {more} more" if more > 0 else told
+
+
+def absent(second: Second) -> str:
+    """Who is not in a second's totals: "97 of 100 hosts: node03 missing"; "" if all are."""
+    if second.counted >= second.expected:
+        return ""
+    why = []
+    if second.missing:
+        why.append(f"{some(second.missing)} missing")
+    if second.incomplete:
+        why.append(f"{some(second.incomplete)} incomplete")
+    return f"{second.counted} of {counted(second.expected, 'host')}: {'; '.join(why)}"
+
+
+def ending(found: Certified) -> Iterator[str]:
+    """How the hosts ended, and whether their frames are all that fio counted."""
+    words = [f"{counted(found.hosts, 'host')}: {found.finished} finished"]
+    for names, how in (
+        (found.failed, "failed"), (found.interrupted, "interrupted"),
+        (found.lost, "lost (no end was seen)"),
+    ):  # fmt: skip
+        if names:
+            words.append(f"{len(names)} {how}: {some(names)}")
+    yield "; ".join(words)
+    if found.fio_ios is not None:
+        yield _certificate(found)
+
+
+def _certificate(found: Certified) -> str:
+    held = f"their frames hold {found.ios} I/Os, {found.bytes} bytes: "
+    if found.exact == found.hosts:
+        if found.fio_bytes is None:
+            return held + "the I/Os are exactly the sum of fio's counts on all of them."
+        return held + "exactly the sum of fio's counts on all of them."
+    words = f"exactly fio's count on {found.exact} of {found.hosts}"
+    if found.differs:
+        words += f"; another one on {some(found.differs)}"
+    if found.unchecked:
+        words += f"; not checked on {some(found.unchecked)}"
+    return f"{held}{words}."
+
+
+def whole_text(whole: Sums, found: Certified) -> str:
+    """A table of the whole run of all hosts in at most 80 columns, and how they ended."""
+    lines = []
+    if whole.fio:
+        head = [f"{name:>9}" for name in ("mean", *SHOWN, "max")]
+        lines.append(f"{'all hosts':<10} {'IOPS':>9} {'MiB/s':>9} {' '.join(head)}")
+        lines += [whole_row(name, whole.fio[name]) for name in DIRECTIONS if name in whole.fio]
+    for words in ending(found):
+        lines += textwrap.wrap(words, WIDTH)
+    return "\n".join(lines)
+
+
+def whole_row(name: str, part: Part) -> str:
+    """One direction."""
+    _, main = part.main
+    ranks = main.percentiles()
+    values = [main.mean_ns, *(ranks.get(rank) for rank in SHOWN), main.max_ns or None]
+    cells = [f"{latency(value):>9}" for value in values]
+    return f"{name:<10} {number(part.iops):>9} {number(part.bw / MIB):>9} {' '.join(cells)}"

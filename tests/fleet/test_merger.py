@@ -1,0 +1,194 @@
+"""Totals of many hosts: exact, in any order, by any tree; who is absent is said, never counted."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made import START_MS, Row, finals, frame, frames, stream
+
+from iopstui.fleet.merger import Merger, Second
+from iopstui.fleet.outcome import certified
+from iopstui.fleet.sums import Malformed
+from iopstui.model.histogram import merge, percentile_name, percentiles
+from iopstui.output.fleet.lines import several
+from iopstui.output.fleet.rows import merged_object, second_object, session_object
+
+
+def merged(streams: Sequence[Sequence[Row]], label: str = "all") -> list[Row]:
+    """As `iopstui merge` does it: through JSON, in the order of the clocks."""
+    merger = Merger()
+    seconds: list[Second] = []
+    sources = [[(row["host"], row) for row in rows] for rows in streams]
+    for name, row in several(sources, pytest.fail):
+        merger.feed(name, row)
+        seconds += merger.closed()
+    seconds += merger.finish()
+    rows = [session_object(label), *(second_object(one, label) for one in seconds)]
+    found: list[Row] = json.loads(json.dumps([*rows, merged_object(merger, label)]))
+    return found
+
+
+hosts = st.lists(
+    st.tuples(
+        st.integers(0, 1000),  # seed
+        st.integers(1, 6),  # frames
+        st.floats(0, 4000),  # when it begins, ms
+        st.sampled_from([0.0, 0.3, 0.9]),  # the last frame
+        st.booleans(),  # whether its end was seen
+        st.integers(0, 7),  # a frame that is lost
+    ),
+    min_size=2,
+    max_size=6,
+)
+
+
+Made = tuple[int, int, float, float, bool, int]
+
+
+@settings(max_examples=40, deadline=None)
+@given(hosts, st.data())
+def test_a_tree_of_mergers_gives_what_one_gives(made: list[Made], data: st.DataObject) -> None:
+    streams = []
+    for index, (seed, count, begin, last, ends, hole) in enumerate(made):
+        rows = stream(f"h{index}", seed, count, START_MS + begin, last)
+        rows = [row for n, row in enumerate(rows) if n != hole + 1 or row["event"] != "frame"]
+        streams.append(rows if ends else [row for row in rows if row["event"] != "step_finished"
+                                          and row["event"] != "ended"])  # fmt: skip
+    cut = data.draw(st.integers(1, len(streams) - 1))
+    left, right = merged(streams[:cut], "left"), merged(streams[cut:], "right")
+    tree = merged([left, right])
+    assert tree == merged(streams)
+    assert tree == merged([right, left])
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(0, 10_000), min_size=1, max_size=5, unique=True))
+def test_percentiles_are_of_the_summed_bins(seeds: list[int]) -> None:
+    streams = [stream(f"h{seed}", seed, 3) for seed in seeds]
+    _, *rows, whole = merged(streams)
+    for number, row in enumerate(rows[:3]):
+        parts = [frames(one)[number]["fio"]["read"]["bins"] for one in streams]
+        bins = merge([{int(key): count for key, count in part.items()} for part in parts])
+        found = percentiles(bins)
+        clat = row["fio"]["read"]["clat"]
+        assert {int(key): count for key, count in clat["bins"].items()} == bins
+        assert {p: clat[percentile_name(p)] for p in found} == found
+        assert row["fio"]["read"]["ios"] == sum(
+            frames(one)[number]["fio"]["read"]["ios"] for one in streams
+        )
+    assert whole["count"]["exact"] == len(seeds)
+    assert whole["count"]["ios"] == whole["count"]["fio_ios"]
+    assert whole["count"]["bytes"] == whole["count"]["fio_bytes"]
+
+
+def test_a_host_with_a_hole_is_missing_there_and_not_0() -> None:
+    whole, holed = stream("a", 1, 6), stream("b", 2, 6)
+    del holed[3]
+    _, *rows = merged([whole, holed])
+    third = rows[2]
+    assert third["hosts"] == {"expected": 2, "counted": 1, "missing": ["b"], "incomplete": []}
+    assert third["fio"]["read"]["ios"] == frames(whole)[2]["fio"]["read"]["ios"]
+    # what was lost on the way is not in the sums, and that is seen
+    assert rows[-1]["count"]["differs"] == ["b"]
+
+
+def test_a_short_second_is_incomplete_and_still_in_the_whole() -> None:
+    rows = stream("a", 1, 3, last=0.4)
+    _, *seconds, whole = merged([rows])
+    assert seconds[3]["hosts"] == {
+        "expected": 1, "counted": 0, "missing": [], "incomplete": ["a"]
+    }  # fmt: skip
+    assert seconds[3]["fio"] is None
+    assert whole["count"]["ios"] == sum(
+        row["fio"][name]["ios"] for row in frames(rows) for name in ("read", "write")
+    )
+
+
+def test_one_that_ends_in_order_is_not_missing_afterwards_and_one_that_is_cut_is() -> None:
+    long, short, cut = stream("a", 1, 6), stream("b", 2, 3, last=0), stream("c", 3, 3)[:4]
+    _, *seconds, whole = merged([long, short, cut])
+    assert [row["hosts"]["missing"] for row in seconds] == [[], [], [], ["c"], ["c"], ["c"], ["c"]]
+    assert [row["hosts"]["expected"] for row in seconds] == [3, 3, 3, 2, 2, 2, 2]
+    assert whole["lost"] == ["c"] and whole["hosts"]["finished"] == 2
+
+
+def test_fio_counting_something_else_is_told() -> None:
+    whole = merged([stream("a", 1), stream("b", 2, more=3)])[-1]
+    assert whole["count"]["differs"] == ["b"] and whole["count"]["exact"] == 1
+
+
+def test_a_clock_that_is_set_moves_nothing() -> None:
+    rows = stream("a", 1, 6)
+    for row in frames(rows)[3:]:
+        row["wall_ms"] += 3_600_000
+    merger = Merger()
+    for row in rows:
+        merger.feed("a", row)
+    assert [one.number for one in merger.finish()] == [1_800_000_000 + n for n in range(7)]
+    assert merger.hosts["a"].jumped_ms == 3_600_000
+
+
+def test_frames_that_come_a_little_late_are_no_gaps() -> None:
+    chance = random.Random(3)
+    merger = Merger()
+    # the middle of each is near the edge of a second, now before and now behind it
+    for n in range(40):
+        late = chance.uniform(-20, 20)
+        merger.feed("a", frame("a", chance, n + 1 + late / 1000, START_MS + n * 1000 + 500 + late))
+    seconds = [*merger.closed(), *merger.finish()]
+    assert [one.counted for one in seconds] == [1] * 40
+
+
+def test_short_samples_make_one_second() -> None:
+    chance = random.Random(1)
+    merger = Merger()
+    for n in range(8):
+        end = (n + 1) * 0.25
+        merger.feed("a", frame("a", chance, end, START_MS + end * 1000, 0.25, ios=100))
+    first, second = [*merger.closed(), *merger.finish()]
+    assert first.sums.fio["read"].ios == second.sums.fio["read"].ios == 400
+    assert first.sums.fio["read"].iops == 400.0
+    assert first.sums.kernel.rate("w/s") == 1.5 and first.sums.kernel.hosts == 1
+
+
+def test_what_comes_after_its_row_is_said_and_in_the_whole() -> None:
+    merger = Merger()
+    late = stream("late", 2, 8)
+    for row in stream("a", 1, 8):
+        merger.feed("a", row)
+    for row in late[:2]:
+        merger.feed("late", row)
+    list(merger.closed())
+    for row in late[2:]:
+        merger.feed("late", row)
+    list(merger.finish())
+    assert merger.late["late"] > 0
+    assert certified(merger).exact == 2
+
+
+@pytest.mark.parametrize("change", [
+    {"wall_ms": None}, {"wall_ms": "x"}, {"t": float("nan")}, {"wall_ms": 1e300},
+    {"flags": "RAMP"}, {"fio": []}, {"fio": {"seconds": -1}},
+    {"fio": {"seconds": 1.0, "total": {"ios": -5}}},
+    {"fio": {"seconds": 1.0, "read": {"ios": "a"}}},
+    {"fio": {"seconds": 1.0, "read": {"ios": 1, "clat": {"n": 1, "mean": 1},
+                                      "bins_of": "clat", "bins": {"x": 1}}}},
+    {"fio": {"seconds": 1.0, "read": {"ios": 1, "clat": {"n": 1, "mean": float("inf")}}}},
+    {"fio": {"seconds": 1.0, "read": {"ios": 1, "clat": {"n": 1, "mean": 1},
+                                      "bins_of": "clat", "bins": {"5": -1}}}},
+])  # fmt: skip
+def test_what_no_iopstui_writes_is_refused_whole(change: Row) -> None:
+    merger = Merger()
+    rows = stream("a", 1, 3)
+    for row in rows[:3]:
+        merger.feed("a", row)
+    with pytest.raises(Malformed):
+        merger.feed("a", {**rows[3], **change})
+    merger.feed("a", finals("a", frames(rows[:3])))
+    list(merger.finish())
+    assert certified(merger).exact == 1
