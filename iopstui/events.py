@@ -38,6 +38,38 @@ class StepStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class Armed:
+    """Everything is ready and fio waits for the word to start (``--hold``, ``fleet``). ``writes``
+    are the paths that the run writes to; what was made for it is not among them.
+    """
+
+    kind: ClassVar[str] = "armed"
+
+    t: float
+    step: int
+    writes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """fio was executed after having been held: at ``wall_ms`` since 1970 by this machine's clock,
+    ``monotonic_ns`` by CLOCK_MONOTONIC, ``late_ms`` after the instant that was asked for.
+    ``offset_ms`` is by how much the clock was ahead of that of who gave the word, ``error_ms`` how
+    wrong that can be; ``None``: nobody has compared them.
+    """
+
+    kind: ClassVar[str] = "executed"
+
+    t: float
+    step: int
+    wall_ms: float
+    monotonic_ns: int
+    late_ms: float
+    offset_ms: float | None = None
+    error_ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """Work before the first frame of a step (laying out the scratch file). Sizes in bytes."""
 
@@ -272,6 +304,8 @@ class Ended:
 
 Event = (
     StepStarted
+    | Armed
+    | Executed
     | Progress
     | FrameReady
     | Mark

@@ -7,6 +7,7 @@ import socket
 import sys
 
 from iopstui.cli.exported import exported
+from iopstui.cli.holding import WordSink
 from iopstui.cli.terminal import answering, say
 from iopstui.errors import (
     EXIT_INTERRUPTED,
@@ -51,9 +52,12 @@ def run_job(job: str, options: RunOptions, kind: str) -> int:
 
 
 def _run(job: str, options: RunOptions, kind: str, session: LiveSession) -> int:
-    sink = _sink(kind, session.target)
+    judging = _sink(kind, session.target)
+    sink: EventSink = judging
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     signals = StopSignals(session.stop_job, session.kill_job)
+    if options.hold:
+        sink = WordSink(sink, session)
     session.start(events.put)
     session.run_job(job, options.overrides)
     if signals.asked:  # perhaps before there was anything to stop
@@ -66,7 +70,7 @@ def _run(job: str, options: RunOptions, kind: str, session: LiveSession) -> int:
     if options.until_steady and not session.steady:
         say(NEVER_STEADY)
         return EXIT_VERDICT
-    return _judged(sink)
+    return _judged(judging)
 
 
 def _to_the_end(

@@ -10,12 +10,14 @@ reaches fio.
 It also fences fio in (``fence_exec``): the kernel keeps it from everything it was not granted,
 whatever its job file says.
 
-It is run as a script (``python -I -S guard.py PRIVATE SPEC DIRECTORY... -- fio ...``) and
+It is run as a script (``python -I -S guard.py [--hold] PRIVATE SPEC DIRECTORY... -- fio ...``) and
 imports nothing of iopstui but the fence, to be small and quick. PRIVATE is the run's private
 directory, the DIRECTORIES its scratch directories: all are removed should iopstui die. SPEC is what
 ``fence_exec`` takes, or ``-`` for a command that needs no fence. Lines on its standard output:
 ``started PID``, ``exited CODE`` (negative: the signal), ``stuck PID...`` (could not be killed
-yet). Lines on its standard input: ``stop`` (SIGINT first), ``kill``.
+yet). Lines on its standard input: ``stop`` (SIGINT first), ``kill``. With ``--hold`` everything is
+made ready and ``held`` is said; fio is started after ``go WHEN`` (ns of CLOCK_MONOTONIC), at that
+instant, and ``started PID WHEN`` says when that was.
 """
 
 from __future__ import annotations
@@ -122,6 +124,26 @@ class Fence:
         """In fio's process. Raises OSError."""
         if self._module is not None:
             self._module.enter(self._spec)
+
+
+def wait_for_go() -> int | None:
+    """The instant at which to start; ``None``: it is not to be started. ``stop`` and ``kill`` are
+    obeyed until then, and the end of the input means the same."""
+    at: int | None = None
+    rest = b""
+    while at is None or time.monotonic_ns() < at:
+        left = None if at is None else max(0.0, (at - time.monotonic_ns()) / 1e9)
+        ready, _, _ = select.select([0], [], [], left)
+        if not ready:
+            continue
+        data = os.read(0, 4096)
+        if not data or b"stop" in data or b"kill" in data:
+            return None
+        *lines, rest = (rest + data).split(b"\n")
+        for line in lines:
+            if line.startswith(b"go "):
+                at = int(line[3:])
+    return at
 
 
 def start(command: list[str], private: str, fence: Fence) -> int:
@@ -278,6 +300,8 @@ def send(pid: int, number: int) -> None:
 
 def main(argv: list[str]) -> None:
     """PRIVATE SPEC DIRECTORY... -- command: run it to its end, leave nobody behind."""
+    hold = argv[0] == "--hold"
+    argv = argv[hold:]
     split = argv.index("--")
     private, text, *scratch = argv[:split]
     command = argv[split + 1 :]
@@ -289,8 +313,17 @@ def main(argv: list[str]) -> None:
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     # a stopped guard would not see that iopstui has died: the kernel wakes it up then
     prctl(PR_SET_PDEATHSIG, signal.SIGCONT)
+    if hold:
+        say("held")
+        if wait_for_go() is None:
+            say("over")
+            # iopstui may be gone: nobody needs what was made for this run
+            for path in (private, *scratch):
+                shutil.rmtree(path, ignore_errors=True)
+            return
+    began_ns = time.monotonic_ns()
     fio = start(command, private, fence)
-    say(f"started {fio}")
+    say(f"started {fio} {began_ns}" if hold else f"started {fio}")
     Guard(fio, [private, *scratch]).run()
     say("over")
 

@@ -46,7 +46,7 @@ _IN_FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A line of the guard: ``word`` is "started", "exited", "stuck", "over" or "gone"."""
+    """A line of the guard: ``word`` is "held", "started", "exited", "stuck", "over" or "gone"."""
 
     word: str
     numbers: tuple[int, ...] = ()
@@ -57,7 +57,8 @@ class FioProcess:
 
     ``fence`` is what fio may do beside using its private directory. ``cleanup`` are directories
     that are removed should iopstui die. ``keep`` are descriptors (locks, held devices) that stay
-    open until the last process of this run is gone, whatever becomes of iopstui.
+    open until the last process of this run is gone, whatever becomes of iopstui. ``hold``: all is
+    made ready, and fio is started by ``go``.
 
     ``wake_fds`` become readable when there may be news (poll them beside a timeout);
     ``read_output`` and ``read_guard`` never block.
@@ -72,8 +73,10 @@ class FioProcess:
         cwd: Path | None = None,
         cleanup: Sequence[Path] = (),
         keep: Sequence[int] = (),
+        hold: bool = False,
     ) -> None:
         self.private = private
+        self.began_ns: int | None = None
         self.pid: int | None = None
         self._longest = fence.fsize
         self._born: int | None = None
@@ -88,6 +91,7 @@ class FioProcess:
         self._guard_rest = b""
         self._inotify = _watch(private / OUTPUT)
         guard = [sys.executable, "-I", "-S", str(Path(fio_guard.__file__).resolve())]
+        guard += ["--hold"] if hold else []
         places = [str(path) for path in cleanup]
         try:
             own = replace(fence, own=(str(private), *fence.own))
@@ -166,6 +170,7 @@ class FioProcess:
             if one.word == "started" and one.numbers:
                 self.pid = one.numbers[0]
                 self._born = start_time(self.pid)
+                self.began_ns = one.numbers[1] if len(one.numbers) > 1 else None
             self._over = self._over or one.word == "over"
         return said
 
@@ -183,6 +188,10 @@ class FioProcess:
         with contextlib.suppress(OSError, ValueError):
             self._guard.stdin.write(word.encode() + b"\n")
             self._guard.stdin.flush()
+
+    def go(self, at_ns: int) -> None:
+        """Start a fio that was held, at this instant (ns of CLOCK_MONOTONIC)."""
+        self.order(f"go {at_ns}")
 
     def messages(self) -> list[str]:
         """Lines that fio wrote to its standard output and error, at most the last 200."""

@@ -122,6 +122,8 @@ class Header:
 # These names stand in files: they stay, whatever a class is called.
 OTHERS: dict[str, type] = {
     "StepStarted": events.StepStarted,
+    "Armed": events.Armed,
+    "Executed": events.Executed,
     "Progress": events.Progress,
     "Mark": events.Mark,
     "Notice": events.Notice,

@@ -66,7 +66,19 @@ class PhaseOver:
     error: str
 
 
-News = NewDocument | Said | PhaseOver
+@dataclass(frozen=True, slots=True)
+class Held:
+    """All is ready; fio is started by ``FioRun.go``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """fio was started, at ``monotonic_ns`` (CLOCK_MONOTONIC)."""
+
+    monotonic_ns: int
+
+
+News = NewDocument | Said | PhaseOver | Held | Executed
 
 
 def status_interval(seconds: float) -> str:
@@ -112,6 +124,7 @@ class FioRun:
 
     ``before_start`` is called right before the measuring fio starts (the write guard looks
     again there) and may raise. ``devices`` is what it works on, as the kernel names them.
+    ``hold``: the measuring fio waits for ``go``.
     """
 
     def __init__(
@@ -122,8 +135,10 @@ class FioRun:
         interval_s: float,
         before_start: Callable[[], None],
         devices: Sequence[str] = (),
+        hold: bool = False,
     ) -> None:
         self.prepared = prepared
+        self.hold = hold
         self.phase = LAYOUT if prepared.layout_text is not None else RUN
         self.stopping = False
         self.failure = ""
@@ -190,6 +205,7 @@ class FioRun:
             cwd=self.prepared.cwd,
             cleanup=self.prepared.cleanup,
             keep=guard.fds if guard else (),
+            hold=self.hold and not layout,
         )
 
     @property
@@ -245,6 +261,11 @@ class FioRun:
         self._wrote = max(self._wrote, sum(stored_bytes(pid) or 0 for pid in pids))
         return self.wrote_in(RUN)
 
+    def go(self, at_ns: int) -> None:
+        """Start the fio that is held, at this instant (ns of CLOCK_MONOTONIC)."""
+        if self._process is not None:
+            self._process.go(at_ns)
+
     def stop(self, hard: bool = False) -> None:
         """Ask fio to end: it writes its last document. ``hard``: at once, without one."""
         self.stopping = True
@@ -280,6 +301,10 @@ class FioRun:
             if line.word == "stuck":
                 self.hanging = line.numbers
                 news.append(Said(hangs(line.numbers)))
+            elif line.word == "held":
+                news.append(Held())
+            elif line.word == "started" and self.hold and self._process.began_ns is not None:
+                news.append(Executed(self._process.began_ns))
             elif line.word == "exited":
                 self._exit_code = line.numbers[0]
             elif line.word in ("over", "gone"):

@@ -31,6 +31,7 @@ from iopstui.recording.writer import Recorder, Tape
 from iopstui.safety.tunable_states import TunableState, tunable_states
 from iopstui.session.context import Context, Sink
 from iopstui.session.current_run import CurrentRun
+from iopstui.session.held import Word
 from iopstui.session.outcomes import Verdicts
 from iopstui.session.own_cpus import OwnCpus
 from iopstui.session.runs import Runs
@@ -55,6 +56,7 @@ class LiveSession:
     frame is a short one, for whoever waits at a screen.
     ``budget``: what all runs together may write (none: no limit).
     ``keep_scratch`` True: scratch files stay until ``close`` for runs that need the same.
+    ``hold`` True: a run is made ready, and starts with ``go``.
     """
 
     def __init__(
@@ -82,6 +84,7 @@ class LiveSession:
         keep_scratch: bool = False,
         budget: WriteBudget | None = None,
         until_steady: float | None = None,
+        hold: bool = False,
     ) -> None:
         self.job: str | None = None
         self.overrides: dict[str, str] = {}
@@ -113,7 +116,7 @@ class LiveSession:
         self._knobs = TunableTurns(context, self._sampling, knobs)
         self._runs = Runs(
             context, self._sampling, self._current, self._knobs, self._own_cpus, job_target,
-            interval_s, fio_path, keep_scratch, self.budget,
+            interval_s, fio_path, keep_scratch, self.budget, hold,
         )  # fmt: skip
 
     # -- called from any thread
@@ -179,6 +182,10 @@ class LiveSession:
         request, self._waits = self._waits, None
         if request is not None:
             self._runs.request(request)
+
+    def go(self, word: Word) -> None:
+        """Start the run that is held; ``Executed`` tells when that was."""
+        self._command(lambda: self._runs.go(word))
 
     def stop_job(self) -> None:
         """Stop the running job; its last document still arrives."""

@@ -50,4 +50,5 @@ def new_session(
         budget=WriteBudget(options.write_budget, tell_writes),
         # on the screen one run follows another
         keep_scratch=idle_frames,
+        hold=options.hold,
     )

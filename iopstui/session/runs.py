@@ -34,12 +34,15 @@ from iopstui.session.fio_run import (
     LAYOUT,
     OVER,
     RUN,
+    Executed,
     FioRun,
+    Held,
     NewDocument,
     PhaseOver,
     Said,
     hangs,
 )
+from iopstui.session.held import Word, armed, executed
 from iopstui.session.last_word import once, said_again
 from iopstui.session.own_cpus import OwnCpus
 from iopstui.session.sampling import Reading, Sampling
@@ -60,7 +63,8 @@ class Runs:
     preparing a job takes. Used in the session's thread alone.
 
     ``job_target`` is the target handed to jobs; ``None`` if they name their own files.
-    ``keep_scratch``: scratch files stay for the next run that needs the same.
+    ``keep_scratch``: scratch files stay for the next run that needs the same. ``hold``: a run is
+    made ready and starts with ``go``.
     ``exit_code`` is the last run's; ``left_behind`` says what hangs in the kernel.
     """
 
@@ -76,6 +80,7 @@ class Runs:
         fio_path: str | None,
         keep_scratch: bool = False,
         budget: WriteBudget | None = None,
+        hold: bool = False,
     ) -> None:
         self.began_ns: int | None = None
         self.exit_code = EXIT_OK
@@ -96,6 +101,8 @@ class Runs:
         )
         self._budget = budget or WriteBudget()
         self._next: JobRequest | None = None
+        self._hold = hold
+        self._word: Word | None = None
         # held back while its document may be fio's last one: until fio ends, goes on, or HOLD_S
         # has passed
         self._held: Reading | None = None
@@ -121,6 +128,14 @@ class Runs:
         else:
             self._next = request
             self.run.stop()
+
+    def go(self, word: Word) -> None:
+        """Start the run that is held."""
+        if self.run is not None and self.run.hold and self._word is None:
+            self._word = word
+            self._sampling.await_first_io()
+            self._awaiting_jobs = True
+            self.run.go(word.at_ns)
 
     def stop(self, hard: bool = False) -> None:
         """Stop the running job; ``hard``: without its last document."""
@@ -183,6 +198,7 @@ class Runs:
                 self._interval_s,
                 lambda: self._engage(prepared),
                 context.target.on,
+                self._hold,
             )
         )
         self._start_phase()
@@ -248,9 +264,11 @@ class Runs:
         )  # fmt: skip
 
     def _start_phase(self) -> None:
-        run, context, findings = self.run, self._context, self._sampling.findings
+        run, context = self.run, self._context
         assert run is not None
-        self._awaiting_jobs = run.phase == RUN
+        held = self._hold and run.phase == RUN
+        self._word = None
+        self._awaiting_jobs = run.phase == RUN and not held
         self._stall = Stall()
         self._quiet_since_ns = 0
         self._sampling.await_first_io()
@@ -266,6 +284,14 @@ class Runs:
             return
         for doubt in run.prepared.guard.doubts.values() if run.prepared.guard else ():
             context.warn(doubt)
+        if not held:
+            self._told_begun(run)
+        if where:
+            context.notice("info", where)
+
+    def _told_begun(self, run: FioRun) -> None:
+        """fio works from now on."""
+        context, findings = self._context, self._sampling.findings
         if run.phase == RUN:
             self.began_ns = context.clock.monotonic_ns()
             findings.begin(run.prepared.text)
@@ -286,8 +312,6 @@ class Runs:
                 run.prepared.options,
             )
         )
-        if where:
-            context.notice("info", where)
 
     def _tell_binding(self, binding: Binding) -> None:
         pairs = [f"job {job} → CPU {cpu} (hctx {hctx})" for job, cpu, hctx in binding.rows[:16]]
@@ -313,6 +337,13 @@ class Runs:
                 documents.append(news)
             elif isinstance(news, Said):
                 self._context.notice("info", news.text)
+            elif isinstance(news, Held):
+                self._context.emit(armed(self._context, self._current.step, run.prepared))
+            elif isinstance(news, Executed) and self._word is not None:
+                self._told_begun(run)
+                self._context.emit(executed(
+                    self._context, self._current.step, self._word, news.monotonic_ns
+                ))  # fmt: skip
             elif isinstance(news, PhaseOver):
                 self._documents(documents)
                 documents = []
@@ -396,7 +427,8 @@ class Runs:
 
     def _first_word(self, run: FioRun) -> None:
         """End a run that has no chance of success; warn of one that may have."""
-        if run.last is not None or self._silence_told or run.phase != RUN:
+        waits = self._hold and self._word is None
+        if run.last is not None or self._silence_told or run.phase != RUN or waits:
             return
         if not self._stall.feed(self._context.now(), run.work()):
             return

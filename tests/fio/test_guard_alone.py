@@ -23,18 +23,20 @@ STATUS = "grep -E '^Sig(Blk|Ign)' /proc/self/status"
 class Run:
     """A guard around ``sh -c script``, with its private directory and a scratch directory."""
 
-    def __init__(self, base: Path, *command: str, spec: str = "-") -> None:
+    def __init__(self, base: Path, *command: str, spec: str = "-", held: bool = False) -> None:
         self.private, self.scratch = base / "private", base / "scratch"
         for place in (self.private, self.scratch):
             place.mkdir()
         self.process = subprocess.Popen(
-            [sys.executable, "-I", "-S", fio_guard.__file__, str(self.private), spec,
+            [sys.executable, "-I", "-S", fio_guard.__file__, *["--hold"] * held,
+             str(self.private), spec,
              str(self.scratch), "--", *command],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
         )  # fmt: skip
         assert self.process.stdout is not None and self.process.stdin is not None
         self.said, self.orders = self.process.stdout, self.process.stdin
-        self.pid = int(self.said.readline().removeprefix("started "))
+        first = self.said.readline()
+        self.pid = -1 if held else int(first.removeprefix("started "))
 
     def order(self, word: str) -> None:
         self.orders.write(word + "\n")
@@ -241,3 +243,25 @@ def test_directories_are_removed_for_an_iopstui_that_died(tmp_path: Path, machin
     guard.orphaned = True
     guard.clean()
     assert not (tmp_path / "one").exists()
+
+
+def test_one_that_is_held_starts_at_the_instant_it_is_told(tmp_path: Path) -> None:
+    one = Run(tmp_path, "sh", "-c", "echo ran", held=True)
+    at_ns = time.monotonic_ns() + 20_000_000
+    one.order(f"go {at_ns}")
+    started, *rest = one.rest()
+    word, _, when = started.split()
+    assert word == "started" and at_ns <= int(when) < time.monotonic_ns()
+    assert rest == ["exited 0", "over"] and one.text("stdout") == "ran\n"
+
+
+@pytest.mark.parametrize("word", ["stop", "kill", None])
+def test_one_that_is_held_and_not_wanted_starts_nothing(tmp_path: Path, word: str | None) -> None:
+    one = Run(tmp_path, "sh", "-c", "echo ran", held=True)
+    if word is None:
+        one.orders.close()
+    else:
+        one.order(f"go {time.monotonic_ns() + 3600 * 10**9}")
+        one.order(word)
+    assert one.rest() == ["over"]
+    assert not one.private.exists() and not one.scratch.exists()

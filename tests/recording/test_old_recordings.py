@@ -24,7 +24,8 @@ FILES = [recording_path("demo"), *sorted(KEPT.glob("*.iops"))]
 NAMES_IN_FILES = [
     "Header", "Target", "Place", "KnobRequest", "Topology", "RawSample", "Kernel", "KernelSample",
     "DiskCounters", "CpuTimes", "FioStatus", "JobStatus", "DirectionStatus", "LatencySum",
-    "JobThread", "StepStarted", "Progress", "Mark", "Notice", "TunableChanged", "Found",
+    "JobThread", "StepStarted", "Armed", "Executed", "Progress",
+    "Mark", "Notice", "TunableChanged", "Found",
     "Finding", "Judged", "SteadyState", "ExperimentStarted", "Plan", "Axis", "Base", "Spread",
     "Variant", "Setting", "PointStarted", "PointFailed", "PointFinished", "Point", "Little",
     "Outcome", "Expectation", "ExperimentFinished", "StepFinished", "Ended", "JobRun",
@@ -33,7 +34,8 @@ NAMES_IN_FILES = [
     "TaskCounts",
 ]  # fmt: skip
 KINDS_IN_JSON = [
-    "step_started", "progress", "frame", "mark", "notice", "tunable_changed", "found",
+    "step_started", "armed", "executed", "progress", "frame",
+    "mark", "notice", "tunable_changed", "found",
     "judged", "steady_state", "experiment_started", "point_started", "point_finished",
     "point_failed", "experiment_finished", "step_finished", "ended",
 ]  # fmt: skip

@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 COMMAND = Command(
     "merge",
-    34,
+    36,
     "add up what many hosts did, second by second, from their files",
     add_arguments,
     run,

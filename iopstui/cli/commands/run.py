@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 from iopstui.cli import values
 from iopstui.cli.command import Command
@@ -33,6 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_format(parser)
     add_expect(parser)
     add_exports(parser)
+    parser.add_argument("--hold", action="store_true",
+                        help="make everything ready, then wait for a line on standard input to "
+                        "start fio: for several machines at once")  # fmt: skip
     add_run_options(parser)
 
 
@@ -42,6 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     # with --diskspd a job can only be the configuration file's
     job = arguments.job if arguments.diskspd is None else None
     options = with_expectations(run_options(arguments, job), arguments)
+    options = replace(options, hold=arguments.hold)
     if arguments.diskspd is not None:
         from iopstui.cli.diskspd import run_diskspd
 

@@ -1,0 +1,177 @@
+"""One host of a fleet: told by JSON lines on standard input, it answers in JSON lines."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import queue
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from iopstui import __version__
+from iopstui.cli.agent_job import AgentJob
+from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, IopstuiError, UsageError
+from iopstui.events import Armed, Ended, Event, FrameReady, StepFinished
+from iopstui.fleet.conversation import Conversation
+from iopstui.fleet.facts import disks_of
+from iopstui.linux.roots import Roots
+from iopstui.output.jsonl import dumps, event_object, session_object
+from iopstui.safety.signals import StopSignals
+from iopstui.session.held import Word
+from iopstui.session.live import LiveSession
+
+Object = dict[str, Any]
+FLUSH_WITHIN_S = 2.0
+KILL_AFTER_S = 1.0
+# what the merger does not read is not sent
+_SENT = ("event", "seq", "step", "t", "wall_ms", "seconds", "flags", "own_cpu")
+_FIO_SENT = ("seconds", "read", "write", "trim", "mixed", "total", "errors")
+
+
+class Lines:
+    """Writes lines to standard output in a thread of its own: a link that is cut blocks nobody."""
+
+    def __init__(self, lost: Callable[[str], None]) -> None:
+        self.host = ""
+        self._lost = lost
+        self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._write, name="lines", daemon=True)
+        self._thread.start()
+
+    def say(self, row: Object) -> None:
+        """One object; from any thread."""
+        line = dumps({"event": row["event"], "host": self.host, **row}) + "\n"
+        self._queue.put(line.encode("ascii"))
+
+    def close(self) -> None:
+        """Wait until it is all written, but not for long."""
+        self._queue.put(None)
+        self._thread.join(FLUSH_WITHIN_S)
+
+    def _write(self) -> None:
+        while (line := self._queue.get()) is not None:
+            try:
+                while line:
+                    line = line[os.write(1, line) :]
+            except OSError:
+                self._lost("standard output is closed")
+                return
+
+
+class Agent:
+    """See the module. ``serve`` gives the exit code."""
+
+    def __init__(self) -> None:
+        self.lines = Lines(lambda why: self.talk.over(why))
+        self.talk = Conversation(0, self.lines.say, self._hear, self._gone)
+        self._begin: queue.SimpleQueue[Object | None] = queue.SimpleQueue()
+        self._session: LiveSession | None = None
+        self._why = ""
+
+    def serve(self) -> int:
+        """Until all is done, or nobody is there any more."""
+        self.lines.say({
+            "event": "hello", "iopstui": __version__, "python": platform.python_version(),
+            "pid": os.getpid(),
+        })  # fmt: skip
+        self.talk.start()
+        order = self._begin.get()
+        try:
+            if order is None:
+                return EXIT_OK
+            self.lines.host = str(order.get("host") or "")
+            with contextlib.ExitStack() as stack:
+                job = AgentJob(order, stack)
+                return self._run(job)
+        except IopstuiError as error:
+            self.lines.say({
+                "event": "failed", "exit_code": error.exit_code, "error": error.message,
+                "hint": error.hint,
+            })  # fmt: skip
+            return error.exit_code
+        finally:
+            self.talk.over()
+            self.lines.close()
+
+    def _run(self, job: AgentJob) -> int:
+        session = self._session = job.session()
+        events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        StopSignals(session.stop_job, session.kill_job)
+        self.lines.say(session_object(self.lines.host, session.target))
+        session.start(events.put)
+        try:
+            if job.name is not None:
+                session.run_job(job.name, job.options.overrides)
+            if self._why:  # perhaps before there was anything to stop
+                self._stop(session)
+            code = self._until_over(events, job.name is None)
+        finally:
+            session.close()
+        while not events.empty():
+            self._tell(events.get())
+        return code
+
+    def _until_over(self, events: queue.SimpleQueue[Event], watching: bool) -> int:
+        while True:
+            event = events.get()
+            self._tell(event)
+            if isinstance(event, StepFinished):
+                return EXIT_INTERRUPTED if event.interrupted else event.exit_code
+            if isinstance(event, Ended):
+                return EXIT_OK if watching else event.exit_code
+
+    def _tell(self, event: Event) -> None:
+        row = event_object(event)
+        if isinstance(event, FrameReady):
+            row = lean(row)
+        if isinstance(event, Armed):
+            row["disks"] = disks_of(event.writes, Roots())
+        self.lines.say(row)
+
+    # -- in the conversation's threads
+
+    def _hear(self, order: Object) -> None:
+        session = self._session
+        if order["op"] == "begin":
+            self._begin.put(order)
+        elif order["op"] == "go" and session is not None:
+            session.go(Word(int(order["at_ns"]), order.get("offset_ms"), order.get("error_ms")))
+        elif order["op"] == "stop":
+            self._gone("it was told to stop")
+
+    def _gone(self, why: str) -> None:
+        self._why = why
+        print(f"iopstui agent: {why}: everything is stopped", file=sys.stderr)
+        self._begin.put(None)
+        if self._session is not None:
+            self._stop(self._session)
+
+    def _stop(self, session: LiveSession) -> None:
+        if session.running:
+            session.stop_job()
+            timer = threading.Timer(KILL_AFTER_S, session.kill_job)
+            timer.daemon = True
+            timer.start()
+        else:
+            threading.Thread(target=session.close, daemon=True).start()
+
+
+def serve() -> int:
+    """The exit code."""
+    if sys.stdin.isatty():
+        raise UsageError("The agent is told what to do on standard input, by iopstui fleet.",
+                         "For one host: iopstui run --hold")  # fmt: skip
+    return Agent().serve()
+
+
+def lean(row: Object) -> Object:
+    """A frame without what the totals don't need."""
+    fio, total = row["fio"], row["kernel"]["total"]
+    return {
+        **{name: row[name] for name in _SENT},
+        "fio": {name: fio[name] for name in _FIO_SENT} if fio else None,
+        "kernel": {"total": total},
+    }

@@ -1,0 +1,76 @@
+"""What an agent is told to do: the words of a command line, and perhaps a job file with them."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from iopstui.cli.options import run_options
+from iopstui.cli.terminal import say
+from iopstui.errors import UsageError
+from iopstui.fio.inspect import find_fio
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.process.private import private_directory, remove, write_text
+from iopstui.linux.roots import Roots
+from iopstui.model.experiment.options import RunOptions
+from iopstui.preflight.targets import choose_targets, choose_watched
+from iopstui.safety.leftovers import clean_up_and_say
+from iopstui.session.live import LiveSession
+from iopstui.session.new_session import new_session
+
+Object = dict[str, Any]
+COMMANDS = ("run", "watch")
+
+
+class AgentJob:
+    """``order`` has ``arguments``, those of ``iopstui run`` or ``watch``, and ``job``: a shipped
+    one's name, or ``{"name", "text"}`` of a file that is kept in a private directory until
+    ``stack`` is closed. UsageError for what the command itself would refuse.
+
+    ``name`` is the job for the session; ``None`` for a watch.
+    """
+
+    def __init__(self, order: Object, stack: contextlib.ExitStack) -> None:
+        words = [str(word) for word in order.get("arguments") or ()]
+        job = order.get("job")
+        if isinstance(job, dict):
+            job = str(_written(job, stack))
+        self.name: str | None = job
+        self.options: RunOptions = replace(_parsed(words, job), hold=job is not None)
+
+    def session(self) -> LiveSession:
+        """Not started. Raises what the command itself would raise."""
+        roots = Roots()
+        devices = read_devices(roots)
+        if self.name is None:
+            target = choose_watched(self.options.targets, devices, roots)
+            return new_session(self.options, target, target, devices, soon=False)
+        find_fio()
+        clean_up_and_say(say, roots)
+        target, job_target = choose_targets(self.options.targets, self.name, devices, roots)
+        return new_session(self.options, target, job_target, devices, idle_frames=False)
+
+
+def _written(job: Object, stack: contextlib.ExitStack) -> Path:
+    private = private_directory()
+    stack.callback(remove, private)
+    name = Path(str(job.get("name") or "job")).name
+    write_text(private, name, str(job.get("text")))
+    return private / name
+
+
+def _parsed(words: list[str], job: str | None) -> RunOptions:
+    from iopstui.cli.program import parsed, parser
+
+    command = "watch" if job is None else "run"
+    line = [command, *words] if job is None else [command, "--job", job, *words]
+    try:
+        arguments = parsed(parser(command), line)
+    except SystemExit as error:
+        raise UsageError("The options are not those of iopstui " + command + ".") from error
+    if job is None:
+        return RunOptions(targets=tuple(arguments.target), interval_s=arguments.interval,
+                          own_cpus=())  # fmt: skip
+    return run_options(arguments, job)

@@ -1,0 +1,34 @@
+"""`iopstui agent`: what `iopstui fleet` starts on each host."""
+
+from __future__ import annotations
+
+import argparse
+
+from iopstui.cli.command import Command
+
+EPILOG = """\
+Nobody types this: `iopstui fleet` starts it on each host. It listens on no port and leaves no
+process. When the one who started it says nothing for 5 s, fio is stopped, and settings and files
+are put back.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """It takes none: all is said on standard input."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do what is said on standard input."""
+    from iopstui.cli.agent import serve
+
+    return serve()
+
+
+COMMAND = Command(
+    "agent",
+    120,
+    "the part of fleet that runs on each host, told by standard input",
+    add_arguments,
+    run,
+    epilog=EPILOG,
+)

@@ -1,0 +1,54 @@
+"""`run --hold`: everything is ready, and a line on standard input starts fio."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+from iopstui.cli.terminal import say
+from iopstui.events import Armed, Event
+from iopstui.output.sinks import EventSink
+from iopstui.session.held import Word
+from iopstui.session.live import LiveSession
+
+
+class WordSink:
+    """Passes events on; once the run is ready it waits for the word, in a thread of its own."""
+
+    def __init__(self, inner: EventSink, session: LiveSession) -> None:
+        self._inner = inner
+        self._session = session
+
+    def handle(self, event: Event) -> None:
+        """Take one event."""
+        self._inner.handle(event)
+        if isinstance(event, Armed):
+            say("ready: a line on standard input (Enter) starts fio")
+            threading.Thread(target=self._wait, name="word", daemon=True).start()
+
+    def close(self) -> None:
+        """Nothing more will come."""
+        self._inner.close()
+
+    def _wait(self) -> None:
+        # not through Python's buffers: a thread that waits in them keeps the process from ending
+        if b"\n" in _said():
+            self._session.go(Word(time.monotonic_ns()))
+        else:
+            say("standard input has ended without a line: nothing is started")
+            self._session.stop_job()
+
+
+def _said() -> bytes:
+    """Standard input until its first line's end, or its own."""
+    said = b""
+    while b"\n" not in said:
+        try:
+            data = os.read(0, 4096)
+        except OSError:
+            break
+        if not data:
+            break
+        said += data
+    return said

@@ -1,0 +1,79 @@
+"""What a host knows of its disks, so that hosts can be held against each other.
+
+The same disk can be seen by several hosts (a SAN, a shared cloud volume). Each host refuses to
+write to what is in use as far as it can see; only all of them together see the rest.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.roots import Roots
+from iopstui.linux.sysattr import read_text
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.usage import usage
+from iopstui.text import printable
+
+Object = dict[str, Any]
+MOST_USES = 5
+
+
+def disks_of(writes: Sequence[str], roots: Roots) -> list[Object]:
+    """Every disk of this host that has a name which is the same everywhere (its WWID), what uses
+    it here, and which of the paths to be written (``writes``) are on it."""
+    devices = read_devices(roots)
+    nodes = {_node(path): path for path in writes}
+    found = []
+    for device in devices.values():
+        wwid = _wwid(device, devices, roots)
+        written = nodes.get(_numbers(device))
+        if wwid or written:
+            found.append({
+                "name": device.name, "wwid": wwid, "writes": written,
+                "uses": list(usage(device.name, devices))[:MOST_USES],
+            })  # fmt: skip
+    return found
+
+
+def _wwid(device: BlockDevice, devices: Mapping[str, BlockDevice], roots: Roots) -> str | None:
+    disk = devices.get(device.disk or "", device)
+    directory = roots.sys / "block" / disk.name.replace("/", "!")
+    found = read_text(directory / "device/wwid") or read_text(directory / "wwid")
+    return printable(found) if found else None
+
+
+def _numbers(device: BlockDevice) -> tuple[int, int]:
+    return device.major, device.minor
+
+
+def _node(path: str) -> tuple[int, int]:
+    try:
+        rdev = os.stat(path).st_rdev
+    except OSError:
+        return -1, -1
+    return os.major(rdev), os.minor(rdev)
+
+
+def conflicts(hosts: Mapping[str, Sequence[Object]]) -> Iterator[str]:
+    """Why nobody may start: a disk that one host is to write to and another uses or writes to, in
+    words. ``hosts`` is what each of them has said (``disks_of``)."""
+    for writer, disks in hosts.items():
+        for disk in disks:
+            if disk.get("writes") and disk.get("wwid"):
+                yield from _others(writer, disk, hosts)
+
+
+def _others(writer: str, disk: Object, hosts: Mapping[str, Sequence[Object]]) -> Iterator[str]:
+    same = printable(str(disk["wwid"]))
+    what = f"{writer} is to overwrite {printable(str(disk['writes']))} ({same})"
+    for name, disks in hosts.items():
+        for other in disks if name != writer else ():
+            if other.get("wwid") != disk["wwid"]:
+                continue
+            if other.get("writes"):
+                yield f"{what}, and so is {name}: it is the same disk"
+            for use in other.get("uses") or ():
+                yield f"{what}, and on {name} the same disk is in use: {printable(str(use))}"

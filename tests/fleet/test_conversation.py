@@ -1,0 +1,98 @@
+"""The agent's side: orders, the answer to a ping, and silence."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from iopstui.fleet import conversation
+from iopstui.fleet.conversation import Conversation, order_in
+from iopstui.fleet.facts import conflicts
+
+WITHIN_S = 30.0
+
+
+class Heard:
+    def __init__(self) -> None:
+        self.said: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self.orders: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self.gone: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self.read, self.write = os.pipe()
+        self.talk = Conversation(self.read, self.said.put, self.orders.put, self.gone.put)
+        self.talk.start()
+
+    def tell(self, *orders: Any) -> None:
+        os.write(self.write, b"".join(json.dumps(order).encode() + b"\n" for order in orders))
+
+
+@contextmanager
+def talking() -> Iterator[Heard]:
+    heard = Heard()
+    try:
+        yield heard
+    finally:
+        heard.talk.over()
+        os.close(heard.write)
+
+
+def test_a_ping_is_answered_with_both_clocks_and_orders_are_passed_on() -> None:
+    with talking() as heard:
+        heard.tell({"op": "ping", "id": 7}, {"op": "go", "at_ns": 5})
+        pong = heard.said.get(timeout=WITHIN_S)
+        assert pong["event"] == "pong" and pong["id"] == 7
+        assert pong["mono_ns"] > 0 and pong["wall_ms"] > 1e12
+        assert heard.orders.get(timeout=WITHIN_S) == {"op": "go", "at_ns": 5}
+
+
+def test_silence_after_a_beat_is_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conversation, "SILENCE_S", 0.0)
+    with talking() as heard:
+        heard.tell({"op": "ping"})
+        assert "no heartbeat" in heard.gone.get(timeout=WITHIN_S)
+
+
+def test_silence_before_the_first_beat_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conversation, "SILENCE_S", 0.0)
+    monkeypatch.setattr(conversation, "LOOK_S", 0.001)
+    with talking() as heard:
+        heard.tell({"op": "go"})
+        assert heard.orders.get(timeout=WITHIN_S) == {"op": "go"}
+        with pytest.raises(queue.Empty):
+            heard.gone.get(timeout=0.05)
+
+
+def test_the_end_of_the_input_is_the_end_and_told_once() -> None:
+    heard = Heard()
+    os.close(heard.write)
+    assert heard.gone.get(timeout=WITHIN_S) == "standard input has ended"
+    heard.talk.over("again")
+    assert heard.gone.empty()
+
+
+@pytest.mark.parametrize("line", ["x", "[1]", "{}", '{"op": 1}', "[" * 100_000])
+def test_what_is_no_order_ends_it(line: str) -> None:
+    assert order_in(line.encode()) is None
+    with talking() as heard:
+        os.write(heard.write, line.encode()[:60000] + b"\n")
+        assert "no order" in heard.gone.get(timeout=WITHIN_S)
+
+
+def disk(wwid: str | None, writes: str | None = None, *uses: str) -> dict[str, Any]:
+    return {"name": "sda", "wwid": wwid, "writes": writes, "uses": [*uses]}
+
+
+def test_a_disk_that_another_host_uses_or_writes_is_nobody_s() -> None:
+    writer = [disk("naa.1", "/dev/sda"), disk("naa.9")]
+    assert not list(conflicts({"a": writer, "b": [disk("naa.1")], "c": [disk(None, None, "x")]}))
+    found = list(conflicts({"a": writer, "b": [disk("naa.1", None, "sda is mounted at /srv")]}))
+    assert len(found) == 1 and "on b the same disk is in use: sda is mounted at /srv" in found[0]
+    both = list(conflicts({"a": writer, "b": [disk("naa.1", "/dev/sdq")]}))
+    assert len(both) == 2 and all("it is the same disk" in words for words in both)
+    # its own use is its own refusal
+    assert not list(conflicts({"a": [disk("naa.1", "/dev/sda"), disk("naa.1", None, "swap")]}))
