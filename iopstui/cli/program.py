@@ -29,7 +29,6 @@ USAGE = "iopstui [--help | --version] [COMMAND [--help] ...]"
 ABOUT = "The oscilloscope for block I/O: what fio and the kernel see, each second"
 EXAMPLES = (
     "iopstui live /dev/nvme0n1      (a disk that others use; r starts a job)",
-    "iopstui run --job randread-4k --format csv > seconds.csv",
     "iopstui run /srv/data --job randread-4k --expect 'iops>=5000'",
     "iopstui sweep /srv/data --job randread-4k --axis iodepth=1,2,4..64",
     "iopstui replay demo",
@@ -131,7 +130,10 @@ def parsed(top: Parser, argv: Sequence[str]) -> argparse.Namespace:
     arguments, rest = top.parse_known_args(argv)
     if rest:
         own: Parser = arguments.own_parser
-        several = isinstance(getattr(arguments, "target", None), list) and arguments.target
+        # where HOSTS stand first, argparse takes no TARGET behind an option either
+        several = isinstance(getattr(arguments, "target", None), list) and (
+            arguments.target or "hosts" in arguments
+        )
         if any(text.startswith("-") for text in rest):
             own.no_option(own.unknown() or rest)
         if not several:

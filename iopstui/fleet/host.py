@@ -125,6 +125,11 @@ class Host:
             over += self.flush()
         return over
 
+    def expect(self, wall_ms: float) -> None:
+        """Its fio starts at this time of our clock: it is missing until it says something."""
+        if self.first is None:
+            self.first = math.floor(wall_ms / 1000 / self._interval_s + 0.5)
+
     def end(self) -> list[Slot]:
         """Its run is over; the seconds that are over with it."""
         self.ended = True

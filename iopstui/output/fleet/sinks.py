@@ -14,7 +14,7 @@ from iopstui.model.metrics.fields import TOTAL
 from iopstui.model.rates import MIB
 from iopstui.model.samples import READ, TRIM, WRITE
 from iopstui.output.fleet.rows import merged_object, second_object, session_object
-from iopstui.output.fleet.words import SHOWN, absent, whole_text
+from iopstui.output.fleet.words import SHOWN, absent, ends, whole_text
 from iopstui.output.jsonl import dumps
 from iopstui.text import printable
 
@@ -141,7 +141,7 @@ class TotalTable:
 
     def second(self, second: Second) -> None:
         """Print one second."""
-        if not second.expected:
+        if ends(second):
             return
         self._words.second(second)
         fio = bool(second.sums.fio) or (not second.sums.kernel.hosts and self._fio)

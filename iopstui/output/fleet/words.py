@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from iopstui.fleet.merger import Second
 from iopstui.fleet.outcome import Certified
 from iopstui.fleet.sums import Part, Sums
 from iopstui.format import counted, cut, latency, number
+from iopstui.model.experiment.expectation import Outcome
 from iopstui.model.rates import MIB
 from iopstui.model.samples import DIRECTIONS
 from iopstui.text import printable
@@ -27,7 +28,7 @@ def some(names: Sequence[str]) -> str:
 
 def absent(second: Second) -> str:
     """Who is not in a second's totals: "97 of 100 hosts: node03 missing"; "" if all are."""
-    if second.counted >= second.expected:
+    if second.counted >= second.expected or ends(second):
         return ""
     why = []
     if second.missing:
@@ -35,6 +36,11 @@ def absent(second: Second) -> str:
     if second.incomplete:
         why.append(f"{some(second.incomplete)} incomplete")
     return f"{second.counted} of {counted(second.expected, 'host')}: {'; '.join(why)}"
+
+
+def ends(second: Second) -> bool:
+    """Whether it is only what was left for the last samples: nobody has all of it."""
+    return not second.counted and not second.missing
 
 
 def ending(found: Certified) -> Iterator[str]:
@@ -84,3 +90,22 @@ def whole_row(name: str, part: Part) -> str:
     values = [main.mean_ns, *(ranks.get(rank) for rank in SHOWN), main.max_ns or None]
     cells = [f"{latency(value):>9}" for value in values]
     return f"{name:<10} {number(part.iops):>9} {number(part.bw / MIB):>9} {' '.join(cells)}"
+
+
+def outcome_text(text: str, found: Mapping[str, Outcome]) -> str:
+    """What came of an --expect: of the totals (""), or of each host, the worst first."""
+    missed = sorted(name for name, one in found.items() if one.passed is False)
+    unknown = sorted(name for name, one in found.items() if one.passed is None)
+    verdict = "FAIL" if missed else "not measured" if unknown or not found else "PASS"
+    values = [one for name, one in found.items() if one.measured is not None]
+    words = f"{verdict}  {text}"
+    if values:
+        op = max if values[0].expectation.op == "<=" else min
+        worst = op(one.measured or 0.0 for one in values)
+        unit = values[0].expectation.unit
+        measured = latency(worst) if unit == "ns" else f"{number(worst)} {unit}".strip()
+        words += f": {measured}{'' if '' in found else ' at the worst'}"
+    for names, what in ((missed, "not met by"), (unknown, "not measured on")):
+        if names and names != [""]:
+            words += f"; {what} {some(names)}"
+    return words

@@ -1,0 +1,88 @@
+"""`iopstui fleet`: one job on many hosts at once."""
+
+from __future__ import annotations
+
+import argparse
+
+from iopstui.cli import values
+from iopstui.cli.command import Command
+from iopstui.cli.options import add_expect, add_format, add_interval
+
+EPILOG = """\
+HOSTS: node[01-40], user@host:port, several of them with commas, ^FILE, @GROUP (of ClusterShell's).
+They are reached through the system's ssh, as its configuration says; no password is asked for.
+python3 (3.10) and fio (3.1) are needed there, iopstui is brought along if it isn't there.
+
+TARGET and all options of the job are those of `iopstui run`, for every host alike. A device is only
+written with --destroy-data HOST:PATH for each host, PATH in /dev/disk/by-id; each host refuses what
+it would refuse by itself, and no host starts unless all are ready. Without --job all watch.
+
+exit codes: 0 done, 1 a host failed or was lost, 2 usage or bad input, 3 refused for safety,
+4 an expectation was not met, 5 something needed is missing, 130 interrupted
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("hosts", metavar="HOSTS", help="see below")
+    parser.add_argument("target", nargs="*", metavar="TARGET", help="on each host, see below")
+    parser.add_argument("--job", metavar="JOB",
+                        help="a shipped job or a job file of this machine's")  # fmt: skip
+    _add_job_options(parser)
+    parser.add_argument("--min-hosts", type=int, metavar="N",
+                        help="start if N hosts are ready (default: all)")  # fmt: skip
+    parser.add_argument("--on-loss", choices=("go-on", "stop"), default="go-on",
+                        help="what the others do when a host is lost "
+                        "(default: go-on)")  # fmt: skip
+    parser.add_argument("--abort", action="append", default=[], metavar="WHEN",
+                        help="stop all hosts when it is so: 'read.p99>50ms for 5s'; may be "
+                        "repeated")  # fmt: skip
+    add_expect(parser)
+    parser.add_argument("--for", dest="length", type=values.span, metavar="TIME",
+                        help="without --job: how long to watch (default: until "
+                        "Ctrl-C)")  # fmt: skip
+    parser.add_argument("--record", metavar="FILE",
+                        help="keep the JSON lines of all hosts in FILE, which must not exist yet: "
+                        "`iopstui merge FILE` reads it")  # fmt: skip
+    parser.add_argument("--bring", action="store_true",
+                        help="take this iopstui along even where it is installed")  # fmt: skip
+    parser.add_argument("--launcher", metavar="COMMAND", default="",
+                        help="instead of ssh: words before the command for the host, {host} is its "
+                        "name, e.g. 'kubectl exec -i {host} -- sh -c'")  # fmt: skip
+    add_format(parser)
+    add_interval(parser)
+
+
+def _add_job_options(parser: argparse.ArgumentParser) -> None:
+    """Those of ``iopstui run`` that each host is told."""
+    parser.add_argument("--set", action="append", default=[], metavar="OPTION=VALUE",
+                        help="change an option of every job in the file")  # fmt: skip
+    parser.add_argument("--size", metavar="SIZE", help="size of each scratch file, or of the area "
+                        "used")  # fmt: skip
+    parser.add_argument("--destroy-data", action="append", default=[], metavar="HOST:PATH",
+                        help="allow this host to write over PATH; without TARGET it is the host's "
+                        "target, too; may be repeated")  # fmt: skip
+    parser.add_argument("--knob", action="append", default=[], metavar="NAME=VALUE[@SECONDS]",
+                        help="change a tunable of the device for the run")  # fmt: skip
+    parser.add_argument("--bind", choices=("queues",),
+                        help="bind every fio job to a CPU of another hardware queue")  # fmt: skip
+    parser.add_argument("--no-fence", action="store_true",
+                        help="run a job file of your own that writes even where the kernel can't "
+                        "keep fio from all other files")  # fmt: skip
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the job on all hosts to its end, or watch them."""
+    from iopstui.cli.fleet_run import run_fleet
+
+    return run_fleet(arguments)
+
+
+COMMAND = Command(
+    "fleet",
+    35,
+    "run a job on many hosts at once, through ssh, and add up what they do",
+    add_arguments,
+    run,
+    epilog=EPILOG,
+)

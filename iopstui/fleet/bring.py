@@ -1,0 +1,111 @@
+"""The program brought along: what runs the agent on a host where iopstui of this version isn't.
+
+The package's own files (no screen, no dependency) go through the connection as one zip file into a
+private directory of the host, are run from there, and are removed at the end by the process that
+unpacked them. What a killed one has left there goes with the next.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import shlex
+import zipfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import iopstui
+from iopstui import __version__
+from iopstui.fio.shipped import shipped_directory
+
+LEFT_OUT = ("ui", "lesson", "report", "data", "__pycache__")
+LEAST_PYTHON = (3, 10)
+
+# runs on the host: nothing of iopstui is there yet. Its first argument is the zip file's size.
+BOOT = r"""
+import sys
+def lacks(what):
+    sys.stdout.write('{"event":"lacks","what":"%s"}\n' % what)
+    sys.stdout.flush()
+    sys.exit(5)
+if sys.version_info < LEAST:
+    lacks("Python %d.%d (its python3 is %d.%d)" % (LEAST + sys.version_info[:2]))
+import io, os, shutil, signal, subprocess, tempfile, zipfile
+def base():
+    for place in (os.environ.get("XDG_RUNTIME_DIR"), "/dev/shm", tempfile.gettempdir()):
+        if place and os.path.isdir(place) and os.access(place, os.W_OK | os.X_OK):
+            return place
+    lacks("a directory for temporary files")
+def sweep(place):
+    for name in os.listdir(place):
+        path, parts = os.path.join(place, name), name.split("-")
+        if name.startswith("iopstui+agent-") and len(parts) == 3 and parts[1].isdigit():
+            try:
+                mine = os.lstat(path).st_uid == os.getuid()
+                if mine and not os.path.exists("/proc/" + parts[1]):
+                    shutil.rmtree(path, ignore_errors=True)
+            except OSError:
+                pass
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+size = int(sys.argv[1])
+sys.stdout.write('{"event":"send"}\n')
+sys.stdout.flush()
+data = b""
+while len(data) < size:
+    more = os.read(0, size - len(data))
+    if not more:
+        sys.exit(1)
+    data += more
+place = base()
+sweep(place)
+home = tempfile.mkdtemp(prefix="iopstui+agent-%d-" % os.getpid(), dir=place)
+try:
+    zipfile.ZipFile(io.BytesIO(data)).extractall(home)
+    env = dict(os.environ, PYTHONPATH=home, PYTHONDONTWRITEBYTECODE="1")
+    child = subprocess.Popen([sys.executable, "-m", "iopstui", "agent"], env=env)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda number, frame: child.send_signal(number))
+    code = child.wait()
+finally:
+    shutil.rmtree(home, ignore_errors=True)
+sys.exit(code if code >= 0 else 128 - code)
+"""
+
+
+def _files() -> Iterator[tuple[str, Path]]:
+    package = Path(iopstui.__file__).resolve().parent
+    for path in sorted(package.rglob("*.py")):
+        inside = path.relative_to(package)
+        if not {*inside.parts} & {*LEFT_OUT}:
+            yield f"iopstui/{inside}", path
+    for path in sorted(shipped_directory("jobs", "job file").glob("*.fio")):
+        yield f"iopstui/jobs/{path.name}", path
+
+
+@cache
+def bundle() -> bytes:
+    """The zip file; always the same bytes for the same files."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as file:
+        for name, path in _files():
+            file.writestr(zipfile.ZipInfo(name), path.read_bytes(), zipfile.ZIP_DEFLATED)
+    return made.getvalue()
+
+
+@cache
+def remote_command(bring: bool) -> str:
+    """One line for the host's shell, whichever that is: run the iopstui that is installed there if
+    it is of this version, and else, or always with ``bring``, the one that will be sent."""
+    boot = f"LEAST = {LEAST_PYTHON}\n{BOOT}"
+    coded = base64.b64encode(boot.encode()).decode()
+    python = f"import base64;exec(base64.b64decode('{coded}'))"
+    none = json.dumps({"event": "lacks", "what": "python3"})
+    there = f'[ "$(iopstui --version 2>/dev/null)" = "iopstui {__version__}" ]'
+    words = [] if bring else [f"{there} && exec iopstui agent"]
+    words += [
+        f"command -v python3 >/dev/null 2>&1 || {{ echo {shlex.quote(none)}; exit 5; }}",
+        f"exec python3 -c {shlex.quote(python)} {len(bundle())}",
+    ]
+    return f"exec sh -c {shlex.quote('; '.join(words))}"

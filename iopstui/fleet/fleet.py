@@ -1,0 +1,307 @@
+"""Many hosts at once: launched, held against each other, started together, watched, stopped.
+
+All or nothing: no host starts unless all are armed. From then on each is told that we are there by
+a ping a second; a host that no longer hears it stops by itself. One thread, which never waits for a
+single host.
+"""
+
+from __future__ import annotations
+
+import selectors
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from iopstui.errors import (
+    EXIT_REFUSED,
+    Interrupted,
+    IopstuiError,
+    JobFailed,
+    Refused,
+    error_of,
+)
+from iopstui.fleet.facts import conflicts
+from iopstui.fleet.member import ARMED, GREETED, LAUNCHED, OVER, PROBES, Member
+from iopstui.fleet.merger import Merger, Second
+from iopstui.fleet.nodes import Node
+from iopstui.fleet.sums import Malformed
+
+Object = dict[str, Any]
+TICK_S = 0.1
+BEAT_S = 1.0
+# shown as late, and given up
+LATE_S, GONE_S = 2.5, 12.0
+GREET_WITHIN_S = 60.0
+END_WITHIN_S = 10.0
+# seconds are closed so long after their end at the latest, so that a late host is seen in 3 s
+CLOSE_AFTER_S = 1.5
+LEAST_AHEAD_S = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How a fleet is run. ``least``: so many hosts must be armed (all of them without it);
+    ``stop_on_loss``: all stop when one is lost."""
+
+    least: int
+    stop_on_loss: bool = False
+    watching: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Voices:
+    """Where it is told: ``say`` takes words, ``second`` a closed second, ``row`` each row of a
+    host's. ``stop`` is asked with each second; a reason ends the run."""
+
+    say: Callable[[str], None]
+    second: Callable[[Second], None]
+    row: Callable[[str, Object], None]
+    stop: Callable[[Second], str]
+
+
+class Fleet:
+    """See the module. ``run`` raises IopstuiError where nothing was started."""
+
+    def __init__(
+        self,
+        nodes: Sequence[Node],
+        command: Callable[[Node], Sequence[str]],
+        order: Callable[[Node], Object],
+        merger: Merger,
+        terms: Terms,
+        voices: Voices,
+    ) -> None:
+        self.members: dict[str, Member] = {}
+        self.stopped = ""
+        self._nodes = nodes
+        self._command = command
+        self._order = order
+        self._merger = merger
+        self._terms = terms
+        self._voices = voices
+        self._selector = selectors.DefaultSelector()
+        self._told: set[str] = set()
+        self._next_beat = 0.0
+        self._next_look = 0.0
+        self._interrupted = False
+        self._hard = False
+
+    # -- from a signal's handler
+
+    def interrupt(self) -> None:
+        """Have all hosts stop; their last figures still come."""
+        self._interrupted = True
+
+    def kill(self) -> None:
+        """Give up at once; the hosts stop by themselves when their links are gone."""
+        self._hard = True
+
+    # -- the whole
+
+    def run(self) -> None:
+        """Until all hosts are over, or have been given up."""
+        try:
+            self._launch()
+            self._until(self._ready)
+            self._accept()
+            for one in self.members.values():
+                self._merger.host(one.name).offset_ms = one.offset.wall_ms
+            if not self._terms.watching:
+                self._start()
+            self._until(self._all_over)
+            for second in self._merger.finish():
+                self._voices.second(second)
+        finally:
+            self._close()
+
+    def _launch(self) -> None:
+        for node in self._nodes:
+            try:
+                member = Member(node, self._command(node), self._order(node))
+            except OSError as error:
+                raise JobFailed(f"The connection to {node.name} can't be begun: {error.strerror}.",
+                                "Is ssh installed? Are there enough descriptors (ulimit -n)?",
+                                ) from error  # fmt: skip
+            self.members[node.name] = member
+            for fd in (member.link.out, member.link.err):
+                self._selector.register(fd, selectors.EVENT_READ, member)
+
+    def _ready(self) -> bool:
+        """Every host is armed, its clock compared; or takes no part."""
+        waiting = (GREETED, LAUNCHED) if not self._terms.watching else (LAUNCHED,)
+        return all(
+            one.state not in waiting and (one.state == OVER or one.offset.answers >= PROBES)
+            for one in self.members.values()
+        )
+
+    def _accept(self) -> None:
+        """Raises where the hosts may not be started."""
+        if self.stopped:
+            raise Interrupted("Nothing was started.")
+        out = [one for one in self.members.values() if one.state == OVER]
+        disks = {one.name: one.disks for one in self.members.values() if one.state == ARMED}
+        found = list(conflicts(disks))
+        if found:
+            for words in found[1:]:
+                self._voices.say(words)
+            raise Refused(f"{found[0]}; no host was started.",
+                          "A disk that several hosts see is written by one at most.",
+                          )  # fmt: skip
+        if len(self.members) - len(out) < self._terms.least:
+            raise self._not_all(out)
+        for one in out:
+            self._voices.say(f"{one.name} takes no part: {one.error}")
+
+    def _not_all(self, out: Sequence[Member]) -> IopstuiError:
+        for one in out:
+            self._voices.say(f"{one.name}: {one.error}{f' {one.hint}' if one.hint else ''}")
+        codes = {one.exit_code for one in out}
+        code = EXIT_REFUSED if EXIT_REFUSED in codes else max(codes)
+        armed = len(self.members) - len(out)
+        return error_of(
+            code, f"{armed} of {len(self.members)} hosts are ready, so none was started.",
+            "--min-hosts N starts those that are, if they are N at least.",
+        )  # fmt: skip
+
+    def _start(self) -> None:
+        armed = [one for one in self.members.values() if one.state == ARMED]
+        error_ns = max((one.offset.error_ns for one in armed), default=0)
+        ahead_ns = int(LEAST_AHEAD_S * 1e9) + 8 * error_ns + len(armed) * 200_000
+        at_ns = time.monotonic_ns() + ahead_ns
+        wall_ms = time.time() * 1000 + ahead_ns / 1e6
+        for one in armed:
+            one.go(at_ns)
+            self._merger.host(one.name).expect(wall_ms)
+
+    def _all_over(self) -> bool:
+        return all(one.state == OVER for one in self.members.values())
+
+    # -- one turn
+
+    def _until(self, done: Callable[[], bool]) -> None:
+        """Go on until it is so, or a stop was asked for and came through."""
+        give_up: float | None = None
+        while not done():
+            if self._interrupted and not self.stopped:
+                self.stop("interrupted")
+            if self.stopped and give_up is None:
+                give_up = time.monotonic() + END_WITHIN_S
+            if self._hard or (give_up is not None and time.monotonic() > give_up):
+                for one in self._there():
+                    one.give_up("it was not seen to stop")
+                return
+            if self.stopped and self._all_over():
+                return
+            self._turn()
+
+    def _there(self) -> Iterator[Member]:
+        return (one for one in self.members.values() if one.state != OVER)
+
+    def _turn(self) -> None:
+        for key, _ in self._selector.select(TICK_S):
+            self._read(key.fd, key.data)
+        now = time.monotonic()
+        if now < self._next_look:
+            return
+        # not with every line that comes: this looks at all hosts
+        self._next_look = now + TICK_S
+        if now >= self._next_beat:
+            self._next_beat = now + BEAT_S
+            for one in self._there():
+                one.ask()
+        for one in self.members.values():
+            if one.link.unsent:
+                one.link.flush()
+            self._look_after(one)
+        until = int((time.time() - CLOSE_AFTER_S) / self._merger.interval_s) - 1
+        for second in self._merger.closed(until):
+            self._voices.second(second)
+            why = self._voices.stop(second)
+            if why and not self.stopped:
+                self.stop(why)
+
+    def _read(self, fd: int, member: Member) -> None:
+        if fd == member.link.err:
+            member.link.errors()
+            if member.link.err < 0:
+                self._selector.unregister(fd)
+            return
+        for row in member.take():
+            self._row(member, row)
+        if member.link.out < 0:
+            self._selector.unregister(fd)
+            member.link.hang_up()
+
+    def _row(self, member: Member, row: Object) -> None:
+        member.late = False
+        host = self._merger.host(member.name)
+        host.near_s = time.time()
+        self._voices.row(member.name, row)
+        try:
+            if row["event"] in ("frame", "session", "step_finished", "ended"):
+                self._merger.feed(member.name, row)
+        except Malformed as error:
+            member.broken += 1
+            self._once(member, f"a row of it is left out, and those like it: {error}")
+
+    def _look_after(self, member: Member) -> None:
+        """Who is late, lost or failed is told once."""
+        if member.state != OVER and member.state != LAUNCHED:
+            if member.silent_s > GONE_S:
+                member.give_up(f"it has said nothing for {GONE_S:g} s")
+            elif member.silent_s > LATE_S and not member.late:
+                member.late = True
+                self._voices.say(f"{member.name} is late: it has said nothing for {LATE_S:g} s")
+        elif member.state == LAUNCHED and member.silent_s > GREET_WITHIN_S:
+            member.give_up(f"it can't be reached within {GREET_WITHIN_S:g} s")
+        if member.state == OVER and member.error:
+            if member.lost:
+                self._merger.lose(member.name)
+            if member.name in self._merger.hosts and member.executed_ns is not None:
+                self._once(member, f"{'is lost' if member.lost else 'failed'}: {member.error}")
+            if member.lost and self._terms.stop_on_loss and not self.stopped:
+                self.stop(f"{member.name} is lost")
+
+    def _once(self, member: Member, words: str) -> None:
+        if f"{member.name} {words}" not in self._told and not self.stopped:
+            self._told.add(f"{member.name} {words}")
+            self._voices.say(f"{member.name}: {words}")
+
+    def stop(self, why: str) -> None:
+        """All hosts, in order; ``why`` is told."""
+        self.stopped = why
+        self._voices.say(f"all hosts are stopped: {why}")
+        for one in self._there():
+            one.stop()
+
+    def _close(self) -> None:
+        """Nothing is left here; where a link was still open, the agent stops by itself."""
+        for one in self._there():
+            one.stop()
+            one.link.flush()
+        for one in self.members.values():
+            one.link.hang_up()
+        until = time.monotonic() + END_WITHIN_S
+        while not self._hard and time.monotonic() < until and self._still_open():
+            for key, _ in self._selector.select(TICK_S):
+                self._read(key.fd, key.data)
+        for one in self.members.values():
+            if one.link.out >= 0:
+                one.link.kill()
+            one.link.close()
+        self._selector.close()
+
+    def _still_open(self) -> bool:
+        return any(one.link.out >= 0 for one in self.members.values())
+
+
+def spread(members: Mapping[str, Member]) -> tuple[float, float] | None:
+    """Between the first and the last instant at which fio was executed (ms), and the worst error
+    of the clocks (ms); ``None``: nobody has started."""
+    found = [one for one in members.values() if one.executed_ns is not None]
+    if not found:
+        return None
+    began = [one.executed_ns or 0 for one in found]
+    error = max(one.offset.error_ns for one in found) / 1e6
+    return (max(began) - min(began)) / 1e6, error

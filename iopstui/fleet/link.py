@@ -1,0 +1,133 @@
+"""A pipe to a host: the system's ssh, or whatever else launches, as a process of ours."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Sequence
+
+LONGEST_LINE = 4 << 20
+MOST_UNSENT = 16 << 20
+READ = 1 << 16
+TAIL = 4096
+
+
+class Link:
+    """Starts ``command``; nothing here ever waits. ``too_long`` counts lines that were left out.
+
+    ``out`` and ``err`` are its descriptors to wait on; -1 once they have ended.
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            # Ctrl-C is for us: we tell the hosts
+            start_new_session=True,
+        )  # fmt: skip
+        assert self.process.stdin and self.process.stdout and self.process.stderr
+        self.into = self.process.stdin.fileno()
+        self.out = self.process.stdout.fileno()
+        self.err = self.process.stderr.fileno()
+        for fd in (self.into, self.out, self.err):
+            os.set_blocking(fd, False)
+        self.too_long = 0
+        self._unsent = bytearray()
+        self._rest = bytearray()
+        self._skipping = False
+        self._said = b""
+
+    def send(self, data: bytes) -> None:
+        """Send, now or as soon as the other side reads."""
+        if self.into >= 0 and len(self._unsent) < MOST_UNSENT:
+            self._unsent += data
+            self.flush()
+
+    def flush(self) -> bool:
+        """Send what could not be sent yet; False if there is more."""
+        while self._unsent and self.into >= 0:
+            try:
+                sent = os.write(self.into, self._unsent[: 1 << 16])
+            except BlockingIOError:
+                return False
+            except OSError:
+                self.hang_up()
+                break
+            del self._unsent[:sent]
+        return True
+
+    @property
+    def unsent(self) -> bool:
+        """Whether ``flush`` is still to be called."""
+        return bool(self._unsent) and self.into >= 0
+
+    def hang_up(self) -> None:
+        """Nothing more is sent: the end of the other side's input."""
+        self._unsent.clear()
+        if self.into >= 0 and self.process.stdin is not None:
+            self.into = -1
+            with contextlib.suppress(OSError):
+                self.process.stdin.close()
+
+    def lines(self) -> list[bytes] | None:
+        """The lines that have come; ``None``: no more will. One that is too long is left out."""
+        try:
+            data = os.read(self.out, READ)
+        except BlockingIOError:
+            return []
+        except OSError:
+            data = b""
+        if not data:
+            self.out = -1
+            return None
+        *whole, rest = data.split(b"\n")
+        found = []
+        for line in whole:
+            if not self._skipping:
+                found.append(bytes(self._rest) + line)
+            self._skipping = False
+            self._rest.clear()
+        if not self._skipping:
+            self._rest += rest
+        if len(self._rest) > LONGEST_LINE:
+            self.too_long += 1
+            self._skipping = True
+            self._rest.clear()
+        return found
+
+    def errors(self) -> None:
+        """Take in what was written to standard error."""
+        try:
+            data = os.read(self.err, READ)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self.err = -1
+        self._said = (self._said + data)[-TAIL:]
+
+    @property
+    def last_words(self) -> str:
+        """The last line of its standard error."""
+        lines = self._said.decode("utf-8", "replace").split("\n")
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+    def kill(self) -> None:
+        """End it at once; what it launched notices by its closed pipes."""
+        self.hang_up()
+        with contextlib.suppress(OSError):
+            self.process.kill()
+
+    def close(self) -> int:
+        """Wait for its end, which was seen or forced; its exit code."""
+        self.hang_up()
+        for stream in (self.process.stdout, self.process.stderr):
+            if stream is not None:
+                stream.close()
+        self.out = self.err = -1
+        try:
+            return self.process.wait(timeout=2.0)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return self.process.wait()

@@ -1,0 +1,179 @@
+"""One host of a fleet as it is seen from here: its link, its clock, how far it is."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from iopstui import __version__
+from iopstui.errors import EXIT_JOB_FAILED, EXIT_MISSING
+from iopstui.fleet.bring import bundle
+from iopstui.fleet.clocks import Offset
+from iopstui.fleet.link import Link
+from iopstui.fleet.nodes import Node
+from iopstui.text import printable
+
+Object = dict[str, Any]
+LAUNCHED, GREETED, ARMED, STARTED, OVER = "launched", "greeted", "armed", "started", "over"
+PROBES = 12
+"""Answers after which a clock is compared well enough."""
+MOST_BROKEN = 100
+
+
+class Member:
+    """``take`` reads what has come and gives the rows that concern others. ``error`` says why it
+    is over before its time, "" if it ended in order; ``exit_code`` is its own then."""
+
+    def __init__(self, node: Node, command: Sequence[str], order: Object) -> None:
+        self.name = node.name
+        self.state = LAUNCHED
+        self.offset = Offset()
+        self.error = ""
+        self.hint = ""
+        self.exit_code = 0
+        self.disks: list[Object] = []
+        self.broken = 0
+        self.executed_ns: int | None = None
+        self.heard_ns = time.monotonic_ns()
+        self.late = False
+        self.lost = False
+        self.link = Link(command)
+        self._order = order
+        self._ended = False
+
+    @property
+    def silent_s(self) -> float:
+        """Since its last line."""
+        return (time.monotonic_ns() - self.heard_ns) / 1e9
+
+    def tell(self, order: Object) -> None:
+        """Send it an order."""
+        self.link.send(json.dumps(order).encode() + b"\n")
+
+    def ask(self) -> None:
+        """Ask for its time; its heartbeat, too."""
+        if self.state not in (LAUNCHED, OVER):
+            self.tell(self.offset.ask())
+
+    def take(self) -> list[Object]:
+        """Read once from its link."""
+        lines = self.link.lines()
+        if lines is None:
+            self._cut()
+            return []
+        found = []
+        for line in lines:
+            row = _parsed(line)
+            if row is None:
+                self._refuse_garbage()
+                continue
+            self.heard_ns = time.monotonic_ns()
+            if self._own(row):
+                found.append(row)
+        if self.link.too_long:
+            self.link.too_long = 0
+            self._refuse_garbage(MOST_BROKEN)
+        return found
+
+    def _own(self, row: Object) -> bool:
+        """Whether it concerns others."""
+        kind = row["event"]
+        own: dict[str, Callable[[Object], None]] = {
+            "send": self._send, "hello": self._hello, "lacks": self._lacks, "failed": self._failed,
+            "pong": self._pong, "armed": self._armed,
+        }  # fmt: skip
+        if kind in own:
+            own[kind](row)
+            return False
+        if kind == "executed" and isinstance(row.get("monotonic_ns"), int):
+            self.state = STARTED
+            self.executed_ns = row["monotonic_ns"] - self.offset.mono_ns
+        elif kind == "step_finished" and (row.get("error") or row.get("exit_code")):
+            self._failed(row)
+        elif kind == "ended":
+            self._ended = True
+        return True
+
+    def _send(self, row: Object) -> None:
+        self.link.send(bundle())
+
+    def _hello(self, row: Object) -> None:
+        if self.state != LAUNCHED:
+            return
+        if row.get("iopstui") != __version__:
+            there = printable(str(row.get("iopstui")))
+            self.fail(f"it has iopstui {there}, here it is {__version__}",
+                      "--bring takes this one along.")  # fmt: skip
+            return
+        self.state = GREETED
+        self.ask()
+        self.tell({"op": "begin", "host": self.name, **self._order})
+
+    def _lacks(self, row: Object) -> None:
+        self.fail(f"it lacks {printable(str(row.get('what')))}", code=EXIT_MISSING)
+
+    def _failed(self, row: Object) -> None:
+        code = row.get("exit_code")
+        words = printable(str(row.get("error") or ""))
+        interrupted = bool(row.get("interrupted")) and not words
+        self.fail("interrupted" if interrupted else words, printable(str(row.get("hint") or "")),
+                  code if isinstance(code, int) else EXIT_JOB_FAILED)  # fmt: skip
+
+    def _pong(self, row: Object) -> None:
+        answer = self.offset.answered(row, time.monotonic_ns())
+        if answer and self.offset.answers < PROBES:
+            self.ask()
+
+    def _armed(self, row: Object) -> None:
+        disks = row.get("disks")
+        self.disks = [one for one in disks if isinstance(one, dict)] if disks else []
+        if self.state == GREETED:
+            self.state = ARMED
+
+    def _refuse_garbage(self, weight: int = 1) -> None:
+        self.broken += weight
+        if self.broken >= MOST_BROKEN and self.state != OVER:
+            self.fail("it sends what is no answer of an agent", code=EXIT_JOB_FAILED)
+            self.link.kill()
+
+    def _cut(self) -> None:
+        if self._ended or self.error:
+            self.state = OVER
+            return
+        said = printable(self.link.last_words)
+        self.fail(f"its connection has ended{f': {said}' if said else ''}")
+        self.lost = True
+
+    def fail(self, error: str, hint: str = "", code: int = EXIT_JOB_FAILED) -> None:
+        """It takes no part any more; the first reason stays."""
+        self.error, self.hint = self.error or error or "it failed", self.hint or hint
+        self.exit_code = self.exit_code or code
+        self.state = OVER
+
+    def go(self, at_ns: int) -> None:
+        """Start it at this instant of our CLOCK_MONOTONIC."""
+        self.tell({
+            "op": "go", "at_ns": at_ns + self.offset.mono_ns,
+            "offset_ms": round(self.offset.wall_ms, 6),
+            "error_ms": round(self.offset.error_ns / 1e6, 6),
+        })  # fmt: skip
+
+    def stop(self) -> None:
+        """Have it stop; it puts everything back by itself."""
+        self.tell({"op": "stop"})
+
+    def give_up(self, why: str) -> None:
+        """It answers no more: it is lost."""
+        self.fail(why)
+        self.lost = True
+        self.link.kill()
+
+
+def _parsed(line: bytes) -> Object | None:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return row if isinstance(row, dict) and isinstance(row.get("event"), str) else None

@@ -1,0 +1,137 @@
+"""Names of hosts: ``node[01-40]``, ``user@host:port``, ``@group``, ``^FILE``.
+
+Ranges are ClusterShell's and Slurm's. Groups are ClusterShell's own: its command ``nodeset`` is
+asked for them, wherever it was installed from.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from iopstui.errors import Missing, UsageError
+from iopstui.text import printable
+
+MOST = 10_000
+_RANGE = re.compile(r"(\d+)(?:-(\d+)(?:/(\d+))?)?")
+_NODE = re.compile(
+    r"(?:(?P<user>[A-Za-z0-9_][A-Za-z0-9_.-]*)@)?"
+    r"(?P<host>[A-Za-z0-9_][A-Za-z0-9_.-]*|\[[0-9A-Fa-f:.%]+\])"
+    r"(?::(?P<port>\d{1,5}))?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A host to be reached: ``name`` labels its figures, ``user`` and ``port`` are ``None`` where
+    ssh decides."""
+
+    name: str
+    host: str
+    user: str | None = None
+    port: int | None = None
+
+
+def nodes_of(text: str) -> list[Node]:
+    """The hosts of a command line in order. UsageError for what is no name, or names one twice."""
+    names = [name for word in split(text) for name in _expanded(word)]
+    found = [_node(name) for name in names]
+    if not found:
+        raise UsageError("No host is named.", "For example: iopstui fleet node[01-04] --job JOB")
+    labels = [node.name for node in found]
+    twice = next((label for label in labels if labels.count(label) > 1), None)
+    if twice is not None:
+        raise UsageError(f"The host {twice} is named twice.", "Name every host once.")
+    return found
+
+
+def split(text: str) -> list[str]:
+    """At commas and blanks that are not in brackets."""
+    depth, words = 0, [""]
+    for letter in text:
+        depth += (letter == "[") - (letter == "]")
+        if depth == 0 and letter in ", \n\t":
+            words.append("")
+        else:
+            words[-1] += letter
+    if depth:
+        raise UsageError(f"{printable(text)!r} has a bracket that is not closed.")
+    return [word for word in words if word]
+
+
+def _expanded(word: str) -> Iterator[str]:
+    if word.startswith("^"):
+        yield from _of_file(Path(word[1:]))
+    elif word.startswith("@"):
+        yield from _group(word)
+    else:
+        yield from expand(word)
+
+
+def expand(word: str) -> list[str]:
+    """The names that a word with ranges stands for: "n[01-03,07]" is n01 n02 n03 n07."""
+    match = re.search(r"\[([0-9,/-]+)\]", word)
+    if match is None:
+        return [word]
+    names = []
+    rest = expand(word[match.end() :])
+    for part in match[1].split(","):
+        for number in _numbers(word, part):
+            names += [word[: match.start()] + number + after for after in rest]
+            if len(names) > MOST:
+                raise UsageError(f"{printable(word)!r} names more than {MOST} hosts.")
+    return names
+
+
+def _numbers(word: str, part: str) -> Iterator[str]:
+    match = _RANGE.fullmatch(part)
+    if match is None:
+        raise UsageError(f"{part!r} in {printable(word)!r} is not a range such as 01-40.")
+    first, last, step = match[1], match[2] or match[1], int(match[3] or 1)
+    if int(last) < int(first) or step < 1 or int(last) - int(first) > MOST * step:
+        raise UsageError(f"{part!r} in {printable(word)!r} is not a range of at most {MOST}.")
+    for number in range(int(first), int(last) + 1, step):
+        yield f"{number:0{len(first)}d}"
+
+
+def _of_file(path: Path) -> Iterator[str]:
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"The hosts' file {printable(str(path))} can't be read: {error}.",
+                         ) from error  # fmt: skip
+    for line in text.splitlines():
+        for word in split(line.partition("#")[0]):
+            if word.startswith("^"):
+                raise UsageError(f"The hosts' file {printable(str(path))} names another file.")
+            yield from _expanded(word)
+
+
+def _group(word: str) -> Iterator[str]:
+    hint = "Install it (apt install clustershell, or pip install ClusterShell), or name the hosts."
+    try:
+        done = subprocess.run(["nodeset", "-e", "--", word], capture_output=True, text=True,
+                              timeout=30, check=False)  # fmt: skip
+    except FileNotFoundError as error:
+        raise Missing(f"{printable(word)} is a group of ClusterShell's, whose command nodeset "
+                      "is not installed here.", hint) from error  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Missing(f"ClusterShell's command nodeset can't be asked: {error}.", hint) from error
+    if done.returncode:
+        raise UsageError(f"ClusterShell knows no group {printable(word)}: "
+                         f"{printable(done.stderr.strip())}")  # fmt: skip
+    yield from done.stdout.split()
+
+
+def _node(name: str) -> Node:
+    match = _NODE.fullmatch(name)
+    if match is None:
+        raise UsageError(f"{printable(name)!r} is not a host's name.",
+                         "Hosts are named as node1, user@node1 or user@node1:2222.")  # fmt: skip
+    port = int(match["port"]) if match["port"] else None
+    host = match["host"].strip("[]")
+    # several ports of one host are several hosts (tunnels)
+    return Node(host if port is None else f"{host}:{port}", host, match["user"], port)

@@ -1,0 +1,128 @@
+"""What a fleet is made of: clocks, figures, links, and the program that is brought along."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import sys
+import time
+import zipfile
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made import START_MS, frame
+
+from iopstui.errors import UsageError
+from iopstui.fleet.bring import bundle, remote_command
+from iopstui.fleet.clocks import Offset
+from iopstui.fleet.figures import Abort, figure, full_name, wanted
+from iopstui.fleet.link import LONGEST_LINE, Link
+from iopstui.fleet.merger import Merger, Second
+
+
+@given(st.lists(st.tuples(st.integers(0, 10**7), st.integers(0, 10**7)), min_size=1, max_size=9),
+       st.integers(-(10**15), 10**15))  # fmt: skip
+def test_the_offset_is_within_its_error(ways: list[tuple[int, int]], ahead: int) -> None:
+    offset = Offset()
+    for there, back in ways:
+        number = offset.ask()["id"]
+        sent_ns, _ = offset.asked[number]
+        row = {"id": number, "mono_ns": sent_ns + there + ahead, "wall_ms": 0.0}
+        assert offset.answered(row, sent_ns + there + back)
+    assert abs(offset.mono_ns - ahead) <= offset.error_ns + 1
+    assert offset.error_ns == min((there + back) // 2 for there, back in ways)
+
+
+@pytest.mark.parametrize("row", [{}, {"id": 9, "mono_ns": 1, "wall_ms": 1.0}, {"id": 1},
+                                 {"id": 1, "mono_ns": "x", "wall_ms": 1.0},
+                                 {"id": 1, "mono_ns": 1, "wall_ms": None}])  # fmt: skip
+def test_an_answer_to_nothing_is_none(row: dict[str, object]) -> None:
+    offset = Offset()
+    offset.ask()
+    assert not offset.answered(row, time.monotonic_ns())
+    assert offset.answers == 0
+
+
+def seconds(*ios: int) -> list[Second]:
+    merger, chance = Merger(), random.Random(1)
+    for n, count in enumerate(ios):
+        merger.feed("a", frame("a", chance, n + 1.0, START_MS + (n + 1) * 1000, ios=count))
+    return [*merger.closed(), *merger.finish()]
+
+
+def test_figures_of_totals() -> None:
+    (second,) = seconds(100)
+    assert figure(second.sums, ("fio", "read", "iops")) == 100
+    assert figure(second.sums, ("fio", "total", "bw")) == 409600
+    ranks = second.sums.fio["read"].latencies["clat"].percentiles()
+    assert figure(second.sums, ("fio", "read", "clat", "p99")) == ranks["p99"]
+    assert figure(second.sums, ("fio", "trim", "iops")) is None
+    assert full_name("read.p99") == "read.clat.p99" and full_name("p50") == "clat.p50"
+    assert full_name("iops") == "iops" and full_name("read.lat.p99") == "read.lat.p99"
+
+
+def test_an_expectation_is_of_all_or_of_each() -> None:
+    each = wanted("each.read.p99<=2ms", 0.0)
+    assert each.each and each.expectation.path == ("fio", "read", "clat", "p99")
+    assert each.expectation.required == 2e6
+    assert not wanted("iops>=5k", 0.1).each
+    for text in ("util<=90%", "usr_cpu<=3%", "each.nonsense>=1", "iops", "own_cpu<=3"):
+        with pytest.raises(UsageError):
+            wanted(text, 0.0)
+
+
+def test_an_abort_waits_for_its_time_without_a_break() -> None:
+    abort = Abort("iops>50 for 3s")
+    assert [abort.feed(one) for one in seconds(60, 60, 10, 60, 60, 60, 60)] == [
+        False, False, False, False, False, True, True
+    ]  # fmt: skip
+    assert Abort("read.iops>=60").feed(seconds(60)[0])
+    for text in ("iops", "iops>5 for x", "r_await>5ms for 3s", "iops>5 IOPS/furlong"):
+        with pytest.raises(UsageError):
+            Abort(text)
+
+
+def drained(source: str) -> tuple[list[bytes], Link]:
+    link, lines = Link([sys.executable, "-c", source]), []
+    while (found := link.lines()) is not None:
+        lines += found
+    return lines, link
+
+
+def test_a_line_that_never_ends_is_left_out_and_takes_no_memory() -> None:
+    source = (
+        "import sys; w = sys.stdout.write; w('a\\nb'); w('\\n');"
+        f"[w('x' * 1000000) for _ in range({3 * LONGEST_LINE // 1000000})]; w('\\nlast\\n')"
+    )
+    lines, link = drained(source)
+    assert lines == [b"a", b"b", b"last"]
+    assert link.too_long == 1
+    assert link.close() == 0
+
+
+def test_the_last_words_of_a_link_say_why_it_ended() -> None:
+    lines, link = drained("import sys; sys.exit('Permission denied (publickey).')")
+    while link.err >= 0:
+        link.errors()
+    assert lines == [] and link.last_words == "Permission denied (publickey)."
+    link.send(b"nobody reads this")
+    assert link.close() == 1
+
+
+def test_what_is_brought_along_is_small_and_needs_nothing() -> None:
+    data = bundle()
+    assert len(data) <= 1_000_000
+    with zipfile.ZipFile(io.BytesIO(data)) as file:
+        names = file.namelist()
+    assert "iopstui/fleet/bring.py" in names and "iopstui/jobs/randread-4k.fio" in names
+    assert not [name for name in names if name.startswith("iopstui/ui/")]
+    assert bundle() == data
+
+
+def test_the_command_is_one_line_that_no_shell_reads_otherwise() -> None:
+    for bring in (True, False):
+        command = remote_command(bring)
+        assert "\n" not in command and "!" not in command
+    assert json.dumps(remote_command(True)).isascii()

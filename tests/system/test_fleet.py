@@ -1,0 +1,91 @@
+"""`iopstui fleet` from its command line to its totals, with processes of this machine as hosts."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+from program import ROOT, UNHURRIED, events, iopstui
+
+LAUNCHER = f"{sys.executable} {ROOT / 'tests' / 'helpers' / 'far_host.py'} {{host}}"
+JOB = ("--job", "randread-4k", "--size", "4m", *UNHURRIED)
+
+
+def fleet(place: Path, *words: str, runtime: int = 3, **more: str
+          ) -> subprocess.CompletedProcess[str]:  # fmt: skip
+    return iopstui("fleet", *words, "--launcher", LAUNCHER, "--bring", *JOB, "--set",
+                   f"runtime={runtime}", cwd=place, TMPDIR=str(place.parent),
+                   XDG_RUNTIME_DIR=str(place.parent / "run"), **more)  # fmt: skip
+
+
+def made(tmp_path: Path) -> Path:
+    (tmp_path / "run").mkdir()
+    place = tmp_path / "place"
+    place.mkdir()
+    return place
+
+
+def left(tmp_path: Path) -> list[str]:
+    """Processes of the hosts, and files of theirs."""
+    found = [str(path) for path in (*(tmp_path / "run").iterdir(), *(tmp_path / "place").iterdir())]
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("TMPDIR") == str(tmp_path) and "FAR_HOST" in process.environ():
+                found.append(" ".join(process.cmdline()))
+        except psutil.Error:
+            continue
+    return found
+
+
+def test_two_hosts_start_together_and_their_sums_are_fio_s(tmp_path: Path) -> None:
+    place = made(tmp_path)
+    done = fleet(place, "h[1-2]", str(place), "--format", "jsonl", "--expect", "each.iops>=1",
+                 "--record", str(tmp_path / "all.jsonl"))  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows = events(done.stdout)
+    begun = [row for row in rows if row["event"] == "executed"]
+    assert {row["host"] for row in begun} == {"h1", "h2"}
+    assert all(row["error_ms"] is not None and row["late_ms"] >= 0 for row in begun)
+    assert max(row["late_ms"] for row in begun) < 1000
+    (whole,) = [row for row in rows if row["event"] == "merged"]
+    assert whole["hosts"]["finished"] == 2 and whole["count"]["exact"] == 2
+    assert whole["count"]["ios"] == whole["count"]["fio_ios"] > 0
+    assert any(row["hosts"]["counted"] == 2 for row in rows if row["event"] == "total")
+    assert "PASS  each.iops>=1" in done.stderr
+    assert left(tmp_path) == []
+    again = iopstui("merge", str(tmp_path / "all.jsonl"), "--format", "jsonl", cwd=place)
+    (same,) = [row for row in events(again.stdout) if row["event"] == "merged"]
+    assert same["count"] == whole["count"] and same["fio"] == whole["fio"]
+
+
+def test_none_starts_unless_all_are_ready(tmp_path: Path) -> None:
+    place = made(tmp_path)
+    poor = tmp_path / "poor"
+    poor.mkdir()
+    script = tmp_path / "launch"
+    script.write_text(f'#!/bin/sh\n[ "$1" = h2 ] && PATH={poor}\nexec {LAUNCHER.format(host="$1")} '
+                      '"$2"\n')  # fmt: skip
+    script.chmod(0o755)
+    (poor / "sh").symlink_to("/bin/sh")
+    words = ("h[1-2]", str(place), "--launcher", f"{script} {{host}}", *JOB)
+    done = iopstui("fleet", *words, "--bring", cwd=place, XDG_RUNTIME_DIR=str(tmp_path / "run"))
+    assert done.returncode == 5, done.stderr
+    assert "h2: it lacks python3" in done.stderr
+    assert "1 of 2 hosts are ready, so none was started" in done.stderr
+    assert done.stdout == "" and left(tmp_path) == []
+
+
+def test_a_host_that_is_cut_off_stops_by_itself_and_the_other_goes_on(tmp_path: Path) -> None:
+    place = made(tmp_path)
+    done = fleet(place, "h[1-2]", str(place), "--format", "jsonl", runtime=8, FAR_HOST_h2="cut")
+    assert done.returncode == 1, done.stderr
+    assert "h2 is late" in done.stderr and "h2: is lost" in done.stderr
+    *_, whole = events(done.stdout)
+    assert whole["lost"] == ["h2"] and whole["hosts"]["finished"] == 1
+    missing = [row["hosts"]["missing"] for row in events(done.stdout) if row["event"] == "total"]
+    assert ["h2"] in missing
+    assert left(tmp_path) == []
+    assert json.loads(done.stdout.splitlines()[-1])["count"]["exact"] == 1
