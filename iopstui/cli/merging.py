@@ -33,11 +33,12 @@ def merge_files(
     with believed(paths):
         for labelled in _rows(paths, labels):
             _feed(merger, *labelled)
-            for second in merger.closed():
+            for second in merger.closed(early=not files):
                 sink.second(second)
     for second in merger.finish():
         sink.second(second)
-    if not (merger.hosts or merger.merged or merger.below):
+    seen = any(host.frames for host in merger.hosts.values())
+    if not (seen or merger.merged or merger.below):
         raise UsageError(
             "There is not a single frame in what was given to merge.",
             "JSON lines are made by: iopstui run --job JOB --format jsonl",

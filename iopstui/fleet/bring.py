@@ -2,7 +2,8 @@
 
 The package's own files (no screen, no dependency) go through the connection as one zip file into a
 private directory of the host, are run from there, and are removed at the end by the process that
-unpacked them. What a killed one has left there goes with the next.
+unpacked them. Should the agent be killed, that process puts back what was changed; what it leaves
+itself when it is killed goes with the next.
 """
 
 from __future__ import annotations
@@ -68,6 +69,11 @@ try:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, frame: child.send_signal(number))
     code = child.wait()
+    if code < 0:
+        # it was killed: what it would have put back is put back now
+        subprocess.call([sys.executable, "-m", "iopstui", "doctor"], env=env,
+                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                        stderr=subprocess.DEVNULL)
 finally:
     shutil.rmtree(home, ignore_errors=True)
 sys.exit(code if code >= 0 else 128 - code)

@@ -38,9 +38,18 @@ class Slot:
     measured: float = 0.0
     flags: set[str] = field(default_factory=set)
     gap: bool = False
+    several: bool = False
 
     def add(self, sums: Sums, seconds: float) -> None:
         """Another frame of it: counts add, rates are those of both together."""
+        if not self.flags and not self.measured:
+            # the only one, nearly always: taken as it is, because histograms are long
+            self.sums, self.measured = sums, seconds
+            return
+        if not self.several:
+            self.several, first = True, self.sums
+            self.sums = Sums()
+            self.sums.add(first)
         before, self.measured = self.measured, self.measured + seconds
         rates = self.sums.kernel.rates, sums.kernel.rates
         both = bool(rates[0]) and bool(rates[1])
@@ -67,14 +76,11 @@ class Host:
 
     ``offset_ms`` is by how much its wall clock is ahead of ours (0: not known), ``near_s`` our
     clock, from which it can't be far (``None``: recorded, any time will do). ``whole`` adds up all
-    of its frames but fio's ramp, with bins if ``keep_bins``; ``everything`` does so for all hosts,
-    with bins. ``counted`` holds its frames against fio's final count; ``outcome`` says how its
-    last run ended ("" while it goes on).
+    of its frames but fio's ramp, with bins if ``keep_bins``. ``counted`` holds its frames against
+    fio's final count; ``outcome`` says how its last run ended ("" while it goes on).
     """
 
-    def __init__(
-        self, name: str, interval_s: float, everything: Sums, keep_bins: bool = False
-    ) -> None:
+    def __init__(self, name: str, interval_s: float, keep_bins: bool = False) -> None:
         self.name = name
         self.offset_ms = 0.0
         self.near_s: float | None = None
@@ -89,7 +95,6 @@ class Host:
         self.frames = 0
         self.too_long = 0
         self.longest_s = 0.0
-        self._everything = everything
         self._keep_bins = keep_bins
         self._interval_s = interval_s
         self._origin_ms: float | None = None
@@ -114,7 +119,6 @@ class Host:
         if RAMP not in flags:
             self.measured += seconds if fio else 0.0
             self.whole.add(sums, self._keep_bins)
-            self._everything.add(sums)
         over = self._take(number)
         slot = self._slot
         assert slot is not None

@@ -15,6 +15,7 @@ from typing import Any
 from iopstui.errors import EXIT_INTERRUPTED
 from iopstui.fleet.host import Host, Slot
 from iopstui.fleet.sums import Malformed, Sums, part_of, total_sums, whole
+from iopstui.model.metrics.frame import RAMP
 
 LAG = 5
 """Seconds that a second waits for hosts that are behind."""
@@ -46,9 +47,12 @@ class Second:
 
 @dataclass(slots=True)
 class _Open:
-    """A second that is not closed yet."""
+    """A second that is not closed yet: the sums of its hosts, those of fio's ramps, and the totals
+    of other mergers (whose whole comes at their end)."""
 
     sums: Sums = field(default_factory=Sums)
+    ramps: Sums = field(default_factory=Sums)
+    totals: Sums = field(default_factory=Sums)
     flags: dict[str, int] = field(default_factory=dict)
     hosts: set[str] = field(default_factory=set)
     incomplete: set[str] = field(default_factory=set)
@@ -100,7 +104,7 @@ class Merger:
     def host(self, name: str) -> Host:
         """A host by its name, a new one if need be."""
         if name not in self.hosts:
-            self.hosts[name] = Host(name, self.interval_s, self.whole, self._keep_bins)
+            self.hosts[name] = Host(name, self.interval_s, self._keep_bins)
         return self.hosts[name]
 
     def feed(self, name: str, row: Mapping[str, Any]) -> None:
@@ -158,16 +162,20 @@ class Merger:
     def _put(self, host: Host, slot: Slot) -> None:
         found = self._at(slot.number)
         self.lost.discard(host.name)
+        counted = found is not None and slot.complete(self.interval_s)
         if found is None:
             self.late[host.name] = self.late.get(host.name, 0) + 1
-        elif slot.complete(self.interval_s):
+        elif counted:
             found.hosts.add(host.name)
             found.incomplete.discard(host.name)
-            found.sums.add(slot.sums)
+            (found.ramps if RAMP in slot.flags else found.sums).add(slot.sums)
             for flag in slot.flags:
                 found.flags[flag] = found.flags.get(flag, 0) + 1
         elif host.name not in found.hosts:
             found.incomplete.add(host.name)
+        if not counted and RAMP not in slot.flags:
+            # what is counted comes with its second: histograms are long, so each is added once
+            self.whole.add(slot.sums)
 
     def _total(self, name: str, row: Mapping[str, Any]) -> None:
         if row.get("interval_s") != self.interval_s:
@@ -185,7 +193,7 @@ class Merger:
         if found is None:
             self.late[name] = self.late.get(name, 0) + 1
             return
-        found.sums.add(sums)
+        found.totals.add(sums)
         found.below.append((name, expected, counted, *names))
         for flag, count in flags.items():
             found.flags[flag] = found.flags.get(flag, 0) + count
@@ -210,13 +218,14 @@ class Merger:
             part.bw_m = sum(one.bw_m for one in parts)
         return self.whole
 
-    def closed(self, until: int | None = None) -> Iterator[Second]:
-        """The seconds that are over: all hosts have passed them, or they are ``LAG`` behind the
+    def closed(self, until: int | None = None, early: bool = True) -> Iterator[Second]:
+        """The seconds that are over: all hosts have passed them (with ``early``; of recordings,
+        for which nobody waits, a run may follow after a pause), or they are ``LAG`` behind the
         newest, or not after ``until``."""
         while self._open:
             number = self._following()
             waited = self._newest - number >= self._lag or (until is not None and number <= until)
-            if not waited and not self._passed(number):
+            if not waited and not (early and self._passed(number)):
                 return
             yield self._close(number)
 
@@ -260,6 +269,9 @@ class Merger:
             if host.first is not None and host.first <= number
             and ((host.last is not None and number <= host.last) or not host.ended)
         }  # fmt: skip
+        self.whole.add(found.sums)
+        for more in (found.ramps, found.totals):
+            found.sums.add(more)
         row = Second(number, self.interval_s, found.sums, flags=found.flags)
         missing = expected - found.hosts - found.incomplete
         incomplete = found.incomplete - found.hosts

@@ -37,9 +37,23 @@ def _rows(result: Mapping[str, Any]) -> Iterator[Row]:
     for letter, rows in (
         ("a", _beside), ("b", _cost), ("c", _first), ("d", _kernel), ("e", _documents),
         ("f", _day), ("g", _skew), ("h", _slow), ("i", _probe),
+        ("j", _fleet),
     ):  # fmt: skip
         if letter in result:
             yield from rows(result[letter])
+
+
+def _fleet(found: list[Mapping[str, Any]]) -> Iterator[Row]:
+    bounds = {100: 3.0, 1000: 30.0}
+    for one in found:
+        hosts = one["hosts"]
+        yield (
+            f"merging the seconds of {hosts} hosts (mixed 4k reads and writes)",
+            f"{one['cpu']:.1f} % of a CPU, {one['mib']:.0f} MiB, {one['packed'] / 1000:.1f} kB/s "
+            f"a host compressed ({one['bytes'] / 1000:.1f} kB/s)",
+            f"≤ {bounds[hosts]:g} %, ≤ 200 MiB, ≤ 4 kB/s",
+            one["cpu"] <= bounds[hosts] and one["mib"] <= 200 and one["packed"] <= 4000,
+        )
 
 
 def _ratio(values: Any) -> str:

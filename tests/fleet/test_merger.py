@@ -26,7 +26,7 @@ def merged(streams: Sequence[Sequence[Row]], label: str = "all") -> list[Row]:
     sources = [[(row["host"], row) for row in rows] for rows in streams]
     for name, row in several(sources, pytest.fail):
         merger.feed(name, row)
-        seconds += merger.closed()
+        seconds += merger.closed(early=False)
     seconds += merger.finish()
     rows = [session_object(label), *(second_object(one, label) for one in seconds)]
     found: list[Row] = json.loads(json.dumps([*rows, merged_object(merger, label)]))

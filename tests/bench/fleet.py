@@ -1,0 +1,88 @@
+"""What the merger of a fleet costs: streams of a recording played as so many hosts.
+
+Each host's lines are the demo's frames as an agent sends them, moved to the same seconds. They are
+read, parsed, fed to the merger and printed as JSON lines, as `iopstui fleet` does it; reading them
+from pipes is measured with them, launching (ssh's own cost) is not. A process of its own, so that
+its memory is its own.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import resource
+import sys
+import time
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+from iopstui.cli.agent import lean
+from iopstui.events import FrameReady
+from iopstui.fleet.merger import Merger
+from iopstui.output.fleet.sinks import TotalLines
+from iopstui.output.jsonl import dumps, event_object
+from iopstui.recording.reader import Recording, recording_path
+from iopstui.recording.replay import replayed
+
+START_MS = 1.8e12
+
+
+def frames() -> list[dict[str, Any]]:
+    """Those of the demo in which fio has a whole second."""
+    found = []
+    with Recording(recording_path("demo")) as recording:
+        for event in replayed(recording):
+            if isinstance(event, FrameReady) and event.frame.fio and not event.frame.flags:
+                found.append(lean(event_object(event)))
+    return found
+
+
+def second(made: list[dict[str, Any]], number: int, hosts: int) -> Iterator[bytes]:
+    """The lines of one second, each host's another one."""
+    cache = [
+        dumps({**row, "t": number + 1.0, "wall_ms": START_MS + (number + 1) * 1000}).encode()
+        for row in made
+    ]
+    for host in range(hosts):
+        yield cache[(host + number) % len(cache)] + b"\n"
+
+
+def play(hosts: int, seconds: int) -> dict[str, float]:
+    """CPU time a second (% of a CPU), memory and bytes on the wire for so many hosts."""
+    made = frames()
+    merger = Merger()
+    out = io.StringIO()
+    sink = TotalLines(out, io.StringIO(), "all")
+    names = [f"node{n:04d}" for n in range(hosts)]
+    for name in names:
+        merger.feed(name, {"event": "session"})
+    read, write = os.pipe()
+    used, size, packed = 0.0, 0, 0
+    squeeze = zlib.compressobj()
+    for number in range(seconds):
+        lines = list(second(made, number, hosts))
+        size += sum(map(len, lines))
+        # each host has a stream of its own; one stands for all
+        packed += len(squeeze.compress(lines[0])) + len(squeeze.flush(zlib.Z_SYNC_FLUSH))
+        for name, line in zip(names, lines, strict=True):
+            os.write(write, line)
+            began = time.process_time()
+            merger.feed(name, json.loads(os.read(read, 1 << 16)))
+            used += time.process_time() - began
+        began = time.process_time()
+        for one in merger.closed():
+            sink.second(one)
+        used += time.process_time() - began
+        out.seek(0)
+        out.truncate()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {
+        "hosts": hosts, "cpu": 100 * used / seconds, "mib": peak / 1024,
+        "bytes": size / hosts / seconds, "packed": packed / seconds,
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    print(json.dumps(play(int(sys.argv[1]), int(sys.argv[2]))))

@@ -1,0 +1,95 @@
+"""A fleet of which one host fails in every way: its fio is gone within 7 s, the others complete."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from program import ROOT, events, start
+
+LAUNCHER = f"{sys.executable} {ROOT / 'tests' / 'helpers' / 'far_host.py'} {{host}}"
+WITHIN_S = 7.0
+RUNTIME = 12
+
+
+def fio_on(host: str, log: Path) -> bool:
+    """Whether a measuring fio of this case runs there."""
+    for process in psutil.process_iter():
+        try:
+            words = process.cmdline()
+            if words and words[0].endswith("fio"):
+                marks = process.environ()
+                if (marks.get("FAR_HOST"), marks.get("FAR_HOST_LOG")) == (host, str(log)):
+                    return True
+        except psutil.Error:
+            continue
+    return False
+
+
+class Watch(threading.Thread):
+    """When fio was seen on h2 for the last time (monotonic)."""
+
+    def __init__(self, log: Path) -> None:
+        super().__init__(daemon=True)
+        self.log = log
+        self.last = 0.0
+        self.over = threading.Event()
+
+    def run(self) -> None:
+        while not self.over.wait(0.1):
+            if fio_on("h2", self.log):
+                self.last = time.monotonic()
+
+
+def faulty(here: Path, fault: str, *more: str) -> tuple[int, list[dict[str, object]], str, float]:
+    """The exit code, its rows, its words, and how long fio was on h2 after the fault."""
+    log = here.parent / "fault"
+    watch = Watch(log)
+    watch.start()
+    process = start(
+        "fleet", "h[1-3]", str(here), "--launcher", LAUNCHER, "--bring", "--job", "randread-4k",
+        "--size", "4m", "--set", f"runtime={RUNTIME}", "--set", "rate_iops=500",
+        "--format", "jsonl",
+        *more, cwd=here, FAR_HOST_h2=fault, FAR_HOST_LOG=str(log),
+    )  # fmt: skip
+    out, err = process.communicate(timeout=120)
+    watch.over.set()
+    watch.join()
+    return process.returncode, events(out), err, watch.last - float(log.read_text())
+
+
+@pytest.mark.parametrize("fault", ["cut", "kill", "garbage", "long", "closed"])
+def test_its_fio_is_gone_and_the_others_complete(fault: str, here: Path) -> None:
+    code, rows, err, after_s = faulty(here, fault)
+    assert code == 1, err
+    assert after_s <= WITHIN_S, f"fio ran on for {after_s:.1f} s"
+    *_, whole = rows
+    assert whole["event"] == "merged"
+    hosts, count = whole["hosts"], whole["count"]
+    assert isinstance(hosts, dict) and isinstance(count, dict)
+    assert hosts["total"] == 3 and hosts["finished"] == 2
+    assert count["exact"] >= 2 and "h1" not in err.replace("h1,", "")
+
+
+def test_a_clock_that_jumps_moves_nothing(here: Path) -> None:
+    code, rows, err, _ = faulty(here, "jump")
+    assert code == 0, err
+    whole = [row for row in rows if row["event"] == "total"]
+    assert len(whole) <= RUNTIME + 3
+    assert sum(row["hosts"]["counted"] == 3 for row in whole) >= RUNTIME - 2  # type: ignore[index]
+
+
+def test_all_stop_when_one_is_lost_if_that_was_asked_for(here: Path) -> None:
+    code, rows, err, _ = faulty(here, "kill", "--on-loss", "stop")
+    assert code == 1 and "all hosts are stopped: h2 is lost" in err
+    assert len([row for row in rows if row["event"] == "total"]) < RUNTIME
+
+
+def test_an_abort_stops_all(here: Path) -> None:
+    code, rows, err, _ = faulty(here, "jump", "--abort", "iops>1 for 2s")
+    assert code == 1 and "all hosts are stopped: --abort iops>1 for 2s" in err
+    assert len([row for row in rows if row["event"] == "total"]) < RUNTIME
