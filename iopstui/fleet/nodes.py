@@ -101,8 +101,8 @@ def _of_file(path: Path) -> Iterator[str]:
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"The hosts' file {printable(str(path))} can't be read: {error}.",
-                         ) from error  # fmt: skip
+        why = getattr(error, "strerror", None) or "it is no text"
+        raise UsageError(f"The hosts' file {printable(str(path))} can't be read: {why}.") from error
     for line in text.splitlines():
         for word in split(line.partition("#")[0]):
             if word.startswith("^"):

@@ -1,0 +1,119 @@
+"""Hosts to be reached by the real ssh: network namespaces, each with an sshd of its own.
+
+Their addresses are in 10.213.77.0/24, on a bridge of their own that leads nowhere else; sshd
+listens on them alone, with keys made for the case. ``ssh`` is a wrapper on PATH that names these
+keys.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+SSHD = shutil.which("sshd") or shutil.which("sshd", path="/usr/sbin")
+BRIDGE = "iopsbr0"
+NET = "10.213.77"
+CONFIG = """\
+ListenAddress {address}
+HostKey {place}/host
+AuthorizedKeysFile {place}/user.pub
+PidFile none
+StrictModes no
+UsePAM no
+PermitRootLogin prohibit-password
+PasswordAuthentication no
+SetEnv XDG_RUNTIME_DIR={place}/far XDG_STATE_HOME={place}/state FAR_HOST={address}
+"""
+
+
+def run(*words: str) -> None:
+    subprocess.run(words, check=True, capture_output=True)
+
+
+@dataclass
+class Hosts:
+    """``path`` is a PATH whose ssh reaches the ``addresses``."""
+
+    addresses: list[str]
+    path: str
+    sshd: list[subprocess.Popen[bytes]]
+
+    def cut(self, index: int) -> None:
+        """Its link is gone, and nobody is told."""
+        run("ip", "link", "set", f"iopsv{index}", "down")
+
+    def drop_ssh(self, index: int) -> None:
+        """Its sshd and all connections of it are killed."""
+        for line in Path(f"/proc/{self.sshd[index].pid}/task/{self.sshd[index].pid}/children"
+                         ).read_text().split():  # fmt: skip
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(line), signal.SIGKILL)
+        self.sshd[index].kill()
+
+
+@contextlib.contextmanager
+def hosts(place: Path, count: int) -> Iterator[Hosts]:
+    """``count`` of them, gone afterwards."""
+    for name in ("host", "user"):
+        run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(place / name))
+    (place / "far").mkdir(mode=0o700)
+    bins = place / "bin"
+    bins.mkdir()
+    (bins / "ssh").write_text(
+        f"#!/bin/sh\nexec {shutil.which('ssh')} -F none -i {place}/user -o IdentitiesOnly=yes "
+        f'-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR "$@"\n'
+    )
+    (bins / "ssh").chmod(0o755)
+    Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
+    found = Hosts([], f"{bins}:{os.environ['PATH']}", [])
+    run("ip", "link", "add", BRIDGE, "type", "bridge")
+    try:
+        run("ip", "addr", "add", f"{NET}.254/24", "dev", BRIDGE)
+        run("ip", "link", "set", BRIDGE, "up")
+        for index in range(count):
+            _host(place, index, found)
+        yield found
+    finally:
+        for one in found.sshd:
+            one.kill()
+            one.wait()
+        for index in range(count):
+            # a namespace is taken apart later, and its end of the link with it
+            subprocess.run(["ip", "link", "del", f"iopsv{index}"], capture_output=True)
+            _remove(f"iopsn{index}")
+        run("ip", "link", "del", BRIDGE)
+
+
+def _remove(name: str) -> None:
+    """With all that runs there: a session of sshd whose link was cut knows nothing of it."""
+    done = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True)
+    for word in done.stdout.split():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(word), signal.SIGKILL)
+    subprocess.run(["ip", "netns", "del", name], capture_output=True)
+
+
+def _host(place: Path, index: int, found: Hosts) -> None:
+    name, near, far = f"iopsn{index}", f"iopsv{index}", f"iopsw{index}"
+    address = f"{NET}.{index + 1}"
+    run("ip", "netns", "add", name)
+    run("ip", "link", "add", near, "type", "veth", "peer", "name", far, "netns", name)
+    run("ip", "link", "set", near, "master", BRIDGE, "up")
+    inside = ("ip", "netns", "exec", name)
+    run(*inside, "ip", "addr", "add", f"{address}/24", "dev", far)
+    run(*inside, "ip", "link", "set", far, "up")
+    run(*inside, "ip", "link", "set", "lo", "up")
+    config = place / f"sshd{index}"
+    config.write_text(CONFIG.format(address=address, place=place))
+    words = [*inside, str(SSHD), "-D", "-f", str(config), "-E", str(place / f"log{index}")]
+    null = subprocess.DEVNULL
+    found.sshd.append(
+        subprocess.Popen(words, start_new_session=True, stdin=null, stdout=null, stderr=null)
+    )
+    found.addresses.append(address)

@@ -1,0 +1,100 @@
+"""A fleet through the real ssh, to sshds in network namespaces."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from namespaces import SSHD, Hosts, hosts
+from program import start
+
+pytestmark = pytest.mark.skipif(SSHD is None, reason="there is no sshd here")
+WITHIN_S = 7.0
+COUNT = 4
+
+
+@pytest.fixture
+def far(here: Path) -> Iterator[Hosts]:
+    with hosts(here.parent, COUNT) as found:
+        yield found
+
+
+def begun(here: Path, far: Hosts, runtime: int) -> subprocess.Popen[str]:
+    place = here.parent / "data"
+    place.mkdir()
+    return start(
+        "fleet", ",".join(far.addresses), str(place), "--bring", "--job", "randread-4k", "--size",
+        "4m", "--set", f"runtime={runtime}", "--set", "rate_iops=500", "--format", "jsonl",
+        cwd=here, PATH=far.path,
+    )  # fmt: skip
+
+
+def fio_on(address: str) -> bool:
+    """Whether a fio runs that was started through this sshd."""
+    for process in psutil.process_iter():
+        try:
+            words = process.cmdline()
+            if words and words[0].endswith("fio") and process.environ().get("FAR_HOST") == address:
+                return True
+        except psutil.Error:
+            continue
+    return False
+
+
+def rows_of(process: subprocess.Popen[str], then: Any = None) -> list[dict[str, Any]]:
+    """All of its rows; ``then`` is called with the first total."""
+    found: list[dict[str, Any]] = []
+    assert process.stdout is not None
+    for line in process.stdout:
+        found.append(json.loads(line))
+        if then is not None and found[-1]["event"] == "total":
+            then()
+            then = None
+    return found
+
+
+def test_four_hosts_start_together(here: Path, far: Hosts) -> None:
+    process = begun(here, far, 4)
+    rows = rows_of(process)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    *_, whole = rows
+    assert whole["hosts"]["finished"] == COUNT and whole["count"]["exact"] == COUNT
+    begun_ns = [row["monotonic_ns"] for row in rows if row["event"] == "executed"]
+    assert len(begun_ns) == COUNT
+    # they share one clock, so this is the truth; what is said of it comes from the pings
+    print(f"executed within {(max(begun_ns) - min(begun_ns)) / 1e6:.2f} ms; {err.splitlines()[-1]}")
+    assert not list((here.parent / "far").iterdir()) and not list((here.parent / "data").iterdir())
+
+
+@pytest.mark.parametrize("fault", ["link cut without FIN", "sshd killed"])
+def test_one_is_lost_and_stops_by_itself(fault: str, here: Path, far: Hosts) -> None:
+    process = begun(here, far, 14)
+    gone_after: list[float] = []
+
+    def fail() -> None:
+        began = time.monotonic()
+        (far.cut if fault.startswith("link") else far.drop_ssh)(1)
+
+        def look() -> None:
+            while fio_on(far.addresses[1]) and time.monotonic() - began < 60:
+                time.sleep(0.1)
+            gone_after.append(time.monotonic() - began)
+
+        threading.Thread(target=look).start()
+
+    rows = rows_of(process, fail)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1, err
+    *_, whole = rows
+    assert whole["lost"] == [far.addresses[1]]
+    assert whole["hosts"]["finished"] == COUNT - 1 and whole["count"]["exact"] == COUNT - 1
+    assert gone_after and gone_after[0] <= WITHIN_S, f"fio ran on for {gone_after} s"
+    print(f"fio was gone after {gone_after[0]:.1f} s")
