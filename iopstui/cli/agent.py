@@ -17,6 +17,7 @@ from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, IopstuiError, UsageError
 from iopstui.events import Armed, Ended, Event, FrameReady, StepFinished
 from iopstui.fleet.conversation import Conversation
 from iopstui.fleet.facts import disks_of
+from iopstui.fleet.packed import pack, to_wire
 from iopstui.linux.roots import Roots
 from iopstui.output.jsonl import dumps, event_object, session_object
 from iopstui.safety.signals import StopSignals
@@ -172,6 +173,14 @@ def lean(row: Object) -> Object:
     fio, total = row["fio"], row["kernel"]["total"]
     return {
         **{name: row[name] for name in _SENT},
-        "fio": {name: fio[name] for name in _FIO_SENT} if fio else None,
+        "fio": {name: _packed(fio[name]) for name in _FIO_SENT} if fio else None,
         "kernel": {"total": total},
     }
+
+
+def _packed(part: Any) -> Any:
+    """A direction with its histogram packed; anything else as it is."""
+    if not isinstance(part, dict) or "bins" not in part:
+        return part
+    kept = {name: value for name, value in part.items() if name != "bins"}
+    return {**kept, "packed": to_wire(pack(part["bins"]))}

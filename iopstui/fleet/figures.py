@@ -50,7 +50,7 @@ def figure(sums: Sums, path: Sequence[str]) -> float | None:
     if path[3] == "mean":
         return found.mean_ns
     if path[3] == "max":
-        return float(found.max_ns) if found.bins else None
+        return float(found.max_ns) if found.packed else None
     return found.percentiles().get(path[3])
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from iopstui.fleet.packed import from_wire, pack, unpack
 from iopstui.model import histogram
 from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.fields import TOTAL
@@ -25,8 +26,6 @@ WITH_BINS = ("clat", "lat")
 MILLI = 1000
 # a rate or a time above this is no measurement; sums of a million of them still fit in 2^63
 MOST = 1 << 60
-# the highest bucket of fio's histogram has 20 digits
-LONGEST_KEY = 20
 
 DISK_RATES = ("r/s", "w/s", "rMB/s", "wMB/s", "aqu-sz", "in-flight")
 DISK_COUNTS = ("reads", "writes")
@@ -62,40 +61,37 @@ def part_of(row: Any, name: str) -> Mapping[str, Any]:
     return found
 
 
-def _bins(row: Mapping[str, Any]) -> Mapping[str, int]:
-    """The bins of a row, keys as JSON has them."""
-    found = row.get("bins")
-    if not found:
-        return {}
-    if not isinstance(found, dict) or not all(map(str.isdecimal, found)):
-        raise Malformed("a histogram has impossible keys")
-    if max(map(len, found)) > LONGEST_KEY or not all(map(str.isascii, found)):
-        raise Malformed("a histogram has impossible keys")
-    if {*map(type, found.values())} != {int} or not min(found.values()) >= 0:
-        raise Malformed("a histogram has impossible counts")
-    if max(found.values()) > MOST:
-        raise Malformed("a histogram has impossible counts")
-    return found
+def _bins(row: Mapping[str, Any]) -> int:
+    """The histogram of a row, packed: as an agent sends it, or the bins of JSON lines."""
+    wire, found = row.get("packed"), row.get("bins")
+    try:
+        if isinstance(wire, str):
+            return from_wire(wire)
+        if found is None:
+            return 0
+        if not 0 <= max(found.values(), default=0) <= MOST:
+            raise Malformed("a histogram has impossible counts")
+        return pack(found)
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise Malformed("a histogram is none of fio's") from error
 
 
 @dataclass(slots=True)
 class Latencies:
-    """``n`` latencies of one kind, their sum and their maximum (ns), and their histogram: fio's
-    bins by their key (ns) as text, because that is how they come and go."""
+    """``n`` latencies of one kind, their sum and their maximum (ns), and their histogram, packed
+    (packed.py)."""
 
     n: int = 0
     sum_ns: int = 0
     max_ns: int = 0
-    bins: dict[str, int] = field(default_factory=dict)
+    packed: int = 0
 
-    def add(self, n: int, sum_ns: int, max_ns: int, bins: Mapping[str, int]) -> None:
+    def add(self, n: int, sum_ns: int, max_ns: int, packed: int) -> None:
         """Add others of the same kind."""
         self.n += n
         self.sum_ns += sum_ns
         self.max_ns = max(self.max_ns, max_ns)
-        own = self.bins
-        for key, count in bins.items():
-            own[key] = own.get(key, 0) + count
+        self.packed += packed
 
     @property
     def mean_ns(self) -> float | None:
@@ -103,8 +99,8 @@ class Latencies:
         return self.sum_ns / self.n if self.n else None
 
     def numbered(self) -> dict[int, int]:
-        """The bins by their keys as numbers."""
-        return {int(key): count for key, count in self.bins.items()}
+        """The bins by their keys (ns)."""
+        return unpack(self.packed)
 
     def percentiles(self) -> dict[str, int]:
         """ "p50" ... in ns, of the summed bins; empty without bins."""
@@ -116,9 +112,9 @@ class Latencies:
         ranks = self.percentiles()
         row: Object = {"mean": self.mean_ns, "n": self.n, "sum_ns": self.sum_ns}
         row |= {name: ranks.get(name) for name in map(percentile_name, PERCENTILES)}
-        row["max"] = self.max_ns if self.bins else None
+        row["max"] = self.max_ns if self.packed else None
         if with_bins:
-            row["bins"] = {str(key): count for key, count in sorted(self.numbered().items())}
+            row["bins"] = {str(key): count for key, count in self.numbered().items()}
         return row
 
 
@@ -154,15 +150,19 @@ class Part:
         self.iops_m += other.iops_m
         self.bw_m += other.bw_m
         for kind, more in other.latencies.items():
-            bins = more.bins if with_bins else {}
-            self.of(kind).add(more.n, more.sum_ns, more.max_ns, bins)
+            packed = more.packed if with_bins else 0
+            self.of(kind).add(more.n, more.sum_ns, more.max_ns, packed)
 
     @property
     def main(self) -> tuple[str, Latencies]:
         """The latencies that a histogram is of, and their kind."""
         found = [kind for kind in WITH_BINS if kind in self.latencies]
-        kind = max(found, key=lambda one: sum(self.latencies[one].bins.values()), default="clat")
+        kind = max(found, key=lambda one: self._of_bins(one), default="clat")
         return kind, self.latencies.get(kind, Latencies())
+
+    def _of_bins(self, kind: str) -> int:
+        more = self.latencies[kind]
+        return more.n if more.packed else -1
 
     def as_object(self, with_bins: bool = True) -> Object:
         """For JSON lines."""
@@ -189,8 +189,7 @@ def of_frame(row: Mapping[str, Any], seconds: float) -> Part:
         mean = more.get("mean")
         part.latencies[kind] = Latencies(
             n, whole(mean, n), whole(more.get("max")),
-            # the row's own, not a copy: it is only read
-            _bins(row) if kind == own else {},  # type: ignore[arg-type]
+            _bins(row) if kind == own else 0,
         )  # fmt: skip
     return part
 
@@ -206,7 +205,7 @@ def of_total(row: Mapping[str, Any]) -> Part:
         if whole(more.get("n")):
             part.latencies[kind] = Latencies(
                 whole(more.get("n")), whole(more.get("sum_ns")), whole(more.get("max")),
-                _bins(more),  # type: ignore[arg-type]
+                _bins(more),
             )  # fmt: skip
     return part
 
@@ -299,10 +298,10 @@ class Sums:
             return None
         found = Part(own.ios, own.bytes, own.iops_m, own.bw_m)
         for kind, more in own.latencies.items():
-            found.of(kind).add(more.n, more.sum_ns, more.max_ns, {})
+            found.of(kind).add(more.n, more.sum_ns, more.max_ns, 0)
         for part in split(self.fio):
             for kind, more in part.latencies.items():
-                found.of(kind).add(0, 0, more.max_ns if more.bins else 0, more.bins)
+                found.of(kind).add(0, 0, more.max_ns if more.packed else 0, more.packed)
         return found
 
     def fio_object(self) -> Object | None:

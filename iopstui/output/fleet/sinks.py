@@ -127,7 +127,7 @@ def _cells(part: Part | None) -> list[object]:
     ranks = main.percentiles()
     means = [part.of(kind).mean_ns for kind in ("clat", "lat")]
     return [part.iops, part.bw, part.ios, part.bytes, *means, *map(ranks.get, RANKS),
-            main.max_ns if main.bins else None]  # fmt: skip
+            main.max_ns if main.packed else None]  # fmt: skip
 
 
 class TotalTable:
