@@ -114,10 +114,10 @@ class Link:
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
     def kill(self) -> None:
-        """End it at once; what it launched notices by its closed pipes."""
+        """Tell it to end; what it launched notices by its closed pipes. ``close`` insists."""
         self.hang_up()
         with contextlib.suppress(OSError):
-            self.process.kill()
+            self.process.terminate()
 
     def close(self) -> int:
         """Wait for its end, which was seen or forced; its exit code."""
