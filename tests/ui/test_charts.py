@@ -167,8 +167,9 @@ def test_plotext_does_not_abort_the_process() -> None:
         "from iopstui.ui.draw import charts\n"
         "rng = random.Random(7)\n"
         "for _ in range(1500):\n"
-        "    lines = [[(rng.choice([0, 1, rng.random()]), rng.choice([0, 1, 2, rng.random()]))\n"
-        "              for _ in range(rng.randint(0, 30))] for _ in range(rng.randint(1, 3))]\n"
+        "    some = [0, 1, 2, 1e308, float('inf'), float('nan'), rng.random(), rng.random()]\n"
+        "    lines = [[(rng.choice(some), rng.choice(some)) for _ in range(rng.randint(0, 30))]\n"
+        "             for _ in range(rng.randint(1, 3))]\n"
         "    charts.draw_polylines(lines, rng.randint(1, 24), rng.randint(1, 30),\n"
         "                          rng.choice(['braille', '*']))\n"
     )

@@ -1,4 +1,5 @@
-"""Charts: scales and labels, the tiles of live charts, and plotext, which draws curves.
+"""Charts: scales and labels, the tiles of live charts, and plotext, which draws curves. Where
+plotext can't be loaded own_lines.py draws them.
 
 Three things make a live chart cheap. The time axis stands still: new samples are added at the
 right until the window is full, then it moves on by a quarter, as on an oscilloscope. The plot is
@@ -17,6 +18,8 @@ from rich.style import Style
 
 from iopstui.records import dataclass
 from iopstui.ui.draw import raster
+from iopstui.ui.draw.own_lines import Curve
+from iopstui.ui.draw.own_lines import draw as own_draw
 from iopstui.ui.draw.raster import EDGE
 from iopstui.ui.draw.rows import Row
 from iopstui.ui.draw.style import CURSOR, Charset
@@ -27,14 +30,19 @@ _STEPS = (1.0, 2.0, 5.0, 10.0)
 _BRAILLE = 0x2800
 
 _plotext: Any = None
+_tried = False
 
 
 def loaded() -> Any:
-    """plotext, imported when it is first wanted (about 0.1 s: live charts do without it)."""
-    global _plotext
-    if _plotext is None:
-        import plotext
-
+    """plotext, imported when it is first wanted (about 0.1 s: live charts do without it); ``None``
+    if it can't be."""
+    global _plotext, _tried
+    if not _tried:
+        _tried = True
+        try:
+            import plotext
+        except (ImportError, OSError):  # its compiled kernel is another machine's, or missing
+            return None
         # Without this, a chart would be cut to what plotext believes the terminal's size is.
         plotext.terminal.limit(False, False)
         # What holds for all pictures is set once: the plot area alone, its edges on the limits.
@@ -164,7 +172,7 @@ def draw_line(
     heights: dict[int, float] = {}
     for dot in range(max(0, low - 1), min(len(one.values), high + 2)):
         value = one.values[dot]
-        if value is not None and not (scale.log and value <= 0):
+        if value is not None and math.isfinite(value) and not (scale.log and value <= 0):
             heights[dot] = scale.fraction(value)
     if not heights:
         return [" " * columns] * rows
@@ -174,31 +182,41 @@ def draw_line(
 def draw_polylines(
     lines: Sequence[Sequence[tuple[float, float]]], columns: int, rows: int, marker: str
 ) -> list[list[str]]:
-    """plotext's characters for lines through points (x, y), both from 0 to 1 of the plot: one
-    list of ``rows`` strings for each. They are drawn in one figure, each in a band of its own,
-    because a figure costs more than a line in it.
+    """The characters of lines through points (x, y), both from 0 to 1 of the plot: one list of
+    ``rows`` strings for each. plotext draws them in one figure, each in a band of its own, because
+    a figure costs more than a line in it.
 
-    plotext 6.1 aborts the process on density("full") and fails on logarithmic axes now and then,
-    so it gets linear coordinates between 0 and 1 and its default density."""
-    if not any(lines):
+    plotext 6.1 aborts the process on density("full") and on what is no number, and fails on
+    logarithmic axes now and then, so it gets linear coordinates between 0 and 1 and its default
+    density."""
+    if not any(lines) or columns < 1 or rows < 1:
         return [[" " * columns] * rows for _ in lines]
-    figure = loaded().figure
+    curves = []
+    for points in lines:
+        known = [(_inside(x), _inside(y)) for x, y in points if math.isfinite(x + y)]
+        curves.append(Curve([x for x, _ in known], [y for _, y in known],
+                            frozenset(range(1, len(known))), marker))  # fmt: skip
+    plotext = loaded()
+    if plotext is None:
+        return [own_draw(curve, columns, rows, 0, 1) for curve in curves]
+    figure = plotext.figure
     figure.clear.data()
-    figure.plot_size(columns, rows * len(lines))
-    for band, points in enumerate(lines):
-        if points:
-            base = len(lines) - 1 - band
-            inside = [(min(max(x, EDGE), 1 - EDGE), min(max(y, EDGE), 1 - EDGE)) for x, y in points]
-            signal = figure.signal(
-                [x for x, _ in inside], [base + y for _, y in inside], marker=marker
-            )
+    figure.plot_size(columns, rows * len(curves))
+    for band, curve in enumerate(curves):
+        if curve.xs:
+            base = len(curves) - 1 - band
+            signal = figure.signal(curve.xs, [base + y for y in curve.ys], marker=marker)
             signal.lines()
             figure.draw(signal)
     figure.ruler("x").lim(0, 1)
-    figure.ruler("y").lim(0, len(lines))
+    figure.ruler("y").lim(0, len(curves))
     text: str = figure.build().string(colorless=True)
     drawn = [line.ljust(columns)[:columns] for line in text.split("\n")]
-    return [drawn[band * rows : (band + 1) * rows] for band in range(len(lines))]
+    return [drawn[band * rows : (band + 1) * rows] for band in range(len(curves))]
+
+
+def _inside(share: float) -> float:
+    return min(max(share, EDGE), 1 - EDGE)
 
 
 Cell = tuple[str, "Style | None"]
@@ -255,7 +273,8 @@ def _fill(
     rows = len(cells)
     for column in range(columns):
         start = (first + column) * charset.dots
-        known = [v for v in one.values[start : start + charset.dots] if v is not None]
+        dots = one.values[start : start + charset.dots]
+        known = [v for v in dots if v is not None and math.isfinite(v)]
         if not known:
             continue
         height = round(scale.fraction(sum(known) / len(known)) * rows)

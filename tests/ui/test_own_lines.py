@@ -1,0 +1,82 @@
+"""Curves where plotext can't be loaded: the same interface, by a drawing of our own."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iopstui.ui.draw import charts
+
+Points = list[tuple[float, float]]
+WAVE: Points = [(n / 48, 0.5 + 0.45 * math.sin(n / 6)) for n in range(49)]
+
+
+@pytest.fixture
+def without(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(charts, "_plotext", None)
+    monkeypatch.setattr(charts, "_tried", True)
+
+
+def draw(points: Points, marker: str, columns: int = 24, rows: int = 4) -> list[str]:
+    (drawn,) = charts.draw_polylines([points], columns, rows, marker)
+    return drawn
+
+
+def test_a_wave_in_braille(without: None) -> None:
+    drawn = draw(WAVE, "braille")
+    assert [len(row) for row in drawn] == [24] * 4
+    # a wave begins and ends in the middle, has its top before its bottom, and no gap
+    columns = ["".join(column) for column in zip(*drawn, strict=True)]
+    assert all(column.strip() for column in columns)
+    assert drawn[0].strip() and drawn[3].strip()
+    assert len(drawn[0].rstrip()) == 24 or drawn[0].index("⠒") < drawn[3].index("⠤")
+
+
+def test_a_curve_over_another_has_a_band_of_its_own(without: None) -> None:
+    up, down = charts.draw_polylines([[(0, 0), (1, 1)], [(0, 1), (1, 0)]], 4, 4, "*")
+    assert up == ["   *", "  * ", " *  ", "*   "]
+    assert down == up[::-1]
+
+
+@given(
+    st.lists(st.lists(st.tuples(st.floats(), st.floats()), max_size=30), min_size=1, max_size=3),
+    st.integers(-1, 12), st.integers(-1, 12), st.sampled_from(["braille", "*"]),
+)  # fmt: skip
+def test_any_points_give_a_picture_of_the_right_size(
+    lines: list[Points], columns: int, rows: int, marker: str
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(charts, "_plotext", None)
+        patch.setattr(charts, "_tried", True)
+        drawn = charts.draw_polylines(lines, columns, rows, marker)
+    assert len(drawn) == len(lines)
+    if columns >= 1 and rows >= 1:
+        assert all([len(row) for row in one] == [columns] * rows for one in drawn)
+
+
+def test_it_draws_what_plotext_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not dot by dot: a line's slope is rounded differently. But where something is, and where
+    nothing."""
+    assert charts.loaded() is not None
+    theirs = draw(WAVE, "*")
+    monkeypatch.setattr(charts, "_plotext", None)
+    ours = draw(WAVE, "*")
+    same = [a == b for one, other in zip(theirs, ours, strict=True)
+            for a, b in zip(one, other, strict=True)]  # fmt: skip
+    assert sum(same) >= 0.9 * len(same)
+
+
+def test_a_kernel_that_can_t_be_loaded_is_done_without() -> None:
+    code = (
+        "import sys\n"
+        "sys.modules['plotext'] = None\n"
+        "from iopstui.ui.draw import charts\n"
+        "print(charts.draw_polylines([[(0, 0), (1, 1)]], 2, 2, '*'))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "[[' *', '* ']]\n", done.stderr
