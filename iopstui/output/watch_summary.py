@@ -25,7 +25,8 @@ def _lines(totals: WatchTotals) -> Iterator[str]:
     yield f"watched for {units.clock(totals.watched_s)}, {gaps}"
     yield from _disks(totals)
     for text, times in totals.fired.items():
-        yield from _wrapped(f"trigger {printable(text)}: fired {_times(times)}")
+        how = f"fired {_times(times)}" if times else "never fired"
+        yield from _wrapped(f"trigger {printable(text)}: {how}")
     for said in totals.findings.values():
         when = f"{units.clock(said.since)}-{units.clock(said.until)}"
         often = f", said {_times(said.times)}" if said.times > 1 else ""

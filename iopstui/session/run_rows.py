@@ -57,6 +57,8 @@ def stretch_rows(stretches: Sequence[Stretch]) -> Iterator[str]:
         values = stretch_cells(one)
         cells = (cell.rjust(width) for cell, width in zip(values, widths, strict=True))
         yield f" {time:<14} {f.cut(printable(one.text), _MARKED):{_MARKED}}{''.join(cells)}"
+    if not all(one.by_fio for one in stretches):
+        yield " d: of the device, as no job ran"
 
 
 def stretch_cells(one: Stretch) -> tuple[str, str, str, str]:

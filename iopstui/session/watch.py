@@ -33,6 +33,7 @@ class Watch:
     ) -> None:
         self.events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
         self.totals = WatchTotals(target.tree, interval_s)
+        self.totals.fired.update(dict.fromkeys((one.text for one in triggers), 0))
         self.sampled_at = 0.0
         """When the last frame came, by the monotonic clock."""
         self._watchers = [Watcher(trigger) for trigger in triggers]

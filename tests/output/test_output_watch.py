@@ -115,6 +115,7 @@ def summary(disks: list[DiskRates | None]) -> WatchTotals:
 
 def test_the_summary_says_what_it_came_to() -> None:
     totals = summary([rates(100, 50, 2), rates(300, 50, 4), None])
+    totals.fired["util>99% for 1m"] = 0
     totals.trigger("r/s>5 for 1s")
     totals.trigger("r/s>5 for 1s")
     totals.trigger("w/s>5 for 1s")
@@ -126,6 +127,7 @@ def test_the_summary_says_what_it_came_to() -> None:
         "disk              mean  most  mean  most  mean  most    mean    mean mean",
         "vda                200   300  50.0  50.0  0.98  1.37 3.50 ms 3.00 ms   65",
         "vda was not measured for 1.0 s of it",
+        "trigger util>99% for 1m: never fired",
         "trigger r/s>5 for 1s: fired 2 times",
         "trigger w/s>5 for 1s: fired once",
         "finding 0:00-0:03, said 2 times: it is busier",

@@ -71,6 +71,7 @@ def test_events_are_counted_and_passed_on_as_they_come() -> None:
 
 def test_a_firing_is_a_mark_in_the_session() -> None:
     one, session = Watch(TARGET, 1.0, [BUSY]), Session()
+    assert one.totals.fired == {BUSY.text: 0}
     fed(one, [10, 10, 10, 0, 10, 10], session)
     told = ("mark", "trigger r/s>5 for 2s: 10")
     assert session.asked == [("start", one.handle), told, told]

@@ -83,3 +83,6 @@ def test_a_mark_of_a_key_begins_with_what_is_short() -> None:
     assert marked("iodepth", "iodepth 64") == "QD 64" and marked("bs", "block size 4k") == "bs 4k"
     assert marked("numjobs", "numjobs 4") == "jobs 4"
     assert marked("rwmixread", "rwmixread=50") == "rwmixread=50"
+    # typed, and taken back
+    assert marked("bs", "bs=8k") == "bs 8k" and marked("iodepth", "iodepth=8") == "QD 8"
+    assert marked("iodepth", "iodepth as the job has it") == "iodepth as the job has it"

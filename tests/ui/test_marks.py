@@ -53,7 +53,8 @@ def test_the_table_after_q_keeps_to_80_columns() -> None:
         Stretch(31.0, 7264.0, "x" * 60, False, 33.0, 12.4, 0.0, None),
     ]
     lines = stretches_text([(DISK, told), (DISK, [])]).splitlines()
-    assert lines[0] == f"marks on {DISK.name}:" and len(lines) == 4
+    assert lines[0] == f"marks on {DISK.name}:" and len(lines) == 5
     assert all(len(line) <= 80 for line in lines)
     assert lines[2].split()[:1] == ["0:00-0:31"] and "35.1k" in lines[2] and "264" in lines[2]
-    assert "12.4 d" in lines[3]
+    assert "12.4 d" in lines[3] and lines[4].strip() == "d: of the device, as no job ran"
+    assert len(stretches_text([(DISK, told[:1])]).splitlines()) == 3, "nothing to explain"

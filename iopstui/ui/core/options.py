@@ -39,9 +39,16 @@ def shown_value(knob: Knob, title: str) -> str | None:
 
 
 def marked(option: str, words: str) -> str:
-    """What a mark says of an option that was turned; ``words`` end with its value."""
+    """What a mark says of an option that was turned: by a key ("block size 8k"), typed ("bs=8k"),
+    or taken back ("bs as the job has it")."""
     knob = BY_OPTION.get(option)
-    return f"{knob.short} {words.rpartition(' ')[2]}" if knob else words
+    if knob is None:
+        return words
+    for begin in (f"{option}=", f"{knob.word} "):
+        value = words.removeprefix(begin)
+        if value != words and " " not in value:
+            return f"{knob.short} {value}"
+    return words
 
 
 def current(knob: Knob, overrides: Mapping[str, str], title: str, text: str = "") -> str:
