@@ -87,7 +87,9 @@ def _read(path: Path, paths: Sequence[Path_]) -> _Run:
     if kind == LOG:
         raise UsageError(f"{printable(str(path))} is a log of fio, which is no baseline: its final "
                          "figures are missing.", HOW)  # fmt: skip
-    if kind != RECORDING and path.exists():
+    if not path.exists():
+        raise UsageError(f"There is no file {printable(str(path))} to be the baseline.", HOW)
+    if kind != RECORDING:
         raise UsageError(f"{printable(str(path))} is no baseline.", HOW)
     return _of_recording(path, paths)
 

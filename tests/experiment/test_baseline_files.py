@@ -50,7 +50,7 @@ def test_a_result_of_fio_has_no_spread_unless_it_has_several_documents(tmp_path:
         (["iops>=95"], "avg.json", "no --expect is held against it"),
         (["trim.iops>=95%"], "avg.json", "trim.iops is"),
         (["iops>=95%"], "avg_bw.1.log", "is a log of fio"),
-        (["iops>=95%"], "nowhere.json", "There is no recording"),
+        (["iops>=95%"], "nowhere.json", "There is no file"),
         (["x:iops>=95%"], "avg.json", "is not in it"),
     ],
 )

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from iopstui.cli import values
 from iopstui.cli.command import Command
 from iopstui.cli.options import add_theme
 from iopstui.cli.terminal import require_for_screen, require_terminal
+from iopstui.errors import UsageError
+from iopstui.text import printable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Play a recording on the screen, or write it as data."""
+    _check_ours(Path(arguments.file))
     if arguments.format:
         from iopstui.output.replay import replay_headless
 
@@ -34,6 +38,18 @@ def run(arguments: argparse.Namespace) -> int:
     from iopstui.ui.replay import run_replay
 
     return run_replay(arguments.file, arguments.speed, arguments.theme)
+
+
+def _check_ours(path: Path) -> None:
+    """UsageError for a result of fio, which has no seconds to play."""
+    from iopstui.recording.foreign import JSON, LOG, kind_of_file
+
+    if kind_of_file(path) in (JSON, LOG):
+        name = printable(str(path))
+        raise UsageError(
+            f"{name} is a result of fio, not a recording of iopstui.",
+            f"To look at it: iopstui report {name}",
+        )
 
 
 COMMAND = Command(

@@ -1,0 +1,19 @@
+"""`iopstui replay` of what fio wrote itself."""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+from fio_recordings import LOGS
+
+from iopstui.cli.commands import replay
+from iopstui.errors import UsageError
+
+
+@pytest.mark.parametrize("form", ["table", None])
+def test_a_result_of_fio_is_sent_to_report(form: str | None) -> None:
+    path = str(LOGS / "avg.json")
+    with pytest.raises(UsageError) as caught:
+        replay.run(argparse.Namespace(file=path, format=form, speed=1.0, theme="dark"))
+    assert caught.value.hint == f"To look at it: iopstui report {path}"
