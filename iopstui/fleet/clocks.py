@@ -7,8 +7,10 @@ twice, so its clock was read at the middle of that, give or take ``error_ns``.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from iopstui.records import dataclass
 
 
 @dataclass(slots=True)

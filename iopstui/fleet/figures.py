@@ -10,7 +10,6 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from iopstui.errors import UsageError
 from iopstui.fleet.merger import Second
@@ -18,6 +17,7 @@ from iopstui.fleet.sums import Sums
 from iopstui.model.experiment.expectation import Expectation, figure_and_value, parse_expectation
 from iopstui.model.metrics.fields import TOTAL
 from iopstui.model.watch.trigger import parse_span
+from iopstui.records import dataclass
 
 EACH = "each."
 _SHORT = re.compile(r"(?:((?:fio\.)?(?:read|write|trim|mixed|total))\.)?(p[0-9.]+|mean|max)")

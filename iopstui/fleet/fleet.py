@@ -10,7 +10,6 @@ from __future__ import annotations
 import selectors
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from iopstui.errors import (
@@ -26,6 +25,7 @@ from iopstui.fleet.member import ARMED, GREETED, LAUNCHED, OVER, PROBES, Member
 from iopstui.fleet.merger import Merger, Second
 from iopstui.fleet.nodes import Node
 from iopstui.fleet.sums import Malformed
+from iopstui.records import dataclass
 
 Object = dict[str, Any]
 TICK_S = 0.1

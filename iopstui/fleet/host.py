@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from iopstui.fleet.finals import Counted
 from iopstui.fleet.sums import MILLI, Malformed, Sums, frame_sums, part_of, whole
 from iopstui.model.metrics.frame import FINAL, LATE, RAMP
+from iopstui.records import dataclass
 
 COMPLETE = 0.8
 """Of a second must be measured, or the host is left out of it."""

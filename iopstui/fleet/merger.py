@@ -9,13 +9,14 @@ tree, and give what one merger of all hosts gives.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from iopstui.errors import EXIT_INTERRUPTED
 from iopstui.fleet.host import Host, Slot
 from iopstui.fleet.sums import Malformed, Sums, part_of, total_sums, whole
 from iopstui.model.metrics.frame import RAMP
+from iopstui.records import dataclass
 
 LAG = 5
 """Seconds that a second waits for hosts that are behind."""

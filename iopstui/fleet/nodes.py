@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.errors import Missing, UsageError
+from iopstui.records import dataclass
 from iopstui.text import printable
 
 MOST = 10_000

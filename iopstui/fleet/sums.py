@@ -11,7 +11,7 @@ anything of it was added.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from iopstui.fleet.packed import from_wire, pack, unpack
@@ -19,6 +19,7 @@ from iopstui.model import histogram
 from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.fields import TOTAL
 from iopstui.model.samples import DIRECTIONS, MIXED
+from iopstui.records import dataclass
 
 Object = dict[str, Any]
 LATENCIES = ("slat", "clat", "lat")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from iopstui import events
 from iopstui.preflight.prepared import Prepared
+from iopstui.records import dataclass
 from iopstui.session.context import Context
 
 

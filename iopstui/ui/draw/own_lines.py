@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+
 from iopstui.records import dataclass
 
 BRAILLE = "braille"
