@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import program
-from program import BIG, SMALL
+from program import BIG, LARGEST, SMALL
 from terminal import Terminal, memory_mib, own_cpu_s
 
 WARM_S = 6.0
@@ -36,6 +36,7 @@ def measure(place: Path, seconds: float) -> list[dict[str, Any]]:
     job = [".", "--job", "mixed-4k", *SETTINGS]
     for name, size, more in (
         ("iopstui 160x45, job, 1 Hz", BIG, []),
+        ("iopstui 200x50, job, 1 Hz", LARGEST, []),
         ("iopstui 160x45, job, 2 Hz", BIG, ["--interval", "0.5"]),
         ("iopstui 160x45, job, sampled at 2 Hz, painted at 0.5 Hz", BIG,
          ["--interval", "0.5", "--refresh", "2"]),

@@ -16,7 +16,7 @@ from terminal import Terminal, children, command_line
 
 ROOT = Path(__file__).resolve().parents[2]
 CPUS = len(os.sched_getaffinity(0))
-BIG, SMALL = (160, 45), (80, 24)
+LARGEST, BIG, SMALL = (200, 50), (160, 45), (80, 24)
 
 
 def fio() -> str:
