@@ -99,3 +99,31 @@ def test_the_guide_names_options_that_there_are(root: Path) -> None:
         quoted = re.findall(r"`(--[^`]*)`", path.read_text())
         named = {option for text in quoted for option in OPTION.findall(text)}
         assert named <= known | others, path.name
+
+
+def documents(root: Path) -> list[Path]:
+    return [*root.glob("*.md"), *(root / "docs").rglob("*.md")]
+
+
+def test_what_is_named_in_a_sentence_is_a_command(root: Path) -> None:
+    known = set(parsers())
+    named = 0
+    for path in documents(root):
+        text = re.sub(r"\s+", " ", path.read_text())
+        for word in re.findall(r"`(?:sudo )?iopstui ([^`\s]+)[^`]*`", text):
+            # what stands for any, and options of the program itself
+            if word.isupper() or word in ("...", "--version", "--help"):
+                continue
+            named += 1
+            assert set(word.split("|")) <= known, f"{path.name}: iopstui {word}"
+    assert named > 30
+
+
+def test_what_make_is_asked_for_it_does(root: Path) -> None:
+    makefile = (root / "Makefile").read_text()
+    targets = set(re.findall(r"^([a-z-]+):", makefile, flags=re.MULTILINE))
+    told = set(re.findall(r"echo 'make ([a-z-]+)", makefile))
+    assert told <= targets
+    for path in documents(root):
+        asked = re.findall(r"(?:^ {4}|`)make ([a-z-]+)", path.read_text(), flags=re.MULTILINE)
+        assert set(asked) <= targets, path.name
