@@ -362,10 +362,17 @@ class LiveSession:
             self._failed = True
             context.notice("error", f"internal error: {error!r}")
         finally:
-            runs.close()
-            self._knobs.put_back()
-            sampling.close()
+            for undo in (runs.close, self._knobs.put_back, sampling.close):
+                self._try(undo)
             self._end()
+
+    def _try(self, undo: Callable[[], object]) -> None:
+        """Whatever goes wrong in it, what comes behind it is done: somebody waits for the end."""
+        try:
+            undo()
+        except Exception as error:
+            self._failed = True
+            self._context.notice("error", f"internal error: {error!r}")
 
     def _end(self) -> None:
         context = self._context

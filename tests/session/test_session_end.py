@@ -1,0 +1,33 @@
+"""However a session ends, whoever waits for its end is told."""
+
+from __future__ import annotations
+
+import queue
+
+import pytest
+
+from iopstui.errors import EXIT_JOB_FAILED
+from iopstui.events import Ended, Event, Notice
+from iopstui.model.block.target import Target
+from iopstui.session.live import LiveSession
+
+
+def test_what_fails_at_the_end_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As without /proc, where nothing can be asked of a descriptor any more."""
+    session = LiveSession(Target("file", "/nowhere", None), {}, job_target=None)
+    done: list[str] = []
+
+    def fails() -> None:
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr(session._runs, "close", fails)
+    monkeypatch.setattr(session._knobs, "put_back", lambda: done.append("put back"))
+    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    session.start(events.put)
+    session.close()
+    found = [events.get(timeout=30)]
+    while not isinstance(found[-1], Ended):
+        found.append(events.get(timeout=30))
+    assert done == ["put back"]
+    assert found[-1] == Ended(found[-1].t, EXIT_JOB_FAILED)
+    assert any(isinstance(one, Notice) and "internal error" in one.text for one in found)
