@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typing
 
-from iopstui.events import Event, FrameReady, Judged, PointFinished
+from iopstui.events import Event, FrameReady, Judged, PointFailed, PointFinished
 from iopstui.model.metrics.fields import SCHEMA
 from iopstui.output.schema.frames import frame_schema
 from iopstui.output.schema.notation import (
@@ -34,29 +34,48 @@ _SESSION: Keys = {
 }
 _EXPERIMENTS: dict[str, Keys] = {
     "sweep": {"jobs": array(TEXT), "axes": keyed(array(TEXT)), "settle": NUMBER,
-              "measure": NUMBER, "points": WHOLE},
+              "measure": NUMBER, "points": WHOLE, "repeats": WHOLE, "seed": or_null(WHOLE)},
     "curve": {"axis": TEXT, "fixed": keyed(TEXT), "points": array(WHOLE),
-              "knee": or_null(WHOLE), "edge": or_null(TEXT)},
+              "knee": or_null(WHOLE), "edge": or_null(TEXT), "doubt": or_null(TEXT),
+              "knee_within": or_null(array(WHOLE))},
     "sweep_finished": {"words": array(TEXT)},
-    "compare": {"job": TEXT, "repeats": WHOLE, "seed": or_null(WHOLE), "variants": array(TEXT),
+    "compare": {"job": TEXT, "repeats": WHOLE, "seed": or_null(WHOLE),
+                "until": or_null(NUMBER), "variants": array(TEXT),
                 "settle": NUMBER, "measure": NUMBER},
     "difference": {"variant": WHOLE, "against": WHOLE, "figure": TEXT, "unit": TEXT,
                    "means": array(NUMBER), "difference": or_null({"type": "object"}),
                    "p_corrected": NUMBER, "shown": TRUTH, "better": or_null(TRUTH)},
     "cpus": {"variant": WHOLE, "against": WHOLE, "cpus": array({"type": "object"})},
-    "compare_finished": {"complete": WHOLE, "repeats": WHOLE, "words": array(TEXT)},
+    "compare_finished": {"complete": WHOLE, "repeats": WHOLE, "settled": or_null(TRUTH),
+                         "words": array(TEXT)},
+}  # fmt: skip
+_OBJECT: Schema = {"type": "object"}
+_MERGED_SESSION: Keys = {"schema": {"const": SCHEMA}, "iopstui": TEXT, "merged": {"const": True}}
+_MERGED: dict[str, Keys] = {
+    "total": {"schema": {"const": SCHEMA}, "second": WHOLE, "interval_s": NUMBER,
+              "wall_ms": WHOLE, "utc": TEXT, "hosts": _OBJECT, "flags": keyed(WHOLE),
+              "slowest": or_null(_OBJECT), "fio": or_null(_OBJECT), "kernel": or_null(_OBJECT)},
+    "merged": {"schema": {"const": SCHEMA}, "interval_s": NUMBER, "hosts": _OBJECT,
+               "lost": array(TEXT), "late": keyed(WHOLE), "count": _OBJECT,
+               "slowest": or_null(_OBJECT), "fio": or_null(_OBJECT), "kernel": or_null(_OBJECT)},
 }  # fmt: skip
 
 
 def line_schemas(strict: bool) -> dict[str, Schema]:
     """Of every sort of line, by its ``event``."""
-    found = {"session": record({"event": {"const": "session"}, **_SESSION}, strict)}
+    # of one host, and of many
+    sessions = [record({"event": {"const": "session"}, **_SESSION}, strict),
+                _line("session", _MERGED_SESSION, strict)]  # fmt: skip
+    found: dict[str, Schema] = {"session": {"anyOf": sessions}}
     for made in typing.get_args(Event):
         if made is not FrameReady:
             found[made.kind] = _line(made.kind, _event(made, strict), strict)
     found["frame"] = frame_schema(strict)
-    for kind, keys in _EXPERIMENTS.items():
+    for kind, keys in (_EXPERIMENTS | _MERGED).items():
         found[kind] = _line(kind, keys, strict)
+    point = _event(PointFinished, strict)
+    mean = {"place": WHOLE, **{key: point[key] for key in ("job", "settings", "point", "little")}}
+    found["point_mean"] = _line("point_mean", mean, strict)
     # of a sweep's point, not of a run of its own
     judged = {"index": WHOLE, **_event(Judged, strict)}
     del judged["step"]
@@ -71,9 +90,10 @@ def _line(kind: str, keys: Keys, strict: bool) -> Schema:
 def _event(made: type, strict: bool) -> Keys:
     keys = of_dataclass(made, strict)
     keys.pop("document", None)
+    if made in (PointFinished, PointFailed):
+        keys["settings"] = keyed(TEXT)
     if made is PointFinished:
         del keys["outcomes"]
-        keys["settings"] = keyed(TEXT)
         # the sweep's own
         keys["point"]["properties"]["in_flight"] = NUMBER
     return keys

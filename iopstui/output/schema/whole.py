@@ -45,12 +45,8 @@ def schema_text() -> str:
 
 def _documents(strict: bool) -> dict[str, Schema]:
     """What `iopstui NAME --format json` prints, and `iopstui report` writes."""
-    job = record(
-        {name: TRUTH if name == "writes" else TEXT
-         for name in ("name", "title", "writes", "measures", "source", "look_at", "teaches",
-                      "path", "text")},
-        strict,
-    )  # fmt: skip
+    words = ("name", "title", "measures", "source", "look_at", "teaches", "path", "text")
+    job = record({**dict.fromkeys(words, TEXT), "writes": TRUTH, "run": or_null(TEXT)}, strict)
     field = record(dict.fromkeys(("id", "title", "unit", "source", "meaning"), TEXT), strict)
     one = {"const": 1}
     return {
