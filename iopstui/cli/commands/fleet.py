@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
 COMMAND = Command(
     "fleet",
     35,
-    "run a job on many hosts at once, through ssh, and add up what they do",
+    "run a job on many hosts through ssh, and add up what they do",
     add_arguments,
     run,
     epilog=EPILOG,
