@@ -17,9 +17,7 @@ from typing import Any
 from rich.style import Style
 
 from iopstui.records import dataclass
-from iopstui.ui.draw import raster
-from iopstui.ui.draw.own_lines import Curve
-from iopstui.ui.draw.own_lines import draw as own_draw
+from iopstui.ui.draw import own_lines, raster
 from iopstui.ui.draw.raster import EDGE
 from iopstui.ui.draw.rows import Row
 from iopstui.ui.draw.style import CURSOR, Charset
@@ -191,21 +189,21 @@ def draw_polylines(
     density."""
     if not any(lines) or columns < 1 or rows < 1:
         return [[" " * columns] * rows for _ in lines]
-    curves = []
-    for points in lines:
-        known = [(_inside(x), _inside(y)) for x, y in points if math.isfinite(x + y)]
-        curves.append(Curve([x for x, _ in known], [y for _, y in known],
-                            frozenset(range(1, len(known))), marker))  # fmt: skip
+    curves = [
+        [(_inside(x), _inside(y)) for x, y in points if math.isfinite(x + y)] for points in lines
+    ]
     plotext = loaded()
     if plotext is None:
-        return [own_draw(curve, columns, rows, 0, 1) for curve in curves]
+        return [own_lines.draw(points, columns, rows, marker) for points in curves]
     figure = plotext.figure
     figure.clear.data()
     figure.plot_size(columns, rows * len(curves))
-    for band, curve in enumerate(curves):
-        if curve.xs:
+    for band, points in enumerate(curves):
+        if points:
             base = len(curves) - 1 - band
-            signal = figure.signal(curve.xs, [base + y for y in curve.ys], marker=marker)
+            signal = figure.signal(
+                [x for x, _ in points], [base + y for _, y in points], marker=marker
+            )
             signal.lines()
             figure.draw(signal)
     figure.ruler("x").lim(0, 1)

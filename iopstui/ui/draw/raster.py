@@ -39,7 +39,11 @@ def draw(
     columns and four rows of dots a character) or the character that stands for a dot.
     """
     across, up = DOTS_OF_BRAILLE if marker == BRAILLE else (1, 1)
-    dots = _dots(heights, first, columns * across, rows * up, joined)
+    return picture(_dots(heights, first, columns * across, rows * up, joined), rows, marker)
+
+
+def picture(dots: Sequence[int], rows: int, marker: str) -> list[str]:
+    """Columns of dots, bit 0 at the bottom, as ``rows`` strings."""
     if marker == BRAILLE:
         return _braille(dots, rows)
     return [
