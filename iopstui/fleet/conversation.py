@@ -8,12 +8,13 @@ runs here any more, so it is stopped. The end of standard input means the same a
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
+
+from iopstui.fleet.wire import object_of
 
 Object = dict[str, Any]
 SILENCE_S = 5.0
@@ -73,11 +74,8 @@ class Conversation:
 
 def order_in(line: bytes) -> Object | None:
     """The order that a line is; ``None`` if it is none."""
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) and isinstance(found.get("op"), str) else None
+    found = object_of(line)
+    return found if found is not None and isinstance(found.get("op"), str) else None
 
 
 def lines_of(fd: int) -> Iterator[bytes]:

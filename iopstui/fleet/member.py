@@ -13,6 +13,7 @@ from iopstui.fleet.bring import bundle
 from iopstui.fleet.clocks import Offset
 from iopstui.fleet.link import Link
 from iopstui.fleet.nodes import Node
+from iopstui.fleet.wire import object_of
 from iopstui.text import printable
 
 Object = dict[str, Any]
@@ -172,8 +173,5 @@ class Member:
 
 
 def _parsed(line: bytes) -> Object | None:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return row if isinstance(row, dict) and isinstance(row.get("event"), str) else None
+    row = object_of(line)
+    return row if row is not None and isinstance(row.get("event"), str) else None

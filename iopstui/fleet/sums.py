@@ -29,7 +29,6 @@ MILLI = 1000
 MOST = 1 << 60
 
 DISK_RATES = ("r/s", "w/s", "rMB/s", "wMB/s", "aqu-sz", "in-flight")
-DISK_COUNTS = ("reads", "writes")
 _AWAITS = (("r_await", "reads"), ("w_await", "writes"))
 
 

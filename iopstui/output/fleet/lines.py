@@ -8,13 +8,13 @@ out.
 from __future__ import annotations
 
 import heapq
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 from iopstui.errors import UsageError
 from iopstui.fleet.sums import Object
+from iopstui.fleet.wire import object_of
 from iopstui.output.jsonl import event_object, session_object
 from iopstui.recording import layout as form
 from iopstui.recording.reader import Recording
@@ -50,11 +50,7 @@ def parsed(line: bytes) -> Object | None:
     start = line.find(b"{")
     if start < 0:
         return None
-    try:
-        row = json.loads(line[start:] if start else line)
-    except (ValueError, RecursionError):
-        return None
-    return row if isinstance(row, dict) else None
+    return object_of(line[start:] if start else line)
 
 
 def _skip(stream: BinaryIO) -> None:
