@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from iopstui.ui.core.actions import (
     ANYWHERE,
@@ -110,11 +110,14 @@ class ViewKeys(Part):
     def findings(self) -> None:
         """Open the list of findings and outcomes."""
         from iopstui.ui.dashboard.finding_line import listed
-        from iopstui.ui.dialogs.live_rows import LiveRows
 
         port, charset = self.port, self.port.charset
-        title = "findings, the newest first"
-        self.port.push(LiveRows(title, lambda width: listed(port.shown, width, charset), charset))
+        self._list("findings, the newest first", lambda width: listed(port.shown, width, charset))
+
+    def _list(self, title: str, rows: Callable[[int], Sequence[Row]]) -> None:
+        from iopstui.ui.dialogs.live_rows import LiveRows
+
+        self.port.push(LiveRows(title, rows, self.port.charset))
 
     def runs(self) -> None:
         """Open the list of runs."""
@@ -157,10 +160,7 @@ class ViewKeys(Part):
     def queue_map(self) -> None:
         """Open the queue map."""
         if self.port.dashboard is not None:
-            from iopstui.ui.dialogs.live_rows import LiveRows
-
-            title = "queue map: hctx, CPUs, interrupts"
-            self.port.push(LiveRows(title, self._queue_rows, self.port.charset))
+            self._list("queue map: hctx, CPUs, interrupts", self._queue_rows)
 
     def _queue_rows(self, width: int) -> Sequence[Row]:
         from iopstui.ui.dashboard import queue_view
@@ -176,10 +176,8 @@ class ViewKeys(Part):
     def inside(self) -> None:
         """Open what the probe shows."""
         if self.port.dashboard is not None:
-            from iopstui.ui.dialogs.live_rows import LiveRows
-
             title = "inside the kernel: each request, from allocation to completion"
-            self.port.push(LiveRows(title, self._probe_rows, self.port.charset))
+            self._list(title, self._probe_rows)
 
     def _probe_rows(self, width: int) -> Sequence[Row]:
         from iopstui.ui.dashboard import probe_view
@@ -198,16 +196,12 @@ class ViewKeys(Part):
             return
         from iopstui.linux.process.process_io import ProcessIo
         from iopstui.ui.dashboard import processes_view
-        from iopstui.ui.dialogs.live_rows import LiveRows
 
         source = ProcessIo() if self.port.live is not None else None
         port, charset = self.port, self.port.charset
-        self.port.push(
-            LiveRows(
-                "who does it: processes",
-                lambda width: processes_view.rows(port.shown, source, width, charset, self.frozen),
-                charset,
-            )
+        self._list(
+            "who does it: processes",
+            lambda width: processes_view.rows(port.shown, source, width, charset, self.frozen),
         )
 
     def heat_map(self) -> None:
