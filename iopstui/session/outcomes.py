@@ -51,6 +51,8 @@ class Verdicts:
     def _begin(self) -> None:
         self._judge = Judge(self._expectations)
         self._series = Series()
+        if self._until is not None:
+            self._until.begin()
 
     @property
     def passed(self) -> bool | None:
@@ -68,8 +70,6 @@ class Verdicts:
 
     def feed(self, event: Event) -> Iterator[Judged | SteadyState | Notice]:
         """Take one event; what follows from it."""
-        if self._until is not None and (why := self._until.feed(event)):
-            yield Notice(event.t, "info", why)
         match event:
             case ExperimentStarted() | ExperimentFinished():
                 self._elsewhere = isinstance(event, ExperimentStarted)
@@ -80,6 +80,8 @@ class Verdicts:
             case FrameReady():
                 self._judge.add(event.frame)
                 self._series.add(event.frame)
+                if self._until is not None and (why := self._until.look(self._series)):
+                    yield Notice(event.t, "info", why)
             case StepFinished() if event.summary:
                 self.outcomes = self._judge.outcomes(final_rates(event.summary))
                 for outcome in self.outcomes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iopstui.events import Event, FrameReady, SteadyState, StepStarted
+from iopstui.events import SteadyState
 from iopstui.format import clock, number
 from iopstui.model.metrics.frame import RAMP, RESET, Frame
 from iopstui.model.metrics.statistics import (
@@ -42,36 +42,35 @@ class Series:
 
 
 class UntilSteady:
-    """Follows a run's events. SNIA's rule is asked at the end of each round of ``round_s`` seconds,
-    as the specification has it: asked every second it would be met by chance sooner or later."""
+    """Looks at a run's series after each frame. SNIA's rule is asked at the end of each round of
+    ``round_s`` seconds, as the specification has it: asked every second it would be met by chance
+    sooner or later."""
 
     def __init__(self, round_s: float) -> None:
         self._round_s = round_s
-        self._begin()
+        self.begin()
 
-    def _begin(self) -> None:
-        self._series = Series()
+    def begin(self) -> None:
+        """Another run begins."""
         self._asked = 0
         self.found: Steadiness | None = None
 
-    def feed(self, event: Event) -> str:
-        """Take one event; why the run can end now, once, "" otherwise."""
-        if isinstance(event, StepStarted):
-            self._begin()
-        if not isinstance(event, FrameReady) or self.found is not None:
+    def look(self, series: Series) -> str:
+        """Why the run can end now, once, "" otherwise."""
+        if self.found is not None:
             return ""
-        self._series.add(event.frame)
+        seconds = series.seconds
         # a frame may end a hair before its second
-        rounds = int((self._series.seconds + 0.05) / self._round_s)
+        rounds = int((seconds + 0.05) / self._round_s)
         if rounds < max(ROUNDS, self._asked + 1):
             return ""
         self._asked = rounds
-        found = self._series.steadiness(min(self._round_s, self._series.seconds / ROUNDS))
+        found = series.steadiness(min(self._round_s, seconds / ROUNDS))
         if not found.steady:
             return ""
         self.found = found
         return (
-            f"steady after {clock(self._series.seconds)}: in the last {ROUNDS} rounds of "
+            f"steady after {clock(seconds)}: in the last {ROUNDS} rounds of "
             f"{self._round_s:g} s there were {number(found.mean)} IOPS on average; their range is "
             f"{100 * found.range:.1f} % of that, their trend {100 * found.slope:.1f} %. "
             "The run is ended (--until-steady); fio's final figures hold the time before, too"

@@ -24,9 +24,13 @@ def second(number: int, ios: int) -> FrameReady:
 
 
 def told(rates: list[int], round_s: float) -> list[tuple[int, str]]:
-    until = UntilSteady(round_s)
-    found = ((number, until.feed(second(number, rate))) for number, rate in enumerate(rates, 1))
-    return [(number, text) for number, text in found if text]
+    verdicts = Verdicts((), UntilSteady(round_s))
+    return [
+        (number, event.text)
+        for number, rate in enumerate(rates, 1)
+        for event in verdicts.feed(second(number, rate))
+        if isinstance(event, Notice)
+    ]
 
 
 def test_it_is_said_once_at_the_end_of_the_fifth_round_at_the_earliest() -> None:
