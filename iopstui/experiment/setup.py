@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 from collections.abc import Iterator, Mapping
@@ -11,10 +12,11 @@ from pathlib import Path
 from iopstui.errors import UsageError
 from iopstui.experiment.preview import Preview, preview_of
 from iopstui.experiment.progress import ProgressFile, default_path
-from iopstui.experiment.runner import OVERHEAD_S, Conditions
-from iopstui.fio.inspect import Fio
+from iopstui.experiment.runner import OVERHEAD_S, Conditions, text_of
+from iopstui.fio.inspect import Fio, SectionFiles
 from iopstui.fio.job_text import read_job
 from iopstui.fio.library import find_job
+from iopstui.fio.write_bound import most_written
 from iopstui.format import counted, duration, size
 from iopstui.linux.devices.identity import target_identity
 from iopstui.linux.roots import Roots
@@ -23,12 +25,14 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.plan import Plan, check_name, expand, kept_apart
 from iopstui.model.experiment.sensitivity import before
+from iopstui.model.fio import jobfile
 from iopstui.preflight.own_target import own_target
 from iopstui.records import dataclass
 from iopstui.session.write_budget import at_most
 from iopstui.text import printable
 
 STEPS_SHOWN = 40
+STEPS_ASKED = 1000
 SEEDS = 1_000_000
 
 
@@ -202,7 +206,22 @@ def writes_text(setup: Setup) -> str:
     scratch = found.scratch_bytes * len(setup.plan.every_job) if made else 0
     # a run is an interval longer than what is measured
     seconds = setup.plan.seconds + setup.plan.points
-    return at_most(scratch, found.writes, seconds, setup.write_budget)
+    bound = _by_pace(setup.plan) if found.writes and setup.plan.points <= STEPS_ASKED else None
+    return at_most(scratch, found.writes, seconds, setup.write_budget, bound)
+
+
+def _by_pace(plan: Plan) -> int | None:
+    """What rate= of the jobs lets all runs together write; ``None`` where one has no pace."""
+    total = 0
+    timed = {"runtime": str(math.ceil(plan.settle + plan.measure + 1)), "time_based": "1"}
+    for step in expand(plan):
+        text = jobfile.changed(text_of(plan, step), timed)
+        unknown = [SectionFiles(section.name) for section in jobfile.effective(text)]
+        one = most_written(text, unknown, lambda path: None)
+        if one is None:
+            return None
+        total += one
+    return total
 
 
 def goes_on_text(state: ProgressFile, plan: Plan, now: float) -> str:

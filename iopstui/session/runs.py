@@ -48,7 +48,7 @@ from iopstui.session.own_cpus import OwnCpus
 from iopstui.session.sampling import Reading, Sampling
 from iopstui.session.session_scratch import SessionScratch
 from iopstui.session.tunable_turns import TunableTurns
-from iopstui.session.write_budget import WriteBudget, at_most
+from iopstui.session.write_budget import WriteBudget, fio_wrote
 from iopstui.text import printable
 
 POLL_S = 0.1
@@ -217,9 +217,9 @@ class Runs:
         if why:
             prepared.close()
             raise JobFailed(why[0].upper() + why[1:] + ".", "Give a larger --write-budget.")
+        words = self._budget.foresee(prepared, layout, self._context.devices)
         if self._budget.tell:
-            writes = not prepared.read_only
-            self._context.notice("info", at_most(layout, writes, None, self._budget.most))
+            self._context.notice("info", words)
 
     @contextmanager
     def _told_if_long(self) -> Iterator[None]:
@@ -362,9 +362,11 @@ class Runs:
             self._looked_ns = now
             run.watch_room()
         # what is laid out is known beforehand
-        if self._budget.most is None or run.phase != RUN or run.failure or run.stopping:
+        if run.phase != RUN or run.failure or run.stopping:
             return
-        run.failure = self._budget.look(now / 1e9, run.wrote())
+        run.failure = self._budget.beyond(fio_wrote(run.last))
+        if self._budget.most is not None and not run.failure:
+            run.failure = self._budget.look(now / 1e9, run.wrote())
         if run.failure:
             run.stop()
 

@@ -5,8 +5,15 @@ Wear of an SSD and a cloud's bill go by bytes, while a job by time writes what t
 
 from __future__ import annotations
 
+import os
+import stat
+from collections.abc import Mapping
+
+from iopstui.fio.write_bound import most_written, run_seconds
 from iopstui.format import duration, size
+from iopstui.model.block.device import BlockDevice
 from iopstui.model.samples import FioStatus
+from iopstui.preflight.prepared import Prepared
 
 REACTION_S = 0.5
 """What fio may still write after it was told to end, at the highest rate seen: looks are up to a
@@ -29,6 +36,23 @@ class WriteBudget:
         self._run = 0
         self._seen: tuple[float, int] | None = None
         self._rate = 0.0
+        self._bound: int | None = None
+
+    def foresee(self, job: Prepared, layout: int, devices: Mapping[str, BlockDevice]) -> str:
+        """How much the next run may write, in words; it is held to what its own options say."""
+        self._bound = most_written(
+            job.text, job.facts.sections, lambda at: _there(job, at, devices)
+        )
+        return at_most(layout, not job.read_only, run_seconds(job.text), self.most, self._bound)
+
+    def beyond(self, counted: int) -> str:
+        """Why the run has to end: fio has ``counted`` more than was said. "" if it may go on."""
+        if self._bound is None or counted <= self._bound:
+            return ""
+        return (
+            f"ended after {size(counted)} written: by its size=, loops= and rate= it was to write "
+            f"{size(self._bound)} at most, and that was said before"
+        )
 
     def why_not(self, layout_bytes: int) -> str:
         """Why the next run is not begun: its scratch files, or what runs before it wrote, would
@@ -78,6 +102,20 @@ class WriteBudget:
         self._run, self._seen = 0, None
 
 
+def _there(job: Prepared, path: str, devices: Mapping[str, BlockDevice]) -> int | None:
+    """The size in bytes of a file that the job opens, ``None`` if it has yet to be made."""
+    if path in job.sizes:
+        return job.sizes[path]
+    try:
+        found = os.stat(os.path.join(job.cwd, path))
+    except OSError:
+        return None
+    if not stat.S_ISBLK(found.st_mode):
+        return found.st_size
+    number = os.major(found.st_rdev), os.minor(found.st_rdev)
+    return next((one.size for one in devices.values() if (one.major, one.minor) == number), None)
+
+
 def fio_wrote(status: FioStatus | None) -> int:
     """What fio has counted as written, in bytes."""
     if status is None:
@@ -85,12 +123,17 @@ def fio_wrote(status: FioStatus | None) -> int:
     return sum(job.directions["write"].io_bytes for job in status.jobs if "write" in job.directions)
 
 
-def at_most(scratch: int, writes: bool, seconds: float | None, most: int | None) -> str:
+def at_most(
+    scratch: int, writes: bool, seconds: float | None, most: int | None, bound: int | None = None
+) -> str:
     """How much will be written at most, in words: ``scratch`` bytes of scratch files, and what
-    jobs that write do in ``seconds`` (``None``: not known)."""
+    jobs that write do in ``seconds`` (``None``: not known), ``bound`` bytes at most (``None``: they
+    go on as long as there is time)."""
     files = f"{size(scratch)} of scratch files" if scratch else ""
     if not writes:
         return f"writes at most: {files + ', the jobs only read' if files else 'nothing'}"
+    if bound is not None and (most is None or bound + scratch <= most):
+        return f"writes at most: {files + ' and ' if files else ''}{size(bound)}, as the job says"
     if most is not None:
         return f"writes at most: {size(most)} (--write-budget){', with ' + files if files else ''}"
     told = "" if seconds is None else f": at 1 GB/s {size(round(seconds * EXAMPLE))} in "

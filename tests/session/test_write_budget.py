@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from iopstui.fio.inspect import JobFacts, SectionFiles
+from iopstui.preflight.prepared import Prepared
 from iopstui.session.write_budget import REACTION_S, WriteBudget, at_most
 
 MIB = 1 << 20
@@ -52,7 +56,20 @@ def test_without_a_budget_everything_goes_and_a_read_costs_nothing() -> None:
         ((MIB, True, 9.0, 1 << 30), "writes at most: 1 GiB (--write-budget), with 1 MiB of"),
         ((0, True, 90.0, None), "no limit is set: at 1 GB/s 83.8 GiB in 1:30"),
         ((0, True, None, None), "no limit is set (--write-budget 200g sets one)"),
+        ((0, True, 9.0, None, MIB), "writes at most: 1 MiB, as the job says"),
+        ((MIB, True, 9.0, 3 * MIB, MIB), "1 MiB of scratch files and 1 MiB, as the job says"),
+        ((MIB, True, 9.0, 3 * MIB, 3 * MIB), "writes at most: 3 MiB (--write-budget), with 1 MiB"),
     ],
 )
-def test_it_is_said_before(arguments: tuple[int, bool, float, int], words: str) -> None:
+def test_it_is_said_before(arguments: tuple[int, bool, float, int | None], words: str) -> None:
     assert words in at_most(*arguments)
+
+
+def test_what_was_said_of_a_job_is_held_against_what_fio_counts() -> None:
+    budget = WriteBudget()
+    assert budget.beyond(1 << 50) == "", "nothing was said"
+    text = "[a]\nrw=write\nbs=4k\nsize=1m\nfilename=x\n"
+    job = Prepared("a", "", text, JobFacts((SectionFiles("a", ("x",)),), True), (), Path("/none"))
+    assert budget.foresee(job, 0, {}) == "writes at most: 1 MiB, as the job says"
+    assert budget.beyond(MIB + 4096) == ""
+    assert "ended after 1.01 MiB written" in budget.beyond(MIB + 8192)

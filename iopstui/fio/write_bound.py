@@ -1,0 +1,118 @@
+"""How much a job can write at most, where its own options bound it.
+
+fio(1): ``size`` (``io_size``) is what each clone of a job transfers, reads and writes together, and
+again for each of its ``loops``; ``time_based`` ignores that; ``rate`` bounds what a clone writes in
+a second. Only data that fio counts is meant, not a file system's journal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from iopstui.fio.inspect import SectionFiles
+from iopstui.fio.job_shape import may_write
+from iopstui.fio.job_text import expand, largest_block, number
+from iopstui.fio.stream import size_bytes
+from iopstui.model.fio import jobfile
+from iopstui.model.fio.jobfile import Section
+from iopstui.model.fio.ramp import duration_s
+from iopstui.model.fio.rows import flag
+
+SizeOf = Callable[[str], "int | None"]
+# what is written follows from elsewhere: a trace, the free space, a random pace
+_BY_OTHERS = ("read_iolog", "fill_device", "fill_fs", "profile")
+_PACED_BY_CHANCE = "rate_process"
+RAMPS = 2
+"""Seconds of the pace that are allowed for on top: fio makes up for what it was late."""
+
+
+def most_written(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) -> int | None:
+    """Bytes that all jobs together write at most; ``None``: nothing bounds them but the device.
+
+    ``size_of`` gives the size of a file or device that is there, in bytes.
+    """
+    total = 0
+    for job, files in zip(jobfile.effective(text), sections, strict=True):
+        if not may_write(job.options):
+            continue
+        clone = _by_size(job, files, size_of), _by_rate(job)
+        known = [bound for bound in clone if bound is not None]
+        if not known or any(flag(job.options, name) for name in _BY_OTHERS):
+            return None
+        total += number(job.options.get("numjobs")) * (min(known) + largest_block(job))
+        total += _laid_out(job, files, size_of) or 0
+    return total
+
+
+def run_seconds(text: str) -> float | None:
+    """How long the jobs that write may take by their own options, one stage after another: an
+    upper bound in seconds. ``None`` where one has no end by time."""
+    times = [_seconds(job) for job in jobfile.effective(text) if may_write(job.options)]
+    known = [time for time in times if time is not None]
+    staged = any("stonewall" in job.options for job in jobfile.effective(text))
+    if not times or len(known) < len(times):
+        return None
+    return sum(known) if staged else max(known)
+
+
+def _by_size(job: Section, files: SectionFiles, size_of: SizeOf) -> int | None:
+    if flag(job.options, "time_based"):
+        return None
+    loops = number(job.options.get("loops"))
+    whole = _whole(files, size_of)
+    text = _first(job, "io_size", "io_limit") or _first(job, "size") or "100%"
+    if text.endswith("%"):
+        share = text[:-1]
+        if whole is None or not share.isdecimal():
+            return None
+        return loops * -(-whole * int(share) // 100)
+    size = size_bytes(text, job.options)
+    return None if size is None else loops * size
+
+
+def _whole(files: SectionFiles, size_of: SizeOf) -> int | None:
+    """Bytes of what one clone works on, if all of it is there."""
+    sizes = [size_of(path) for path in files.paths]
+    known = [size for size in sizes if size]
+    return sum(known) if sizes and len(known) == len(sizes) else None
+
+
+def _by_rate(job: Section) -> int | None:
+    seconds = _seconds(job)
+    if seconds is None or expand(job.options.get(_PACED_BY_CHANCE, "linear")) != "linear":
+        return None
+    paces = []
+    if (rate := _of_writes(job, "rate")) is not None:
+        paces.append(rate)
+    if (rate := _of_writes(job, "rate_iops")) is not None:
+        paces.append(rate * largest_block(job))
+    return round(min(paces) * (seconds + RAMPS)) if paces else None
+
+
+def _of_writes(job: Section, name: str) -> int | None:
+    """The writes' part of "R,W,T"; one alone holds for each direction."""
+    parts = expand(job.options.get(name, "")).split(",")
+    part = parts[1] if len(parts) > 1 else parts[0]
+    return size_bytes(part, job.options) or None
+
+
+def _seconds(job: Section) -> float | None:
+    run = duration_s(_first(job, "runtime", "timeout"))
+    ramp = _first(job, "ramp_time") or "0"
+    before = duration_s(ramp)
+    return run + before if run and before is not None else None
+
+
+def _laid_out(job: Section, files: SectionFiles, size_of: SizeOf) -> int | None:
+    """Files that aren't there are filled first, where the job reads or overwrites."""
+    kind = _first(job, "rw", "readwrite")
+    if not (kind.startswith(("rw", "randrw")) or flag(job.options, "overwrite")):
+        return None
+    if all(size_of(path) is not None for path in files.paths):
+        return None
+    size = size_bytes(_first(job, "size"), job.options)
+    return None if size is None else size * max(1, files.sets)
+
+
+def _first(job: Section, *names: str) -> str:
+    return next((expand(job.options[one]) for one in names if one in job.options), "")
