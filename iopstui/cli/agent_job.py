@@ -73,4 +73,8 @@ def _parsed(words: list[str], job: str | None) -> RunOptions:
     if job is None:
         return RunOptions(targets=tuple(arguments.target), interval_s=arguments.interval,
                           own_cpus=())  # fmt: skip
-    return run_options(arguments, job)
+    options = run_options(arguments, job)
+    if options.precondition:
+        raise UsageError("--precondition is not for several machines at once.",
+                         "Run the job precondition on them before.")  # fmt: skip
+    return options

@@ -8,6 +8,7 @@ import sys
 
 from iopstui.cli.exported import exported
 from iopstui.cli.holding import WordSink
+from iopstui.cli.preconditioning import preconditioned
 from iopstui.cli.terminal import answering, say
 from iopstui.errors import (
     EXIT_INTERRUPTED,
@@ -44,6 +45,7 @@ def run_job(job: str, options: RunOptions, kind: str) -> int:
     else on stderr."""
     find_fio()
     clean_up_and_say(say, Roots())
+    options = preconditioned(options)
     # what it came to stays in the file: it may be over before anybody has read it
     with exported(options, keep=True) as export:
         session = _session(job, options)

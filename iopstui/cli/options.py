@@ -72,6 +72,13 @@ def add_run_options(command: argparse.ArgumentParser) -> None:
                          "yet: see `iopstui replay` and `iopstui report`")  # fmt: skip
 
 
+def add_precondition(command: argparse.ArgumentParser) -> None:
+    """Add what is done to an SSD before it is measured. ``run_options`` reads it."""
+    command.add_argument("--precondition", action="store_true",
+                         help="first write the device (or --size of it) twice from end to end: the "
+                         "job precondition; --write-budget counts it")  # fmt: skip
+
+
 def add_interval(command: argparse.ArgumentParser) -> None:
     """Add the pace of the samples."""
     command.add_argument("--interval", type=values.interval, default=1.0, metavar="SECONDS",
@@ -171,6 +178,7 @@ def run_options(arguments: argparse.Namespace, job: str | None = None) -> RunOpt
         no_fence=arguments.no_fence,
         write_budget=arguments.write_budget,
         until_steady=round_s,
+        precondition=getattr(arguments, "precondition", False),
         bind=arguments.bind == "queues",
         knobs=tuple(arguments.knob),
         interval_s=arguments.interval,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -49,3 +50,66 @@ def test_what_only_reads_needs_none(here: Path) -> None:
     assert done.returncode == 0 and "the jobs only read" in done.stderr, done.stderr
     wrong = iopstui(*words, "--write-budget", "lots", cwd=here)
     assert wrong.returncode == 2 and "not a size" in wrong.stderr
+
+
+SHAPES = """[global]
+bs=4k
+ioengine=psync
+size=1m
+stonewall
+[twice]
+rw=write
+loops=2
+[more]
+rw=randwrite
+bs=3k,7k
+io_size=3m
+numjobs=2
+[mixed]
+rw=randrw
+rwmixread=10
+overwrite=1
+[checked]
+rw=write
+verify=crc32c
+[paced]
+rw=write
+rate=1m
+time_based
+runtime=2
+[blocks]
+rw=randwrite
+bsrange=4k-64k
+norandommap
+[several]
+rw=write
+nrfiles=3
+"""
+
+
+def test_what_a_job_says_of_itself_is_not_exceeded(here: Path) -> None:
+    job = here / "shapes.fio"
+    job.write_text(SHAPES)
+    done = iopstui("run", here, "--job", job, "--size", "1m", "--format", "jsonl", cwd=here)
+    assert done.returncode == 0, done.stderr
+    end = next(row for row in events(done.stdout) if row["event"] == "step_finished")
+    written = end["summary"]["total"]["write"]["io_bytes"]
+    said = re.search(r"at most: [0-9.]+ MiB of scratch files and ([0-9.]+) MiB, as", done.stderr)
+    assert said is not None, done.stderr
+    assert 0.75 * float(said[1]) * MIB < written <= float(said[1]) * MIB
+
+
+def test_preconditioning_comes_first_and_counts(here: Path) -> None:
+    disk = here / "disk.img"
+    disk.write_bytes(bytes(4 * MIB))
+    words = ("run", disk, "--job", "randread-4k", "--precondition", "--set", "runtime=1")
+    refused = iopstui(*words, cwd=here)
+    assert refused.returncode == 3 and f"--destroy-data {disk}" in refused.stderr
+    done = iopstui(*words, "--destroy-data", disk, "--write-budget", "32m", "--format", "jsonl",
+                   cwd=here)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "preconditioned: 8 MiB written" in done.stderr
+    assert sum(row["event"] == "step_finished" for row in events(done.stdout)) == 1
+    elsewhere = iopstui("sweep", here, "--job", "randread-4k", "--axis", "iodepth=1,2",
+                        "--precondition", cwd=here)  # fmt: skip
+    assert elsewhere.returncode == 2 and "is a directory" in elsewhere.stderr

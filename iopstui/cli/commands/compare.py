@@ -9,6 +9,7 @@ from iopstui.cli.command import Command
 from iopstui.cli.options import (
     EPILOG,
     add_experiment,
+    add_precondition,
     add_resume,
     add_run_options,
     experiment_options,
@@ -46,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         "2%%: says beforehand what the repeats will find")  # fmt: skip
     add_experiment(parser)
     add_resume(parser)
+    add_precondition(parser)
     add_run_options(parser)
 
 

@@ -12,11 +12,13 @@ from iopstui.cli.options import (
     add_expect,
     add_exports,
     add_format,
+    add_precondition,
     add_run_options,
     run_options,
     with_expectations,
 )
 from iopstui.cli.terminal import require_for_runs
+from iopstui.errors import UsageError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="end it when five rounds (of 1m, if not said otherwise) are steady by "
                         "SNIA's rule, or after 25 (--set runtime= says otherwise): then the exit "
                         "code is 4")  # fmt: skip
+    add_precondition(parser)
     add_format(parser)
     add_expect(parser)
     add_exports(parser)
@@ -46,6 +49,9 @@ def run(arguments: argparse.Namespace) -> int:
     # with --diskspd a job can only be the configuration file's
     job = arguments.job if arguments.diskspd is None else None
     options = with_expectations(run_options(arguments, job), arguments)
+    if options.precondition and arguments.hold:
+        raise UsageError("--hold starts fio at a word, and --precondition takes its own time.",
+                         "Run the job precondition before.")  # fmt: skip
     options = replace(options, hold=arguments.hold)
     if arguments.diskspd is not None:
         from iopstui.cli.diskspd import run_diskspd

@@ -10,6 +10,7 @@ from iopstui.cli.options import (
     EPILOG,
     add_expect,
     add_experiment,
+    add_precondition,
     add_resume,
     add_run_options,
     experiment_options,
@@ -38,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="--shuffle, in the order that this number gives")  # fmt: skip
     add_experiment(parser)
     add_resume(parser)
+    add_precondition(parser)
     add_expect(parser, baseline=False)
     add_run_options(parser)
 

@@ -43,6 +43,8 @@ class RunOptions:
     """Seconds of a round: the run ends when five of them are steady."""
     write_budget: int | None = None
     """Bytes that all runs together may write."""
+    precondition: bool = False
+    """The target is written twice before."""
     hold: bool = False
     """Everything is made ready, and fio starts at a word."""
     probe: tuple[str, ...] = ()

@@ -1,0 +1,101 @@
+"""--precondition: the target is written twice before it is measured."""
+
+from __future__ import annotations
+
+import queue
+import sys
+from dataclasses import replace
+
+from iopstui.cli.terminal import say
+from iopstui.errors import Interrupted, JobFailed, UsageError, error_of
+from iopstui.events import Ended, Event, StepFinished
+from iopstui.format import size
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.roots import Roots
+from iopstui.model.block import target as kinds
+from iopstui.model.block.target import Target
+from iopstui.model.experiment.options import RunOptions
+from iopstui.output.narration import Narrator
+from iopstui.output.sinks import WithStatus
+from iopstui.preflight.targets import choose_targets
+from iopstui.safety.signals import StopSignals
+from iopstui.session.live import LiveSession
+from iopstui.session.new_session import new_session
+
+JOB = "precondition"
+
+
+def preconditioned(options: RunOptions) -> RunOptions:
+    """Runs the shipped job of that name on the target, its progress on standard error, if
+    ``options`` ask for it. Gives the options of what follows: with what is left of --write-budget.
+    UsageError for a target that can't be; Refused, JobFailed and Interrupted as any run."""
+    if not options.precondition:
+        return options
+    devices = read_devices(Roots())
+    target, job_target = choose_targets(options.targets, JOB, devices, Roots())
+    _check(target)
+    plain = RunOptions(
+        targets=options.targets, size=options.size, destroy_data=options.destroy_data,
+        write_budget=options.write_budget, own_cpus=options.own_cpus, nice=options.nice,
+    )  # fmt: skip
+    say(f"preconditioning: {target.path} is written twice, in order; nothing is measured yet")
+    session = new_session(plain, target, job_target, devices, idle_frames=False, tell_writes=True)
+    finished = _to_the_end(session)
+    if finished is None:
+        raise JobFailed("The preconditioning ended before its job did; see the message above.")
+    if finished.error:
+        raise error_of(finished.exit_code, finished.error, finished.hint)
+    if finished.interrupted:
+        raise Interrupted("Interrupted while preconditioning: nothing was measured.")
+    say(f"preconditioned: {size(session.budget.used)} written")
+    if options.write_budget is None:
+        return replace(options, precondition=False)
+    left = max(0, options.write_budget - session.budget.used)
+    return replace(options, precondition=False, write_budget=left)
+
+
+def _check(target: Target) -> None:
+    if target.kind == kinds.DIRECTORY:
+        raise UsageError(
+            f"--precondition is for a device or a file: {target.path} is a directory, and a run's "
+            "scratch files in it are new ones.",
+            "Name the device, and once more with --destroy-data.",
+        )
+
+
+class _Words:
+    """What is said of the run, without its figures."""
+
+    def __init__(self) -> None:
+        self._narrator = Narrator(sys.stderr)
+
+    def handle(self, event: Event) -> None:
+        self._narrator.handle(event)
+
+    def close(self) -> None:
+        self._narrator.close()
+
+
+def _to_the_end(session: LiveSession) -> StepFinished | None:
+    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    sink = WithStatus(_Words(), sys.stderr)
+    signals = StopSignals(session.stop_job, session.kill_job)
+    session.start(events.put)
+    session.run_job(JOB, {})
+    if signals.asked:
+        session.stop_job()
+    found: StepFinished | None = None
+    try:
+        while found is None:
+            event = events.get()
+            sink.handle(event)
+            if isinstance(event, Ended):
+                break
+            found = event if isinstance(event, StepFinished) else None
+        session.close()
+        while not events.empty():
+            sink.handle(events.get())
+    finally:
+        session.close()
+        sink.close()
+    return found
