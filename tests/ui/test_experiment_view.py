@@ -129,15 +129,34 @@ async def test_the_form_of_a_comparison() -> None:
         ("compare", {"a": "rq_affinity=7"}, "rq_affinity takes"),
         ("compare", {"repeats": "1"}, "from 2 to 1000"),
         ("compare", {"repeats": "many"}, "from 2 to 1000"),
+        ("compare", {"repeats": "±0%"}, "a percentage above 0"),
+        ("compare", {"repeats": "±x%"}, "a percentage above 0"),
+        ("compare", {"repeats": "±2% 5"}, "'5' is not a number from 6 to 1000"),
+        ("sweep", {"rounds": "0"}, "from 1 to 1000"),
+        ("sweep", {"order": "backwards"}, "neither in turn nor by chance"),
+        ("sweep", {"order": "by chance x"}, "neither in turn nor by chance"),
     ],
 )
 def test_what_is_no_plan(kind: str, typed: dict[str, str], said: str) -> None:
     whole = {"job": "j", "options": "", "axis": "iodepth=1,2", "axis2": "", "a": "iodepth=1",
-             "b": "iodepth=16", "c": "", "repeats": "5", "settle": "2", "measure": "8"}  # fmt: skip
+             "b": "iodepth=16", "c": "", "repeats": "5", "settle": "2", "measure": "8",
+             "rounds": "1", "order": "in turn"}  # fmt: skip
     plan_of(kind, whole)
     with pytest.raises(UsageError) as error:
         plan_of(kind, whole | typed)
     assert said in error.value.message
+
+
+def test_repeats_and_their_order() -> None:
+    whole = {"job": "j", "options": "", "axis": "iodepth=1,2", "axis2": "", "a": "iodepth=1",
+             "b": "iodepth=16", "c": "", "settle": "2", "measure": "8", "rounds": "3"}  # fmt: skip
+    for order, wanted in (("", (3, False, None)), (" By  chance", (3, True, None)),
+                          ("by chance 42", (3, True, 42))):  # fmt: skip
+        plan = plan_of("sweep", whole | {"order": order})
+        assert (plan.repeats, plan.shuffle, plan.seed) == wanted
+    for repeats, until in (("7", (7, None)), ("±2%", (30, 0.02)), ("1.5% 12", (12, 0.015))):
+        plan = plan_of("compare", whole | {"repeats": repeats})
+        assert (plan.repeats, plan.until) == until
 
 
 def test_options_that_are_varied_or_timed_are_left_out() -> None:

@@ -22,7 +22,7 @@ from iopstui.model.experiment.plan import ASK_FROM, Plan
 from iopstui.records import dataclass
 from iopstui.text import printable
 from iopstui.ui.draw.style import Charset
-from iopstui.ui.experiment.plan import MEASURE, REPEATS, SETTLE, plan_of
+from iopstui.ui.experiment.plan import BY_CHANCE, IN_TURN, MEASURE, REPEATS, SETTLE, plan_of
 from iopstui.ui.experiment.state import SWEEP
 
 LOOK_WAITS_S = 0.4
@@ -52,13 +52,15 @@ def fields(kind: str, job: str, options: str, varied: Sequence[str]) -> list[Fie
         found += [
             ("axis", "axis", varied[0], "1,2,4..64 doubles, 1..8 counts"),
             ("axis2", "second axis", "", "if any: numjobs=1,4"),
+            ("rounds", "repeats", "1", "2 or more: with intervals"),
+            ("order", "order", IN_TURN, f"or: {BY_CHANCE}, {BY_CHANCE} 42"),
         ]
     else:
         found += [
             ("a", "variant A", varied[0], "NAME=VALUE[,NAME=VALUE]..."),
             ("b", "variant B", varied[1], "as-is: the job as it stands"),
             ("c", "variant C", "", "if any"),
-            ("repeats", "repeats", REPEATS, "runs of each variant, 2 or more"),
+            ("repeats", "repeats", REPEATS, "2 or more, or ±2%: until known"),
         ]
     return [
         *found,

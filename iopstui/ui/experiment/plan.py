@@ -14,12 +14,16 @@ from iopstui.model.experiment.plan import (
     parse_variant,
 )
 from iopstui.model.fio.jobfile import checked_override, names_of
+from iopstui.model.metrics.sequential import LEAST
 from iopstui.ui.experiment.state import SWEEP
 
 AXES = ("axis", "axis2")
 VARIANTS = ("a", "b", "c")
 DEFAULT_AXIS = "iodepth=1,2,4..64"
 SETTLE, MEASURE, REPEATS = "2", "8", "5"
+IN_TURN, BY_CHANCE = "in turn", "by chance"
+MOST_REPEATS = 30
+"""Of a comparison that ends by itself, if nothing else is said."""
 
 
 def plan_of(kind: str, typed: Mapping[str, str]) -> Plan:
@@ -35,11 +39,42 @@ def plan_of(kind: str, typed: Mapping[str, str]) -> Plan:
         check_axes(axes, options)
         if not axes:
             raise UsageError("A sweep needs something to vary.", f"For example: {DEFAULT_AXIS}")
-        return Plan((job,), options, axes, settle=settle, measure=measure)
+        rounds = _whole("repeats", typed["rounds"], 1, 1000)
+        shuffle, seed = _order(typed["order"])
+        return Plan((job,), options, axes, repeats=rounds, settle=settle, measure=measure,
+                    seed=seed, shuffle=shuffle)  # fmt: skip
     variants = tuple(parse_variant(typed[name]) for name in VARIANTS if typed[name].strip())
     check_variants(variants, options)
-    repeats = _whole("repeats", typed["repeats"], 2, 1000)
-    return Plan((job,), options, variants=variants, repeats=repeats, settle=settle, measure=measure)
+    repeats, until = _repeats(typed["repeats"])
+    return Plan((job,), options, variants=variants, repeats=repeats, settle=settle,
+                measure=measure, until=until)  # fmt: skip
+
+
+def _order(text: str) -> tuple[bool, int | None]:
+    """Whether chance orders the points, and what it begins with."""
+    words = " ".join(text.split()).lower()
+    if words in ("", IN_TURN):
+        return False, None
+    seed = words.removeprefix(BY_CHANCE).strip()
+    if not words.startswith(BY_CHANCE) or (seed and not seed.isdecimal()):
+        raise UsageError(f"order: {text!r} is neither {IN_TURN} nor {BY_CHANCE}.",
+                         f"With a seed: {BY_CHANCE} 42")  # fmt: skip
+    return True, int(seed) if seed else None
+
+
+def _repeats(text: str) -> tuple[int, float | None]:
+    """Runs of each variant, and how well their difference is to be known: "5", "±2%", "±2% 12"."""
+    first, _, most = text.strip().partition(" ")
+    if "%" not in first:
+        return _whole("repeats", text, 2, 1000), None
+    try:
+        within = float(first.lstrip("±+-/").removesuffix("%")) / 100
+    except ValueError:
+        within = 0.0
+    if not 0 < within <= 1:
+        raise UsageError(f"repeats: {first!r} is not a percentage above 0 and at most 100.",
+                         "For example: ±2%, or ±2% 12 for 12 repeats at most")  # fmt: skip
+    return _whole("repeats", most or str(MOST_REPEATS), LEAST, 1000), within
 
 
 def options_of(text: str) -> dict[str, str]:
