@@ -62,6 +62,26 @@ async def test_a_target_without_a_queue_is_told_so() -> None:
         assert not [call for call in fake.calls if call[0] == "tune"]
 
 
+async def test_of_a_disk_that_was_removed_every_key_says_that_it_is_gone() -> None:
+    app = make(fakes.FakeController())
+    async with app.run_test(size=WIDE) as pilot:
+        fake = app.controller
+        assert isinstance(fake, fakes.FakeController)
+        fake.tick(2)
+        fake.push(fakes.frame(3, tree=("sda",)))
+        await settle(pilot)
+        for key in ("a", "s", "B"):
+            app.state.forget_notice()
+            await pilot.press(key)
+            await settle(pilot)
+            assert shows(app, "warning: nvme0n1 is gone"), key
+        assert not [call for call in fake.calls if call[0] == "tune"]
+        await pilot.press("k")
+        await settle(pilot)
+        assert isinstance(app.screen, Settings)
+        assert explained(app.screen).startswith("nvme0n1 is gone: the kernel no longer lists it")
+
+
 async def test_all_settings_are_explained_and_turned() -> None:
     app = make(controller())
     async with app.run_test(size=(80, 24)) as pilot:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import field
 from typing import TYPE_CHECKING
@@ -169,6 +170,11 @@ class LiveState:
     def running(self) -> bool:
         """True between the start of a run and its end."""
         return self.step is not None and self.finished is None and not self.ended
+
+    @property
+    def gone(self) -> tuple[str, ...]:
+        """Those of ``devices`` that the kernel listed and no longer lists."""
+        return tuple(name for name in self.devices if name in self._went)
 
     @property
     def late(self) -> bool:
@@ -457,7 +463,7 @@ class LiveState:
         listed = frozenset(name for name in self.devices if name in frame.disks)
         if not self.running:
             for name in sorted(self._listed - listed):
-                self._say(frame.t, "warning", f"{name} is gone: the kernel no longer lists it")
+                self._say(frame.t, "warning", gone_words((name,)))
             for name in sorted(listed & self._went):
                 self._say(frame.t, "info", f"{name} is there again")
         self._went = (self._went | self._listed) - listed
@@ -534,3 +540,10 @@ class LiveState:
             self._say(event.t, "info", self._outcome(event), ending=True)
         for line in event.fio_log[-5:] if event.error else ():
             self.log.append(LogEntry(event.t, "info", printable(line)))
+
+
+def gone_words(names: Sequence[str]) -> str:
+    """That these devices are gone."""
+    one = len(names) == 1
+    are, them = ("is", "it") if one else ("are", "them")
+    return f"{', '.join(names)} {are} gone: the kernel no longer lists {them}"

@@ -17,7 +17,7 @@ from iopstui.format import cut
 from iopstui.model.block.tunable import parse_tunable
 from iopstui.safety.tunable_states import TunableState
 from iopstui.text import printable
-from iopstui.ui.core.state import LiveState
+from iopstui.ui.core.state import LiveState, gone_words
 from iopstui.ui.dialogs.choice import Choice
 from iopstui.ui.dialogs.prompt import Prompt
 from iopstui.ui.dialogs.typed import FILTER, Typed
@@ -149,9 +149,17 @@ class Settings(Typed, Screen[None]):
 
     def _explain(self) -> None:
         knob = self._chosen()
-        none = "No tunable has all of these words." if self.words else NONE
+        none = "No tunable has all of these words." if self.words else self._none()
         text = Text(self._charset.text(none), style="dim") if knob is None else self._about(knob)
         self.query_one("#jobs-text", Static).update(text)
+
+    def _none(self) -> str:
+        """Why there is nothing in the list."""
+        gone = self._state.gone
+        if not gone:
+            return NONE
+        its = "its" if len(gone) == 1 else "their"
+        return f"{gone_words(gone)}, so {its} tunables can't be read or changed."
 
     def _about(self, knob: TunableState) -> Text:
         def clean(words: str) -> str:

@@ -13,6 +13,7 @@ from iopstui.model.metrics.probe import LATENCY, MATRIX, PARTS, PROCESSES, WAY
 from iopstui.safety.tunable_states import common_schedulers, queued_disks
 from iopstui.ui.core.actions import EXPERIMENT, IDLE, LESSON, RUNNING, Action, Footer, Key, Part
 from iopstui.ui.core.port import Port
+from iopstui.ui.core.state import gone_words
 from iopstui.ui.experiment.part import ExperimentKeys
 from iopstui.ui.parts.job import JobKeys
 
@@ -50,9 +51,13 @@ class KernelKeys(Part):
     # -- tunables of the disks
 
     def _queued_disk(self, name: str) -> BlockDevice | None:
-        """The first disk that has a queue to set; says so where there is none."""
+        """The first disk that has a queue to set; says so where there is none, or none any more."""
         session = self.port.session
         if session is None:
+            return None
+        gone = self.port.state.gone
+        if gone and len(gone) == len(session.target.opened):
+            self.port.say("warning", gone_words(gone))
             return None
         disks = queued_disks(session.target, session.devices)
         if disks:
