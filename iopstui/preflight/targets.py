@@ -7,7 +7,7 @@ from pathlib import Path
 
 from iopstui.errors import UsageError
 from iopstui.linux.devices.active import active_disks
-from iopstui.linux.devices.target import resolve_targets
+from iopstui.linux.devices.target import NoSuchFile, resolve_targets
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
@@ -43,7 +43,14 @@ def choose_watched(
     no block device: there is nothing to watch."""
     if not texts:
         return active_disks(devices, roots)
-    target = resolve_targets(texts, Path.cwd(), roots, devices, to_read=False)
+    try:
+        target = resolve_targets(texts, Path.cwd(), roots, devices, to_read=False)
+    except NoSuchFile as error:
+        raise UsageError(
+            error.message,
+            f"Name a disk (iopstui devices), or {printable(str(error.directory))}, which stands "
+            "for the disk it is on.",
+        ) from error
     if not target.on:
         raise UsageError(
             f"There is nothing to watch at {printable(target.path)}: {target.no_device}.",

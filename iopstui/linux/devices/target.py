@@ -18,6 +18,19 @@ from iopstui.text import printable
 
 Devices = Mapping[str, BlockDevice]
 
+
+class NoSuchFile(UsageError):
+    """What was named is not there, but ``directory`` is: a job could work in it."""
+
+    def __init__(self, message: str, directory: Path) -> None:
+        super().__init__(
+            message,
+            f"Name the directory {_say(directory)} (a scratch file is made in it and removed), or "
+            "create the file first.",
+        )
+        self.directory = directory
+
+
 LIST_DEVICES = "See what there is with: iopstui devices"
 _IN_MEMORY = frozenset({"tmpfs", "ramfs", "devtmpfs", "hugetlbfs"})
 _REMOTE = frozenset({"nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "virtiofs", "afs", "lustre"})
@@ -214,11 +227,7 @@ def _known_device(text: str, given: Path, roots: Roots, devices: Devices) -> Pat
     if is_link:
         raise UsageError(f"{_say(text)} is a symbolic link to {_say(given)}, which doesn't exist.")
     if given.parent.is_dir():
-        raise UsageError(
-            f"{_say(given)} does not exist.",
-            f"Name the directory {_say(given.parent)} (a scratch file is made in it and "
-            "removed), or create the file first.",
-        )
+        raise NoSuchFile(f"{_say(given)} does not exist.", given.parent)
     raise UsageError(f"{_say(given)} does not exist, nor does the directory {_say(given.parent)}.")
 
 
