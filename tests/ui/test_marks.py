@@ -34,6 +34,21 @@ async def test_a_mark_has_the_words_that_were_typed_and_means_beside_it() -> Non
         assert fake.calls[-1] == ("mark", "mark 1")
 
 
+async def test_in_a_small_terminal_the_field_comes_before_the_words_about_it() -> None:
+    app = make()
+    async with app.run_test(size=(20, 5)) as pilot:
+        await settle(pilot)
+        await pilot.press("m", "x")
+        await settle(pilot)
+        assert isinstance(app.screen, Prompt)
+        field = app.screen.query_one("#prompt-input").region
+        assert field.height == 1 and field.width >= 12
+        assert app.screen.region.contains_region(field)
+        await pilot.resize_terminal(80, 24)
+        await settle(pilot)
+        assert app.screen.query_one("#prompt-words").region.height == 2
+
+
 def words(columns: int) -> str:
     (row,) = flags([(0, "QD 32")], 8, columns, 8 + columns, 1, UTF8, {0: "⌀ 48.2k"})
     return "".join(text for text, _ in row).strip()

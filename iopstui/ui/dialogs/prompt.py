@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rich.text import Text
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
@@ -18,6 +19,8 @@ from iopstui.ui.draw.style import Charset
 
 Check = Callable[[str], object]
 KEYS = "Enter takes it   Esc goes back"
+ROOMY = (40, 12)
+"""Columns and rows from which on there is room for all of it; below, for title, field and keys."""
 
 
 class Prompt(ModalScreen["str | None"]):
@@ -60,6 +63,11 @@ class Prompt(ModalScreen["str | None"]):
     def on_mount(self) -> None:
         """The field has the keys."""
         self.query_one(Input).focus()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """In a small terminal the field comes before the words about it."""
+        width, height = self.app.size
+        self.set_class(width < ROOMY[0] or height < ROOMY[1], "tight")
 
     async def on_input_submitted(self, event: Input.Submitted) -> None:
         """Close with what was typed, or show what is wrong with it."""
