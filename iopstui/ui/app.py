@@ -242,7 +242,7 @@ class IopstuiApp(KeysInOrder):
         if self._leaving:
             return
         self._leaving = True
-        session = self.controller
+        session, why = self.controller, self._why()
         if session is not None:
             if session.running:
                 self.port.say("info", "stopping fio, then leaving")
@@ -250,7 +250,8 @@ class IopstuiApp(KeysInOrder):
             await asyncio.to_thread(session.close)
             await asyncio.to_thread(self.experiments.wait)
             await self.lessons.ended()
-        self.exit(self.exit_code())
+        code = self.exit_code()
+        self.exit(code, message=printable(why) if why and code else None)
 
     def close_all(self) -> None:
         """Whatever has ended the screen: nothing is left running or on disk."""
@@ -278,10 +279,19 @@ class IopstuiApp(KeysInOrder):
 
     def exit_code(self) -> int:
         """What ``q`` leaves with."""
+        return EXIT_JOB_FAILED if self._why() else EXIT_OK
+
+    def _why(self) -> str:
+        """What failed, for the terminal that is left behind; "" if nothing did."""
         finished = self.state.finished
-        failed = finished is not None and bool(finished.error)
+        if finished is not None and finished.error:
+            words = f"{finished.error} {finished.hint}".strip()
+            return f"iopstui: run {finished.step} failed: {words}"
+        if not self.state.ended:
+            return ""
         # a session that has ended by itself has failed
-        return EXIT_JOB_FAILED if failed or self.state.ended else EXIT_OK
+        said = next((one.text for one in reversed(self.state.log) if one.level == "error"), "")
+        return f"iopstui: {said}"
 
     # -- events of the session
 

@@ -341,7 +341,7 @@ async def test_knobs_without_a_job_are_kept_for_the_next_run() -> None:
         assert app.fake.calls[-1] == ("run", "mixed-4k", {"iodepth": "2"})  # type: ignore[attr-defined]
 
 
-async def test_errors_are_shown_in_words() -> None:
+async def test_errors_are_shown_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         fake = await running(app, pilot)
@@ -355,6 +355,7 @@ async def test_errors_are_shown_in_words() -> None:
         await pilot.press("escape", "q")
         await settle(pilot)
     assert app.return_value == 1
+    assert "iopstui: run 1 failed: fio failed: no space left." in capsys.readouterr().err
 
 
 async def test_a_job_without_latencies_says_so() -> None:
