@@ -142,6 +142,18 @@ def test_a_finding_says_its_seconds_and_the_key_that_decides_it() -> None:
     assert "key t decides it  → twice the block size" in shown
 
 
+def test_a_finding_that_is_not_news_any_more_says_how_long_ago_it_was() -> None:
+    found = state(STARTED, Found(5.0, IN_DOUBT))
+    found.t = 9.0
+    assert "finding 0:02-0:05: depth" in text(found)
+    found.t = 17.0
+    assert "finding 0:02-0:05 (0:12 ago): depth" in text(found)
+    # what is said of a run that is over was true at its end
+    found.apply(StepFinished(18.0, 1, 0, "", False))
+    found.t = 30.0
+    assert "finding 0:02-0:05: depth" in text(found)
+
+
 async def test_t_runs_what_decides_the_finding() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:

@@ -7,7 +7,8 @@ from evidence_frames import frame
 from test_app import WIDE, make, running, screen_text, settle, shows
 
 from iopstui import format as f
-from iopstui.events import FrameReady
+from iopstui.events import Found, FrameReady
+from iopstui.model.findings.evidence import Finding
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.moments import MOST, Moments
 from iopstui.ui.core.state import LiveState
@@ -106,6 +107,26 @@ async def test_all_panes_show_the_second_that_is_walked_to() -> None:
         await settle(pilot)
         assert not shows(app, "FROZEN") and "┃" not in screen_text(app)
         assert app.dashboard.shown.t == 25.0
+
+
+async def test_the_finding_is_that_of_the_second_that_is_walked_to() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        fake = await running(app, pilot, 4)
+        fake.sink(Found(4.0, Finding("first", "CPU 1 is full", since=2.0, until=4.0)))
+        fake.tick(3)
+        fake.sink(Found(7.0, Finding("then", "iodepth is not reached", since=5.0, until=7.0)))
+        fake.tick(2)
+        await settle(pilot)
+        seen = []
+        for keys in (("left",), ("left", "left", "left"), ("home",), ("end",)):
+            await pilot.press(*keys)
+            await settle(pilot)
+            seen.append(app.dashboard and app.dashboard.panels["finding"].text().split("\n")[0])
+        newest, earlier, oldest, end = (str(one) for one in seen)
+        assert "0:05-0:07: iodepth is not reached" in newest and "f: 1 more" in newest
+        assert "0:02-0:04: CPU 1 is full" in earlier and "f: all" in earlier
+        assert "nothing stands out" in oldest and end == newest
 
 
 async def test_lists_show_the_frozen_second_too_and_right_says_that_it_is_now() -> None:

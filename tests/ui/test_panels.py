@@ -125,6 +125,30 @@ def test_a_message_is_told_whole_before_the_own_cost() -> None:
     assert "measuring goes on" in frozen and len(frozen.rstrip()) <= 80
 
 
+def test_frozen_takes_no_more_room_than_the_message_leaves() -> None:
+    at = fakes.frame(3)
+    stopped = state()
+    stopped.say("info", "run 1 stopped: 52.0k IOPS, 203 MiB/s, p99 3.46 ms")
+    line = text([bars.message_line(stopped, at, None, 80, UTF8)])
+    assert "FROZEN at 0:03 " in line and line.rstrip().endswith("p99 3.46 ms")
+    stopped.say("info", "a message of middling length")
+    line = text([bars.message_line(stopped, at, None, 80, UTF8)])
+    assert " ago  " in line and "a message of middling length" in line and "measuring" not in line
+    assert "measuring goes on" in text([bars.message_line(stopped, at, None, 120, UTF8)])
+
+
+def test_a_message_goes_on_where_there_is_no_finding() -> None:
+    words = " ".join(f"word{number}" for number in range(16))
+    found = state(Notice(1.0, "error", words))
+    one, two = bars.message_rows(found, None, OwnCost(1.0), 80, 1, UTF8)
+    assert len(text([one])) == len(text([two])) == 80
+    assert words in " ".join(f"{text([one])} {text([two])}".split())
+    assert "…" in text(bars.message_rows(found, None, None, 80, 0, UTF8))
+    longer = state(Notice(1.0, "error", words * 3))
+    assert len(bars.message_rows(longer, None, None, 80, 2, UTF8)) == 3
+    assert text(bars.message_rows(longer, None, None, 80, 2, UTF8)).rstrip().endswith("…")
+
+
 def test_a_disk_that_goes_and_comes_is_said() -> None:
     here, gone = ready(1, fio=False), fakes.frame(2)
     away = FrameReady(2, replace(gone, disks={"sda": gone.disks["nvme0n1"]}))

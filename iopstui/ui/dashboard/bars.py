@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from rich.cells import cell_len
+from rich.style import Style
 
 from iopstui import format as f
 from iopstui.model.block import target as kinds
@@ -19,7 +20,7 @@ from iopstui.ui.core.actions import KeyHint
 from iopstui.ui.core.pace import OwnCost
 from iopstui.ui.core.state import LiveState
 from iopstui.ui.dashboard import fio_panel
-from iopstui.ui.draw.rows import Line, Piece, Row
+from iopstui.ui.draw.rows import Line, Piece, Row, message, wrap
 from iopstui.ui.draw.style import (
     BOLD,
     DEVICE,
@@ -262,14 +263,21 @@ def message_line(
 ) -> Row:
     """The newest message, and what iopstui itself costs, where both have room. ``frozen`` is the
     frame at which the screen stands still."""
+    return message_rows(state, frozen, cost, width, 0, charset)[0]
+
+
+def message_rows(
+    state: LiveState,
+    frozen: Frame | None,
+    cost: OwnCost | None,
+    width: int,
+    more: int,
+    charset: Charset,
+) -> list[Row]:
+    """As ``message_line``; a message longer than its row goes on in up to ``more`` rows below."""
     own = cost.words(width) if cost is not None else ""
     words, style = _message(state)
-    head = Line(width, charset).add(" ")
-    if frozen is not None:
-        ago = max(0.0, state.t - frozen.t)
-        when = f.wall_clock(frozen.wall_ms)
-        head.add(f" FROZEN at {f.clock(frozen.t)} ", SELECTED)
-        head.add(f" {when}, {f.clock(ago)} ago; measuring goes on  ", WARNING)
+    head = _head(state, frozen, cell_len(words), width, charset)
     keys = f"   {state.next_keys}" if state.next_keys else ""
     notice = state.visible_notice()
     ending = notice is not None and (notice.ending or notice.level == "error")
@@ -277,9 +285,38 @@ def message_line(
         keys = ""
     if head.used + cell_len(words + keys) >= width - len(own):
         own = ""
+    rest = ""
+    if more and cell_len(words) > width - head.used:
+        first = words[: width - head.used].rpartition(" ")[0]
+        words, rest = (first, words[len(first) :].strip()) if first else (words, "")
     line = Line(width - len(own), charset).extend(head._pieces).add(words, style)
     line.try_add((keys, DIM))
-    return (*line.done(), (charset.text(own), DIM)) if own else line.done()
+    row = (*line.done(), (charset.text(own), DIM)) if own else line.done()
+    return [row, *_below(rest, width, more, style, charset)] if rest else [row]
+
+
+def _head(state: LiveState, frozen: Frame | None, size: int, width: int, charset: Charset) -> Line:
+    """What stands before a message of this size: since when the screen stands still, in as many
+    words as there is room for."""
+    if frozen is None:
+        return Line(width, charset).add(" ")
+    ago = f"{f.clock(max(0.0, state.t - frozen.t))} ago"
+    when = f.wall_clock(frozen.wall_ms)
+    for words in (f" {when}, {ago}; measuring goes on  ", f" {ago}  ", " "):
+        head = Line(width, charset).add(" ").add(f" FROZEN at {f.clock(frozen.t)} ", SELECTED)
+        head.add(words, WARNING)
+        if head.used + size <= width:
+            break
+    return head
+
+
+def _below(text: str, width: int, rows: int, style: Style | None, charset: Charset) -> list[Row]:
+    """The rest of a message; the last row is cut where that is not enough."""
+    found = wrap(width, charset, text, style)
+    if len(found) > rows:
+        last = "".join(piece for piece, _ in found[rows - 1]).strip()
+        found[rows - 1 :] = [message(width, charset, f"{last} …", style)]
+    return found
 
 
 def _message(state: LiveState) -> Piece:

@@ -15,19 +15,20 @@ from iopstui.ui.core.state import FoundEntry, LiveState
 from iopstui.ui.draw.rows import Line, Piece, Row, message, pad, wrap
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, FINDING, KEY, WARNING, Charset
 
+NEWS_S = 5.0
 VERDICTS = {PASS: FINDING, FAIL: ERROR, UNKNOWN: WARNING}
 
 
 def rows(state: LiveState, width: int, height: int, charset: Charset) -> list[Row]:
     """``height`` rows, whether there is a finding or not: nothing moves when one comes. After a
     run that was judged they show its outcome."""
-    if state.judged and not state.running:
+    if _judged(state):
         return pad(_verdict(state, width, height, charset), height, width)
     found = state.current_findings()
     if not found:
         return pad([message(width, charset, _nothing(state))], height, width)
     finding, more = found[0].finding, len(found) - 1
-    when = seconds_words(finding)
+    when = seconds_words(finding) + _ago(found[0], state)
     title = f" finding {when}: " if when else " finding: "
     first = Line(width - len(_more(more)), charset).add(title, FINDING)
     if height < 2:
@@ -41,6 +42,26 @@ def rows(state: LiveState, width: int, height: int, charset: Charset) -> list[Ro
     for text, style in _advice(finding):
         second.add(text, style)
     return pad([(*first.done(), (_more(more), DIM)), second.done()], height, width)
+
+
+def _ago(entry: FoundEntry, state: LiveState) -> str:
+    """How long ago the last of its seconds was, once they are not those that are shown: a rule
+    that goes on is told again now and then only, and one that ceased is not told off."""
+    until = entry.finding.until
+    run = state.finished
+    if until is None or (run is not None and entry.t <= run.t):
+        return ""
+    ago = state.t - until
+    return f" ({f.clock(ago)} ago)" if ago >= NEWS_S else ""
+
+
+def _judged(state: LiveState) -> bool:
+    return bool(state.judged) and not state.running
+
+
+def empty(state: LiveState) -> bool:
+    """Whether its rows have nothing to say."""
+    return not _judged(state) and not state.current_findings()
 
 
 def _over_two(

@@ -363,11 +363,15 @@ class Dashboard(CanvasScreen):
                 bars.job_line(state, self.next_job, width, charset),
             ]
         )
-        self.panels["message"].show(
-            [bars.message_line(self.state, self._frozen_frame(), self.own, width, charset)]
-        )
         box = plan.finding
-        self.panels["finding"].show(finding_line.rows(state, box.width, box.height, charset))
+        message, *rest = bars.message_rows(
+            self.state, self._frozen_frame(), self.own, width,
+            box.height if finding_line.empty(state) else 0, charset,
+        )  # fmt: skip
+        self.panels["message"].show([message])
+        found = pad(rest, box.height, width) if rest else None
+        found = found or finding_line.rows(state, box.width, box.height, charset)
+        self.panels["finding"].show(found)
         self.panels["footer"].show([bars.footer_line(self.hints, width, charset)])
 
     def _frozen_frame(self) -> Frame | None:
