@@ -221,7 +221,7 @@ class IopstuiApp(KeysInOrder):
         """Ends the screen; what happened is said on the terminal as it was before."""
         if isinstance(error, IopstuiError):
             words = f"iopstui: {error.message} {error.hint}".strip()
-            self.exit(error.exit_code, message=printable(words))
+            self.exit(error.exit_code, message=Text(printable(words)))
         else:
             self._handle_exception(error)
 
@@ -251,7 +251,7 @@ class IopstuiApp(KeysInOrder):
             await asyncio.to_thread(self.experiments.wait)
             await self.lessons.ended()
         code = self.exit_code()
-        self.exit(code, message=printable(why) if why and code else None)
+        self.exit(code, message=Text(printable(why)) if why and code else None)
 
     def close_all(self) -> None:
         """Whatever has ended the screen: nothing is left running or on disk."""

@@ -345,9 +345,9 @@ async def test_errors_are_shown_in_words(capsys: pytest.CaptureFixture[str]) -> 
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         fake = await running(app, pilot)
-        fake.finish(error="fio failed: no space left.")
+        fake.finish(error="fio failed: no space left in [job].")
         await settle(pilot)
-        assert shows(app, "error: fio failed: no space left.")
+        assert shows(app, "error: fio failed: no space left in [job].")
         assert shows(app, "failed mixed-4k")
         await pilot.press("e")
         await settle(pilot)
@@ -355,7 +355,7 @@ async def test_errors_are_shown_in_words(capsys: pytest.CaptureFixture[str]) -> 
         await pilot.press("escape", "q")
         await settle(pilot)
     assert app.return_value == 1
-    assert "iopstui: run 1 failed: fio failed: no space left." in capsys.readouterr().err
+    assert "iopstui: run 1 failed: fio failed: no space left in [job]." in capsys.readouterr().err
 
 
 async def test_a_job_without_latencies_says_so() -> None:
