@@ -1,11 +1,14 @@
-"""A strict reader of the two formats that Prometheus scrapes, written from their specifications:
-what it takes, every other reader takes."""
+"""A strict reader of the two formats that Prometheus scrapes, written from their specifications,
+and beside it Prometheus's own: both have to take the text, and find the same in it."""
 
 from __future__ import annotations
 
 import math
 import re
 from dataclasses import dataclass, field
+
+from prometheus_client import parser as older
+from prometheus_client.openmetrics import parser as newer
 
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 META = re.compile(rf"# (HELP|TYPE|UNIT) ({NAME}) (.+)")
@@ -55,7 +58,19 @@ def read(text: str, modern: bool) -> dict[str, Read]:
             _sample(line, name, found[name], modern)
     for name, family in found.items():
         _whole(name, family, modern)
+    _as_prometheus_reads_it(text, found, modern)
     return found
+
+
+def _as_prometheus_reads_it(text: str, found: dict[str, Read], modern: bool) -> None:
+    theirs = (newer if modern else older).text_string_to_metric_families(text)
+    assert {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in theirs for sample in family.samples
+    } == {
+        (name + suffix, labels): value
+        for name, family in found.items() for (suffix, labels), value in family.samples.items()
+    }  # fmt: skip
 
 
 def _sample(line: str, name: str, family: Read, modern: bool) -> None:
