@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
+import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,12 @@ import pytest
 from iopstui.cli import commands as folder
 from iopstui.cli.command import commands
 from iopstui.cli.program import parsed, parser
+from iopstui.fio.library import find_job
+from iopstui.fio.options import parse_options
+from iopstui.fleet.figures import wanted
+from iopstui.lesson.library import find_lesson
+from iopstui.model.experiment.expectation import parse_expectation
+from iopstui.model.experiment.plan import parse_axis, parse_variant
 
 HELLO = """
 from iopstui.cli.command import Command
@@ -39,15 +48,21 @@ def parsers() -> dict[str, argparse.ArgumentParser]:
     return found
 
 
+LINE = re.compile(r"^ {4}\s*(?:- )?(?:run: )?(?:sudo )?iopstui (.*)$", flags=re.MULTILINE)
+"""A line of a shell, or of a pipeline's file."""
+
+
 def shown(root: Path) -> list[tuple[str, list[str]]]:
-    """The commands that README and the guide show: where, and their words without the program's
+    """The commands that README and the documents show: where, and their words without the program's
     own name and without what the shell does with the output."""
     found = []
-    for path in (root / "README.md", *sorted((root / "docs" / "guide").glob("*.md"))):
+    for path in documents(root):
         text = path.read_text().replace("\\\n", " ")
-        for line in re.findall(r"^ {4}(?:sudo )?iopstui (.*)$", text, flags=re.MULTILINE):
-            words = shlex.split(re.split(r"\s[|>]", line)[0])
-            found.append((f"{path.name}: iopstui {line}", words))
+        for line in LINE.findall(text):
+            words = shlex.split(re.split(r"\s(?:[|>&]|2>)", line)[0])
+            # the reference has what stands for any
+            if not any(word.strip("[].()").isupper() for word in words):
+                found.append((f"{path.name}: iopstui {line}", words))
     return found
 
 
@@ -89,6 +104,39 @@ def test_the_readme_and_the_guide_show_commands_that_are_right(root: Path) -> No
             assert parsed(parser(), words).command.name == words[0]
         except SystemExit:
             pytest.fail(f"not a command line: {where}")
+
+
+CHECKS: dict[str, Callable[[str], object]] = {
+    "job": find_job, "lesson": find_lesson, "axis": parse_axis, "variant": parse_variant,
+    "expect": partial(parse_expectation, tree=("vda", "vdb")),
+    "fleet's expect": partial(wanted, tolerance=0.0),
+}  # fmt: skip
+
+
+def test_what_these_commands_name_there_is(root: Path, fio: str) -> None:
+    """Jobs, lessons, fio's options, axes, variants, expectations: asked as the program asks."""
+    listed = subprocess.run([fio, "--cmdhelp=all"], capture_output=True, text=True).stdout
+    options, seen = set(parse_options(listed)), set()
+    for where, words in shown(root):
+        given = vars(parsed(parser(), words))
+        if words[0] in ("jobs", "lesson"):
+            given[words[0].removesuffix("s")] = given["name"]
+        if words[0] in ("fleet", "merge"):
+            given["fleet's expect"] = given.pop("expect", ())
+        for what, check in CHECKS.items():
+            for one in _several(given.get(what)):
+                # what is no file of the reader's own
+                if not one.endswith((".fio", ".ini")):
+                    check(one)
+                    seen.add(what)
+        assert {one.partition("=")[0] for one in _several(given.get("set"))} <= options, where
+    assert seen == set(CHECKS)
+
+
+def _several(value: object) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    return [*map(str, value)] if isinstance(value, list | tuple) else []
 
 
 def test_the_guide_names_options_that_there_are(root: Path) -> None:
