@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import tarfile
@@ -102,13 +104,53 @@ def test_what_another_could_change_is_not_used(program: Path, home: Path) -> Non
 
 def test_an_old_python_is_told_so(root: Path) -> None:
     """Its beginning is read by any Python 3: nothing in it is newer than 3.5."""
-    import ast
-
     text = (root / ".ci" / "single" / "main.py").read_text()
     ast.parse(text, feature_version=(3, 5))
     asked = "import sys; sys.version_info = (3, 9, 0, 'final', 0); sys.argv = ['x']\n"
     done = subprocess.run([sys.executable, "-c", asked + text], capture_output=True, text=True)
     assert done.returncode == 5 and "needs 3.10 or newer" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory, site: Path, root: Path) -> Path:
+    """What a package installs."""
+    made = tmp_path_factory.mktemp("tree")
+    for name in ("man/man1/iopstui.1", "zsh/site-functions/_iopstui"):
+        (site / "share" / name).parent.mkdir(parents=True, exist_ok=True)
+        (site / "share" / name).write_text(name)
+    script = root / ".ci" / "tree"
+    subprocess.run(["sh", str(script), str(site), str(made), "zsh/vendor-completions"], check=True)
+    shutil.rmtree(site / "share")
+    return made
+
+
+def test_a_package_s_files_are_everybody_s_to_read_and_root_s_alone_to_write(tree: Path) -> None:
+    modes = {path.relative_to(tree).as_posix(): stat.S_IMODE(path.stat().st_mode)
+             for path in tree.rglob("*")}  # fmt: skip
+    assert {mode for name, mode in modes.items() if (tree / name).is_dir()} == {0o755}
+    assert [name for name, mode in modes.items()
+            if mode != 0o644 and (tree / name).is_file()] == ["usr/bin/iopstui"]  # fmt: skip
+    assert {"usr/share/man/man1/iopstui.1.gz", "usr/share/zsh/vendor-completions/_iopstui",
+            "usr/lib/iopstui/iopstui/jobs/randread-4k.fio"} <= set(modes)  # fmt: skip
+    assert not any("__pycache__" in name or name.endswith("/RECORD") for name in modes)
+
+
+@pytest.mark.parametrize("newer", [True, False])
+def test_a_package_s_program_takes_a_newer_python_where_the_system_s_is_old(
+    tree: Path, newer: bool
+) -> None:
+    text = (tree / "usr" / "bin" / "iopstui").read_text()
+    ast.parse(text, feature_version=(3, 5))
+    asked = (
+        "import os, sys; sys.version_info = (3, 9, 0, 'final', 0); sys.argv = ['x', 'jobs']\n"
+        f"os.access = lambda path, how: {newer} and path.endswith('3.12')\n"
+        "os.execv = lambda path, words: sys.exit(' '.join([path, '|', *words]))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", asked + text], capture_output=True, text=True)
+    if newer:
+        assert done.stderr == "/usr/bin/python3.12 | /usr/bin/python3.12 -I x jobs\n"
+    else:
+        assert done.returncode == 5 and "needs Python 3.10 or newer" in done.stderr
 
 
 def test_two_programs_are_the_same_bytes(
