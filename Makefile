@@ -1,11 +1,12 @@
 # make run: everything from a fresh clone to the live screen. make test: all checks.
 .POSIX:
-.PHONY: help run dist test bench truth scoreboard simulate faults faults-long fuzz mutants lint format lock clean report-look docs pictures
+.PHONY: help run dist dist-check test bench truth scoreboard simulate faults faults-long fuzz mutants lint format lock clean report-look docs pictures
 
 help:
 	@echo 'make run     set up what is missing, then watch a safe job on a scratch file here'
 	@echo 'make test    set up what is missing, then run all checks and tests'
-	@echo 'make dist    sdist, wheel, the program in a single file, and a Debian package, in dist/'
+	@echo 'make dist    sdist, wheel, the program in a single file, deb and rpm, in dist/'
+	@echo 'make dist-check  is that the same bytes elsewhere, and do the packages work? (2 minutes)'
 	@echo 'make bench   what iopstui itself costs, as a table (up to 10 minutes)'
 	@echo 'make truth   100 short jobs: every figure against fio and its per-I/O logs (6 minutes)'
 	@echo 'make scoreboard  are the findings right? Known situations, made for real (root)'
@@ -34,6 +35,11 @@ test:
 dist:
 	@.ci/setup run
 	@.ci/dist
+
+# PYTHON2=/path/to/another/python with pip and hatchling: the second build is that one's
+dist-check:
+	@.ci/setup run
+	@.ci/dist-check
 
 bench:
 	@.ci/setup run
