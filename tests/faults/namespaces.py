@@ -38,11 +38,27 @@ def run(*words: str) -> None:
 
 @dataclass
 class Hosts:
-    """``path`` is a PATH whose ssh reaches the ``addresses``."""
+    """``path`` is a PATH whose ssh reaches the ``addresses``. Each has a directory of its own
+    (``disk``) under the name that is the same on all of them, ``data``."""
 
+    place: Path
     addresses: list[str]
     path: str
     sshd: list[subprocess.Popen[bytes]]
+
+    @property
+    def data(self) -> Path:
+        return self.place / "data"
+
+    def disk(self, index: int) -> Path:
+        """What ``data`` is on this host, as it is seen from here."""
+        return self.place / f"data{index}"
+
+    def left(self) -> list[str]:
+        """Files and sockets on all hosts that were not there before."""
+        places = [self.place / "far", *(self.disk(index) for index in range(len(self.addresses)))]
+        return [str(path) for place in places for path in place.iterdir()
+                if path.name != "lost+found"]  # fmt: skip
 
     def cut(self, index: int) -> None:
         """Its link is gone, and nobody is told."""
@@ -56,6 +72,24 @@ class Hosts:
                 os.kill(int(line), signal.SIGKILL)
         self.sshd[index].kill()
 
+    def restart_sshd(self, index: int) -> None:
+        """As a package's upgrade does it: sessions that are open stay."""
+        self.sshd[index].terminate()
+        self.sshd[index].wait()
+        self.sshd[index] = _sshd(self.place, index)
+
+    def power_off(self, index: int) -> None:
+        """Nobody there ends anything in order, and nobody is told."""
+        self.cut(index)
+        for pid in _pids(index):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.sshd[index].wait()
+
+    def power_on(self, index: int) -> None:
+        run("ip", "link", "set", f"iopsv{index}", "up")
+        self.sshd[index] = _sshd(self.place, index)
+
 
 @contextlib.contextmanager
 def hosts(place: Path, count: int) -> Iterator[Hosts]:
@@ -63,6 +97,8 @@ def hosts(place: Path, count: int) -> Iterator[Hosts]:
     for name in ("host", "user"):
         run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(place / name))
     (place / "far").mkdir(mode=0o700)
+    for name in ("data", *(f"data{index}" for index in range(count))):
+        (place / name).mkdir(exist_ok=True)
     bins = place / "bin"
     bins.mkdir()
     (bins / "ssh").write_text(
@@ -71,7 +107,7 @@ def hosts(place: Path, count: int) -> Iterator[Hosts]:
     )
     (bins / "ssh").chmod(0o755)
     Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
-    found = Hosts([], f"{bins}:{os.environ['PATH']}", [])
+    found = Hosts(place, [], f"{bins}:{os.environ['PATH']}", [])
     run("ip", "link", "add", BRIDGE, "type", "bridge")
     try:
         run("ip", "addr", "add", f"{NET}.254/24", "dev", BRIDGE)
@@ -86,17 +122,21 @@ def hosts(place: Path, count: int) -> Iterator[Hosts]:
         for index in range(count):
             # a namespace is taken apart later, and its end of the link with it
             subprocess.run(["ip", "link", "del", f"iopsv{index}"], capture_output=True)
-            _remove(f"iopsn{index}")
+            _remove(index)
         run("ip", "link", "del", BRIDGE)
 
 
-def _remove(name: str) -> None:
+def _pids(index: int) -> list[int]:
+    done = subprocess.run(["ip", "netns", "pids", f"iopsn{index}"], capture_output=True, text=True)
+    return [int(word) for word in done.stdout.split()]
+
+
+def _remove(index: int) -> None:
     """With all that runs there: a session of sshd whose link was cut knows nothing of it."""
-    done = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True)
-    for word in done.stdout.split():
+    for pid in _pids(index):
         with contextlib.suppress(ProcessLookupError):
-            os.kill(int(word), signal.SIGKILL)
-    subprocess.run(["ip", "netns", "del", name], capture_output=True)
+            os.kill(pid, signal.SIGKILL)
+    subprocess.run(["ip", "netns", "del", f"iopsn{index}"], capture_output=True)
 
 
 def _host(place: Path, index: int, found: Hosts) -> None:
@@ -109,11 +149,18 @@ def _host(place: Path, index: int, found: Hosts) -> None:
     run(*inside, "ip", "addr", "add", f"{address}/24", "dev", far)
     run(*inside, "ip", "link", "set", far, "up")
     run(*inside, "ip", "link", "set", "lo", "up")
-    config = place / f"sshd{index}"
-    config.write_text(CONFIG.format(address=address, place=place))
-    words = [*inside, str(SSHD), "-D", "-f", str(config), "-E", str(place / f"log{index}")]
-    null = subprocess.DEVNULL
-    found.sshd.append(
-        subprocess.Popen(words, start_new_session=True, stdin=null, stdout=null, stderr=null)
-    )
+    (place / f"sshd{index}").write_text(CONFIG.format(address=address, place=place))
+    found.sshd.append(_sshd(place, index))
     found.addresses.append(address)
+
+
+def _sshd(place: Path, index: int) -> subprocess.Popen[bytes]:
+    """With mounts (ip netns exec sees to that) and a name of its own. All have the same state
+    directory, as hosts do that share a home."""
+    script = (
+        f"hostname iopsn{index} && mount --bind {place}/data{index} {place}/data && "
+        f"exec {SSHD} -D -f {place}/sshd{index} -E {place}/log{index}"
+    )
+    words = ["ip", "netns", "exec", f"iopsn{index}", "unshare", "--uts", "sh", "-c", script]
+    null = subprocess.DEVNULL
+    return subprocess.Popen(words, start_new_session=True, stdin=null, stdout=null, stderr=null)

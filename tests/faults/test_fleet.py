@@ -13,6 +13,7 @@ from program import ROOT, events, start
 
 LAUNCHER = f"{sys.executable} {ROOT / 'tests' / 'helpers' / 'far_host.py'} {{host}}"
 WITHIN_S = 7.0
+MOST_MIB = 128
 RUNTIME = 12
 
 
@@ -31,34 +32,47 @@ def fio_on(host: str, log: Path) -> bool:
 
 
 class Watch(threading.Thread):
-    """When fio was seen on h2 for the last time (monotonic)."""
+    """When fio was seen on h2 for the last time (monotonic), and the most memory that ``pid``,
+    who adds up, has had (MiB)."""
 
-    def __init__(self, log: Path) -> None:
+    def __init__(self, log: Path, pid: int) -> None:
         super().__init__(daemon=True)
         self.log = log
+        self.status = Path(f"/proc/{pid}/status")
         self.last = 0.0
+        self.peak_mib = 0
         self.over = threading.Event()
 
     def run(self) -> None:
         while not self.over.wait(0.1):
             if fio_on("h2", self.log):
                 self.last = time.monotonic()
+            for line in self._status():
+                if line.startswith("VmHWM:"):  # a zombie has none
+                    self.peak_mib = int(line.split()[1]) >> 10
+
+    def _status(self) -> list[str]:
+        try:
+            return self.status.read_text().splitlines()
+        except OSError:
+            return []
 
 
 def faulty(here: Path, fault: str, *more: str) -> tuple[int, list[dict[str, object]], str, float]:
     """The exit code, its rows, its words, and how long fio was on h2 after the fault."""
     log = here.parent / "fault"
-    watch = Watch(log)
-    watch.start()
     process = start(
         "fleet", "h[1-3]", str(here), "--launcher", LAUNCHER, "--bring", "--job", "randread-4k",
         "--size", "4m", "--set", f"runtime={RUNTIME}", "--set", "rate_iops=500",
         "--format", "jsonl",
         *more, cwd=here, FAR_HOST_h2=fault, FAR_HOST_LOG=str(log),
     )  # fmt: skip
+    watch = Watch(log, process.pid)
+    watch.start()
     out, err = process.communicate(timeout=120)
     watch.over.set()
     watch.join()
+    assert 0 < watch.peak_mib <= MOST_MIB
     return process.returncode, events(out), err, watch.last - float(log.read_text())
 
 

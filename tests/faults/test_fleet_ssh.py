@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from machine import loop, mounted, needs, sh
 from namespaces import SSHD, Hosts, hosts
 from program import start
 
 pytestmark = pytest.mark.skipif(SSHD is None, reason="there is no sshd here")
 WITHIN_S = 7.0
 COUNT = 4
+MIB = 1 << 20
 
 
 @pytest.fixture
@@ -27,12 +31,10 @@ def far(here: Path) -> Iterator[Hosts]:
 
 
 def begun(here: Path, far: Hosts, runtime: int) -> subprocess.Popen[str]:
-    place = here.parent / "data"
-    place.mkdir()
     return start(
-        "fleet", ",".join(far.addresses), str(place), "--bring", "--job", "randread-4k", "--size",
-        "4m", "--set", f"runtime={runtime}", "--set", "rate_iops=500", "--format", "jsonl",
-        cwd=here, PATH=far.path,
+        "fleet", ",".join(far.addresses), str(far.data), "--bring", "--job", "randread-4k",
+        "--size", "4m", "--set", f"runtime={runtime}", "--set", "rate_iops=500",
+        "--format", "jsonl", cwd=here, PATH=far.path,
     )  # fmt: skip
 
 
@@ -71,17 +73,32 @@ def test_four_hosts_start_together(here: Path, far: Hosts) -> None:
     assert len(begun_ns) == COUNT
     # they share one clock, so this is the truth; what is said of it comes from the pings
     print(f"executed within {(max(begun_ns) - min(begun_ns)) / 1e6:.2f} ms; {err.splitlines()[-1]}")
-    assert not list((here.parent / "far").iterdir()) and not list((here.parent / "data").iterdir())
+    assert far.left() == []
 
 
-@pytest.mark.parametrize("fault", ["link cut without FIN", "sshd killed"])
+def kill_ssh(process: subprocess.Popen[str], address: str) -> None:
+    """Our end of the link, which can't say goodbye."""
+    (found,) = [child for child in psutil.Process(process.pid).children()
+                if child.name() == "ssh" and address in child.cmdline()]  # fmt: skip
+    os.kill(found.pid, signal.SIGKILL)
+
+
+FAULTS: dict[str, Callable[[Hosts, subprocess.Popen[str]], None]] = {
+    "link cut without FIN": lambda far, process: far.cut(1),
+    "sshd killed": lambda far, process: far.drop_ssh(1),
+    "our ssh killed": lambda far, process: kill_ssh(process, far.addresses[1]),
+    "powered off": lambda far, process: far.power_off(1),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
 def test_one_is_lost_and_stops_by_itself(fault: str, here: Path, far: Hosts) -> None:
     process = begun(here, far, 14)
     gone_after: list[float] = []
 
     def fail() -> None:
         began = time.monotonic()
-        (far.cut if fault.startswith("link") else far.drop_ssh)(1)
+        FAULTS[fault](far, process)
 
         def look() -> None:
             while fio_on(far.addresses[1]) and time.monotonic() - began < 60:
@@ -98,3 +115,46 @@ def test_one_is_lost_and_stops_by_itself(fault: str, here: Path, far: Hosts) -> 
     assert whole["hosts"]["finished"] == COUNT - 1 and whole["count"]["exact"] == COUNT - 1
     assert gone_after and gone_after[0] <= WITHIN_S, f"fio ran on for {gone_after} s"
     print(f"fio was gone after {gone_after[0]:.1f} s")
+    if fault == "powered off":
+        # nobody could remove anything there: the next run does, once the host is up again
+        assert far.left() != []
+        far.power_on(1)
+        again = begun(here, far, 1)
+        _, err = again.communicate(timeout=60)
+        assert again.returncode == 0, err
+    assert far.left() == []
+
+
+def test_an_sshd_that_is_restarted_is_nobody_s_loss(here: Path, far: Hosts) -> None:
+    process = begun(here, far, 5)
+    rows = rows_of(process, lambda: far.restart_sshd(1))
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert rows[-1]["hosts"]["finished"] == COUNT and far.left() == []
+
+
+def test_a_disk_that_is_full_ends_its_host_alone(here: Path) -> None:
+    needs("mkfs.ext4", "losetup")
+    place = here.parent / "data1"
+    with loop(here.parent / "disk", 64 * MIB) as node:
+        sh("mkfs.ext4", "-q", "-m", "0", node)
+        with mounted(node, place), hosts(here.parent, COUNT) as far:
+
+            def fill() -> None:
+                with (place / "other").open("wb") as file:
+                    while file.write(b"x" * MIB):
+                        file.flush()
+
+            def filled() -> None:
+                with pytest.raises(OSError):
+                    fill()
+
+            process = begun(here, far, 8)
+            rows = rows_of(process, filled)
+            _, err = process.communicate(timeout=60)
+            (place / "other").unlink()
+            assert far.left() == []
+    assert process.returncode == 1, err
+    assert f"{far.addresses[1]}: failed: only 5 % of the file system" in err
+    assert rows[-1]["hosts"]["failed"] == [far.addresses[1]]
+    assert rows[-1]["hosts"]["finished"] == COUNT - 1 and rows[-1]["count"]["exact"] >= COUNT - 1
