@@ -1,7 +1,9 @@
 """Notes in the state directory: what must be undone even if iopstui is killed.
 
 A note is on disk before the change it describes, names the process that wrote it, and
-is removed when the change is undone. One whose process is gone was left by a crash.
+is removed when the change is undone. One whose process is gone was left by a crash. Another
+machine's (many of a cluster have one home directory) is left alone: whether its process runs can't
+be seen from here, and what it names is not ours.
 
 Everything goes through a descriptor of the directory that was checked: nobody who can rename
 what is above it, or put a symbolic link there, changes where a note is written or read.
@@ -111,6 +113,15 @@ def boot_id() -> str:
         return ""
 
 
+def machine() -> str:
+    """Names this machine: machine-id(5), and its name, because copies of one disk share the id."""
+    try:
+        own = Path("/etc/machine-id").read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        own = ""
+    return f"{own} {os.uname().nodename}"
+
+
 @dataclass(slots=True)
 class Note:
     """One note: ``content`` is a JSON object of the writer's."""
@@ -155,7 +166,8 @@ def _new(directory: int, name: str) -> int:
 
 
 def _write(directory: int, name: str, content: Mapping[str, Any]) -> None:
-    owner = {"pid": os.getpid(), "start": start_time(os.getpid()), "boot": boot_id()}
+    owner = {"pid": os.getpid(), "start": start_time(os.getpid()), "boot": boot_id(),
+             "machine": machine()}  # fmt: skip
     new = _UNFINISHED + secrets.token_hex(8)
     try:
         with open(_new(directory, new), "w") as file:
@@ -208,6 +220,8 @@ def _read(directory: int, name: str) -> tuple[Note, int | None] | None:
         owner = content.pop("owner")
         pid = owner["pid"]
         if not (isinstance(pid, int) and 0 < pid < _MORE_THAN_PIDS and _is_told(content)):
+            return None
+        if owner.get("machine", machine()) != machine():
             return None
         alive = owner["boot"] == boot_id() and start_time(pid) == owner["start"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):

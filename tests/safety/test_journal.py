@@ -42,6 +42,21 @@ def test_notes_are_for_this_user_alone(state: Path) -> None:
     assert list(state.iterdir()) == []
 
 
+def test_another_machine_s_note_in_a_shared_home_is_left_alone(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = state.parent / ".iopstui-theirs"
+    scratch.mkdir()
+    monkeypatch.setattr(journal, "machine", lambda: "0123 node07")
+    monkeypatch.setattr(journal, "boot_id", lambda: "theirs")
+    note = journal.write_note("scratch", {"scratch": str(scratch)})
+    monkeypatch.undo()
+    monkeypatch.setenv("XDG_STATE_HOME", str(state.parent))
+    assert clean_up(Roots()) == ([], [])
+    assert scratch.is_dir() and note.path.exists()
+    assert list(journal.abandoned("scratch")) == list(journal.living("scratch")) == []
+
+
 def test_a_directory_open_to_others_is_closed(state: Path) -> None:
     state.mkdir(parents=True)
     state.chmod(0o777)
