@@ -38,6 +38,19 @@ class StepStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class Planned:
+    """Everything was examined, and files are laid out as soon as that is allowed (``fleet``).
+    ``layout`` are the bytes of scratch files that will be made, by the directory they are made in.
+    """
+
+    kind: ClassVar[str] = "planned"
+
+    t: float
+    step: int
+    layout: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Armed:
     """Everything is ready and fio waits for the word to start (``--hold``, ``fleet``). ``writes``
     are the paths that the run writes to; what was made for it is not among them.
@@ -304,6 +317,7 @@ class Ended:
 
 Event = (
     StepStarted
+    | Planned
     | Armed
     | Executed
     | Progress

@@ -14,10 +14,11 @@ from typing import Any
 from iopstui import __version__
 from iopstui.cli.agent_job import AgentJob
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, IopstuiError, UsageError
-from iopstui.events import Armed, Ended, Event, FrameReady, StepFinished
+from iopstui.events import Armed, Ended, Event, FrameReady, Planned, StepFinished
 from iopstui.fleet.conversation import Conversation
 from iopstui.fleet.facts import disks_of
 from iopstui.fleet.packed import pack, to_wire
+from iopstui.fleet.room import needs_of
 from iopstui.linux.roots import Roots
 from iopstui.output.jsonl import dumps, event_object, session_object
 from iopstui.safety.signals import StopSignals
@@ -86,7 +87,7 @@ class Agent:
             self.lines.host = str(order.get("host") or "")
             with contextlib.ExitStack() as stack:
                 job = AgentJob(order, stack)
-                return self._run(job)
+                return self._run(job, order.get("plan") is True)
         except IopstuiError as error:
             self.lines.say({
                 "event": "failed", "exit_code": error.exit_code, "error": error.message,
@@ -97,7 +98,7 @@ class Agent:
             self.talk.over()
             self.lines.close()
 
-    def _run(self, job: AgentJob) -> int:
+    def _run(self, job: AgentJob, plan: bool) -> int:
         session = self._session = job.session()
         events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         StopSignals(session.stop_job, session.kill_job)
@@ -105,7 +106,7 @@ class Agent:
         session.start(events.put)
         try:
             if job.name is not None:
-                session.run_job(job.name, job.options.overrides)
+                session.run_job(job.name, job.options.overrides, plan)
             if self._why:  # perhaps before there was anything to stop
                 self._stop(session)
             code = self._until_over(events, job.name is None)
@@ -128,6 +129,8 @@ class Agent:
         row = event_object(event)
         if isinstance(event, FrameReady):
             row = lean(row)
+        if isinstance(event, Planned):
+            row["needs"] = [need.as_object() for need in needs_of(event.layout, Roots())]
         if isinstance(event, Armed):
             row["disks"] = disks_of(event.writes, Roots())
         self.lines.say(row)
@@ -140,6 +143,8 @@ class Agent:
             self._begin.put(order)
         elif order["op"] == "go" and session is not None:
             session.go(Word(int(order["at_ns"]), order.get("offset_ms"), order.get("error_ms")))
+        elif order["op"] == "lay_out" and session is not None:
+            session.lay_out()
         elif order["op"] == "stop":
             self._gone("it was told to stop")
 

@@ -24,6 +24,7 @@ from iopstui.fleet.facts import conflicts
 from iopstui.fleet.member import ARMED, GREETED, LAUNCHED, OVER, PROBES, Member
 from iopstui.fleet.merger import Merger, Second
 from iopstui.fleet.nodes import Node
+from iopstui.fleet.room import too_full
 from iopstui.fleet.sums import Malformed
 from iopstui.records import dataclass
 
@@ -103,6 +104,9 @@ class Fleet:
         """Until all hosts are over, or have been given up."""
         try:
             self._launch()
+            if not self._terms.watching:
+                self._until(self._planned)
+                self._plan()
             self._until(self._ready)
             self._accept()
             for one in self.members.values():
@@ -127,6 +131,35 @@ class Fleet:
             for fd in (member.link.out, member.link.err):
                 self._selector.register(fd, selectors.EVENT_READ, member)
 
+    def _planned(self) -> bool:
+        """Every host has said what it would lay out; or takes no part."""
+        return all(
+            one.state in (ARMED, OVER) or one.needs is not None for one in self.members.values()
+        )
+
+    def _plan(self) -> None:
+        """Have the files laid out. Raises where they may not be: then there is none yet."""
+        self._enough()
+        found = list(too_full({one.name: one.needs or [] for one in self._there()}))
+        if found:
+            self._say_rest(found)
+            raise Refused(f"{found[0]}; no host was started.",
+                          "Give a smaller --size, or another TARGET.")  # fmt: skip
+        for one in self._there():
+            one.tell({"op": "lay_out"})
+
+    def _say_rest(self, found: Sequence[str]) -> None:
+        for words in found[1:]:
+            self._voices.say(words)
+
+    def _enough(self) -> None:
+        """Raises where too few hosts are still there."""
+        if self.stopped:
+            raise Interrupted("Nothing was started.")
+        out = [one for one in self.members.values() if one.state == OVER]
+        if len(self.members) - len(out) < self._terms.least:
+            raise self._not_all(out)
+
     def _ready(self) -> bool:
         """Every host is armed, its clock compared; or takes no part."""
         waiting = (GREETED, LAUNCHED) if not self._terms.watching else (LAUNCHED,)
@@ -139,19 +172,17 @@ class Fleet:
         """Raises where the hosts may not be started."""
         if self.stopped:
             raise Interrupted("Nothing was started.")
-        out = [one for one in self.members.values() if one.state == OVER]
         disks = {one.name: one.disks for one in self.members.values() if one.state == ARMED}
         found = list(conflicts(disks))
         if found:
-            for words in found[1:]:
-                self._voices.say(words)
+            self._say_rest(found)
             raise Refused(f"{found[0]}; no host was started.",
                           "A disk that several hosts see is written by one at most.",
                           )  # fmt: skip
-        if len(self.members) - len(out) < self._terms.least:
-            raise self._not_all(out)
-        for one in out:
-            self._voices.say(f"{one.name} takes no part: {one.error}")
+        self._enough()
+        for one in self.members.values():
+            if one.state == OVER:
+                self._voices.say(f"{one.name} takes no part: {one.error}")
 
     def _not_all(self, out: Sequence[Member]) -> IopstuiError:
         for one in out:

@@ -13,6 +13,7 @@ from iopstui.fleet.bring import bundle
 from iopstui.fleet.clocks import Offset
 from iopstui.fleet.link import Link
 from iopstui.fleet.nodes import Node
+from iopstui.fleet.room import Need, needs_in
 from iopstui.fleet.wire import object_of
 from iopstui.text import printable
 
@@ -34,6 +35,7 @@ class Member:
         self.error = ""
         self.hint = ""
         self.exit_code = 0
+        self.needs: list[Need] | None = None
         self.disks: list[Object] = []
         self.broken = 0
         self.executed_ns: int | None = None
@@ -83,7 +85,7 @@ class Member:
         kind = row["event"]
         own: dict[str, Callable[[Object], None]] = {
             "send": self._send, "hello": self._hello, "lacks": self._lacks, "failed": self._failed,
-            "pong": self._pong, "armed": self._armed,
+            "pong": self._pong, "planned": self._planned, "armed": self._armed,
         }  # fmt: skip
         if kind in own:
             own[kind](row)
@@ -110,7 +112,7 @@ class Member:
             return
         self.state = GREETED
         self.ask()
-        self.tell({"op": "begin", "host": self.name, **self._order})
+        self.tell({"op": "begin", "host": self.name, "plan": True, **self._order})
 
     def _lacks(self, row: Object) -> None:
         self.fail(f"it lacks {printable(str(row.get('what')))}", code=EXIT_MISSING)
@@ -126,6 +128,11 @@ class Member:
         answer = self.offset.answered(row, time.monotonic_ns())
         if answer and self.offset.answers < PROBES:
             self.ask()
+
+    def _planned(self, row: Object) -> None:
+        self.needs = needs_in(row)
+        if self.needs is None:
+            self._refuse_garbage(MOST_BROKEN)
 
     def _armed(self, row: Object) -> None:
         disks = row.get("disks")

@@ -16,6 +16,7 @@ class JobRequest:
     """What to run: a shipped job's name or a path, changed options (fio's names), the size of
     scratch files ("512m"), the paths whose data may be destroyed, whether every job is bound to
     another hardware queue, and whether one that writes may run where the kernel has no fence.
+    ``plan``: it says first what it would lay out, and waits for the word to do it.
 
     For the points of an experiment: ``knobs`` are tunables of the device in force while it
     runs; ``scratch`` is a scratch directory whose files are used and left for the next run, its
@@ -32,6 +33,7 @@ class JobRequest:
     scratch: Scratch | None = None
     share: int | None = None
     no_fence: bool = False
+    plan: bool = False
 
 
 def recorded(

@@ -122,6 +122,7 @@ class Header:
 # These names stand in files: they stay, whatever a class is called.
 OTHERS: dict[str, type] = {
     "StepStarted": events.StepStarted,
+    "Planned": events.Planned,
     "Armed": events.Armed,
     "Executed": events.Executed,
     "Progress": events.Progress,

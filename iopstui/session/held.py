@@ -18,6 +18,15 @@ class Word:
     error_ms: float | None = None
 
 
+def planned(context: Context, step: int, prepared: Prepared) -> events.Planned:
+    """The event that says what is to be laid out where. Files that a job names itself are not in
+    it: fio alone knows how long it would make them."""
+    made = prepared.scratch.paths if prepared.scratch is not None else ()
+    wanted = prepared.layout_bytes or 0 if prepared.layout_text is not None else 0
+    layout = {str(path.parent): wanted // len(made) for path in made}
+    return events.Planned(context.now(), step, layout)
+
+
 def armed(context: Context, step: int, prepared: Prepared) -> events.Armed:
     """The event that says so."""
     made = tuple(f"{path}/" for path in map(str, prepared.made))

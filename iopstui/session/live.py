@@ -154,8 +154,9 @@ class LiveSession:
         """After ``close``: what hangs in the kernel, in words."""
         return self._runs.left_behind or self._hangs
 
-    def run_job(self, job: str, overrides: Mapping[str, str]) -> None:
-        """Run this job; a running one is stopped first. Failures arrive as events."""
+    def run_job(self, job: str, overrides: Mapping[str, str], plan: bool = False) -> None:
+        """Run this job; a running one is stopped first. Failures arrive as events. ``plan``:
+        ``Planned`` comes first, and ``lay_out`` has it go on."""
         self.run_request(
             JobRequest(
                 job,
@@ -164,6 +165,7 @@ class LiveSession:
                 self._destroy_data,
                 self.bind,
                 no_fence=self._no_fence,
+                plan=plan,
             )
         )
 
@@ -182,6 +184,10 @@ class LiveSession:
         request, self._waits = self._waits, None
         if request is not None:
             self._runs.request(request)
+
+    def lay_out(self) -> None:
+        """Go on with the run that has said what it would lay out."""
+        self._command(self._runs.lay_out)
 
     def go(self, word: Word) -> None:
         """Start the run that is held; ``Executed`` tells when that was."""

@@ -42,7 +42,7 @@ from iopstui.session.fio_run import (
     Said,
     hangs,
 )
-from iopstui.session.held import Word, armed, executed
+from iopstui.session.held import Word, armed, executed, planned
 from iopstui.session.last_word import once, said_again
 from iopstui.session.own_cpus import OwnCpus
 from iopstui.session.sampling import Reading, Sampling
@@ -103,6 +103,7 @@ class Runs:
         self._next: JobRequest | None = None
         self._hold = hold
         self._word: Word | None = None
+        self._planning = False
         # held back while its document may be fio's last one: until fio ends, goes on, or HOLD_S
         # has passed
         self._held: Reading | None = None
@@ -123,11 +124,19 @@ class Runs:
 
     def request(self, request: JobRequest) -> None:
         """Run this job; a running one is stopped first."""
+        if self._planning:
+            self._call_off()
         if self.run is None:
             self._begin(request)
         else:
             self._next = request
             self.run.stop()
+
+    def lay_out(self) -> None:
+        """Go on with the run that has said what it would lay out."""
+        if self._planning:
+            self._planning = False
+            self._start_phase()
 
     def go(self, word: Word) -> None:
         """Start the run that is held."""
@@ -141,7 +150,9 @@ class Runs:
         """Stop the running job; ``hard``: without its last document."""
         self.given_up.clear()
         self._next = None
-        if self.run is not None:
+        if self._planning:
+            self._call_off()
+        elif self.run is not None:
             self.run.stop(hard)
 
     def end_steady(self) -> None:
@@ -201,7 +212,11 @@ class Runs:
                 self._hold,
             )
         )
-        self._start_phase()
+        self._planning = request.plan
+        if request.plan:
+            context.emit(planned(context, self._current.step, prepared))
+        else:
+            self._start_phase()
 
     def _prepare(self, request: JobRequest, fio: Fio) -> Prepared:
         context = self._context
@@ -263,6 +278,18 @@ class Runs:
             )
         )  # fmt: skip
 
+    def _call_off(self) -> None:
+        """Nothing of it was begun."""
+        self._planning = False
+        if self.run is not None:
+            self._undo(self.run, Interrupted("Nothing was started."))
+
+    def _undo(self, run: FioRun, error: IopstuiError) -> None:
+        run.close()
+        self._scratch.over(run, False)
+        self._current.over()
+        self._not_started(error)
+
     def _start_phase(self) -> None:
         run, context = self.run, self._context
         assert run is not None
@@ -277,10 +304,7 @@ class Runs:
             with self._own_cpus.unpinned():
                 run.start_phase()
         except IopstuiError as error:
-            run.close()
-            self._scratch.over(run, False)
-            self._current.over()
-            self._not_started(error)
+            self._undo(run, error)
             return
         for doubt in run.prepared.guard.doubts.values() if run.prepared.guard else ():
             context.warn(doubt)
@@ -406,7 +430,7 @@ class Runs:
     def progress(self) -> None:
         """Report how far laying out files has come, if they are being laid out."""
         run = self.run
-        if run is None:
+        if run is None or self._planning:
             return
         if run.phase != LAYOUT:
             self._first_word(run)

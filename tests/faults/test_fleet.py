@@ -9,7 +9,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from program import ROOT, events, start
+from machine import loop, mounted, needs, sh
+from program import ROOT, events, iopstui, start
 
 LAUNCHER = f"{sys.executable} {ROOT / 'tests' / 'helpers' / 'far_host.py'} {{host}}"
 WITHIN_S = 7.0
@@ -107,3 +108,18 @@ def test_an_abort_stops_all(here: Path) -> None:
     code, rows, err, _ = faulty(here, "jump", "--abort", "iops>1 for 2s")
     assert code == 1 and "all hosts are stopped: --abort iops>1 for 2s" in err
     assert len([row for row in rows if row["event"] == "total"]) < RUNTIME
+
+
+def test_a_shared_disk_that_is_too_small_for_all_is_left_alone(here: Path, tmp_path: Path) -> None:
+    needs("mkfs.ext4", "losetup")
+    with loop(tmp_path / "disk", 96 << 20) as node:
+        sh("mkfs.ext4", "-q", "-m", "0", node)
+        with mounted(node, tmp_path / "shared") as place:
+            done = iopstui(
+                "fleet", "h[1-3]", str(place), "--launcher", LAUNCHER, "--bring", "--job",
+                "randread-4k", "--size", "30m", cwd=here,
+            )  # fmt: skip
+            assert done.returncode == 3, done.stderr
+            assert "h1, h2, h3 share /dev/loop" in done.stderr
+            assert "together they would lay out 90 MiB there" in done.stderr
+            assert [path.name for path in place.iterdir()] == ["lost+found"]

@@ -24,7 +24,7 @@ FILES = [recording_path("demo"), *sorted(KEPT.glob("*.iops"))]
 NAMES_IN_FILES = [
     "Header", "Target", "Place", "KnobRequest", "Topology", "RawSample", "Kernel", "KernelSample",
     "DiskCounters", "CpuTimes", "FioStatus", "JobStatus", "DirectionStatus", "LatencySum",
-    "JobThread", "StepStarted", "Armed", "Executed", "Progress",
+    "JobThread", "StepStarted", "Planned", "Armed", "Executed", "Progress",
     "Mark", "Notice", "TunableChanged", "Found",
     "Finding", "Judged", "SteadyState", "ExperimentStarted", "Plan", "Axis", "Base", "Spread",
     "Variant", "Setting", "PointStarted", "PointFailed", "PointFinished", "Point", "Little",
@@ -34,7 +34,7 @@ NAMES_IN_FILES = [
     "TaskCounts",
 ]  # fmt: skip
 KINDS_IN_JSON = [
-    "step_started", "armed", "executed", "progress", "frame",
+    "step_started", "planned", "armed", "executed", "progress", "frame",
     "mark", "notice", "tunable_changed", "found",
     "judged", "steady_state", "experiment_started", "point_started", "point_finished",
     "point_failed", "experiment_finished", "step_finished", "ended",

@@ -97,3 +97,24 @@ def test_the_agent_refuses_as_the_command_would(tmp_path: Path) -> None:
         assert found["exit_code"] == 3 and "--destroy-data" in found["hint"]
         agent.communicate(timeout=WITHIN_S)
         assert agent.returncode == 3
+
+
+def test_the_agent_lays_out_nothing_before_it_is_told(tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    for answer in ("lay_out", "stop"):
+        with started(place, "agent") as agent:
+            tell(agent, op="begin", host="n1", job="randread-4k", plan=True,
+                 arguments=[str(place), *LONG])  # fmt: skip
+            (need,) = until(agent, "planned")["needs"]
+            # 4 MiB for each of its jobs together; none is there yet
+            assert need["bytes"] == 4 << 20 and need["room"] > need["bytes"]
+            assert [path for path in place.rglob("*") if path.is_file()] == []
+            tell(agent, op=answer)
+            if answer == "stop":
+                assert until(agent, "step_finished")["interrupted"]
+            else:
+                until(agent, "armed")
+            agent.communicate(timeout=WITHIN_S)
+            assert agent.returncode == 130
+        assert list(place.iterdir()) == []

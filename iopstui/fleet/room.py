@@ -1,0 +1,117 @@
+"""Free space that hosts share: a file system that many have mounted is filled by all of them.
+
+Each host leaves 5 % of its file systems free as far as it can see. Whether what all of them are to
+lay out together still fits is only seen where they meet.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from iopstui.format import size
+from iopstui.linux.devices.mounts import MountEntry, read_own_mounts
+from iopstui.linux.roots import Roots
+from iopstui.records import dataclass
+from iopstui.safety.journal import boot_id
+from iopstui.safety.scratch import room_for
+from iopstui.text import printable
+
+Object = dict[str, Any]
+NAMED = 3
+# whose source names the server; the others of one installation are told apart by their size
+NETWORK = ("nfs", "cifs", "smb3", "ceph", "lustre", "glusterfs", "sshfs", "beegfs", "gpfs", "9p",
+           "virtiofs", "ocfs2", "gfs2", "orangefs", "afs", "wekafs")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a host is to lay out in a file system: ``bytes`` of the ``room`` it has for us.
+    ``system`` is the same on all hosts that have mounted the same one, ``name`` is for people."""
+
+    system: str
+    name: str
+    bytes: int
+    room: int
+
+    def as_object(self) -> Object:
+        """For the agent's line."""
+        return {name: getattr(self, name) for name in ("system", "name", "bytes", "room")}
+
+
+def needs_of(layout: Mapping[str, int], roots: Roots) -> list[Need]:
+    """Of each place (a directory) and the bytes that are to be laid out there. UsageError where
+    one can't be examined."""
+    mounts = read_own_mounts(roots)
+    return [_need(place, wanted, mounts) for place, wanted in layout.items() if wanted]
+
+
+def _need(place: str, wanted: int, mounts: Sequence[MountEntry]) -> Need:
+    room = room_for(Path(place))
+    entry = mount_of(os.path.realpath(place), mounts)
+    own = f"{boot_id()} {os.stat(place).st_dev}"
+    if entry is None:
+        return Need(own, place, wanted, room)
+    space = os.statvfs(place)
+    shared = shared_name(entry, space.f_blocks * space.f_frsize)
+    return Need(shared or own, f"{entry.source} ({entry.fstype})", wanted, room)
+
+
+def mount_of(path: str, mounts: Sequence[MountEntry]) -> MountEntry | None:
+    """The mount that a real path is in: the deepest, and of several there the last."""
+    found = [one for one in mounts if _below(path, one.mountpoint)]
+    return max(reversed(found), key=lambda one: len(one.mountpoint), default=None)
+
+
+def _below(path: str, above: str) -> bool:
+    return above == "/" or path == above or path.startswith(f"{above}/")
+
+
+def shared_name(entry: MountEntry, size_bytes: int) -> str:
+    """A name that all hosts have for a file system that several can mount; "" for another one,
+    which nobody has but this machine (its UUID says nothing: disks are copied)."""
+    kind = entry.fstype.removeprefix("fuse.").rstrip("4") or entry.fstype
+    if ":/" in entry.source or entry.source.startswith("//"):
+        return f"{kind} {entry.source}"
+    return f"{kind} {entry.source} {size_bytes}" if kind in NETWORK else ""
+
+
+def needs_in(row: Mapping[str, Any]) -> list[Need] | None:
+    """What a host has said; ``None`` if that is none of ours."""
+    found = row.get("needs")
+    if not isinstance(found, list):
+        return None
+    needs = []
+    for one in found:
+        if not isinstance(one, dict):
+            return None
+        system, name = one.get("system"), one.get("name")
+        wanted, room = one.get("bytes"), one.get("room")
+        if not (isinstance(system, str) and isinstance(name, str) and type(wanted) is int
+                and type(room) is int and wanted >= 0 and room >= 0):  # fmt: skip
+            return None
+        needs.append(Need(system, printable(name), wanted, room))
+    return needs
+
+
+def too_full(hosts: Mapping[str, Sequence[Need]]) -> Iterator[str]:
+    """Why nobody may begin, in words: what several hosts are to lay out in one file system is more
+    than there is room for."""
+    systems: dict[str, dict[str, list[Need]]] = {}
+    for host, needs in hosts.items():
+        for need in needs:
+            systems.setdefault(need.system, {}).setdefault(host, []).append(need)
+    for sharers in systems.values():
+        all_needs = [need for needs in sharers.values() for need in needs]
+        wanted = sum(need.bytes for need in all_needs)
+        room = min(need.room for need in all_needs)
+        if len(sharers) > 1 and wanted > room:
+            names = [printable(name) for name in sharers]
+            more = len(names) - NAMED
+            who = ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
+            yield (
+                f"{who} share {all_needs[0].name}: together they would lay out {size(wanted)} "
+                f"there, and {size(room)} may be used (5 % stay free)"
+            )

@@ -1,0 +1,91 @@
+"""Free space that hosts share is counted once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iopstui.fleet.room import Need, mount_of, needs_in, needs_of, shared_name, too_full
+from iopstui.linux.devices.mounts import MountEntry, parse_mountinfo
+from iopstui.linux.roots import Roots
+
+GIB = 1 << 30
+
+
+def need(system: str, gib: float, room: float) -> Need:
+    return Need(system, f"{system} (nfs4)", int(gib * GIB), int(room * GIB))
+
+
+def test_what_all_lay_out_is_held_against_what_is_free() -> None:
+    hosts = {f"n{i}": [need("nas:/a", 3, 10)] for i in range(1, 4)}
+    assert not list(too_full(hosts))
+    hosts["n4"] = [need("nas:/a", 3, 12)]
+    (words,) = too_full(hosts)
+    assert words == (
+        "n1, n2, n3 and 1 more share nas:/a (nfs4): together they would lay out 12 GiB there, and "
+        "10 GiB may be used (5 % stay free)"
+    )
+
+
+def test_each_host_s_own_file_system_is_its_own() -> None:
+    # one that is too small for its host was refused there
+    hosts = {"a": [need("x", 3, 2), need("x", 3, 2)], "b": [need("y", 3, 10), need("z", 9, 10)]}
+    assert not list(too_full(hosts))
+    # two places of one host in what another one fills, too
+    hosts["c"] = [need("z", 1, 10), need("z", 1, 10)]
+    (words,) = too_full(hosts)
+    assert words.startswith("b, c share z (nfs4): together they would lay out 11 GiB")
+
+
+@pytest.mark.parametrize(("fstype", "source", "size", "found"), [
+    ("nfs4", "nas:/scratch", 5, "nfs nas:/scratch"),
+    ("nfs", "nas:/scratch", 6, "nfs nas:/scratch"),
+    ("ceph", "10.0.0.1:6789:/", 5, "ceph 10.0.0.1:6789:/"),
+    ("cifs", "//nas/share", 5, "cifs //nas/share"),
+    ("fuse.glusterfs", "g1:/vol", 5, "glusterfs g1:/vol"),
+    ("lustre", "10.0.0.1@tcp:/work", 5, "lustre 10.0.0.1@tcp:/work"),
+    ("beegfs", "beegfs_nodev", 5, "beegfs beegfs_nodev 5"),
+    ("gpfs", "gpfs0", 7, "gpfs gpfs0 7"),
+    ("ext4", "/dev/vda1", 5, ""), ("xfs", "/dev/mapper/vg-data", 5, ""), ("tmpfs", "tmpfs", 5, ""),
+    ("btrfs", "/dev/sda", 5, ""), ("overlay", "overlay", 5, ""),
+])  # fmt: skip
+def test_which_file_system_many_hosts_can_have(
+    fstype: str, source: str, size: int, found: str
+) -> None:
+    assert shared_name(MountEntry(0, 1, "/", "/x", fstype, source), size) == found
+
+
+def test_the_mount_is_the_deepest_and_the_last() -> None:
+    mounts = parse_mountinfo(
+        "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:40 / /srv rw - nfs nas:/a rw\n"
+        "3 1 0:41 / /srv rw - nfs nas:/b rw\n4 1 0:42 / /srv/x rw - nfs nas:/c rw\n"
+    )
+    places = ("/srv", "/srv/xy", "/srv/x/y", "/srvx", "/")
+    found = [mount_of(place, mounts) for place in places]
+    assert [one.source for one in found if one] == [
+        "nas:/b", "nas:/b", "nas:/c", "/dev/sda1", "/dev/sda1"
+    ]  # fmt: skip
+    assert mount_of("/srv", []) is None
+
+
+def test_two_places_of_this_machine_are_in_the_same_one(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    layout = {str(tmp_path / "a"): 5, str(tmp_path / "b"): 7, "/nowhere": 0}
+    first, second = needs_of(layout, Roots())
+    assert first.system == second.system and (first.bytes, second.bytes) == (5, 7)
+    assert first.room > 0
+    row = {"event": "planned", "needs": [first.as_object()]}
+    assert needs_in(row) == [first]
+
+
+@pytest.mark.parametrize("needs", [
+    None, {}, [1], [{}], [{"system": "a", "name": "b", "bytes": -1, "room": 1}],
+    [{"system": "a", "name": "b", "bytes": 1.5, "room": 1}],
+    [{"system": "a", "name": "b", "bytes": 1, "room": True}],
+    [{"system": 1, "name": "b", "bytes": 1, "room": 1}],
+])  # fmt: skip
+def test_what_no_agent_says(needs: Any) -> None:
+    assert needs_in({"needs": needs}) is None
