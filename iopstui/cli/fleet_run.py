@@ -99,7 +99,7 @@ def run_fleet(arguments: argparse.Namespace) -> int:
     run = _Run(arguments, sys.stdout, sys.stderr)
     fleet = Fleet(
         nodes,
-        lambda node: launch_words(node, arguments.launcher, arguments.bring),
+        lambda node: launch_words(node, arguments.launcher, arguments.bring, arguments.sudo),
         orders.of,
         merger,
         Terms(least, arguments.on_loss == "stop", arguments.job is None),

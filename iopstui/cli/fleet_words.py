@@ -90,9 +90,9 @@ def _destroyed(texts: Sequence[str], nodes: Sequence[Node]) -> dict[str, list[st
     return found
 
 
-def launch_words(node: Node, launcher: str, bring: bool) -> list[str]:
+def launch_words(node: Node, launcher: str, bring: bool, sudo: bool = False) -> list[str]:
     """The command that runs the agent on a host."""
-    remote = remote_command(bring)
+    remote = remote_command(bring, sudo)
     if launcher:
         try:
             words = shlex.split(launcher)

@@ -100,18 +100,29 @@ def bundle() -> bytes:
     return made.getvalue()
 
 
+# root, by sudo if need be, which never asks for a password here; what it says against it becomes
+# part of a line of JSON
+SUDO = r"""s=; [ "$(id -u)" = 0 ] || s="sudo -n"
+no=$({ $s true || echo "it ended with $?"; } 2>&1 | head -n 1 | tr -cd "A-Za-z0-9 .,:_/()-")
+[ -z "$no" ] || { printf "{\"event\":\"lacks\",\"what\":\"%s\",\"why\":\"%s\",\"user\":\"%s\"}\n" \
+"the right to become root without a password" "$no" "$(id -un)"; exit 5; }"""
+
+
 @cache
-def remote_command(bring: bool) -> str:
+def remote_command(bring: bool, sudo: bool = False) -> str:
     """One line for the host's shell, whichever that is: run the iopstui that is installed there if
-    it is of this version, and else, or always with ``bring``, the one that will be sent."""
+    it is of this version, and else, or always with ``bring``, the one that will be sent; with
+    ``sudo`` as root."""
     boot = f"LEAST = {LEAST_PYTHON}\n{BOOT}"
     coded = base64.b64encode(boot.encode()).decode()
     python = f"import base64;exec(base64.b64decode('{coded}'))"
     none = json.dumps({"event": "lacks", "what": "python3"})
-    there = f'[ "$(iopstui --version 2>/dev/null)" = "iopstui {__version__}" ]'
-    words = [] if bring else [f"{there} && exec iopstui agent"]
+    root = "$s " if sudo else ""
+    there = f'[ "$({root}iopstui --version 2>/dev/null)" = "iopstui {__version__}" ]'
+    words = [SUDO.replace("\\\n", "").replace("\n", "; ")] if sudo else []
+    words += [] if bring else [f"{there} && exec {root}iopstui agent"]
     words += [
         f"command -v python3 >/dev/null 2>&1 || {{ echo {shlex.quote(none)}; exit 5; }}",
-        f"exec python3 -c {shlex.quote(python)} {len(bundle())}",
+        f"exec {root}python3 -c {shlex.quote(python)} {len(bundle())}",
     ]
     return f"exec sh -c {shlex.quote('; '.join(words))}"

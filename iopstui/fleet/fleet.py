@@ -186,13 +186,16 @@ class Fleet:
 
     def _not_all(self, out: Sequence[Member]) -> IopstuiError:
         for one in out:
-            self._voices.say(f"{one.name}: {one.error}{f' {one.hint}' if one.hint else ''}")
+            hint = f". {one.hint}" if one.hint else ""
+            self._voices.say(f"{one.name}: {one.error.rstrip('.')}{hint}")
         codes = {one.exit_code for one in out}
         code = EXIT_REFUSED if EXIT_REFUSED in codes else max(codes)
         armed = len(self.members) - len(out)
+        hint = "--min-hosts N starts those that are, if they are N at least."
+        if any("iopstui with sudo" in one.hint for one in out):
+            hint += " --sudo runs all of them as root."
         return error_of(
-            code, f"{armed} of {len(self.members)} hosts are ready, so none was started.",
-            "--min-hosts N starts those that are, if they are N at least.",
+            code, f"{armed} of {len(self.members)} hosts are ready, so none was started.", hint
         )  # fmt: skip
 
     def _start(self) -> None:

@@ -115,7 +115,12 @@ class Member:
         self.tell({"op": "begin", "host": self.name, "plan": True, **self._order})
 
     def _lacks(self, row: Object) -> None:
-        self.fail(f"it lacks {printable(str(row.get('what')))}", code=EXIT_MISSING)
+        what, why = (printable(str(row.get(name) or "")) for name in ("what", "why"))
+        hint = ""
+        if row.get("user"):
+            line = f"{printable(str(row['user']))} ALL=(root) NOPASSWD: ALL"
+            hint = f"There: echo '{line}' | sudo EDITOR='tee -a' visudo, or name root@{self.name}."
+        self.fail(f"it lacks {what}{f' ({why})' if why else ''}", hint, EXIT_MISSING)
 
     def _failed(self, row: Object) -> None:
         code = row.get("exit_code")

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import random
+import subprocess
 import sys
 import time
 import zipfile
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made import START_MS, frame
+from made import START_MS, Row, frame
 
 from iopstui.errors import UsageError
 from iopstui.fleet.bring import bundle, remote_command
@@ -122,7 +125,40 @@ def test_what_is_brought_along_is_small_and_needs_nothing() -> None:
 
 
 def test_the_command_is_one_line_that_no_shell_reads_otherwise() -> None:
-    for bring in (True, False):
-        command = remote_command(bring)
+    for bring, sudo in ((True, False), (False, False), (True, True), (False, True)):
+        command = remote_command(bring, sudo)
         assert "\n" not in command and "!" not in command
     assert json.dumps(remote_command(True)).isascii()
+
+
+SUDO = """#!/bin/sh
+[ "$1" = -n ] || exit 9
+shift
+%s
+"""
+
+
+def as_jane(place: Path, sudo: str) -> Row:
+    """What comes of it for a user who is not root, with such a sudo."""
+    for name, text in (
+        ("id", "#!/bin/sh\n[ $1 = -u ] && echo 1000 || echo jane\n"),
+        ("sudo", sudo),
+    ):
+        (place / name).write_text(text)
+        (place / name).chmod(0o755)
+    path = f"{place}:{os.environ['PATH']}"
+    done = subprocess.run(["sh", "-c", remote_command(True, True)], stdin=subprocess.DEVNULL,
+                          capture_output=True, env={**os.environ, "PATH": path})  # fmt: skip
+    (line,) = done.stdout.splitlines()
+    found: Row = json.loads(line)
+    return found
+
+
+def test_root_is_had_by_sudo_or_it_is_said_what_lacks(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    assert as_jane(tmp_path, SUDO % f'echo "$1" >> {mark}; exec "$@"') == {"event": "send"}
+    assert mark.read_text() == "true\npython3\n"
+    no = as_jane(tmp_path, SUDO % "echo 'sudo: a \"pass\\word\" is required' >&2; exit 1")
+    assert no["event"] == "lacks" and no["user"] == "jane"
+    assert no["why"] == "sudo: a password is required"
+    assert as_jane(tmp_path, SUDO % "exit 7")["why"] == "it ended with 7"

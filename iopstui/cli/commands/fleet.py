@@ -46,6 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         "`iopstui merge FILE` reads it")  # fmt: skip
     parser.add_argument("--bring", action="store_true",
                         help="take this iopstui along even where it is installed")  # fmt: skip
+    parser.add_argument("--sudo", action="store_true",
+                        help="become root there by sudo, which must not ask for a "
+                        "password")  # fmt: skip
     parser.add_argument("--launcher", metavar="COMMAND", default="",
                         help="instead of ssh: words before the command for the host, {host} is its "
                         "name, e.g. 'kubectl exec -i {host} -- sh -c'")  # fmt: skip
