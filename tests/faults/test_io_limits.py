@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 from machine import loop, sh
 
+from iopstui.linux.counters.groups_io import GroupsIo
+from iopstui.linux.roots import Roots
+
 VERSION_1, VERSION_2 = Path("/sys/fs/cgroup/blkio"), Path("/sys/fs/cgroup")
 IOPS, READS = 50, 100
 TOLD = """
@@ -71,3 +74,29 @@ def test_the_limits_that_are_told_are_those_that_hold(here: Path) -> None:
         for group in (above, below):
             held = took[group] >= 0.9 * (READS / IOPS - 1)
             assert held is bool(told[group]), (group, took)
+
+
+def test_what_the_groups_do_on_one_disk_is_what_the_disk_counts(here: Path) -> None:
+    with loop(here / "file") as node, loop(here / "other") as other, groups() as (above, below):
+        if above.parent == VERSION_1:
+            pytest.skip("io.stat by disk is version 2's")
+        (above / "cgroup.subtree_control").write_text("+io")
+        name = Path(node).name
+        source = GroupsIo((name,), Roots(), least_s=0.0)
+        assert source.there and source.rates() is None
+        before, began = read_requests(name), time.monotonic()
+        in_group(
+            below, "dd", f"if={node}", "of=/dev/null", "bs=4k", f"count={READS}", "iflag=direct"
+        )
+        in_group(below, "dd", f"if={other}", "of=/dev/null", "bs=4k", "count=7", "iflag=direct")
+        found = {one.name: one for one in source.rates() or ()}
+        took = time.monotonic() - began
+        mine = found["/iopstui-test/below"]
+        assert round(mine.reads_s * took) == pytest.approx(READS, rel=0.05)
+        assert mine.read_bytes_s == 4096 * mine.reads_s and mine.writes_s == 0
+        assert read_requests(name) - before == READS and "/iopstui-test" not in found
+
+
+def read_requests(name: str) -> int:
+    """Reads completed so far, by the disk's own counter."""
+    return int(Path("/sys/block", name, "stat").read_text().split()[0])

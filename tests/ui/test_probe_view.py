@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,9 @@ from session_frames import whole_frames
 from test_app import WIDE, make, running, settle, shows
 
 from iopstui.events import FrameReady, Notice
+from iopstui.linux.counters.groups_io import GroupRates, GroupsIo
 from iopstui.linux.process.process_io import ProcessIo, ProcessRates
+from iopstui.linux.roots import Roots
 from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.probe import LATENCY, PARTS
 from iopstui.ui.core.state import LiveState
@@ -139,3 +142,26 @@ def test_processes_are_of_all_disks_unless_the_probe_tells() -> None:
     assert "all disks together" in text and "no share of one disk" in text
     assert "fio (job)" in text and "1 process does not let this user look" in text
     assert "waited for I/O" in text and "no processes" in told(state, None)
+
+
+def test_cgroups_are_of_the_disk_alone() -> None:
+    class Groups(GroupsIo):
+        there = True  # type: ignore[assignment]
+        found: Sequence[GroupRates] | None = None
+
+        def rates(self) -> list[GroupRates] | None:
+            return None if self.found is None else list(self.found)
+
+    groups = Groups(("vda",), Roots())
+
+    def told() -> str:
+        found = processes_view.rows(probed(), None, 80, UTF8, groups=groups)
+        return " ".join(" ".join(text for row in found for text, _ in row).split())
+
+    assert "cgroups, on vda alone" in told() and "a rate needs two" in told()
+    groups.found = []
+    assert "no cgroup's processes" in told()
+    name = "/kubepods.slice/kubepods-burstable.slice/postgres"
+    groups.found = [GroupRates(name, 120.0, 40.0, 1 << 20, 2 << 20)] * 12
+    assert "stable.slice/postgres 120 40.0 1.00 2.00" in told() and "and 2 more" in told()
+    assert "(io.stat)" in told()

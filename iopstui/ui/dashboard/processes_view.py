@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iopstui import format as f
+from iopstui.linux.counters.groups_io import GroupRates, GroupsIo
 from iopstui.linux.process.process_io import ProcessIo, ProcessRates
 from iopstui.model.metrics.probe import PROCESSES
 from iopstui.ui.core.state import LiveState
@@ -13,10 +14,22 @@ from iopstui.ui.draw.rows import Column, Row, Table, message, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, WARNING, Charset
 
 MOST = 30
+MOST_GROUPS = 10
+FIRST = "first reading; a rate needs two"
 COLUMNS: tuple[Column[ProcessRates], ...] = (
     Column("pid", 9, lambda p: str(p.pid)),
     Column("read MiB/s", 13, lambda p: f.mib(p.read_s), style=DEVICE),
     Column("written MiB/s", 15, lambda p: f.mib(p.write_s)),
+)
+GROUPS: tuple[Column[GroupRates], ...] = (
+    Column("r/s", 8, lambda g: f.number(g.reads_s), style=DEVICE),
+    Column("w/s", 8, lambda g: f.number(g.writes_s)),
+    Column("read MiB/s", 12, lambda g: f.mib(g.read_bytes_s), style=DEVICE),
+    Column("written MiB/s", 15, lambda g: f.mib(g.write_bytes_s)),
+)
+BY_GROUP = (
+    "What the processes of each cgroup had this disk do (io.stat); writes of the page cache count "
+    "for the group that dirtied them."
 )
 ALL_DISKS = (
     "Bytes that a process had read from any disk, and what it wrote or dirtied in the page cache, "
@@ -26,27 +39,61 @@ ALL_DISKS = (
 
 
 def rows(
-    state: LiveState, source: ProcessIo | None, width: int, charset: Charset, frozen: bool = False
+    state: LiveState,
+    source: ProcessIo | None,
+    width: int,
+    charset: Charset,
+    frozen: bool = False,
+    groups: GroupsIo | None = None,
 ) -> list[Row]:
     """By disk where the probe counts processes, else over all disks (``source`` ``None``: a
-    recording, which has neither). ``frozen``: ``state`` is that of an earlier second."""
+    recording, which has neither); then ``groups``, by disk. ``frozen``: ``state`` is that of an
+    earlier second."""
     found = _pressure(state, width, charset)
     probe = state.probed.probe if state.probed is not None else None
     if probe is not None and PROCESSES in probe.parts:
-        return [*found, *task_rows(state, probe, width, charset)]
+        found += task_rows(state, probe, width, charset)
+        return [*found, *_by_group(groups, width, charset, frozen)]
     if source is None:
         return [*found, *wrap(width, charset, "This recording has no processes.", None)]
     rates = source.rates()
-    title = rule(
-        width, charset, ("processes, all disks together", BOLD),
+    found += _by_group(groups, width, charset, frozen)
+    found.append(_title("processes, all disks together", width, charset, frozen))
+    if rates is None:
+        return [*found, message(width, charset, FIRST)]
+    return [*found, *_table(state, rates, width, charset), *_words(source, width, charset)]
+
+
+def _title(words: str, width: int, charset: Charset, frozen: bool) -> Row:
+    return rule(
+        width, charset, (words, BOLD),
         (": those of now, not of the second at which the screen is frozen" if frozen else "",
          WARNING),
         right=(("busiest first", DIM),),
     )  # fmt: skip
-    found.append(title)
+
+
+def _by_group(groups: GroupsIo | None, width: int, charset: Charset, frozen: bool) -> list[Row]:
+    if groups is None or not groups.there:
+        return []
+    rates = groups.rates()
+    found = [_title(f"cgroups, on {', '.join(groups.disks)} alone", width, charset, frozen)]
     if rates is None:
-        return [*found, message(width, charset, "first reading; a rate needs two")]
-    return [*found, *_table(state, rates, width, charset), *_words(source, width, charset)]
+        return [*found, message(width, charset, FIRST), message(width, charset, "")]
+    table = Table(GROUPS, 24, width, charset)
+    if rates:
+        found.append(table.header("cgroup"))
+    else:
+        found.append(message(width, charset, "no cgroup's processes read or wrote in this second"))
+    found += [table.row(_end(one.name, 23), one) for one in rates[:MOST_GROUPS]]
+    if len(rates) > MOST_GROUPS:
+        found.append(message(width, charset, f"and {len(rates) - MOST_GROUPS} more"))
+    return [*found, *wrap(width, charset, BY_GROUP), message(width, charset, "")]
+
+
+def _end(path: str, width: int) -> str:
+    """The end of a path says which it is."""
+    return path if len(path) <= width else "…" + path[1 - width :]
 
 
 def _pressure(state: LiveState, width: int, charset: Charset) -> list[Row]:

@@ -194,14 +194,19 @@ class ViewKeys(Part):
         """Open the list of processes."""
         if self.port.dashboard is None:
             return
+        from iopstui.linux.counters.groups_io import GroupsIo
         from iopstui.linux.process.process_io import ProcessIo
+        from iopstui.linux.roots import Roots
         from iopstui.ui.dashboard import processes_view
 
-        source = ProcessIo() if self.port.live is not None else None
-        port, charset = self.port, self.port.charset
+        port, charset, live = self.port, self.port.charset, self.port.live
+        source = None if live is None else ProcessIo()
+        groups = None if live is None else GroupsIo(live.target.on, Roots())
         self._list(
             "who does it: processes",
-            lambda width: processes_view.rows(port.shown, source, width, charset, self.frozen),
+            lambda width: processes_view.rows(
+                port.shown, source, width, charset, self.frozen, groups
+            ),
         )
 
     def heat_map(self) -> None:
@@ -325,7 +330,8 @@ class ViewKeys(Part):
             "processes", (Key("u", "u"),), processes, title="Processes: who does it",
             note="by disk with the probe, else over all disks",
             help="who does it: processes by what they read and write; by disk, with latencies,"
-            " where the probe counts processes, else over all disks together", place=206,
+            " where the probe counts processes, else over all disks together; cgroups by disk",
+            place=206,
             footer=(Footer("who", {IDLE: 145}),),
         ),
         Action(
