@@ -160,6 +160,8 @@ class PatientDriver(LinuxDriver):
         self._answers = False
         self._asked: float | None = None
         self._output: Output | None = None
+        # wakes the thread that reads keys: it has to end
+        self._leave = -1
         self.gone = False
 
     @property
@@ -196,12 +198,31 @@ class PatientDriver(LinuxDriver):
             self._output.forget()
         super().stop_application_mode()
 
+    def start_application_mode(self) -> None:
+        """Take the terminal, and begin to read its keys."""
+        self._close_leave()
+        self._leave = os.eventfd(0, os.EFD_CLOEXEC)
+        super().start_application_mode()  # type: ignore[no-untyped-call]
+
+    def disable_input(self) -> None:
+        """End the thread that reads keys."""
+        if self._leave >= 0:
+            os.eventfd_write(self._leave, 1)
+        super().disable_input()
+
+    def _close_leave(self) -> None:
+        leave, self._leave = self._leave, -1
+        if leave >= 0:
+            os.close(leave)
+
     def run_input_thread(self) -> None:
         """Reads the terminal until the screen ends, or the terminal does."""
         arriving = TerminalInput()
         decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         while not self.exit_event.is_set():
-            if select.select([self.fileno], [], [], INPUT_POLL_S)[0]:
+            # a thread that wakes ten times a second for nothing costs a tenth of all of the screen
+            patience = INPUT_POLL_S if arriving.waits else None
+            if self.fileno in select.select([self.fileno, self._leave], [], [], patience)[0]:
                 data = self._read()
                 if not data:
                     self.gone = True
@@ -228,6 +249,7 @@ class PatientDriver(LinuxDriver):
     def close(self) -> None:
         """Write what is still queued and end the output thread."""
         super().close()
+        self._close_leave()
         output, self._output = self._output, None
         if output is not None:
             output.stop()

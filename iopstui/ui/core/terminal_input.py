@@ -73,6 +73,11 @@ class TerminalInput:
             text = text[:LONGEST_PASTE] + text[LONGEST_PASTE:][1 - len(PASTE_ENDS) :]
         self._held = text
 
+    @property
+    def waits(self) -> bool:
+        """Whether something is held back for a rest: only then ``tick`` has anything to do."""
+        return bool(self._held)
+
     def tick(self) -> Iterator[Message]:
         """What was held back for a rest that has not come."""
         held = self._held
