@@ -122,6 +122,11 @@ class FioProcess:
         guard = () if self._guard.stdout.closed else (self._guard.stdout.fileno(),)
         return guard if self._inotify is None else (*guard, self._inotify)
 
+    @property
+    def wakes(self) -> bool:
+        """Whether one of ``wake_fds`` tells when fio has written something: not everywhere."""
+        return self._inotify is not None
+
     def read_output(self) -> bytes:
         """What fio has written to its documents' file since the last call."""
         if self._inotify is not None:

@@ -214,6 +214,11 @@ class FioRun:
         return self._process.wake_fds if self._process else ()
 
     @property
+    def wakes(self) -> bool:
+        """Whether one of ``fds`` tells when fio has written something."""
+        return self._process is not None and self._process.wakes
+
+    @property
     def pid(self) -> int | None:
         """fio's main process, once the guard has said so."""
         return self._process.pid if self._process else None

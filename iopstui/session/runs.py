@@ -176,11 +176,17 @@ class Runs:
         """The longest time to wait for them; ``None`` without a run."""
         if self.run is None:
             return None
-        patience = START_POLL_S if self._awaiting_jobs else POLL_S
+        patience = START_POLL_S if self._awaiting_jobs else self._poll_s(self.run)
         if self._held is not None:
             held_s = (self._context.clock.monotonic_ns() - self._held.arrived_ns) / 1e9
             patience = min(patience, HOLD_S - held_s)
         return patience
+
+    def _poll_s(self, run: FioRun) -> float:
+        """Where fio's writing wakes who waits for it, nothing but its room is left to look at, as
+        long as no budget is counted and no tunable waits for its second."""
+        woken = run.wakes and run.phase == RUN
+        return LOOK_S if woken and self._budget.most is None and not self._knobs.wait else POLL_S
 
     # -- beginning
 

@@ -49,6 +49,11 @@ class TunableTurns:
             except IopstuiError as error:
                 self._context.notice("error", f"{error.message} {error.hint}".strip())
 
+    @property
+    def wait(self) -> bool:
+        """Whether some are to be set later in a run."""
+        return bool(self._requests)
+
     def due(self, began_ns: int | None) -> None:
         """Set the tunables that are due this long after a run began."""
         if began_ns is None or not self._requests:

@@ -11,7 +11,9 @@ from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED
 from iopstui.events import StepFinished
 from iopstui.session import runs as module
 from iopstui.session.current_run import CurrentRun
-from iopstui.session.runs import Runs
+from iopstui.session.fio_run import LAYOUT, RUN
+from iopstui.session.runs import LOOK_S, POLL_S, Runs
+from iopstui.session.write_budget import WriteBudget
 
 
 class Context:
@@ -50,3 +52,21 @@ def test_a_run_that_the_user_stopped_is_an_interrupted_one(
     assert runs.left_behind == "process 5 hangs"
     assert finished.error == (failure or "process 5 hangs" if code == EXIT_JOB_FAILED else "")
     assert context.warnings == (["process 5 hangs"] if code == EXIT_INTERRUPTED else [])
+
+
+@pytest.mark.parametrize(
+    ("wakes", "phase", "most", "wait", "patience"),
+    [(True, RUN, None, False, LOOK_S), (False, RUN, None, False, POLL_S),
+     (True, LAYOUT, None, False, POLL_S), (True, RUN, 1 << 30, False, POLL_S),
+     (True, RUN, None, True, POLL_S)],
+)  # fmt: skip
+def test_a_run_is_looked_at_more_often_only_while_there_is_something_to_see(
+    wakes: bool, phase: str, most: int | None, wait: bool, patience: float
+) -> None:
+    context, current, knobs = Context(), CurrentRun(), SimpleNamespace(wait=wait)
+    budget = WriteBudget(most)
+    runs: Any = Runs(context, None, current, knobs, None, None, 1.0, None, budget=budget)  # type: ignore[arg-type]
+    assert runs.patience_s() is None
+    fio: Any = SimpleNamespace(wakes=wakes, phase=phase)
+    current.started(fio)
+    assert runs.patience_s() == patience
