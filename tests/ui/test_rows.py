@@ -4,10 +4,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
+from rich.segment import Segment
+from textual.strip import Strip
 
 from iopstui import format as f
 from iopstui.ui.draw import layout
-from iopstui.ui.draw.rows import Column, Line, Row, Table, fit, rule, wrap
+from iopstui.ui.draw.rows import Column, Line, Row, Table, fit, part, rule, wrap
 from iopstui.ui.draw.style import ASCII, CONSOLE, UTF8, charset_for
 
 
@@ -24,9 +26,23 @@ def test_text_is_fitted_to_cells_not_characters(text: str, width: int) -> None:
 @given(st.lists(st.text(alphabet="ab µ漢", max_size=12), max_size=8), st.integers(1, 60))
 def test_a_line_is_exactly_as_wide_as_it_must_be(parts: list[str], width: int) -> None:
     line = Line(width, UTF8)
-    for part in parts:
-        line.add(part)
+    for one in parts:
+        line.add(one)
     assert cell_len(plain(line.done())) == width
+
+
+@given(
+    st.lists(st.text(alphabet="ab⠒漢", max_size=6), max_size=6),
+    st.integers(0, 30),
+    st.integers(1, 20),
+)
+def test_a_part_of_a_row_is_what_textual_cuts_out_of_it(
+    texts: list[str], begin: int, width: int
+) -> None:
+    row = tuple((text, None) for text in texts)
+    whole = Strip([Segment(text) for text in texts]).extend_cell_length(begin + width)
+    cut = whole.crop(begin, begin + width)
+    assert "".join(text for text, _ in part(row, begin, begin + width)) == cut.text
 
 
 @pytest.mark.parametrize("width", [10, 20, 40, 80, 200])

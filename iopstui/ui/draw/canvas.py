@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from rich.color import ColorSystem
 from rich.console import Console
 from rich.segment import Segment
-from textual._compositor import ChopsUpdate, Compositor, CompositorUpdate
+from textual._compositor import ChopsUpdate, Compositor, CompositorUpdate, LayoutUpdate
 from textual.app import ComposeResult
 from textual.geometry import Region
 from textual.screen import Screen
@@ -20,6 +21,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from iopstui.ui.draw.lines import Lines
+from iopstui.ui.draw.rows import Piece
 
 
 class Canvas(Widget):
@@ -29,18 +31,30 @@ class Canvas(Widget):
         super().__init__()
         self.lines: list[Lines] = []
         self._by_row: dict[int, list[Lines]] | None = None
+        self._changed: list[Region] = []
         self.add(lines)
 
     def add(self, lines: Iterable[Lines]) -> None:
         """These too, from now on."""
         for one in lines:
             self.lines.append(one)
-            one.shown_by(self._placed, self.refresh)
+            one.shown_by(self._placed, self._change)
         self._by_row = None
 
     def _placed(self) -> None:
         self._by_row = None
         self.refresh()
+
+    def _change(self, *regions: Region) -> None:
+        """Remembered here; Textual is only told that there is something to send at all."""
+        if not self._repaint_regions:
+            self.refresh(regions[0])
+        self._changed += regions
+
+    def changed(self) -> list[Region]:
+        """What changed since the last call."""
+        changed, self._changed = self._changed, []
+        return changed
 
     def _at(self, y: int) -> Sequence[Lines]:
         """What has a part of this row, from left to right."""
@@ -51,23 +65,31 @@ class Canvas(Widget):
                     self._by_row.setdefault(row, []).append(one)
         return self._by_row.get(y, ())
 
-    def render_line(self, y: int) -> Strip:
-        """Row ``y`` of the screen."""
-        segments: list[Segment] = []
-        end = 0
+    def part(self, y: int, begin: int, end: int) -> list[Segment]:
+        """Cells ``begin`` to ``end`` of row ``y`` of the screen, before any filter."""
+        pieces: list[Piece] = []
+        at = begin
         for one in self._at(y):
             box = one.box
-            if box.x < end:
-                continue
-            if box.x > end:
-                segments.append(Segment(" " * (box.x - end)))
-            segments += one.strip(y - box.y)
-            end = box.x + box.width
+            first, last = max(at, box.x), min(end, box.x + box.width)
+            if first < last:
+                if first > at:
+                    pieces.append((" " * (first - at), None))
+                pieces += one.part(y - box.y, first - box.x, last - box.x)
+                at = last
+        if at < end:
+            pieces.append((" " * (end - at), None))
+        return [Segment(text, style) for text, style in pieces]
+
+    def render_line(self, y: int) -> Strip:
+        """Row ``y`` of the screen."""
         width = self.size.width
-        if end < width:
-            segments.append(Segment(" " * (width - end)))
-            end = width
-        return Strip(segments, end)
+        return Strip(self.part(y, 0, width), width)
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Textual keeps rows, and is not told which of them have changed."""
+        self._styles_cache.clear()
+        return super().render_lines(crop)
 
 
 class CanvasScreen(Screen[None]):
@@ -90,32 +112,48 @@ class _Cutter(Compositor):
         super().__init__()
         self._canvas = canvas
 
+    def render_full_update(self, simplify: bool = False) -> LayoutUpdate:
+        """All of it: what changed before is in it."""
+        self._canvas.changed()
+        return super().render_full_update(simplify)
+
     def render_partial_update(self) -> ChopsUpdate | None:
         """What changed since the last update; ``None`` if nothing did."""
+        canvas = self._canvas
+        regions = [*canvas.changed(), *self._dirty_regions]
         seen = self.visible_widgets.keys() - {self.root}
-        if seen != {self._canvas} or not self._dirty_regions:
+        if seen != {canvas} or not regions:
+            self._dirty_regions.update(regions)
             return super().render_partial_update()
         whole = self.size.region
-        inside = [region.intersection(whole) for region in self._dirty_regions]
+        inside = [region.intersection(whole) for region in regions]
         self._dirty_regions.clear()
         spans = [*self._regions_to_spans(region for region in inside if region)]
         if not spans:
             return None
-        # their order is that of the rows
-        top, width = spans[0][0], whole.width
-        strips = self._canvas.render_lines(Region(0, top, width, spans[-1][0] + 1 - top))
+        filters, background = canvas.get_line_filters(), canvas.background_colors[1]
+        pieces = []
+        for y, begin, end in spans:
+            segments = canvas.part(y, begin, end)
+            for one in filters:
+                segments = one.apply(segments, background)
+            pieces.append((y, begin, segments))
         # Textual asks no more of it than to be an update
-        return _Cut([(x, y, strips[y - top].crop(x, end)) for y, x, end in spans])  # type: ignore[return-value]
+        return _Cut(pieces)  # type: ignore[return-value]
 
 
 class _Cut(CompositorUpdate):
     """Pieces of rows, each with its place."""
 
-    def __init__(self, pieces: Sequence[tuple[int, int, Strip]]) -> None:
+    def __init__(self, pieces: Sequence[tuple[int, int, Sequence[Segment]]]) -> None:
         self._pieces = pieces
 
     def render_segments(self, console: Console) -> str:
         """What the terminal is sent: to its place, then the piece."""
-        return "".join(
-            f"\x1b[{y + 1};{x + 1}H{strip.render(console)}" for x, y, strip in self._pieces
-        )
+        colors = console._color_system or ColorSystem.TRUECOLOR
+        found = []
+        for y, x, segments in self._pieces:
+            found.append(f"\x1b[{y + 1};{x + 1}H")
+            for text, style, _ in segments:
+                found.append(Strip.render_style(style, text, colors) if style else text)
+        return "".join(found)

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from rich.cells import cell_len
-from rich.segment import Segment
 from textual.geometry import Region
-from textual.strip import Strip
 
 from iopstui.ui.draw.layout import Box
-from iopstui.ui.draw.rows import Row
+from iopstui.ui.draw.rows import Piece, Row, cells, part
 
 
 class Refresh(Protocol):
@@ -31,7 +28,6 @@ class Lines:
     def __init__(self, id: str | None = None) -> None:
         self.id = id
         self._rows: list[Row] = []
-        self._strips: list[Strip] = []
         self._box: Box | None = None
         self._moved: Callable[[], None] = lambda: None
         self._refresh: Refresh = lambda *regions: None
@@ -55,7 +51,7 @@ class Lines:
         if box == self._box:
             return
         self._box = box
-        self._rows, self._strips = [], []
+        self._rows = []
         self._moved()
 
     def show(self, rows: Sequence[Row]) -> int:
@@ -63,7 +59,6 @@ class Lines:
         box = self.box
         if len(rows) != len(self._rows):
             self._rows = list(rows)
-            self._strips = [_strip(row, box.width) for row in rows]
             self._refresh(Region(box.x, box.y, box.width, box.height))
             return len(rows)
         dirty: list[Region] = []
@@ -72,7 +67,6 @@ class Lines:
                 continue
             begin, end = _same(row, before), box.width - _same(row[::-1], before[::-1])
             self._rows[y] = row
-            self._strips[y] = _strip(row, box.width)
             if y < box.height and begin < end:
                 dirty.append(Region(box.x + begin, box.y + y, end - begin, 1))
         if dirty:
@@ -83,15 +77,9 @@ class Lines:
         """What it shows, without styles (tests)."""
         return "\n".join("".join(text for text, _ in row) for row in self._rows)
 
-    def strip(self, y: int) -> Strip:
-        """Its row ``y``, as wide as its box."""
-        if y < len(self._strips):
-            return self._strips[y]
-        return Strip.blank(self.box.width)
-
-
-def _strip(row: Row, width: int) -> Strip:
-    return Strip([Segment(text, style) for text, style in row]).adjust_cell_length(width)
+    def part(self, y: int, begin: int, end: int) -> list[Piece]:
+        """Cells ``begin`` to ``end`` of its row ``y``."""
+        return part(self._rows[y] if y < len(self._rows) else (), begin, end)
 
 
 def _same(row: Row, before: Row) -> int:
@@ -100,5 +88,5 @@ def _same(row: Row, before: Row) -> int:
     for (text, style), (old, old_style) in zip(row, before, strict=False):
         if text != old or style != old_style:
             break
-        same += cell_len(text)
+        same += cells(text)
     return same

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, TypeVar
 
 from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
 from rich.style import Style
 
 from iopstui.records import dataclass
@@ -17,13 +18,41 @@ Row = tuple[Piece, ...]
 T = TypeVar("T")
 
 
+def cells(text: str) -> int:
+    """How many cells of the terminal it takes; most of what is shown needs no look at a table."""
+    return len(text) if text.isascii() else cell_len(text)
+
+
 def fit(text: str, width: int) -> str:
     """``text`` cut (with an ellipsis) or filled to exactly ``width`` cells."""
     if width <= 0:
         return ""
-    if cell_len(text) > width:
+    size = cells(text)
+    if size > width:
         return set_cell_size(text, width - 1) + "…"
-    return set_cell_size(text, width)
+    return text + " " * (width - size)
+
+
+def part(row: Row, begin: int, end: int) -> list[Piece]:
+    """Cells ``begin`` to ``end`` of a row, with blanks behind its end."""
+    found: list[Piece] = []
+    at = 0
+    for text, style in row:
+        size = cells(text)
+        first, last = max(0, begin - at), min(size, end - at)
+        if first < last:
+            found.append((text if last - first == size else _cells_of(text, first, last), style))
+        at += size
+        if at >= end:
+            return found
+    return [*found, (" " * (end - max(at, begin)), None)]
+
+
+def _cells_of(text: str, first: int, last: int) -> str:
+    if len(text) == cells(text):
+        return text[first:last]
+    # half of a wide character is a blank
+    return Segment(text).split_cells(last)[0].split_cells(first)[1].text
 
 
 class Line:
@@ -45,7 +74,7 @@ class Line:
         room = self.left
         if not text or not room:
             return self
-        size = cell_len(text)
+        size = cells(text)
         if size > room:
             text, size = fit(text, room), room
         self._pieces.append((self._charset.text(text), style))
@@ -54,7 +83,7 @@ class Line:
 
     def try_add(self, *pieces: Piece) -> bool:
         """Appends all ``pieces``, or nothing if they don't fit as a whole."""
-        if sum(cell_len(text) for text, _ in pieces) > self.left:
+        if sum(cells(text) for text, _ in pieces) > self.left:
             return False
         for text, style in pieces:
             self.add(text, style)
@@ -73,7 +102,7 @@ class Line:
 
     def right(self, *pieces: Piece) -> Line:
         """Puts ``pieces`` at the right end if they fit."""
-        size = sum(cell_len(text) for text, _ in pieces)
+        size = sum(cells(text) for text, _ in pieces)
         if size <= self.left:
             self.to(self._width - size)
             for text, style in pieces:
@@ -92,7 +121,7 @@ def rule(width: int, charset: Charset, *pieces: Piece, right: Sequence[Piece] = 
     for text, style in pieces:
         line.add(text, style)
     line.add(" ")
-    size = sum(cell_len(text) for text, _ in right)
+    size = sum(cells(text) for text, _ in right)
     if right and line.left > size + 4:
         line.to(width - size - 4, charset.rule, DIM).add(" ")
         for text, style in right:
@@ -112,7 +141,7 @@ def wrap(width: int, charset: Charset, text: str, style: Style | None = DIM) -> 
     current = ""
     for word in map(untied, tied(" ".join(charset.words(text).split())).split(" ")):
         candidate = f"{current} {word}" if current else word
-        if current and cell_len(candidate) > width - 2:
+        if current and cells(candidate) > width - 2:
             rows.append(message(width, charset, current, style))
             current = word
         else:
