@@ -8,7 +8,9 @@ several jobs or hosts add exactly.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
+from itertools import accumulate
 
 Bins = Mapping[int, int]
 
@@ -81,21 +83,14 @@ def percentiles(bins: Bins, wanted: Iterable[float] = PERCENTILES) -> dict[float
     The answer is the key of the first bucket whose cumulative count reaches p/100 of the
     total, so it is within 1/128 of the true sample. Empty bins give an empty dict.
     """
-    total = sum(bins.values())
+    keys = sorted(bins)
+    # at each key, how many are counted up to it: whole numbers, so nothing is lost by adding
+    cumulative = list(accumulate(map(bins.__getitem__, keys)))
+    total = cumulative[-1] if cumulative else 0
     if total <= 0:
         return {}
-    ranked = sorted(wanted)
-    found: dict[float, int] = {}
-    cumulative = 0
-    position = 0
-    for key in sorted(bins):
-        cumulative += bins[key]
-        while position < len(ranked) and cumulative >= ranked[position] / 100.0 * total:
-            found[ranked[position]] = key
-            position += 1
-        if position == len(ranked):
-            break
-    return found
+    places = {p: bisect_left(cumulative, p / 100.0 * total) for p in sorted(wanted)}
+    return {p: keys[place] for p, place in places.items() if place < len(keys)}
 
 
 def maximum(bins: Bins) -> int | None:

@@ -103,6 +103,7 @@ class Chart:
         self._flag_rows = 1
         self._scale: charts.Scale | None = None
         self._painted: dict[int, object] = {}
+        self._looks: object = None
         self._window_start: float | None = None
         self._had_data = False
         self._memo = _Values()
@@ -142,7 +143,7 @@ class Chart:
             width = max(0, min(charts.TILE_COLUMNS, columns - first))
             tile.place(Box(x + first, y, width, rows) if width and not hidden else HIDDEN)
         self._painted.clear()
-        self._scale = None
+        self._scale = self._looks = None
         self._window_start = None
         return new
 
@@ -176,7 +177,8 @@ class Chart:
             return
         moved = self._window_start != window.start
         self._window_start = window.start
-        data = [self._memo.get(history, curve, window, self.dots) for curve in self.spec.curves]
+        got = [self._memo.get(history, curve, window, self.dots) for curve in self.spec.curves]
+        data, since = [one for one, _ in got], min(first for _, first in got)
         known = [value for one in data for value in one if value is not None]
         make = charts.log_scale if self.spec.log else charts.linear_scale
         # the scale of an empty chart is no reason to keep it
@@ -196,7 +198,10 @@ class Chart:
         said = {int((mean.start - window.start) / column_s): mean.words for mean in means}
         self.title.show([self._title(values, note), *self._flags(marks, said)])
         at = None if cursor is None else window.column(cursor, column_s)
-        self._tiles(data, scale, [column for column, _ in marks], at, levels)
+        looks = (scale, [column for column, _ in marks], at, levels)
+        # all but the newest columns are as they were
+        as_before, self._looks = looks == self._looks, looks
+        self._tiles(data, *looks, max(0, since - 1) if as_before else 0)
         self.labels.show(self._labels(data, scale))
 
     def _tiles(
@@ -206,9 +211,12 @@ class Chart:
         marks: Sequence[int],
         cursor: int | None,
         levels: Sequence[charts.Level],
+        since: int,
     ) -> None:
+        """Draws anew what differs; no dot in front of ``since`` does."""
         dots = self._charset.dots
-        for index, tile in enumerate(self.tiles):
+        begin = since // (charts.TILE_COLUMNS * dots)
+        for index, tile in enumerate(self.tiles[begin:], begin):
             if not tile.shown:
                 break
             first, columns = index * charts.TILE_COLUMNS, tile.box.width
@@ -328,10 +336,11 @@ class _Values:
 
     def get(
         self, history: History, curve: Curve, window: TimeWindow, dots: int
-    ) -> list[float | None]:
+    ) -> tuple[list[float | None], int]:
+        """The values, and from which on they may be others than last time."""
         key = (window.start, window.dot_s, dots)
         cached = self._cache.get(curve.name)
-        end = history.end or 0.0
+        end, first = history.end or 0.0, 0
         if cached is None or cached[0] != key:
             values = history.window(curve.name, window.start, window.dot_s, dots, curve.how)
         else:
@@ -343,4 +352,4 @@ class _Values:
                 curve.name, start, window.dot_s, max(count, 0), curve.how
             )
         self._cache[curve.name] = (key, values, end)
-        return values
+        return values, first

@@ -129,7 +129,8 @@ class HeatMap(Chart):
         return rule(self._box.width, self._charset, *pieces)
 
     def _curves(self, history: History, window: TimeWindow) -> list[list[float | None]]:
-        return [self._memo.get(history, curve, window, self.dots) for curve in self.spec.curves]
+        got = [self._memo.get(history, curve, window, self.dots) for curve in self.spec.curves]
+        return [values for values, _ in got]
 
     def _heat_tiles(
         self,
