@@ -1,6 +1,6 @@
 # make run: everything from a fresh clone to the live screen. make test: all checks.
 .POSIX:
-.PHONY: help run dist dist-check test bench truth scoreboard simulate faults faults-long fuzz mutants lint format lock clean report-look docs pictures
+.PHONY: help run dist dist-check test bench truth scoreboard simulate faults faults-long fuzz mutants lint format lock clean report-look docs site pictures
 
 help:
 	@echo 'make run     set up what is missing, then watch a safe job on a scratch file here'
@@ -18,6 +18,7 @@ help:
 	@echo 'make lint    the checks without the tests'
 	@echo 'make format  put the code into the one style'
 	@echo 'make docs    write docs/reference and docs/man anew from the program'
+	@echo 'make site    the documents as a web site, all links checked, in build/site'
 	@echo 'make pictures  the moving pictures in docs/, from recordings'
 	@echo 'make report-look  pictures of a report, made by a real browser, in build/'
 	@echo 'make lock    choose the Python packages anew (requirements*.txt)'
@@ -98,6 +99,10 @@ lock:
 docs:
 	@.ci/setup test
 	@.venv/bin/python tests/docs
+
+site:
+	@.ci/setup run
+	@.ci/site
 
 pictures:
 	@.ci/setup test

@@ -74,6 +74,15 @@ def test_no_link_is_dead(root: Path) -> None:
             assert not anchor or anchor in anchors(there), f"{path.name}: {link}"
 
 
+def test_every_page_has_its_place_in_the_site(root: Path) -> None:
+    text = (root / "mkdocs.yml").read_text()
+    placed = re.findall(r"^ +- (?:\w+: )?(\S+\.md)$", text, flags=re.MULTILINE)
+    there = {str(path.relative_to(root / "docs")) for path in (root / "docs").rglob("*.md")}
+    assert sorted(placed) == sorted(
+        there | {"index.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"}
+    )
+
+
 def anchors(path: Path) -> set[str]:
     """As Markdown's usual renderers make them of headings."""
     heads = re.findall(r"^#+ (.+)$", path.read_text(), flags=re.MULTILINE)
