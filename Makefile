@@ -1,6 +1,6 @@
 # make run: everything from a fresh clone to the live screen. make test: all checks.
 .POSIX:
-.PHONY: help run dist dist-check test bench truth scoreboard simulate faults faults-long fuzz mutants lint format lock clean report-look docs site pictures
+.PHONY: help run dist dist-check test bench truth scoreboard simulate faults faults-long fuzz mutants lint format lock clean report-look docs site pictures release
 
 help:
 	@echo 'make run     set up what is missing, then watch a safe job on a scratch file here'
@@ -22,6 +22,7 @@ help:
 	@echo 'make pictures  the moving pictures in docs/, from recordings'
 	@echo 'make report-look  pictures of a report, made by a real browser, in build/'
 	@echo 'make lock    choose the Python packages anew (requirements*.txt)'
+	@echo 'make release VERSION=1.2.0  tests, version, changelog, commit and tag; sends nothing'
 	@echo 'make clean   remove what was built (not what apt installed)'
 
 run:
@@ -107,6 +108,11 @@ site:
 pictures:
 	@.ci/setup test
 	@.venv/bin/python tests/pictures
+
+VERSION =
+release:
+	@.ci/setup test
+	@.venv/bin/python .ci/release '$(VERSION)'
 
 report-look:
 	@.ci/setup run
