@@ -87,6 +87,11 @@ class _Run:
 def run_fleet(arguments: argparse.Namespace) -> int:
     """The exit code."""
     nodes = nodes_of(arguments.hosts)
+    if arguments.axis:
+        from iopstui.cli.fleet_axis import run_axis
+
+        _allow(len(nodes))
+        return run_axis(arguments, nodes)
     orders = Orders(arguments, nodes)
     expected = [wanted(text, parse_tolerance(arguments.tolerance)) for text in arguments.expect]
     least = len(nodes) if arguments.min_hosts is None else arguments.min_hosts

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import psutil
+import pytest
 from program import ROOT, UNHURRIED, events, iopstui
 
 LAUNCHER = f"{sys.executable} {ROOT / 'tests' / 'helpers' / 'far_host.py'} {{host}}"
@@ -75,3 +76,16 @@ def test_none_starts_unless_all_are_ready(tmp_path: Path) -> None:
     assert "h2: it lacks python3" in done.stderr
     assert "1 of 2 hosts are ready, so none was started" in done.stderr
     assert done.stdout == "" and left(tmp_path) == []
+
+
+def test_a_curve_over_more_and_more_hosts(tmp_path: Path) -> None:
+    done = fleet(made(tmp_path), "h[1-2]", str(tmp_path / "place"), "--axis", "hosts=1,2",
+                 "--format", "jsonl", runtime=1)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    one, two, law = events(done.stdout)
+    assert (one["hosts"], two["hosts"]) == (1, 2) and one["linear"] == 1.0
+    assert set(one["each"]) == {"h1"} and set(two["each"]) == {"h1", "h2"}
+    assert sum(two["each"].values()) == pytest.approx(two["iops"], rel=1e-6)
+    assert law["points"] == [[1, one["iops"]], [2, two["iops"]]]
+    assert "needs 4 points" in law["doubt"] and law["knee"] is None
+    assert left(tmp_path) == []

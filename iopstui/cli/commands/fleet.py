@@ -29,6 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--job", metavar="JOB",
                         help="a shipped job or a job file of this machine's")  # fmt: skip
     _add_job_options(parser)
+    parser.add_argument("--axis", action="append", default=[], metavar="hosts=LIST",
+                        help="run the job on the first 1, 2, 4 ... hosts in turn: how throughput "
+                        "grows, and from how many hosts on it falls (hosts=1,2,4..32)")  # fmt: skip
     parser.add_argument("--min-hosts", type=int, metavar="N",
                         help="start if N hosts are ready (default: all)")  # fmt: skip
     parser.add_argument("--on-loss", choices=("go-on", "stop"), default="go-on",

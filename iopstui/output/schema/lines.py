@@ -50,6 +50,16 @@ _EXPERIMENTS: dict[str, Keys] = {
                          "words": array(TEXT)},
 }  # fmt: skip
 _OBJECT: Schema = {"type": "object"}
+_SCALING: dict[str, Keys] = {
+    "scale_point": {"schema": {"const": SCHEMA}, "hosts": WHOLE, "iops": NUMBER, "bw": NUMBER,
+                    **{name: or_null(WHOLE) for name in ("p50", "p99", "p99.9")},
+                    "iops_host": NUMBER, "iops_lowest": NUMBER, "iops_highest": NUMBER,
+                    "linear": NUMBER, "each": keyed(NUMBER), "fio": or_null(_OBJECT)},
+    "scaling": {"schema": {"const": SCHEMA}, "points": array(array(NUMBER)), "rate": NUMBER,
+                "contention": NUMBER, "coherency": NUMBER, "residuals": or_null(array(NUMBER)),
+                "knee": NUMBER, "knee_within": or_null(array(NUMBER)), "beyond": TRUTH,
+                "doubt": or_null(TEXT), "words": array(TEXT)},
+}  # fmt: skip
 _MERGED_SESSION: Keys = {"schema": {"const": SCHEMA}, "iopstui": TEXT, "merged": {"const": True}}
 _MERGED: dict[str, Keys] = {
     "total": {"schema": {"const": SCHEMA}, "second": WHOLE, "interval_s": NUMBER,
@@ -71,7 +81,7 @@ def line_schemas(strict: bool) -> dict[str, Schema]:
         if made is not FrameReady:
             found[made.kind] = _line(made.kind, _event(made, strict), strict)
     found["frame"] = frame_schema(strict)
-    for kind, keys in (_EXPERIMENTS | _MERGED).items():
+    for kind, keys in (_EXPERIMENTS | _MERGED | _SCALING).items():
         found[kind] = _line(kind, keys, strict)
     point = _event(PointFinished, strict)
     mean = {"place": WHOLE, **{key: point[key] for key in ("job", "settings", "point", "little")}}

@@ -1,0 +1,228 @@
+"""How throughput grows with the number of hosts: the universal scalability law, fitted.
+
+X(N) = λN / (1 + σ(N-1) + κN(N-1)): λ is what one host has, σ the share of the work that waits for
+others (contention), κ what each pair costs (coherency). Where κ > 0 throughput is highest at
+sqrt((1-σ)/κ) and falls beyond it. Source: N. J. Gunther, Guerrilla Capacity Planning (2007), 4.
+
+The law is linear in 1/λ, σ/λ and κ/λ for N/X, so it is fitted by least squares of the relative
+deviations, with nothing below 0: exactly, without a start or a step that might not converge.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import chain, combinations
+from operator import mul
+
+from iopstui.format import counted, number
+from iopstui.records import dataclass
+
+LEAST_POINTS = 4
+"""The law has three parameters: fewer points fit by themselves."""
+WORST = 0.10
+"""A fit that is off by more at any point is none."""
+TWICE = 2.0
+"""By this factor the knee may move without any one point, and be past what was measured."""
+
+Points = Sequence[tuple[int, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """The fitted law: ``rate`` λ in I/Os per second, ``contention`` σ, ``coherency`` κ."""
+
+    rate: float
+    contention: float
+    coherency: float
+
+    def at(self, hosts: float) -> float:
+        """I/Os per second of so many hosts."""
+        crosstalk = self.coherency * hosts * (hosts - 1)
+        return self.rate * hosts / (1 + self.contention * (hosts - 1) + crosstalk)
+
+    @property
+    def knee(self) -> float | None:
+        """Hosts of the highest throughput, 1 or more; ``None``: it never falls."""
+        if self.coherency <= 0:
+            return None
+        return max(1.0, math.sqrt(max(0.0, 1 - self.contention) / self.coherency))
+
+    def residuals(self, points: Points) -> list[float]:
+        """Measured over fitted, less 1."""
+        return [measured / self.at(hosts) - 1 for hosts, measured in points]
+
+
+def fitted(points: Points) -> Law | None:
+    """The law that deviates least; ``None`` for fewer than three numbers of hosts, or if there is
+    none with a finite rate. Throughputs are above 0."""
+    if len({hosts for hosts, _ in points}) < 3:
+        return None
+    most = max(hosts for hosts, _ in points)
+    # columns of about 1, or the equations would lose digits
+    scales = (1.0, float(most), float(most) * most)
+    first = min(points)
+    unit = first[0] / first[1]
+    rows = []
+    for hosts, measured in points:
+        weight = measured * unit / hosts
+        columns = (1.0, hosts - 1.0, hosts * (hosts - 1.0))
+        rows.append([weight * one / scale for one, scale in zip(columns, scales, strict=True)])
+    best: tuple[float, list[float]] | None = None
+    # the best one with nothing below 0 is the best one of those that leave some at 0
+    for free in chain.from_iterable(combinations(range(3), count) for count in (1, 2, 3)):
+        found = _least_squares(rows, free)
+        if found is None or min(found) < 0:
+            continue
+        off = sum((1 - sum(map(mul, row, found))) ** 2 for row in rows)
+        if best is None or off < best[0]:
+            best = off, found
+    if best is None:
+        return None
+    one, contention, coherency = (
+        value / scale for value, scale in zip(best[1], scales, strict=True)
+    )
+    return Law(1 / (one * unit), contention / one, coherency / one) if one > 0 else None
+
+
+def _least_squares(rows: Sequence[Sequence[float]], free: Sequence[int]) -> list[float] | None:
+    """x with ``rows`` x = 1 as nearly as possible and 0 where it isn't ``free``; ``None`` without
+    one answer."""
+    size = len(free)
+    table = [
+        [sum(row[i] * row[j] for row in rows) for j in free] + [sum(row[i] for row in rows)]
+        for i in free
+    ]
+    for place in range(size):
+        pivot = max(range(place, size), key=lambda line: abs(table[line][place]))
+        table[place], table[pivot] = table[pivot], table[place]
+        if abs(table[place][place]) < 1e-13:
+            return None
+        for line in range(size):
+            if line != place:
+                factor = table[line][place] / table[place][place]
+                table[line] = [
+                    a - factor * b for a, b in zip(table[line], table[place], strict=True)
+                ]
+    found = [0.0, 0.0, 0.0]
+    for place, name in enumerate(free):
+        found[name] = table[place][size] / table[place][place]
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """What is said of a curve: its ``law`` and its knee if they are credible, else ``doubt``.
+    ``knees`` are the lowest and highest knee without any one of the points."""
+
+    points: tuple[tuple[int, float], ...]
+    law: Law | None
+    doubt: str
+    knees: tuple[float, float] | None = None
+
+    @property
+    def knee(self) -> float | None:
+        """Hosts; ``None`` also where none is claimed."""
+        return self.law.knee if self.law is not None and not self.doubt else None
+
+    @property
+    def most(self) -> int:
+        """The largest number of hosts that was measured; 0 without any."""
+        return max((hosts for hosts, _ in self.points), default=0)
+
+    @property
+    def beyond(self) -> bool:
+        """Whether the knee is past what was measured."""
+        return self.knee is not None and self.knee > self.most
+
+    def words(self) -> list[str]:
+        """Sentences."""
+        if self.law is None:
+            return [f"no law of scaling is fitted: {self.doubt}"]
+        law = self.law
+        worst = max(map(abs, law.residuals(self.points)))
+        found = [
+            f"law of scaling (USL): one host {number(law.rate)} IOPS, contention σ "
+            f"{100 * law.contention:.3g} %, coherency κ {100 * law.coherency:.3g} %; its curve is "
+            f"off by {100 * worst:.2g} % at most"
+        ]
+        if self.doubt:
+            return [*found, f"no knee is claimed: {self.doubt}"]
+        return [*found, self._knee()]
+
+    def _limit(self) -> str:
+        """What many hosts would have; nothing where that is far from what was measured."""
+        law = self.law
+        if law is None or not law.contention:
+            return ""
+        limit = law.rate / law.contention
+        near = limit <= TWICE * max(measured for _, measured in self.points)
+        return f", and never more than {number(limit)} IOPS" if near else ""
+
+    def _knee(self) -> str:
+        law = self.law
+        assert law is not None
+        if self.knee is None:
+            return f"no knee: by this curve more hosts never have less{self._limit()}"
+        low, high = self.knees or (self.knee, self.knee)
+        between = f" ({low:.3g} to {high:.3g} without any one of the points)"
+        if self.beyond:
+            return (
+                f"by this curve the most would be had with {self.knee:.3g} hosts{between}: that is "
+                f"extrapolated, {self.most} were measured"
+            )
+        return (
+            f"knee: the most is had with {self.knee:.3g} hosts{between}, "
+            f"{number(law.at(self.knee))} IOPS; more have less"
+        )
+
+
+def scaling(points: Points) -> Scaling:
+    """Of measured (hosts, I/Os per second); those without throughput are left out."""
+    known = tuple(sorted((hosts, measured) for hosts, measured in points if measured > 0))
+    if len(known) < LEAST_POINTS:
+        have = counted(len(known), "point")
+        return Scaling(known, None, f"it needs {LEAST_POINTS} points, and there are {have}")
+    law = fitted(known)
+    if law is None:
+        return Scaling(known, None, "no curve of this kind goes through the points")
+    off = law.residuals(known)
+    worst = max(range(len(known)), key=lambda place: abs(off[place]))
+    if abs(off[worst]) > WORST:
+        return Scaling(
+            known, law,
+            f"the curve does not fit, with {counted(known[worst][0], 'host')} it is off by "
+            f"{100 * abs(off[worst]):.2g} %",
+        )  # fmt: skip
+    return _with_knees(known, law)
+
+
+def _with_knees(known: tuple[tuple[int, float], ...], law: Law) -> Scaling:
+    """Does any single point decide whether there is a knee, and where?"""
+    laws = [fitted([*known[:place], *known[place + 1 :]]) for place in range(len(known))]
+    knees = [one.knee if one is not None else None for one in laws]
+    found = [one for one in knees if one is not None]
+    if law.knee is None:
+        return Scaling(known, law, "")
+    if len(found) < len(knees):
+        return Scaling(known, law, "without one of the points the curve has none")
+    if law.knee > TWICE * known[-1][0]:
+        return Scaling(
+            known, law,
+            f"by the curve it would be at {law.knee:.3g} hosts, too far from the {known[-1][0]} "
+            "that were measured",
+        )  # fmt: skip
+    best = max(known, key=lambda one: one[1])[0]
+    if law.knee < known[-1][0] == best:
+        return Scaling(
+            known, law,
+            f"by the curve it would be at {law.knee:.3g} hosts, but {best} had the most",
+        )  # fmt: skip
+    low, high = min(found), max(found)
+    if high > TWICE * low:
+        return Scaling(
+            known, law,
+            f"without one of the points it would be at {low:.3g} hosts, without another one at "
+            f"{high:.3g}",
+        )  # fmt: skip
+    return Scaling(known, law, "", (low, high))
