@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
+from iopstui.patterns import pattern
 
 # between a figure and its unit
-_TIE = re.compile(r"(?<=\d) (?=(?:%|[nµm]?s|[KMGT]iB|IOPS|points?|times)(?!\w))")
+_TIE = pattern(r"(?<=\d) (?=(?:%|[nµm]?s|[KMGT]iB|IOPS|points?|times)(?!\w))")
 TIED = "\N{NO-BREAK SPACE}"
 
 

@@ -18,6 +18,7 @@ from iopstui.linux.counters.interrupts import shielded
 from iopstui.linux.process.limits import mend
 from iopstui.linux.process.processes import children, cpu_s, waits_for_cpu
 from iopstui.model.fio.jobfile import END_SECTION as _END
+from iopstui.patterns import pattern
 from iopstui.records import dataclass
 from iopstui.text import printable
 
@@ -151,9 +152,9 @@ def inspect(fio: Fio, job_file: Path, label: str, cwd: Path | None = None) -> Jo
 
 # no option is called so, in any version of fio
 END = f"\n[{_END}]\n{_END}=1\n"
-_SECTION = re.compile(r"^parse +\d+ +Parsing section \[(.*)\]$")
+_SECTION = pattern(r"^parse +\d+ +Parsing section \[(.*)\]$")
 # the path as fio will open it, directory= included, and its place in its clone's list
-_OPENED = re.compile(r'^file +\d+ +file \S+ "(.*)" added at (\d+)$')
+_OPENED = pattern(r'^file +\d+ +file \S+ "(.*)" added at (\d+)$')
 
 
 def _reached_end(debug: str) -> bool:
@@ -187,11 +188,11 @@ def _options(debug: str) -> tuple[tuple[str, str], ...]:
                  for name, value in found)  # fmt: skip
 
 
-_NOISE = re.compile(
+_NOISE = pattern(
     r"^(parse |file |fio: set debug|fio: job .* dropped|\s|Correct format|\.\.\.$|$)|valid values"
     r"|^ *:|: \(g=\d+\): rw="
 )
-_BLAME = re.compile(
+_BLAME = pattern(
     r"fail|bad option|unable|not found|error|outside|invalid|unknown|too|must|not loadable", re.I
 )
 

@@ -25,6 +25,7 @@ from iopstui.model.samples import (
     JobStatus,
     LatencySum,
 )
+from iopstui.patterns import pattern
 from iopstui.records import dataclass
 
 MAX_DOCUMENT_BYTES = 64 << 20
@@ -56,8 +57,8 @@ class Broken:
 Item = Document | LogLine | Broken
 
 
-_BRACE = re.compile(rb"\n([{}])\r*\n")
-_MAYBE_OPENING = re.compile(rb"\{\r*\Z")
+_BRACE = pattern(rb"\n([{}])\r*\n")
+_MAYBE_OPENING = pattern(rb"\{\r*\Z")
 _VERSION = b'  "fio version"'
 _NAME = _VERSION.strip()
 

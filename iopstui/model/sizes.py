@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
+from iopstui.patterns import pattern
 
 FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-_SIZED = re.compile(r"(\d+)([kmgtKMGT]?)")
+_SIZED = pattern(r"(\d+)([kmgtKMGT]?)")
 
 
 def whole_size(text: str) -> int | None:

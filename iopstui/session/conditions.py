@@ -6,18 +6,22 @@ import contextlib
 import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from iopstui.linux.devices.conditions import ConditionsFiles
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.findings.conditions import Conditions
+
+if TYPE_CHECKING:
+    from iopstui.linux.devices.conditions import ConditionsFiles
 
 
 class ConditionsReader:
     """To be asked now and then. For one thread, which never waits."""
 
     def __init__(self, roots: Roots) -> None:
-        self._files = ConditionsFiles(roots)
+        self._roots = roots
+        self._files: ConditionsFiles | None = None
         self._thread: threading.Thread | None = None
         self._results: deque[Conditions] = deque(maxlen=1)
         self._closed = False
@@ -58,4 +62,9 @@ class ConditionsReader:
         names: Sequence[str],
         cpus: Sequence[int],
     ) -> None:
+        if self._files is None:
+            # loaded by the first reading, which nobody waits for
+            from iopstui.linux.devices.conditions import ConditionsFiles
+
+            self._files = ConditionsFiles(self._roots)
         self._results.append(self._files.read(devices, names, t, cpus))

@@ -6,7 +6,6 @@ its priority.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 
@@ -16,8 +15,9 @@ from iopstui.linux.process import affinity
 from iopstui.linux.sysattr import parse_cpu_list
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.fio import jobfile
+from iopstui.patterns import pattern
 
-_LIST = re.compile(r"[\d\s,-]+")
+_LIST = pattern(r"[\d\s,-]+")
 
 
 def job_cpus(text: str) -> frozenset[int] | None:

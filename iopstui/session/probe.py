@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from iopstui.linux.devices.topology import online_cpus
-from iopstui.linux.probe.process import ProbeProcess, keys_for
-from iopstui.linux.probe.ready import why_not
-from iopstui.linux.probe.regions import regions
-from iopstui.linux.probe.script import script
-from iopstui.linux.probe.tracepoints import read_tracepoints
 from iopstui.linux.sysattr import read_text
 from iopstui.model.metrics.probe import COSTS, MATRIX
 from iopstui.model.samples import ProbeSample
 from iopstui.session.context import Context
+
+if TYPE_CHECKING:
+    from iopstui.linux.probe.process import ProbeProcess
 
 
 class Probe:
@@ -33,6 +32,13 @@ class Probe:
         self.close()
         if not parts:
             return
+        # nothing of it is loaded before it is asked for
+        from iopstui.linux.probe.process import ProbeProcess, keys_for
+        from iopstui.linux.probe.ready import why_not
+        from iopstui.linux.probe.regions import regions
+        from iopstui.linux.probe.script import script
+        from iopstui.linux.probe.tracepoints import read_tracepoints
+
         context = self._context
         followed = regions(context.target.tree, context.devices, context.roots)
         if not followed:

@@ -8,7 +8,7 @@ import gc
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import isawaitable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.text import Text
 from textual.app import SystemCommand
@@ -20,7 +20,6 @@ from iopstui.events import Event, ExperimentStarted, FrameReady
 from iopstui.fio.library import ShippedJob
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
-from iopstui.model.lesson.pages import Lesson
 from iopstui.model.metrics.run_history import RunRow
 from iopstui.model.metrics.stretches import Stretch
 from iopstui.safety.crash import crash_sentence
@@ -60,6 +59,9 @@ from iopstui.ui.parts.picture import PictureKeys
 from iopstui.ui.parts.record import RecordKeys
 from iopstui.ui.parts.target import TargetKeys
 from iopstui.ui.parts.view import ViewKeys
+
+if TYPE_CHECKING:
+    from iopstui.model.lesson.pages import Lesson
 
 # Live screens stand still; Textual reads this when it is imported elsewhere too.
 os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from iopstui.linux.sysattr import (
@@ -17,8 +16,9 @@ from iopstui.linux.sysattr import (
     read_text,
 )
 from iopstui.model.block.device import Hctx, QueueLimits
+from iopstui.patterns import pattern
 
-_CPU_DIRECTORY = re.compile(r"cpu([0-9]+)")
+_CPU_DIRECTORY = pattern(r"cpu([0-9]+)")
 
 
 def parse_scheduler(text: str) -> tuple[str | None, tuple[str, ...]]:

@@ -15,9 +15,10 @@ from pathlib import Path
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import decode, list_names, read_bytes
 from iopstui.model.block.device import BlockDevice, Mount
+from iopstui.patterns import pattern
 from iopstui.records import dataclass
 
-_OCTAL = re.compile(r"\\([0-3][0-7]{2})")
+_OCTAL = pattern(r"\\([0-3][0-7]{2})")
 
 
 @dataclass(frozen=True, slots=True)

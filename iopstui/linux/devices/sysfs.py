@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 
 from iopstui.linux.devices import blkmq
@@ -29,12 +30,13 @@ from iopstui.linux.sysattr import (
 )
 from iopstui.model.block.device import BlockDevice, Hctx, IrqVector
 from iopstui.model.block.kernel import Kernel
+from iopstui.patterns import pattern
 from iopstui.records import dataclass
 from iopstui.text import printable
 
 SECTOR = 512
-_NUMBER = re.compile(r"([0-9]{1,9}):([0-9]{1,9})")
-_PATH_OF_HEAD = re.compile(r"nvme([0-9]+)c[0-9]+n([0-9]+)")
+_NUMBER = pattern(r"([0-9]{1,9}):([0-9]{1,9})")
+_PATH_OF_HEAD = pattern(r"nvme([0-9]+)c[0-9]+n([0-9]+)")
 _DRIVER_KINDS = {
     "virtblk": "virtio-blk",
     "sd": "scsi",
@@ -192,7 +194,9 @@ def _related(directory: Path) -> tuple[str, ...]:
 
 
 def _partitions(directory: Path) -> tuple[str, ...]:
-    names = (n for n in list_names(directory) if (directory / n / "partition").exists())
+    # a partition's name begins with its disk's: nothing else needs a look
+    named = (n for n in list_names(directory) if n.startswith(directory.name))
+    names = (n for n in named if (directory / n / "partition").exists())
     return tuple(sorted((n.replace("!", "/") for n in names), key=natural_key))
 
 
@@ -251,13 +255,16 @@ def _transport(kind: str, directory: Path) -> str | None:
     return "mmc" if kind == "mmc" else None
 
 
+def _above(directory: Path, roots: Roots) -> Iterator[Path]:
+    """The devices that one is on, the nearest first."""
+    top = os.path.join(os.path.realpath(roots.sys), "devices", "")
+    return takewhile(lambda ancestor: str(ancestor).startswith(top), directory.parents)
+
+
 def _driver(directory: Path, roots: Roots) -> str | None:
     """The driver of the nearest ancestor that has one; "sd" hides the one that matters."""
-    top = Path(os.path.realpath(roots.sys)) / "devices"
     first = None
-    for ancestor in directory.parents:
-        if ancestor == top or top not in ancestor.parents:
-            break
+    for ancestor in _above(directory, roots):
         driver = link_name(ancestor / "driver")
         if driver is not None and driver not in ("sd", "sr"):
             return driver
@@ -266,10 +273,7 @@ def _driver(directory: Path, roots: Roots) -> str | None:
 
 
 def _numa_node(directory: Path, roots: Roots) -> int | None:
-    top = Path(os.path.realpath(roots.sys)) / "devices"
-    for ancestor in directory.parents:
-        if ancestor == top or top not in ancestor.parents:
-            break
+    for ancestor in _above(directory, roots):
         node = read_count(ancestor / "numa_node")
         if node is not None:
             return node

@@ -21,12 +21,13 @@ from iopstui.model.fio.jobfile import Section
 from iopstui.model.metrics.fields import ANY, DEVICE, FIELDS, TOTAL, Field
 from iopstui.model.metrics.figures import Meter, measurable
 from iopstui.model.metrics.frame import Frame
+from iopstui.patterns import pattern
 from iopstui.records import dataclass
 
 EXAMPLES = "For example: --expect 'iops>=5000' --expect 'read.clat.p99<=2ms' --expect 'util<=90%'"
-_FORM = re.compile(r"\s*(?:([^<>=!]+):)?([^<>=!\s:]+)\s*(>=|<=)\s*(\S.*?)\s*")
-_SHARE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*%")
-_VALUE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([a-zA-Zµμ%]*)(?:/s)?")
+_FORM = pattern(r"\s*(?:([^<>=!]+):)?([^<>=!\s:]+)\s*(>=|<=)\s*(\S.*?)\s*")
+_SHARE = pattern(r"(\d+(?:\.\d*)?|\.\d+)\s*%")
+_VALUE = pattern(r"(\d+(?:\.\d*)?|\.\d+)\s*([a-zA-Zµμ%]*)(?:/s)?")
 
 _TIMES = {"ns": 1.0, "us": 1e3, "µs": 1e3, "μs": 1e3, "usec": 1e3, "ms": 1e6, "msec": 1e6,
           "s": 1e9}  # fmt: skip
@@ -36,7 +37,7 @@ _BYTES = {"b": 1.0} | {
     for kind, base in (("b", 1000.0), ("ib", 1024.0))
 }
 # M is mega, and a small b is a bit
-_BITS = re.compile(r"[KMGT]i?b")
+_BITS = pattern(r"[KMGT]i?b")
 _BITS_NAMES = {"K": "kilo", "M": "mega", "G": "giga", "T": "tera"}
 _COUNTS = {"": 1.0, "k": 1e3, "m": 1e6}
 _PERCENT = {"": 1.0, "%": 1.0}

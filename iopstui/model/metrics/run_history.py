@@ -7,7 +7,6 @@ of whole runs are everywhere (figures.py): without fio's ramp, short intervals b
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
@@ -17,13 +16,14 @@ from iopstui.model import histogram
 from iopstui.model.metrics.fields import TOTAL
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import RAMP, Frame
+from iopstui.patterns import pattern
 from iopstui.records import dataclass
 
 RUNS, DONE, STOPPED, FAILED = "runs", "done", "stopped", "failed"
 SAME = "the same again"
 MOST_KEPT = 1000
 # as fio/job_text.py describes a job with one section: "randread 4k  QD 32 × 2 jobs"
-_TITLE = re.compile(r"(?P<rw>\S+) (?P<bs>\S+) +QD (?P<iodepth>\S+) × (?P<numjobs>\d+) jobs?")
+_TITLE = pattern(r"(?P<rw>\S+) (?P<bs>\S+) +QD (?P<iodepth>\S+) × (?P<numjobs>\d+) jobs?")
 _SAID_BY_TITLE = frozenset(
     {"readwrite", "blocksize", "bsrange", "blocksize_range", "bssplit", "group_reporting"}
 )

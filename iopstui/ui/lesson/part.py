@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from iopstui.errors import IopstuiError
 from iopstui.events import Ended, Event, Mark, StepFinished, StepStarted
-from iopstui.model.lesson.pages import Lesson
 from iopstui.text import printable
 from iopstui.ui.core.actions import EXPERIMENT, IDLE, LESSON, Action, Footer, Key, Part
 from iopstui.ui.core.messages import Controller
@@ -20,6 +19,7 @@ from iopstui.ui.parts.job import JobKeys
 
 if TYPE_CHECKING:
     from iopstui.lesson.shelf import Lessons
+    from iopstui.model.lesson.pages import Lesson
     from iopstui.ui.core.state import RunShown
     from iopstui.ui.dashboard.screen import View
     from iopstui.ui.lesson.list import Chosen
