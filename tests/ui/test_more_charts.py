@@ -1,4 +1,4 @@
-"""The device's queue and MiB/s as charts, where the terminal has the rows; elsewhere they cost
+"""The device's queue and MiB/s as charts, where the terminal has the room; elsewhere they cost
 nothing."""
 
 from __future__ import annotations
@@ -9,8 +9,11 @@ from test_app import make, running, screen_text, settle
 from iopstui.ui.core.state import QUEUE, READ_MIB, WRITE_MIB
 
 
-@pytest.mark.parametrize(("size", "there"), [((250, 70), True), ((160, 45), False)])
-async def test_they_stand_below_all_others_where_there_is_room(
+@pytest.mark.parametrize(
+    ("size", "there"),
+    [((250, 70), True), ((200, 50), True), ((199, 50), False), ((160, 45), False)],
+)
+async def test_they_stand_below_the_others_or_beside_them_where_there_is_room(
     size: tuple[int, int], there: bool
 ) -> None:
     app = make()
@@ -39,3 +42,23 @@ async def test_what_they_show_is_what_the_kernel_counted() -> None:
         wanted = (disk.aqu_sz, disk.r_bytes_s / 2**20, disk.w_bytes_s / 2**20)
         for name, value in zip((QUEUE, READ_MIB, WRITE_MIB), wanted, strict=True):
             assert state.history.window(name, 2.0, 1.0, 1) == [value]
+
+
+@pytest.mark.parametrize("width", [200, 201, 202, 203, 260])
+async def test_beside_the_others_they_show_the_same_stretch_of_time(width: int) -> None:
+    app = make()
+    async with app.run_test(size=(width, 50)) as pilot:
+        await running(app, pilot, 3)
+        assert app.dashboard is not None
+        iops, latency = app.dashboard.charts[0], app.dashboard._latencies["fio"]
+        queue, bandwidth = app.dashboard.more.charts
+        assert queue.dots == bandwidth.dots and iops.dots == latency.dots
+        assert 0 <= queue.dots - iops.dots <= 2 * 2
+        boxes = [one.title.box for one in (iops, latency, queue)]
+        ends = [box.x + box.width for box in boxes]
+        assert [box.x for box in boxes] == [0, ends[0] + 1, ends[1] + 1] and ends[2] == width
+        # two runs over each other have all of the width
+        app.dashboard.overlay.steps = (1, 2)
+        app.dashboard.relayout()
+        await settle(pilot)
+        assert max(one.box.x + one.box.width for one in app.dashboard.overlay.charts[0].tiles) > 90

@@ -1,4 +1,4 @@
-"""Further charts where the terminal has the rows: the device's queue, and its bandwidth."""
+"""Further charts where the terminal has the room: the device's queue, and its bandwidth."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from iopstui.ui.draw.layout import HIDDEN, Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.style import DEVICE, P50, P99, Charset
 
-NAME, HEIGHT = "charts", 12
+HEIGHT = 12
+BESIDE = 110
+"""From so many columns on they stand beside each other, else one below the other."""
 
 
 class MoreCharts:
-    """Two charts side by side in one region, over the same time as the others."""
+    """Two charts in one region, over the same time as the others."""
 
     def __init__(self, charset: Charset) -> None:
         line = "⠒⠒" if charset.line == "braille" else charset.line * 2
@@ -33,9 +35,7 @@ class MoreCharts:
 
     def place(self, box: Box) -> list[Lines]:
         """Take this region; tiles that a canvas must show."""
-        left = (box.width + 1) // 2
-        right = Box(box.x + left + 1, box.y, box.width - left - 1, box.height)
-        boxes = (Box(box.x, box.y, left, box.height), right) if box.height else (HIDDEN, HIDDEN)
+        boxes = _halves(box) if box.height else (HIDDEN, HIDDEN)
         return [new for one, at in zip(self.charts, boxes, strict=True) for new in one.place(at)]
 
     def paint(
@@ -46,3 +46,13 @@ class MoreCharts:
         queue.paint(history, window, [f.number(disk.aqu_sz) if disk else ""], [], cursor)
         values = [f.mib(disk.w_bytes_s), f.mib(disk.r_bytes_s)] if disk else ["", ""]
         bandwidth.paint(history, window, values, [], cursor)
+
+
+def _halves(box: Box) -> tuple[Box, Box]:
+    if box.width < BESIDE:
+        above = (box.height + 1) // 2
+        below = Box(box.x, box.y + above, box.width, box.height - above)
+        return Box(box.x, box.y, box.width, above), below
+    left = (box.width + 1) // 2
+    right = Box(box.x + left + 1, box.y, box.width - left - 1, box.height)
+    return Box(box.x, box.y, left, box.height), right

@@ -244,18 +244,19 @@ class Dashboard(CanvasScreen):
         self._cpus_placed = cpus
         disks = max(1, kernel_panel.rows_of(self.controller.target))
         strip = len(self._strip(width, height, False))
+        over = self.overlay.on
+        # two runs over each other have the room of all charts
+        further = {} if over else {layout.CHARTS: more_charts.HEIGHT}
         plan = self._plan = layout.plan(
-            width, height, disks, cpus, self.tab, strip,
-            registry.heights() | {more_charts.NAME: more_charts.HEIGHT}, self.alone,
+            width, height, disks, cpus, self.tab, strip, registry.heights() | further, self.alone,
         )  # fmt: skip
         for name, panel in self.panels.items():
             panel.place(plan.box(name))
         self._latency_of = self._wanted_latency()
-        over = self.overlay.on
         iops, latency = (HIDDEN, HIDDEN) if over else (plan.iops, plan.latency)
         new = [
             *self.overlay.place(plan.iops, plan.latency),
-            *self.more.place(HIDDEN if over else plan.box(more_charts.NAME)),
+            *self.more.place(plan.box(layout.CHARTS)),
             *self.charts[0].place(iops),
             *self.heat.place(latency if self.heat_shown else HIDDEN),
         ]

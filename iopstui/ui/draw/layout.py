@@ -10,9 +10,16 @@ from iopstui.records import dataclass
 MIN_WIDTH, MIN_HEIGHT = 60, 15
 FULL_WIDTH, FULL_HEIGHT = 118, 32
 SIDE_BY_SIDE = 160
+THREE_WIDE, THREE_HIGH = 200, 14
+"""From so many columns on, and charts of so many rows, further charts stand beside the first two
+where there are no rows for them below."""
+LABELS = 6
+"""Columns of the latency chart that are no time: all three show the same stretch of it."""
 FINDING_ROWS = 2
 CHART_ROWS = 8
 DISK_ROWS = 4
+CHARTS = "charts"
+"""The panel of further charts."""
 TABS = ("IOPS", "latency", "numbers", "CPUs")
 
 
@@ -106,7 +113,17 @@ def _with_more(
     found = plan(width, height - used, disks, cpus, tab)
     at = found.message.y
     placed = {name: _lower(box, at) if box.height else HIDDEN for name, box in boxes.items()}
+    if boxes.get(CHARTS) == HIDDEN and width >= THREE_WIDE and found.iops.height >= THREE_HIGH:
+        iops, latency, placed[CHARTS] = _three(found.iops, width)
+        found = replace(found, iops=iops, latency=latency)
     return replace(_lowered(found, used), more=placed)
+
+
+def _three(first: Box, width: int) -> tuple[Box, Box, Box]:
+    one = (width - 2 - LABELS) // 3
+    second = replace(first, x=one + 1, width=one + LABELS)
+    third = replace(first, x=second.x + second.width + 1, width=width - 2 * one - LABELS - 2)
+    return replace(first, width=one), second, third
 
 
 def _lowered(found: Plan, by: int) -> Plan:
