@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from math import isfinite
 from typing import Any
 
 from iopstui.fio.intruders import without_intruders
@@ -221,22 +222,41 @@ def parse_status(data: Mapping[str, Any], sections: Sequence[Section] = ()) -> F
         return None
     timestamp = _int(data.get("timestamp_ms")) or 1000 * _int(data.get("timestamp"))
     common = _options(data.get("global options"))
-    known = [row for row in rows if isinstance(row, Mapping)]
+    known = [row for row in rows if isinstance(row, dict)]
     behind = rows_of(sections, len(known)) or (None,) * len(known)
+    idle = _Idle()
     return FioStatus(
         version=str(data.get("fio version", "")),
         timestamp_ms=timestamp,
-        jobs=tuple(_job(row, common, own) for row, own in zip(known, behind, strict=True)),
+        jobs=tuple(_job(row, common, own, idle) for row, own in zip(known, behind, strict=True)),
     )
 
 
-def _job(row: Mapping[str, Any], common: Mapping[str, str], behind: Row | None) -> JobStatus:
+class _Idle:
+    """The directions that a document's rows don't use: all look the same, and two of three are."""
+
+    def __init__(self) -> None:
+        self._row: dict[str, Any] | None = None
+        self._status: DirectionStatus | None = None
+
+    def direction(self, row: dict[str, Any]) -> DirectionStatus:
+        """What ``row`` says; read once, if it says what the one before said."""
+        if row.get("total_ios") != 0:
+            return _direction(row)
+        if self._status is None or row != self._row:
+            self._row, self._status = row, _direction(row)
+        return self._status
+
+
+def _job(
+    row: Mapping[str, Any], common: Mapping[str, str], behind: Row | None, idle: _Idle
+) -> JobStatus:
     options = {**common, **_options(row.get("job options"))}
     each = [section.options for section in behind.sections] if behind else [options]
     timed = [_measures_latency(one, row) for one in each]
     sizes = {fixed_block_size(one) for one in each}
     directions = {
-        name: _direction(row[name]) for name in DIRECTIONS if isinstance(row.get(name), Mapping)
+        name: idle.direction(row[name]) for name in DIRECTIONS if isinstance(row.get(name), dict)
     }
     longest = max((d.runtime_ms for d in directions.values()), default=0)
     return JobStatus(
@@ -269,7 +289,7 @@ def _direction(row: Mapping[str, Any]) -> DirectionStatus:
     sums = {name: _latency_sum(row.get(f"{name}_ns"), counted) for name in ("slat", "clat", "lat")}
     counts = [s.count for name, s in sums.items() if s is not None and name != "slat"]
     source = row.get(f"{bins_of}_ns")
-    source = source if isinstance(source, Mapping) else {}
+    source = source if isinstance(source, dict) else {}
     return DirectionStatus(
         issued=_int(row.get("total_ios")),
         completed=max(counts) if counts else counted,
@@ -291,10 +311,26 @@ def _bins(row: Mapping[str, Any]) -> tuple[dict[int, int] | None, str]:
     """The histogram and what it is of: clat where there is one, else lat (``None`` if neither)."""
     for kind in ("clat", "lat"):
         block = row.get(f"{kind}_ns")
-        raw = block.get("bins") if isinstance(block, Mapping) else None
-        if isinstance(raw, Mapping) and raw:
+        raw = block.get("bins") if isinstance(block, dict) else None
+        if isinstance(raw, dict) and raw:
             return _counts(raw), kind
     return None, "clat"
+
+
+class _Keys(dict[Any, int]):
+    """Histograms' keys as numbers. fio has some hundreds of them, which come again in every row of
+    every document: one object for each is quicker found than made, and quicker compared."""
+
+    def __missing__(self, key: Any) -> int:
+        number = int(key)
+        # a file that is no fio's may have any
+        if len(self) < MOST_KEYS:
+            self[key] = number
+        return number
+
+
+MOST_KEYS = 4096
+_KEYS = _Keys()
 
 
 def _counts(raw: Mapping[Any, Any]) -> dict[int, int]:
@@ -302,14 +338,14 @@ def _counts(raw: Mapping[Any, Any]) -> dict[int, int]:
     # all of fio's are: a call for each of hundreds in each of hundreds of rows would cost most
     if set(map(type, counts)) == {int} and min(counts) > 0:
         with contextlib.suppress(ValueError, TypeError):
-            return dict(zip(map(int, raw), counts, strict=True))
+            return dict(zip(map(_KEYS.__getitem__, raw), counts, strict=True))
     bins = {_int(key): _int(count) for key, count in raw.items()}
     return {key: count for key, count in bins.items() if count > 0}
 
 
 def _latency_sum(block: object, counted: int | None) -> LatencySum | None:
     """fio's mean with its N; before 3.19 there is no N and the bins are counted instead."""
-    if not isinstance(block, Mapping):
+    if not isinstance(block, dict):
         return None
     count = _int(block["N"]) if "N" in block else counted
     mean = _float(block.get("mean"))
@@ -320,9 +356,12 @@ def _latency_sum(block: object, counted: int | None) -> LatencySum | None:
 
 def _percentile_list(block: Mapping[str, Any]) -> dict[str, int]:
     raw = block.get("percentile")
-    if not isinstance(raw, Mapping):
+    if not isinstance(raw, dict):
         return {}
-    return {name: _int(value) for key, value in raw.items() if (name := _percentile_name(key))}
+    return {
+        name: value if type(value) is int else _int(value)
+        for key, value in raw.items() if (name := _percentile_name(key))
+    }  # fmt: skip
 
 
 @lru_cache(256)
@@ -345,17 +384,24 @@ def _measures_latency(options: Mapping[str, str], row: Mapping[str, Any]) -> boo
 
 def _says_counts(row: Mapping[str, Any]) -> bool:
     """Whether there is an N beside the means (fio 3.19)."""
-    blocks = (row[name].get("lat_ns") for name in DIRECTIONS if isinstance(row.get(name), Mapping))
-    return any(isinstance(block, Mapping) and "N" in block for block in blocks)
+    blocks = (row[name].get("lat_ns") for name in DIRECTIONS if isinstance(row.get(name), dict))
+    return any(isinstance(block, dict) and "N" in block for block in blocks)
+
+
+_VARYING = {"bsrange", "blocksize_range", "bssplit", "bs_unaligned", "blocksize_unaligned"}
 
 
 def fixed_block_size(options: Mapping[str, str]) -> int | None:
     """The size in bytes of every I/O of a job, or ``None`` if sizes vary (fio(1), "bs")."""
-    varying = ("bsrange", "blocksize_range", "bssplit", "bs_unaligned", "blocksize_unaligned")
-    if any(name in options for name in varying):
+    if not _VARYING.isdisjoint(options):
         return None
     text = options.get("bs", options.get("blocksize", "4k"))
-    sizes = {size_bytes(part, options) for part in re.split("[,/]", text) if part}
+    return _one_size(text, options.get("kb_base", ""))
+
+
+@lru_cache(256)
+def _one_size(text: str, kb_base: str) -> int | None:
+    sizes = {size_bytes(part, {"kb_base": kb_base}) for part in re.split("[,/]", text) if part}
     return sizes.pop() if len(sizes) == 1 else None
 
 
@@ -388,18 +434,21 @@ def _eta(row: Mapping[str, Any], options: Mapping[str, str]) -> int | None:
 
 
 def _options(raw: object) -> dict[str, str]:
-    if not isinstance(raw, Mapping):
+    if not isinstance(raw, dict):
         return {}
     return {str(key): str(value) for key, value in raw.items()}
 
 
 def _percentages(raw: object) -> dict[str, float]:
-    if not isinstance(raw, Mapping):
+    if not isinstance(raw, dict):
         return {}
     return {str(key): _float(value) for key, value in raw.items()}
 
 
 def _int(value: object, default: int = 0) -> int:
+    # nearly all of fio's are
+    if type(value) is int:
+        return value
     try:
         return int(value)  # type: ignore[call-overload, no-any-return]
     except (TypeError, ValueError, OverflowError):
@@ -407,6 +456,8 @@ def _int(value: object, default: int = 0) -> int:
 
 
 def _float(value: object) -> float:
+    if type(value) is float and isfinite(value):
+        return value
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):

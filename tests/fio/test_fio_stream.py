@@ -379,3 +379,26 @@ def test_a_mean_of_0_is_one_only_if_something_was_measured(
     block: dict[str, float], found: LatencySum | None
 ) -> None:
     assert fio_stream._latency_sum(block, 7) == found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_that_look_alike_are_read_as_each_alone(name: str) -> None:
+    """What is read once for several rows is of rows that say the same."""
+    data = next(item.data for item in reversed(items([raw(name)]))
+                if isinstance(item, Document))  # fmt: skip
+    others = [{**row, "write": {"total_ios": 0, "runtime": at}, "trim": {"total_ios": 0}}
+              for at, row in enumerate(data["jobs"])]  # fmt: skip
+    rows = [*data["jobs"], *others, *data["jobs"]]
+    together = parse_status({**data, "jobs": rows})
+    alone = [parse_status({**data, "jobs": [row]}) for row in rows]
+    assert together is not None
+    assert [*together.jobs] == [one.jobs[0] for one in alone if one is not None]
+
+
+def test_keys_of_histograms_are_kept_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fio_stream, "MOST_KEYS", 3)
+    keys = fio_stream._Keys()
+    assert [keys[str(number)] for number in (5, 7, 5, 9, 11, 13)] == [5, 7, 5, 9, 11, 13]
+    assert len(keys) == 3
+    with pytest.raises(ValueError):
+        keys["5e3"]

@@ -136,17 +136,19 @@ class _Growth:
     max_ns: int | None = None
     counted_by: str = SAMPLES
 
-    def add(self, other: _Growth) -> None:
+    def add(self, other: _Growth, bins: bool = True) -> None:
+        """``bins=False``: all but the histogram, which is added otherwise."""
         self.ios += other.ios
         self.bytes += other.bytes
         self.slat = _joined(self.slat, other.slat)
         self.clat = _joined(self.clat, other.clat)
         self.lat = _joined(self.lat, other.lat)
         self.counted_by = max(self.counted_by, other.counted_by, key=EVIDENCE.index)
-        if other.bins:
+        if other.max_ns is not None:
             self.bins_of = other.bins_of
-            histogram.add(self.bins, other.bins)
-            self.max_ns = max(self.max_ns or 0, other.max_ns or 0)
+            if bins:
+                histogram.add(self.bins, other.bins)
+            self.max_ns = max(self.max_ns or 0, other.max_ns)
 
     def interval(self, seconds: float | None) -> DirectionInterval:
         found = histogram.percentiles(self.bins)
@@ -239,13 +241,19 @@ def _interval(
     by_direction: dict[str, _Growth] = {}
     whole = _Growth()
     jobs = []
+    counted_parts: list[_Growth] = []
     for pair in pairs:
         growths = _row_growth(pair, counted)
-        growth = _total(growths)
-        whole.add(growth)
+        parts = _parts(growths)
+        counted_parts += parts
+        growth = _total(parts)
+        whole.add(growth, bins=False)
         for name, one in growths.items():
             by_direction.setdefault(name, _Growth()).add(one)
         jobs.append(_job_interval(pair, growth, seconds))
+    # what is in the directions' histograms, each added up once, need not be added up row by row
+    summed = counted_parts if MIXED in by_direction else by_direction.values()
+    whole.bins = histogram.merge(one.bins for one in summed)
     eta = _latest(pair.now.eta_s for pair in pairs)
     elapsed = _latest(pair.now.elapsed_s for pair in pairs)
     working = [pair.now for pair in pairs if active(pair.now)]
@@ -286,16 +294,20 @@ def _times_all(pairs: Iterable[Pair], jobs: Iterable[JobInterval]) -> bool:
     )
 
 
-def _total(by_direction: Mapping[str, _Growth]) -> _Growth:
-    """The sum of one row's directions; ``mixed`` only where the row has nothing else
+def _parts(by_direction: Mapping[str, _Growth]) -> list[_Growth]:
+    """What makes up one row: its directions; ``mixed`` only where it has nothing else
     (unified_rw_reporting=both prints the same I/Os twice)."""
     split = [growth for name, growth in by_direction.items() if name != MIXED]
-    parts = split or [*by_direction.values()]
+    return split or [*by_direction.values()]
+
+
+def _total(parts: list[_Growth]) -> _Growth:
+    """The sum of one row's parts, but for their histograms."""
     if len(parts) == 1:
         return parts[0]
     total = _Growth()
     for growth in parts:
-        total.add(growth)
+        total.add(growth, bins=False)
     return total
 
 
