@@ -11,6 +11,8 @@ from pathlib import Path
 from iopstui.errors import EXIT_OK, UsageError
 from iopstui.recording.foreign import RECORDING, kind_of_file
 from iopstui.recording.reader import Recording, recording_path
+from iopstui.report.fleet import fleet_report
+from iopstui.report.fleet_story import is_fleet
 from iopstui.report.formats import DEFAULT, FORMATS, either
 from iopstui.report.sources import credible, sources
 from iopstui.text import printable
@@ -80,6 +82,8 @@ def kind_of(out: str | None) -> str:
 def rendered(paths: Sequence[Path], kind: str, redact: bool = False) -> str:
     """The report's text. Raises UsageError if a file is neither a recording nor a result of fio, or
     one that can't be."""
+    if any(map(is_fleet, paths)):
+        return fleet_report(paths, kind, redact)
     chosen = FORMATS[kind]
     found = sources(paths)
     if len(found) > chosen.most and chosen.most > 1:

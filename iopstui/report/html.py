@@ -31,19 +31,26 @@ def html_page(stories: Sequence[Story]) -> str:
     # of more than two each has the whole width
     sides = "two" if len(stories) == 2 else "one"
     parts = [
-        "<!DOCTYPE html>", '<html lang="en">', "<head>", '<meta charset="utf-8"/>',
-        f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}"/>',
-        '<meta name="viewport" content="width=device-width, initial-scale=1"/>',
-        f"<title>{escape(title)}</title>", f"<style>{_style()}</style>", "</head>", "<body>",
         *(_comparison(stories, scales) if len(stories) > 1 else ()),
         f'<div class="sides {sides}">',
         *(part for story in stories for part in _side(story, scales)),
         "</div>",
-        f'<p class="dim">Made by iopstui {escape(__version__)} from '
-        f"{escape(', '.join(printable(story.path.name) for story in stories))}.</p>",
+    ]
+    return page_of(title, parts, ", ".join(printable(story.path.name) for story in stories))
+
+
+def page_of(title: str, parts: Sequence[str], made_from: str) -> str:
+    """A whole page with these ``parts`` in its body."""
+    lines = [
+        "<!DOCTYPE html>", '<html lang="en">', "<head>", '<meta charset="utf-8"/>',
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}"/>',
+        '<meta name="viewport" content="width=device-width, initial-scale=1"/>',
+        f"<title>{escape(title)}</title>", f"<style>{_style()}</style>", "</head>", "<body>",
+        *parts,
+        f'<p class="dim">Made by iopstui {escape(__version__)} from {escape(made_from)}.</p>',
         "</body>", "</html>",
     ]  # fmt: skip
-    return "\n".join(parts) + "\n"
+    return "\n".join(lines) + "\n"
 
 
 def _style() -> str:

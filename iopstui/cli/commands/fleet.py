@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         "Ctrl-C)")  # fmt: skip
     parser.add_argument("--record", metavar="FILE",
                         help="keep the JSON lines of all hosts in FILE, which must not exist yet: "
-                        "`iopstui merge FILE` reads it")  # fmt: skip
+                        "`iopstui merge FILE` and `iopstui report FILE` read it")  # fmt: skip
     parser.add_argument("--bring", action="store_true",
                         help="take this iopstui along even where it is installed")  # fmt: skip
     parser.add_argument("--sudo", action="store_true",

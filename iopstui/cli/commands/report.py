@@ -12,7 +12,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("file", nargs="+", metavar="FILE",
                         help="recordings, and fio's own results: its JSON (json, json+), its logs "
-                        "(NAME_clat.1.log ...)")  # fmt: skip
+                        "(NAME_clat.1.log ...); or the one file of `fleet --record`")  # fmt: skip
     names = either(f"x{one.suffixes[0]}" for one in FORMATS.values())
     parser.add_argument("-o", "--output", metavar="OUT",
                         help=f"{names} (default: Markdown on standard output)")  # fmt: skip

@@ -1,0 +1,132 @@
+"""A report of many hosts, from the file that `fleet --record` writes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import xml.dom.minidom
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iopstui.errors import UsageError
+from iopstui.model.histogram import bucket_key
+from iopstui.report.files import rendered
+from iopstui.report.fleet_story import FleetHeat, gather_fleet, interval_of, is_fleet
+
+START_MS = 1_800_000_000_000.0
+SLOW, FAST = bucket_key(9_000_000), bucket_key(100_000)
+
+
+def frame(host: str, second: int, ios: int, key: int, seconds: float = 1.0) -> dict[str, Any]:
+    clat = {"mean": float(key), "n": ios, "p99": key, "max": key}
+    part = {"ios": ios, "bytes": ios * 4096, "clat": clat, "bins_of": "clat",
+            "bins": {str(key): ios}}  # fmt: skip
+    total = {name: value for name, value in part.items() if name != "bins"}
+    return {
+        "event": "frame", "host": host, "step": 1, "t": second + seconds, "flags": [],
+        "wall_ms": START_MS + (second + seconds) * 1000, "seconds": seconds, "kernel": {},
+        "fio": {"seconds": seconds, "read": part, "total": total},
+    }  # fmt: skip
+
+
+def finished(host: str, ios: int, error: str = "") -> dict[str, Any]:
+    row = {"failed": 0, "block_size": 4096, "directions": {"read": {"total_ios": ios}}}
+    return {"event": "step_finished", "host": host, "exit_code": 1 if error else 0, "error": error,
+            "summary": {"rows": [row]}}  # fmt: skip
+
+
+def recorded(place: Path, *more: dict[str, Any]) -> Path:
+    """a: 100 a second for 4 s; b: 50 slow ones, and no third second."""
+    rows: list[dict[str, Any]] = [{"event": "session", "host": host} for host in ("a", "b")]
+    for host, offset in (("a", 0.0), ("b", 4.0)):
+        rows.append({"event": "executed", "host": host, "wall_ms": START_MS + offset + 500,
+                     "offset_ms": 500.0, "error_ms": 0.25})  # fmt: skip
+    for second in range(4):
+        rows.append(frame("a", second, 100, FAST))
+        rows += [frame("b", second, 50, SLOW)] if second != 2 else []
+    rows += [finished("a", 400), finished("b", 200, "fio: /dev/sdb: EIO"), *more]
+    path = place / "all<&>.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_it_says_what_all_did_and_who_was_missing(tmp_path: Path) -> None:
+    path = recorded(tmp_path)
+    assert is_fleet(path)
+    text = rendered([path], "md")
+    assert "fio was executed within 4.0 ms on 2 hosts" in text
+    assert "in 3 of 4 rows of 1 s all hosts" in text
+    assert "2 hosts: 1 finished; 1 failed: b." in text
+    assert "exactly fio's count on 1 of 2; another one on b." in text
+    slowest, other = [line for line in text.splitlines() if line.startswith(("| a |", "| b |"))]
+    # the slowest host first, with what it said; it is not in one second
+    assert slowest.startswith("| b | failed: fio: /dev/sdb: EIO |") and "| 1 | differs |" in slowest
+    assert other.startswith("| a | finished | 100 |") and "| 0 | exact |" in other
+    seconds = [line for line in text.splitlines() if line.startswith("| 08:00:0")]
+    assert [line.split(" | ")[1:3] for line in seconds] == [
+        ["2/2", "150"], ["2/2", "150"], ["1/2", "100"], ["2/2", "150"]
+    ]  # fmt: skip
+
+
+def test_the_figures_are_those_of_the_summed_bins(tmp_path: Path) -> None:
+    found = json.loads(rendered([recorded(tmp_path)], "json"))
+    assert found["fio"]["read"]["ios"] == 550
+    clat = found["fio"]["read"]["clat"]
+    assert (clat["p50"], clat["p99"]) == (FAST, SLOW)
+    assert [row["rates"]["read"] for row in found["seconds"]] == [150, 150, 100, 150]
+    assert [row["latencies"]["p50"] for row in found["seconds"]] == [FAST] * 4
+    assert {host["host"]: host["count"]["ios"] for host in found["hosts"]} == {"a": 400, "b": 150}
+    rows = list(csv.DictReader(io.StringIO(rendered([recorded(tmp_path)], "csv"))))
+    assert [float(row["read.iops"]) for row in rows] == [150, 150, 100, 150]
+    assert [row["slowest"] for row in rows] == ["b", "b", "a", "b"]
+
+
+def test_the_page_is_one_and_escapes_what_it_shows(tmp_path: Path) -> None:
+    page = rendered([recorded(tmp_path, {"event": "session", "host": "<script>"})], "html")
+    xml.dom.minidom.parseString(page)
+    assert page.count("<svg") == 5 and "<script>" not in page
+    assert "latency, every I/O of all hosts" in page
+
+
+@pytest.mark.parametrize("kind", ["md", "html", "csv", "json"])
+def test_redacted_it_names_no_host(kind: str, tmp_path: Path) -> None:
+    rows = [frame("secret-7", n, 10, FAST) for n in range(3)]
+    path = recorded(tmp_path, *rows, finished("secret-7", 30, "/srv/secret is gone"))
+    assert "secret" in rendered([path], "md")
+    text = rendered([path], kind, redact=True)
+    assert "secret" not in text and "/dev/sdb" not in text and path.name not in text
+
+
+def test_rows_are_as_long_as_the_hosts_samples(tmp_path: Path) -> None:
+    path = tmp_path / "two"
+    rows = [frame("a", 2 * n, 100, FAST, 2.0) for n in range(3)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert interval_of(path) == 2.0
+    assert [row.rates["read"] for row in gather_fleet(path).seconds] == [50, 50, 50]
+
+
+def test_what_is_no_recording_of_hosts(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    for text in (b"", b"\xff\xfe", b'{"fio version": "3.33"}\n', b"[1]\n", b"{" * 100_000):
+        path.write_bytes(text)
+        assert not is_fleet(path)
+    assert not is_fleet(tmp_path) and not is_fleet(tmp_path / "none")
+    path.write_text('{"event": "session"}\n')
+    with pytest.raises(UsageError, match="not a single frame"):
+        rendered([path], "md")
+    with pytest.raises(UsageError, match="by itself"):
+        rendered([recorded(tmp_path), path], "md")
+
+
+def test_a_long_run_has_wider_columns() -> None:
+    from iopstui.fleet.packed import pack
+    from iopstui.fleet.sums import Latencies, Part
+
+    heat = FleetHeat()
+    for place in range(10_000):
+        heat.add(place, [Part(1, latencies={"clat": Latencies(1, 1, 1, pack({str(FAST): 1}))})])
+    assert heat.columns <= 240 and sum(heat.cells.values()) == 10_000
+    assert heat.columns * heat.width >= 10_000
