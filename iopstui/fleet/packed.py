@@ -1,8 +1,10 @@
 """Histograms as one large number each, so that adding two is one addition.
 
 fio's buckets stand side by side in fields of ``FIELD`` bytes, the first in the lowest. A field is
-wide enough for the sum of any number of hosts, so none runs over into the next. On the wire a
-histogram is a text: where its first bucket is and the fields from there on, compressed.
+wide enough for what thousands of hosts count in years, so none runs over into the next. On the wire
+a histogram is a text: where its first bucket is, then the lowest bytes of all fields from there on,
+then the next ones as far as there are any but 0, compressed: the counts of a second are small, so
+nearly all of it are a byte or two for each bucket.
 """
 
 from __future__ import annotations
@@ -14,9 +16,9 @@ from collections.abc import Mapping
 
 from iopstui.model.histogram import BUCKET_BITS, EXACT_BELOW
 
-FIELD = 12
+FIELD = 8
 _EMPTY = bytes(FIELD)
-_HEAD = struct.Struct("<H")
+_HEAD = struct.Struct("<HB")
 _GROUP = 1 << BUCKET_BITS
 # fio has fewer; no latency in ns has more bits
 _GROUPS = 57
@@ -31,6 +33,7 @@ def _key(index: int) -> int:
 
 
 KEYS = tuple(_key(index) for index in range(EXACT_BELOW + _GROUPS * _GROUP))
+_MOST = len(KEYS) * FIELD + _HEAD.size
 _INDEX = {str(key): index for index, key in enumerate(KEYS)}
 
 
@@ -62,21 +65,30 @@ def to_wire(packed: int) -> str:
         return ""
     first = ((packed & -packed).bit_length() - 1) // 8 // FIELD
     rest = packed >> (first * FIELD * 8)
-    data = _HEAD.pack(first) + rest.to_bytes((rest.bit_length() + 7) // 8, "little")
-    return base64.b64encode(zlib.compress(data)).decode("ascii")
+    count = (rest.bit_length() + FIELD * 8 - 1) // (FIELD * 8)
+    data = rest.to_bytes(count * FIELD, "little")
+    planes = [data[place::FIELD] for place in range(FIELD)]
+    while not any(planes[-1]):
+        planes.pop()
+    head = _HEAD.pack(first, len(planes))
+    return base64.b64encode(zlib.compress(head + b"".join(planes))).decode("ascii")
 
 
 def from_wire(text: str) -> int:
     """ValueError for what ``to_wire`` never gives."""
     if not text:
         return 0
-    most = len(KEYS) * FIELD
     try:
         unpacker = zlib.decompressobj()
-        data = unpacker.decompress(base64.b64decode(text, validate=True), most + _HEAD.size)
-        first = int(_HEAD.unpack_from(data)[0])
+        data = unpacker.decompress(base64.b64decode(text, validate=True), _MOST)
+        first, planes = _HEAD.unpack_from(data)
     except (zlib.error, struct.error) as error:
         raise ValueError("no histogram") from error
-    if not unpacker.eof or first * FIELD + len(data) - _HEAD.size > most:
+    count, odd = divmod(len(data) - _HEAD.size, planes or 1)
+    if odd or not unpacker.eof or not 0 < planes <= FIELD or first + count > len(KEYS):
         raise ValueError("no histogram")
-    return int.from_bytes(data[_HEAD.size :], "little") << (first * FIELD * 8)
+    fields = bytearray((first + count) * FIELD)
+    for place in range(planes):
+        at = _HEAD.size + place * count
+        fields[first * FIELD + place :: FIELD] = data[at : at + count]
+    return int.from_bytes(fields, "little")

@@ -27,6 +27,8 @@ WITH_BINS = ("clat", "lat")
 MILLI = 1000
 # a rate or a time above this is no measurement; sums of a million of them still fit in 2^63
 MOST = 1 << 60
+# so that sums of thousands fit into the fields of packed.py
+MOST_IN_BIN = 1 << 50
 
 DISK_RATES = ("r/s", "w/s", "rMB/s", "wMB/s", "aqu-sz", "in-flight")
 _AWAITS = (("r_await", "reads"), ("w_await", "writes"))
@@ -40,6 +42,11 @@ def whole(value: Any, scale: int = 1) -> int:
     """A number of a row times ``scale``, rounded; 0 for null. Malformed for anything else."""
     if value is None:
         return 0
+    if type(value) is int and scale == 1:
+        # nearly always
+        if 0 <= value <= MOST:
+            return value
+        raise Malformed("a figure is impossible")
     if type(value) not in (int, float):
         raise Malformed("a figure is no number")
     try:
@@ -54,11 +61,11 @@ def whole(value: Any, scale: int = 1) -> int:
 def part_of(row: Any, name: str) -> Mapping[str, Any]:
     """An object in a row; empty for null. Malformed for anything else."""
     found = row.get(name)
-    if found is None:
-        return {}
-    if not isinstance(found, dict):
+    if type(found) is dict:
+        return found
+    if found is not None:
         raise Malformed(f"{name} is no object")
-    return found
+    return {}
 
 
 def _bins(row: Mapping[str, Any]) -> int:
@@ -69,7 +76,7 @@ def _bins(row: Mapping[str, Any]) -> int:
             return from_wire(wire)
         if found is None:
             return 0
-        if not 0 <= max(found.values(), default=0) <= MOST:
+        if not 0 <= max(found.values(), default=0) <= MOST_IN_BIN:
             raise Malformed("a histogram has impossible counts")
         return pack(found)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
@@ -149,9 +156,18 @@ class Part:
         self.bytes += other.bytes
         self.iops_m += other.iops_m
         self.bw_m += other.bw_m
+        own = self.latencies
         for kind, more in other.latencies.items():
-            packed = more.packed if with_bins else 0
-            self.of(kind).add(more.n, more.sum_ns, more.max_ns, packed)
+            # several of them for each frame of each host: no call for it
+            mine = own.get(kind)
+            if mine is None:
+                mine = own[kind] = Latencies()
+            mine.n += more.n
+            mine.sum_ns += more.sum_ns
+            if more.max_ns > mine.max_ns:
+                mine.max_ns = more.max_ns
+            if with_bins:
+                mine.packed += more.packed
 
     @property
     def main(self) -> tuple[str, Latencies]:
