@@ -10,7 +10,7 @@ import pytest
 from fio_recordings import frames
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
+from lazy_scipy import stats
 
 from iopstui.errors import UsageError
 from iopstui.model.experiment.baseline import (

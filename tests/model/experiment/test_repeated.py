@@ -10,7 +10,7 @@ import made_sweeps
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
+from lazy_scipy import stats
 
 from iopstui.events import PointFinished
 from iopstui.model.experiment.credible import other_load

@@ -7,7 +7,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
+from lazy_scipy import stats
 
 from iopstui.model.metrics.power import POWER, power, repeats_for, smallest, spread_of
 

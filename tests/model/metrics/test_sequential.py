@@ -8,7 +8,7 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import integrate, stats
+from lazy_scipy import integrate, stats
 
 from iopstui.model.metrics.sequential import (
     LEAST,

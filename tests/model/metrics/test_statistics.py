@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import random
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lazy_scipy import stats
 
 from iopstui.model.experiment.comparison import RESOLUTION
 from iopstui.model.histogram import bucket_key
@@ -22,39 +22,29 @@ from iopstui.model.metrics.statistics import (
 )
 
 
-@pytest.fixture(scope="session")
-def scipy_stats() -> Any:
-    """Imported by those who ask it: it takes a second, and every worker collects this file."""
-    from scipy import stats
-
-    return stats
-
-
 @pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7, 9, 19, 49, 199])
-def test_student_s_t_is_scipy_s(freedom: int, scipy_stats: Any) -> None:
+def test_student_s_t_is_scipy_s(freedom: int) -> None:
     for t in (0.0, 0.01, 0.5, 1.0, 2.0, 2.776, 5.0, 20.0, 300.0):
         for sign in (1, -1):
             assert t_two_sided(sign * t, freedom) == pytest.approx(
-                2 * scipy_stats.t.sf(t, freedom), rel=1e-9, abs=1e-300
+                2 * stats.t.sf(t, freedom), rel=1e-9, abs=1e-300
             )
     for probability in (0.5, 0.6, 0.9, 0.95, 0.975, 0.995, 0.9999):
         assert t_quantile(probability, freedom) == pytest.approx(
-            scipy_stats.t.ppf(probability, freedom), rel=1e-9, abs=1e-9
+            stats.t.ppf(probability, freedom), rel=1e-9, abs=1e-9
         )
 
 
 @given(
     st.lists(st.tuples(st.floats(1, 1e6), st.floats(1, 1e6)), min_size=2, max_size=20, unique=True)
 )
-def test_plain_pairs_are_scipy_s_paired_t_test(
-    scipy_stats: Any, pairs: list[tuple[float, float]]
-) -> None:
+def test_plain_pairs_are_scipy_s_paired_t_test(pairs: list[tuple[float, float]]) -> None:
     first, second = [a for a, _ in pairs], [b for _, b in pairs]
     steps = [b - a for a, b in pairs]
     if max(steps) - min(steps) < 1e-6 * max(map(abs, steps), default=0) or not any(steps):
         return
     ours = paired(first, second, relative=False)
-    theirs = scipy_stats.ttest_rel(second, first)
+    theirs = stats.ttest_rel(second, first)
     low, high = theirs.confidence_interval(0.95)
     assert ours is not None and ours.runs == len(pairs)
     scale = max(abs(low), abs(high))
@@ -63,10 +53,10 @@ def test_plain_pairs_are_scipy_s_paired_t_test(
     assert ours.high == pytest.approx(high, rel=1e-6, abs=1e-6 * scale)
 
 
-def test_relative_pairs_are_the_same_of_the_logarithms(scipy_stats: Any) -> None:
+def test_relative_pairs_are_the_same_of_the_logarithms() -> None:
     first, second = [100.0, 120.0, 90.0, 104.0, 99.0], [130.0, 149.0, 112.0, 141.0, 120.0]
     ours = paired(first, second)
-    theirs = scipy_stats.ttest_rel([math.log(b) for b in second], [math.log(a) for a in first])
+    theirs = stats.ttest_rel([math.log(b) for b in second], [math.log(a) for a in first])
     low, high = theirs.confidence_interval(0.95)
     assert ours is not None and ours.shown
     assert ours.p == pytest.approx(theirs.pvalue, rel=1e-9)

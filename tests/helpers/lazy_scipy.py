@@ -1,0 +1,18 @@
+"""scipy for the tests that ask it: it takes a second to import, and every worker collects all."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+
+class _Later:
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module(self._module), name)
+
+
+integrate = _Later("scipy.integrate")
+stats = _Later("scipy.stats")
