@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 from iopstui.model.metrics.statistics import CONFIDENCE, t_quantile
 
@@ -15,6 +16,8 @@ POWER = 0.8
 the Behavioral Sciences, 1988, his convention): four times of five."""
 MOST_REPEATS = 1000
 _STEPS, _MANY_STEPS = 200, 4000
+_NOTHING = 1e-15
+_ROOT = math.sqrt(2)
 
 
 def power(difference: float, spread: float, repeats: int, alpha: float = 1 - CONFIDENCE) -> float:
@@ -31,23 +34,29 @@ def power(difference: float, spread: float, repeats: int, alpha: float = 1 - CON
     freedom = repeats - 1
     limit = t_quantile(1 - alpha / 2, freedom)
     shift = abs(difference) / spread * math.sqrt(repeats)
-    # the estimated spread, as a share of the true one, is chi / sqrt(freedom)
+    total = 0.0
+    for share, weight in _spreads(freedom):
+        # half of erfc(-x / sqrt(2)) is the share of a normal distribution below x
+        beyond = math.erfc((limit * share - shift) / _ROOT)
+        total += weight * (beyond + math.erfc((limit * share + shift) / _ROOT))
+    return min(1.0, total / 2)
+
+
+@lru_cache(maxsize=32)
+def _spreads(freedom: int) -> tuple[tuple[float, float], ...]:
+    """Estimated spreads, as shares of the true one (chi / sqrt(freedom)), and how much each of them
+    weighs in an integral over all (Simpson's rule)."""
     width = 8 / math.sqrt(2 * freedom)
     low, high = max(0.0, 1 - width), 1 + width
     # with few repeats the limit is far out, and what lies beyond it comes from the smallest spreads
     steps = _STEPS if freedom > 3 else _MANY_STEPS
     step = (high - low) / steps
-    total = 0.0
+    found = []
     for number in range(steps + 1):
         share = low + number * step
-        weight = 1 if number in (0, steps) else 4 if number % 2 else 2
-        beyond = _normal(shift - limit * share) + _normal(-shift - limit * share)
-        total += weight * beyond * _chi(share, freedom)
-    return min(1.0, total * step / 3)
-
-
-def _normal(x: float) -> float:
-    return 0.5 * math.erfc(-x / math.sqrt(2))
+        rule = 1 if number in (0, steps) else 4 if number % 2 else 2
+        found.append((share, rule * _chi(share, freedom) * step / 3))
+    return tuple((share, weight) for share, weight in found if weight > _NOTHING)
 
 
 def _chi(share: float, freedom: int) -> float:
@@ -59,6 +68,8 @@ def _chi(share: float, freedom: int) -> float:
     return math.exp(log + (freedom - 1) * math.log(share) - half * share * share)
 
 
+# the screen asks the same again and again
+@lru_cache(maxsize=64)
 def smallest(spread: float, repeats: int, alpha: float = 1 - CONFIDENCE) -> float:
     """The smallest difference that is found with the probability ``POWER``."""
     if spread <= 0:
@@ -75,6 +86,7 @@ def smallest(spread: float, repeats: int, alpha: float = 1 - CONFIDENCE) -> floa
     return high
 
 
+@lru_cache(maxsize=64)
 def repeats_for(difference: float, spread: float, alpha: float = 1 - CONFIDENCE) -> int | None:
     """How many repeats find ``difference`` with the probability ``POWER``; ``None``: more than
     MOST_REPEATS."""
