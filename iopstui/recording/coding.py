@@ -81,8 +81,12 @@ def encoder(kind: Any) -> Coder:
     raise TypeError(f"no coding for {kind}")
 
 
+# they are text that has to be compiled, the same for every recording
+_hints = cache(typing.get_type_hints)
+
+
 def _encoder_of_dataclass(kind: Any) -> Coder:
-    hints = typing.get_type_hints(kind)
+    hints = _hints(kind)
     parts = [(field.name, encoder(hints[field.name])) for field in dataclasses.fields(kind)]
     return lambda value: [part(getattr(value, name)) for name, part in parts]
 
@@ -128,7 +132,7 @@ class Decoder:
         there = self._layouts.get(kind_name)
         if there is None:
             raise Malformed(f"its layout of a {kind_name} is missing")
-        hints = typing.get_type_hints(kind)
+        hints = _hints(kind)
         known = {field.name: field for field in dataclasses.fields(kind)}
         for name, field in known.items():
             if name not in there and _has_no_default(field):

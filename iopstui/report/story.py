@@ -166,8 +166,11 @@ class Heat:
         """The histogram of the interval that ends at ``t``: in every column that it reaches."""
         last = self._column(t)
         first = min(last, self._column(t - seconds) + 1)
+        rows: dict[int, int] = {}
         for key, count in bins.items():
             row = math.floor(math.log10(max(key, 1)) * HEAT_ROWS_PER_DECADE)
+            rows[row] = rows.get(row, 0) + count
+        for row, count in rows.items():
             for column in range(first, last + 1):
                 self.cells[column, row] = self.cells.get((column, row), 0) + count
 

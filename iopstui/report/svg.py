@@ -149,9 +149,11 @@ def heat(
     sums: dict[int, int] = {}
     for (column, _), count in cells.items():
         sums[column] = sums.get(column, 0) + count
+    edges = {row: scale.y(10 ** (row / per_decade))
+             for at in {row for _, row in cells} for row in (at, at + 1)}  # fmt: skip
     groups: dict[int, list[str]] = {}
     for (column, row), count in sorted(cells.items()):
-        top, bottom = scale.y(10 ** ((row + 1) / per_decade)), scale.y(10 ** (row / per_decade))
+        top, bottom = edges[row + 1], edges[row]
         shade = _shade(count / sums[column])
         x = left + column * width
         groups.setdefault(shade, []).append(
