@@ -16,8 +16,8 @@ KINDS = (StylesCache, Strip, Widget)
 
 def kept() -> Counter[str]:
     gc.collect()
-    found = (kind.__name__ for o in gc.get_objects() for kind in KINDS if isinstance(o, kind))
-    return Counter(found)
+    found = [o for o in gc.get_objects() if isinstance(o, KINDS)]
+    return Counter(kind.__name__ for o in found for kind in KINDS if isinstance(o, kind))
 
 
 @pytest.mark.parametrize("key", ["j", "question_mark", "e", "f", "o", "b", "colon", "ctrl+p"])
