@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 import time
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import psutil
 from json_schema import check_line
+from warm import Warm
 
 from iopstui.fio.guard import descendants
 
@@ -43,6 +45,8 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 # the fences that fio can be behind; the second is had by a kernel that seems to lack Landlock
 LANDLOCK, NAMESPACE, NO_FENCE = "landlock", "namespace", "none"
 FENCES = (LANDLOCK, NAMESPACE)
+_AT_START = ("LC_", "PYTHON")
+"""What Python itself looks at when it starts begins so."""
 _WITHOUT = {LANDLOCK: [], NAMESPACE: ["no_landlock.py"],
             NO_FENCE: ["no_landlock.py", "--no-namespaces"]}  # fmt: skip
 
@@ -57,6 +61,19 @@ def command(*arguments: str, fence: str = LANDLOCK) -> list[str]:
 def iopstui(*arguments: str, cwd: Path, timeout: float = 60.0, fence: str = LANDLOCK, **more: str
             ) -> subprocess.CompletedProcess[str]:  # fmt: skip
     """Run to the end; no terminal on any stream."""
+    if fence == LANDLOCK and not any(name.startswith(_AT_START) for name in more):
+        return _warm().run(arguments, cwd, environment(cwd.parent, **more), timeout)
+    return afresh(*arguments, cwd=cwd, timeout=timeout, fence=fence, **more)
+
+
+@lru_cache(maxsize=1)
+def _warm() -> Warm:
+    return Warm()
+
+
+def afresh(*arguments: str, cwd: Path, timeout: float = 60.0, fence: str = LANDLOCK, **more: str
+           ) -> subprocess.CompletedProcess[str]:  # fmt: skip
+    """As ``iopstui``, by a Python that has read nothing yet."""
     return subprocess.run(
         command(*arguments, fence=fence),
         cwd=cwd,
