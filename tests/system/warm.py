@@ -2,9 +2,10 @@
 the CPU time of a short run, and the tests start hundreds.
 
 Each start is a fork of that process and so a process of its own, with its own streams, directory
-and environment, that ends as any Python does. What is forked has run nothing of the program: it
-has imported, no more. What is about the start itself, signals or a terminal starts the program
-afresh (``program.start``, ``screen.Screen``).
+and environment, that ends as any Python does. What is forked has imported, and has asked the fio
+there is for its version, which holds until the file changes; it has run nothing else of the
+program. What is about the start itself, signals or a terminal starts the program afresh
+(``program.start``, ``screen.Screen``).
 """
 
 from __future__ import annotations
@@ -99,11 +100,16 @@ class _Text:
 # -- the process itself
 
 
-def import_all() -> None:
-    """All modules but the screen's, which no run without a terminal loads."""
+def prepare() -> None:
+    """All modules but the screen's, which no run without a terminal loads, and fio's version."""
     for module in pkgutil.walk_packages([str(ROOT / NAME)], f"{NAME}."):
         if not module.name.startswith((f"{NAME}.ui", f"{NAME}.__main__")):
             importlib.import_module(module.name)
+    from iopstui.errors import IopstuiError
+    from iopstui.fio.inspect import find_fio
+
+    with contextlib.suppress(IopstuiError):  # the program will say it itself
+        find_fio()
 
 
 def serve(link: socket.socket) -> int:
@@ -140,7 +146,7 @@ def program(asked: dict[str, object], fds: Sequence[int]) -> int:
 
 if __name__ == "__main__":
     gc.disable()
-    import_all()
+    prepare()
     gc.freeze()
     with contextlib.suppress(KeyboardInterrupt):
         sys.exit(serve(socket.socket(fileno=int(sys.argv[1]))))
