@@ -63,20 +63,33 @@ class Warm:
             for _, written in outputs:
                 os.close(written)
             texts = [_Text(read) for read, _ in outputs]
-            pid = int(self._socket.recv(64))
-            self._socket.settimeout(timeout)
             try:
-                status = int(self._socket.recv(64))
+                status = self._end_of(self._answer(), timeout)
+                # what it has left behind may still have them open
+                out, err = (text.whole(timeout) for text in texts)
             except TimeoutError:
-                os.kill(pid, signal.SIGKILL)
-                self._socket.settimeout(None)
-                self._socket.recv(64)
                 raise subprocess.TimeoutExpired([NAME, *words], timeout) from None
-            self._socket.settimeout(None)
-            out, err = (text.whole() for text in texts)
         return subprocess.CompletedProcess(
             [NAME, *words], os.waitstatus_to_exitcode(status), out, err
         )
+
+    def _end_of(self, pid: int, timeout: float) -> int:
+        self._socket.settimeout(timeout)
+        try:
+            return self._answer()
+        except TimeoutError:
+            os.kill(pid, signal.SIGKILL)  # nobody has waited for it yet
+            self._socket.settimeout(None)
+            self._answer()
+            raise
+        finally:
+            self._socket.settimeout(None)
+
+    def _answer(self) -> int:
+        said = self._socket.recv(64)
+        if not said:
+            raise RuntimeError(self._process.communicate()[1].decode())
+        return int(said)
 
 
 class _Text:
@@ -92,8 +105,11 @@ class _Text:
         with self._file:
             self._data = self._file.read()
 
-    def whole(self) -> str:
-        self._reader.join()
+    def whole(self, timeout: float) -> str:
+        """Raises TimeoutError."""
+        self._reader.join(timeout)
+        if self._reader.is_alive():
+            raise TimeoutError
         return self._data.decode()
 
 
