@@ -123,8 +123,13 @@ def frame_object(frame: Frame) -> Object:
     return cleaned
 
 
+_PLAIN = frozenset((int, str, bool, type(None)))
+
+
 def clean(value: Any) -> Any:
     """``value`` as JSON can carry it: string keys, lists, no NaN or infinity, no long tails."""
+    if type(value) in _PLAIN:  # nearly everything: whether it is a Mapping takes long to tell
+        return value
     if isinstance(value, float):
         return round(value, DECIMALS) if math.isfinite(value) else None
     if isinstance(value, Mapping):
