@@ -15,6 +15,7 @@ from typing import Any
 
 from iopstui.fleet.finals import Counted
 from iopstui.fleet.sums import MILLI, Malformed, Sums, frame_sums, part_of, whole
+from iopstui.model.metrics.fields import TOTAL
 from iopstui.model.metrics.frame import FINAL, LATE, RAMP
 from iopstui.records import dataclass
 
@@ -26,13 +27,14 @@ EARLY, BEHIND = 1.25, 0.75
 # an interval may be that much longer than the seconds into which it is to be put
 LONGEST = 1.5
 LATEST_S = 1e10
+MOST_UTIL = 1e6
 FAR_S = 60.0
 
 
 @dataclass(slots=True)
 class Slot:
     """One host in one second: what it did in the ``measured`` seconds of it. ``complete``: enough
-    of it; ``flags`` are its frames'."""
+    of it; ``flags`` are its frames', ``util`` the device's in the newest of them (percent)."""
 
     number: int
     sums: Sums = field(default_factory=Sums)
@@ -40,6 +42,7 @@ class Slot:
     flags: set[str] = field(default_factory=set)
     gap: bool = False
     several: bool = False
+    util: float | None = None
 
     def add(self, sums: Sums, seconds: float) -> None:
         """Another frame of it: counts add, rates are those of both together."""
@@ -125,6 +128,7 @@ class Host:
         assert slot is not None
         slot.add(sums, seconds)
         slot.flags |= flags
+        slot.util = _util(row)
         slot.gap |= LATE in flags and not fio
         if slot.measured >= COMPLETE * self._interval_s or slot.gap:
             over += self.flush()
@@ -195,6 +199,11 @@ class Host:
             return following
         # long after the last one, or so early that two lie in one second
         return max(math.floor(at), self.last)
+
+
+def _util(row: Mapping[str, Any]) -> float | None:
+    found = part_of(part_of(row, "kernel"), TOTAL).get("util")
+    return float(found) if isinstance(found, int | float) and 0 <= found <= MOST_UTIL else None
 
 
 def _flags(row: Mapping[str, Any]) -> set[str]:

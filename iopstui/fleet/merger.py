@@ -8,7 +8,7 @@ tree, and give what one merger of all hosts gives.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from typing import Any
 
@@ -83,13 +83,15 @@ class Merger:
     """``feed`` takes rows of any host in the order in which they come, ``closed`` gives the seconds
     that are over. ``hosts`` are those that sent frames; ``interval_s`` is a second's length.
 
-    ``keep_bins``: every host's whole histogram is kept (for ``--expect each...``).
+    ``keep_bins``: every host's whole histogram is kept (for ``--expect each...``). ``on_slot`` is
+    told each host's own seconds, and whether they are counted, before the totals of them.
     ``late`` counts frames that came when their second was closed, ``lost`` names who says no more,
     ``whole`` adds up all frames of all hosts, late and incomplete ones too, but fio's ramp.
     """
 
     def __init__(self, interval_s: float = 1.0, lag: int = LAG, keep_bins: bool = False) -> None:
         self.interval_s = interval_s
+        self.on_slot: Callable[[str, Slot, bool], None] = lambda name, slot, counted: None
         self.hosts: dict[str, Host] = {}
         self.below: dict[str, _Below] = {}
         self.merged: dict[str, Mapping[str, Any]] = {}
@@ -164,6 +166,7 @@ class Merger:
         found = self._at(slot.number)
         self.lost.discard(host.name)
         counted = found is not None and slot.complete(self.interval_s)
+        self.on_slot(host.name, slot, counted)
         if found is None:
             self.late[host.name] = self.late.get(host.name, 0) + 1
         elif counted:

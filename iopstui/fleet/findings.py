@@ -1,0 +1,346 @@
+"""What the seconds of many hosts show together, in a sentence with its numbers.
+
+Each rule is a pure function from ``Together`` to a ``Finding`` or ``None``. It fires only on what
+all of the last ``ENOUGH`` seconds show, and excludes what could look the same: a slow host is not
+one that shares a path, a limit that hosts share is not one that each has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean, median, pstdev
+
+from iopstui import format as f
+from iopstui.fleet.scene import AWAIT, BW, IOPS, UTIL, WAIT, FleetScene, natural
+from iopstui.model.findings.evidence import Finding
+from iopstui.model.rates import MIB
+from iopstui.records import dataclass
+from iopstui.text import printable
+
+ENOUGH, LONG = 8, 20
+"""Seconds that a rule looks at, and those that say how much a rate varies, or two against each
+other."""
+SETTLED = 2
+"""Seconds after the start that say nothing yet."""
+FEW = 0.8
+SLOW = 2.0
+FLAT, MOVES = 0.02, 0.04
+SHARED = 0.2
+AGAINST = -0.7
+MOST_PAIRED = 12
+MOST_NAMED = 3
+SPREAD_MS = 250.0
+FULL = 90.0
+MUCH_SLOWER = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """The last ``LONG`` seconds of the hosts that were in the last ``ENOUGH`` of them: their
+    figures by name (scene.py), the ``sums`` of all in each second, and the spread of their starts
+    (ms, error, hosts). ``fio``: the figures are those of one job on all; else of whatever runs."""
+
+    hosts: Mapping[str, Mapping[str, Sequence[float | None]]]
+    sums: Mapping[str, Sequence[float | None]]
+    spread: tuple[float, float, int] | None
+    fio: bool
+    interval_s: float = 1.0
+
+    def means(self, figure: str) -> dict[str, float]:
+        """Of each host that has it in all of the last ``ENOUGH`` seconds."""
+        found = {}
+        for name, figures in self.hosts.items():
+            values = _whole(figures[figure][-ENOUGH:])
+            if values:
+                found[name] = fmean(values)
+        return found
+
+    def iops(self, name: str) -> list[float]:
+        """Of one host in all of the ``LONG`` seconds; empty if it was not there in all of them."""
+        return _whole(self.hosts[name][IOPS])
+
+
+def together(scene: FleetScene, interval_s: float = 1.0) -> Together:
+    """Of the newest second and those before it, as far as they are of the run that goes on."""
+    last = scene.number + 1
+    begun = (scene.begun or 0) + (0 if scene.watching else SETTLED)
+    first = last - LONG
+    gap = [None] * max(0, min(LONG, begun - first))
+    first += len(gap)
+    hosts = {}
+    if last - first >= ENOUGH:
+        for name, line in scene.hosts.items():
+            if line.past[IOPS].at(last - 1) is None:
+                continue
+            past = {figure: [*gap, *one.between(first, last)] for figure, one in line.past.items()}
+            if all(value is not None for value in past[IOPS][-ENOUGH:]):
+                hosts[name] = past
+    sums = {name: [*gap, *past.between(first, last)] for name, past in scene.sums.items()}
+    return Together(hosts, sums, scene.spread(), not scene.watching, interval_s)
+
+
+def found_in(evidence: Together) -> list[Finding]:
+    """All that holds, the most telling first."""
+    return [one for rule in RULES if (one := rule(evidence)) is not None]
+
+
+def spread_too_large(evidence: Together) -> Finding | None:
+    """Hosts that begin apart can't be compared in the seconds in which some don't run yet."""
+    if evidence.spread is None:
+        return None
+    spread, error, hosts = evidence.spread
+    if spread - error < SPREAD_MS * evidence.interval_s:
+        return None
+    return Finding(
+        "start spread",
+        f"fio was started {f.latency(spread * 1e6)} apart on {hosts} hosts (their clocks are known "
+        f"to within {f.latency(error * 1e6)}): their first and last seconds can't be compared, and "
+        "what each does in its own first second hits the others at another one",
+        "look at what starts slowly: a file to lay out, a busy host, a slow connection",
+    )
+
+
+def common_limit(evidence: Together) -> Finding | None:
+    """The sum stands still while each host's share moves: what one gains another loses."""
+    if not evidence.fio or len(evidence.hosts) < 2:
+        return None
+    for figure in (BW, IOPS):
+        sums = _whole(evidence.sums[figure])
+        shares = [_whole(one[figure]) for one in evidence.hosts.values()]
+        if not sums or not all(shares) or len(shares) < 2 or not fmean(sums):
+            continue
+        alone = sum(pstdev(one) ** 2 for one in shares)
+        moves = median(_cv(one) for one in shares)
+        room = sum(max(one) >= 1.05 * fmean(one) for one in shares) / len(shares)
+        if _cv(sums) > FLAT or moves < MOVES or room < 0.9:
+            continue
+        if pstdev(sums) ** 2 > SHARED * alone:
+            # as little as independent hosts would: nobody takes from another
+            continue
+        return Finding(
+            "common limit",
+            f"the sum of {len(shares)} hosts is flat at {_rate(figure, fmean(sums))} "
+            f"(±{100 * _cv(sums):.1f} %) while each one's share moves by ±{100 * moves:.0f} %: "
+            "what one gains the others lose, and each has done more in single seconds. The limit is"
+            " one that they share (array, network, volume), not theirs",
+            "fewer hosts should give the same sum",
+        )
+    return None
+
+
+def own_limit(evidence: Together) -> Finding | None:
+    """A host that stands still below the others has a limit of its own."""
+    low = _low(evidence)
+    if not low or len(evidence.hosts) < 3:
+        return None
+    means, middle = evidence.means(IOPS), _middle(evidence, IOPS, low)
+    flat = [name for name in low if evidence.iops(name) and _cv(evidence.iops(name)) <= FLAT
+            and name not in _paired(evidence)]  # fmt: skip
+    others = [_cv(evidence.iops(name)) for name in evidence.hosts if name not in low]
+    # where all stand still, as with rate_iops, a flat line tells nothing
+    if not flat or not others or median(others) <= FLAT:
+        return None
+    name = min(flat, key=lambda one: means[one])
+    return Finding(
+        "own limit",
+        f"{_names(flat)} {_does(flat)} a steady {f.number(means[name])} IOPS "
+        f"(±{100 * _cv(evidence.iops(name)):.1f} %) while the others do about "
+        f"{f.number(middle)} and vary: a limit of {_its(flat)} own (a volume's or cgroup's cap, a "
+        "slower link), not load that others make",
+        "compare its limits and its volume's class with those of another host",
+    )
+
+
+def one_path(evidence: Together) -> Finding | None:
+    """Two slow hosts of which one gains what the other loses share what is between."""
+    if common_limit(evidence) is not None:
+        return None
+    pairs = _pairs(evidence)
+    if not pairs:
+        return None
+    r, *both_names = min(pairs)
+    one, other = sorted(both_names, key=natural)
+    a, b = evidence.iops(one), evidence.iops(other)
+    both = [x + y for x, y in zip(a, b, strict=True)]
+    middle = _middle(evidence, IOPS, (one, other))
+    return Finding(
+        "one path",
+        f"{printable(one)} and {printable(other)} do {f.number(fmean(a))} and "
+        f"{f.number(fmean(b))} IOPS where the others do {f.number(middle)}, and what one gains the "
+        f"other loses (correlation {r:.2f}); together they are steady at {f.number(fmean(both))} "
+        f"(±{100 * _cv(both):.1f} %): they share a path (a switch's port, a controller, a node)",
+        "run one of the two alone: it should do what the others do",
+    )
+
+
+def straggler(evidence: Together) -> Finding | None:
+    """A host far behind the others, and whether its device is why."""
+    low = _low(evidence)
+    if not low or len(evidence.hosts) < 3:
+        return None
+    flat = FLAT if own_limit(evidence) is not None else -1.0
+    paired = _paired(evidence)
+    left = [name for name in low if name not in paired and _cv(evidence.iops(name)) > flat]
+    waits, middle = evidence.means(WAIT), _middle(evidence, WAIT, low)
+    if not left or len(left) > max(2, len(evidence.hosts) // 10) or not middle:
+        return None
+    name = max(left, key=lambda one: waits.get(one, 0.0))
+    if waits.get(name, 0.0) < SLOW * middle:
+        return None
+    means, usual = evidence.means(IOPS), _middle(evidence, IOPS, low)
+    return Finding(
+        "straggler",
+        f"{_names([name, *(one for one in left if one != name)])}: {f.number(means[name])} IOPS "
+        f"and p99 {f.latency(waits[name])} in all of {ENOUGH} s, where the "
+        f"others have {f.number(usual)} and {f.latency(middle)}; {_why(evidence, name, low)}",
+        "Enter shows the host",
+    )
+
+
+def _why(evidence: Together, name: str, low: Sequence[str]) -> str:
+    """Whether its device answers more slowly, too."""
+    waits = evidence.means(AWAIT)
+    others = [value for host, value in waits.items() if host not in low]
+    if name not in waits or not others or not median(others):
+        return "its device's times are not known"
+    own, usual = waits[name], median(others)
+    if own >= SLOW * usual:
+        utils = evidence.means(UTIL)
+        full = f" at util {utils[name]:.0f} %" if name in utils else ""
+        return (f"its device answers more slowly, too ({f.latency(own)}{full}, the others' "
+                f"{f.latency(usual)}), so it is the disk or what is behind it")  # fmt: skip
+    return (f"its device answers as fast as theirs ({f.latency(own)}, {f.latency(usual)}), so it "
+            "is the host above it: CPU, memory, another program")  # fmt: skip
+
+
+def slow_device(evidence: Together) -> Finding | None:
+    """Without a job loads differ, so only times are compared, with those who have as much to do."""
+    if evidence.fio or len(evidence.hosts) < 3:
+        return None
+    waits, rates = evidence.means(AWAIT), evidence.means(IOPS)
+    busy = {name: wait for name, wait in waits.items() if rates.get(name, 0.0) >= 1}
+    if len(busy) < 3:
+        return None
+    name = max(busy, key=lambda one: busy[one])
+    middle = median(wait for host, wait in busy.items() if host != name)
+    load = median(rates[host] for host in busy if host != name)
+    if middle <= 0 or busy[name] < MUCH_SLOWER * middle or rates[name] > 1.5 * load:
+        return None
+    values = [value for value in evidence.hosts[name][AWAIT][-ENOUGH:] if value]
+    if min(values) < SLOW * middle:
+        return None
+    return Finding(
+        "slow device",
+        f"{printable(name)}: requests take {f.latency(busy[name])} where those of the others take "
+        f"{f.latency(middle)}, though it has no more of them ({f.number(rates[name])}/s, the "
+        f"others {f.number(load)}/s): its disk or what is behind it, not its load",
+        "Enter shows the host",
+    )
+
+
+def all_flat(evidence: Together) -> Finding | None:
+    """All stand still at the same rate: a limit of each, or a fair share of one."""
+    means = evidence.means(IOPS)
+    if not evidence.fio or len(means) < 2 or len(means) < len(evidence.hosts):
+        return None
+    rates = [evidence.iops(name) for name in evidence.hosts]
+    flat = all(one and _cv(one) <= FLAT for one in rates)
+    values = list(means.values())
+    if not flat or not min(values) or max(values) > 1.03 * min(values):
+        return None
+    return Finding(
+        "all flat",
+        f"all {len(values)} hosts do the same {f.number(fmean(values))} IOPS and stand still: "
+        "either each has that limit (a volume's cap, rate_iops), or one that they share is divided "
+        "fairly; these seconds can't tell which",
+        "run half of the hosts: do they do more each, the limit is a shared one",
+    )
+
+
+Rule = Callable[[Together], "Finding | None"]
+RULES: tuple[Rule, ...] = (
+    spread_too_large, common_limit, one_path, own_limit, straggler, slow_device, all_flat,
+)  # fmt: skip
+
+
+# -- arithmetic
+
+
+def _whole(values: Sequence[float | None]) -> list[float]:
+    """All of them, or nothing."""
+    known = [value for value in values if value is not None]
+    return known if len(known) == len(values) else []
+
+
+def _cv(values: Sequence[float]) -> float:
+    """How much they vary, as a share of their mean."""
+    mean = fmean(values) if values else 0.0
+    return pstdev(values) / mean if mean > 0 else 0.0
+
+
+def _low(evidence: Together) -> list[str]:
+    """Hosts that do clearly less than the middle one in each of the seconds. Only of one job: what
+    runs without one need not be alike."""
+    means = evidence.means(IOPS)
+    if not evidence.fio or len(means) < 3:
+        return []
+    middle = median(means.values())
+    return [
+        name for name in means
+        if max(_whole(evidence.hosts[name][IOPS][-ENOUGH:])) < FEW * middle
+    ]  # fmt: skip
+
+
+def _middle(evidence: Together, figure: str, without: Sequence[str]) -> float:
+    values = [value for name, value in evidence.means(figure).items() if name not in without]
+    return median(values) if values else 0.0
+
+
+def _pairs(evidence: Together) -> list[tuple[float, str, str]]:
+    """Slow hosts of which one gains what the other loses, with their correlation."""
+    low = sorted(_low(evidence), key=lambda name: evidence.means(IOPS)[name])[:MOST_PAIRED]
+    found = []
+    for at, one in enumerate(low):
+        for other in low[at + 1 :]:
+            a, b = evidence.iops(one), evidence.iops(other)
+            if not a or not b:
+                continue
+            both = [x + y for x, y in zip(a, b, strict=True)]
+            r = _correlation(a, b)
+            if (
+                r <= AGAINST
+                and min(_cv(a), _cv(b)) >= MOVES
+                and _cv(both) <= min(_cv(a), _cv(b)) / 2
+            ):
+                found.append((r, one, other))
+    return found
+
+
+def _paired(evidence: Together) -> set[str]:
+    return {name for _, one, other in _pairs(evidence) for name in (one, other)}
+
+
+def _correlation(a: Sequence[float], b: Sequence[float]) -> float:
+    x, y = fmean(a), fmean(b)
+    spread = pstdev(a) * pstdev(b)
+    if not spread:
+        return 0.0
+    return fmean((p - x) * (q - y) for p, q in zip(a, b, strict=True)) / spread
+
+
+def _rate(figure: str, value: float) -> str:
+    return f"{f.number(value / MIB)} MiB/s" if figure == BW else f"{f.number(value)} IOPS"
+
+
+def _names(names: Sequence[str]) -> str:
+    told = ", ".join(printable(f.cut(name, 40)) for name in names[:MOST_NAMED])
+    more = len(names) - MOST_NAMED
+    return f"{told} and {more} more" if more > 0 else told
+
+
+def _does(names: Sequence[str]) -> str:
+    return "does" if len(names) == 1 else "do"
+
+
+def _its(names: Sequence[str]) -> str:
+    return "its" if len(names) == 1 else "their"

@@ -1,0 +1,326 @@
+"""What a screen of many hosts knows of each: its last minutes, how far it is, how odd.
+
+Fed by what a fleet or a recording of one tells (told.py); no drawing, no clock. Figures of a second
+are those that the merger counts for it, so a host's values of one second and the totals are of the
+same frames.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import field
+from statistics import median
+
+from iopstui.fleet.merger import Second
+from iopstui.fleet.sums import DISK_RATES, Object
+from iopstui.fleet.told import Anew, Begun, HostSecond, Over, Row, State, Told
+from iopstui.model.rates import MIB
+from iopstui.records import dataclass
+from iopstui.text import printable
+
+KEPT = 300
+"""Seconds of each host."""
+IOPS, BW, WAIT, AWAIT, UTIL = "iops", "bw", "wait", "await", "util"
+FIGURES = (IOPS, BW, WAIT, AWAIT, UTIL)
+CONNECTS, READY, RUNS, LATE, LOST, FAILED, DONE = (
+    "connects", "ready", "runs", "late", "lost", "failed", "done"
+)  # fmt: skip
+OUT = "no part"
+MISSING, PARTLY = "missing", "partly"
+GOING = (CONNECTS, READY, RUNS, LATE, MISSING, PARTLY)
+ODD_SHARE = 0.2
+"""How much of a host's oddness is its newest second's."""
+MOST_NOTES = 60
+NOTED = ("found", "notice", "mark", "tunable_changed", "progress")
+
+
+class Past:
+    """One figure's last ``KEPT`` seconds by their numbers; NaN where there is none."""
+
+    __slots__ = ("_values", "last")
+
+    def __init__(self) -> None:
+        self._values = array("f", [math.nan]) * KEPT
+        self.last = -1
+
+    def put(self, second: int, value: float | None) -> None:
+        """Of a second after the last one, or the last one again."""
+        if second < self.last:
+            return
+        for gap in range(max(self.last + 1, second - KEPT + 1), second):
+            self._values[gap % KEPT] = math.nan
+        self._values[second % KEPT] = math.nan if value is None else value
+        self.last = second
+
+    def at(self, second: int) -> float | None:
+        """``None``: not measured, or too long ago."""
+        if not self.last - KEPT < second <= self.last:
+            return None
+        value = self._values[second % KEPT]
+        return None if value != value else value
+
+    def between(self, first: int, after: int) -> list[float | None]:
+        """Of the seconds from ``first`` up to ``after``, which is not among them."""
+        if self.last - KEPT < first and after - 1 <= self.last:
+            values = self._values
+            found = (values[second % KEPT] for second in range(first, after))
+            return [None if value != value else value for value in found]
+        return [self.at(second) for second in range(first, after)]
+
+
+@dataclass(slots=True)
+class HostLine:
+    """One host. ``past`` are its figures by name (FIGURES): I/Os and bytes per second, ``wait`` the
+    p99 in ns (without a job the mean time of the device's requests), ``await`` that of the device
+    in ns, ``util`` in percent. ``odd`` grows with how far it is from the others.
+    """
+
+    name: str
+    state: str = CONNECTS
+    error: str = ""
+    past: dict[str, Past] = field(default_factory=lambda: {name: Past() for name in FIGURES})
+    odd: float = 0.0
+    frame: Object | None = None
+    session: Object | None = None
+    step: Object | None = None
+    ended: Object | None = None
+    notes: deque[Object] = field(default_factory=lambda: deque(maxlen=MOST_NOTES))
+    executed_ms: float | None = None
+    error_ms: float = 0.0
+    key: tuple[object, ...] = ()
+    """By which names are sorted."""
+
+    def __post_init__(self) -> None:
+        self.key = natural(self.name)
+
+    def now(self, figure: str, second: int) -> float | None:
+        """Its value in this second."""
+        return self.past[figure].at(second)
+
+
+class FleetScene:
+    """``apply`` takes what is told, in order. ``second`` is the newest second in which anybody did
+    anything, ``begun`` the number of the first one of the run that goes on, ``first`` that of the
+    very first."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self.hosts: dict[str, HostLine] = {}
+        self.second: Second | None = None
+        self.begun: int | None = None
+        self.first: int | None = None
+        self.medians = {name: Past() for name in FIGURES}
+        self.sums = {name: Past() for name in (IOPS, BW)}
+        self.running = self.watching = False
+
+    @property
+    def number(self) -> int:
+        """The newest second's; -1 while there is none."""
+        return -1 if self.second is None else self.second.number
+
+    def spread(self) -> tuple[float, float, int] | None:
+        """Between the first and the last start of fio (ms, by one clock), the worst error of the
+        clocks (ms), and of how many hosts; ``None``: fewer than two have begun."""
+        begun = [one for one in self.hosts.values() if one.executed_ms is not None]
+        if len(begun) < 2:
+            return None
+        times = [one.executed_ms or 0.0 for one in begun]
+        return max(times) - min(times), max(one.error_ms for one in begun), len(begun)
+
+    def counts(self) -> dict[str, int]:
+        """How many hosts are in each state."""
+        found: dict[str, int] = {}
+        for one in self.hosts.values():
+            found[one.state] = found.get(one.state, 0) + 1
+        return found
+
+    def host(self, name: str) -> HostLine:
+        """A host by its name, a new one if need be."""
+        found = self.hosts.get(name)
+        if found is None:
+            found = self.hosts[name] = HostLine(name)
+        return found
+
+    def apply(self, told: Told) -> None:
+        """Take in what a fleet or a recording of one tells."""
+        match told:
+            case HostSecond():
+                self._host_second(told)
+            case Row():
+                self._row(self.host(told.name), told.row)
+            case Second():
+                self._second(told)
+            case State():
+                self._state(told)
+            case Begun():
+                self._begun(told)
+            case Anew():
+                self.forget()
+            case Over():
+                self.running = False
+                for line in self.hosts.values():
+                    if line.state in GOING:
+                        line.state = told.how
+
+    def _begun(self, told: Begun) -> None:
+        self.running, self.watching, self.begun = True, told.watching, None
+        for name in told.hosts:
+            line = self.host(name)
+            line.state, line.error = CONNECTS, ""
+            line.executed_ms = line.step = line.ended = None
+
+    def _state(self, told: State) -> None:
+        line = self.host(told.name)
+        # what a second says of who is missing is newer than what the link says
+        if told.state != RUNS or line.state not in (MISSING, PARTLY):
+            line.state, line.error = told.state, told.error
+
+    def _host_second(self, told: HostSecond) -> None:
+        if not told.complete:
+            return
+        past = self.host(told.name).past
+        past[IOPS].put(told.number, told.iops)
+        past[BW].put(told.number, told.bw)
+        past[WAIT].put(told.number, told.wait_ns)
+        past[AWAIT].put(told.number, told.await_ns)
+        past[UTIL].put(told.number, told.util)
+
+    def _row(self, line: HostLine, row: Object) -> None:
+        kind = row["event"]
+        if kind == "frame":
+            line.frame = row
+            if line.state in (CONNECTS, READY):
+                line.state = RUNS
+        elif kind == "session":
+            line.session, line.state = row, READY
+        elif kind == "step_started":
+            line.step, line.ended = row, None
+        elif kind == "executed":
+            self._executed(line, row)
+        elif kind == "step_finished":
+            line.ended = row
+            line.error = printable(str(row.get("error") or ""))
+            line.state = FAILED if line.error else DONE
+        elif kind == "ended" and line.state != FAILED:
+            line.state = DONE
+        elif kind in NOTED:
+            line.notes.append(row)
+
+    def _executed(self, line: HostLine, row: Object) -> None:
+        wall, offset, error = (row.get(name) for name in ("wall_ms", "offset_ms", "error_ms"))
+        line.state = RUNS
+        if isinstance(wall, int | float) and isinstance(offset, int | float):
+            line.executed_ms = wall - offset
+            line.error_ms = float(error) if isinstance(error, int | float) else 0.0
+
+    def _second(self, told: Second) -> None:
+        if not told.counted and not told.missing:
+            return
+        self.second = told
+        self.begun = told.number if self.begun is None else self.begun
+        self.first = told.number if self.first is None else self.first
+        self._absent(told)
+        sums, whole = told.sums, told.counted == told.expected
+        total = sums.total
+        if total is not None:
+            values = {IOPS: total.iops, BW: total.bw}
+        else:
+            rates = {name: sums.kernel.rate(name) or 0.0 for name in DISK_RATES}
+            values = {IOPS: rates["r/s"] + rates["w/s"],
+                      BW: (rates["rMB/s"] + rates["wMB/s"]) * MIB}  # fmt: skip
+        for name, value in values.items():
+            self.sums[name].put(told.number, value if whole else None)
+        self._compare(told.number)
+
+    def _absent(self, told: Second) -> None:
+        gone, partly = {*told.missing}, {*told.incomplete}
+        for line in self.hosts.values():
+            if line.state in (RUNS, LATE, MISSING, PARTLY):
+                name = line.name
+                line.state = MISSING if name in gone else PARTLY if name in partly else RUNS
+        for name in gone:
+            self.host(name)
+
+    def _compare(self, second: int) -> None:
+        """The middle of all hosts, and how odd each is."""
+        middles = {}
+        for name, past in self.medians.items():
+            values = [value for one in self.hosts.values()
+                      if (value := one.past[name].at(second)) is not None]  # fmt: skip
+            middles[name] = median(values) if values else None
+            past.put(second, middles[name])
+        iops, wait = middles[IOPS], middles[WAIT]
+        for line in self.hosts.values():
+            now = max(ratio_log(line.past[IOPS].at(second), iops),
+                      ratio_log(line.past[WAIT].at(second), wait))  # fmt: skip
+            line.odd += ODD_SHARE * (now - line.odd)
+
+
+def ratio_log(value: float | None, middle: float | None) -> float:
+    """How many doublings (or halvings) away from the middle; 0 where it can't be said."""
+    if not value or not middle or value < 0 or middle < 0:
+        return 0.0
+    return abs(math.log2(value / middle))
+
+
+def ordered(lines: Iterable[HostLine], by: str, second: int) -> list[HostLine]:
+    """By name, or by a figure: the slowest or the oddest first, those without it last."""
+    return sorted(lines, key=order_key(by, second))
+
+
+def order_key(by: str, second: int) -> Callable[[HostLine], tuple[bool, float, object]]:
+    """What hosts are sorted by."""
+    sign = 1.0 if by in (IOPS, BW) else -1.0
+
+    def key(one: HostLine) -> tuple[bool, float, object]:
+        if by == "odd":
+            return False, -one.odd, one.key
+        value = one.now(by, second) if by in FIGURES else 0.0
+        return value is None, sign * (value or 0.0), one.key
+
+    return key
+
+
+def natural(name: str) -> tuple[object, ...]:
+    """A sort key by which node2 stands before node10."""
+    parts: list[object] = []
+    digits = text = ""
+    for letter in name + "\0":
+        if letter.isdigit() and letter.isascii():
+            digits += letter
+            continue
+        if digits:
+            parts += [text, int(digits)]
+            digits = text = ""
+        text += letter
+    return (*parts, text)
+
+
+def span(names: Sequence[str]) -> str:
+    """A row of hosts in a word: "node001-067", or both ends' names."""
+    first, last = names[0], names[-1]
+    if len(names) == 1:
+        return first
+    same = 0
+    while same < min(len(first), len(last)) and first[same] == last[same]:
+        same += 1
+    while same and first[same - 1].isdigit():
+        same -= 1
+    return f"{first}-{last[same:]}" if same else f"{first}..{last}"
+
+
+def hosts_words(scene: FleetScene) -> str:
+    """ "97 of 100 hosts"; before the first second how many are ready."""
+    second, every = scene.second, len(scene.hosts)
+    if not scene.running or second is None or scene.begun is None:
+        if not scene.running:
+            return f"{every} hosts"
+        ready = sum(one.state != CONNECTS for one in scene.hosts.values())
+        return f"{ready} of {every} hosts ready"
+    return f"{second.counted} of {second.expected} hosts"

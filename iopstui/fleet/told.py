@@ -1,0 +1,105 @@
+"""What a fleet tells a screen, while it runs or from a recording of it: one stream, in order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from iopstui.fleet.host import Slot
+from iopstui.fleet.merger import Second
+from iopstui.fleet.sums import MILLI, Sums
+from iopstui.records import dataclass
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class HostSecond:
+    """One host in one second, as the merger counts it: I/Os and bytes per second, ``wait_ns`` the
+    p99 (without fio the mean of the device's requests), ``await_ns`` the device's mean, ``util`` in
+    percent; ``None``: not measured. ``complete`` is False if it is left out of the totals."""
+
+    name: str
+    number: int
+    complete: bool
+    iops: float | None = None
+    bw: float | None = None
+    wait_ns: float | None = None
+    await_ns: float | None = None
+    util: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of a host's."""
+
+    name: str
+    row: Object
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """How far a host is (scene.py); ``error`` is why it is over before its time."""
+
+    name: str
+    state: str
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Words for people. ``level`` is "info", "warning", "error" or "mark"."""
+
+    level: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """Run ``number`` of these ``hosts`` begins at ``wall_s`` since 1970. ``watching``: without a
+    job."""
+
+    number: int
+    hosts: tuple[str, ...]
+    wall_s: float
+    job: str = ""
+    watching: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """The run is over. ``how`` is one of scene.py's states, ``code`` the exit code, ``said`` is for
+    the messages, ``words`` are printed when the screen is left, ``whole`` is what all hosts did."""
+
+    how: str
+    code: int = 0
+    said: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    whole: Sums | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Anew:
+    """What follows is from another place of a recording: all that was told is void."""
+
+
+Told = Anew | HostSecond | Row | State | Said | Begun | Over | Second
+
+
+def host_second(name: str, slot: Slot, complete: bool) -> HostSecond:
+    """A host's second, from what the merger adds."""
+    sums = slot.sums
+    kernel = sums.kernel
+    counts, waits = sum(kernel.counts.values()), sum(kernel.waits.values())
+    # thousandths of ms
+    await_ns = waits * 1000 / counts if counts else None
+    total = sums.fio.get("total")
+    if total is not None:
+        p99 = float(sums.slowest[0]) if sums.slowest else None
+        return HostSecond(name, slot.number, complete, total.iops, total.bw, p99, await_ns,
+                          slot.util)  # fmt: skip
+    if not kernel.hosts:
+        return HostSecond(name, slot.number, False)
+    rates = kernel.rates
+    iops = (rates.get("r/s", 0) + rates.get("w/s", 0)) / MILLI
+    bw = (rates.get("rMB/s", 0) + rates.get("wMB/s", 0)) / MILLI * (1 << 20)
+    return HostSecond(name, slot.number, complete, iops, bw, await_ns, await_ns, slot.util)

@@ -1,0 +1,102 @@
+"""A host's line is the event again that it was made of."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from iopstui.cli.agent import lean
+from iopstui.events import Event, Found, FrameReady, Mark, StepStarted
+from iopstui.fleet.frames import event_of, target_of
+from iopstui.model.findings.evidence import Finding
+from iopstui.model.metrics.frame import Frame
+from iopstui.output.jsonl import event_object
+from iopstui.recording.reader import Recording, recording_path
+from iopstui.recording.replay import replayed
+
+
+@pytest.fixture(scope="module")
+def demo() -> tuple[list[Event], tuple[str, ...]]:
+    with Recording(recording_path("demo")) as recording:
+        return list(replayed(recording)), recording.header.target.opened
+
+
+def line(event: Event, short: bool = False) -> dict[str, Any]:
+    row = event_object(event)
+    found: dict[str, Any] = json.loads(json.dumps(lean(row) if short else row))
+    return found
+
+
+def frame(event: Event | None) -> Frame:
+    assert isinstance(event, FrameReady)
+    return event.frame
+
+
+def test_a_whole_line_gives_the_frame(demo: tuple[list[Event], tuple[str, ...]]) -> None:
+    events, opened = demo
+    for event in (one for one in events if isinstance(one, FrameReady)):
+        found, was = frame(event_of(line(event), opened)), event.frame
+        # as a line it is the same again, so nothing of it was lost or moved
+        again, before = line(FrameReady(found.t, found)), line(event)
+        for name in ("irqs", "jobs"):
+            again["kernel"].pop(name, None), before["kernel"].pop(name, None)
+        assert again["kernel"]["disks"] == before["kernel"]["disks"]
+        assert again["kernel"]["cpus"] == before["kernel"]["cpus"]
+        if was.fio is not None:
+            own, theirs = again["fio"], before["fio"]
+            for name in ("read", "write", "seconds", "iodepth_level", "usr_cpu", "eta_s"):
+                assert _without_n(own[name]) == _without_n(theirs[name])
+            assert found.fio is not None and found.fio.total.bins == was.fio.total.bins
+
+
+def _without_n(value: Any) -> Any:
+    """What a frame keeps of how many I/Os a mean is of is not in it."""
+    if isinstance(value, dict):
+        return {name: _without_n(part) for name, part in value.items() if name != "n"}
+    return value
+
+
+def test_a_lean_line_has_the_histogram_and_the_device(
+    demo: tuple[list[Event], tuple[str, ...]],
+) -> None:
+    events, opened = demo
+    whole = next(
+        e for e in events if isinstance(e, FrameReady) and e.frame.fio and not e.frame.flags
+    )
+    found = frame(event_of(line(whole, short=True), opened))
+    assert found.fio is not None and whole.frame.fio is not None
+    assert found.fio.total.bins == whole.frame.fio.total.bins
+    assert found.fio.total.percentiles == whole.frame.fio.total.percentiles
+    (disk,), (was,) = found.disks.values(), [whole.frame.total]
+    assert was is not None and disk.util == pytest.approx(was.util, abs=1e-6)
+    assert disk.r_await == (was.r_await and pytest.approx(was.r_await, abs=1e-6))
+    assert found.cpus == {}
+
+
+def test_other_lines_are_events_again() -> None:
+    step = StepStarted(1.0, 2, "job", "title", ("fio",), True, "run", "fio-3.33", {"bs": "4k"})
+    finding = Finding("rule", "text", "advice", test=(("bs", "8k"),), since=1.0, until=2.0)
+    for event in (step, Mark(2.0, "here"), Found(3.0, finding)):
+        assert event_of(line(event), ()) == event
+
+
+@pytest.mark.parametrize("row", [
+    {}, {"event": "frame"}, {"event": "frame", "t": "x", "wall_ms": 0},
+    {"event": "frame", "t": 1, "wall_ms": 1, "fio": [1]},
+    {"event": "frame", "t": 1, "wall_ms": 1, "kernel": {"total": {"util": "much"}}},
+    {"event": "found", "t": 1, "finding": {"rule": "x"}}, {"event": "mark", "t": "soon"},
+    {"event": "mark", "t": None, "text": 1}, {"event": "found", "t": 1, "finding": 7},
+])  # fmt: skip
+def test_what_is_no_line_is_no_event(row: dict[str, Any]) -> None:
+    assert event_of(row, ("vda",)) is None
+
+
+def test_the_target_of_a_host_is_what_its_first_line_says() -> None:
+    session = {"target": "/dev/nvme0n1", "device": "nvme0n1", "devices": ["nvme0n1"]}
+    target = target_of(session)
+    assert (target.path, target.on, target.opened) == ("/dev/nvme0n1", ("nvme0n1",), ("nvme0n1",))
+    assert target_of(None).on == () and target_of(None).no_device
+    assert replace(target, kind="x") != target

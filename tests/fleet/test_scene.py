@@ -1,0 +1,127 @@
+"""What a screen knows of each host: its last minutes, how far it is, how odd."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made import frames, stream
+
+from iopstui.fleet import scene as s
+from iopstui.fleet.merger import Merger, Second
+from iopstui.fleet.scene import FleetScene, HostLine, Past
+from iopstui.fleet.told import Begun, HostSecond, Over, Row, State, host_second
+
+Put = list[tuple[int, float]]
+
+
+@given(st.lists(st.tuples(st.integers(1, 40), st.floats(0, 1e6, width=32)), max_size=60))
+def test_the_past_is_what_was_put_and_nothing_else(steps: Put) -> None:
+    past, kept, second = Past(), {}, 1000
+    for step, value in steps:
+        second += step
+        past.put(second, value)
+        kept[second] = value
+    for at in range(second - s.KEPT - 5, second + 5):
+        wanted = kept.get(at) if second - s.KEPT < at <= second else None
+        assert past.at(at) == wanted
+    first = second - 70
+    assert past.between(first, second + 2) == [past.at(at) for at in range(first, second + 2)]
+
+
+def test_a_second_that_comes_late_changes_nothing() -> None:
+    past = Past()
+    past.put(10, 1.0)
+    past.put(9, 2.0)
+    assert (past.at(9), past.at(10)) == (None, 1.0)
+
+
+def told(streams: dict[str, list[dict[str, object]]]) -> FleetScene:
+    """As a fleet tells it."""
+    scene, merger = FleetScene(), Merger()
+    merger.on_slot = lambda name, slot, counted: scene.apply(host_second(name, slot, counted))
+    scene.apply(Begun(1, tuple(streams), 0.0, "job"))
+    for rows in zip(*streams.values(), strict=True):
+        for name, row in zip(streams, rows, strict=True):
+            scene.apply(Row(name, row))
+            merger.feed(name, row)
+    for second in merger.finish():
+        scene.apply(second)
+    return scene
+
+
+def test_a_host_s_seconds_are_those_of_its_lines() -> None:
+    streams = {name: stream(name, seed, last=0.0) for name, seed in (("h1", 1), ("h2", 2))}
+    scene = told(streams)
+    second = scene.number
+    for name, rows in streams.items():
+        row = frames(rows)[-1]
+        fio, line = row["fio"], scene.hosts[name]
+        assert line.now(s.IOPS, second) == pytest.approx(fio["total"]["ios"])
+        assert line.now(s.BW, second) == pytest.approx(fio["total"]["bytes"])
+        assert line.now(s.WAIT, second) == fio["total"]["clat"]["p99"]
+        disk = row["kernel"]["total"]
+        if disk["reads"]:
+            # 0.125 ms each; the writes have none
+            wanted = 125_000 * disk["reads"] / (disk["reads"] + disk["writes"])
+            assert line.now(s.AWAIT, second) == pytest.approx(wanted, rel=1e-6)
+        assert line.state == s.DONE
+    total = scene.second.sums.total if scene.second else None
+    assert total is not None
+    assert scene.sums[s.IOPS].at(second) == pytest.approx(total.iops)
+
+
+def test_who_is_missing_is_named_and_comes_back() -> None:
+    scene = FleetScene()
+    scene.apply(Begun(1, ("a", "b"), 0.0))
+    for name in ("a", "b"):
+        scene.apply(State(name, s.RUNS))
+    scene.apply(Second(5, 1.0, expected=2, counted=1, missing=("b",)))
+    assert scene.hosts["b"].state == s.MISSING and s.hosts_words(scene) == "1 of 2 hosts"
+    scene.apply(State("b", s.RUNS))
+    assert scene.hosts["b"].state == s.MISSING
+    scene.apply(Second(6, 1.0, expected=2, counted=2))
+    assert scene.hosts["b"].state == s.RUNS
+    scene.apply(State("b", s.LOST, "its connection has ended"))
+    scene.apply(Second(7, 1.0, expected=2, counted=1, missing=("b",)))
+    assert (scene.hosts["b"].state, scene.hosts["b"].error) == (s.LOST, "its connection has ended")
+    scene.apply(Over(s.DONE))
+    assert [one.state for one in scene.hosts.values()] == [s.DONE, s.LOST]
+
+
+def test_the_odd_one_is_found_whether_it_is_slow_or_late() -> None:
+    scene = FleetScene()
+    for second in range(10):
+        for at in range(8):
+            slow = HostSecond(f"h{at}", second, True, 50.0 if at == 3 else 100.0, 1.0,
+                              4e6 if at == 5 else 1e6)  # fmt: skip
+            scene.apply(slow)
+        scene.apply(Second(second, 1.0, expected=8, counted=8))
+    assert [one.name for one in s.ordered(scene.hosts.values(), "odd", 9)[:2]] == ["h5", "h3"]
+    assert s.ordered(scene.hosts.values(), s.IOPS, 9)[0].name == "h3"
+    assert s.ordered(scene.hosts.values(), s.WAIT, 9)[0].name == "h5"
+
+
+def test_starts_are_compared_by_one_clock() -> None:
+    scene = FleetScene()
+    for name, wall, offset in (("a", 1000.0, 0.0), ("b", 61_004.5, 60_000.0)):
+        row = {"event": "executed", "wall_ms": wall, "offset_ms": offset, "error_ms": 0.25}
+        scene.apply(Row(name, row))
+    assert scene.spread() == (4.5, 0.25, 2)
+
+
+def test_names_are_in_the_order_of_their_numbers() -> None:
+    names = [f"n{n}" for n in range(1, 13)] + ["n2b", "a"]
+    shuffled = random.Random(1).sample(names, len(names))
+    found = [one.name for one in s.ordered([HostLine(name) for name in shuffled], "name", 0)]
+    assert found == ["a", "n1", "n2", "n2b", *(f"n{n}" for n in range(3, 13))]
+
+
+@pytest.mark.parametrize(("names", "words"), [
+    (["n7"], "n7"), (["node001", "node002", "node067"], "node001-067"), (["a1", "b2"], "a1..b2"),
+    (["n9", "n10"], "n9-10"), (["db1.x", "db2.x"], "db1.x-2.x"),
+])  # fmt: skip
+def test_a_row_of_hosts_in_a_word(names: list[str], words: str) -> None:
+    assert s.span(names) == words
