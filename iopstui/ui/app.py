@@ -183,7 +183,7 @@ class IopstuiApp(KeysInOrder):
     def _opened(self, session: Controller) -> None:
         """Shows the dashboard of a session, which begins."""
         state = LiveState(session.target.opened)
-        dashboard = Dashboard(session, state, self.charset, self.lessons.strip)
+        dashboard = self.make_dashboard(session, state)
         self._sessions.append((session.target, state))
         self.experiments.forget()
         self.port.begin(session, state, dashboard)
@@ -193,6 +193,10 @@ class IopstuiApp(KeysInOrder):
         if self._run_at_once:
             self.jobs.run_first()
         self.lessons.begin_first()
+
+    def make_dashboard(self, session: Controller, state: LiveState) -> Dashboard:
+        """What shows the session."""
+        return Dashboard(session, state, self.charset, self.lessons.strip)
 
     def _first_lessons(self) -> None:
         """The list of lessons, from the picker."""

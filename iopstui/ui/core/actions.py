@@ -142,6 +142,16 @@ def bindings(actions: Iterable[Action], on_dashboard: bool = False) -> list[Bind
     ]
 
 
+def bindings_of_screen(actions: Iterable[Action]) -> list[BindingType]:
+    """All of them, for a screen that takes what is no key of it as text."""
+    return [
+        Binding(key.names, "app." + press(action.id, number), key.title or action.id, show=False)
+        for action in actions
+        for number, key in enumerate(action.keys)
+        if key.names
+    ]
+
+
 def helped(actions: Iterable[Action]) -> tuple[tuple[str, str], ...]:
     """(keys, what they do) in the order of the help."""
     told = sorted((action for action in actions if action.help), key=lambda action: action.place)

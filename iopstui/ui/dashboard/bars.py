@@ -329,9 +329,11 @@ def _message(state: LiveState) -> Piece:
     return "", None
 
 
-def footer_line(hints: Sequence[KeyHint], width: int, charset: Charset) -> Row:
+def footer_line(
+    hints: Sequence[KeyHint], width: int, charset: Charset, q_does: str = "quit"
+) -> Row:
     """The keys that matter now. Those that don't fit are left out; ? and q always stand there."""
-    ends = [KeyHint("?", "help"), KeyHint("q", "quit")]
+    ends = [KeyHint("?", "help"), KeyHint("q", q_does)]
     reserved = sum(len(h.key) + len(h.does) + 3 for h in ends)
     line = Line(width - reserved, charset).add(" ")
     for hint in hints:

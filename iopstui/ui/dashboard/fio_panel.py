@@ -51,7 +51,9 @@ def rows(state: LiveState, width: int, height: int, charset: Charset, job: str) 
     body: list[Row] = []
     if fio is not None:
         body += _table(fio, width, charset, dim=state.late or not state.running)
-        body.append(_load(fio, width, charset))
+        # of many hosts it is not known
+        if fio.iodepth_level:
+            body.append(_load(fio, width, charset))
     note = wrap(width, charset, words, WARNING if loud else DIM)
     room = height - 1
     if len(body) + len(note) > room and note:

@@ -72,11 +72,11 @@ PANELS: tuple[Panel, ...] = (
 )
 
 
-def tabs() -> tuple[str, ...]:
-    """The titles of all panes."""
-    return (*TABS, *(panel.tab for panel in PANELS if panel.tab))
+def tabs(panels: Sequence[Panel] = PANELS, titles: Sequence[str] = TABS) -> tuple[str, ...]:
+    """The titles of all panes; ``titles`` are those of the regions that the layout has."""
+    return (*titles, *(panel.tab for panel in panels if panel.tab))
 
 
-def heights() -> dict[str, int]:
+def heights(panels: Sequence[Panel] = PANELS) -> dict[str, int]:
     """What the panels with a tab want in the whole dashboard, by name."""
-    return {panel.name: panel.height for panel in PANELS if panel.tab}
+    return {panel.name: panel.height for panel in panels if panel.tab}

@@ -115,11 +115,20 @@ class Dashboard(CanvasScreen):
     """Draws a ``LiveState``. It is painted when ``paint`` is called, and only what changed."""
 
     BINDINGS = DASHBOARD_BINDINGS
+    q_does = "quit"
 
     def __init__(
-        self, controller: Controller, state: LiveState, charset: Charset, strip: Strip
+        self,
+        controller: Controller,
+        state: LiveState,
+        charset: Charset,
+        strip: Strip,
+        panes: Sequence[registry.Panel] = registry.PANELS,
+        titles: Sequence[str] = TABS,
+        several: bool = False,
     ) -> None:
         super().__init__()
+        self.panes = panes
         self.controller = controller
         self.state = state
         self.charset = charset
@@ -134,11 +143,11 @@ class Dashboard(CanvasScreen):
         self._strip = strip
         self.window = TimeWindow(0.0, ZOOMS[0] / charset.dots)
         self._zoom = 0
-        self._cpus_placed = -1
+        self._cells_placed = -1
         self._topology = Topology()
         self._topology_of: tuple[tuple[int, ...], int] = ((), -1)
         self._plan: layout.Plan | None = None
-        several = len(controller.target.on) > 1
+        several = several or len(controller.target.on) > 1
         rates, latency = _specs(charset, "devices" if several else "device")
         self.heat = HeatMap(replace(latency, id="heat"), charset)
         others = _other_latencies(latency, charset)
@@ -150,9 +159,9 @@ class Dashboard(CanvasScreen):
         self.more = MoreCharts(charset)
         self.charts += [*self.overlay.charts, *self.more.charts]
         self.heat_shown = self.percentiles_shown = False
-        self.tabs = registry.tabs()
+        self.tabs = registry.tabs(panes, titles)
         lines = ("header", "summary", "tabs", "strip", "message", "finding", "footer")
-        names = (*lines, *(panel.name for panel in registry.PANELS))
+        names = (*lines, *(panel.name for panel in panes))
         self.panels = {name: Lines(name) for name in names}
         self.small = Lines("small")
         self.canvas.add([*self.panels.values(), self.small])
@@ -240,20 +249,12 @@ class Dashboard(CanvasScreen):
             self._place_nothing(width, height)
             return
         self.small.place(HIDDEN)
-        cpus = len(self.shown.frame.cpus) if self.shown.frame else 0
-        self._cpus_placed = cpus
-        disks = max(1, kernel_panel.rows_of(self.controller.target))
-        strip = len(self._strip(width, height, False))
-        over = self.overlay.on
-        # two runs over each other have the room of all charts
-        further = {} if over else {layout.CHARTS: more_charts.HEIGHT}
-        plan = self._plan = layout.plan(
-            width, height, disks, cpus, self.tab, strip, registry.heights() | further, self.alone,
-        )  # fmt: skip
+        self._cells_placed = self.cells()
+        plan = self._plan = self.planned(width, height, len(self._strip(width, height, False)))
         for name, panel in self.panels.items():
             panel.place(plan.box(name))
         self._latency_of = self._wanted_latency()
-        iops, latency = (HIDDEN, HIDDEN) if over else (plan.iops, plan.latency)
+        iops, latency = (plan.iops, plan.latency) if not self.overlay.on else (HIDDEN, HIDDEN)
         new = [
             *self.overlay.place(plan.iops, plan.latency),
             *self.more.place(plan.box(layout.CHARTS)),
@@ -265,6 +266,20 @@ class Dashboard(CanvasScreen):
             new += chart.place(latency if here else HIDDEN)
         self.canvas.add(new)
         self.paint(even_if_frozen=True)
+
+    def cells(self) -> int:
+        """How many CPUs there are: their panel is as high as they need."""
+        return len(self.shown.frame.cpus) if self.shown.frame else 0
+
+    def planned(self, width: int, height: int, strip: int) -> layout.Plan:
+        """Where everything stands."""
+        disks = max(1, kernel_panel.rows_of(self.controller.target))
+        # two runs over each other have the room of all charts
+        further = {} if self.overlay.on else {layout.CHARTS: more_charts.HEIGHT}
+        return layout.plan(
+            width, height, disks, self.cells(), self.tab, strip,
+            registry.heights(self.panes) | further, self.alone,
+        )  # fmt: skip
 
     def _place_nothing(self, width: int, height: int) -> None:
         self._plan = None
@@ -328,11 +343,10 @@ class Dashboard(CanvasScreen):
             over.paint()
         if self._plan is None or not self.is_current:
             return
-        cpus = len(self.shown.frame.cpus) if self.shown.frame else 0
         box = self._plan.strip
         strip = self._strip(self.app.size.width, self.app.size.height, self._plan.tabbed)
         other = self._latency_of != self._wanted_latency()
-        if cpus != self._cpus_placed or len(strip) != box.height or other:
+        if self.cells() != self._cells_placed or len(strip) != box.height or other:
             self.relayout()
             return
         if strip:
@@ -353,16 +367,9 @@ class Dashboard(CanvasScreen):
         return FIO_LATENCY
 
     def _paint_lines(self, plan: layout.Plan) -> None:
-        state, target, width, charset = (
-            self.shown, self.controller.target, plan.header.width, self.charset,
-        )  # fmt: skip
+        state, width, charset = self.shown, plan.header.width, self.charset
         self.panels["header"].show(
-            [
-                bars.device_line(
-                    target, self.controller.devices, width, charset, self._cpu_numbers()
-                ),
-                bars.job_line(state, self.next_job, width, charset),
-            ]
+            [self.what(width), bars.job_line(state, self.next_job, width, charset)]
         )
         box = plan.finding
         message, *rest = bars.message_rows(
@@ -373,7 +380,14 @@ class Dashboard(CanvasScreen):
         found = pad(rest, box.height, width) if rest else None
         found = found or finding_line.rows(state, box.width, box.height, charset)
         self.panels["finding"].show(found)
-        self.panels["footer"].show([bars.footer_line(self.hints, width, charset)])
+        self.panels["footer"].show([bars.footer_line(self.hints, width, charset, self.q_does)])
+
+    def what(self, width: int) -> Row:
+        """The line that says what is measured."""
+        return bars.device_line(
+            self.controller.target, self.controller.devices, width, self.charset,
+            self._cpu_numbers(),
+        )  # fmt: skip
 
     def _frozen_frame(self) -> Frame | None:
         return self.shown.frame if self._still is not None else None
@@ -402,7 +416,7 @@ class Dashboard(CanvasScreen):
             state, target, self.controller.devices, self.topology, self.next_job, charset,
             self.frozen_at,
         )  # fmt: skip
-        for panel in registry.PANELS:
+        for panel in self.panes:
             if panels[panel.name].shown:
                 box = plan.box(panel.name)
                 panels[panel.name].show(panel.rows(scene, box.width, box.height))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from iopstui import format as f
 from iopstui.ui.core.actions import (
@@ -16,19 +16,53 @@ from iopstui.ui.core.actions import (
 )
 from iopstui.ui.core.port import Port
 
-if TYPE_CHECKING:
-    from iopstui.recording.replay import ReplaySession
-
 SEEK_S = 10.0
 RECORDED = "this is a recording: nothing can be run, changed or marked in it"
 REPLACED = frozenset({"freeze", "walk", "stride", "ends"})
 """Actions of the live screen that others stand in for here."""
 
 
+class Played(Protocol):
+    """A recording that is played: of one session, or of many hosts."""
+
+    speed: float
+    paused: bool
+
+    @property
+    def at(self) -> float:
+        """The second that is shown."""
+        ...
+
+    @property
+    def end(self) -> float:
+        """Its length in seconds."""
+        ...
+
+    def pause(self, paused: bool) -> None:
+        """Stand still, or go on."""
+        ...
+
+    def seek(self, t: float) -> None:
+        """Go to this second."""
+        ...
+
+    def seek_by(self, seconds: float) -> None:
+        """Go so far on or back."""
+        ...
+
+    def turn_speed(self, up: bool) -> float:
+        """The next pace; what it is now."""
+        ...
+
+    def step(self) -> None:
+        """The next sample alone."""
+        ...
+
+
 class ReplayKeys(Part):
     """Keys that measure say that they can't; those that look work as they do live."""
 
-    def __init__(self, port: Port, session: ReplaySession) -> None:
+    def __init__(self, port: Port, session: Played) -> None:
         super().__init__(port)
         self._session = session
 
