@@ -72,6 +72,7 @@ class Agent:
         self._begin: queue.SimpleQueue[Object | None] = queue.SimpleQueue()
         self._session: LiveSession | None = None
         self._why = ""
+        self._detail = False
 
     def serve(self) -> int:
         """Until all is done, or nobody is there any more."""
@@ -127,7 +128,7 @@ class Agent:
 
     def _tell(self, event: Event) -> None:
         row = event_object(event)
-        if isinstance(event, FrameReady):
+        if isinstance(event, FrameReady) and not self._detail:
             row = lean(row)
         if isinstance(event, Planned):
             row["needs"] = [need.as_object() for need in needs_of(event.layout, Roots())]
@@ -145,6 +146,8 @@ class Agent:
             session.go(Word(int(order["at_ns"]), order.get("offset_ms"), order.get("error_ms")))
         elif order["op"] == "lay_out" and session is not None:
             session.lay_out()
+        elif order["op"] == "detail":
+            self._detail = bool(order.get("on"))
         elif order["op"] == "stop":
             self._gone("it was told to stop")
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, TextIO
 
 from iopstui.cli.fleet_words import Orders, kept, launch_words
-from iopstui.cli.terminal import answering, say
+from iopstui.cli.terminal import answering, has_screen, say
 from iopstui.errors import (
     EXIT_INTERRUPTED,
     EXIT_JOB_FAILED,
@@ -36,7 +36,7 @@ LABEL = "fleet"
 FDS, OWN_FDS = 4, 64
 
 
-class _Run:
+class Run:
     """What is told while a fleet runs."""
 
     def __init__(self, arguments: argparse.Namespace, out: TextIO, err: TextIO) -> None:
@@ -55,13 +55,15 @@ class _Run:
     def sink(self) -> TotalsSink:
         """Begun with the first second: nothing is printed where nothing starts."""
         if self._sink is None:
-            self._sink = totals_sink(self.kind, self._out, self._err, LABEL)
+            self._sink = totals_sink(self.kind or "table", self._out, self._err, LABEL)
         return self._sink
 
     def second(self, second: Second) -> None:
+        """Print a second."""
         self.sink().second(second)
 
     def row(self, name: str, row: Object) -> None:
+        """Keep a host's line."""
         if self._record is not None:
             self._record.write(dumps({**row, "host": name}) + "\n")
         if row["event"] == "executed" and self.kind == "jsonl":
@@ -69,6 +71,7 @@ class _Run:
             put(dumps({**row, "host": name}), self._out)
 
     def stop(self, second: Second) -> str:
+        """Why the run ends with this second; "" if it goes on."""
         for abort in self._aborts:
             if abort.feed(second):
                 self.aborted = True
@@ -80,6 +83,7 @@ class _Run:
         return "the time is over" if self.reached else ""
 
     def close(self) -> None:
+        """No more lines come."""
         if self._record is not None:
             self._record.close()
 
@@ -100,8 +104,12 @@ def run_fleet(arguments: argparse.Namespace) -> int:
     if arguments.job is None and (expected or arguments.set or arguments.size):
         raise UsageError("Without --job nothing runs: --expect, --set and --size are for a job.")
     _allow(len(nodes))
+    if arguments.format is None and has_screen():
+        from iopstui.cli.fleet_screen import show_fleet
+
+        return show_fleet(arguments, nodes, expected, least)
     merger = Merger(arguments.interval, keep_bins=any(one.each for one in expected))
-    run = _Run(arguments, sys.stdout, sys.stderr)
+    run = Run(arguments, sys.stdout, sys.stderr)
     fleet = Fleet(
         nodes,
         lambda node: launch_words(node, arguments.launcher, arguments.bring, arguments.sudo),
@@ -114,8 +122,13 @@ def run_fleet(arguments: argparse.Namespace) -> int:
     with contextlib.closing(run), answering(arguments.expect):
         fleet.run()
         run.sink().end(merger)
-    _tell_spread(fleet)
-    return _code(fleet, run, _judged(merger, expected))
+    words = spread_words(fleet)
+    if words:
+        say(words)
+    met, outcomes = judged(merger, expected)
+    for text in outcomes:
+        put(text, sys.stderr)
+    return code_of(fleet, run, met)
 
 
 def _allow(hosts: int) -> None:
@@ -128,16 +141,18 @@ def _allow(hosts: int) -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (more, hard))
 
 
-def _tell_spread(fleet: Fleet) -> None:
+def spread_words(fleet: Fleet) -> str:
+    """How far apart the hosts began; "" of fewer than two."""
     found = spread(fleet.members)
-    if found is not None and len(fleet.members) > 1:
-        say(f"fio was executed within {found[0]:.1f} ms on all hosts (their clocks are known to "
+    if found is None or len(fleet.members) < 2:
+        return ""
+    return (f"fio was executed within {found[0]:.1f} ms on all hosts (their clocks are known to "
             f"within {found[1]:.2f} ms)")  # fmt: skip
 
 
-def _judged(merger: Merger, expected: Sequence[Wanted]) -> bool:
-    """Whether all expectations were met; each is told."""
-    met = True
+def judged(merger: Merger, expected: Sequence[Wanted]) -> tuple[bool, list[str]]:
+    """Whether all expectations were met, and what came of each in words."""
+    met, words = True, []
     whole = merger.rated()
     for one in expected:
         sums = {"": whole}
@@ -148,11 +163,12 @@ def _judged(merger: Merger, expected: Sequence[Wanted]) -> bool:
             for name, each in sums.items()
         }
         met &= all(outcome.passed is True for outcome in found.values()) and bool(found)
-        put(outcome_text(one.text, found), sys.stderr)
-    return met
+        words.append(outcome_text(one.text, found))
+    return met, words
 
 
-def _code(fleet: Fleet, run: _Run, met: bool) -> int:
+def code_of(fleet: Fleet, run: Run, met: bool) -> int:
+    """The exit code of a run that is over."""
     failed = any(one.error for one in fleet.members.values())
     if run.reached:
         return EXIT_OK

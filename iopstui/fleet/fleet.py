@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import selectors
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -62,7 +63,8 @@ class Voices:
 
 
 class Fleet:
-    """See the module. ``run`` raises IopstuiError where nothing was started."""
+    """See the module. ``run`` raises IopstuiError where nothing was started. ``on_turn`` is called
+    in its thread, every tenth of a second."""
 
     def __init__(
         self,
@@ -87,8 +89,10 @@ class Fleet:
         self._next_look = 0.0
         self._interrupted = False
         self._hard = False
+        self._orders: deque[tuple[str, Object]] = deque()
+        self.on_turn: Callable[[], None] = lambda: None
 
-    # -- from a signal's handler
+    # -- from a signal's handler, or another thread
 
     def interrupt(self) -> None:
         """Have all hosts stop; their last figures still come."""
@@ -97,6 +101,10 @@ class Fleet:
     def kill(self) -> None:
         """Give up at once; the hosts stop by themselves when their links are gone."""
         self._hard = True
+
+    def tell(self, name: str, order: Object) -> None:
+        """Give this host an order, soon."""
+        self._orders.append((name, order))
 
     # -- the whole
 
@@ -240,6 +248,11 @@ class Fleet:
             return
         # not with every line that comes: this looks at all hosts
         self._next_look = now + TICK_S
+        self.on_turn()
+        while self._orders:
+            name, order = self._orders.popleft()
+            if name in self.members and self.members[name].state != OVER:
+                self.members[name].tell(order)
         if now >= self._next_beat:
             self._next_beat = now + BEAT_S
             for one in self._there():

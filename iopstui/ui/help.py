@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iopstui.ui.core.actions import helped
-from iopstui.ui.keys import LIVE_ACTIONS, REPLAY_ONLY
+from iopstui.ui.keys import FLEET_ONLY, LIVE_ACTIONS, REPLAY_ONLY
 
 Section = tuple[str, tuple[tuple[str, str], ...]]
 
@@ -123,6 +123,24 @@ PANELS: tuple[Section, ...] = (
         ),
     ),
     (
+        "hosts (iopstui fleet HOSTS)",
+        (
+            ("97 of 100 hosts", "so many are in the totals of this second; who is missing is not"
+             " counted as 0"),
+            ("p99", "of the host's own I/Os in this second; await: the mean time of its device's"
+             " requests; util%: of its device, – where it works on several"),
+            ("state", "connects, ready, runs, late (silent for 2.5 s), missing (no figures of this"
+             " second), partly (less than 80 % of it), lost (its connection has ended), failed,"
+             " done, stopped, no part (it did not become ready)"),
+            ("last minute", "its IOPS, all hosts by one scale"),
+            ("p99 / median", "in the map: a cell is as dark as the worst host of its row is far"
+             " from the middle one of all hosts in that second; ? was not measured"),
+            ("slowest, then oddest", "who is gone, the highest p99, then those that are farthest"
+             " from the middle in IOPS or p99 over the last seconds"),
+            ("started within", "between the first and the last start of fio, by one clock"),
+        ),
+    ),
+    (
         "Notes beside the figures",
         (
             ("ramp", "ramp_time: fio warms up; latencies are not taken yet"),
@@ -142,5 +160,6 @@ def help_sections() -> tuple[Section, ...]:
         ("Keys", helped(LIVE_ACTIONS)),
         *SCREENS,
         ("Keys of a replay (iopstui replay FILE)", helped(REPLAY_ONLY)),
+        ("Keys of many hosts (iopstui fleet HOSTS)", helped(FLEET_ONLY)),
         *PANELS,
     )

@@ -6,7 +6,7 @@ import argparse
 
 from iopstui.cli import values
 from iopstui.cli.command import Command
-from iopstui.cli.options import add_expect, add_format, add_interval
+from iopstui.cli.options import add_expect, add_interval, add_theme
 
 EPILOG = """\
 HOSTS: node[01-40], user@host:port, several of them with commas, ^FILE, @GROUP (of ClusterShell's).
@@ -55,7 +55,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--launcher", metavar="COMMAND", default="",
                         help="instead of ssh: words before the command for the host, {host} is its "
                         "name, e.g. 'kubectl exec -i {host} -- sh -c'")  # fmt: skip
-    add_format(parser)
+    parser.add_argument("--format", choices=values.FORMATS,
+                        help="no screen: the totals on standard output (default where there is no "
+                        "terminal: table)")  # fmt: skip
+    add_theme(parser)
     add_interval(parser)
 
 

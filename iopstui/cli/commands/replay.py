@@ -16,7 +16,8 @@ from iopstui.text import printable
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("file", metavar="FILE",
-                        help='made with --record or key R; "demo" comes with iopstui')  # fmt: skip
+                        help='made with --record (of a fleet, too) or key R; "demo" '
+                        "comes with iopstui")  # fmt: skip
     parser.add_argument("--speed", type=values.speed, default=1.0, metavar="X",
                         help="seconds of the recording per second, 0.1 to 1000 (default: 1)",
                         )  # fmt: skip
@@ -28,6 +29,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Play a recording on the screen, or write it as data."""
+    from iopstui.cli.fleet_screen import is_fleet
+
+    if is_fleet(Path(arguments.file)):
+        return _fleet(arguments)
     _check_ours(Path(arguments.file))
     if arguments.format:
         from iopstui.output.replay import replay_headless
@@ -38,6 +43,20 @@ def run(arguments: argparse.Namespace) -> int:
     from iopstui.ui.replay import run_replay
 
     return run_replay(arguments.file, arguments.speed, arguments.theme)
+
+
+def _fleet(arguments: argparse.Namespace) -> int:
+    """That of many hosts."""
+    if arguments.format:
+        raise UsageError(
+            "The lines of many hosts are added up by another command.",
+            f"iopstui merge {printable(arguments.file)} --format {arguments.format}",
+        )
+    require_terminal(f"iopstui merge {printable(arguments.file)}")
+    require_for_screen()
+    from iopstui.cli.fleet_screen import show_recording
+
+    return show_recording(Path(arguments.file), arguments.speed, arguments.theme)
 
 
 def _check_ours(path: Path) -> None:

@@ -1,0 +1,160 @@
+"""Many hosts on the screen: each run is planned from the command's words and what keys changed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+from iopstui.cli.fleet_run import LABEL, Run, code_of, judged, spread_words
+from iopstui.cli.fleet_words import Orders, kept, launch_words
+from iopstui.cli.terminal import require_for_screen
+from iopstui.fio.library import shipped_jobs
+from iopstui.fleet.figures import Wanted
+from iopstui.fleet.fleet import Fleet, Terms, Voices
+from iopstui.fleet.merger import Merger, Second
+from iopstui.fleet.nodes import Node
+from iopstui.fleet.outcome import certified
+from iopstui.fleet.replay import FLEET, FLEET_OVER, FleetReplay
+from iopstui.fleet.session import FleetSession, Planned
+from iopstui.fleet.told import Begun
+from iopstui.output.fleet.lines import file_rows
+from iopstui.output.fleet.words import whole_text
+from iopstui.output.jsonl import dumps
+from iopstui.text import printable
+
+Object = dict[str, Any]
+
+
+class Recorder:
+    """Keeps the lines of all hosts, and where each run begins and ends."""
+
+    def __init__(self, name: str | None) -> None:
+        self._file: TextIO | None = kept(name).open("x", encoding="ascii") if name else None
+
+    def write(self, row: Object) -> None:
+        """One line."""
+        if self._file is not None and not self._file.closed:
+            self._file.write(dumps(row) + "\n")
+
+    def close(self) -> None:
+        """No more come."""
+        if self._file is not None:
+            self._file.close()
+
+
+class Planner:
+    """Makes a run of what the command line says and keys have changed."""
+
+    def __init__(
+        self,
+        arguments: argparse.Namespace,
+        nodes: Sequence[Node],
+        expected: Sequence[Wanted],
+        least: int,
+        recorder: Recorder,
+    ) -> None:
+        self._arguments = arguments
+        self._nodes = nodes
+        self._expected = expected
+        self._least = least
+        self._recorder = recorder
+
+    def __call__(self, number: int, job: str, options: Mapping[str, str]) -> Planned:
+        """Run ``number``. Raises what the command line would raise."""
+        arguments = argparse.Namespace(**vars(self._arguments))
+        changed = [f"{name}={value}" for name, value in options.items()]
+        arguments.set = [*self._arguments.set, *changed]
+        arguments.job, arguments.record, arguments.format = job or None, None, None
+        orders = Orders(arguments, self._nodes)
+        keep_bins = any(one.each for one in self._expected)
+        merger = Merger(arguments.interval, keep_bins=keep_bins)
+        run = Run(arguments, sys.stdout, sys.stderr)
+        terms = Terms(self._least, arguments.on_loss == "stop", not job)
+        names = tuple(node.name for node in self._nodes)
+        begun = Begun(number, names, time.time(), job, not job)
+        self._recorder.write(fleet_object(begun, arguments.interval))
+
+        def fleet(voices: Voices) -> Fleet:
+            return Fleet(
+                self._nodes,
+                lambda node: launch_words(node, arguments.launcher, arguments.bring),
+                orders.of, merger, terms, voices,
+            )  # fmt: skip
+
+        def judge(fleet: Fleet) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
+            return self._judged(fleet, merger, run)
+
+        return Planned(fleet, merger, begun, _nothing, self._row, run.stop, judge)
+
+    def _row(self, name: str, row: Object) -> None:
+        self._recorder.write({**row, "host": name})
+
+    def _judged(
+        self, fleet: Fleet, merger: Merger, run: Run
+    ) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
+        met, outcomes = judged(merger, self._expected)
+        code = code_of(fleet, run, met)
+        spread = spread_words(fleet)
+        said = (*outcomes, *([spread] if spread else ()))
+        words = (whole_text(merger.rated(), certified(merger)), *said)
+        self._recorder.write({
+            "event": FLEET_OVER, "host": LABEL, "wall_ms": time.time() * 1000, "code": code,
+            "said": list(said),
+        })  # fmt: skip
+        return code, said, words
+
+
+def _nothing(second: Second) -> None:
+    """The screen has it already."""
+
+
+def fleet_object(begun: Begun, interval_s: float) -> Object:
+    """The line that begins a run in a recording."""
+    return {
+        "event": FLEET, "host": LABEL, "wall_ms": begun.wall_s * 1000, "run": begun.number,
+        "job": begun.job, "watching": begun.watching, "interval_s": interval_s,
+        "hosts": list(begun.hosts),
+    }  # fmt: skip
+
+
+def show_fleet(
+    arguments: argparse.Namespace, nodes: Sequence[Node], expected: Sequence[Wanted], least: int
+) -> int:
+    """The screen, until it is left; the exit code."""
+    require_for_screen()
+    # what can't be so is said before there is a screen
+    Orders(arguments, nodes)
+    Run(argparse.Namespace(**{**vars(arguments), "record": None}), sys.stdout, sys.stderr)
+    recorder = Recorder(arguments.record)
+    planner = Planner(arguments, nodes, expected, least, recorder)
+    session = FleetSession(planner, lambda row: recorder.write({**row, "host": LABEL}))
+    from iopstui.ui.fleet_app import run_fleet_screen
+
+    return run_fleet_screen(
+        session, printable(arguments.hosts), arguments.job, shipped_jobs(), arguments.theme,
+        recorder.close,
+    )  # fmt: skip
+
+
+def show_recording(path: Path, speed: float, theme: str) -> int:
+    """A fleet's recording on the screen, until it is left."""
+    replay = FleetReplay(lambda: file_rows(path, "", lambda words: None), speed)
+    from iopstui.ui.fleet_app import run_fleet_replay
+
+    return run_fleet_replay(replay, printable(path.name), theme)
+
+
+def is_fleet(path: Path) -> bool:
+    """Whether a file holds JSON lines of hosts."""
+    from iopstui.output.fleet.lines import parsed
+
+    try:
+        with path.open("rb") as file:
+            row = parsed(file.readline(1 << 20))
+    except OSError:
+        return False
+    return row is not None and isinstance(row.get("event"), str)

@@ -1,0 +1,319 @@
+"""A fleet's recording played again: its lines through a merger, at any pace.
+
+Clocks are corrected by what the hosts were told at their start (``executed``), as live. After a
+jump the last minutes before the place are played at once, so that charts and maps have a past.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from iopstui.errors import IopstuiError, UsageError
+from iopstui.fleet.merger import Merger, Second
+from iopstui.fleet.scene import DONE, KEPT
+from iopstui.fleet.sums import Malformed
+from iopstui.fleet.told import Anew, Begun, Over, Row, Said, Told, host_second
+from iopstui.format import number
+from iopstui.recording.replay import FASTEST, SLOWEST, SPEEDS
+
+Object = dict[str, Any]
+Rows = Callable[[], Iterator[tuple[str, Object]]]
+CLOSE_AFTER_S = 1.5
+FLEET, FLEET_OVER = "fleet", "fleet_over"
+FED = ("frame", "session", "step_finished", "ended")
+STEP_S = 1.0
+LONGEST_PAUSE_S = 5.0
+"""Of a recording in which nobody says anything is not waited for."""
+
+
+class FleetReplay:
+    """``rows`` gives all lines from the beginning, as often as it is called. Raises UsageError
+    where no host's second is among them. Seconds are counted from the first frame's."""
+
+    live = False
+    running = False
+
+    def __init__(self, rows: Rows, speed: float = 1.0) -> None:
+        self._rows = rows
+        self.speed = speed
+        self.paused = False
+        self.hosts: list[str] = []
+        self.job = ""
+        self.on_failure: Callable[[Exception], None] = lambda error: None
+        self._tell: Callable[[Told], None] = lambda told: None
+        self._turn = threading.Condition()
+        self._thread = threading.Thread(target=self._main, name="replay", daemon=True)
+        self._closing = False
+        self._goal: float | None = None
+        self._at = 0.0
+        self._first_s = self._last_s = 0.0
+        self._jobs = False
+        self._scan()
+
+    def _scan(self) -> None:
+        """When it begins and ends, and who is in it."""
+        names: dict[str, None] = {}
+        walls: list[float] = []
+        offsets: dict[str, float] = {}
+        for name, row in self._rows():
+            kind = row.get("event")
+            self._jobs |= kind == "step_started"
+            if kind == FLEET:
+                self.job = str(row.get("job") or self.job)
+            wall = _wall(row, name, offsets)
+            if kind == "frame" and wall is not None:
+                names[name] = None
+                walls = [min([wall, *walls]), max([wall, *walls])]
+        if not walls:
+            raise UsageError("No line of this recording is a host's second: nothing to replay.")
+        self.hosts = [*names]
+        self._first_s, self._last_s = walls
+
+    # -- where it is: what ReplayKeys ask for
+
+    @property
+    def at(self) -> float:
+        """Seconds from its beginning."""
+        return min(self._at, self.end)
+
+    @property
+    def end(self) -> float:
+        """Its length in seconds."""
+        return self._last_s - self._first_s
+
+    def pause(self, paused: bool) -> None:
+        """Stand still, or go on; at the end from the beginning."""
+        with self._turn:
+            if not paused and self._at >= self.end:
+                self._goal = 0.0
+            self.paused = paused
+            self._turn.notify()
+
+    def seek_by(self, seconds: float) -> None:
+        """Jump."""
+        self.seek(self._at + seconds)
+
+    def seek(self, at: float) -> None:
+        """Go to this second."""
+        with self._turn:
+            self._goal = max(0.0, min(at, self.end))
+            self._turn.notify()
+
+    def turn_speed(self, up: bool) -> float:
+        """The next faster or slower pace."""
+        with self._turn:
+            steps = [one for one in SPEEDS if (one > self.speed if up else one < self.speed)]
+            if steps:
+                self.speed = min(steps) if up else max(steps)
+            self.speed = max(SLOWEST, min(FASTEST, self.speed))
+            self._turn.notify()
+            return self.speed
+
+    def step(self) -> None:
+        """The next second alone."""
+        with self._turn:
+            self.paused = True
+            self._goal = min(self._at + STEP_S, self.end)
+            self._turn.notify()
+
+    # -- what a fleet's screen asks for
+
+    def start(self, tell: Callable[[Told], None]) -> None:
+        """``tell`` is called in a thread of its own."""
+        self._tell = tell
+        self._thread.start()
+
+    def run(self, job: str, options: Mapping[str, str]) -> None:
+        """Nothing runs in a recording."""
+
+    def stop(self) -> None:
+        """Nothing runs."""
+
+    def mark(self, text: str) -> None:
+        """Nothing is marked."""
+
+    def detail(self, name: str, wanted: bool) -> None:
+        """Its lines have what they have."""
+
+    def close(self) -> None:
+        """End the thread."""
+        with self._turn:
+            self._closing = True
+            self._turn.notify()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    # -- the thread
+
+    def _main(self) -> None:
+        try:
+            goal: float | None = 0.0
+            while goal is not None:
+                goal = self._play(goal)
+        except (IopstuiError, OSError) as error:
+            self.on_failure(error)
+
+    def _play(self, goal: float) -> float | None:
+        """From the beginning, as far as ``goal`` at once; the next goal, ``None``: it is closed."""
+        player = _Player(self._tell, self.hosts, self._jobs, self.job, self._first_s)
+        since = goal - KEPT
+        pace = _Pace(goal)
+        for name, row in self._rows():
+            at = player.at(name, row)
+            if row.get("event") == "frame" and at < since:
+                continue
+            if at > goal:
+                found = self._wait(pace, at)
+                if found is not None or self._closing:
+                    return found
+            player.row(name, row)
+            self._at = max(goal, at) if at >= goal else self._at
+        player.end()
+        self._at = self.end
+        return self._next()
+
+    def _wait(self, pace: _Pace, at: float) -> float | None:
+        """Until it is time for what is at ``at``; another goal if there is one meanwhile."""
+        with self._turn:
+            while not self._closing and self._goal is None:
+                left = pace.left(at, self.speed, self.paused)
+                if left <= 0:
+                    return None
+                self._at = max(0.0, min(pace.now, at))
+                self._turn.wait(left)
+            return self._taken()
+
+    def _next(self) -> float | None:
+        with self._turn:
+            while not self._closing and self._goal is None:
+                self._turn.wait()
+            return self._taken()
+
+    def _taken(self) -> float | None:
+        goal, self._goal = self._goal, None
+        return None if self._closing else goal
+
+
+class _Pace:
+    """Where the play is, by the clock."""
+
+    def __init__(self, at: float) -> None:
+        self.now = at
+        self._then = time.monotonic()
+
+    def left(self, at: float, speed: float, paused: bool) -> float:
+        """Seconds to wait until ``at``; a long pause of the recording is cut."""
+        then, self._then = self._then, time.monotonic()
+        if paused:
+            return 3600.0
+        self.now += (self._then - then) * speed
+        if at - self.now > LONGEST_PAUSE_S:
+            self.now = at - LONGEST_PAUSE_S
+        return (at - self.now) / speed
+
+
+class _Player:
+    """Feeds lines to mergers, a new one with each run, and tells what comes of it."""
+
+    def __init__(
+        self, tell: Callable[[Told], None], hosts: list[str], jobs: bool, job: str, first_s: float
+    ) -> None:
+        self._tell = tell
+        self._hosts = hosts
+        self._jobs = jobs
+        self._job = job
+        self._first_s = first_s
+        self._offsets: dict[str, float] = {}
+        self._merger: Merger | None = None
+        self._number = 0
+        self._last = 0.0
+        self._broken: set[str] = set()
+        self._over: Object = {}
+        tell(Anew())
+
+    def at(self, name: str, row: Object) -> float:
+        """Seconds from the beginning."""
+        wall = _wall(row, name, self._offsets)
+        if wall is not None:
+            self._last = max(self._last, wall - self._first_s)
+        return self._last
+
+    def row(self, name: str, row: Object) -> None:
+        """Take a line."""
+        kind = row.get("event")
+        if kind == FLEET:
+            self.end()
+            self._begin(row)
+        elif kind == FLEET_OVER:
+            self._over = row
+        elif kind == "mark" and name not in self._hosts:
+            self._tell(Said("mark", str(row.get("text"))))
+        elif isinstance(kind, str) and name in self._hosts:
+            self._host_row(name, row)
+
+    def _begin(self, row: Object) -> None:
+        interval = row.get("interval_s")
+        names = [str(one) for one in row.get("hosts") or self._hosts]
+        watching = bool(row.get("watching")) if "watching" in row else not self._jobs
+        self._number += 0 if watching else 1
+        merger = self._merger = Merger(
+            float(interval) if isinstance(interval, int | float) else 1.0
+        )
+        merger.on_slot = lambda name, slot, counted: self._tell(host_second(name, slot, counted))
+        for name, offset in self._offsets.items():
+            merger.host(name).offset_ms = offset
+        job = str(row.get("job") or self._job)
+        self._over = {}
+        self._tell(Begun(self._number, tuple(names), self._first_s + self._last, job, watching))
+
+    def _host_row(self, name: str, row: Object) -> None:
+        if self._merger is None:
+            self._begin({})
+        merger = self._merger
+        assert merger is not None
+        offset = self._offsets.get(name)
+        if offset is not None:
+            merger.host(name).offset_ms = offset
+        self._tell(Row(name, row))
+        try:
+            if row["event"] in FED:
+                merger.feed(name, row)
+        except Malformed as error:
+            if name not in self._broken:
+                self._broken.add(name)
+                self._tell(Said("warning", f"{name}: a row is left out: {error}"))
+        until = (self._first_s + self._last - CLOSE_AFTER_S) / merger.interval_s
+        self._seconds(merger.closed(int(until) - 1))
+
+    def _seconds(self, found: Iterator[Second]) -> None:
+        for second in found:
+            self._tell(second)
+
+    def end(self) -> None:
+        """The run is over, or the recording."""
+        merger, self._merger = self._merger, None
+        if merger is None:
+            return
+        self._seconds(merger.finish())
+        over = self._over
+        code = over.get("code")
+        said = tuple(str(one) for one in over.get("said") or ())
+        if not over and merger.lost:
+            said = (f"the recording ends without the end of {number(len(merger.lost))} hosts",)
+        self._tell(Over(
+            str(over.get("how") or DONE), code if isinstance(code, int) else 0, said,
+            whole=merger.rated(),
+        ))  # fmt: skip
+
+
+def _wall(row: Object, name: str, offsets: dict[str, float]) -> float | None:
+    """When a line was written, by our clock, in seconds since 1970; offsets are learnt from it."""
+    offset, wall = row.get("offset_ms"), row.get("wall_ms")
+    if row.get("event") == "executed" and isinstance(offset, int | float):
+        offsets[name] = float(offset)
+    if not isinstance(wall, int | float):
+        return None
+    return (wall - offsets.get(name, 0.0)) / 1000

@@ -1,0 +1,237 @@
+"""A fleet as a session of the screen: its totals are frames, its runs are runs."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from iopstui.errors import EXIT_OK
+from iopstui.events import Event, FrameReady, Mark, Notice, StepFinished, StepStarted
+from iopstui.fleet.merger import Second
+from iopstui.fleet.scene import FAILED
+from iopstui.fleet.told import Anew, Begun, HostSecond, Over, Row, Said, Told
+from iopstui.fleet.whole import ALL, frame_of_second
+from iopstui.format import counted
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import DEVICE, Target
+from iopstui.model.block.topology import Topology
+from iopstui.safety.tunable_states import TunableState
+from iopstui.text import printable
+
+Object = dict[str, Any]
+NO_TUNABLES = "settings of the hosts' disks are changed with --knob, when the fleet is started"
+
+
+class FleetRuns(Protocol):
+    """What runs on the hosts, or has run on them (fleet/session.py, fleet/replay.py)."""
+
+    live: bool
+
+    def start(self, tell: Callable[[Told], None]) -> None:
+        """Begin to tell."""
+        ...
+
+    @property
+    def running(self) -> bool:
+        """While a run goes on."""
+        ...
+
+    def run(self, job: str, options: Mapping[str, str]) -> None:
+        """Run on all hosts."""
+        ...
+
+    def stop(self) -> None:
+        """Stop all hosts."""
+        ...
+
+    def mark(self, text: str) -> None:
+        """Keep a mark."""
+        ...
+
+    def detail(self, name: str, wanted: bool) -> None:
+        """Ask a host for all of its figures."""
+        ...
+
+    def close(self) -> None:
+        """End all of it."""
+        ...
+
+
+class FleetController:
+    """``runs`` tells in its own thread; what the hosts' rows need is kept in ``told`` until the
+    screen takes it, the rest goes on as events. ``title`` says which hosts these are."""
+
+    def __init__(self, runs: FleetRuns, title: str, job: str | None) -> None:
+        self.runs = runs
+        self.title = title
+        self.target = Target(DEVICE, title, ALL, (ALL,))
+        self.devices: Mapping[str, BlockDevice] = {}
+        self.told: deque[Told] = deque()
+        self.bind = False
+        self.job = job
+        self.overrides: dict[str, str] = {}
+        self.last: Over | None = None
+        self.on_jump: Callable[[], None] = lambda: None
+        self._watching = False
+        # the hosts' of each second that is not over
+        self._utils: dict[int, list[float]] = {}
+        self._sink: Callable[[Event], None] = lambda event: None
+        self._origin_s: float | None = None
+        self._t = 0.0
+        self._step = 0
+        self._begun_s: float | None = None
+        self._runtime: int | None = None
+        self._titled = False
+        self._cpu: tuple[float, float] | None = None
+
+    @property
+    def running(self) -> bool:
+        """From a run's start to its end."""
+        return self.runs.running
+
+    @property
+    def watching(self) -> bool:
+        """Whether it runs without a job."""
+        return self._watching
+
+    # -- from the screen
+
+    def start(self, sink: Callable[[Event], None]) -> None:
+        """``sink`` is called in the thread of the runs."""
+        self._sink = sink
+        self.runs.start(self._tell)
+
+    def run_job(self, job: str, overrides: Mapping[str, str]) -> None:
+        """Run on all hosts; what runs is stopped first."""
+        self.job, self.overrides = job, dict(overrides)
+        self.runs.run(job, overrides)
+
+    def stop_job(self) -> None:
+        """Stop all hosts."""
+        self.runs.stop()
+
+    def mark(self, text: str) -> None:
+        """On the charts, and in the recording."""
+        self.runs.mark(text)
+        self._sink(Mark(self._now(), text))
+
+    def set_tunable(self, name: str, value: str) -> None:
+        """Settings of many machines' disks are not changed by a key."""
+        self._sink(Notice(self._now(), "warning", NO_TUNABLES))
+
+    def knobs(self) -> Sequence[TunableState]:
+        """None that keys change."""
+        return ()
+
+    def topology(self) -> Topology:
+        """The machines' are not alike."""
+        return Topology()
+
+    def close(self) -> None:
+        """Stop all hosts and wait for it."""
+        self.runs.close()
+
+    # -- in the thread of the runs
+
+    def _now(self) -> float:
+        if self.runs.live and self._origin_s is not None:
+            self._t = max(self._t, time.time() - self._origin_s)
+        return self._t
+
+    def _tell(self, told: Told) -> None:
+        self.told.append(told)
+        match told:
+            case HostSecond():
+                if told.complete and told.util is not None:
+                    self._utils.setdefault(told.number, []).append(told.util)
+            case Row():
+                if not self._titled and told.row["event"] == "step_started":
+                    self._row(told)
+            case Second():
+                self._second(told)
+            case Said():
+                self._sink(Notice(self._now(), told.level, told.text))
+            case Begun():
+                self._begun(told)
+            case Over():
+                self._over(told)
+            case Anew():
+                self._step, self._titled, self._begun_s = 0, False, None
+                self._origin_s, self._t = None, 0.0
+                self.on_jump()
+
+    def _begun(self, told: Begun) -> None:
+        if self._origin_s is None:
+            self._origin_s = told.wall_s
+        self._t = max(self._t, told.wall_s - self._origin_s)
+        self.job = told.job or self.job
+        self._watching = told.watching
+        self._step = 0 if told.watching else told.number
+        self._titled, self._begun_s, self._runtime = told.watching, None, None
+        hosts = counted(len(told.hosts), "host")
+        does = "watches" if told.watching else f"run {told.number} begins on"
+        words = f"{hosts} watched" if told.watching else f"{does} {hosts}"
+        self._sink(Notice(self._t, "info", words))
+
+    def _row(self, told: Row) -> None:
+        row = told.row
+        if row.get("phase") == "run":
+            self._titled = True
+            options = row.get("options")
+            known = (
+                {str(k): str(v) for k, v in options.items()} if isinstance(options, dict) else {}
+            )
+            runtime = known.get("runtime", "").removesuffix("s")
+            self._runtime = int(runtime) if runtime.isdigit() else None
+            self._sink(StepStarted(
+                self._now(), self._step, printable(self.job or str(row.get("job") or "")),
+                printable(str(row.get("title") or "")), (), bool(row.get("read_only")), "run",
+                printable(str(row.get("fio_version") or "")), known,
+            ))  # fmt: skip
+
+    def _second(self, told: Second) -> None:
+        if not told.counted and not told.missing:
+            return
+        begin_s = told.wall_ms / 1000
+        if self._origin_s is None:
+            self._origin_s = begin_s
+        self._begun_s = begin_s if self._begun_s is None else self._begun_s
+        t = begin_s + told.interval_s - self._origin_s
+        if t <= 0:
+            return
+        self._t = max(self._t, t)
+        elapsed = round(begin_s + told.interval_s - self._begun_s)
+        eta = None if self._runtime is None else max(0, self._runtime - elapsed)
+        frame = frame_of_second(
+            told, t, self._step, self._util(told.number), self._own_cpu(), (elapsed, eta)
+        )
+        self._sink(FrameReady(t, frame))
+
+    def _util(self, number: int) -> float | None:
+        """The mean of the hosts'."""
+        found = self._utils.pop(number, [])
+        for late in [one for one in self._utils if one < number]:
+            del self._utils[late]
+        return sum(found) / len(found) if found else None
+
+    def _own_cpu(self) -> float | None:
+        """What this process has used since the last time, percent of a CPU."""
+        now, before = (time.monotonic(), time.process_time()), self._cpu
+        self._cpu = now
+        if before is None or now[0] <= before[0]:
+            return None
+        return 100 * (now[1] - before[1]) / (now[0] - before[0])
+
+    def _over(self, told: Over) -> None:
+        self.last = told
+        t, failed = self._now(), told.how == FAILED
+        error = told.said[0] if failed and told.said else ""
+        # what came of the run is said last, because that is what stands there then
+        for text in told.said[1:] if failed else told.said:
+            self._sink(Notice(t, "info", text))
+        if self._step or failed:
+            interrupted = not failed and told.code != EXIT_OK
+            self._sink(StepFinished(t, self._step, told.code, error, interrupted))
+        self._step = 0

@@ -1,0 +1,159 @@
+"""The dashboard of many hosts: their totals in its panels, the hosts where the CPUs stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from iopstui import format as f
+from iopstui.fleet.scene import FAILED, LATE, LOST, MISSING, OUT, PARTLY, FleetScene, hosts_words
+from iopstui.model.metrics.frame import Frame
+from iopstui.model.rates import DiskRates
+from iopstui.text import printable
+from iopstui.ui.core.state import LiveState
+from iopstui.ui.dashboard import fio_panel, runs_view
+from iopstui.ui.dashboard.panels import Panel
+from iopstui.ui.dashboard.panels import Scene as PanelScene
+from iopstui.ui.dashboard.screen import Dashboard
+from iopstui.ui.dialogs.typed import Typed
+from iopstui.ui.draw import layout
+from iopstui.ui.draw.layout import Box
+from iopstui.ui.draw.rows import Column, Line, Row, Table, message, pad, rule
+from iopstui.ui.draw.style import BOLD, DEVICE, DIM, ERROR, WARNING, Charset
+from iopstui.ui.fleet.controller import FleetController
+from iopstui.ui.fleet.hosts import FEW, HostsView
+from iopstui.ui.keys import FLEET_SCREEN_BINDINGS
+
+TITLES = ("IOPS", "latency", "numbers", "hosts")
+HOSTS_TAB = TITLES.index("hosts")
+LEAST_CHARTS = 9
+WORDS_OF_STATES = ((LOST, ERROR), (FAILED, ERROR), (MISSING, ERROR), (OUT, WARNING),
+                   (LATE, WARNING), (PARTLY, WARNING))  # fmt: skip
+KERNEL: tuple[Column[DiskRates], ...] = (
+    Column("r/s", 7, lambda d: f.number(d.r_s), style=DEVICE),
+    Column("w/s", 7, lambda d: f.number(d.w_s), style=DEVICE),
+    Column("rMB/s", 7, lambda d: f.mib(d.r_bytes_s)),
+    Column("wMB/s", 7, lambda d: f.mib(d.w_bytes_s)),
+    Column("r_await", 8, lambda d: f.milliseconds(d.r_await, "")),
+    Column("w_await", 8, lambda d: f.milliseconds(d.w_await, "")),
+    Column("aqu-sz", 7, lambda d: f.number(d.aqu_sz)),
+    Column("infl", 6, lambda d: f.number(d.in_flight), drop=2),
+    Column("util%", 6, lambda d: f.percent(d.util), drop=1),
+)
+
+
+class FleetDashboard(Typed, Dashboard):
+    """Letters that are no key narrow the hosts; Enter opens the one under the cursor."""
+
+    BINDINGS = FLEET_SCREEN_BINDINGS
+    about = (
+        "Many hosts: their totals, and a row or a line of the map for each. Letters that are no key"
+        " of this screen, and all behind /, narrow the hosts: part of a name, or node[01-10]."
+        " up and down choose one, Enter opens it, o orders them, k: map or rows."
+    )
+
+    def __init__(
+        self, controller: FleetController, state: LiveState, scene: FleetScene, charset: Charset
+    ) -> None:
+        self.hosts = HostsView(charset)
+        self.scene = scene
+        self.fleet = controller
+        panes = (
+            Panel("fio", self._fio_rows),
+            Panel("kernel", lambda s, width, height: kernel_rows(s.state, width, height, charset)),
+            Panel("cpus", self._host_rows),
+            Panel(
+                "runs",
+                lambda s, width, height: runs_view.rows(
+                    s.state, width, height, s.charset, s.next_job
+                ),
+                tab="runs",
+                height=runs_view.HEIGHT,
+            ),
+        )
+        super().__init__(
+            controller, state, charset, lambda width, height, tabbed: (), panes, TITLES, True
+        )
+        self.tab = HOSTS_TAB
+
+    def narrow(self) -> None:
+        """Show the hosts that have all of the words."""
+        self.hosts.words, self.hosts.cursor = self.words, 0
+        self.paint(even_if_frozen=True)
+
+    def cells(self) -> int:
+        """As many rows as the hosts want."""
+        return len(self.scene.hosts)
+
+    def planned(self, width: int, height: int, strip: int) -> layout.Plan:
+        """The hosts have what the charts can spare."""
+        found = super().planned(width, height, strip)
+        if found.tabbed or not found.cpus.height:
+            return found
+        wanted = min(self.cells(), FEW) + 2
+        if self.cells() > FEW:
+            wanted = max(wanted, height)
+        both = found.iops.height + found.cpus.height
+        least = max(LEAST_CHARTS, both * 2 // 5)
+        rows = max(4, min(wanted, both - least))
+        return _given(found, rows - found.cpus.height)
+
+    def what(self, width: int) -> Row:
+        """Which hosts, how many of them count, how far apart they began."""
+        line = Line(width, self.charset).add(" ").add(printable(self.fleet.title), BOLD)
+        line.add("  ").add(hosts_words(self.scene), BOLD)
+        counts = self.scene.counts()
+        for state, style in WORDS_OF_STATES:
+            if counts.get(state):
+                line.try_add((f"  {counts[state]} {state}", style))
+        spread = self.scene.spread()
+        if spread is not None:
+            line.try_add((f"  started within {f.latency(spread[0] * 1e6)}", None))
+            line.try_add((f" (clocks known to {f.latency(spread[1] * 1e6)})", DIM))
+        return line.done()
+
+    def _host_rows(self, scene: PanelScene, width: int, height: int) -> Sequence[Row]:
+        frame = scene.state.frame
+        second = self.scene.number if frame is None or self.frozen_at is None else frame.seq
+        return self.hosts.rows(self.scene, second, width, height)
+
+    def _fio_rows(self, scene: PanelScene, width: int, height: int) -> Sequence[Row]:
+        if not self.fleet.watching:
+            return fio_panel.rows(scene.state, width, height, scene.charset, scene.next_job)
+        title = rule(width, scene.charset, ("fio", BOLD))
+        words = "no job: the hosts' disks are watched; --job JOB runs one on all of them"
+        return pad([title, message(width, scene.charset, words)], height, width)
+
+
+def _given(found: layout.Plan, rows: int) -> layout.Plan:
+    """``rows`` of the charts go to the hosts."""
+
+    def up(box: Box) -> Box:
+        return replace(box, y=box.y - rows)
+
+    return replace(
+        found,
+        iops=replace(found.iops, height=found.iops.height - rows),
+        latency=replace(found.latency, height=found.latency.height - rows),
+        fio=up(found.fio),
+        kernel=up(found.kernel),
+        cpus=replace(up(found.cpus), height=found.cpus.height + rows),
+    )
+
+
+def kernel_rows(state: LiveState, width: int, height: int, charset: Charset) -> list[Row]:
+    """The devices of all hosts together; util is the mean of the hosts'."""
+    title = rule(
+        width, charset, ("kernel, all hosts, this second", BOLD),
+        right=((f"{f.MISSING} = no such request", DIM),),
+    )  # fmt: skip
+    return pad([title, *_kernel(state.frame, width, charset)], height, width)
+
+
+def _kernel(frame: Frame | None, width: int, charset: Charset) -> list[Row]:
+    disk = frame.together(frame.opened) if frame is not None else None
+    if disk is None:
+        return [message(width, charset, "no device's figures yet")]
+    table = Table(KERNEL, 7, width, charset)
+    words = "sums of the hosts' devices; awaits are means of all requests, util the mean of hosts"
+    return [table.header(), table.row("all", disk), message(width, charset, words)]

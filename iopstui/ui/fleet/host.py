@@ -1,0 +1,165 @@
+"""One host of a fleet on a dashboard of its own, from the lines it sends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from iopstui.events import Event, FrameReady
+from iopstui.fleet.frames import event_of, target_of
+from iopstui.fleet.scene import AWAIT, IOPS, KEPT, WAIT, HostLine
+from iopstui.fleet.sums import Object
+from iopstui.fleet.told import Row, Told
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import Target
+from iopstui.model.block.topology import Topology
+from iopstui.safety.tunable_states import TunableState
+from iopstui.text import printable
+from iopstui.ui.core.state import DEVICE_IOPS, FIO_IOPS, LiveState
+from iopstui.ui.dashboard.panels import PANELS, Panel, Scene
+from iopstui.ui.dashboard.screen import Dashboard
+from iopstui.ui.draw.rows import Line, message, pad, rule
+from iopstui.ui.draw.rows import Row as DrawnRow
+from iopstui.ui.draw.style import BOLD, DIM, Charset
+from iopstui.ui.keys import HOST_SCREEN_BINDINGS
+
+PAST_S = KEPT
+NO_CPUS = "its lines have no CPUs: a host sends them while it is shown, not for the totals"
+
+
+class HostController:
+    """What the dashboard asks of a session; a host's is somewhere else."""
+
+    bind = False
+    running = False
+    job: str | None = None
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.devices: Mapping[str, BlockDevice] = {}
+        self.overrides: dict[str, str] = {}
+
+    def start(self, sink: Callable[[Event], None]) -> None:
+        """It runs already."""
+
+    def run_job(self, job: str, overrides: Mapping[str, str]) -> None:
+        """Only all hosts run."""
+
+    def stop_job(self) -> None:
+        """Only all hosts stop."""
+
+    def mark(self, text: str) -> None:
+        """Only all hosts are marked."""
+
+    def set_tunable(self, name: str, value: str) -> None:
+        """Nothing is set on one host."""
+
+    def knobs(self) -> Sequence[TunableState]:
+        """None."""
+        return ()
+
+    def topology(self) -> Topology:
+        """Not known here."""
+        return Topology()
+
+    def close(self) -> None:
+        """It ends with the fleet."""
+
+
+class HostView:
+    """The state of one host from now on, with its last minutes on the charts; ``apply`` takes what
+    is told of it."""
+
+    def __init__(self, line: HostLine, second: int, interval_s: float) -> None:
+        self.name = line.name
+        self.controller = HostController(target_of(line.session))
+        self._opened = self.controller.target.opened
+        self.state = LiveState(self._opened)
+        if line.step is not None:
+            self._row(line.step)
+        if line.frame is not None:
+            self._past(line, second, interval_s)
+            self._row(line.frame)
+        for note in line.notes:
+            self._row(note)
+        if line.ended is not None:
+            self._row(line.ended)
+
+    def _past(self, line: HostLine, second: int, interval_s: float) -> None:
+        event = event_of(line.frame or {}, self._opened)
+        if event is None:
+            return
+        for at in range(second + 1 - PAST_S, second):
+            t = event.t - (second - at) * interval_s
+            iops = line.now(IOPS, at)
+            if t <= 0 or iops is None:
+                continue
+            fio = line.step is not None
+            values = {FIO_IOPS if fio else DEVICE_IOPS: iops}
+            wait = line.now(WAIT if fio else AWAIT, at)
+            values |= {"p99" if fio else "r_await": wait} if wait is not None else {}
+            self.state.history.add(t, interval_s, values)
+
+    def apply(self, told: Told) -> bool:
+        """Take a line of this host; False if it is another's."""
+        if not isinstance(told, Row) or told.name != self.name:
+            return False
+        self._row(told.row)
+        return True
+
+    def _row(self, row: Object) -> None:
+        event = event_of(row, self._opened)
+        if event is None or (isinstance(event, FrameReady) and self._older(event)):
+            return
+        self.state.apply(event)
+
+    def _older(self, event: FrameReady) -> bool:
+        """A session that begins anew has a clock that does, too."""
+        before = self.state.frame
+        if before is not None and event.t < before.t - 1:
+            self.state = LiveState(self._opened)
+            return False
+        return before is not None and event.t <= before.t
+
+
+def _cpu_rows(panel: Panel) -> Callable[[Scene, int, int], Sequence[DrawnRow]]:
+    """The CPUs, or why there are none."""
+
+    def rows(scene: Scene, width: int, height: int) -> Sequence[DrawnRow]:
+        frame = scene.state.frame
+        if frame is None or frame.cpus:
+            return panel.rows(scene, width, height)
+        title = rule(width, scene.charset, ("CPUs, this second", BOLD))
+        return pad([title, message(width, scene.charset, NO_CPUS)], height, width)
+
+    return rows
+
+
+class HostDashboard(Dashboard):
+    """A host's dashboard, with its name at the top."""
+
+    BINDINGS = HOST_SCREEN_BINDINGS
+    about = "One host of many, from the lines it sends. Esc goes back to all of them."
+    q_does = "back"
+
+    def __init__(self, view: HostView, charset: Charset) -> None:
+        panes = tuple(
+            replace(panel, rows=_cpu_rows(panel)) if panel.name == "cpus" else panel
+            for panel in PANELS if panel.name != "runs"
+        )  # fmt: skip
+        super().__init__(
+            view.controller, view.state, charset, lambda width, height, tabbed: (), panes
+        )
+        self._host = view.name
+
+    def what(self, width: int) -> DrawnRow:
+        """The host's name, and what it works on."""
+        target = self.controller.target
+        line = Line(width, self.charset).add(f" {printable(self._host)}  ", BOLD)
+        line.add(target.path)
+        devices = ", ".join(target.on)
+        if devices and target.path != f"/dev/{devices}":
+            line.add(f" on {devices}" if target.path else devices)
+        if not devices:
+            line.add(f"  {target.no_device}", DIM)
+        return line.done()

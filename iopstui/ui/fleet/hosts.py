@@ -1,0 +1,306 @@
+"""The hosts: a row each while they fit, else a map of all over time beside those that matter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import nsmallest
+
+from iopstui import format as f
+from iopstui.errors import UsageError
+from iopstui.fleet.nodes import expand, split
+from iopstui.fleet.scene import (
+    AWAIT,
+    BW,
+    CONNECTS,
+    DONE,
+    FAILED,
+    IOPS,
+    LATE,
+    LOST,
+    MISSING,
+    OUT,
+    PARTLY,
+    READY,
+    UTIL,
+    WAIT,
+    FleetScene,
+    HostLine,
+    order_key,
+    ordered,
+)
+from iopstui.text import printable
+from iopstui.ui.draw import charts, density
+from iopstui.ui.draw.rows import Column, Line, Piece, Row, Table, message, pad, rule
+from iopstui.ui.draw.style import BOLD, DIM, ERROR, FIO, SELECTED, WARNING, Charset
+from iopstui.ui.fleet.host_map import HostMap
+
+FEW = 20
+"""So many hosts have a row each, even if not all of them are seen at once."""
+NAME, WORST, ODD = "name", "worst", "odd"
+ORDERS = (NAME, WORST, IOPS, WAIT, UTIL, ODD)
+LEAST_NAME, MOST_NAME = 8, 30
+MINUTE = 60
+LEAST_LINE = 12
+LIST_WIDTH = 62
+STYLES = {
+    LOST: ERROR, FAILED: ERROR, MISSING: ERROR, OUT: WARNING, LATE: WARNING, PARTLY: WARNING,
+    DONE: DIM, READY: DIM, CONNECTS: DIM,
+}  # fmt: skip
+ABSENT = (LOST, FAILED, MISSING, OUT, LATE)
+
+
+def matches(name: str, words: str) -> bool:
+    """Whether a host is meant by what was typed: parts of its name, or a set of nodes."""
+    return all(_word(name, word) for word in words.lower().split())
+
+
+def _word(name: str, word: str) -> bool:
+    if "[" not in word:
+        return any(part in name.lower() for part in word.split(",") if part) or word == ","
+    try:
+        names = {one for part in split(word) for one in expand(part)}
+    except UsageError:
+        # not typed to its end yet
+        return word.partition("[")[0] in name.lower()
+    return name.lower() in names
+
+
+class HostsView:
+    """What is shown of the hosts, and how: ``order``, the ``words`` that were typed, the
+    ``cursor``, and whether it is a map (``None``: as many as there are decide)."""
+
+    def __init__(self, charset: Charset) -> None:
+        self.order = NAME
+        self.words = ""
+        self.cursor = 0
+        self.mapped: bool | None = None
+        self._charset = charset
+        self._map = HostMap(charset)
+        self._listed: list[HostLine] = []
+        self._chosen: tuple[object, list[HostLine]] = (None, [])
+        self._top = 0
+
+    @property
+    def under_cursor(self) -> HostLine | None:
+        """The host that Enter opens."""
+        return self._listed[self.cursor] if self.cursor < len(self._listed) else None
+
+    def next_order(self, fio: bool) -> str:
+        """Another order; its words."""
+        self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
+        self.cursor = 0
+        return order_words(self.order, fio)
+
+    def is_map(self, hosts: int, room: int) -> bool:
+        """Whether so many hosts are shown as a map."""
+        return hosts > max(FEW, room) if self.mapped is None else self.mapped
+
+    def chosen(self, scene: FleetScene) -> list[HostLine]:
+        """The hosts that what was typed leaves, by name."""
+        key = (id(scene), len(scene.hosts), scene.first, self.words)
+        if key != self._chosen[0]:
+            hosts = scene.hosts.values()
+            found = [one for one in hosts if not self.words or matches(one.name, self.words)]
+            self._chosen = (key, ordered(found, NAME, 0))
+        return self._chosen[1]
+
+    def rows(self, scene: FleetScene, second: int, width: int, height: int) -> list[Row]:
+        """The panel, as of this second."""
+        lines = self.chosen(scene)
+        mapped = self.is_map(len(lines), height - 2)
+        title = self._title(scene, lines, mapped, width)
+        if not lines:
+            words = "no host has all of these words" if self.words else "no host yet"
+            return pad([title, message(width, self._charset, words)], height, width)
+        if not mapped:
+            body = self._list(scene, ordered_by(lines, self.order, second), second, width,
+                              height - 1)  # fmt: skip
+            return pad([title, *body], height, width)
+        return pad([title, *self._both(scene, lines, second, width, height - 1)], height, width)
+
+    def _title(self, scene: FleetScene, lines: Sequence[HostLine], mapped: bool, width: int) -> Row:
+        every = len(scene.hosts)
+        count = f"{len(lines)} of {every}" if len(lines) < every else f"{every}"
+        pieces: list[Piece] = [("hosts", BOLD), (f" {count}", None)]
+        order = WORST if mapped and self.order == NAME else self.order
+        right = f"o: {order_words(order, not scene.watching)}"
+        if self.words:
+            pieces.append((f"  filter: {self.words}", WARNING))
+        if mapped:
+            pieces += self._map.legend(self._measure, not scene.watching)
+        return rule(width, self._charset, *pieces, right=[(right, DIM)])
+
+    @property
+    def _measure(self) -> str:
+        return self.order if self.order in (IOPS, UTIL) else WAIT
+
+    # -- a row each
+
+    def _list(
+        self,
+        scene: FleetScene,
+        lines: Sequence[HostLine],
+        second: int,
+        width: int,
+        height: int,
+        line: bool = True,
+    ) -> list[Row]:
+        self._listed = list(lines)
+        room = max(1, height - 1)
+        self.cursor = max(0, min(self.cursor, len(lines) - 1))
+        self._top = max(self.cursor - room + 1, min(self._top, self.cursor))
+        self._top = max(0, min(self._top, len(lines) - room))
+        table = self._table(scene, second, width, line)
+        spare = width - table.used if line else 0
+        seen = lines[self._top : self._top + room]
+        top = scale_of(seen, second) if line else 0.0
+        head = Line(width, self._charset).extend(_cut(table.header("host"), table.used))
+        if spare >= LEAST_LINE:
+            head.add("  last minute, IOPS", DIM)
+        first = first_of_line(scene.begun, second)
+        found = [head.done()]
+        for at, one in enumerate(seen, self._top):
+            found.append(
+                self._row(one, table, (first, second), width, spare, top, at == self.cursor)
+            )
+        return found
+
+    def _row(
+        self,
+        one: HostLine,
+        table: Table[HostLine],
+        seconds: tuple[int, int],
+        width: int,
+        spare: int,
+        top: float,
+        here: bool,
+    ) -> Row:
+        row = Line(width, self._charset)
+        style = SELECTED if here else BOLD
+        row.extend(_cut(table.row(printable(one.name), one, label_style=style), table.used))
+        if one.state in ABSENT and one.error:
+            return row.add(f"  {one.error}", STYLES[one.state]).done()
+        if spare >= LEAST_LINE:
+            cells = min(MINUTE, spare - 2)
+            row.add("  ").add(small_line(one, *seconds, cells, top, self._charset), FIO)
+        return row.done()
+
+    def _table(self, scene: FleetScene, second: int, width: int, line: bool) -> Table[HostLine]:
+        names = max((len(name) for name in scene.hosts), default=0)
+        label = max(LEAST_NAME, min(MOST_NAME, names + 1))
+        fio = not scene.watching
+
+        def now(figure: str, one: HostLine) -> float | None:
+            return one.now(figure, second)
+
+        columns = [
+            Column[HostLine]("IOPS", 7, lambda one: f.number(now(IOPS, one)), style=FIO),
+            Column[HostLine]("MiB/s", 7, lambda one: f.mib(now(BW, one))),
+            Column[HostLine]("p99" if fio else "await", 8,
+                             lambda one: f.latency(now(WAIT, one), "")),
+            Column[HostLine]("await", 8, lambda one: f.latency(now(AWAIT, one), ""), drop=2),
+            Column[HostLine]("util%", 6, lambda one: f.percent(now(UTIL, one)), drop=1),
+            Column[HostLine]("state", 9, lambda one: one.state),
+        ]  # fmt: skip
+        if not fio:
+            del columns[3]
+        # what is to the right of the columns must not widen them
+        used = label + sum(column.width for column in columns)
+        return Table(columns, label, min(width, used), self._charset)
+
+    # -- many
+
+    def _both(
+        self, scene: FleetScene, lines: Sequence[HostLine], second: int, width: int, height: int
+    ) -> list[Row]:
+        """The map, and beside or below it who matters."""
+        listed = worst(lines, second) if self.order in (NAME, WORST) else (
+            ordered_by(lines, self.order, second)
+        )  # fmt: skip
+        measure = self._measure
+        if width >= 2 * LIST_WIDTH:
+            beside = self._list(scene, listed, second, LIST_WIDTH, height, line=False)
+            left = self._map.rows(scene, lines, measure, second, width - LIST_WIDTH - 1, height)
+            blank: Row = ((" " * LIST_WIDTH, None),)
+            beside += [blank] * (height - len(beside))
+            return [(*one, (" ", None), *other) for one, other in zip(left, beside, strict=False)]
+        below = max(3, min(7, height // 2))
+        found = self._map.rows(scene, lines, measure, second, width, height - below)
+        return [*found, *self._list(scene, listed, second, width, below)]
+
+
+def _cut(row: Row, width: int) -> Row:
+    """The first cells of a row."""
+    found, used = [], 0
+    for text, style in row:
+        part = text[: width - used]
+        found.append((part, style))
+        used += len(part)
+    return tuple(found)
+
+
+def _minute(one: HostLine, second: int) -> list[float | None]:
+    return one.past[IOPS].between(second + 1 - MINUTE, second + 1)
+
+
+def first_of_line(begun: int | None, second: int) -> int:
+    """Where the small lines begin: they stand still until they are full, then move on by a
+    quarter, as a chart does."""
+    since = begun if begun is not None and begun <= second else second
+    step = MINUTE // 4
+    return since + max(0, (second - since - MINUTE) // step + 1) * step
+
+
+def small_line(
+    one: HostLine, first: int, second: int, cells: int, top: float, charset: Charset
+) -> str:
+    """Its IOPS of a minute in so many cells, all hosts' by one scale."""
+    each = -(-MINUTE // cells)
+    bars = density.bars(charset)
+    text = ""
+    for at in range(first, first + MINUTE, each):
+        known = [v for v in one.past[IOPS].between(at, min(at + each, second + 1)) if v is not None]
+        if not known:
+            text += " "
+            continue
+        share = sum(known) / len(known) / top if top else 0.0
+        text += bars[min(len(bars) - 1, int(share * len(bars)))]
+    return text
+
+
+def ordered_by(lines: Sequence[HostLine], order: str, second: int) -> list[HostLine]:
+    """In this order; "worst" are those that matter first, then the others by name."""
+    if order != WORST:
+        return ordered(lines, order, second)
+    first = worst(lines, second)
+    names = {one.name for one in first}
+    return [*first, *(one for one in ordered(lines, NAME, second) if one.name not in names)]
+
+
+def worst(lines: Sequence[HostLine], second: int, each: int = 6) -> list[HostLine]:
+    """Who is missing, then the slowest, then the oddest; each once."""
+    gone = [one for one in lines if one.state in ABSENT][: 2 * each]
+    here = [one for one in lines if one.state not in ABSENT]
+    found = {one.name: one for one in gone}
+    for one in nsmallest(each, here, key=order_key(WAIT, second)):
+        found[one.name] = one
+    for one in nsmallest(2 * each, here, key=order_key(ODD, second)):
+        if len(found) < len(gone) + 2 * each:
+            found.setdefault(one.name, one)
+    return list(found.values())
+
+
+def order_words(order: str, fio: bool) -> str:
+    """What an order is called."""
+    return {
+        NAME: "by name", WORST: "slowest, then oddest", IOPS: "least IOPS first",
+        WAIT: f"highest {'p99' if fio else 'await'} first", UTIL: "highest util first",
+        ODD: "oddest first",
+    }[order]  # fmt: skip
+
+
+def scale_of(lines: Sequence[HostLine], second: int) -> float:
+    """The top of the small lines: a round number that seldom changes."""
+    return charts.nice_above(
+        max((value for one in lines for value in _minute(one, second) if value), default=0.0)
+    )

@@ -1,0 +1,140 @@
+"""Keys of a fleet's screen: choose a host, open it, order them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from iopstui.ui.core.actions import (
+    ANYWHERE,
+    IDLE,
+    REPLAY,
+    RUNNING,
+    Action,
+    Footer,
+    Key,
+    Part,
+)
+from iopstui.ui.core.port import Port
+
+if TYPE_CHECKING:
+    from iopstui.ui.fleet.dashboard import FleetDashboard
+
+ALL = {IDLE: 25, RUNNING: 25, REPLAY: 25}
+ONE_HOST = "this is one host of many: Esc goes back to all, keys there act on all of them"
+WATCHED = "this fleet is watched without a job; iopstui fleet HOSTS --job JOB runs one"
+ABOUT_JOBS = frozenset({
+    "run_or_stop", "choose_job", "iodepth", "numjobs", "block_size", "option",
+})  # fmt: skip
+WITHOUT = frozenset({
+    "queue_map", "inside", "processes", "decide", "rq_affinity", "scheduler", "probe", "settings",
+    "bind_queues",
+})  # fmt: skip
+"""Actions of the live screen that a fleet's doesn't have."""
+
+
+class FleetKeys(Part):
+    """``board`` is the fleet's own dashboard; ``open_host`` and ``close_host`` show one host's."""
+
+    def __init__(
+        self,
+        port: Port,
+        board: Callable[[], FleetDashboard | None],
+        open_host: Callable[[str], None],
+        close_host: Callable[[], None],
+        watching: Callable[[], bool],
+    ) -> None:
+        super().__init__(port)
+        self._board = board
+        self._open_host = open_host
+        self._close_host = close_host
+        self._watching = watching
+
+    @property
+    def on_host(self) -> bool:
+        """Whether one host is shown."""
+        return self.port.dashboard is not None and self.port.dashboard is not self._board()
+
+    def takes(self, action: Action) -> bool:
+        """Refuse what is for all hosts while one is shown, and jobs where none was named."""
+        if self.on_host and action.measures:
+            self.port.say("info", ONE_HOST)
+            return True
+        if action.id in ABOUT_JOBS and self._watching():
+            self.port.say("info", WATCHED)
+            return True
+        return False
+
+    def move(self, by: int) -> None:
+        """The next host, or the one before."""
+        board = self._board()
+        if board is not None and not self.on_host:
+            board.hosts.cursor = max(0, board.hosts.cursor + by)
+            board.paint(even_if_frozen=True)
+
+    def open(self) -> None:
+        """Show the host under the cursor."""
+        board = self._board()
+        one = board.hosts.under_cursor if board is not None and not self.on_host else None
+        if one is not None:
+            self._open_host(one.name)
+
+    def back(self) -> None:
+        """From a host to all of them."""
+        if self.on_host:
+            self._close_host()
+
+    def order(self) -> None:
+        """Another order of the hosts."""
+        board = self._board()
+        if board is not None and not self.on_host:
+            words = board.hosts.next_order(not self._watching())
+            self.port.say("info", f"hosts: {words}")
+            board.paint(even_if_frozen=True)
+
+    def turn_map(self) -> None:
+        """Rows or a map of the hosts."""
+        board = self._board()
+        if board is not None and not self.on_host:
+            box = board.panels["cpus"].box
+            shown = board.hosts.is_map(len(board.hosts.chosen(board.scene)), box.height - 2)
+            board.hosts.mapped = not shown
+            board.paint(even_if_frozen=True)
+
+    ACTIONS = (
+        Action(
+            "move_host", (Key("down", "down", 1), Key("up", "up", -1)), move,
+            help="the next host, the one before", place=10, term="up down",
+        ),
+        Action(
+            "open_host", (Key("enter", "enter"),), open, title="Open the host under the cursor",
+            help="the host under the cursor, with its CPUs, devices and findings", place=20,
+            footer=(Footer("open host", ALL, when=lambda keys: not keys.on_host, key="Enter"),),
+        ),
+        Action(
+            "close_host", (Key("escape", "escape"),), back,
+            help="from a host back to all of them; drops what was typed", place=30, term="esc",
+            footer=(
+                Footer("all hosts", {IDLE: 1, RUNNING: 1, REPLAY: 1},
+                       when=lambda keys: keys.on_host, key="Esc"),
+            ),
+        ),
+        Action(
+            "order_hosts", (Key("o", "o"),), order, title="Hosts: another order",
+            help="hosts by name, the slowest and oddest, by IOPS, p99, util, oddness", place=40,
+            footer=(Footer("order", {IDLE: 26, RUNNING: 26, REPLAY: 26},
+                           when=lambda keys: not keys.on_host),),
+        ),
+        Action(
+            "turn_map", (Key("k", "k"),), turn_map, title="Hosts: map or rows",
+            help="hosts as rows, or as a map over time", place=50,
+            footer=(Footer("map", {IDLE: 27, RUNNING: 27, REPLAY: 27},
+                           when=lambda keys: not keys.on_host),),
+        ),
+        Action(
+            "filter_hosts", (), order,
+            help="narrow the hosts: part of a name, or a set such as node[01-10]; letters that are"
+            " no key begin it by themselves", place=60, term="/",
+            where=ANYWHERE,
+        ),
+    )  # fmt: skip

@@ -1,0 +1,301 @@
+"""The screen of many hosts: a fleet that runs, or a recording of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from textual.message import Message
+
+from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK
+from iopstui.events import Found, FrameReady
+from iopstui.fio.library import ShippedJob
+from iopstui.fleet.findings import found_in, together
+from iopstui.fleet.merger import Second
+from iopstui.fleet.replay import FleetReplay
+from iopstui.fleet.scene import FleetScene
+from iopstui.fleet.session import FleetSession
+from iopstui.model.block.device import BlockDevice
+from iopstui.safety.signals import stopping
+from iopstui.ui.app import IopstuiApp, run_to_end
+from iopstui.ui.core.actions import Actions, Part
+from iopstui.ui.core.messages import Controller, EventsWaiting
+from iopstui.ui.core.state import LiveState
+from iopstui.ui.dashboard.screen import Dashboard
+from iopstui.ui.draw.style import Charset
+from iopstui.ui.fleet.controller import FleetController
+from iopstui.ui.fleet.dashboard import FleetDashboard
+from iopstui.ui.fleet.host import HostDashboard, HostView
+from iopstui.ui.fleet.part import WITHOUT, FleetKeys
+from iopstui.ui.keys import FLEET_BINDINGS, FLEET_REPLAY_BINDINGS
+from iopstui.ui.parts.kernel import KernelKeys
+from iopstui.ui.parts.leave import LeaveKeys
+from iopstui.ui.parts.picture import PictureKeys
+from iopstui.ui.parts.replay import REPLACED, ReplayKeys
+from iopstui.ui.start import put_last
+
+NO_EXPERIMENTS = "sweeps and comparisons of many hosts are made without the screen"
+LOOK_EVERY, MANY, SELDOM = 2, 100, 5
+"""Seconds between two looks for findings; with more than so many hosts so many."""
+
+
+class FleetFailed(Message):
+    """``error`` has ended the replay."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+
+class FleetApp(IopstuiApp):
+    """Shows ``fleet``; ``job`` is what r runs on all hosts, ``None``: they are watched."""
+
+    BINDINGS = FLEET_BINDINGS
+
+    def __init__(
+        self,
+        fleet: FleetController,
+        jobs: Sequence[ShippedJob] = (),
+        job: str | None = None,
+        charset: Charset | None = None,
+        theme: str = "dark",
+        replay: bool = False,
+    ) -> None:
+        self.fleet = fleet
+        self.scene = FleetScene()
+        self.board: FleetDashboard | None = None
+        self.whole = LiveState()
+        self.host: HostView | None = None
+        self._stopped_by_leaving = False
+        self._watched = job is None and not replay
+        super().__init__(
+            lambda paths: fleet, (), job, {}, _no_devices, jobs, pick=False,
+            run_at_once=job is not None and not replay, charset=charset, replay=replay,
+            no_experiments=NO_EXPERIMENTS, theme=theme,
+        )  # fmt: skip
+        self.actions = Actions([*self._parts(), *self.more_parts()], self.without())
+
+    def _parts(self) -> list[Part]:
+        port = self.port
+        keys = FleetKeys(
+            port, lambda: self.board, self.open_host, self.close_host, lambda: self._watched
+        )
+        return [
+            self.jobs, self.view, KernelKeys(port, self.jobs, self.experiments),
+            PictureKeys(port), LeaveKeys(port, self.action_quit), keys,
+        ]  # fmt: skip
+
+    def more_parts(self) -> list[Part]:
+        """What a replay adds."""
+        return []
+
+    def without(self) -> frozenset[str]:
+        """Actions that this screen doesn't have."""
+        return WITHOUT
+
+    @property
+    def state(self) -> LiveState:
+        """That of all hosts, whichever is shown."""
+        return self.whole
+
+    @property
+    def controller(self) -> Controller | None:
+        """The fleet, whichever host is shown."""
+        return self.fleet if self.port.session is not None else None
+
+    # -- start and end
+
+    def make_dashboard(self, session: Controller, state: LiveState) -> Dashboard:
+        """That of all hosts."""
+        self.whole = state
+        self.board = FleetDashboard(self.fleet, state, self.scene, self.charset)
+        return self.board
+
+    def _opened(self, session: Controller) -> None:
+        super()._opened(session)
+        if self._watched:
+            self.fleet.run_job("", {})
+
+    async def action_quit(self) -> None:
+        """Stops all hosts first; again: doesn't wait for them."""
+        runs = self.fleet.runs
+        if self._leaving and isinstance(runs, FleetSession):
+            runs.kill()
+            return
+        self._stopped_by_leaving = self.fleet.running
+        if self._stopped_by_leaving:
+            self.port.say("info", "stopping all hosts, then leaving; again: at once")
+        await super().action_quit()
+
+    def exit_code(self) -> int:
+        """That of the last run; one that is stopped by leaving has not failed."""
+        last = self.fleet.last
+        code = EXIT_OK if last is None else last.code
+        return EXIT_OK if self._stopped_by_leaving and code == EXIT_INTERRUPTED else code
+
+    def next_job(self) -> str:
+        """What r would run."""
+        return self.jobs.job if not self._watched else ""
+
+    def refresh_footer(self) -> None:
+        """On one host's screen without the keys that are for all."""
+        super().refresh_footer()
+        if self.host is not None and self.dashboard is not None:
+            measuring = {
+                " ".join(key.shown for key in action.keys)
+                for action, _ in self.actions.by_id.values() if action.measures
+            }  # fmt: skip
+            hints = [hint for hint in self.dashboard.hints if hint.key not in measuring]
+            self.dashboard.show_keys(hints, "")
+
+    # -- events
+
+    def on_events_waiting(self, message: EventsWaiting) -> None:
+        """Takes in all that has come, then paints once."""
+        events, jumped = self.feed.take()
+        if jumped:
+            self.begin_anew()
+        for event in events:
+            self.whole.apply(event)
+            if isinstance(event, FrameReady):
+                self.feed.frame()
+        self._take_told()
+        self.refresh_footer()
+        self.feed.paint_if_due()
+
+    def _take_told(self) -> None:
+        told, host = self.fleet.told, self.host
+        while told:
+            one = told.popleft()
+            self.scene.apply(one)
+            if host is not None and host.apply(one):
+                self._follow(host)
+            if isinstance(one, Second):
+                self._look(one)
+
+    def _look(self, second: Second) -> None:
+        every = SELDOM if len(self.scene.hosts) > MANY else LOOK_EVERY
+        if second.number % every == 0 and second.counted:
+            for finding in found_in(together(self.scene, second.interval_s)):
+                self.whole.apply(Found(self.whole.t, finding))
+
+    def _follow(self, host: HostView) -> None:
+        """Its state is another one when its session began anew."""
+        if self.port.state is not host.state:
+            self.port.begin_anew(host.state)
+
+    def begin_anew(self) -> None:
+        """What follows is from another place in a recording."""
+        self.close_host()
+        if self.board is not None:
+            self.whole = LiveState(self.fleet.target.opened)
+            self.port.begin_anew(self.whole)
+
+    # -- one host
+
+    def open_host(self, name: str) -> None:
+        """Show one host, and have it send all it measures."""
+        line = self.scene.hosts.get(name)
+        if line is None or self.host is not None:
+            return
+        if line.session is None:
+            self.port.say("info", f"{name} has said nothing yet")
+            return
+        second = self.scene.second
+        interval = second.interval_s if second is not None else 1.0
+        view = self.host = HostView(line, self.scene.number, interval)
+        dashboard = HostDashboard(view, self.charset)
+        self.port.begin(view.controller, view.state, dashboard)
+        self.push_screen(dashboard)
+        self.fleet.runs.detail(name, True)
+        self.refresh_footer()
+
+    def close_host(self) -> None:
+        """Back to all of them."""
+        host, board, shown = self.host, self.board, self.port.dashboard
+        if host is None or board is None:
+            return
+        self.host = None
+        self.fleet.runs.detail(host.name, False)
+        self.port.begin(self.fleet, self.whole, board)
+        if shown is not None and shown.is_current:
+            self.pop_screen()
+        self.refresh_footer()
+
+
+class FleetReplayApp(FleetApp):
+    """A recording of a fleet."""
+
+    BINDINGS = FLEET_REPLAY_BINDINGS
+
+    def __init__(
+        self,
+        fleet: FleetController,
+        replay: FleetReplay,
+        charset: Charset | None = None,
+        theme: str = "dark",
+    ) -> None:
+        self.replay = replay
+        super().__init__(fleet, (), replay.job or None, charset, theme, replay=True)
+        fleet.on_jump = self.feed.jump
+        replay.on_failure = self._failed
+
+    def more_parts(self) -> list[Part]:
+        """Those that move in the recording."""
+        return [ReplayKeys(self.port, self.replay)]
+
+    def without(self) -> frozenset[str]:
+        """What others stand in for here, too."""
+        return WITHOUT | REPLACED
+
+    def _failed(self, error: Exception) -> None:
+        """In the replay's thread."""
+        self.post_message(FleetFailed(error))
+
+    def on_fleet_failed(self, message: FleetFailed) -> None:
+        """The words go to the terminal as it was before."""
+        self.leave_with(message.error)
+
+    def next_job(self) -> str:
+        """The job that was recorded."""
+        return self.fleet.job or ""
+
+    def exit_code(self) -> int:
+        """What was recorded may have failed, the replay has not."""
+        return EXIT_OK
+
+
+def _no_devices() -> Mapping[str, BlockDevice]:
+    return {}
+
+
+def run_fleet_screen(
+    session: FleetSession,
+    title: str,
+    job: str | None,
+    jobs: Sequence[ShippedJob],
+    theme: str,
+    closed: Callable[[], None] = lambda: None,
+) -> int:
+    """Shows a fleet until it is left; the exit code. What its last run came to is printed then."""
+    fleet = FleetController(session, title, job)
+    app = FleetApp(fleet, jobs, job, theme=theme)
+    with stopping(app.interrupt):
+        try:
+            return run_to_end(app)
+        finally:
+            app.close_all()
+            fleet.close()
+            closed()
+            if fleet.last is not None and fleet.last.words:
+                put_last("\n".join(fleet.last.words))
+
+
+def run_fleet_replay(replay: FleetReplay, title: str, theme: str) -> int:
+    """Plays a recording of a fleet until it is left."""
+    fleet = FleetController(replay, title, replay.job or None)
+    app = FleetReplayApp(fleet, replay, theme=theme)
+    with stopping(app.interrupt):
+        try:
+            return run_to_end(app)
+        finally:
+            fleet.close()

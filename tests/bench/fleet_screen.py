@@ -1,0 +1,169 @@
+"""What the screen of many hosts costs: made-up hosts whose lines come each second.
+
+``fleet_screen.py HOSTS SECONDS [COLUMNS ROWS]`` measures: the CPU time of the whole process
+(reading, merging, the screen) and of the same without a screen, and the bytes that the terminal is
+sent. ``fleet_screen.py show HOSTS`` is the program that is measured; in a terminal it can be looked
+at. One of its hosts is slow, two share a path, and one is lost after a while.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import fleet
+from terminal import Terminal, cpu_s
+
+from iopstui.fleet.merger import Merger
+from iopstui.fleet.told import Begun, Row, Told, host_second
+from iopstui.output.jsonl import dumps
+
+Object = dict[str, Any]
+SLOW, PAIR, LOST = 17, (3, 7), 11
+LOST_AFTER = 20
+
+
+def scaled(row: Object, share: float, slower: float) -> Object:
+    """A frame with so many I/Os, and so much longer latencies at its high end."""
+    made = copy.deepcopy(row)
+    for name in ("read", "write", "total"):
+        part = made["fio"][name]
+        if not part:
+            continue
+        for key in ("ios", "bytes"):
+            part[key] = round(part[key] * share)
+        for key in ("iops", "bw"):
+            part[key] = part[key] * share
+        clat = part["clat"]
+        clat["p99"] = round((clat["p99"] or 0) * slower)
+    total = made["kernel"]["total"]
+    for name in ("r_await", "w_await"):
+        if total and total[name]:
+            total[name] *= slower
+    return made
+
+
+class MadeUp:
+    """Runs of so many hosts (ui/fleet/controller.py, FleetRuns)."""
+
+    live = True
+
+    def __init__(self, hosts: int) -> None:
+        self.names = [f"node{n:0{len(str(hosts))}d}" for n in range(1, hosts + 1)]
+        self.running = True
+        self._tell: Callable[[Told], None] = lambda told: None
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._main, daemon=True)
+
+    def start(self, tell: Callable[[Told], None]) -> None:
+        self._tell = tell
+        self._thread.start()
+
+    def run(self, job: str, options: Mapping[str, str]) -> None:
+        return
+
+    def stop(self) -> None:
+        return
+
+    def mark(self, text: str) -> None:
+        return
+
+    def detail(self, name: str, wanted: bool) -> None:
+        return
+
+    def close(self) -> None:
+        self._over.set()
+
+    def _main(self) -> None:
+        made = fleet.frames()
+        merger = Merger()
+        merger.on_slot = lambda name, slot, counted: self._tell(host_second(name, slot, counted))
+        self._tell(Begun(1, tuple(self.names), time.time(), "randread-4k"))
+        for at, name in enumerate(self.names):
+            session = {"event": "session", "device": "vda", "devices": ["vda"], "opened": ["vda"],
+                       "target": "/mnt/shared"}  # fmt: skip
+            self._row(merger, name, session)
+            self._row(merger, name, {
+                "event": "step_started", "t": 0.0, "step": 1, "job": "randread-4k",
+                "title": "randread 4k QD 32 × 1 job", "phase": "run", "read_only": True,
+                "options": {"runtime": "600"}, "command": [], "fio_version": "fio-3.33",
+            })  # fmt: skip
+            self._row(merger, name, {
+                "event": "executed", "t": 0.0, "step": 1, "wall_ms": time.time() * 1000 + at % 9,
+                "monotonic_ns": 0, "late_ms": 0.1, "offset_ms": 0.0, "error_ms": 0.2,
+            })  # fmt: skip
+        begun, number = time.monotonic(), 0
+        while not self._over.wait(max(0.0, begun + number + 1 - time.monotonic())):
+            self._second(merger, made, number)
+            number += 1
+
+    def _row(self, merger: Merger, name: str, row: Object) -> None:
+        self._tell(Row(name, row))
+        merger.feed(name, row)
+
+    def _second(self, merger: Merger, made: list[Object], number: int) -> None:
+        chance = random.Random(number)
+        wall_ms = time.time() * 1000
+        both = chance.uniform(0.3, 0.7)
+        odd = {SLOW: (0.4, 5.0), PAIR[0]: (both, 1.6), PAIR[1]: (1 - both, 1.6)}
+        lines = {
+            key: [self._line(scaled(row, *scale), number, wall_ms) for row in made[:6]]
+            for key, scale in {**odd, -1: (1.0, 1.0)}.items()
+        }
+        for at, name in enumerate(self.names):
+            if at == LOST and number > LOST_AFTER:
+                continue
+            mine = lines.get(at, lines[-1])
+            self._row(merger, name, json.loads(mine[(at + number) % len(mine)]))
+        until = int(time.time() - 1.5) - 1
+        for second in merger.closed(until):
+            self._tell(second)
+
+    def _line(self, row: Object, number: int, wall_ms: float) -> bytes:
+        return dumps({**row, "t": number + 1.0, "wall_ms": wall_ms, "step": 1}).encode()
+
+
+def show(hosts: int, screen: bool) -> None:
+    runs = MadeUp(hosts)
+    if not screen:
+        runs.start(lambda told: None)
+        threading.Event().wait()
+    from iopstui.ui.fleet.controller import FleetController
+    from iopstui.ui.fleet_app import FleetApp
+
+    fleet_controller = FleetController(runs, f"node[1-{hosts}]", "randread-4k")
+    FleetApp(fleet_controller, (), "randread-4k").run(mouse=False)
+    runs.close()
+
+
+def measure(hosts: int, seconds: int, columns: int = 160, rows: int = 45) -> dict[str, float]:
+    """Percent of a CPU with and without the screen, bytes a second."""
+    found: dict[str, float] = {"hosts": hosts}
+    for kind in ("show", "none"):
+        argv = [sys.executable, __file__, kind, str(hosts)]
+        terminal = Terminal(argv, columns, rows)
+        time.sleep(8 + hosts / 200)
+        used, sent, began = cpu_s(terminal.pid), terminal.total, time.monotonic()
+        time.sleep(seconds)
+        took = time.monotonic() - began
+        found[f"cpu_{kind}"] = 100 * (cpu_s(terminal.pid) - used) / took
+        if kind == "show":
+            found["bytes_s"] = (terminal.total - sent) / took
+        terminal.end(b"q" if kind == "show" else b"\x03")
+    return found
+
+
+if __name__ == "__main__":
+    if sys.argv[1] in ("show", "none"):
+        show(int(sys.argv[2]), sys.argv[1] == "show")
+    else:
+        print(json.dumps(measure(*map(int, sys.argv[1:]))))

@@ -1,0 +1,243 @@
+"""The screen of many hosts, with made-up seconds."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from test_app import screen_text, settle, shows
+from textual.pilot import Pilot
+
+from iopstui.fleet.merger import Merger
+from iopstui.fleet.replay import FleetReplay
+from iopstui.fleet.told import Begun, Over, Row, State, Told, host_second
+from iopstui.model.histogram import bucket_key
+from iopstui.ui.fleet.controller import FleetController
+from iopstui.ui.fleet_app import FleetApp, FleetReplayApp
+
+Object = dict[str, Any]
+START_S = 1_800_000_000
+JOB = "randread-4k"
+
+
+def frame(seed: int, t: int, iops: int, p50: int) -> Object:
+    chance = random.Random(seed * 1000 + t)
+    ios = int(iops * chance.uniform(0.95, 1.05))
+    keys = [bucket_key(int(p50 * times)) for times in (1, 1.5, 3)]
+    bins = {str(key): count for key, count in zip(keys, (ios - 40, 30, 10), strict=True)}
+    ranks = {"p50": keys[0], "p99": keys[1], "p99.9": keys[2], "max": keys[2]}
+    part = {
+        "iops": float(ios), "bw": ios * 4096.0, "ios": ios, "bytes": ios * 4096,
+        "slat": {"mean": 900.0, "n": ios}, "lat": {"mean": p50 * 1.1, "n": ios},
+        "clat": {"mean": p50 * 1.1, "n": ios, **ranks}, "bins_of": "clat", "bins": bins,
+    }  # fmt: skip
+    disk = {
+        "r/s": float(ios), "w/s": 0.0, "rMB/s": ios / 256, "wMB/s": 0.0, "aqu-sz": 8.0,
+        "in-flight": 8, "reads": ios, "writes": 0, "r_await": p50 / 1e6, "w_await": None,
+        "util": 71.0,
+    }  # fmt: skip
+    return {
+        "event": "frame", "seq": t, "step": 1, "t": float(t), "wall_ms": (START_S + t) * 1000.0,
+        "seconds": 1.0, "flags": [], "own_cpu": 0.5,
+        "fio": {"seconds": 1.0, "read": part, "total": {**part, "bins": None}},
+        "kernel": {"total": disk},
+    }  # fmt: skip
+
+
+def begins(name: str, at: int) -> list[Object]:
+    return [
+        {"event": "session", "host": name, "target": "/mnt/shared", "device": "nvme0n1",
+         "devices": ["nvme0n1"], "opened": ["nvme0n1"]},
+        {"event": "step_started", "t": 0.0, "step": 1, "job": JOB, "command": [],
+         "title": "randread 4k  QD 32 × 1 job", "phase": "run", "read_only": True,
+         "options": {"runtime": "60"}, "fio_version": "fio-3.33"},
+        {"event": "executed", "t": 0.0, "step": 1, "wall_ms": START_S * 1000.0 + at % 7,
+         "monotonic_ns": 0, "late_ms": 0.1, "offset_ms": 0.0, "error_ms": 0.2},
+    ]  # fmt: skip
+
+
+def lines(names: list[str], seconds: int) -> list[tuple[str, Object]]:
+    """The third host is slow; the second says nothing any more after ten seconds."""
+    found = [(name, row) for at, name in enumerate(names) for row in begins(name, at)]
+    for t in range(1, seconds + 1):
+        for at, name in enumerate(names):
+            if at != 1 or t <= 10:
+                iops, p50 = (4000, 900_000) if at == 2 else (10_000, 300_000)
+                found.append((name, frame(at, t, iops, p50)))
+    return found
+
+
+class Runs:
+    """Tells what the test says, when it says so."""
+
+    live = False
+    running = True
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
+        self.ran: list[tuple[str, dict[str, str]]] = []
+        self.details: list[tuple[str, bool]] = []
+        self.marks: list[str] = []
+        self.closed = False
+        self.tell: Callable[[Told], None] = lambda told: None
+
+    def start(self, tell: Callable[[Told], None]) -> None:
+        self.tell = tell
+
+    def run(self, job: str, options: Mapping[str, str]) -> None:
+        self.ran.append((job, dict(options)))
+
+    def stop(self) -> None:
+        self.tell(Over("stopped", 130, (), ("all hosts stopped",)))
+
+    def mark(self, text: str) -> None:
+        self.marks.append(text)
+
+    def detail(self, name: str, wanted: bool) -> None:
+        self.details.append((name, wanted))
+
+    def close(self) -> None:
+        self.closed = True
+
+    def play(self, seconds: int, watching: bool = False) -> None:
+        merger = Merger()
+        merger.on_slot = lambda name, slot, counted: self.tell(host_second(name, slot, counted))
+        self.tell(Begun(1, tuple(self.names), float(START_S), "" if watching else JOB, watching))
+        for name, row in lines(self.names, seconds):
+            if watching and row["event"] in ("step_started", "executed"):
+                continue
+            row = {**row, "fio": None, "step": 0} if watching and "fio" in row else row
+            self.tell(Row(name, row))
+            merger.feed(name, row)
+            for second in merger.closed():
+                self.tell(second)
+        self.tell(State(self.names[1], "lost", "its connection has ended"))
+
+
+def made(names: list[str], job: str | None = JOB) -> tuple[FleetApp, Runs]:
+    runs = Runs(names)
+    return FleetApp(FleetController(runs, "node[01-99]", job), (), job), runs
+
+
+async def until(pilot: Pilot[int], done: Callable[[], bool]) -> None:
+    for _ in range(500):
+        await settle(pilot)
+        if done():
+            return
+        await pilot.pause(0.01)
+    raise AssertionError(screen_text(pilot.app))  # type: ignore[arg-type]
+
+
+def four() -> list[str]:
+    return [f"node{n:02d}" for n in range(1, 5)]
+
+
+async def test_four_hosts_have_a_row_each_and_one_is_opened() -> None:
+    app, runs = made(four())
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        runs.play(25)
+        await settle(pilot)
+        text = screen_text(app)
+        assert "3 of 4 hosts  1 lost  started within 3.00 ms" in text
+        assert [line.split()[-1] for line in text.splitlines() if line.startswith("node02")]
+        assert "its connection has ended" in text and "finding: node03: 3.99k IOPS" in text
+        (row,) = [line for line in text.splitlines() if line.startswith("node04")]
+        assert " 300µs " in row and " 71 " in row and "runs" in row
+        await pilot.press("down", "down", "enter")
+        await until(pilot, lambda: shows(app, "node03 /mnt/shared on nvme0n1"))
+        assert runs.details == [("node03", True)] and shows(app, "its lines have no CPUs")
+        await pilot.press("r")
+        assert shows(app, "Esc goes back to all")
+        await pilot.press("escape")
+        await until(pilot, lambda: shows(app, "3 of 4 hosts"))
+        assert runs.details[-1] == ("node03", False)
+        await pilot.press("q")
+    assert runs.closed and app.return_code == 0
+
+
+async def test_many_hosts_are_a_map_that_typing_narrows_to_rows() -> None:
+    app, runs = made([f"node{n:02d}" for n in range(1, 100)])
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        runs.play(25)
+        await settle(pilot)
+        text = screen_text(app)
+        assert "node01-" in text and "p99 / median" in text
+        # who is lost stands first, then the slowest
+        named = [line.split()[0] for line in text.splitlines() if line.startswith("node")]
+        listed = [name for name in named if "-" not in name]
+        assert listed[:2] == ["node02", "node03"]
+        await pilot.press("slash", *"node[02-04]", "enter")
+        await settle(pilot)
+        assert runs.details == [("node02", True)]
+        await pilot.press("escape")
+        await settle(pilot)
+        assert shows(app, "hosts 3 of 99") and not shows(app, "p99 / median")
+        await pilot.press("escape")
+        assert shows(app, "p99 / median")
+
+
+async def test_keys_act_on_all_hosts() -> None:
+    app, runs = made(four())
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        assert runs.ran == [(JOB, {})]
+        runs.play(6)
+        await settle(pilot)
+        await pilot.press("right_square_bracket")
+        await pilot.pause(0.8)
+        assert runs.ran[-1] == (JOB, {"iodepth": "64"}) and runs.marks == ["QD 64"]
+        await pilot.press("r")
+        await settle(pilot)
+        assert shows(app, "run 1 stopped: 34.0k IOPS")
+        await pilot.press("a")
+        await settle(pilot)
+        assert shows(app, "filter: a")
+
+
+async def test_without_a_job_the_kernel_s_side_is_shown() -> None:
+    app, runs = made(four(), job=None)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        assert runs.ran == [("", {})]
+        runs.play(8, watching=True)
+        await settle(pilot)
+        text = screen_text(app)
+        assert "no job: the hosts' disks are watched" in text
+        (row,) = [line for line in text.splitlines() if line.startswith("node04")]
+        assert " 300µs " in row
+        await pilot.press("r")
+        assert shows(app, "this fleet is watched without a job")
+
+
+async def test_a_recording_is_played_and_looked_through() -> None:
+    rows = lines(four(), 30)
+    replay = FleetReplay(lambda: iter(rows), speed=1000.0)
+    app = FleetReplayApp(FleetController(replay, "four.jsonl", None), replay)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await until(pilot, lambda: shows(app, "REPLAY 0:29 / 0:29"))
+        last = app.scene.number
+        # it begins with the end of the first second
+        assert last == START_S + 29 and app.whole.history.end == pytest.approx(29.0)
+        await pilot.press("home")
+        await until(pilot, lambda: shows(app, "REPLAY 0:29 / 0:29") and app.scene.number == last)
+        await pilot.press("r")
+        assert shows(app, "this is a recording")
+        await pilot.press("q")
+    assert app.return_code == 0
+
+
+@pytest.mark.parametrize("hosts", [99])
+def test_looks(hosts: int, snap_compare: Callable[..., bool]) -> None:
+    app, runs = made([f"node{n:02d}" for n in range(1, hosts + 1)])
+    app.fleet._own_cpu = lambda: 2.5  # type: ignore[method-assign]
+
+    async def before(pilot: Pilot[int]) -> None:
+        await settle(pilot)
+        runs.play(25)
+        await settle(pilot)
+
+    assert snap_compare(app, terminal_size=(160, 45), run_before=before)
