@@ -8,6 +8,7 @@ one that shares a path, a limit that hosts share is not one that each has.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 from statistics import fmean, median, pstdev
 
 from iopstui import format as f
@@ -45,15 +46,17 @@ class Together:
     spread: tuple[float, float, int] | None
     fio: bool
     interval_s: float = 1.0
+    _means: dict[str, dict[str, float]] = field(default_factory=dict)
 
-    def means(self, figure: str) -> dict[str, float]:
+    def means(self, figure: str) -> Mapping[str, float]:
         """Of each host that has it in all of the last ``ENOUGH`` seconds."""
-        found = {}
-        for name, figures in self.hosts.items():
-            values = _whole(figures[figure][-ENOUGH:])
-            if values:
-                found[name] = fmean(values)
-        return found
+        if figure not in self._means:
+            found = self._means[figure] = {}
+            for name, figures in self.hosts.items():
+                values = _whole(figures[figure][-ENOUGH:])
+                if values:
+                    found[name] = fmean(values)
+        return self._means[figure]
 
     def iops(self, name: str) -> list[float]:
         """Of one host in all of the ``LONG`` seconds; empty if it was not there in all of them."""
@@ -134,8 +137,9 @@ def own_limit(evidence: Together) -> Finding | None:
     if not low or len(evidence.hosts) < 3:
         return None
     means, middle = evidence.means(IOPS), _middle(evidence, IOPS, low)
+    paired = _paired(evidence)
     flat = [name for name in low if evidence.iops(name) and _cv(evidence.iops(name)) <= FLAT
-            and name not in _paired(evidence)]  # fmt: skip
+            and name not in paired]  # fmt: skip
     others = [_cv(evidence.iops(name)) for name in evidence.hosts if name not in low]
     # where all stand still, as with rate_iops, a flat line tells nothing
     if not flat or not others or median(others) <= FLAT:

@@ -48,10 +48,11 @@ class Past:
 
     def put(self, second: int, value: float | None) -> None:
         """Of a second after the last one, or the last one again."""
-        if second < self.last:
-            return
-        for gap in range(max(self.last + 1, second - KEPT + 1), second):
-            self._values[gap % KEPT] = math.nan
+        if second != self.last + 1:
+            if second < self.last:
+                return
+            for gap in range(max(self.last + 1, second - KEPT + 1), second):
+                self._values[gap % KEPT] = math.nan
         self._values[second % KEPT] = math.nan if value is None else value
         self.last = second
 
@@ -115,7 +116,9 @@ class FleetScene:
         self.second: Second | None = None
         self.begun: int | None = None
         self.first: int | None = None
-        self.medians = {name: Past() for name in FIGURES}
+        self.medians = {name: Past() for name in (IOPS, WAIT, UTIL)}
+        # by the seconds that are not over
+        self._open: dict[int, list[HostSecond]] = {}
         self.sums = {name: Past() for name in (IOPS, BW)}
         self.running = self.watching = False
 
@@ -184,6 +187,7 @@ class FleetScene:
     def _host_second(self, told: HostSecond) -> None:
         if not told.complete:
             return
+        self._open.setdefault(told.number, []).append(told)
         past = self.host(told.name).past
         past[IOPS].put(told.number, told.iops)
         past[BW].put(told.number, told.bw)
@@ -249,17 +253,23 @@ class FleetScene:
 
     def _compare(self, second: int) -> None:
         """The middle of all hosts, and how odd each is."""
-        middles = {}
-        for name, past in self.medians.items():
-            values = [value for one in self.hosts.values()
-                      if (value := one.past[name].at(second)) is not None]  # fmt: skip
-            middles[name] = median(values) if values else None
-            past.put(second, middles[name])
-        iops, wait = middles[IOPS], middles[WAIT]
-        for line in self.hosts.values():
-            now = max(ratio_log(line.past[IOPS].at(second), iops),
-                      ratio_log(line.past[WAIT].at(second), wait))  # fmt: skip
+        here = self._open.pop(second, [])
+        for late in [number for number in self._open if number < second]:
+            del self._open[late]
+        iops = _middle([one.iops for one in here])
+        wait = _middle([one.wait_ns for one in here])
+        self.medians[IOPS].put(second, iops)
+        self.medians[WAIT].put(second, wait)
+        self.medians[UTIL].put(second, _middle([one.util for one in here]))
+        for one in here:
+            line = self.hosts[one.name]
+            now = max(ratio_log(one.iops, iops), ratio_log(one.wait_ns, wait))
             line.odd += ODD_SHARE * (now - line.odd)
+
+
+def _middle(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None
 
 
 def ratio_log(value: float | None, middle: float | None) -> float:

@@ -78,7 +78,8 @@ class FleetDashboard(Typed, Dashboard):
 
     def narrow(self) -> None:
         """Show the hosts that have all of the words."""
-        self.hosts.words, self.hosts.cursor = self.words, 0
+        self.hosts.words = self.words
+        self.hosts.begin_at_the_top()
         self.paint(even_if_frozen=True)
 
     def cells(self) -> int:

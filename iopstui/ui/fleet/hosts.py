@@ -42,6 +42,8 @@ LEAST_NAME, MOST_NAME = 8, 30
 MINUTE = 60
 LEAST_LINE = 12
 LIST_WIDTH = 62
+STANDS_S = 5
+"""Seconds for which an order by figures is kept."""
 STYLES = {
     LOST: ERROR, FAILED: ERROR, MISSING: ERROR, OUT: WARNING, LATE: WARNING, PARTLY: WARNING,
     DONE: DIM, READY: DIM, CONNECTS: DIM,
@@ -77,7 +79,10 @@ class HostsView:
         self._charset = charset
         self._map = HostMap(charset)
         self._listed: list[HostLine] = []
+        self._name: str | None = None
+        self._sorted: tuple[object, int, list[HostLine]] = (None, 0, [])
         self._chosen: tuple[object, list[HostLine]] = (None, [])
+        self._of: dict[str, HostLine] = {}
         self._top = 0
 
     @property
@@ -88,8 +93,24 @@ class HostsView:
     def next_order(self, fio: bool) -> str:
         """Another order; its words."""
         self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
-        self.cursor = 0
+        self.begin_at_the_top()
         return order_words(self.order, fio)
+
+    def begin_at_the_top(self) -> None:
+        """The cursor on whichever is first."""
+        self.cursor, self._name = 0, None
+
+    def move(self, by: int) -> None:
+        """The cursor to the next host, or the one before; from then on it stays with that host."""
+        self.cursor = max(0, min(self.cursor + by, len(self._listed) - 1))
+        self._name = self._listed[self.cursor].name if self._listed else None
+
+    def _in_order(self, lines: list[HostLine], order: str, second: int) -> list[HostLine]:
+        """Anew only every few seconds, so that a row can be read."""
+        key = (id(lines), len(lines), order)
+        if self._sorted[0] != key or not 0 <= second - self._sorted[1] < STANDS_S:
+            self._sorted = (key, second, ordered_by(lines, order, second))
+        return self._sorted[2]
 
     def is_map(self, hosts: int, room: int) -> bool:
         """Whether so many hosts are shown as a map."""
@@ -97,10 +118,10 @@ class HostsView:
 
     def chosen(self, scene: FleetScene) -> list[HostLine]:
         """The hosts that what was typed leaves, by name."""
-        key = (id(scene), len(scene.hosts), scene.first, self.words)
-        if key != self._chosen[0]:
-            hosts = scene.hosts.values()
-            found = [one for one in hosts if not self.words or matches(one.name, self.words)]
+        key = (len(scene.hosts), self.words)
+        if key != self._chosen[0] or self._of is not scene.hosts:
+            self._of = scene.hosts
+            found = [one for one in self._of.values() if matches(one.name, self.words)]
             self._chosen = (key, ordered(found, NAME, 0))
         return self._chosen[1]
 
@@ -113,8 +134,8 @@ class HostsView:
             words = "no host has all of these words" if self.words else "no host yet"
             return pad([title, message(width, self._charset, words)], height, width)
         if not mapped:
-            body = self._list(scene, ordered_by(lines, self.order, second), second, width,
-                              height - 1)  # fmt: skip
+            listed = self._in_order(lines, self.order, second)
+            body = self._list(scene, listed, second, width, height - 1)
             return pad([title, *body], height, width)
         return pad([title, *self._both(scene, lines, second, width, height - 1)], height, width)
 
@@ -147,6 +168,9 @@ class HostsView:
     ) -> list[Row]:
         self._listed = list(lines)
         room = max(1, height - 1)
+        if self._name is not None:
+            places = (at for at, one in enumerate(lines) if one.name == self._name)
+            self.cursor = next(places, self.cursor)
         self.cursor = max(0, min(self.cursor, len(lines) - 1))
         self._top = max(self.cursor - room + 1, min(self._top, self.cursor))
         self._top = max(0, min(self._top, len(lines) - room))
@@ -211,12 +235,11 @@ class HostsView:
     # -- many
 
     def _both(
-        self, scene: FleetScene, lines: Sequence[HostLine], second: int, width: int, height: int
+        self, scene: FleetScene, lines: list[HostLine], second: int, width: int, height: int
     ) -> list[Row]:
         """The map, and beside or below it who matters."""
-        listed = worst(lines, second) if self.order in (NAME, WORST) else (
-            ordered_by(lines, self.order, second)
-        )  # fmt: skip
+        order = WORST if self.order == NAME else self.order
+        listed = self._in_order(lines, order, second)
         measure = self._measure
         if width >= 2 * LIST_WIDTH:
             beside = self._list(scene, listed, second, LIST_WIDTH, height, line=False)
@@ -269,12 +292,12 @@ def small_line(
 
 
 def ordered_by(lines: Sequence[HostLine], order: str, second: int) -> list[HostLine]:
-    """In this order; "worst" are those that matter first, then the others by name."""
+    """In this order; "worst" are those that matter first, then the others, which are by name."""
     if order != WORST:
         return ordered(lines, order, second)
     first = worst(lines, second)
     names = {one.name for one in first}
-    return [*first, *(one for one in ordered(lines, NAME, second) if one.name not in names)]
+    return [*first, *(one for one in lines if one.name not in names)]
 
 
 def worst(lines: Sequence[HostLine], second: int, each: int = 6) -> list[HostLine]:

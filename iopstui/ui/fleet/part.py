@@ -69,7 +69,7 @@ class FleetKeys(Part):
         """The next host, or the one before."""
         board = self._board()
         if board is not None and not self.on_host:
-            board.hosts.cursor = max(0, board.hosts.cursor + by)
+            board.hosts.move(by)
             board.paint(even_if_frozen=True)
 
     def open(self) -> None:
