@@ -25,7 +25,7 @@ from iopstui.ui.draw.style import Charset
 from iopstui.ui.fleet.controller import FleetController
 from iopstui.ui.fleet.dashboard import FleetDashboard
 from iopstui.ui.fleet.host import HostDashboard, HostView
-from iopstui.ui.fleet.part import WITHOUT, FleetKeys
+from iopstui.ui.fleet.part import ABOUT_JOBS, WITHOUT, FleetKeys
 from iopstui.ui.keys import FLEET_BINDINGS, FLEET_REPLAY_BINDINGS
 from iopstui.ui.parts.kernel import KernelKeys
 from iopstui.ui.parts.leave import LeaveKeys
@@ -137,15 +137,19 @@ class FleetApp(IopstuiApp):
         return self.jobs.job if not self._watched else ""
 
     def refresh_footer(self) -> None:
-        """On one host's screen without the keys that are for all."""
+        """Without the keys that do nothing: on one host's screen those that are for all, where no
+        job was named those of jobs."""
         super().refresh_footer()
-        if self.host is not None and self.dashboard is not None:
-            measuring = {
-                " ".join(key.shown for key in action.keys)
-                for action, _ in self.actions.by_id.values() if action.measures
-            }  # fmt: skip
-            hints = [hint for hint in self.dashboard.hints if hint.key not in measuring]
-            self.dashboard.show_keys(hints, "")
+        if self.dashboard is None:
+            return
+        idle = {
+            " ".join(key.shown for key in action.keys)
+            for action, _ in self.actions.by_id.values()
+            if (self.host is not None and action.measures)
+            or (self._watched and action.id in ABOUT_JOBS)
+        }
+        hints = [hint for hint in self.dashboard.hints if hint.key not in idle]
+        self.dashboard.show_keys(hints, "" if self.host is not None else self.next_job())
 
     # -- events
 

@@ -156,7 +156,10 @@ def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
     if step is None:
         if state.experiment is not None and state.experiment.active:
             return line.add(state.experiment.progress(), BOLD).done()
-        line.add("no job running", DIM).add("  r ", KEY).add(f"runs {printable(job)}")
+        line.add("no job running", DIM)
+        # one host of many, or hosts that are watched: nothing can be run
+        if job:
+            line.add("  r ", KEY).add(f"runs {printable(job)}")
         return line.right((f.clock(state.t) + " ", DIM), *_wall_clock(state)).done()
     name, title = printable(step.job), printable(step.title)
     state_word = "●" if state.running else "done" if not _failed(state) else "failed"

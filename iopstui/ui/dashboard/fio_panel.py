@@ -95,6 +95,8 @@ def status(state: LiveState, job: str) -> tuple[str, bool]:
     if state.step is None:
         if state.finished is not None and state.finished.error:
             return f"the job did not start; press r to run {job} again, j to choose", True
+        if not job:
+            return "no job runs", False
         return f"no job: press r to run {job}, j to choose, l for lessons", False
     if state.layout:
         return layout(state), False
