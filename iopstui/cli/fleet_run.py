@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, TextIO
 
-from iopstui.cli.fleet_words import Orders, kept, launch_words
+from iopstui.cli.fleet_words import Orders, launch_words, opened
 from iopstui.cli.terminal import answering, has_screen, say
 from iopstui.errors import (
     EXIT_INTERRUPTED,
@@ -50,7 +50,7 @@ class Run:
         self.aborted = False
         self.reached = False
         if arguments.record:
-            self._record = kept(arguments.record).open("x", encoding="ascii")
+            self._record = opened(arguments.record)
 
     def sink(self) -> TotalsSink:
         """Begun with the first second: nothing is printed where nothing starts."""

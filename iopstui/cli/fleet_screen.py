@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from iopstui.cli.fleet_run import LABEL, Run, code_of, judged, spread_words
-from iopstui.cli.fleet_words import Orders, kept, launch_words
+from iopstui.cli.fleet_words import Orders, launch_words, opened
 from iopstui.cli.terminal import require_for_screen
 from iopstui.fio.library import shipped_jobs
 from iopstui.fleet.figures import Wanted
@@ -19,10 +19,11 @@ from iopstui.fleet.merger import Merger, Second
 from iopstui.fleet.nodes import Node
 from iopstui.fleet.outcome import certified
 from iopstui.fleet.replay import FLEET, FLEET_OVER, FleetReplay
-from iopstui.fleet.session import FleetSession, Planned
+from iopstui.fleet.scene import FAILED
+from iopstui.fleet.session import FleetSession, Planned, how_of
 from iopstui.fleet.told import Begun
 from iopstui.output.fleet.lines import file_rows
-from iopstui.output.fleet.words import whole_text
+from iopstui.output.fleet.words import some, whole_text
 from iopstui.output.jsonl import dumps
 from iopstui.text import printable
 
@@ -33,7 +34,7 @@ class Recorder:
     """Keeps the lines of all hosts, and where each run begins and ends."""
 
     def __init__(self, name: str | None) -> None:
-        self._file: TextIO | None = kept(name).open("x", encoding="ascii") if name else None
+        self._file: TextIO | None = opened(name) if name else None
 
     def write(self, row: Object) -> None:
         """One line."""
@@ -99,13 +100,21 @@ class Planner:
         met, outcomes = judged(merger, self._expected)
         code = code_of(fleet, run, met)
         spread = spread_words(fleet)
-        said = (*outcomes, *([spread] if spread else ()))
+        why = why_failed(fleet) if how_of(code) == FAILED else ""
+        said = (*([why] if why else ()), *outcomes, *([spread] if spread else ()))
         words = (whole_text(merger.rated(), certified(merger)), *said)
         self._recorder.write({
             "event": FLEET_OVER, "host": LABEL, "wall_ms": time.time() * 1000, "code": code,
-            "said": list(said),
+            "how": how_of(code), "said": list(said),
         })  # fmt: skip
         return code, said, words
+
+
+def why_failed(fleet: Fleet) -> str:
+    """Who failed or was lost, or why all were stopped."""
+    gone = [name for name, one in fleet.members.items() if one.error]
+    words = f"{len(gone)} of {len(fleet.members)} hosts failed or were lost: {some(gone)}"
+    return f"all hosts were stopped: {fleet.stopped}" if fleet.stopped else words
 
 
 def _nothing(second: Second) -> None:

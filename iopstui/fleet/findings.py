@@ -13,6 +13,7 @@ from statistics import fmean, median, pstdev
 
 from iopstui import format as f
 from iopstui.fleet.scene import AWAIT, BW, IOPS, UTIL, WAIT, FleetScene, natural
+from iopstui.fleet.sums import Object
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.rates import MIB
 from iopstui.records import dataclass
@@ -33,19 +34,23 @@ MOST_NAMED = 3
 SPREAD_MS = 250.0
 FULL = 90.0
 MUCH_SLOWER = 4.0
+PACES = ("rate", "thinktime")
+"""Options of a job that keep it from doing what it can."""
 
 
 @dataclass(frozen=True, slots=True)
 class Together:
     """The last ``LONG`` seconds of the hosts that were in the last ``ENOUGH`` of them: their
     figures by name (scene.py), the ``sums`` of all in each second, and the spread of their starts
-    (ms, error, hosts). ``fio``: the figures are those of one job on all; else of whatever runs."""
+    (ms, error, hosts). ``fio``: the figures are those of one job on all; else of whatever runs.
+    ``paced``: the job itself has a rate (rate_iops ...)."""
 
     hosts: Mapping[str, Mapping[str, Sequence[float | None]]]
     sums: Mapping[str, Sequence[float | None]]
     spread: tuple[float, float, int] | None
     fio: bool
     interval_s: float = 1.0
+    paced: bool = False
     _means: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def means(self, figure: str) -> Mapping[str, float]:
@@ -79,7 +84,13 @@ def together(scene: FleetScene, interval_s: float = 1.0) -> Together:
             if all(value is not None for value in past[IOPS][-ENOUGH:]):
                 hosts[name] = past
     sums = {name: [*gap, *past.between(first, last)] for name, past in scene.sums.items()}
-    return Together(hosts, sums, scene.spread(), not scene.watching, interval_s)
+    paced = any(_paced(line.step) for line in scene.hosts.values())
+    return Together(hosts, sums, scene.spread(), not scene.watching, interval_s, paced)
+
+
+def _paced(step: Object | None) -> bool:
+    options = (step or {}).get("options")
+    return isinstance(options, dict) and any(str(name).startswith(PACES) for name in options)
 
 
 def found_in(evidence: Together) -> list[Finding]:
@@ -245,7 +256,7 @@ def slow_device(evidence: Together) -> Finding | None:
 def all_flat(evidence: Together) -> Finding | None:
     """All stand still at the same rate: a limit of each, or a fair share of one."""
     means = evidence.means(IOPS)
-    if not evidence.fio or len(means) < 2 or len(means) < len(evidence.hosts):
+    if not evidence.fio or evidence.paced or len(means) < 2 or len(means) < len(evidence.hosts):
         return None
     rates = [evidence.iops(name) for name in evidence.hosts]
     flat = all(one and _cv(one) <= FLAT for one in rates)
@@ -255,8 +266,8 @@ def all_flat(evidence: Together) -> Finding | None:
     return Finding(
         "all flat",
         f"all {len(values)} hosts do the same {f.number(fmean(values))} IOPS and stand still: "
-        "either each has that limit (a volume's cap, rate_iops), or one that they share is divided "
-        "fairly; these seconds can't tell which",
+        "either each has that limit (a volume's cap), or one that they share is divided fairly; "
+        "these seconds can't tell which",
         "run half of the hosts: do they do more each, the limit is a shared one",
     )
 

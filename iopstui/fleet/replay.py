@@ -11,12 +11,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from iopstui.errors import IopstuiError, UsageError
+from iopstui.errors import UsageError
 from iopstui.fleet.merger import Merger, Second
-from iopstui.fleet.scene import DONE, KEPT
+from iopstui.fleet.scene import DONE, FAILED, KEPT, STOPPED
 from iopstui.fleet.sums import Malformed
 from iopstui.fleet.told import Anew, Begun, Over, Row, Said, Told, host_second
-from iopstui.format import number
+from iopstui.format import counted
 from iopstui.recording.replay import FASTEST, SLOWEST, SPEEDS
 
 Object = dict[str, Any]
@@ -25,6 +25,8 @@ CLOSE_AFTER_S = 1.5
 FLEET, FLEET_OVER = "fleet", "fleet_over"
 FED = ("frame", "session", "step_finished", "ended")
 STEP_S = 1.0
+LEAST_S, MOST_S = 0.01, 3600.0
+"""A second's length can't be another one."""
 LONGEST_PAUSE_S = 5.0
 """Of a recording in which nobody says anything is not waited for."""
 
@@ -153,7 +155,7 @@ class FleetReplay:
             goal: float | None = 0.0
             while goal is not None:
                 goal = self._play(goal)
-        except (IopstuiError, OSError) as error:
+        except Exception as error:  # of a thread nobody would hear of it
             self.on_failure(error)
 
     def _play(self, goal: float) -> float | None:
@@ -256,7 +258,8 @@ class _Player:
 
     def _begin(self, row: Object) -> None:
         interval = row.get("interval_s")
-        names = [str(one) for one in row.get("hosts") or self._hosts]
+        told = row.get("hosts")
+        names = [str(one) for one in told] if isinstance(told, list) else self._hosts
         watching = bool(row.get("watching")) if "watching" in row else not self._jobs
         self._number += 0 if watching else 1
         merger = self._merger = Merger(
@@ -300,12 +303,14 @@ class _Player:
         self._seconds(merger.finish())
         over = self._over
         code = over.get("code")
-        said = tuple(str(one) for one in over.get("said") or ())
+        how = over.get("how")
+        words = over.get("said")
+        said = tuple(str(one) for one in words) if isinstance(words, list) else ()
         if not over and merger.lost:
-            said = (f"the recording ends without the end of {number(len(merger.lost))} hosts",)
+            said = (f"the recording ends without the end of {counted(len(merger.lost), 'host')}",)
         self._tell(Over(
-            str(over.get("how") or DONE), code if isinstance(code, int) else 0, said,
-            whole=merger.rated(),
+            how if how in (DONE, FAILED, STOPPED) else DONE,
+            code if isinstance(code, int) else 0, said, whole=merger.rated(),
         ))  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from statistics import median
 from iopstui.fleet.merger import Second
 from iopstui.fleet.sums import DISK_RATES, Object
 from iopstui.fleet.told import Anew, Begun, HostSecond, Over, Row, State, Told
+from iopstui.format import counted
 from iopstui.model.rates import MIB
 from iopstui.records import dataclass
 from iopstui.text import printable
@@ -28,7 +29,7 @@ FIGURES = (IOPS, BW, WAIT, AWAIT, UTIL)
 CONNECTS, READY, RUNS, LATE, LOST, FAILED, DONE = (
     "connects", "ready", "runs", "late", "lost", "failed", "done"
 )  # fmt: skip
-OUT = "no part"
+OUT, STOPPED = "no part", "stopped"
 MISSING, PARTLY = "missing", "partly"
 GOING = (CONNECTS, READY, RUNS, LATE, MISSING, PARTLY)
 ODD_SHARE = 0.2
@@ -328,9 +329,9 @@ def span(names: Sequence[str]) -> str:
 def hosts_words(scene: FleetScene) -> str:
     """ "97 of 100 hosts"; before the first second how many are ready."""
     second, every = scene.second, len(scene.hosts)
-    if not scene.running or second is None or scene.begun is None:
-        if not scene.running:
-            return f"{every} hosts"
+    if not scene.running:
+        return counted(every, "host")
+    if second is None or scene.begun is None:
         ready = sum(one.state != CONNECTS for one in scene.hosts.values())
-        return f"{ready} of {every} hosts ready"
-    return f"{second.counted} of {second.expected} hosts"
+        return f"{ready} of {counted(every, 'host')} ready"
+    return f"{second.counted} of {counted(second.expected, 'host')}"

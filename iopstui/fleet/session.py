@@ -12,18 +12,23 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from iopstui.errors import EXIT_INTERRUPTED, Interrupted, IopstuiError
+from iopstui.errors import (
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    EXIT_VERDICT,
+    Interrupted,
+    IopstuiError,
+)
 from iopstui.fleet import member as states
 from iopstui.fleet.fleet import Fleet, Voices
 from iopstui.fleet.member import Member
 from iopstui.fleet.merger import Merger, Second
-from iopstui.fleet.scene import CONNECTS, DONE, FAILED, LATE, LOST, OUT, READY, RUNS
+from iopstui.fleet.scene import CONNECTS, DONE, FAILED, LATE, LOST, OUT, READY, RUNS, STOPPED
 from iopstui.fleet.told import Begun, Over, Row, Said, State, Told, host_second
 from iopstui.records import dataclass
 
 Object = dict[str, Any]
 STATES_EVERY_S = 0.5
-INTERRUPTED = "stopped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,13 +154,13 @@ class FleetSession:
             fleet.run()
         except IopstuiError as error:
             self._states(fleet)
-            how = INTERRUPTED if isinstance(error, Interrupted) else FAILED
+            how = STOPPED if isinstance(error, Interrupted) else FAILED
             return Over(how, error.exit_code, (_words(error),), (_words(error),))
         finally:
             self._fleet = None
         self._states(fleet)
         code, said, words = planned.judge(fleet)
-        how = DONE if code == 0 else INTERRUPTED if code == EXIT_INTERRUPTED else FAILED
+        how = how_of(code)
         return Over(how, code, said, words, planned.merger.rated())
 
     def _say(self, text: str) -> None:
@@ -199,6 +204,13 @@ def state_of(member: Member, watching: bool) -> str:
         return RUNS
     ready = (states.ARMED, states.GREETED) if watching else (states.ARMED,)
     return READY if member.state in ready else CONNECTS
+
+
+def how_of(code: int) -> str:
+    """What a run's exit code says of it. A verdict that was missed is no failure of the run."""
+    if code in (EXIT_OK, EXIT_VERDICT):
+        return DONE
+    return STOPPED if code == EXIT_INTERRUPTED else FAILED
 
 
 def _words(error: IopstuiError) -> str:

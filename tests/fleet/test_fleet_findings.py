@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 from iopstui.fleet.findings import LONG, Together, found_in, together
 from iopstui.fleet.merger import Second
@@ -121,6 +122,7 @@ def test_all_flat_and_alike_is_left_open() -> None:
     rates = {f"n{at}": noisy(at, 1000, 0.005) for at in range(4)}
     (found,) = found_in(evidence(rates))
     assert found.rule == "all flat" and "can't tell" in found.text
+    assert names(replace(evidence(rates), paced=True)) == []
 
 
 def test_a_spread_beyond_the_clocks_error_is_told() -> None:
@@ -139,6 +141,7 @@ def test_without_a_job_rates_are_not_compared_but_times_are() -> None:
 def test_only_seconds_of_the_run_count() -> None:
     scene = FleetScene()
     scene.apply(Begun(1, ("a", "b"), 0.0))
+    step = {"event": "step_started", "options": {"rate_iops": "500"}}
     for number in range(100, 130):
         if number == 120:
             scene.apply(Begun(2, ("a", "b"), 0.0))
@@ -147,6 +150,9 @@ def test_only_seconds_of_the_run_count() -> None:
             scene.apply(HostSecond(name, number, True, 1.0, 1.0, 1.0, 1.0, 1.0))
         scene.apply(Second(number, 1.0, expected=2, counted=2))
     found = together(scene)
+    assert not found.paced
+    scene.apply(Row("b", step))
+    assert together(scene).paced
     assert [*found.hosts] == ["a", "b"]
     # eight of its ten: the first two say nothing yet
     assert found.hosts["a"][IOPS] == [None] * 12 + [1.0] * 8

@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 from program import ROOT, UNHURRIED, events, iopstui
+from screen import screen
 
 LAUNCHER = f"{sys.executable} {ROOT / 'tests' / 'helpers' / 'far_host.py'} {{host}}"
 JOB = ("--job", "randread-4k", "--size", "4m", *UNHURRIED)
@@ -89,3 +90,27 @@ def test_a_curve_over_more_and_more_hosts(tmp_path: Path) -> None:
     assert law["points"] == [[1, one["iops"]], [2, two["iops"]]]
     assert "needs 4 points" in law["doubt"] and law["knee"] is None
     assert left(tmp_path) == []
+
+
+def test_on_a_terminal_it_is_a_screen_that_leaves_nothing(tmp_path: Path) -> None:
+    place = made(tmp_path)
+    words = ("fleet", "h[1-2]", str(place), "--launcher", LAUNCHER, "--bring", *JOB, "--set",
+             "runtime=60", "--record", str(tmp_path / "all.jsonl"))  # fmt: skip
+    more = {"TMPDIR": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path / "run")}
+    with screen(place, *words, **more) as shown:
+        shown.shows("2 of 2 hosts")
+        shown.shows("started within")
+        shown.type(b"\r")
+        # it sends its CPUs now
+        shown.shows("BLOCK/s")
+        before = shown.words.count("last minute")
+        shown.type(b"\x1b")
+        shown.until(lambda: shown.words.count("last minute") > before)
+        shown.type(b"q")
+        assert shown.end() == 0
+        assert "2 interrupted: h1, h2" in shown.words
+    assert left(tmp_path) == []
+    with screen(place, "replay", str(tmp_path / "all.jsonl"), "--speed", "100") as shown:
+        shown.shows("run 1 stopped")
+        shown.type(b"q")
+        assert shown.end() == 0

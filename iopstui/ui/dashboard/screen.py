@@ -123,12 +123,12 @@ class Dashboard(CanvasScreen):
         state: LiveState,
         charset: Charset,
         strip: Strip,
-        panes: Sequence[registry.Panel] = registry.PANELS,
+        panes: Sequence[registry.Panel] | None = None,
         titles: Sequence[str] = TABS,
         several: bool = False,
     ) -> None:
         super().__init__()
-        self.panes = panes
+        self.panes = panes = registry.PANELS if panes is None else panes
         self.controller = controller
         self.state = state
         self.charset = charset

@@ -7,10 +7,9 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from iopstui.errors import EXIT_OK
 from iopstui.events import Event, FrameReady, Mark, Notice, StepFinished, StepStarted
 from iopstui.fleet.merger import Second
-from iopstui.fleet.scene import FAILED
+from iopstui.fleet.scene import FAILED, STOPPED
 from iopstui.fleet.told import Anew, Begun, HostSecond, Over, Row, Said, Told
 from iopstui.fleet.whole import ALL, frame_of_second
 from iopstui.format import counted
@@ -232,6 +231,5 @@ class FleetController:
         for text in told.said[1:] if failed else told.said:
             self._sink(Notice(t, "info", text))
         if self._step or failed:
-            interrupted = not failed and told.code != EXIT_OK
-            self._sink(StepFinished(t, self._step, told.code, error, interrupted))
+            self._sink(StepFinished(t, self._step, told.code, error, told.how == STOPPED))
         self._step = 0
