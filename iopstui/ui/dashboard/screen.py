@@ -20,12 +20,12 @@ from iopstui.ui.core.pace import OwnCost
 from iopstui.ui.core.state import DEVICE_IOPS, FIO_IOPS, LiveState
 from iopstui.ui.dashboard import bars, finding_line, kernel_panel, more_charts
 from iopstui.ui.dashboard import panels as registry
+from iopstui.ui.dashboard.heat_maps import HeatMaps
 from iopstui.ui.dashboard.more_charts import MoreCharts
 from iopstui.ui.dashboard.overlay import Overlay
 from iopstui.ui.draw import charts, layout
 from iopstui.ui.draw.canvas import CanvasScreen
 from iopstui.ui.draw.chart import Chart, ChartSpec, Curve, Mean, TimeWindow
-from iopstui.ui.draw.heat import HeatMap
 from iopstui.ui.draw.layout import HIDDEN, TABS, Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Piece, Row, pad, wrap
@@ -149,12 +149,13 @@ class Dashboard(CanvasScreen):
         self._plan: layout.Plan | None = None
         several = several or len(controller.target.on) > 1
         rates, latency = _specs(charset, "devices" if several else "device")
-        self.heat = HeatMap(replace(latency, id="heat"), charset)
         others = _other_latencies(latency, charset)
         self._latencies = {FIO_LATENCY: Chart(latency, charset)}
         self._latencies |= {name: Chart(spec, charset) for name, spec in others.items()}
         self._latency_of = FIO_LATENCY
-        self.charts = [Chart(rates, charset), *self._latencies.values(), self.heat]
+        self.heats = HeatMaps(latency, others[DEVICE_LATENCY], charset)
+        maps = (self.heats.fio, self.heats.device)
+        self.charts = [Chart(rates, charset), *self._latencies.values(), *maps]
         self.overlay = Overlay(charset)
         self.more = MoreCharts(charset)
         self.charts += [*self.overlay.charts, *self.more.charts]
@@ -259,7 +260,7 @@ class Dashboard(CanvasScreen):
             *self.overlay.place(plan.iops, plan.latency),
             *self.more.place(plan.box(layout.CHARTS)),
             *self.charts[0].place(iops),
-            *self.heat.place(latency if self.heat_shown else HIDDEN),
+            *self.heats.place(latency if self.heat_shown else HIDDEN, self._heat()),
         ]
         for name, chart in self._latencies.items():
             here = name == self._latency_of and not self.heat_shown
@@ -320,6 +321,14 @@ class Dashboard(CanvasScreen):
                 self.tab = TABS.index("latency")
             self.relayout()
 
+    def _heat(self) -> str:
+        return self.heats.now(self.shown, self._plan.latency.height if self._plan else 0)
+
+    def turn_heat(self) -> None:
+        """From the lines to the heat map, to the next one that there is, and back."""
+        height = self._plan.latency.height if self._plan else 0
+        self.show_heat(not self.heat_shown or self.heats.next(self.shown, height))
+
     def turn_percentiles(self) -> None:
         """Over the heat map, or not any more; with them it is opened."""
         self.percentiles_shown = not self.heat_shown or not self.percentiles_shown
@@ -346,6 +355,7 @@ class Dashboard(CanvasScreen):
         box = self._plan.strip
         strip = self._strip(self.app.size.width, self.app.size.height, self._plan.tabbed)
         other = self._latency_of != self._wanted_latency()
+        other |= self.heats.placed not in ("", self._heat())
         if self.cells() != self._cells_placed or len(strip) != box.height or other:
             self.relayout()
             return
@@ -450,15 +460,8 @@ class Dashboard(CanvasScreen):
             self.shown.history, self.window, self._latency_labels(disk), self._latency_note(),
             cursor,
         )  # fmt: skip
-        by_probe = self._latency_of == DEVICE_LATENCY and self.shown.fio is None
-        self.heat.show(
-            self.shown.device_latencies if by_probe else self.shown.latencies,
-            self.shown.history,
-            self.window,
-            self._latency_note(),
-            self.percentiles_shown,
-            cursor,
-        )
+        note = self._latency_note()
+        self.heats.paint(self.shown, self.window, note, self.percentiles_shown, cursor)
         self.more.paint(self.shown.history, self.window, disk, cursor)
 
     def _means(self) -> list[Mean]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rich.style import Style
 
@@ -34,6 +35,14 @@ class HeatMap(Chart):
         self._levels: list[_Levels | None] = []
         self._key: object = None
         self._done = 0.0
+        self.title_words = spec.title
+        self.least: charts.Scale | None = None
+        """What the axis shows at least: that of a map beside this one."""
+
+    @property
+    def scale(self) -> charts.Scale | None:
+        """The axis, once something was shown."""
+        return self._scale
 
     def show(
         self,
@@ -94,7 +103,11 @@ class HeatMap(Chart):
     def _heat_scale(self, moved: bool) -> charts.Scale:
         known = [steps for steps in self._data if steps]
         ends = [middle_of(end) for steps in known for end in (min(steps), max(steps))]
-        return charts.log_scale(ends, self._scale, moved or not self._had(known))
+        scale = charts.log_scale(ends, self._scale, moved or not self._had(known))
+        least = self.least
+        if least is None:
+            return scale
+        return replace(scale, low=min(scale.low, least.low), high=max(scale.high, least.high))
 
     def _had(self, known: Sequence[object]) -> bool:
         before, self._had_data = self._had_data, bool(known)
@@ -121,8 +134,10 @@ class HeatMap(Chart):
 
     def _legend(self, note: Sequence[Piece]) -> Row:
         if note:
-            return rule(self._box.width, self._charset, ("latency, heat map", BOLD), right=note)
-        pieces: list[Piece] = [("latency", BOLD), ("  share of I/Os", DIM)]
+            return rule(
+                self._box.width, self._charset, (f"{self.title_words}, heat map", BOLD), right=note
+            )
+        pieces: list[Piece] = [(self.title_words, BOLD), ("  share of I/Os", DIM)]
         shades = density.shades(self._charset)
         for shade, style, words in zip(shades, density.HEAT, LEGEND, strict=True):
             pieces += [(f" {shade}", style), (f" {words}", DIM)]

@@ -210,10 +210,10 @@ class ViewKeys(Part):
         )
 
     def heat_map(self) -> None:
-        """Show the heat map in place of the percentile lines, or the lines again."""
-        dashboard = self.port.dashboard
-        if dashboard is not None:
-            dashboard.show_heat(not dashboard.heat_shown)
+        """Show the heat map in place of the percentile lines, with the probe the device's and both
+        after it, then the lines again."""
+        if self.port.dashboard is not None:
+            self.port.dashboard.turn_heat()
 
     def percentiles(self) -> None:
         """Draw percentiles over the heat map, which is opened for it."""
@@ -337,7 +337,8 @@ class ViewKeys(Part):
         Action(
             "heat_map", (Key("h", "h"),), heat_map, title="Latency: heat map or lines",
             note="each second's histogram as a column",
-            help="latency as a heat map of each second's histogram, or as percentile lines",
+            help="latency as a heat map of each second's histogram, or as percentile lines; while"
+            " the probe counts: fio's, the device's, both, lines",
             place=210, footer=(Footer("heat map", {IDLE: 130, RUNNING: 130}),),
         ),
         Action(

@@ -1,0 +1,89 @@
+"""Heat maps of latency: fio's, and with the probe the device's in its place or below it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from iopstui.ui.core.state import LiveState
+from iopstui.ui.draw.chart import ChartSpec, TimeWindow
+from iopstui.ui.draw.heat import HeatMap
+from iopstui.ui.draw.layout import HIDDEN, Box
+from iopstui.ui.draw.lines import Lines
+from iopstui.ui.draw.rows import Piece
+from iopstui.ui.draw.style import Charset
+
+FIO, DEVICE, BOTH = "fio", "device", "both"
+BOTH_HIGH = 16
+"""Rows that two of them take at least."""
+
+
+class HeatMaps:
+    """``placed`` says which of them have a place: FIO, DEVICE, BOTH, or none of them: ""."""
+
+    def __init__(self, fio: ChartSpec, device: ChartSpec, charset: Charset) -> None:
+        # those of fio are drawn over fio's map, the device's over its own
+        own = tuple(
+            replace(curve, label=curve.label.removeprefix(f"{DEVICE} "))
+            for curve in device.curves
+            if curve.name.startswith(DEVICE)
+        )
+        self.fio = HeatMap(replace(fio, id="heat"), charset)
+        self.device = HeatMap(
+            replace(fio, id="device-heat", title="device latency", curves=own), charset
+        )
+        self.placed = ""
+        self._wanted = FIO
+
+    def those(self, state: LiveState, height: int) -> tuple[str, ...]:
+        """What can be shown in so many rows. The device's needs the probe."""
+        if state.probed is None:
+            return (FIO,)
+        if state.latencies.end is None:
+            return (DEVICE,)
+        return (FIO, DEVICE, BOTH) if height >= BOTH_HIGH else (FIO, DEVICE)
+
+    def now(self, state: LiveState, height: int) -> str:
+        """The one that was chosen, or where it can't be shown another."""
+        those = self.those(state, height)
+        return self._wanted if self._wanted in those else those[0]
+
+    def next(self, state: LiveState, height: int) -> bool:
+        """Choose the next one; False (and the first is chosen) if there was none left."""
+        those = self.those(state, height)
+        at = those.index(self.now(state, height)) + 1
+        self._wanted = those[at % len(those)]
+        return at < len(those)
+
+    def place(self, box: Box, which: str) -> list[Lines]:
+        """Take this region for those of them; tiles that a canvas must show."""
+        self.placed = which if box.height else ""
+        above = (box.height + 1) // 2 if which == BOTH else box.height
+        first = replace(box, height=above) if which in (FIO, BOTH) else HIDDEN
+        below = replace(box, y=box.y + above, height=box.height - above)
+        second = {BOTH: below, DEVICE: box}.get(which, HIDDEN)
+        self.fio.title_words = "fio latency" if which == BOTH else "latency"
+        self.fio.least = self.device.least = None
+        return [*self.fio.place(first), *self.device.place(second)]
+
+    def paint(
+        self,
+        state: LiveState,
+        window: TimeWindow,
+        note: Sequence[Piece],
+        lines: bool,
+        cursor: float | None,
+    ) -> None:
+        """Both have one scale where both are seen: else they could not be held against each
+        other."""
+
+        def fio() -> int:
+            return self.fio.show(state.latencies, state.history, window, note, lines, cursor)
+
+        fio()
+        self.device.least = self.fio.scale if self.placed == BOTH else None
+        self.device.show(state.device_latencies, state.history, window, (), lines, cursor)
+        if self.placed == BOTH and self.device.scale != self.fio.scale:
+            self.fio.least = self.device.scale
+            fio()
+            self.fio.least = None

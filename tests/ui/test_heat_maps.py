@@ -1,0 +1,93 @@
+"""With the probe there are two heat maps: fio's and the device's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import ui_fakes as fakes
+from session_frames import whole_frames
+from test_app import WIDE, make, running, settle, shows
+from textual.pilot import Pilot
+
+from iopstui.events import FrameReady
+from iopstui.ui.app import IopstuiApp
+from iopstui.ui.dashboard.heat_maps import BOTH, DEVICE, FIO
+
+
+async def probed(app: IopstuiApp, pilot: Pilot[int]) -> fakes.FakeController:
+    """Seconds of a run that the probe has counted as well."""
+    fake = await running(app, pilot)
+    for n, frame in enumerate(whole_frames("3.42-p-both", probed=True)):
+        named = None if frame.probe is None else replace(
+            frame.probe, disks={"nvme0n1": frame.probe.disks["vda"]}
+        )  # fmt: skip
+        fake.sink(FrameReady(4.0 + n, replace(frame, t=4.0 + n, probe=named, step=1)))
+    await settle(pilot)
+    return fake
+
+
+@pytest.mark.parametrize("size", [WIDE, (80, 24), (200, 50)])
+async def test_h_goes_from_fio_s_to_the_device_s_to_both_and_back(size: tuple[int, int]) -> None:
+    app = make()
+    async with app.run_test(size=size) as pilot:
+        await probed(app, pilot)
+        await pilot.press("2")
+        assert app.dashboard is not None
+        heats, seen = app.dashboard.heats, []
+        for _ in range(4):
+            await pilot.press("h")
+            await settle(pilot)
+            titles = ("fio latency share", "device latency share", "─ latency share")
+            named = [words for words in titles if shows(app, words)]
+            seen.append((heats.placed, len(named)))
+        assert seen == [(FIO, 1), (DEVICE, 1), (BOTH, 2), ("", 0)]
+
+
+async def test_both_have_one_scale_and_the_same_seconds() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        fake = await probed(app, pilot)
+        for _ in range(3):
+            await pilot.press("h")
+        assert app.dashboard is not None
+        heats = app.dashboard.heats
+        for seconds in (0, 1, 30):
+            fake.tick(seconds)
+            await settle(pilot)
+            if heats.placed == BOTH:
+                assert heats.fio.scale == heats.device.scale is not None
+                assert heats.fio.dots == heats.device.dots
+        # half a minute later the probe has long ended: only fio's is left
+        assert heats.placed == FIO and not heats.device.shown
+
+
+async def test_in_few_rows_there_is_one_at_a_time_and_without_a_probe_one_alone() -> None:
+    app = make()
+    async with app.run_test(size=(80, 18)) as pilot:
+        fake = await running(app, pilot)
+        await pilot.press("2", "h")
+        assert app.dashboard is not None and app.dashboard.heats.placed == FIO
+        await pilot.press("h")
+        assert app.dashboard.heats.placed == "" and not app.dashboard.heat_shown
+        await pilot.press("r")
+        assert ("stop",) in fake.calls
+        await probed(app, pilot)
+        placed = []
+        for _ in range(3):
+            await pilot.press("h")
+            await settle(pilot)
+            placed.append(app.dashboard.heats.placed)
+        assert placed == [FIO, DEVICE, ""]
+
+
+def test_looks(snap_compare: Callable[..., bool]) -> None:
+    app = make()
+
+    async def before(pilot: Pilot[int]) -> None:
+        await probed(app, pilot)
+        await pilot.press("h", "h", "h", "p")
+        await settle(pilot)
+
+    assert snap_compare(app, terminal_size=WIDE, run_before=before)
