@@ -82,7 +82,11 @@ async def test_in_few_rows_there_is_one_at_a_time_and_without_a_probe_one_alone(
         assert placed == [FIO, DEVICE, ""]
 
 
-def test_looks(snap_compare: Callable[..., bool]) -> None:
+SCENES = {"160x45-both": WIDE}
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_looks(name: str, snap_compare: Callable[..., bool]) -> None:
     app = make()
 
     async def before(pilot: Pilot[int]) -> None:
@@ -90,4 +94,4 @@ def test_looks(snap_compare: Callable[..., bool]) -> None:
         await pilot.press("h", "h", "h", "p")
         await settle(pilot)
 
-    assert snap_compare(app, terminal_size=WIDE, run_before=before)
+    assert snap_compare(app, terminal_size=SCENES[name], run_before=before)
