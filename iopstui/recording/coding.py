@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -142,14 +142,28 @@ class Decoder:
             for position, name in enumerate(there)
             if name in known
         ]
-        count = len(there)
+        return _record(kind, kind_name, slots, len(there))
 
-        def decode(value: Any) -> Any:
-            if type(value) is not list or len(value) != count:
-                raise Malformed(f"not a {kind_name}")
-            return kind(**{name: part(value[position]) for position, name, part in slots})
 
-        return decode
+def _record(kind: Any, kind_name: str, slots: list[tuple[int, str, Coder]], count: int) -> Coder:
+    """The function that makes a ``kind`` of a list of ``count`` values. A day's recording has
+    millions of them: what can be asked of all values at once is not asked of each."""
+    names = [name for _, name, _ in slots]
+    fields = [field.name for field in dataclasses.fields(kind)]
+    in_order = names == fields[: len(names)]
+    parts = [(position, part) for position, _, part in slots]
+    counts_only = all(part is _whole for _, part in parts)
+    as_it_is = in_order and [position for position, _ in parts] == [*range(count)]
+
+    def decode(value: Any) -> Any:
+        if type(value) is not list or len(value) != count:
+            raise Malformed(f"not a {kind_name}")
+        if counts_only and as_it_is and _are_whole(value):
+            return kind(*value)
+        made = [part(value[position]) for position, part in parts]
+        return kind(*made) if in_order else kind(**dict(zip(names, made, strict=True)))
+
+    return decode
 
 
 def _has_no_default(field: dataclasses.Field[Any]) -> bool:
@@ -177,11 +191,34 @@ def _mapping(whole_keys: bool, part: Coder) -> Coder:
     def decode(value: Any) -> Any:
         if type(value) is not dict:
             raise Malformed("not an object")
-        if whole_keys:
-            return {_whole(int(key)): part(one) for key, one in value.items()}
-        return {key: part(one) for key, one in value.items()}
+        keys = map(_KEYS.__getitem__, value) if whole_keys else value
+        if part is _whole and _are_whole(value.values()):
+            return dict(zip(keys, value.values(), strict=True))
+        return {key: part(one) for key, one in zip(keys, value.values(), strict=True)}
 
     return decode
+
+
+class _Keys(dict[str, int]):
+    """Whole numbers by their text: CPUs and the bins of histograms come again in every sample."""
+
+    def __missing__(self, key: str) -> int:
+        number: int = _whole(int(key))
+        # a damaged file may have any
+        if len(self) < MOST_KEYS:
+            self[key] = number
+        return number
+
+
+MOST_KEYS = 4096
+_KEYS = _Keys()
+
+
+def _are_whole(values: Collection[Any]) -> bool:
+    """Whether ``_whole`` takes each of them; False also where it has not been asked."""
+    return (
+        set(map(type, values)) == {int} and min(values) > -MOST_COUNT and max(values) < MOST_COUNT
+    )
 
 
 def _whole(value: Any) -> Any:

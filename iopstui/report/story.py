@@ -6,6 +6,7 @@ import math
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from functools import lru_cache
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -135,8 +136,7 @@ class Run:
             *((self.bins.setdefault(name, {}), part) for name, part in fio.directions.items()),
             (self.all_bins, fio.total),
         ):
-            for key, count in part.bins.items():
-                held[key] = held.get(key, 0) + count
+            histogram.add(held, part.bins)
         if fio.total.max_ns is not None:
             self.max_ns = max(self.max_ns or 0, fio.total.max_ns)
 
@@ -155,6 +155,11 @@ class Run:
         return {name: total[name] for name in DIRECTIONS if name in total}
 
 
+@lru_cache(4096)
+def _heat_row(key: int) -> int:
+    return math.floor(math.log10(max(key, 1)) * HEAT_ROWS_PER_DECADE)
+
+
 @dataclass
 class Heat:
     """Counts of I/Os by time (columns) and latency (rows, ``HEAT_ROWS_PER_DECADE``)."""
@@ -168,7 +173,7 @@ class Heat:
         first = min(last, self._column(t - seconds) + 1)
         rows: dict[int, int] = {}
         for key, count in bins.items():
-            row = math.floor(math.log10(max(key, 1)) * HEAT_ROWS_PER_DECADE)
+            row = _heat_row(key)
             rows[row] = rows.get(row, 0) + count
         for row, count in rows.items():
             for column in range(first, last + 1):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import get_type_hints
 
@@ -26,7 +27,7 @@ from iopstui.recording.coding import Decoder, Malformed, encoder, layouts
 WHOLE = st.integers(1 - (1 << 64), (1 << 64) - 1)
 REAL = st.floats(-1e20, 1e20)
 KNOWN: dict[object, st.SearchStrategy[object]] = {
-    int: WHOLE, float: REAL, int | None: st.none() | WHOLE
+    int: WHOLE, float: REAL, int | None: st.none() | WHOLE, bool: st.booleans(), str: st.text()
 }  # fmt: skip
 
 
@@ -129,6 +130,21 @@ def test_a_field_that_must_be_there_and_is_not() -> None:
 def test_what_is_not_of_its_type_is_refused(value: object) -> None:
     with pytest.raises(ValueError):
         Decoder(layouts([New], NAMES), NAMES)(New, value)
+
+
+@pytest.mark.parametrize("bad", [True, 1.0, "1", None, [], 1 << 64, -(1 << 64)])
+@pytest.mark.parametrize("place", [0, 7])
+def test_one_that_is_no_count_among_counts_is_refused(bad: object, place: int) -> None:
+    """Counts are asked about all at once: a single wrong one must be seen all the same."""
+    times = encoder(CpuTimes)(CpuTimes(*range(8)))
+    times[place] = bad
+    with pytest.raises(ValueError):
+        Decoder(layouts([CpuTimes], form.NAMES), form.NAMES)(CpuTimes, times)
+    bins = {str(key): 1 for key in range(8)} | {str(place): bad}
+    with pytest.raises(ValueError):
+        Decoder({}, {})(Mapping[int, int], bins)
+    with pytest.raises(ValueError):
+        Decoder({}, {})(Mapping[int, int], {"0": 1, str(bad): 1, str(1 << 64): 1})
 
 
 def test_surrogates_and_strange_names_survive() -> None:

@@ -150,8 +150,12 @@ class _Growth:
                 histogram.add(self.bins, other.bins)
             self.max_ns = max(self.max_ns or 0, other.max_ns)
 
-    def interval(self, seconds: float | None) -> DirectionInterval:
-        found = histogram.percentiles(self.bins)
+    def interval(
+        self, seconds: float | None, found: Mapping[float, int] | None = None
+    ) -> DirectionInterval:
+        """``found``: the percentiles, where they are known."""
+        if found is None:
+            found = histogram.percentiles(self.bins)
         return DirectionInterval(
             ios=self.ios,
             bytes=self.bytes,
@@ -254,17 +258,20 @@ def _interval(
     # what is in the directions' histograms, each added up once, need not be added up row by row
     summed = counted_parts if MIXED in by_direction else by_direction.values()
     whole.bins = histogram.merge(one.bins for one in summed)
+    found = histogram.percentiles(whole.bins)
+    # a single direction is the whole
+    known = found if len(by_direction) == 1 else None
     eta = _latest(pair.now.eta_s for pair in pairs)
     elapsed = _latest(pair.now.elapsed_s for pair in pairs)
     working = [pair.now for pair in pairs if active(pair.now)]
     return FioInterval(
         seconds=seconds,
         directions={
-            name: by_direction[name].interval(seconds)
+            name: by_direction[name].interval(seconds, known)
             for name in DIRECTIONS
             if name in by_direction
         },
-        total=whole.interval(seconds),
+        total=whole.interval(seconds, found),
         jobs=tuple(jobs),
         iodepth_level=_iodepth(pairs),
         usr_cpu=_cpu(pairs, "usr_cpu", seconds),

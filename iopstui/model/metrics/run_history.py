@@ -91,8 +91,7 @@ class _Figures:
         self._seconds += fio.seconds
         self._begin = frame.t - fio.seconds if self._begin is None else self._begin
         self._end = frame.t
-        for key, count in fio.total.bins.items():
-            self._bins[key] = self._bins.get(key, 0) + count
+        histogram.add(self._bins, fio.total.bins)
         self._bins_of = fio.total.bins_of
         for meter in self._meters.values():
             meter.add(frame)

@@ -120,8 +120,7 @@ class Stretches:
         if fio is not None:
             now.fio_end = frame.t
             now.fio.add(seconds, fio.total.iops, fio.total.bw)
-            for key, count in fio.total.bins.items():
-                now.bins[key] = now.bins.get(key, 0) + count
+            histogram.add(now.bins, fio.total.bins)
 
     @property
     def all(self) -> list[Stretch]:
