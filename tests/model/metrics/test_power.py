@@ -7,7 +7,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lazy_scipy import stats
+from lazy_scipy import integrate, stats
 
 from iopstui.model.metrics.power import POWER, power, repeats_for, smallest, spread_of
 
@@ -19,9 +19,29 @@ def test_it_is_the_noncentral_t_s(repeats: int, apart: float, spread: float, alp
     limit = stats.t.ppf(1 - alpha / 2, repeats - 1)
     shift = apart / spread * math.sqrt(repeats)
     beyond = stats.nct.sf(limit, repeats - 1, shift) + stats.nct.cdf(-limit, repeats - 1, shift)
-    # scipy's own series gives up far out, where nearly all is found
-    expected = 1.0 if math.isnan(beyond) else beyond
+    # scipy's own series gives up far out
+    expected = integrated(repeats - 1, limit, shift) if math.isnan(beyond) else beyond
     assert power(apart, spread, repeats, alpha) == pytest.approx(expected, abs=1e-3)
+
+
+def integrated(freedom: int, limit: float, shift: float) -> float:
+    """How often |t| is beyond the limit: by the spread that the samples happen to have."""
+    root = math.sqrt(freedom)
+    low, high = (stats.chi.ppf(p, freedom) / root for p in (1e-9, 1 - 1e-9))
+
+    def beyond(s: float) -> float:
+        found = stats.norm.sf(limit * s - shift) + stats.norm.cdf(-limit * s - shift)
+        return float(found * stats.chi.pdf(s * root, freedom) * root)
+
+    return float(integrate.quad(beyond, low, high, limit=200)[0])
+
+
+def test_where_scipy_gives_up_not_all_is_found() -> None:
+    limit = stats.t.ppf(0.975, 1)
+    assert integrated(1, limit, 2.0) == pytest.approx(
+        stats.nct.sf(limit, 1, 2.0) + stats.nct.cdf(-limit, 1, 2.0), abs=1e-6
+    )
+    assert power(0.5, 0.0625, 2) == pytest.approx(integrated(1, limit, 8 * math.sqrt(2)), abs=1e-3)
 
 
 @pytest.mark.parametrize("repeats", [2, 3, 5, 30])
