@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,9 @@ def _parsed(words: list[str], job: str | None) -> RunOptions:
     command = "watch" if job is None else "run"
     line = [command, *words] if job is None else [command, "--job", job, *words]
     try:
-        arguments = parsed(parser(command), line)
+        # --help and the like: standard output is for our lines
+        with contextlib.redirect_stdout(sys.stderr):
+            arguments = parsed(parser(command), line)
     except SystemExit as error:
         raise UsageError("The options are not those of iopstui " + command + ".") from error
     if job is None:

@@ -10,6 +10,7 @@ import time
 from dataclasses import field
 from typing import Any
 
+from iopstui.fleet.orders import LATEST_MS, LATEST_NS
 from iopstui.records import dataclass
 
 
@@ -39,6 +40,9 @@ class Offset:
         if not isinstance(number, int) or not isinstance(mono, int):
             return False
         if not isinstance(wall, int | float) or number not in self.asked:
+            return False
+        # also false for what is no number (NaN)
+        if not (abs(mono) < LATEST_NS and 0 <= wall < LATEST_MS):
             return False
         sent_ns, sent_ms = self.asked.pop(number)
         half_ns = (now_ns - sent_ns) // 2

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from iopstui.fleet.orders import is_order
 from iopstui.fleet.wire import object_of
 
 Object = dict[str, Any]
@@ -75,7 +76,7 @@ class Conversation:
 def order_in(line: bytes) -> Object | None:
     """The order that a line is; ``None`` if it is none."""
     found = object_of(line)
-    return found if found is not None and isinstance(found.get("op"), str) else None
+    return found if found is not None and is_order(found) else None
 
 
 def lines_of(fd: int) -> Iterator[bytes]:

@@ -75,5 +75,6 @@ def _others(writer: str, disk: Object, hosts: Mapping[str, Sequence[Object]]) ->
                 continue
             if other.get("writes"):
                 yield f"{what}, and so is {name}: it is the same disk"
-            for use in other.get("uses") or ():
+            uses = other.get("uses")
+            for use in uses if isinstance(uses, list) else ():
                 yield f"{what}, and on {name} the same disk is in use: {printable(str(use))}"

@@ -102,11 +102,12 @@ class Host:
         self._keep_bins = keep_bins
         self._interval_s = interval_s
         self._origin_ms: float | None = None
+        self._newest_t: float | None = None
         self._slot: Slot | None = None
 
     def begin(self) -> None:
         """A session of it begins: its clock starts anew."""
-        self._origin_ms = None
+        self._origin_ms = self._newest_t = None
         self.jumped_ms = 0.0
 
     def feed(self, row: Mapping[str, Any]) -> list[Slot]:
@@ -119,6 +120,7 @@ class Host:
         number = self._number(self._middle_s(row, seconds), seconds)
         sums = frame_sums(self.name, row, seconds) if seconds else Sums()
         # nothing below can fail: all of the frame is taken, or nothing
+        self._newest_t = row["t"]
         self.counted.add(fio, flags, sums)
         if RAMP not in flags:
             self.measured += seconds if fio else 0.0
@@ -173,8 +175,11 @@ class Host:
         wall, t = row.get("wall_ms"), row.get("t")
         if not isinstance(wall, (int, float)) or not isinstance(t, (int, float)):
             raise Malformed("a frame has no time")
-        if not (math.isfinite(wall) and math.isfinite(t) and 0 <= wall / 1000 < LATEST_S):
+        # a number of JSON may be too large for a float, or none at all (NaN)
+        if not (0 <= wall < LATEST_S * 1000 and abs(t) < LATEST_S):
             raise Malformed("a frame has an impossible time")
+        if self._newest_t is not None and t <= self._newest_t:
+            raise Malformed("a frame came twice, or behind a later one")
         origin = wall - t * 1000
         if self._origin_ms is None:
             self._origin_ms = origin

@@ -13,6 +13,7 @@ from iopstui.fleet.bring import bundle
 from iopstui.fleet.clocks import Offset
 from iopstui.fleet.link import Link
 from iopstui.fleet.nodes import Node
+from iopstui.fleet.orders import LATEST_NS
 from iopstui.fleet.room import Need, needs_in
 from iopstui.fleet.wire import object_of
 from iopstui.text import printable
@@ -22,6 +23,7 @@ LAUNCHED, GREETED, ARMED, STARTED, OVER = "launched", "greeted", "armed", "start
 PROBES = 12
 """Answers after which a clock is compared well enough."""
 MOST_BROKEN = 100
+LONGEST_WORDS = 400
 
 
 class Member:
@@ -90,14 +92,19 @@ class Member:
         if kind in own:
             own[kind](row)
             return False
-        if kind == "executed" and isinstance(row.get("monotonic_ns"), int):
-            self.state = STARTED
-            self.executed_ns = row["monotonic_ns"] - self.offset.mono_ns
+        if kind == "executed":
+            self._executed(row)
         elif kind == "step_finished" and (row.get("error") or row.get("exit_code")):
             self._failed(row)
         elif kind == "ended":
             self._ended = True
         return True
+
+    def _executed(self, row: Object) -> None:
+        at_ns = row.get("monotonic_ns")
+        if isinstance(at_ns, int) and 0 <= at_ns < LATEST_NS:
+            self.state = STARTED
+            self.executed_ns = at_ns - self.offset.mono_ns
 
     def _send(self, row: Object) -> None:
         self.link.send(bundle())
@@ -106,7 +113,7 @@ class Member:
         if self.state != LAUNCHED:
             return
         if row.get("iopstui") != __version__:
-            there = printable(str(row.get("iopstui")))
+            there = _words(row, "iopstui")
             self.fail(f"it has iopstui {there}, here it is {__version__}",
                       "--bring takes this one along.")  # fmt: skip
             return
@@ -115,18 +122,18 @@ class Member:
         self.tell({"op": "begin", "host": self.name, "plan": True, **self._order})
 
     def _lacks(self, row: Object) -> None:
-        what, why = (printable(str(row.get(name) or "")) for name in ("what", "why"))
+        what, why = _words(row, "what"), _words(row, "why")
         hint = ""
         if row.get("user"):
-            line = f"{printable(str(row['user']))} ALL=(root) NOPASSWD: ALL"
+            line = f"{_words(row, 'user')} ALL=(root) NOPASSWD: ALL"
             hint = f"There: echo '{line}' | sudo EDITOR='tee -a' visudo, or name root@{self.name}."
         self.fail(f"it lacks {what}{f' ({why})' if why else ''}", hint, EXIT_MISSING)
 
     def _failed(self, row: Object) -> None:
         code = row.get("exit_code")
-        words = printable(str(row.get("error") or ""))
+        words = _words(row, "error")
         interrupted = bool(row.get("interrupted")) and not words
-        self.fail("interrupted" if interrupted else words, printable(str(row.get("hint") or "")),
+        self.fail("interrupted" if interrupted else words, _words(row, "hint"),
                   code if isinstance(code, int) else EXIT_JOB_FAILED)  # fmt: skip
 
     def _pong(self, row: Object) -> None:
@@ -141,7 +148,7 @@ class Member:
 
     def _armed(self, row: Object) -> None:
         disks = row.get("disks")
-        self.disks = [one for one in disks if isinstance(one, dict)] if disks else []
+        self.disks = [one for one in disks if isinstance(one, dict)] if type(disks) is list else []
         if self.state == GREETED:
             self.state = ARMED
 
@@ -182,6 +189,11 @@ class Member:
         self.fail(why)
         self.lost = True
         self.link.kill()
+
+
+def _words(row: Object, key: str) -> str:
+    """A text of a host's for people; "" without one."""
+    return printable(str(row.get(key) or "")[:LONGEST_WORDS])
 
 
 def _parsed(line: bytes) -> Object | None:

@@ -13,8 +13,9 @@ from dataclasses import field
 from typing import Any
 
 from iopstui.errors import EXIT_INTERRUPTED
-from iopstui.fleet.host import Host, Slot
+from iopstui.fleet.host import LATEST_S, Host, Slot
 from iopstui.fleet.sums import Malformed, Sums, part_of, total_sums, whole
+from iopstui.model.metrics.fields import SCHEMA
 from iopstui.model.metrics.frame import RAMP
 from iopstui.records import dataclass
 
@@ -23,6 +24,11 @@ LAG = 5
 LONGEST_GAP = 3600
 """Seconds; a longer pause in which nobody says anything has no rows."""
 MOST_NAMES = 100_000
+# what outcome.py reads of another merger's whole
+_KEPT = (
+    ("hosts", ("total", "finished"), ("failed", "interrupted")),
+    ("count", ("ios", "bytes", "exact", "fio_ios", "fio_bytes"), ("differs", "unchecked")),
+)
 FINISHED, FAILED, INTERRUPTED = "finished", "failed", "interrupted"
 
 
@@ -98,6 +104,7 @@ class Merger:
         self.late: dict[str, int] = {}
         self.whole = Sums()
         self.lost: set[str] = set()
+        self._foreign: set[str] = set()
         self._lag = lag
         self._keep_bins = keep_bins
         self._open: dict[int, _Open] = {}
@@ -113,6 +120,7 @@ class Merger:
     def feed(self, name: str, row: Mapping[str, Any]) -> None:
         """A line of ``name``. Malformed for what no iopstui writes; nothing of it is counted."""
         kind = row.get("event")
+        self._check_schema(name, row)
         if kind == "frame":
             host = self.host(name)
             for slot in host.feed(row):
@@ -127,6 +135,15 @@ class Merger:
             self._total(name, row)
         elif kind == "merged":
             self._merged(name, row)
+
+    def _check_schema(self, name: str, row: Mapping[str, Any]) -> None:
+        """What follows a session of another schema may mean something else."""
+        if "schema" in row:
+            self._foreign.discard(name)
+            if row["schema"] != SCHEMA:
+                self._foreign.add(name)
+        if name in self._foreign:
+            raise Malformed(f"it is of another schema than {SCHEMA}, by another iopstui")
 
     def _begin(self, name: str, merged: bool) -> None:
         """It is known before its first frame, so that no second is closed without it."""
@@ -185,6 +202,8 @@ class Merger:
         if row.get("interval_s") != self.interval_s:
             raise Malformed("its seconds are of another length")
         number = whole(row.get("second"))
+        if number * self.interval_s >= LATEST_S:
+            raise Malformed("its second is impossible")
         sums = total_sums(row)
         hosts = part_of(row, "hosts")
         expected, counted = whole(hosts.get("expected")), whole(hosts.get("counted"))
@@ -204,8 +223,12 @@ class Merger:
 
     def _merged(self, name: str, row: Mapping[str, Any]) -> None:
         sums, lost = total_sums(row), _names(row.get("lost"))
-        for place in ("hosts", "count"):
-            part_of(row, place)
+        for place, counts, lists in _KEPT:
+            part = part_of(row, place)
+            for key in counts:
+                whole(part.get(key))
+            for key in lists:
+                _names(part.get(key))
         self.merged[name] = row
         self.whole.add(sums)
         if name in self.below:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,11 +17,13 @@ from iopstui.records import dataclass
 from iopstui.text import printable
 
 MOST = 10_000
-_RANGE = re.compile(r"(\d+)(?:-(\d+)(?:/(\d+))?)?")
+MOST_RANGES = 8
+LONGEST_NAME = 300
+_RANGE = re.compile(r"([0-9]{1,15})(?:-([0-9]{1,15})(?:/([0-9]{1,15}))?)?")
 _NODE = re.compile(
     r"(?:(?P<user>[A-Za-z0-9_][A-Za-z0-9_.-]*)@)?"
     r"(?P<host>[A-Za-z0-9_][A-Za-z0-9_.-]*|\[[0-9A-Fa-f:.%]+\])"
-    r"(?::(?P<port>\d{1,5}))?"
+    r"(?::(?P<port>[0-9]{1,5}))?"
 )
 
 
@@ -37,13 +40,18 @@ class Node:
 
 def nodes_of(text: str) -> list[Node]:
     """The hosts of a command line in order. UsageError for what is no name, or names one twice."""
-    names = [name for word in split(text) for name in _expanded(word)]
-    found = [_node(name) for name in names]
+    found: list[Node] = []
+    for word in split(text):
+        for name in _expanded(word):
+            found.append(_node(name))
+            if len(found) > MOST:
+                raise UsageError(f"There are more than {MOST} hosts.",
+                                 "Beyond that mergers are put in a tree: iopstui merge",
+                                 )  # fmt: skip
     if not found:
         raise UsageError("No host is named.", "For example: iopstui fleet node[01-04] --job JOB")
-    labels = [node.name for node in found]
-    twice = next((label for label in labels if labels.count(label) > 1), None)
-    if twice is not None:
+    twice, times = Counter(node.name for node in found).most_common(1)[0]
+    if times > 1:
         raise UsageError(f"The host {twice} is named twice.", "Name every host once.")
     return found
 
@@ -73,6 +81,8 @@ def _expanded(word: str) -> Iterator[str]:
 
 def expand(word: str) -> list[str]:
     """The names that a word with ranges stands for: "n[01-03,07]" is n01 n02 n03 n07."""
+    if word.count("[") > MOST_RANGES or len(word) > MOST:
+        raise UsageError(f"{printable(word[:40])!r} ... is too long, or has too many ranges.")
     match = re.search(r"\[([0-9,/-]+)\]", word)
     if match is None:
         return [word]
@@ -89,7 +99,7 @@ def expand(word: str) -> list[str]:
 def _numbers(word: str, part: str) -> Iterator[str]:
     match = _RANGE.fullmatch(part)
     if match is None:
-        raise UsageError(f"{part!r} in {printable(word)!r} is not a range such as 01-40.")
+        raise UsageError(f"{part[:40]!r} in {printable(word[:40])!r} is not a range such as 01-40.")
     first, last, step = match[1], match[2] or match[1], int(match[3] or 1)
     if int(last) < int(first) or step < 1 or int(last) - int(first) > MOST * step:
         raise UsageError(f"{part!r} in {printable(word)!r} is not a range of at most {MOST}.")
@@ -127,9 +137,9 @@ def _group(word: str) -> Iterator[str]:
 
 
 def _node(name: str) -> Node:
-    match = _NODE.fullmatch(name)
-    if match is None:
-        raise UsageError(f"{printable(name)!r} is not a host's name.",
+    match = _NODE.fullmatch(name) if len(name) <= LONGEST_NAME else None
+    if match is None or not 0 < int(match["port"] or 1) <= 65535:
+        raise UsageError(f"{printable(name[:LONGEST_NAME])!r} is not a host's name.",
                          "Hosts are named as node1, user@node1 or user@node1:2222.")  # fmt: skip
     port = int(match["port"]) if match["port"] else None
     host = match["host"].strip("[]")

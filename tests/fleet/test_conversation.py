@@ -61,8 +61,8 @@ def test_silence_before_the_first_beat_is_none(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(conversation, "SILENCE_S", 0.0)
     monkeypatch.setattr(conversation, "LOOK_S", 0.001)
     with talking() as heard:
-        heard.tell({"op": "go"})
-        assert heard.orders.get(timeout=WITHIN_S) == {"op": "go"}
+        heard.tell({"op": "stop"})
+        assert heard.orders.get(timeout=WITHIN_S) == {"op": "stop"}
         with pytest.raises(queue.Empty):
             heard.gone.get(timeout=0.05)
 

@@ -42,6 +42,10 @@ def test_a_user_and_a_port() -> None:
 @pytest.mark.parametrize("text", [
     "", ",", "-oProxyCommand=x", "a[1-", "a[3-1]", "a[x]", "a,a", "n[1-2],n2", "a b;c", "a$(x)",
     "a[1-99999999]", "user@", "@", "a:b", "a\x1b", "a[1-2/0]",
+    # a million; numbers that are none; names that take all memory; ports that are none
+    ",".join(f"a{n}[1-9999]" for n in range(100)), "a[1-9999]b[1-9999]", "a" + "[1]" * 3000,
+    f"a[{'1' * 5000}]", f"a[1-9/{'9' * 5000}]", f"a[{'0' * 4000}1-9999]", "a" * 5000,
+    "a:0", "a:65536", "a:\u0662\u0662", "\uff41", "a@-oProxyCommand=x", "a\0b", "," * 100_000,
 ])  # fmt: skip
 def test_what_is_no_host(text: str) -> None:
     with pytest.raises((UsageError, Missing)):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from iopstui.errors import UsageError
+from iopstui.fleet.orders import LATEST_MS
 from iopstui.fleet.sums import Object
 from iopstui.fleet.wire import object_of
 from iopstui.output.jsonl import event_object, session_object
@@ -92,7 +93,7 @@ def several(sources: Sequence[Iterable[Labelled]], say: Say) -> Iterator[Labelle
             if owners.setdefault(name, index) != index:
                 name = _second_name(owners, name, index, say)
             wall = row.get("wall_ms")
-            if isinstance(wall, int | float) and wall > at:
+            if isinstance(wall, int | float) and at < wall < LATEST_MS:
                 at = float(wall)
             yield at, index, (name, row)
 

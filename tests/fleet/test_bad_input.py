@@ -1,0 +1,193 @@
+"""What no iopstui sends: from hosts, from who tells an agent, in files. Nothing falls over, and
+what others have counted stays."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made import START_MS, Row, frame, frames, stream
+
+from iopstui.fleet.clocks import Offset
+from iopstui.fleet.facts import conflicts
+from iopstui.fleet.fleet import spread
+from iopstui.fleet.member import LONGEST_WORDS, Member
+from iopstui.fleet.merger import Merger
+from iopstui.fleet.nodes import Node
+from iopstui.fleet.orders import is_order
+from iopstui.fleet.outcome import certified
+from iopstui.fleet.sums import Malformed
+from iopstui.output.fleet.lines import line_rows, several
+from iopstui.output.fleet.sinks import totals_sink
+
+HUGE = 10**400
+ODD = (
+    st.none() | st.booleans() | st.integers(-HUGE, HUGE) | st.floats() | st.text(max_size=5)
+    | st.lists(st.integers(), max_size=2) | st.dictionaries(st.text(max_size=3), st.none())
+)  # fmt: skip
+
+
+@pytest.fixture
+def member() -> Iterator[Member]:
+    """A host that says nothing by itself."""
+    found = Member(Node("h", "h"), [sys.executable, "-c", "input()"], {})
+    found.offset.ask()
+    yield found
+    found.link.kill()
+    found.link.close()
+
+
+@pytest.mark.parametrize(("mono", "wall"), [
+    (HUGE, 1.0), (-HUGE, 1.0), (1, float("nan")), (1, float("inf")), (1, HUGE), (1, -5.0),
+])  # fmt: skip
+def test_a_clock_that_is_none_is_not_believed(mono: int, wall: float) -> None:
+    offset = Offset()
+    number = offset.ask()["id"]
+    assert not offset.answered({"id": number, "mono_ns": mono, "wall_ms": wall}, 5)
+    assert offset.answers == 0
+
+
+@pytest.mark.parametrize("row", [
+    {"event": "armed", "disks": 5}, {"event": "armed", "disks": {"wwid": 1}},
+    {"event": "armed", "disks": [5, None]}, {"event": "executed", "monotonic_ns": HUGE},
+    {"event": "executed", "monotonic_ns": -1}, {"event": "executed", "monotonic_ns": "x"},
+    {"event": "planned"}, {"event": "planned", "needs": 7}, {"event": "pong", "id": HUGE},
+])  # fmt: skip
+def test_what_no_agent_says_is_nothing(row: Row, member: Member) -> None:
+    member._own(row)
+    assert member.disks == [] and spread({"h": member}) is None
+
+
+def test_uses_that_are_no_list_are_none() -> None:
+    writer = {"wwid": "w", "writes": "/dev/sda", "uses": 5}
+    assert not list(conflicts({"a": [writer], "b": [{"wwid": "w", "uses": 7}]}))
+
+
+def test_what_a_host_says_is_cut(member: Member) -> None:
+    member._own({"event": "failed", "error": "x" * 10**6, "hint": "y" * 10**6})
+    assert len(member.error) == len(member.hint) == LONGEST_WORDS
+
+
+def test_a_host_that_says_it_is_another_one_is_itself() -> None:
+    merger = Merger()
+    for row in stream("other", 1, 3):
+        merger.feed("itself", {**row, "host": "other"})
+    list(merger.finish())
+    assert list(merger.hosts) == ["itself"]
+
+
+@pytest.mark.parametrize("change", [
+    {"wall_ms": HUGE}, {"t": HUGE}, {"t": -HUGE}, {"seconds": HUGE, "fio": None}, {"wall_ms": -1},
+])  # fmt: skip
+def test_times_that_are_impossible(change: Row) -> None:
+    merger = Merger()
+    with pytest.raises(Malformed):
+        merger.feed("a", {**frame("a", random.Random(1), 1.0, START_MS), **change})
+
+
+def test_frames_that_come_again_are_not_counted_again() -> None:
+    rows = stream("a", 1, 4)
+    merger, again = Merger(), 0
+    for row in [*rows[:4], *frames(rows[:4]), *rows[4:]]:
+        try:
+            merger.feed("a", row)
+        except Malformed:
+            again += 1
+    list(merger.finish())
+    assert again == 3 and certified(merger).exact == 1
+
+
+def test_what_another_schema_says_is_left_out() -> None:
+    merger, left_out = Merger(), 0
+    for host, schema in (("a", 1), ("b", 99)):
+        for row in stream(host, 1, 3):
+            schemas = {"schema": schema} if row["event"] == "session" else {}
+            try:
+                merger.feed(host, {**row, **schemas})
+            except Malformed as error:
+                assert "another schema" in str(error)
+                left_out += 1
+    assert [one.expected for one in merger.finish()] == [1] * 4
+    assert left_out == len(stream("b", 1, 3))
+
+
+def test_a_second_session_of_a_host_begins_anew() -> None:
+    merger = Merger()
+    for begin in (START_MS, START_MS + 20_000):
+        for row in stream("a", 1, 3, begin, last=0):
+            merger.feed("a", row)
+    assert len([one for one in merger.finish() if one.counted]) == 6
+
+
+@pytest.mark.parametrize("row", [
+    {"event": "merged", "hosts": {"failed": 5}}, {"event": "merged", "count": {"differs": "abc"}},
+    {"event": "merged", "count": {"fio_ios": -4}}, {"event": "merged", "hosts": {"total": HUGE}},
+    {"event": "merged", "lost": {"a": 1}}, {"event": "merged", "count": {"ios": float("nan")}},
+    {"event": "total", "interval_s": 1.0, "second": 1 << 59},
+    {"event": "total", "interval_s": 1.0, "second": 5, "fio": {"read": {"ios": 1, "clat": {
+        "n": 1, "bins": {"5": 1 << 60}}}}},
+])  # fmt: skip
+def test_another_merger_s_row_that_is_none_changes_nothing(row: Row) -> None:
+    merger, rows = Merger(), stream("a", 1, 3)
+    for one in rows:
+        merger.feed("a", one)
+    with pytest.raises(Malformed):
+        merger.feed("b", row)
+    seconds = list(merger.finish())
+    for kind in ("table", "jsonl", "csv"):
+        sink = totals_sink(kind, io.StringIO(), io.StringIO(), "all")
+        for second in seconds:
+            sink.second(second)
+        sink.end(merger)
+    assert certified(merger).exact == 1
+
+
+def test_lines_with_odd_ends_and_times_are_still_put_in_order() -> None:
+    rows = [{"event": "x", "wall_ms": wall} for wall in (5.0, HUGE, float("nan"), "y", None)]
+    text = "\ufeff" + "".join(json.dumps(row) + "\r\n" for row in rows)
+    deep = b'{"a":' * 50_000 + b"\n"
+    told: list[str] = []
+    read = line_rows(io.BytesIO(text.encode() + deep + b"\xff\xfe\n"), "f", told.append)
+    other = [("g", {"event": "z", "wall_ms": 7.0})]
+    found = list(several([read, other], told.append))
+    assert [row["event"] for _, row in found] == ["x"] * 5 + ["z"]
+    assert told == ["f: lines that are no JSON objects are left out"]
+
+
+BEGIN = {"op": "begin", "arguments": ["/srv"], "job": "randread-4k", "host": "a"}
+
+
+@pytest.mark.parametrize("order", [
+    BEGIN, {"op": "begin"}, {**BEGIN, "job": {"name": "x.fio", "text": "[x]\n\udcff"}},
+    {"op": "go", "at_ns": 5, "offset_ms": -1.5, "error_ms": None}, {"op": "stop"}, {"op": "ping"},
+])  # fmt: skip
+def test_what_an_order_is(order: Row) -> None:
+    assert is_order(order)
+
+
+@pytest.mark.parametrize("order", [
+    {}, {"op": 5}, {**BEGIN, "arguments": 5}, {**BEGIN, "arguments": {"a": 1}},
+    {**BEGIN, "arguments": [5]}, {**BEGIN, "arguments": ["a\0"]}, {**BEGIN, "job": 5},
+    {**BEGIN, "job": {"name": "x"}}, {**BEGIN, "job": {"name": "a\0", "text": ""}},
+    {**BEGIN, "job": {"name": "a", "text": "\ud800"}}, {**BEGIN, "host": {}},
+    {"op": "go"}, {"op": "go", "at_ns": "x"}, {"op": "go", "at_ns": 1 << 63},
+    {"op": "go", "at_ns": -1}, {"op": "go", "at_ns": True}, {"op": "go", "at_ns": float("nan")},
+    {"op": "go", "at_ns": 1, "offset_ms": float("nan")}, {"op": "go", "at_ns": 1, "error_ms": HUGE},
+])  # fmt: skip
+def test_what_no_order_is(order: Row) -> None:
+    assert not is_order(order)
+
+
+KEYS = ("arguments", "job", "host", "at_ns", "offset_ms", "error_ms")
+
+
+@given(st.sampled_from(["begin", "go", "stop", "x"]), st.dictionaries(st.sampled_from(KEYS), ODD))
+def test_any_order_is_one_or_is_none(op: str, more: dict[str, Any]) -> None:
+    assert is_order({"op": op, **more}) in (True, False)
