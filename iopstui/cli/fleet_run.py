@@ -65,10 +65,13 @@ class Run:
     def row(self, name: str, row: Object) -> None:
         """Keep a host's line."""
         if self._record is not None:
-            self._record.write(dumps({**row, "host": name}) + "\n")
+            # one can be read that is nested too deep to be written; it is none of ours
+            with contextlib.suppress(RecursionError):
+                self._record.write(dumps({**row, "host": name}) + "\n")
         if row["event"] == "executed" and self.kind == "jsonl":
             self.sink()
-            put(dumps({**row, "host": name}), self._out)
+            with contextlib.suppress(RecursionError):
+                put(dumps({**row, "host": name}), self._out)
 
     def stop(self, second: Second) -> str:
         """Why the run ends with this second; "" if it goes on."""

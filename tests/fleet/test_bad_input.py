@@ -3,11 +3,13 @@ what others have counted stays."""
 
 from __future__ import annotations
 
+import argparse
 import io
 import json
 import random
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made import START_MS, Row, frame, frames, stream
 
+from iopstui.cli.fleet_run import _Run
 from iopstui.fleet.clocks import Offset
 from iopstui.fleet.facts import conflicts
 from iopstui.fleet.fleet import spread
@@ -116,6 +119,23 @@ def test_what_another_schema_says_is_left_out() -> None:
                 left_out += 1
     assert [one.expected for one in merger.finish()] == [1] * 4
     assert left_out == len(stream("b", 1, 3))
+
+
+def test_a_row_that_is_nested_too_deep_is_not_recorded(tmp_path: Path) -> None:
+    path = tmp_path / "record"
+    asked = argparse.Namespace(length=None, format="jsonl", abort=[], record=str(path))
+    out = io.StringIO()
+    run = _Run(asked, out, io.StringIO())
+    deep: Row = {}
+    for _ in range(sys.getrecursionlimit()):
+        deep = {"a": deep}
+    for row in ({"event": "executed", "a": deep}, {"event": "executed", "b": 1}):
+        run.row("h", row)
+    run.close()
+    assert [json.loads(line)["b"] for line in path.read_text().splitlines()] == [1]
+    assert [json.loads(line)["event"] for line in out.getvalue().splitlines()] == [
+        "session", "executed"
+    ]  # fmt: skip
 
 
 def test_a_second_session_of_a_host_begins_anew() -> None:
