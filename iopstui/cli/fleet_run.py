@@ -10,7 +10,8 @@ import time
 from collections.abc import Sequence
 from typing import Any, TextIO
 
-from iopstui.cli.fleet_words import Orders, launch_words, opened
+from iopstui.cli.fleet_record import RecordFile
+from iopstui.cli.fleet_words import Orders, kept, launch_words
 from iopstui.cli.terminal import answering, has_screen, say
 from iopstui.errors import (
     EXIT_INTERRUPTED,
@@ -45,12 +46,12 @@ class Run:
         self._out, self._err = out, err
         self._aborts = [Abort(text) for text in arguments.abort]
         self._until: float | None = None
-        self._record: TextIO | None = None
+        self._record: RecordFile | None = None
         self._sink: TotalsSink | None = None
         self.aborted = False
         self.reached = False
         if arguments.record:
-            self._record = opened(arguments.record)
+            self._record = RecordFile(kept(arguments.record), say)
 
     def sink(self) -> TotalsSink:
         """Begun with the first second: nothing is printed where nothing starts."""

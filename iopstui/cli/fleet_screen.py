@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
+from iopstui.cli.fleet_record import RecordFile
 from iopstui.cli.fleet_run import LABEL, Run, code_of, judged, spread_words
-from iopstui.cli.fleet_words import Orders, launch_words, opened
-from iopstui.cli.terminal import require_for_screen
+from iopstui.cli.fleet_words import Orders, kept, launch_words
+from iopstui.cli.terminal import require_for_screen, say
 from iopstui.fio.library import shipped_jobs
 from iopstui.fleet.figures import Wanted
 from iopstui.fleet.fleet import Fleet, Terms, Voices
@@ -34,17 +36,22 @@ class Recorder:
     """Keeps the lines of all hosts, and where each run begins and ends."""
 
     def __init__(self, name: str | None) -> None:
-        self._file: TextIO | None = opened(name) if name else None
+        # where the screen is, nothing can be said before its end
+        self._said: list[str] = []
+        self._file = RecordFile(kept(name), self._said.append) if name else None
 
     def write(self, row: Object) -> None:
-        """One line."""
-        if self._file is not None and not self._file.closed:
-            self._file.write(dumps(row) + "\n")
+        """One line, unless it is nested too deep to be written."""
+        if self._file is not None:
+            with contextlib.suppress(RecursionError):
+                self._file.write(dumps(row) + "\n")
 
     def close(self) -> None:
         """No more come."""
         if self._file is not None:
             self._file.close()
+        while self._said:
+            say(self._said.pop(0))
 
 
 class Planner:

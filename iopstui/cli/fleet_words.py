@@ -6,7 +6,7 @@ import argparse
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from iopstui.cli import values
 from iopstui.errors import UsageError
@@ -110,14 +110,3 @@ def kept(name: str) -> Path:
     if path.exists():
         raise UsageError(f"{printable(name)} exists already.", "--record never overwrites a file.")
     return path
-
-
-def opened(name: str) -> TextIO:
-    """The file of --record, to be written. UsageError if it exists, or can't be made."""
-    try:
-        return kept(name).open("x", encoding="ascii")
-    except OSError as error:
-        raise UsageError(
-            f"--record {printable(name)} can't be made: {error.strerror}.",
-            "It needs a directory that exists and can be written.",
-        ) from error

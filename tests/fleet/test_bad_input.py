@@ -17,7 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made import START_MS, Row, frame, frames, stream
 
+from iopstui.cli.fleet_record import RecordFile
 from iopstui.cli.fleet_run import _Run
+from iopstui.errors import UsageError
 from iopstui.fleet.clocks import Offset
 from iopstui.fleet.facts import conflicts
 from iopstui.fleet.fleet import spread
@@ -136,6 +138,26 @@ def test_a_row_that_is_nested_too_deep_is_not_recorded(tmp_path: Path) -> None:
     assert [json.loads(line)["event"] for line in out.getvalue().splitlines()] == [
         "session", "executed"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("lines", [3, 1])
+def test_a_record_that_can_t_be_written_any_more_ends_and_is_said(
+    lines: int, tmp_path: Path
+) -> None:
+    told: list[str] = []
+    record = RecordFile(tmp_path / "record", told.append)
+    assert record._file is not None
+    record._file.close()
+    # one line is written as the file is closed, several are before that
+    with open("/dev/full", "w", encoding="ascii") as full:
+        record._file = full
+        for _ in range(lines):
+            record.write("y" * 4000 * lines + "\n")
+        record.close()
+    (words,) = told
+    assert "No space left on device; the run goes on" in words
+    with pytest.raises(UsageError, match="No such file or directory"):
+        RecordFile(tmp_path / "none" / "record", told.append)
 
 
 def test_a_second_session_of_a_host_begins_anew() -> None:

@@ -1,0 +1,54 @@
+"""The file of `fleet --record`: the lines of all hosts, as long as there is room for them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TextIO
+
+from iopstui.errors import UsageError
+from iopstui.text import printable
+
+
+class RecordFile:
+    """A new file. UsageError if it can't be made. Where it can't be written any more that is told
+    once by ``say``, what it has stays, and the run goes on."""
+
+    def __init__(self, path: Path, say: Callable[[str], None]) -> None:
+        self._path = path
+        self._say = say
+        try:
+            self._file: TextIO | None = path.open("x", encoding="ascii")
+        except OSError as error:
+            raise UsageError(f"--record {printable(str(path))}: {error.strerror}.",
+                             "Name a new file in a directory that you can write to.",
+                             ) from error  # fmt: skip
+
+    def write(self, text: str) -> None:
+        """Whole lines."""
+        if self._file is not None:
+            try:
+                self._file.write(text)
+            except OSError as error:
+                self._give_up(error)
+
+    def close(self) -> None:
+        """No more comes."""
+        file, self._file = self._file, None
+        if file is not None:
+            try:
+                file.close()
+            except OSError as error:
+                self._tell(error)
+
+    def _give_up(self, error: OSError) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            with contextlib.suppress(OSError):
+                file.close()
+        self._tell(error)
+
+    def _tell(self, error: OSError) -> None:
+        self._say(f"{printable(str(self._path))} ends before the run does: {error.strerror}; the "
+                  "run goes on, and what was written stays")  # fmt: skip
