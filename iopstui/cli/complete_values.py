@@ -87,6 +87,11 @@ def settings() -> Iterator[Candidate]:
     yield from fio_options()
 
 
+def host_counts() -> Iterator[Candidate]:
+    """The axis of a fleet."""
+    yield Candidate("hosts=", "the first 1, 2, 4 ... hosts in turn")
+
+
 def probe_parts() -> Iterator[Candidate]:
     """What the probe counts besides."""
     from iopstui.model.metrics.probe import PARTS
@@ -115,6 +120,7 @@ VALUES: Mapping[str, Words] = {
     "lesson NAME": lessons,
     "--set": fio_options,
     "--axis": settings,
+    "fleet --axis": host_counts,
     "--variant": settings,
     "--knob": tunables,
     "--expect": fields,
