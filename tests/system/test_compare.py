@@ -100,7 +100,7 @@ def test_it_ends_once_it_knows_enough(here: Path) -> None:
     (iops,) = [row["difference"] for row in rows if row.get("figure") == "IOPS"]
     # as sure as it said: 95 times of 100 the true value, twice as many, is between both
     assert iops["low"] <= iops["mean"] <= iops["high"]
-    assert (1 + iops["high"]) / (1 + iops["low"]) <= 1.2**2
+    assert (1 + iops["high"]) / (1 + iops["low"]) <= 1.001 * 1.2**2, "but for the digits shown"
     assert 0.6 < iops["mean"] < 1.5
 
 
