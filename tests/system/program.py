@@ -21,6 +21,9 @@ from iopstui.fio.guard import descendants
 ROOT = Path(__file__).resolve().parents[2]
 WITHIN_S = 45.0
 """Only a failure waits for it. A run that would end by itself before is no test of that."""
+LONG_S = 300.0
+"""For a program that runs by itself to its end: a comparison of 24 runs takes a minute and more on
+a machine that does other things, too."""
 UNHURRIED = ("--set", "thinktime=100000", "--set", "thinktime_blocks=50",
              "--set", "clocksource=clock_gettime")  # fmt: skip
 """For what is not about figures. At full speed fio takes a CPU from the tests beside it, and a
@@ -58,7 +61,7 @@ def command(*arguments: str, fence: str = LANDLOCK) -> list[str]:
     return [*filtered, *program] if script else program
 
 
-def iopstui(*arguments: str, cwd: Path, timeout: float = 60.0, fence: str = LANDLOCK, **more: str
+def iopstui(*arguments: str, cwd: Path, timeout: float = LONG_S, fence: str = LANDLOCK, **more: str
             ) -> subprocess.CompletedProcess[str]:  # fmt: skip
     """Run to the end; no terminal on any stream."""
     if fence == LANDLOCK and not any(name.startswith(_AT_START) for name in more):
@@ -71,7 +74,7 @@ def _warm() -> Warm:
     return Warm()
 
 
-def afresh(*arguments: str, cwd: Path, timeout: float = 60.0, fence: str = LANDLOCK, **more: str
+def afresh(*arguments: str, cwd: Path, timeout: float = LONG_S, fence: str = LANDLOCK, **more: str
            ) -> subprocess.CompletedProcess[str]:  # fmt: skip
     """As ``iopstui``, by a Python that has read nothing yet."""
     return subprocess.run(
