@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import program
 import report
 
-PARTS = "abcdefghij"
+PARTS = "abcdefghijk"
 
 
 def machine() -> dict[str, Any]:
@@ -113,9 +113,22 @@ def _fleet(place: Path, quick: bool) -> Any:
     return found
 
 
+def _fleet_screen(place: Path, quick: bool) -> Any:
+    script = str(Path(__file__).parent / "fleet_screen.py")
+    found = []
+    for hosts in (100, 1000):
+        done = subprocess.run(
+            [sys.executable, script, str(hosts), "5" if quick else "30"],
+            capture_output=True, text=True, env=program.environment(place), check=True,
+        )  # fmt: skip
+        found.append(json.loads(done.stdout))
+    return found
+
+
 MEASURES: dict[str, Callable[[Path, bool], Any]] = {
     "a": _beside, "b": _cost, "c": _first_frame, "d": _kernel, "e": _documents, "f": _day,
     "g": _skew, "h": _slow, "i": _probe, "j": _fleet,
+    "k": _fleet_screen,
 }  # fmt: skip
 
 

@@ -37,7 +37,7 @@ def _rows(result: Mapping[str, Any]) -> Iterator[Row]:
     for letter, rows in (
         ("a", _beside), ("b", _cost), ("c", _first), ("d", _kernel), ("e", _documents),
         ("f", _day), ("g", _skew), ("h", _slow), ("i", _probe),
-        ("j", _fleet),
+        ("j", _fleet), ("k", _fleet_screen),
     ):  # fmt: skip
         if letter in result:
             yield from rows(result[letter])
@@ -53,6 +53,17 @@ def _fleet(found: list[Mapping[str, Any]]) -> Iterator[Row]:
             f"a host compressed ({one['bytes'] / 1000:.1f} kB/s)",
             f"≤ {bounds[hosts]:g} %, ≤ 200 MiB, ≤ 4 kB/s",
             one["cpu"] <= bounds[hosts] and one["mib"] <= 200 and one["packed"] <= 4000,
+        )
+
+
+def _fleet_screen(found: list[Mapping[str, Any]]) -> Iterator[Row]:
+    for one in found:
+        yield (
+            f"the screen of {one['hosts']} hosts, 160×45, 1 Hz",
+            f"{one['screen']:.1f} % of a CPU, {one['bytes_s'] / 1000:.1f} kB/s; with the merger "
+            f"{one['cpu']:.1f} %",
+            "≤ 6 %, ≤ 6 kB/s",
+            one["screen"] <= 6 and one["bytes_s"] <= 6000,
         )
 
 

@@ -180,7 +180,9 @@ class HostsView:
         top = scale_of(seen, second) if line else 0.0
         head = Line(width, self._charset).extend(_cut(table.header("host"), table.used))
         if spare >= LEAST_LINE:
-            head.add("  last minute, IOPS", DIM)
+            second_s = scene.second.interval_s if scene.second is not None else 1.0
+            span = "minute" if second_s == 1 else f"{MINUTE} samples"
+            head.add(f"  last {span}, IOPS", DIM)
         first = first_of_line(scene.begun, second)
         found = [head.done()]
         for at, one in enumerate(seen, self._top):
