@@ -133,10 +133,10 @@ def common_limit(evidence: Together) -> Finding | None:
             continue
         return Finding(
             "common limit",
-            f"the sum of {len(shares)} hosts is flat at {_rate(figure, fmean(sums))} "
-            f"(±{100 * _cv(sums):.1f} %) while each one's share moves by ±{100 * moves:.0f} %: "
-            "what one gains the others lose, and each has done more in single seconds. The limit is"
-            " one that they share (array, network, volume), not theirs",
+            f"a limit in common: the sum of {len(shares)} hosts is flat at "
+            f"{_rate(figure, fmean(sums))} (±{100 * _cv(sums):.1f} %) while each one's share moves "
+            f"by ±{100 * moves:.0f} %; what one gains the others lose, and each has done more in "
+            "single seconds, so it is what they share (array, network, volume), not theirs",
             "fewer hosts should give the same sum",
         )
     return None
@@ -158,10 +158,9 @@ def own_limit(evidence: Together) -> Finding | None:
     name = min(flat, key=lambda one: means[one])
     return Finding(
         "own limit",
-        f"{_names(flat)} {_does(flat)} a steady {f.number(means[name])} IOPS "
-        f"(±{100 * _cv(evidence.iops(name)):.1f} %) while the others do about "
-        f"{f.number(middle)} and vary: a limit of {_its(flat)} own (a volume's or cgroup's cap, a "
-        "slower link), not load that others make",
+        f"{_names(flat)}: a limit of {_its(flat)} own (a volume's or cgroup's cap, a slower link): "
+        f"a steady {f.number(means[name])} IOPS (±{100 * _cv(evidence.iops(name)):.1f} %) while "
+        f"the others do about {f.number(middle)} and vary, so it is not load that others make",
         "compare its limits and its volume's class with those of another host",
     )
 
@@ -180,10 +179,10 @@ def one_path(evidence: Together) -> Finding | None:
     middle = _middle(evidence, IOPS, (one, other))
     return Finding(
         "one path",
-        f"{printable(one)} and {printable(other)} do {f.number(fmean(a))} and "
-        f"{f.number(fmean(b))} IOPS where the others do {f.number(middle)}, and what one gains the "
-        f"other loses (correlation {r:.2f}); together they are steady at {f.number(fmean(both))} "
-        f"(±{100 * _cv(both):.1f} %): they share a path (a switch's port, a controller, a node)",
+        f"{printable(one)} and {printable(other)} share a path (a switch's port, a controller, a "
+        f"node): {f.number(fmean(a))} and {f.number(fmean(b))} IOPS where the others do "
+        f"{f.number(middle)}, and what one gains the other loses (correlation {r:.2f}); together "
+        f"they are steady at {f.number(fmean(both))} (±{100 * _cv(both):.1f} %)",
         "run one of the two alone: it should do what the others do",
     )
 
@@ -205,9 +204,10 @@ def straggler(evidence: Together) -> Finding | None:
     means, usual = evidence.means(IOPS), _middle(evidence, IOPS, low)
     return Finding(
         "straggler",
-        f"{_names([name, *(one for one in left if one != name)])}: {f.number(means[name])} IOPS "
-        f"and p99 {f.latency(waits[name])} in all of {ENOUGH} s, where the "
-        f"others have {f.number(usual)} and {f.latency(middle)}; {_why(evidence, name, low)}",
+        f"straggler {_names([name, *(one for one in left if one != name)])}: "
+        f"{f.number(means[name])} IOPS and p99 {f.latency(waits[name])} in all of {ENOUGH} s, "
+        f"where the others have {f.number(usual)} and {f.latency(middle)}; "
+        + _why(evidence, name, low),
         "Enter shows the host",
     )
 
@@ -351,10 +351,6 @@ def _names(names: Sequence[str]) -> str:
     told = ", ".join(printable(f.cut(name, 40)) for name in names[:MOST_NAMED])
     more = len(names) - MOST_NAMED
     return f"{told} and {more} more" if more > 0 else told
-
-
-def _does(names: Sequence[str]) -> str:
-    return "does" if len(names) == 1 else "do"
 
 
 def _its(names: Sequence[str]) -> str:

@@ -85,7 +85,11 @@ def test_one_bad_second_is_no_straggler() -> None:
 def test_a_host_that_stands_still_below_has_a_limit_of_its_own() -> None:
     rates = {**healthy(), "capped": noisy(99, 400, 0.005)}
     (found,) = found_in(evidence(rates, {"capped": 5e6}))
-    assert found.rule == "own limit" and found.text.startswith("capped does a steady 400 IOPS")
+    assert (
+        found.rule == "own limit"
+        and "capped: a limit of its own" in found.text
+        and "a steady 400 IOPS" in found.text
+    )
 
 
 def test_where_all_stand_still_a_flat_line_tells_nothing_of_one() -> None:

@@ -143,7 +143,9 @@ async def test_four_hosts_have_a_row_each_and_one_is_opened() -> None:
         text = screen_text(app)
         assert "3 of 4 hosts  1 lost  started within 3.00 ms" in text
         assert [line.split()[-1] for line in text.splitlines() if line.startswith("node02")]
-        assert "its connection has ended" in text and "finding: node03: 3.99k IOPS" in text
+        assert (
+            "its connection has ended" in text and "finding: straggler node03: 3.99k IOPS" in text
+        )
         (row,) = [line for line in text.splitlines() if line.startswith("node04")]
         assert " 300µs " in row and " 71 " in row and "runs" in row
         await pilot.press("down", "down", "enter")
