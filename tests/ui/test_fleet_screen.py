@@ -232,8 +232,12 @@ async def test_a_recording_is_played_and_looked_through() -> None:
     assert app.return_code == 0
 
 
-@pytest.mark.parametrize("hosts", [99])
-def test_looks(hosts: int, snap_compare: Callable[..., bool]) -> None:
+SCENES = {"160x45-99-hosts": ((160, 45), 99)}
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_looks(name: str, snap_compare: Callable[..., bool]) -> None:
+    size, hosts = SCENES[name]
     app, runs = made([f"node{n:02d}" for n in range(1, hosts + 1)])
     app.fleet._own_cpu = lambda: 2.5  # type: ignore[method-assign]
 
@@ -242,4 +246,4 @@ def test_looks(hosts: int, snap_compare: Callable[..., bool]) -> None:
         runs.play(25)
         await settle(pilot)
 
-    assert snap_compare(app, terminal_size=(160, 45), run_before=before)
+    assert snap_compare(app, terminal_size=size, run_before=before)

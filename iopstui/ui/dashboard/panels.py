@@ -72,11 +72,12 @@ PANELS: tuple[Panel, ...] = (
 )
 
 
-def tabs(panels: Sequence[Panel] = PANELS, titles: Sequence[str] = TABS) -> tuple[str, ...]:
+def tabs(panels: Sequence[Panel] | None = None, titles: Sequence[str] = TABS) -> tuple[str, ...]:
     """The titles of all panes; ``titles`` are those of the regions that the layout has."""
-    return (*titles, *(panel.tab for panel in panels if panel.tab))
+    shown = PANELS if panels is None else panels
+    return (*titles, *(panel.tab for panel in shown if panel.tab))
 
 
-def heights(panels: Sequence[Panel] = PANELS) -> dict[str, int]:
+def heights(panels: Sequence[Panel]) -> dict[str, int]:
     """What the panels with a tab want in the whole dashboard, by name."""
     return {panel.name: panel.height for panel in panels if panel.tab}
