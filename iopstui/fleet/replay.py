@@ -44,6 +44,8 @@ class FleetReplay:
         self.paused = False
         self.hosts: list[str] = []
         self.job = ""
+        self.frames: dict[str, Object] = {}
+        self._detailed: set[str] = set()
         self.on_failure: Callable[[Exception], None] = lambda error: None
         self._tell: Callable[[Told], None] = lambda told: None
         self._turn = threading.Condition()
@@ -138,7 +140,8 @@ class FleetReplay:
         """Nothing is marked."""
 
     def detail(self, name: str, wanted: bool) -> None:
-        """Its lines have what they have."""
+        """Its lines have what they have; they are told from now on."""
+        (self._detailed.add if wanted else self._detailed.discard)(name)
 
     def close(self) -> None:
         """End the thread."""
@@ -160,7 +163,7 @@ class FleetReplay:
 
     def _play(self, goal: float) -> float | None:
         """From the beginning, as far as ``goal`` at once; the next goal, ``None``: it is closed."""
-        player = _Player(self._tell, self.hosts, self._jobs, self.job, self._first_s)
+        player = _Player(self._of_host, self.hosts, self._jobs, self.job, self._first_s)
         since = goal - KEPT
         pace = _Pace(goal)
         for name, row in self._rows():
@@ -176,6 +179,14 @@ class FleetReplay:
         player.end()
         self._at = self.end
         return self._next()
+
+    def _of_host(self, told: Told) -> None:
+        """Frames only of a host that is looked at."""
+        if isinstance(told, Row) and told.row["event"] == "frame":
+            self.frames[told.name] = told.row
+            if told.name not in self._detailed:
+                return
+        self._tell(told)
 
     def _wait(self, pace: _Pace, at: float) -> float | None:
         """Until it is time for what is at ``at``; another goal if there is one meanwhile."""

@@ -85,7 +85,6 @@ class HostLine:
     error: str = ""
     past: dict[str, Past] = field(default_factory=lambda: {name: Past() for name in FIGURES})
     odd: float = 0.0
-    frame: Object | None = None
     session: Object | None = None
     step: Object | None = None
     ended: Object | None = None
@@ -189,7 +188,10 @@ class FleetScene:
         if not told.complete:
             return
         self._open.setdefault(told.number, []).append(told)
-        past = self.host(told.name).past
+        line = self.host(told.name)
+        if line.state in (CONNECTS, READY):
+            line.state = RUNS
+        past = line.past
         past[IOPS].put(told.number, told.iops)
         past[BW].put(told.number, told.bw)
         past[WAIT].put(told.number, told.wait_ns)
@@ -198,11 +200,7 @@ class FleetScene:
 
     def _row(self, line: HostLine, row: Object) -> None:
         kind = row["event"]
-        if kind == "frame":
-            line.frame = row
-            if line.state in (CONNECTS, READY):
-                line.state = RUNS
-        elif kind == "session":
+        if kind == "session":
             line.session, line.state = row, READY
         elif kind == "step_started":
             line.step, line.ended = row, None

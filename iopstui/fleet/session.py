@@ -51,7 +51,8 @@ Plan = Callable[[int, str, Mapping[str, str]], Planned]
 
 
 class FleetSession:
-    """``run`` begins a run, after the one that goes on was stopped; ``start`` is called once."""
+    """``run`` begins a run, after the one that goes on was stopped; ``start`` is called once.
+    ``frames`` are the hosts' newest, of which only those of a host in detail are told."""
 
     live = True
 
@@ -65,6 +66,7 @@ class FleetSession:
         self._number = 0
         self._next_look = 0.0
         self._closing = self._watching = False
+        self.frames: dict[str, Object] = {}
         self._had: dict[str, tuple[str, str]] = {}
         self._detailed: set[str] = set()
 
@@ -172,6 +174,11 @@ class FleetSession:
 
     def _row(self, planned: Planned, name: str, row: Object) -> None:
         planned.row(name, row)
+        if row["event"] == "frame":
+            # of a thousand hosts nobody looks at: what counts of it comes with its second
+            self.frames[name] = row
+            if name not in self._detailed:
+                return
         self._tell(Row(name, row))
         if row["event"] == "session" and name in self._detailed:
             self.detail(name, True)

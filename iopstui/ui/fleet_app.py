@@ -34,7 +34,7 @@ from iopstui.ui.parts.replay import REPLACED, ReplayKeys
 from iopstui.ui.start import put_last
 
 NO_EXPERIMENTS = "sweeps and comparisons of many hosts are made without the screen"
-LOOK_EVERY, MANY, SELDOM = 2, 100, 5
+LOOK_EVERY, MANY, SELDOM = 2, 100, 10
 """Seconds between two looks for findings; with more than so many hosts so many."""
 
 
@@ -206,7 +206,8 @@ class FleetApp(IopstuiApp):
             return
         second = self.scene.second
         interval = second.interval_s if second is not None else 1.0
-        view = self.host = HostView(line, self.scene.number, interval)
+        frame = self.fleet.runs.frames.get(name)
+        view = self.host = HostView(line, frame, self.scene.number, interval)
         dashboard = HostDashboard(view, self.charset)
         self.port.begin(view.controller, view.state, dashboard)
         self.push_screen(dashboard)

@@ -60,6 +60,7 @@ class MadeUp:
     def __init__(self, hosts: int) -> None:
         self.names = [f"node{n:0{len(str(hosts))}d}" for n in range(1, hosts + 1)]
         self.running = True
+        self.frames: dict[str, Object] = {}
         self._tell: Callable[[Told], None] = lambda told: None
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._main, daemon=True)
@@ -107,7 +108,10 @@ class MadeUp:
             number += 1
 
     def _row(self, merger: Merger, name: str, row: Object) -> None:
-        self._tell(Row(name, row))
+        if row["event"] == "frame":
+            self.frames[name] = row
+        else:
+            self._tell(Row(name, row))
         merger.feed(name, row)
 
     def _second(self, merger: Merger, made: list[Object], number: int) -> None:

@@ -81,6 +81,7 @@ class Runs:
         self.details: list[tuple[str, bool]] = []
         self.marks: list[str] = []
         self.closed = False
+        self.frames: dict[str, Object] = {}
         self.tell: Callable[[Told], None] = lambda told: None
 
     def start(self, tell: Callable[[Told], None]) -> None:
@@ -109,7 +110,10 @@ class Runs:
             if watching and row["event"] in ("step_started", "executed"):
                 continue
             row = {**row, "fio": None, "step": 0} if watching and "fio" in row else row
-            self.tell(Row(name, row))
+            if row["event"] == "frame":
+                self.frames[name] = row
+            else:
+                self.tell(Row(name, row))
             merger.feed(name, row)
             for second in merger.closed():
                 self.tell(second)

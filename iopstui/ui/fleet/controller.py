@@ -28,6 +28,11 @@ class FleetRuns(Protocol):
 
     live: bool
 
+    @property
+    def frames(self) -> Mapping[str, Object]:
+        """The newest of each host; of those that follow only a host's in detail are told."""
+        ...
+
     def start(self, tell: Callable[[Told], None]) -> None:
         """Begin to tell."""
         ...

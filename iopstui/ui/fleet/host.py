@@ -70,23 +70,25 @@ class HostView:
     """The state of one host from now on, with its last minutes on the charts; ``apply`` takes what
     is told of it."""
 
-    def __init__(self, line: HostLine, second: int, interval_s: float) -> None:
+    def __init__(
+        self, line: HostLine, frame: Object | None, second: int, interval_s: float
+    ) -> None:
         self.name = line.name
         self.controller = HostController(target_of(line.session))
         self._opened = self.controller.target.opened
         self.state = LiveState(self._opened)
         if line.step is not None:
             self._row(line.step)
-        if line.frame is not None:
-            self._past(line, second, interval_s)
-            self._row(line.frame)
+        if frame is not None:
+            self._past(line, frame, second, interval_s)
+            self._row(frame)
         for note in line.notes:
             self._row(note)
         if line.ended is not None:
             self._row(line.ended)
 
-    def _past(self, line: HostLine, second: int, interval_s: float) -> None:
-        event = event_of(line.frame or {}, self._opened)
+    def _past(self, line: HostLine, frame: Object, second: int, interval_s: float) -> None:
+        event = event_of(frame, self._opened)
         if event is None:
             return
         for at in range(second + 1 - PAST_S, second):
