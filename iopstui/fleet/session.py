@@ -14,6 +14,7 @@ from typing import Any
 
 from iopstui.errors import (
     EXIT_INTERRUPTED,
+    EXIT_JOB_FAILED,
     EXIT_OK,
     EXIT_VERDICT,
     Interrupted,
@@ -26,6 +27,7 @@ from iopstui.fleet.merger import Merger, Second
 from iopstui.fleet.scene import CONNECTS, DONE, FAILED, LATE, LOST, OUT, READY, RUNS, STOPPED
 from iopstui.fleet.told import Begun, Over, Row, Said, State, Told, host_second
 from iopstui.records import dataclass
+from iopstui.safety.crash import crash_sentence
 
 Object = dict[str, Any]
 STATES_EVERY_S = 0.5
@@ -131,7 +133,11 @@ class FleetSession:
                 if newer is None:
                     return
                 order = newer
-            self._one(*order)
+            try:
+                self._one(*order)
+            except Exception as error:  # of a thread nobody would hear of it
+                words = crash_sentence(error)
+                self._tell(Over(FAILED, EXIT_JOB_FAILED, (words,), (words,)))
 
     def _one(self, job: str, options: dict[str, str]) -> None:
         self._number += 1
