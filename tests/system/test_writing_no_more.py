@@ -90,7 +90,9 @@ nrfiles=3
 def test_what_a_job_says_of_itself_is_not_exceeded(here: Path) -> None:
     job = here / "shapes.fio"
     job.write_text(SHAPES)
-    done = iopstui("run", here, "--job", job, "--size", "1m", "--format", "jsonl", cwd=here)
+    done = iopstui(
+        "run", str(here), "--job", str(job), "--size", "1m", "--format", "jsonl", cwd=here
+    )
     assert done.returncode == 0, done.stderr
     end = next(row for row in events(done.stdout) if row["event"] == "step_finished")
     written = end["summary"]["total"]["write"]["io_bytes"]
@@ -102,14 +104,14 @@ def test_what_a_job_says_of_itself_is_not_exceeded(here: Path) -> None:
 def test_preconditioning_comes_first_and_counts(here: Path) -> None:
     disk = here / "disk.img"
     disk.write_bytes(bytes(4 * MIB))
-    words = ("run", disk, "--job", "randread-4k", "--precondition", "--set", "runtime=1")
+    words = ("run", str(disk), "--job", "randread-4k", "--precondition", "--set", "runtime=1")
     refused = iopstui(*words, cwd=here)
     assert refused.returncode == 3 and f"--destroy-data {disk}" in refused.stderr
-    done = iopstui(*words, "--destroy-data", disk, "--write-budget", "32m", "--format", "jsonl",
-                   cwd=here)  # fmt: skip
+    done = iopstui(*words, "--destroy-data", str(disk), "--write-budget", "32m", "--format",
+                   "jsonl", cwd=here)  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "preconditioned: 8 MiB written" in done.stderr
     assert sum(row["event"] == "step_finished" for row in events(done.stdout)) == 1
-    elsewhere = iopstui("sweep", here, "--job", "randread-4k", "--axis", "iodepth=1,2",
+    elsewhere = iopstui("sweep", str(here), "--job", "randread-4k", "--axis", "iodepth=1,2",
                         "--precondition", cwd=here)  # fmt: skip
     assert elsewhere.returncode == 2 and "is a directory" in elsewhere.stderr

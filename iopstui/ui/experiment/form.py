@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 
 from rich.text import Text
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal
@@ -159,8 +160,9 @@ class ExperimentForm(Screen["Chosen | None"]):
 
     def _examine(self) -> None:
         if self._plan is not None:
-            self.run_worker(self._examined(self._plan), exclusive=True)
+            self._examined(self._plan)
 
+    @work(exclusive=True)
     async def _examined(self, plan: Plan) -> None:
         try:
             ready = await asyncio.to_thread(self._look, plan)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from made import START_MS, Row, frame, frames, stream
 
 from iopstui.cli.fleet_record import RecordFile
-from iopstui.cli.fleet_run import _Run
+from iopstui.cli.fleet_run import Run
 from iopstui.errors import UsageError
 from iopstui.fleet.clocks import Offset
 from iopstui.fleet.facts import conflicts
@@ -127,7 +127,7 @@ def test_a_row_that_is_nested_too_deep_is_not_recorded(tmp_path: Path) -> None:
     path = tmp_path / "record"
     asked = argparse.Namespace(length=None, format="jsonl", abort=[], record=str(path))
     out = io.StringIO()
-    run = _Run(asked, out, io.StringIO())
+    run = Run(asked, out, io.StringIO())
     deep: Row = {}
     for _ in range(sys.getrecursionlimit()):
         deep = {"a": deep}
