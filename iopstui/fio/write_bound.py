@@ -33,6 +33,10 @@ def most_written(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) -
     """
     total = 0
     for job, files in zip(jobfile.effective(text), sections, strict=True):
+        before = _laid_out(job, files, size_of)
+        if before is None:
+            return None
+        total += before
         if not may_write(job.options):
             continue
         clone = _by_size(job, files, size_of), _by_rate(job)
@@ -40,8 +44,17 @@ def most_written(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) -
         if not known or any(flag(job.options, name) for name in _BY_OTHERS):
             return None
         total += number(job.options.get("numjobs")) * (min(known) + largest_block(job))
-        total += _laid_out(job, files, size_of) or 0
     return total
+
+
+def laid_out(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) -> int | None:
+    """Bytes that fio fills files with before the jobs begin; ``None``: not known."""
+    found = [
+        _laid_out(job, files, size_of)
+        for job, files in zip(jobfile.effective(text), sections, strict=True)
+    ]
+    known = [one for one in found if one is not None]
+    return sum(known) if len(known) == len(found) else None
 
 
 def run_seconds(text: str) -> float | None:
@@ -49,7 +62,11 @@ def run_seconds(text: str) -> float | None:
     upper bound in seconds. ``None`` where one has no end by time."""
     times = [_seconds(job) for job in jobfile.effective(text) if may_write(job.options)]
     known = [time for time in times if time is not None]
-    staged = any("stonewall" in job.options for job in jobfile.effective(text))
+    staged = any(
+        name in job.options
+        for job in jobfile.effective(text)
+        for name in ("stonewall", "wait_for_previous", "wait_for")
+    )
     if not times or len(known) < len(times):
         return None
     return sum(known) if staged else max(known)
@@ -60,7 +77,7 @@ def _by_size(job: Section, files: SectionFiles, size_of: SizeOf) -> int | None:
         return None
     loops = number(job.options.get("loops"))
     whole = _whole(files, size_of)
-    text = _first(job, "io_size", "io_limit") or _first(job, "size") or "100%"
+    text = next(filter(_is_said, (_first(job, "io_size", "io_limit"), _first(job, "size"))), "100%")
     if text.endswith("%"):
         share = text[:-1]
         if whole is None or not share.isdecimal():
@@ -68,6 +85,11 @@ def _by_size(job: Section, files: SectionFiles, size_of: SizeOf) -> int | None:
         return loops * -(-whole * int(share) // 100)
     size = size_bytes(text, job.options)
     return None if size is None else loops * size
+
+
+def _is_said(text: str) -> bool:
+    """fio takes 0 as if the option wasn't there."""
+    return bool(text) and text.rstrip("%").strip("0") != ""
 
 
 def _whole(files: SectionFiles, size_of: SizeOf) -> int | None:
@@ -97,21 +119,31 @@ def _of_writes(job: Section, name: str) -> int | None:
 
 
 def _seconds(job: Section) -> float | None:
-    run = duration_s(_first(job, "runtime", "timeout"))
+    told = _first(job, "runtime", "timeout")
+    # fio reads 0.5s as 0, which is no end
+    run = None if "." in told else duration_s(told)
     ramp = _first(job, "ramp_time") or "0"
     before = duration_s(ramp)
     return run + before if run and before is not None else None
 
 
 def _laid_out(job: Section, files: SectionFiles, size_of: SizeOf) -> int | None:
-    """Files that aren't there are filled first, where the job reads or overwrites."""
-    kind = _first(job, "rw", "readwrite")
-    if not (kind.startswith(("rw", "randrw")) or flag(job.options, "overwrite")):
-        return None
+    """Bytes in files that aren't there: they are filled first where the job reads or overwrites.
+    Those that are there can't be made longer: the fence lets none be created anew."""
+    kind = (_first(job, "rw", "readwrite") or "read").partition(":")[0]
+    reads = "read" in kind or kind in ("rw", "randrw")
+    if not (reads or flag(job.options, "overwrite")):
+        return 0
     if all(size_of(path) is not None for path in files.paths):
+        return 0
+    if any(name.startswith("offset") for name in job.options):
         return None
+    each = _first(job, "filesize", "file_size").rpartition("-")[2]
+    if _is_said(each):
+        one = size_bytes(each, job.options)
+        return None if one is None else one * len(files.paths)
     size = size_bytes(_first(job, "size"), job.options)
-    return None if size is None else size * max(1, files.sets)
+    return None if not size else size * max(1, files.sets)
 
 
 def _first(job: Section, *names: str) -> str:

@@ -19,6 +19,7 @@ from iopstui.fio.job_text import (
 from iopstui.fio.layout import layout_text
 from iopstui.fio.logs import FioLogs
 from iopstui.fio.stream import size_bytes
+from iopstui.fio.write_bound import laid_out
 from iopstui.model.block import target
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
@@ -74,7 +75,14 @@ def _stage(prepared: Prepared) -> None:
         for index, section in enumerate(prepared.facts.sections)
         if any(os.path.realpath(prepared.cwd / path) in new for path in section.paths)
     ]
-    prepared.layout_text = layout_text(jobfile.only(staged, wanted))
+    only = jobfile.only(staged, wanted)
+    sections = [prepared.facts.sections[index] for index in wanted]
+    prepared.layout_text = layout_text(only)
+    prepared.layout_bytes = laid_out(only, sections, lambda path: _size(prepared.cwd / path))
+
+
+def _size(path: Path) -> int | None:
+    return path.stat().st_size if path.exists() else None
 
 
 def _longest(prepared: Prepared) -> int | None:

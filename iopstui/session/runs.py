@@ -391,8 +391,9 @@ class Runs:
         if now - self._looked_ns > LOOK_S * 1e9:
             self._looked_ns = now
             run.watch_room()
-        # what is laid out is known beforehand
-        if run.phase != RUN or run.failure or run.stopping:
+        # what is laid out is nearly always known beforehand
+        known = run.phase != RUN and run.prepared.layout_bytes is not None
+        if known or run.failure or run.stopping:
             return
         run.failure = self._budget.beyond(fio_wrote(run.last))
         if self._budget.most is not None and not run.failure:

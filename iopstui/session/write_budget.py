@@ -43,6 +43,8 @@ class WriteBudget:
         self._bound = most_written(
             job.text, job.facts.sections, lambda at: _there(job, at, devices)
         )
+        if job.layout_text is not None and job.layout_bytes is None:
+            return "writes at most: what its files take that are laid out first; the jobs only read"
         return at_most(layout, not job.read_only, run_seconds(job.text), self.most, self._bound)
 
     def beyond(self, counted: int) -> str:
@@ -63,7 +65,7 @@ class WriteBudget:
         if layout_bytes > left:
             self.over = True
             return (
-                f"the run is not begun: its scratch files take {size(layout_bytes)}, and of the "
+                f"the run is not begun: its new files take {size(layout_bytes)}, and of the "
                 f"write budget of {size(self.most)} there is {size(max(0, left))} left"
             )
         if self._largest > left:
@@ -87,6 +89,9 @@ class WriteBudget:
             self._rate = max(self._rate, rate)
             self._seen = now_s, self._run
         if not self._run or self.used + self._run + self._rate * REACTION_S < self.most:
+            return ""
+        # a short job's pace says nothing where its own options end it before
+        if self.used + max(self._run, self._bound or self.most) < self.most:
             return ""
         self.over = True
         return (
@@ -129,7 +134,7 @@ def at_most(
     """How much will be written at most, in words: ``scratch`` bytes of scratch files, and what
     jobs that write do in ``seconds`` (``None``: not known), ``bound`` bytes at most (``None``: they
     go on as long as there is time)."""
-    files = f"{size(scratch)} of scratch files" if scratch else ""
+    files = f"{size(scratch)} of new files" if scratch else ""
     if not writes:
         return f"writes at most: {files + ', the jobs only read' if files else 'nothing'}"
     if bound is not None and (most is None or bound + scratch <= most):

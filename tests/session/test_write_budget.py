@@ -31,7 +31,7 @@ def test_at_a_steady_rate_it_ends_before_the_budget_is_used(rate_mib: int, most_
 
 def test_all_runs_together_and_none_that_would_go_beyond() -> None:
     budget = WriteBudget(100 * MIB)
-    assert budget.why_not(10 * MIB) == "" and "scratch files take 101" in budget.why_not(101 * MIB)
+    assert budget.why_not(10 * MIB) == "" and "new files take 101" in budget.why_not(101 * MIB)
     budget = WriteBudget(100 * MIB)
     budget.end(30 * MIB, layout=True)
     assert budget.why_not(0) == "", "files are laid out once"
@@ -52,12 +52,12 @@ def test_without_a_budget_everything_goes_and_a_read_costs_nothing() -> None:
     ("arguments", "words"),
     [
         ((0, False, 9.0, None), "writes at most: nothing"),
-        ((MIB, False, 9.0, None), "writes at most: 1 MiB of scratch files, the jobs only read"),
+        ((MIB, False, 9.0, None), "writes at most: 1 MiB of new files, the jobs only read"),
         ((MIB, True, 9.0, 1 << 30), "writes at most: 1 GiB (--write-budget), with 1 MiB of"),
         ((0, True, 90.0, None), "no limit is set: at 1 GB/s 83.8 GiB in 1:30"),
         ((0, True, None, None), "no limit is set (--write-budget 200g sets one)"),
         ((0, True, 9.0, None, MIB), "writes at most: 1 MiB, as the job says"),
-        ((MIB, True, 9.0, 3 * MIB, MIB), "1 MiB of scratch files and 1 MiB, as the job says"),
+        ((MIB, True, 9.0, 3 * MIB, MIB), "1 MiB of new files and 1 MiB, as the job says"),
         ((MIB, True, 9.0, 3 * MIB, 3 * MIB), "writes at most: 3 MiB (--write-budget), with 1 MiB"),
     ],
 )
@@ -72,4 +72,8 @@ def test_what_was_said_of_a_job_is_held_against_what_fio_counts() -> None:
     job = Prepared("a", "", text, JobFacts((SectionFiles("a", ("x",)),), True), (), Path("/none"))
     assert budget.foresee(job, 0, {}) == "writes at most: 1 MiB, as the job says"
     assert budget.beyond(MIB + 4096) == ""
+    limited = WriteBudget(4 * MIB)
+    limited.foresee(job, 0, {})
+    assert limited.look(1.0, 4096) == "" == limited.look(1.3, MIB), "it ends by itself before"
+    assert "ended after 4 MiB" in limited.look(1.6, 4 * MIB)
     assert "ended after 1.01 MiB written" in budget.beyond(MIB + 8192)

@@ -45,7 +45,7 @@ def test_a_sweep_ends_with_whole_points(here: Path) -> None:
 def test_what_only_reads_needs_none(here: Path) -> None:
     words = ("run", "--job", "randread-4k", "--size", "8m", "--set", "runtime=1")
     refused = iopstui(*words, "--write-budget", "4m", cwd=here)
-    assert refused.returncode == 1 and "scratch files take 8" in refused.stderr
+    assert refused.returncode == 1 and "new files take 8" in refused.stderr
     done = iopstui(*words, "--write-budget", "9m", cwd=here)
     assert done.returncode == 0 and "the jobs only read" in done.stderr, done.stderr
     wrong = iopstui(*words, "--write-budget", "lots", cwd=here)
@@ -96,7 +96,7 @@ def test_what_a_job_says_of_itself_is_not_exceeded(here: Path) -> None:
     assert done.returncode == 0, done.stderr
     end = next(row for row in events(done.stdout) if row["event"] == "step_finished")
     written = end["summary"]["total"]["write"]["io_bytes"]
-    said = re.search(r"at most: [0-9.]+ MiB of scratch files and ([0-9.]+) MiB, as", done.stderr)
+    said = re.search(r"at most: [0-9.]+ MiB of new files and ([0-9.]+) MiB, as", done.stderr)
     assert said is not None, done.stderr
     assert 0.75 * float(said[1]) * MIB < written <= float(said[1]) * MIB
 

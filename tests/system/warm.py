@@ -55,7 +55,9 @@ class Warm:
             ) -> subprocess.CompletedProcess[str]:  # fmt: skip
         """As ``subprocess.run`` with captured text, and no standard input. Raises
         TimeoutExpired after ``timeout`` seconds; the program is killed then."""
-        asked = json.dumps({"words": words, "cwd": str(cwd), "env": dict(env)}).encode()
+        asked = json.dumps(
+            {"words": [*map(str, words)], "cwd": str(cwd), "env": dict(env)}
+        ).encode()
         with self._one, open(os.devnull) as nothing:
             outputs = [os.pipe(), os.pipe()]
             socket.send_fds(self._socket, [asked],
