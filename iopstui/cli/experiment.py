@@ -7,11 +7,10 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from iopstui.cli.preconditioning import preconditioned
+from iopstui.cli.preconditioning import checked, preconditioned
 from iopstui.cli.terminal import answering, say
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, EXIT_VERDICT, UsageError
 from iopstui.events import PointFinished
-from iopstui.experiment.progress import ProgressFile
 from iopstui.experiment.runner import Runner
 from iopstui.experiment.setup import dry_run, length_text, writes_text
 from iopstui.experiment.start import (
@@ -40,13 +39,16 @@ def run_experiment(options: ExperimentOptions) -> int:
     expected = expectations_at_every_point(options.run, setup)
     progress = kept_progress(setup, options, expected, say)
     setup = setup.going_on(progress)
+    first = options.run.precondition and not (progress is not None and progress.points)
     if options.dry_run:
+        if first:
+            place = checked(options.run)[0].path
+            put(f"first of all: {place} is written twice (--precondition)", sys.stdout)
         for line in dry_run(setup, progress):
             put(line, sys.stdout)
-        if options.run.precondition:
-            put("first of all: the target is written twice (--precondition)", sys.stdout)
         return EXIT_OK
-    options = _preconditioned(options, progress)
+    if first:
+        options = replace(options, run=preconditioned(options.run))
     setup = replace(setup, write_budget=options.run.write_budget)
     put(writes_text(setup), sys.stderr)
     if setup.plan.variants:
@@ -75,13 +77,6 @@ def run_experiment(options: ExperimentOptions) -> int:
         return EXIT_JOB_FAILED
     points = sink.points if setup.plan.variants else points_of(setup.plan, sink.points)
     return _judged(points)
-
-
-def _preconditioned(options: ExperimentOptions, progress: ProgressFile | None) -> ExperimentOptions:
-    """Not again for one that goes on after an interruption."""
-    if progress is not None and progress.points:
-        return options
-    return replace(options, run=preconditioned(options.run))
 
 
 def _what_is_kept(runner: Runner) -> str:

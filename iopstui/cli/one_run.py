@@ -8,7 +8,7 @@ import sys
 
 from iopstui.cli.exported import exported
 from iopstui.cli.holding import WordSink
-from iopstui.cli.preconditioning import preconditioned
+from iopstui.cli.preconditioning import checked, preconditioned
 from iopstui.cli.terminal import answering, say
 from iopstui.errors import (
     EXIT_INTERRUPTED,
@@ -23,11 +23,15 @@ from iopstui.experiment.baseline import held_against
 from iopstui.experiment.expectations import expectations_of, job_sections
 from iopstui.fio.inspect import find_fio
 from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.process.private import private_directory, remove
 from iopstui.linux.roots import Roots
 from iopstui.model.block.target import Target
+from iopstui.model.experiment.expectation import Expectation
 from iopstui.model.experiment.options import RunOptions
 from iopstui.output.sinks import EventSink, WithStatus, make_sink
 from iopstui.output.verdict import VerdictSink
+from iopstui.preflight.job import prepare
+from iopstui.preflight.request import JobRequest
 from iopstui.preflight.targets import choose_targets
 from iopstui.safety.leftovers import clean_up_and_say
 from iopstui.safety.signals import StopSignals
@@ -45,6 +49,8 @@ def run_job(job: str, options: RunOptions, kind: str) -> int:
     else on stderr."""
     find_fio()
     clean_up_and_say(say, Roots())
+    if options.precondition:
+        _check(job, options)
     options = preconditioned(options)
     # what it came to stays in the file: it may be over before anybody has read it
     with exported(options, keep=True) as export:
@@ -105,12 +111,31 @@ def _say_what_failed(events: queue.SimpleQueue[Event]) -> None:
 def _session(job: str, options: RunOptions) -> LiveSession:
     devices = read_devices(Roots())
     target, job_target = choose_targets(options.targets, job, devices, Roots())
-    jobs = [job_sections(job, options.overrides)] if options.expect else []
-    expected = held_against(
-        expectations_of(options.expect, options.tolerance, target, jobs), options.baseline
-    )
+    expected = _expected(job, options, target)
     return new_session(options, target, job_target, devices, expected, idle_frames=False,
                        tell_writes=True)  # fmt: skip
+
+
+def _expected(job: str, options: RunOptions, target: Target) -> tuple[Expectation, ...]:
+    jobs = [job_sections(job, options.overrides)] if options.expect else []
+    return held_against(
+        expectations_of(options.expect, options.tolerance, target, jobs), options.baseline
+    )
+
+
+def _check(job: str, options: RunOptions) -> None:
+    """What can't be run is refused before the target is written for hours. As ``run_job``."""
+    checked(options)
+    devices = read_devices(Roots())
+    target, job_target = choose_targets(options.targets, job, devices, Roots())
+    _expected(job, options, target)
+    request = JobRequest(job, options.overrides, options.size, options.destroy_data,
+                         options.bind, no_fence=options.no_fence)  # fmt: skip
+    private = private_directory()
+    try:
+        prepare(request, job_target, find_fio(), private, devices, Roots()).close()
+    finally:
+        remove(private)
 
 
 def _sink(kind: str, target: Target) -> VerdictSink:

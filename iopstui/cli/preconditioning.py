@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 from iopstui.cli.terminal import say
 from iopstui.errors import Interrupted, JobFailed, UsageError, error_of
@@ -18,6 +19,7 @@ from iopstui.model.experiment.options import RunOptions
 from iopstui.output.narration import Narrator
 from iopstui.output.sinks import WithStatus
 from iopstui.preflight.targets import choose_targets
+from iopstui.recording.writer import creatable
 from iopstui.safety.signals import StopSignals
 from iopstui.session.live import LiveSession
 from iopstui.session.new_session import new_session
@@ -32,13 +34,14 @@ def preconditioned(options: RunOptions) -> RunOptions:
     if not options.precondition:
         return options
     devices = read_devices(Roots())
-    target, job_target = choose_targets(options.targets, JOB, devices, Roots())
-    _check(target)
+    target, job_target = checked(options)
+    if options.record:
+        creatable(Path(options.record))
     plain = RunOptions(
         targets=options.targets, size=options.size, destroy_data=options.destroy_data,
         write_budget=options.write_budget, own_cpus=options.own_cpus, nice=options.nice,
     )  # fmt: skip
-    say(f"preconditioning: {target.path} is written twice, in order; nothing is measured yet")
+    say(f"preconditioning first: {target.path} is to be written twice; nothing is measured yet")
     session = new_session(plain, target, job_target, devices, idle_frames=False, tell_writes=True)
     finished = _to_the_end(session)
     if finished is None:
@@ -54,13 +57,16 @@ def preconditioned(options: RunOptions) -> RunOptions:
     return replace(options, precondition=False, write_budget=left)
 
 
-def _check(target: Target) -> None:
+def checked(options: RunOptions) -> tuple[Target, Target | None]:
+    """What would be written, and what the job is given. UsageError for a target that can't be."""
+    target, job_target = choose_targets(options.targets, JOB, read_devices(Roots()), Roots())
     if target.kind == kinds.DIRECTORY:
         raise UsageError(
             f"--precondition is for a device or a file: {target.path} is a directory, and a run's "
             "scratch files in it are new ones.",
             "Name the device, and once more with --destroy-data.",
         )
+    return target, job_target
 
 
 class _Words:

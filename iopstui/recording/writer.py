@@ -158,6 +158,12 @@ def next_free(path: Path) -> Path:
     return found
 
 
+def creatable(path: Path) -> None:
+    """UsageError for a --record that could not begin now; nothing is left of it."""
+    os.close(_create(path))
+    os.unlink(path)
+
+
 def _create(path: Path) -> int:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
     try:

@@ -107,11 +107,14 @@ def test_preconditioning_comes_first_and_counts(here: Path) -> None:
     words = ("run", str(disk), "--job", "randread-4k", "--precondition", "--set", "runtime=1")
     refused = iopstui(*words, cwd=here)
     assert refused.returncode == 3 and f"--destroy-data {disk}" in refused.stderr
+    for wrong in (("--set", "nosuch=1"), ("--record", str(here)), ("--expect", "nosuch>=1")):
+        early = iopstui(*words, "--destroy-data", str(disk), *wrong, cwd=here)
+        assert early.returncode == 2 and "written" not in early.stderr, early.stderr
     done = iopstui(*words, "--destroy-data", str(disk), "--write-budget", "32m", "--format",
                    "jsonl", cwd=here)  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "preconditioned: 8 MiB written" in done.stderr
     assert sum(row["event"] == "step_finished" for row in events(done.stdout)) == 1
     elsewhere = iopstui("sweep", str(here), "--job", "randread-4k", "--axis", "iodepth=1,2",
-                        "--precondition", cwd=here)  # fmt: skip
+                        "--precondition", "--dry-run", cwd=here)  # fmt: skip
     assert elsewhere.returncode == 2 and "is a directory" in elsewhere.stderr
