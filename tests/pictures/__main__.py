@@ -1,6 +1,6 @@
 """Makes the moving pictures of the documents anew, from recordings, on the screen itself.
 
-.venv/bin/python tests/pictures             docs/depth.svg and docs/sweep.svg
+.venv/bin/python tests/pictures             all of them (chosen.py)
 .venv/bin/python tests/pictures FILE OUT    of any recording
 """
 
@@ -10,8 +10,10 @@ import asyncio
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
+from chosen import PICTURES, Picture
 from moving import Part, parts, svg
 from rich.terminal_theme import SVG_EXPORT_THEME
 from textual.pilot import Pilot
@@ -22,19 +24,15 @@ from iopstui.ui.draw.style import UTF8
 from iopstui.ui.replay import ReplayApp
 
 ROOT = Path(__file__).resolve().parents[2]
-SIZE = (120, 36)
+WIDTH = 120
 SCREENS, SECONDS = 18, 1.2
 LAST_STAYS = 4
-PICTURES = {
-    "demo": "docs/depth.svg",
-    "tests/fixtures/recordings/sweep.iops": "docs/sweep.svg",
-}
 
 
 def rows(app: ReplayApp) -> list[list[Part]]:
     """What is on the screen now."""
     strips = app.screen._compositor.render_strips()
-    return [parts(list(strip), SIZE[0], SVG_EXPORT_THEME) for strip in strips]
+    return [parts(list(strip), WIDTH, SVG_EXPORT_THEME) for strip in strips]
 
 
 async def _at_rest(pilot: Pilot[int], before: float, session: ReplaySession) -> None:
@@ -45,21 +43,26 @@ async def _at_rest(pilot: Pilot[int], before: float, session: ReplaySession) -> 
         await pilot.pause()
 
 
-async def played(name: str) -> list[list[list[Part]]]:
-    """So many screens of a recording, evenly over its time; the last one stays longer."""
-    session = ReplaySession(recording_path(name))
+async def played(picture: Picture) -> list[list[list[Part]]]:
+    """So many screens of a recording, evenly from its first figures on; the last one stays
+    longer."""
+    session = ReplaySession(recording_path(picture.recording))
     app, found = ReplayApp(session, charset=UTF8), []
-    async with app.run_test(size=SIZE) as pilot:
+    async with app.run_test(size=(WIDTH, picture.rows)) as pilot:
         session.pause(True)
         await pilot.pause(0.3)
-        due = session.end / SCREENS
+        due = every = 0.0
         while session.at < session.end:
             before = session.at
             session.step()
             await _at_rest(pilot, before, session)
-            if session.at >= due or session.at >= session.end:
+            if not every and app.state.frame is not None:
+                # a job's preparations are not seen
+                every = (session.end - session.at) / SCREENS
+                due = session.at + every
+            if every and (session.at >= due or session.at >= session.end):
                 found.append(rows(app))
-                due += session.end / SCREENS
+                due += every
         if app.state.experiment is not None:
             # what came of it, in the end
             await pilot.press("w")
@@ -70,17 +73,17 @@ async def played(name: str) -> list[list[list[Part]]]:
     return found + found[-1:] * LAST_STAYS
 
 
-def main(names: dict[str, str]) -> None:
+def main(pictures: Sequence[Picture]) -> None:
     """Write them: the same wherever that is done."""
     os.chdir(ROOT)
     os.environ["TZ"] = "UTC"
     time.tzset()
-    for name, out in names.items():
-        title = f"iopstui plays the recording {Path(name).stem}"
-        text = svg(asyncio.run(played(name)), SIZE[0], SECONDS, SVG_EXPORT_THEME, title)
-        (ROOT / out).write_text(text)
-        print(f"written: {out}, {len(text) // 1024} KiB")
+    for one in pictures:
+        title = f"iopstui plays the recording {Path(one.recording).stem}"
+        text = svg(asyncio.run(played(one)), WIDTH, SECONDS, SVG_EXPORT_THEME, title)
+        (ROOT / one.out).write_text(text)
+        print(f"written: {one.out}, {len(text) // 1024} KiB")
 
 
 if __name__ == "__main__":
-    main(dict([sys.argv[1:3]]) if len(sys.argv) == 3 else PICTURES)
+    main([Picture(*sys.argv[1:3])] if len(sys.argv) == 3 else PICTURES)

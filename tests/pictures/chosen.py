@@ -1,0 +1,38 @@
+"""The moving pictures of the documents: an entry of ``PICTURES`` is all that another one takes.
+
+How the recordings were made that not every machine can make (nameless.py then took the names out),
+in a guest with 4 CPUs in two sockets whose disk has one queue:
+
+affinity    the disk held to 800 IOPS; iopstui run /dev/vda --job randread-4k --set runtime=33
+            --set numjobs=4 --set iodepth=4 --set cpus_allowed=0-3 --set cpus_allowed_policy=split
+            --knob rq_affinity=0 --knob rq_affinity=1@10 --knob rq_affinity=2@21 --record RAW
+busy        the disk held to 80 MB/s; iopstui watch /dev/vda --for 40s --record RAW beside a fio
+            that reads 4 KiB each; two dd bs=1M iflag=direct join it from second 16 to 29
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iopstui.recording.reader import DEMO
+
+_KEPT = "tests/fixtures/recordings"
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """``recording`` and ``out`` are files below the repository's root; ``rows`` is the height of
+    the screen."""
+
+    recording: str
+    out: str
+    rows: int = 36
+
+
+PICTURES = (
+    Picture(DEMO, "docs/depth.svg"),
+    Picture(f"{_KEPT}/sweep.iops", "docs/sweep.svg"),
+    # the map of completions stands on the screen from 50 rows on
+    Picture(f"{_KEPT}/affinity.iops", "docs/affinity.svg", rows=50),
+    Picture(f"{_KEPT}/busy.iops", "docs/busy.svg"),
+)

@@ -1,0 +1,56 @@
+"""A recording without this machine's names: host, kernel's suffix and mount points.
+
+.venv/bin/python tests/pictures/nameless.py RAW.iops OUT.iops
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+
+from iopstui.model.block.device import BlockDevice, Mount
+from iopstui.recording import layout as form
+from iopstui.recording.coding import encoder
+from iopstui.recording.reader import Other, Record, Recording
+from iopstui.recording.writer import Chunk, Recorder
+
+HOST = "demo"
+
+
+def copy(source: Path, out: Path) -> None:
+    """Every record of ``source`` in a new file ``out``, which anybody may read. Raises UsageError
+    if ``source`` is no recording or ``out`` exists; a damaged one is copied up to its damage."""
+    with Recording(source) as recording:
+        release = recording.header.kernel.partition("-")[0]
+        header = dataclasses.replace(recording.header, host=HOST, kernel=release)
+        head = {"layouts": form.all_layouts(), "header": encoder(form.Header)(header)}
+        chunks: list[Chunk] = [(form.HEADER, 0.0, lambda: head), *map(_chunk, recording.records())]
+    recorder = Recorder(out)
+    # at once: one by one there could be more than may wait
+    recorder.put_all(chunks)
+    recorder.close()
+    if recorder.problem:
+        raise OSError(recorder.problem)
+    out.chmod(0o644)
+
+
+def _chunk(record: Record) -> Chunk:
+    if not isinstance(record, Other):
+        return (form.SAMPLE, record.t, (int(record.shown), record.raw))
+    value = record.value
+    if isinstance(value, form.Devices):
+        value = form.Devices(tuple(map(_mounted_at_root, value.devices)))
+    kind = type(value)
+    written = [form.NAMES[kind], encoder(kind)(value)]
+    return (form.EVENT, record.t, lambda: written)
+
+
+def _mounted_at_root(device: BlockDevice) -> BlockDevice:
+    if not device.mounts:
+        return device
+    return dataclasses.replace(device, mounts=(Mount("/", device.mounts[0].fstype),))
+
+
+if __name__ == "__main__":
+    copy(Path(sys.argv[1]), Path(sys.argv[2]))
