@@ -7,7 +7,7 @@ from pathlib import Path
 
 from iopstui.errors import UsageError
 from iopstui.linux.devices.active import active_disks
-from iopstui.linux.devices.target import NoSuchFile, resolve_targets
+from iopstui.linux.devices.target import MixedKinds, NoSuchFile, resolve_targets
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
@@ -51,12 +51,25 @@ def choose_watched(
             f"Name a disk (iopstui devices), or {printable(str(error.directory))}, which stands "
             "for the disk it is on.",
         ) from error
+    except MixedKinds as error:
+        raise UsageError(
+            f"{error.kinds}: what is watched together is of one kind, and a file or a directory "
+            "only stands for the disk it is on.",
+            _name_the_disks(error.found),
+        ) from error
     if not target.on:
         raise UsageError(
             f"There is nothing to watch at {printable(target.path)}: {target.no_device}.",
             "Name a disk: iopstui devices. Without TARGET all of them are watched.",
         )
     return target
+
+
+def _name_the_disks(found: Sequence[Target]) -> str:
+    disks = dict.fromkeys(name for one in found for name in one.on)
+    if not all(one.on for one in found):
+        return "Name disks alone: iopstui devices."
+    return f"Name the disks: iopstui watch {printable(' '.join(disks))}"
 
 
 def choose_common_targets(

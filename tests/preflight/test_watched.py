@@ -5,7 +5,10 @@ from pathlib import Path
 import pytest
 
 from iopstui.errors import UsageError
+from iopstui.linux.devices.target import MixedKinds
 from iopstui.linux.roots import Roots
+from iopstui.model.block.target import Target
+from iopstui.preflight import targets
 from iopstui.preflight.targets import choose_targets, choose_watched
 
 
@@ -19,3 +22,24 @@ def test_a_watch_of_what_is_not_there_is_offered_no_scratch_file(tmp_path: Path)
     assert watch.value.message == job.value.message
     assert "scratch" not in watch.value.hint
     assert f"{tmp_path}, which stands for the disk it is on" in watch.value.hint
+
+
+def test_a_watch_of_mixed_kinds_is_told_which_disks_they_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = [Target("device", "/dev/sda", "sda"), Target("directory", "/srv", "sdb")]
+    kinds = "/dev/sda is a device and /srv a directory"
+
+    def mixed(*_: object, **__: object) -> Target:
+        raise MixedKinds(kinds, found)
+
+    monkeypatch.setattr(targets, "resolve_targets", mixed)
+    with pytest.raises(UsageError) as watch:
+        choose_watched(("/dev/sda", "/srv"), {}, Roots())
+    assert watch.value.message.startswith(f"{kinds}: what is watched")
+    assert "job" not in watch.value.message and "scratch" not in watch.value.message
+    assert watch.value.hint == "Name the disks: iopstui watch sda sdb"
+    found[1] = Target("directory", "/run", None, no_device="it is in memory")
+    with pytest.raises(UsageError) as nowhere:
+        choose_watched(("/dev/sda", "/run"), {}, Roots())
+    assert nowhere.value.hint == "Name disks alone: iopstui devices."

@@ -31,6 +31,20 @@ class NoSuchFile(UsageError):
         self.directory = directory
 
 
+class MixedKinds(UsageError):
+    """Targets of different kinds were named: ``kinds`` says of two what they are, ``found`` is
+    what all of them are."""
+
+    def __init__(self, kinds: str, found: Sequence[Target]) -> None:
+        super().__init__(
+            f"{kinds}: a job uses all targets alike, and they differ in how much of them it may "
+            "use (a device whole, a file as far as it goes, in a directory a scratch file).",
+            "Name several devices, several files, or several directories.",
+        )
+        self.kinds = kinds
+        self.found = found
+
+
 LIST_DEVICES = "See what there is with: iopstui devices"
 _IN_MEMORY = frozenset({"tmpfs", "ramfs", "devtmpfs", "hugetlbfs"})
 _REMOTE = frozenset({"nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "virtiofs", "afs", "lustre"})
@@ -105,12 +119,8 @@ def _check_kinds(texts: Sequence[str], found: Sequence[Target]) -> None:
     first = found[0]
     for text, one in zip(texts, found, strict=True):
         if one.kind != first.kind:
-            raise UsageError(
-                f"{_say(texts[0])} is a {first.kind} and {_say(text)} a {one.kind}: a job uses "
-                "all targets alike, and they differ in how much of them it may use (a device "
-                "whole, a file as far as it goes, in a directory a scratch file).",
-                "Name several devices, several files, or several directories.",
-            )
+            kinds = f"{_say(texts[0])} is a {first.kind} and {_say(text)} a {one.kind}"
+            raise MixedKinds(kinds, found)
 
 
 def _check_different(texts: Sequence[str], found: Sequence[Target]) -> None:
