@@ -141,7 +141,9 @@ def inspect(fio: Fio, job_file: Path, label: str, cwd: Path | None = None) -> Jo
         parsed = ask([fio.path, *words], cwd, fence)
     if not _reached_end(parsed.stdout):
         why = complaint((parsed.stdout + "\n" + parsed.stderr).split("\n"))
-        raise UsageError(f"fio does not accept {label}: {why or 'it does not say why'}.")
+        # first the reason: a job file's path can be longer than the screen has room for
+        says = f"fio says: {why}. So it" if why else "fio does not say why it"
+        raise UsageError(f"{says} does not accept {label}.")
     found = opened_files(parsed.stdout)
     if not found:
         raise UsageError(f"{label} has no job section, so there is nothing to run.",

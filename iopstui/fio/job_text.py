@@ -21,28 +21,29 @@ MAX_JOB_FILE = 1 << 20
 
 def read_job(path: Path) -> str:
     """The text of a job file as ``jobfile.canonical`` writes it; UsageError if it is none or a
-    line of it can't be understood for certain. Undecodable bytes are kept."""
+    line of it can't be understood for certain. Undecodable bytes are kept. The reason is said
+    first: a path can be longer than the screen has room for."""
     try:
         info = path.stat()
         if not stat.S_ISREG(info.st_mode):
-            raise UsageError(f"{path} is not a file, so it can't be a fio job.")
+            raise UsageError(f"Not a file, so it can't be a fio job: {path}")
         if info.st_size > MAX_JOB_FILE:
-            raise UsageError(f"{path} is too large for a fio job file ({info.st_size} bytes).")
+            raise UsageError(f"Too large for a fio job file ({info.st_size} bytes): {path}")
         data = path.read_bytes()
     except OSError as error:
-        raise UsageError(f"Can't read the job file {path}: {error.strerror}.") from error
+        raise UsageError(f"{error.strerror}: the job file {path} can't be read.") from error
     if not data.strip():
-        raise UsageError(f"The job file {path} is empty, so there is nothing to run.",
+        raise UsageError(f"The job file is empty, so there is nothing to run: {path}",
                          "Choose one of `iopstui jobs`, or write at least one [name] section.",
                          )  # fmt: skip
     if b"\0" in data:
-        raise UsageError(f"{path} is not a fio job file: it holds binary data.")
+        raise UsageError(f"Binary data, so it is no fio job file: {path}")
     text = data.decode("utf-8", "surrogateescape")
     try:
         return jobfile.canonical(text, os.environ)
     except jobfile.Unclear as error:
         raise UsageError(
-            f"The job file {path} is not accepted: {error.message}.",
+            f"The job file is not accepted: {error.message} (in {path}).",
             "Make its meaning unambiguous, or run the file with fio itself.",
         ) from error
 

@@ -46,21 +46,21 @@ def facts(*sections: SectionFiles) -> JobFacts:
 
 def test_files_that_are_no_job(tmp_path: Path) -> None:
     file = tmp_path / "j.fio"
-    assert refused(file) == (f"Can't read the job file {file}: No such file or directory.", "")
-    assert refused(tmp_path) == (f"{tmp_path} is not a file, so it can't be a fio job.", "")
+    assert refused(file) == (f"No such file or directory: the job file {file} can't be read.", "")
+    assert refused(tmp_path) == (f"Not a file, so it can't be a fio job: {tmp_path}", "")
     nothing = (
-        f"The job file {file} is empty, so there is nothing to run.",
+        f"The job file is empty, so there is nothing to run: {file}",
         "Choose one of `iopstui jobs`, or write at least one [name] section.",
     )
     for text in ("", " \n\t\n"):
         file.write_text(text)
         assert refused(file) == nothing
     file.write_bytes(b"[a]\n\0")
-    assert refused(file) == (f"{file} is not a fio job file: it holds binary data.", "")
+    assert refused(file) == (f"Binary data, so it is no fio job file: {file}", "")
     file.write_text("[a]\nrw=read\n[global\n")
     assert refused(file) == (
-        f"The job file {file} is not accepted: line 3: '[global': a section is [name], alone on "
-        "its line.",
+        "The job file is not accepted: line 3: '[global': a section is [name], alone on its line "
+        f"(in {file}).",
         "Make its meaning unambiguous, or run the file with fio itself.",
     )
 
@@ -71,7 +71,7 @@ def test_the_largest_job_file_there_may_be(tmp_path: Path) -> None:
     assert read_job(file).startswith("[a]\n")
     with file.open("ab") as more:
         more.write(b"\n")
-    assert refused(file) == (f"{file} is too large for a fio job file (1048577 bytes).", "")
+    assert refused(file) == (f"Too large for a fio job file (1048577 bytes): {file}", "")
 
 
 def test_a_job_keeps_bytes_that_are_no_utf_8_and_reads_the_environment(
