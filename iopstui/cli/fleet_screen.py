@@ -89,7 +89,9 @@ class Planner:
         def fleet(voices: Voices) -> Fleet:
             return Fleet(
                 self._nodes,
-                lambda node: launch_words(node, arguments.launcher, arguments.bring),
+                lambda node: launch_words(
+                    node, arguments.launcher, arguments.bring, arguments.sudo
+                ),
                 orders.of, merger, terms, voices,
             )  # fmt: skip
 

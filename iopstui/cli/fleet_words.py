@@ -90,7 +90,7 @@ def _destroyed(texts: Sequence[str], nodes: Sequence[Node]) -> dict[str, list[st
     return found
 
 
-def launch_words(node: Node, launcher: str, bring: bool, sudo: bool = False) -> list[str]:
+def launch_words(node: Node, launcher: str, bring: bool, sudo: bool) -> list[str]:
     """The command that runs the agent on a host."""
     remote = remote_command(bring, sudo)
     if launcher:
