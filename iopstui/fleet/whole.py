@@ -36,6 +36,8 @@ def frame_of_second(
     sums = second.sums
     # of a flag that only some hosts' frames have the totals say nothing
     found = {name for name in _TOLD if second.flags.get(name, 0) >= max(1, second.counted)}
+    if second.counted < second.expected:
+        found.add(flags.SOME_HOSTS)
     fio = _fio(sums, second.interval_s, found, times or (0, None)) if sums.fio else None
     if fio is None:
         found.add(flags.LATE if step else flags.NO_FIO)

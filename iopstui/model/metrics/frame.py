@@ -26,6 +26,8 @@ NO_LATENCY = "NO_LATENCY"
 FINAL = "FINAL"
 SUBMITTED = "SUBMITTED"
 SOME_LATENCY = "SOME_LATENCY"
+SOME_HOSTS = "SOME_HOSTS"
+"""Of totals of many hosts: not all that take part are in them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from dataclasses import field, replace
 from iopstui.model import histogram
 from iopstui.model.metrics.fields import TOTAL
 from iopstui.model.metrics.figures import Meter
-from iopstui.model.metrics.frame import RAMP, Frame
+from iopstui.model.metrics.frame import RAMP, SOME_HOSTS, Frame
 from iopstui.patterns import pattern
 from iopstui.records import dataclass
 
@@ -77,7 +77,9 @@ class _Figures:
         paths = {"iops": (*fio, "iops"), "bw": (*fio, "bw")}
         if devices:
             paths |= {"util": (*disk, "util"), "aqu_sz": (*disk, "aqu-sz")}
+        self._paths = paths
         self._meters = {name: Meter(path) for name, path in paths.items()}
+        self._whole = False
         self._seconds = 0.0
         self._bins: dict[int, int] = {}
         self._bins_of = "clat"
@@ -93,6 +95,17 @@ class _Figures:
         self._end = frame.t
         histogram.add(self._bins, fio.total.bins)
         self._bins_of = fio.total.bins_of
+        self._meter(frame)
+
+    def _meter(self, frame: Frame) -> None:
+        """Sums of many hosts are those of seconds with all hosts: who is missing did not do 0. Only
+        where there is no such second are they those of whoever was there."""
+        whole = SOME_HOSTS not in frame.flags
+        if self._whole and not whole:
+            return
+        if whole and not self._whole:
+            self._whole = True
+            self._meters = {name: Meter(path) for name, path in self._paths.items()}
         for meter in self._meters.values():
             meter.add(frame)
 

@@ -13,7 +13,7 @@ from session_frames import whole_frames
 
 from iopstui.model import histogram
 from iopstui.model.experiment.point import PointMeter
-from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, Frame
+from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, SOME_HOSTS, Frame
 from iopstui.model.metrics.run_history import (
     DONE,
     FAILED,
@@ -299,3 +299,21 @@ def test_only_what_measured_something_is_a_row(iops: Sequence[float | None]) -> 
     found = runs(*iops)
     assert [row.step for row in found] == [n for n, one in enumerate(iops, 1) if one is not None]
     assert all(row.to_before is not None for row in found[1:])
+
+
+def test_seconds_without_all_hosts_are_no_part_of_a_run_s_iops() -> None:
+    history = RunHistory(("vda",))
+    history.started(1, "randread-4k", TITLE.format(8, 1))
+
+    def some(iops: float) -> None:
+        for one in seconds(2, interval=fio(iops), step=1, disks={"vda": disk(iops)}):
+            history.frame(replace(one, flags=one.flags | {SOME_HOSTS}))
+
+    some(2000)
+    # of nothing else is known yet
+    assert history.rows[0].iops == pytest.approx(2000)
+    for one in seconds(3, interval=fio(4000), step=1, disks={"vda": disk(4000)}):
+        history.frame(one)
+    some(1000)
+    (row,) = history.rows
+    assert row.iops == pytest.approx(4000) and row.seconds == pytest.approx(7)
