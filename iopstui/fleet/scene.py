@@ -31,6 +31,8 @@ CONNECTS, READY, RUNS, LATE, LOST, FAILED, DONE = (
 )  # fmt: skip
 OUT, STOPPED = "no part", "stopped"
 MISSING, PARTLY = "missing", "partly"
+ABSENT = (LOST, FAILED, MISSING, OUT, LATE)
+"""Of these nothing comes now."""
 GOING = (CONNECTS, READY, RUNS, LATE, MISSING, PARTLY)
 ODD_SHARE = 0.2
 """How much of a host's oddness is its newest second's."""

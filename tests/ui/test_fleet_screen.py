@@ -160,6 +160,11 @@ async def test_four_hosts_have_a_row_each_and_one_is_opened() -> None:
         await pilot.press("escape")
         await until(pilot, lambda: shows(app, "3 of 4 hosts"))
         assert runs.details[-1] == ("node03", False)
+        await pilot.press("up", "enter")
+        await until(pilot, lambda: shows(app, "node02 lost: its connection has ended /mnt/shared"))
+        # its charts end where it did
+        assert app.host is not None and app.host.state.history.end == pytest.approx(10.0)
+        await pilot.press("escape")
         await pilot.press("q")
     assert runs.closed and app.return_code == 0
 
@@ -191,6 +196,11 @@ async def test_keys_act_on_all_hosts() -> None:
     async with app.run_test(size=(120, 36)) as pilot:
         await settle(pilot)
         assert runs.ran == [(JOB, {})]
+        runs.tell(Begun(1, tuple(four()), float(START_S), JOB))
+        await settle(pilot)
+        text = screen_text(app)
+        assert "randread-4k is about to start" in text and "r stop " in text
+        assert "press r to run" not in text
         runs.play(6)
         await settle(pilot)
         await pilot.press("right_square_bracket")

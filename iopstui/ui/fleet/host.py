@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from iopstui.events import Event, FrameReady
 from iopstui.fleet.frames import event_of, target_of
-from iopstui.fleet.scene import AWAIT, IOPS, KEPT, WAIT, HostLine
+from iopstui.fleet.scene import ABSENT, AWAIT, IOPS, KEPT, WAIT, HostLine
 from iopstui.fleet.sums import Object
 from iopstui.fleet.told import Row, Told
 from iopstui.model.block.device import BlockDevice
@@ -20,7 +20,7 @@ from iopstui.ui.dashboard.panels import PANELS, Panel, Scene
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.draw.rows import Line, message, pad, rule
 from iopstui.ui.draw.rows import Row as DrawnRow
-from iopstui.ui.draw.style import BOLD, DIM, Charset
+from iopstui.ui.draw.style import BOLD, DIM, ERROR, Charset
 from iopstui.ui.keys import HOST_SCREEN_BINDINGS
 
 PAST_S = KEPT
@@ -74,6 +74,7 @@ class HostView:
         self, line: HostLine, frame: Object | None, second: int, interval_s: float
     ) -> None:
         self.name = line.name
+        self.line = line
         self.controller = HostController(target_of(line.session))
         self._opened = self.controller.target.opened
         self.state = LiveState(self._opened)
@@ -91,6 +92,8 @@ class HostView:
         event = event_of(frame, self._opened)
         if event is None:
             return
+        # the frame of one that is gone is of its own last second, not of all hosts'
+        second = min(second, line.past[IOPS].last)
         for at in range(second + 1 - PAST_S, second):
             t = event.t - (second - at) * interval_s
             iops = line.now(IOPS, at)
@@ -153,11 +156,15 @@ class HostDashboard(Dashboard):
             view.controller, view.state, charset, lambda width, height, tabbed: (), panes
         )
         self._host = view.name
+        self._line = view.line
 
     def what(self, width: int) -> DrawnRow:
         """The host's name, and what it works on."""
         target = self.controller.target
         line = Line(width, self.charset).add(f" {printable(self._host)}  ", BOLD)
+        if self._line.state in ABSENT:
+            why = f": {printable(self._line.error)}" if self._line.error else ""
+            line.add(f"{self._line.state}{why}  ", ERROR)
         line.add(target.path)
         devices = ", ".join(target.on)
         if devices and target.path != f"/dev/{devices}":

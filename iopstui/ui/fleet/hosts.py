@@ -9,6 +9,7 @@ from iopstui import format as f
 from iopstui.errors import UsageError
 from iopstui.fleet.nodes import expand, split
 from iopstui.fleet.scene import (
+    ABSENT,
     AWAIT,
     BW,
     CONNECTS,
@@ -48,7 +49,6 @@ STYLES = {
     LOST: ERROR, FAILED: ERROR, MISSING: ERROR, OUT: WARNING, LATE: WARNING, PARTLY: WARNING,
     DONE: DIM, READY: DIM, CONNECTS: DIM,
 }  # fmt: skip
-ABSENT = (LOST, FAILED, MISSING, OUT, LATE)
 
 
 def matches(name: str, words: str) -> bool:
