@@ -156,6 +156,10 @@ def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
     if step is None:
         if state.experiment is not None and state.experiment.active:
             return line.add(state.experiment.progress(), BOLD).done()
+        if state.asked and job:
+            line.add(f"{printable(job)} ", BOLD).add("is about to start", DIM)
+            line.add("  r ", KEY).add("stops it")
+            return line.right((f.clock(state.t) + " ", DIM), *_wall_clock(state)).done()
         line.add("no job running", DIM)
         # one host of many, or hosts that are watched: nothing can be run
         if job:

@@ -60,8 +60,9 @@ class JobKeys(Part):
 
     @property
     def mode(self) -> str | None:
-        """RUNNING while a job runs."""
-        return RUNNING if self.port.state.running else None
+        """RUNNING from when a job is asked for to its end: r stops it."""
+        state = self.port.state
+        return RUNNING if state.running or state.asked else None
 
     def choose(self, job: str, overrides: Mapping[str, str]) -> None:
         """Make the next run one of ``job`` with ``overrides``; earlier changes are forgotten."""
