@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +16,8 @@ from iopstui.format import size
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.roots import Roots
 from iopstui.model.block import target as kinds
-from iopstui.model.block.target import Target
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import Place, Target
 from iopstui.model.experiment.options import RunOptions
 from iopstui.output.narration import Narrator
 from iopstui.output.sinks import WithStatus
@@ -25,6 +28,8 @@ from iopstui.session.live import LiveSession
 from iopstui.session.new_session import new_session
 
 JOB = "precondition"
+TIMES = 2
+"""Its loops=."""
 
 
 def preconditioned(options: RunOptions) -> RunOptions:
@@ -59,14 +64,30 @@ def preconditioned(options: RunOptions) -> RunOptions:
 
 def checked(options: RunOptions) -> tuple[Target, Target | None]:
     """What would be written, and what the job is given. UsageError for a target that can't be."""
-    target, job_target = choose_targets(options.targets, JOB, read_devices(Roots()), Roots())
+    devices = read_devices(Roots())
+    target, job_target = choose_targets(options.targets, JOB, devices, Roots())
     if target.kind == kinds.DIRECTORY:
         raise UsageError(
             f"--precondition is for a device or a file: {target.path} is a directory, and a run's "
             "scratch files in it are new ones.",
             "Name the device, and once more with --destroy-data.",
         )
+    needed = 0 if options.size else sum(TIMES * _size(one, devices) for one in target.places)
+    if options.write_budget is not None and needed > options.write_budget:
+        raise UsageError(
+            f"--precondition writes {size(needed)}, and --write-budget allows "
+            f"{size(options.write_budget)}.",
+            "Give a larger --write-budget.",
+        )
     return target, job_target
+
+
+def _size(place: Place, devices: Mapping[str, BlockDevice]) -> int:
+    """In bytes."""
+    if place.kind == kinds.FILE:
+        return os.stat(place.path).st_size
+    found = devices.get(place.device or "")
+    return found.size or 0 if found is not None else 0
 
 
 class _Words:

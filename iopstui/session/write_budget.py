@@ -94,9 +94,10 @@ class WriteBudget:
         if self.used + max(self._run, self._bound or self.most) < self.most:
             return ""
         self.over = True
+        why = "going on could pass" if self.used + self._run < self.most else "it has reached"
         return (
-            f"ended after {size(self.used + self._run)} written: going on could pass the write "
-            f"budget of {size(self.most)} (--write-budget)"
+            f"ended after {size(self.used + self._run)} written: {why} the write budget of "
+            f"{size(self.most)} (--write-budget)"
         )
 
     def end(self, written: int, layout: bool = False) -> None:

@@ -75,5 +75,5 @@ def test_what_was_said_of_a_job_is_held_against_what_fio_counts() -> None:
     limited = WriteBudget(4 * MIB)
     limited.foresee(job, 0, {})
     assert limited.look(1.0, 4096) == "" == limited.look(1.3, MIB), "it ends by itself before"
-    assert "ended after 4 MiB" in limited.look(1.6, 4 * MIB)
+    assert "ended after 4 MiB written: it has reached" in limited.look(1.6, 4 * MIB)
     assert "ended after 1.01 MiB written" in budget.beyond(MIB + 8192)

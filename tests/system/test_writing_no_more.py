@@ -107,9 +107,10 @@ def test_preconditioning_comes_first_and_counts(here: Path) -> None:
     words = ("run", str(disk), "--job", "randread-4k", "--precondition", "--set", "runtime=1")
     refused = iopstui(*words, cwd=here)
     assert refused.returncode == 3 and f"--destroy-data {disk}" in refused.stderr
-    for wrong in (("--set", "nosuch=1"), ("--record", str(here)), ("--expect", "nosuch>=1")):
+    for wrong in (("--set", "nosuch=1"), ("--record", str(here)), ("--expect", "nosuch>=1"),
+                  ("--write-budget", "7m")):  # fmt: skip
         early = iopstui(*words, "--destroy-data", str(disk), *wrong, cwd=here)
-        assert early.returncode == 2 and "written" not in early.stderr, early.stderr
+        assert early.returncode == 2 and "to be written" not in early.stderr, early.stderr
     done = iopstui(*words, "--destroy-data", str(disk), "--write-budget", "32m", "--format",
                    "jsonl", cwd=here)  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -135,6 +135,7 @@ async def test_the_form_of_a_comparison() -> None:
         ("sweep", {"rounds": "0"}, "from 1 to 1000"),
         ("sweep", {"order": "backwards"}, "neither in turn nor by chance"),
         ("sweep", {"order": "by chance x"}, "neither in turn nor by chance"),
+        ("sweep", {"order": "by chance 1234567890"}, "neither in turn nor by chance"),
     ],
 )
 def test_what_is_no_plan(kind: str, typed: dict[str, str], said: str) -> None:

@@ -15,6 +15,7 @@ from iopstui.model.experiment.plan import (
 )
 from iopstui.model.fio.jobfile import checked_override, names_of
 from iopstui.model.metrics.sequential import LEAST
+from iopstui.patterns import pattern
 from iopstui.ui.experiment.state import SWEEP
 
 AXES = ("axis", "axis2")
@@ -22,6 +23,7 @@ VARIANTS = ("a", "b", "c")
 DEFAULT_AXIS = "iodepth=1,2,4..64"
 SETTLE, MEASURE, REPEATS = "2", "8", "5"
 IN_TURN, BY_CHANCE = "in turn", "by chance"
+_SEED = pattern(r"[0-9]{0,9}")
 MOST_REPEATS = 30
 """Of a comparison that ends by itself, if nothing else is said."""
 
@@ -56,7 +58,7 @@ def _order(text: str) -> tuple[bool, int | None]:
     if words in ("", IN_TURN):
         return False, None
     seed = words.removeprefix(BY_CHANCE).strip()
-    if not words.startswith(BY_CHANCE) or (seed and not seed.isdecimal()):
+    if not words.startswith(BY_CHANCE) or not _SEED.fullmatch(seed):
         raise UsageError(f"order: {text!r} is neither {IN_TURN} nor {BY_CHANCE}.",
                          f"With a seed: {BY_CHANCE} 42")  # fmt: skip
     return True, int(seed) if seed else None
