@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +36,14 @@ class Recorder:
     """Keeps the lines of all hosts, and where each run begins and ends."""
 
     def __init__(self, name: str | None) -> None:
-        # where the screen is, nothing can be said before its end
         self._said: list[str] = []
-        self._file = RecordFile(kept(name), self._said.append) if name else None
+        self.on_trouble: Callable[[str], None] = lambda words: None
+        self._file = RecordFile(kept(name), self._trouble) if name else None
+
+    def _trouble(self, words: str) -> None:
+        """On the screen at once, and after it for whoever did not look."""
+        self._said.append(words)
+        self.on_trouble(words)
 
     def write(self, row: Object) -> None:
         """One line, unless it is nested too deep to be written."""
@@ -150,6 +155,7 @@ def show_fleet(
     recorder = Recorder(arguments.record)
     planner = Planner(arguments, nodes, expected, least, recorder)
     session = FleetSession(planner, lambda row: recorder.write({**row, "host": LABEL}))
+    recorder.on_trouble = session.say
     from iopstui.ui.fleet_app import run_fleet_screen
 
     return run_fleet_screen(

@@ -149,7 +149,7 @@ class FleetSession:
         planned.merger.on_slot = lambda name, slot, counted: self._tell(
             host_second(name, slot, counted)
         )
-        voices = Voices(self._say, lambda s: self._second(planned, s),
+        voices = Voices(self.say, lambda s: self._second(planned, s),
                         lambda name, row: self._row(planned, name, row), planned.stop)  # fmt: skip
         self._had, self._watching = {}, planned.begun.watching
         fleet = self._fleet = planned.fleet(voices)
@@ -171,7 +171,8 @@ class FleetSession:
         how = how_of(code)
         return Over(how, code, said, words, planned.merger.rated())
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
+        """Tell the screen a warning."""
         self._tell(Said("warning", text))
 
     def _second(self, planned: Planned, second: Second) -> None:
