@@ -98,6 +98,9 @@ def launch_words(node: Node, launcher: str, bring: bool, sudo: bool) -> list[str
             words = shlex.split(launcher)
         except ValueError as error:
             raise UsageError(f"--launcher {launcher!r}: {error}.") from error
+        if not words:
+            example = "--launcher 'kubectl exec -i {host} -- sh -c'"
+            raise UsageError(f"--launcher {launcher!r} names no command.", f"Such as: {example}")
         return [word.replace("{host}", node.host) for word in words] + [remote]
     port = ["-p", str(node.port)] if node.port is not None else []
     user = f"{node.user}@" if node.user is not None else ""

@@ -28,6 +28,7 @@ from iopstui.fleet.nodes import Node
 from iopstui.fleet.room import too_full
 from iopstui.fleet.sums import Malformed
 from iopstui.records import dataclass
+from iopstui.text import printable
 
 Object = dict[str, Any]
 TICK_S = 0.1
@@ -129,12 +130,15 @@ class Fleet:
 
     def _launch(self) -> None:
         for node in self._nodes:
+            words = self._command(node)
             try:
-                member = Member(node, self._command(node), self._order(node))
+                member = Member(node, words, self._order(node))
             except OSError as error:
-                raise JobFailed(f"The connection to {node.name} can't be begun: {error.strerror}.",
-                                "Is ssh installed? Are there enough descriptors (ulimit -n)?",
-                                ) from error  # fmt: skip
+                program = printable(words[0])
+                raise JobFailed(
+                    f"The connection to {node.name} can't be begun: {program}: {error.strerror}.",
+                    f"Is {program} installed? Are there enough descriptors (ulimit -n)?",
+                ) from error
             self.members[node.name] = member
             for fd in (member.link.out, member.link.err):
                 self._selector.register(fd, selectors.EVENT_READ, member)
@@ -199,9 +203,9 @@ class Fleet:
         codes = {one.exit_code for one in out}
         code = EXIT_REFUSED if EXIT_REFUSED in codes else max(codes)
         armed = len(self.members) - len(out)
-        hint = "--min-hosts N starts those that are, if they are N at least."
+        hint = "--min-hosts N starts those that are, if they are N at least." if armed else ""
         if any("iopstui with sudo" in one.hint for one in out):
-            hint += " --sudo runs all of them as root."
+            hint += " " * bool(hint) + "--sudo runs all of them as root."
         return error_of(
             code, f"{armed} of {len(self.members)} hosts are ready, so none was started.", hint
         )  # fmt: skip
