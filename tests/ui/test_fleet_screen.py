@@ -214,6 +214,24 @@ async def test_keys_act_on_all_hosts() -> None:
         assert shows(app, "filter: a")
 
 
+async def test_a_page_that_covers_the_end_of_a_run_leaves_no_picture_that_stands_still() -> None:
+    app, runs = made(four())
+    async with app.run_test(size=(160, 45)) as pilot:
+        await settle(pilot)
+        runs.play(25)
+        await settle(pilot)
+        await pilot.press("f")
+        await settle(pilot)
+        runs.stop()
+        await settle(pilot)
+        await pilot.press("escape")
+        await settle(pilot)
+        await pilot.press("space")
+        # all that has changed is sent to the terminal, though no second comes any more
+        await until(pilot, lambda: app.board is not None and not app.board.canvas.waits)
+        assert shows(app, "FROZEN")
+
+
 async def test_without_a_job_the_kernel_s_side_is_shown() -> None:
     app, runs = made(four(), job=None)
     async with app.run_test(size=(120, 36)) as pilot:

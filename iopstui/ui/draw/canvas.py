@@ -47,9 +47,16 @@ class Canvas(Widget):
 
     def _change(self, *regions: Region) -> None:
         """Remembered here; Textual is only told that there is something to send at all."""
-        if not self._repaint_regions:
+        # those that it keeps from when another screen lay over this one are sent with all of it,
+        # and Textual doesn't forget them then
+        if not self._changed or not self._repaint_regions:
             self.refresh(regions[0])
         self._changed += regions
+
+    @property
+    def waits(self) -> bool:
+        """Whether something has changed that was not sent yet."""
+        return bool(self._changed)
 
     def changed(self) -> list[Region]:
         """What changed since the last call."""
