@@ -59,7 +59,7 @@ def test_words_and_codes(
     [
         (b"", "empty"),
         (b"   \n\n", "empty"),
-        (b"\x7fELF\x00\x01\x02", "binary"),
+        (b"\x7fELF\x00\x01\x02", "Binary data"),
         (b"# only a comment\n", "no job section"),
         (b"[global]\nbs=4k\n", "no job section"),
         (b"bs=4k\n", "before the first"),
