@@ -101,34 +101,25 @@ def _probe(place: Path, quick: bool) -> Any:
     return probe.measure(place, 2 if quick else 6)
 
 
-def _fleet(place: Path, quick: bool) -> Any:
-    script = str(Path(__file__).parent / "fleet.py")
-    found = []
-    for hosts in (100, 1000):
-        done = subprocess.run(
-            [sys.executable, script, str(hosts), "5" if quick else "30"],
-            capture_output=True, text=True, env=program.environment(place), check=True,
-        )  # fmt: skip
-        found.append(json.loads(done.stdout))
-    return found
+def _hosts(script: str) -> Callable[[Path, bool], Any]:
+    def measured(place: Path, quick: bool) -> Any:
+        words = [sys.executable, str(Path(__file__).parent / script)]
+        found = []
+        for hosts in (100, 1000):
+            done = subprocess.run(
+                [*words, str(hosts), "5" if quick else "30"],
+                capture_output=True, text=True, env=program.environment(place), check=True,
+            )  # fmt: skip
+            found.append(json.loads(done.stdout))
+        return found
 
-
-def _fleet_screen(place: Path, quick: bool) -> Any:
-    script = str(Path(__file__).parent / "fleet_screen.py")
-    found = []
-    for hosts in (100, 1000):
-        done = subprocess.run(
-            [sys.executable, script, str(hosts), "5" if quick else "30"],
-            capture_output=True, text=True, env=program.environment(place), check=True,
-        )  # fmt: skip
-        found.append(json.loads(done.stdout))
-    return found
+    return measured
 
 
 MEASURES: dict[str, Callable[[Path, bool], Any]] = {
     "a": _beside, "b": _cost, "c": _first_frame, "d": _kernel, "e": _documents, "f": _day,
-    "g": _skew, "h": _slow, "i": _probe, "j": _fleet,
-    "k": _fleet_screen,
+    "g": _skew, "h": _slow, "i": _probe, "j": _hosts("fleet.py"),
+    "k": _hosts("fleet_screen.py"),
 }  # fmt: skip
 
 
