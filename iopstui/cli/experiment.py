@@ -42,7 +42,7 @@ def run_experiment(options: ExperimentOptions) -> int:
     first = options.run.precondition and not (progress is not None and progress.points)
     if options.dry_run:
         if first:
-            place = checked(options.run)[0].path
+            place = checked(options.run, setup.devices)[0].path
             put(f"first of all: {place} is written twice (--precondition)", sys.stdout)
         for line in dry_run(setup, progress):
             put(line, sys.stdout)

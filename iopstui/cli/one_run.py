@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import queue
 import socket
 import sys
 
@@ -10,6 +9,7 @@ from iopstui.cli.exported import exported
 from iopstui.cli.holding import WordSink
 from iopstui.cli.preconditioning import checked, preconditioned
 from iopstui.cli.terminal import answering, say
+from iopstui.cli.to_the_end import run_to_the_end
 from iopstui.errors import (
     EXIT_INTERRUPTED,
     EXIT_OK,
@@ -18,7 +18,7 @@ from iopstui.errors import (
     UsageError,
     error_of,
 )
-from iopstui.events import Ended, Event, Notice, StepFinished
+from iopstui.events import StepFinished
 from iopstui.experiment.baseline import held_against
 from iopstui.experiment.expectations import expectations_of, job_sections
 from iopstui.fio.inspect import find_fio
@@ -34,7 +34,6 @@ from iopstui.preflight.job import prepare
 from iopstui.preflight.request import JobRequest
 from iopstui.preflight.targets import choose_targets
 from iopstui.safety.leftovers import clean_up_and_say
-from iopstui.safety.signals import StopSignals
 from iopstui.session.live import LiveSession
 from iopstui.session.new_session import new_session
 
@@ -62,16 +61,10 @@ def run_job(job: str, options: RunOptions, kind: str) -> int:
 def _run(job: str, options: RunOptions, kind: str, session: LiveSession) -> int:
     judging = _sink(kind, session.target)
     sink: EventSink = judging
-    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-    signals = StopSignals(session.stop_job, session.kill_job)
     if options.hold:
         sink = WordSink(sink, session)
-    session.start(events.put)
-    session.run_job(job, options.overrides)
-    if signals.asked:  # perhaps before there was anything to stop
-        session.stop_job()
     with answering(options.expect):
-        finished = _to_the_end(session, events, sink)
+        finished = run_to_the_end(session, job, options.overrides, sink)
     code = _verdict(finished)
     if code != EXIT_OK:
         return code
@@ -79,33 +72,6 @@ def _run(job: str, options: RunOptions, kind: str, session: LiveSession) -> int:
         say(NEVER_STEADY)
         return EXIT_VERDICT
     return _judged(judging)
-
-
-def _to_the_end(
-    session: LiveSession, events: queue.SimpleQueue[Event], sink: EventSink
-) -> StepFinished | None:
-    """The run's end; ``None``: the session ended before it."""
-    try:
-        finished = _until_finished(events, sink)
-        session.close()
-        while not events.empty():  # which settings were put back, or could not be
-            sink.handle(events.get())
-    except BrokenPipeError:
-        session.close()
-        _say_what_failed(events)
-        raise
-    finally:
-        session.close()
-        sink.close()
-    return finished
-
-
-def _say_what_failed(events: queue.SimpleQueue[Event]) -> None:
-    """What could not be undone concerns those as well who have read enough."""
-    while not events.empty():
-        event = events.get()
-        if isinstance(event, Notice) and event.level == "error":
-            say(event.text)
 
 
 def _session(job: str, options: RunOptions) -> LiveSession:
@@ -125,8 +91,8 @@ def _expected(job: str, options: RunOptions, target: Target) -> tuple[Expectatio
 
 def _check(job: str, options: RunOptions) -> None:
     """What can't be run is refused before the target is written for hours. As ``run_job``."""
-    checked(options)
     devices = read_devices(Roots())
+    checked(options, devices)
     target, job_target = choose_targets(options.targets, job, devices, Roots())
     _expected(job, options, target)
     request = JobRequest(job, options.overrides, options.size, options.destroy_data,
@@ -154,16 +120,6 @@ def _judged(sink: VerdictSink) -> int:
                 "See what it measures with --format jsonl.",
             )
     return EXIT_OK if all(judged.passed for judged in sink.judged) else EXIT_VERDICT
-
-
-def _until_finished(events: queue.SimpleQueue[Event], sink: EventSink) -> StepFinished | None:
-    while True:
-        event = events.get()
-        sink.handle(event)
-        if isinstance(event, StepFinished):
-            return event
-        if isinstance(event, Ended):
-            return None
 
 
 def _verdict(finished: StepFinished | None) -> int:

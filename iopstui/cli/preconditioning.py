@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import queue
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from iopstui.cli.terminal import say
+from iopstui.cli.to_the_end import run_to_the_end
 from iopstui.errors import Interrupted, JobFailed, UsageError, error_of
-from iopstui.events import Ended, Event, StepFinished
 from iopstui.format import size
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.roots import Roots
@@ -23,8 +22,6 @@ from iopstui.output.narration import Narrator
 from iopstui.output.sinks import WithStatus
 from iopstui.preflight.targets import choose_targets
 from iopstui.recording.writer import creatable
-from iopstui.safety.signals import StopSignals
-from iopstui.session.live import LiveSession
 from iopstui.session.new_session import new_session
 
 JOB = "precondition"
@@ -39,7 +36,7 @@ def preconditioned(options: RunOptions) -> RunOptions:
     if not options.precondition:
         return options
     devices = read_devices(Roots())
-    target, job_target = checked(options)
+    target, job_target = checked(options, devices)
     if options.record:
         creatable(Path(options.record))
     plain = RunOptions(
@@ -48,7 +45,7 @@ def preconditioned(options: RunOptions) -> RunOptions:
     )  # fmt: skip
     say(f"preconditioning first: {target.path} is to be written twice; nothing is measured yet")
     session = new_session(plain, target, job_target, devices, idle_frames=False, tell_writes=True)
-    finished = _to_the_end(session)
+    finished = run_to_the_end(session, JOB, {}, WithStatus(Narrator(sys.stderr), sys.stderr))
     if finished is None:
         raise JobFailed("The preconditioning ended before its job did; see the message above.")
     if finished.error:
@@ -62,9 +59,10 @@ def preconditioned(options: RunOptions) -> RunOptions:
     return replace(options, precondition=False, write_budget=left)
 
 
-def checked(options: RunOptions) -> tuple[Target, Target | None]:
+def checked(
+    options: RunOptions, devices: Mapping[str, BlockDevice]
+) -> tuple[Target, Target | None]:
     """What would be written, and what the job is given. UsageError for a target that can't be."""
-    devices = read_devices(Roots())
     target, job_target = choose_targets(options.targets, JOB, devices, Roots())
     if target.kind == kinds.DIRECTORY:
         raise UsageError(
@@ -88,41 +86,3 @@ def _size(place: Place, devices: Mapping[str, BlockDevice]) -> int:
         return os.stat(place.path).st_size
     found = devices.get(place.device or "")
     return found.size or 0 if found is not None else 0
-
-
-class _Words:
-    """What is said of the run, without its figures."""
-
-    def __init__(self) -> None:
-        self._narrator = Narrator(sys.stderr)
-
-    def handle(self, event: Event) -> None:
-        self._narrator.handle(event)
-
-    def close(self) -> None:
-        self._narrator.close()
-
-
-def _to_the_end(session: LiveSession) -> StepFinished | None:
-    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-    sink = WithStatus(_Words(), sys.stderr)
-    signals = StopSignals(session.stop_job, session.kill_job)
-    session.start(events.put)
-    session.run_job(JOB, {})
-    if signals.asked:
-        session.stop_job()
-    found: StepFinished | None = None
-    try:
-        while found is None:
-            event = events.get()
-            sink.handle(event)
-            if isinstance(event, Ended):
-                break
-            found = event if isinstance(event, StepFinished) else None
-        session.close()
-        while not events.empty():
-            sink.handle(events.get())
-    finally:
-        session.close()
-        sink.close()
-    return found

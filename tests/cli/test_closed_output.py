@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
-from iopstui.cli.one_run import _to_the_end
 from iopstui.cli.terminal import answering
+from iopstui.cli.to_the_end import to_the_end
 from iopstui.errors import EXIT_INTERRUPTED, Interrupted
 from iopstui.events import Event, Notice, StepFinished
 from iopstui.output.sinks import EventSink
@@ -42,7 +42,7 @@ def test_what_could_not_be_undone_is_said_all_the_same(capsys: pytest.CaptureFix
     events.put(StepFinished(1, 1, False, "", False))
     session = Session(events)
     with pytest.raises(BrokenPipeError):
-        _to_the_end(cast(LiveSession, session), events, cast(EventSink, Closed()))
+        to_the_end(cast(LiveSession, session), events, cast(EventSink, Closed()))
     assert session.closed and events.empty()
     assert capsys.readouterr().err == "iopstui: rq_affinity could not be put back\n"
 

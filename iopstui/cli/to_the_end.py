@@ -1,0 +1,63 @@
+"""One run of a session to its end, its events told to a sink."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Mapping
+
+from iopstui.cli.terminal import say
+from iopstui.events import Ended, Event, Notice, StepFinished
+from iopstui.output.sinks import EventSink
+from iopstui.safety.signals import StopSignals
+from iopstui.session.live import LiveSession
+
+Events = queue.SimpleQueue[Event]
+
+
+def run_to_the_end(
+    session: LiveSession, job: str, overrides: Mapping[str, str], sink: EventSink
+) -> StepFinished | None:
+    """Starts the session, and the run in it. Its end; ``None``: the session ended before it. The
+    session and the sink are closed. The first signal lets fio write its last document."""
+    events: Events = queue.SimpleQueue()
+    signals = StopSignals(session.stop_job, session.kill_job)
+    session.start(events.put)
+    session.run_job(job, dict(overrides))
+    if signals.asked:  # perhaps before there was anything to stop
+        session.stop_job()
+    return to_the_end(session, events, sink)
+
+
+def to_the_end(session: LiveSession, events: Events, sink: EventSink) -> StepFinished | None:
+    """The same of a run that was asked for."""
+    try:
+        finished = _until_finished(events, sink)
+        session.close()
+        while not events.empty():  # which settings were put back, or could not be
+            sink.handle(events.get())
+    except BrokenPipeError:
+        session.close()
+        _say_what_failed(events)
+        raise
+    finally:
+        session.close()
+        sink.close()
+    return finished
+
+
+def _until_finished(events: Events, sink: EventSink) -> StepFinished | None:
+    while True:
+        event = events.get()
+        sink.handle(event)
+        if isinstance(event, StepFinished):
+            return event
+        if isinstance(event, Ended):
+            return None
+
+
+def _say_what_failed(events: Events) -> None:
+    """What could not be undone concerns those as well who have read enough."""
+    while not events.empty():
+        event = events.get()
+        if isinstance(event, Notice) and event.level == "error":
+            say(event.text)
