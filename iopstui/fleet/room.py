@@ -13,6 +13,7 @@ from typing import Any
 
 from iopstui.format import size
 from iopstui.linux.devices.mounts import MountEntry, read_own_mounts
+from iopstui.linux.devices.target import mount_of
 from iopstui.linux.roots import Roots
 from iopstui.records import dataclass
 from iopstui.safety.journal import boot_id
@@ -48,25 +49,16 @@ def needs_of(layout: Mapping[str, int], roots: Roots) -> list[Need]:
     return [_need(place, wanted, mounts) for place, wanted in layout.items() if wanted]
 
 
-def _need(place: str, wanted: int, mounts: Sequence[MountEntry]) -> Need:
+def _need(place: str, wanted: int, mounts: tuple[MountEntry, ...]) -> Need:
     room = room_for(Path(place))
-    entry = mount_of(os.path.realpath(place), mounts)
-    own = f"{boot_id()} {os.stat(place).st_dev}"
+    number = os.stat(place).st_dev
+    entry = mount_of(os.path.realpath(place), number, mounts)
+    own = f"{boot_id()} {number}"
     if entry is None:
         return Need(own, place, wanted, room)
     space = os.statvfs(place)
     shared = shared_name(entry, space.f_blocks * space.f_frsize)
     return Need(shared or own, f"{entry.source} ({entry.fstype})", wanted, room)
-
-
-def mount_of(path: str, mounts: Sequence[MountEntry]) -> MountEntry | None:
-    """The mount that a real path is in: the deepest, and of several there the last."""
-    found = [one for one in mounts if _below(path, one.mountpoint)]
-    return max(reversed(found), key=lambda one: len(one.mountpoint), default=None)
-
-
-def _below(path: str, above: str) -> bool:
-    return above == "/" or path == above or path.startswith(f"{above}/")
 
 
 def shared_name(entry: MountEntry, size_bytes: int) -> str:

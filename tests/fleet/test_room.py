@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from iopstui.fleet.room import Need, mount_of, needs_in, needs_of, shared_name, too_full
+from iopstui.fleet.room import Need, needs_in, needs_of, shared_name, too_full
 from iopstui.linux.devices.mounts import MountEntry, parse_mountinfo
+from iopstui.linux.devices.target import mount_of
 from iopstui.linux.roots import Roots
 
 GIB = 1 << 30
@@ -63,11 +65,11 @@ def test_the_mount_is_the_deepest_and_the_last() -> None:
         "3 1 0:41 / /srv rw - nfs nas:/b rw\n4 1 0:42 / /srv/x rw - nfs nas:/c rw\n"
     )
     places = ("/srv", "/srv/xy", "/srv/x/y", "/srvx", "/")
-    found = [mount_of(place, mounts) for place in places]
+    found = [mount_of(place, os.makedev(9, 9), mounts) for place in places]
     assert [one.source for one in found if one] == [
         "nas:/b", "nas:/b", "nas:/c", "/dev/sda1", "/dev/sda1"
     ]  # fmt: skip
-    assert mount_of("/srv", []) is None
+    assert mount_of("/srv", os.makedev(9, 9), []) is None
 
 
 def test_two_places_of_this_machine_are_in_the_same_one(tmp_path: Path) -> None:
