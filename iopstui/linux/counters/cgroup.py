@@ -75,3 +75,14 @@ def upwards(top: Path, path: str) -> tuple[Path, ...]:
     """The group's directory and those above it up to the hierarchy's ``top``, nearest first."""
     here = top / path.strip("/")
     return tuple(place for place in (here, *here.parents) if place == top or top in place.parents)
+
+
+def unified(top: Path) -> Path:
+    """Version 2 has a place of its own where both versions are mounted (systemd's hybrid)."""
+    beside = top / "unified"
+    both = not _has_groups(top) and _has_groups(beside)
+    return beside if both else top
+
+
+def _has_groups(top: Path) -> bool:
+    return os.path.exists(top / "cgroup.controllers")

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from iopstui.linux.counters.cgroup import unified
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import parse_int, read_text
 from iopstui.records import dataclass
@@ -125,7 +126,6 @@ def _whole(name: str, roots: Roots) -> str:
 
 def _top(mounts: Path) -> Path | None:
     """Where version 2 is mounted with the io controller."""
-    for place in (mounts, mounts / "unified"):
-        if "io" in (read_text(place / "cgroup.controllers") or "").split():
-            return place
-    return None
+    place = unified(mounts)
+    there = "io" in (read_text(place / "cgroup.controllers") or "").split()
+    return place if there else None

@@ -17,6 +17,7 @@ from iopstui.linux.counters.cgroup import (
     membership_text,
     parse_memberships,
     tops,
+    unified,
     upwards,
 )
 from iopstui.linux.roots import Roots
@@ -132,20 +133,20 @@ class IoLimits:
         return GroupIo(sorted_, self._waits(), self._costed())
 
     def _find(self, members: list[Membership]) -> None:
-        unified: list[_Group] = []
+        every: list[_Group] = []
         own: list[_Group] = []
         for one in members:
             for top in tops(self._roots, one, "blkio"):
                 if one.controllers == "":
-                    top = _unified(top)
-                    unified += (_group(top, place) for place in upwards(top, one.path))
+                    top = unified(top)
+                    every += (_group(top, place) for place in upwards(top, one.path))
                 elif os.path.isdir(top):
                     # a container may see its own group alone, mounted as the top of all
                     place = top / one.path.strip("/")
                     place = place if os.path.isdir(place) else top
                     own.append(_group(top, place))
         # the second name of a hierarchy of version 1 is a link to the first
-        self._unified, self._own = tuple(unified), tuple(own[:1])
+        self._unified, self._own = tuple(every), tuple(own[:1])
 
     def _limits_2(self) -> Iterator[tuple[str, IoLimit]]:
         for group in self._unified:
@@ -172,17 +173,6 @@ class IoLimits:
             if text is not None:
                 return {} if group.root else parse_cost_wait(text)
         return {}
-
-
-def _unified(top: Path) -> Path:
-    """Version 2 has a place of its own where both versions are mounted (systemd's hybrid)."""
-    beside = top / "unified"
-    both = not _has_groups(top) and _has_groups(beside)
-    return beside if both else top
-
-
-def _has_groups(top: Path) -> bool:
-    return os.path.exists(top / "cgroup.controllers")
 
 
 def _group(top: Path, place: Path) -> _Group:
