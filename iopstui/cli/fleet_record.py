@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from iopstui.errors import UsageError
+from iopstui.output.jsonl import dumps
 from iopstui.text import printable
 
 
@@ -24,6 +25,11 @@ class RecordFile:
             raise UsageError(f"--record {printable(str(path))}: {error.strerror}.",
                              "Name a new file in a directory that you can write to.",
                              ) from error  # fmt: skip
+
+    def row(self, row: dict[str, Any]) -> None:
+        """A line of JSON, unless it is nested too deep to be written; that is none of ours."""
+        with contextlib.suppress(RecursionError):
+            self.write(dumps(row) + "\n")
 
     def write(self, text: str) -> None:
         """Whole lines."""

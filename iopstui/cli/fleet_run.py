@@ -66,9 +66,7 @@ class Run:
     def row(self, name: str, row: Object) -> None:
         """Keep a host's line."""
         if self._record is not None:
-            # one can be read that is nested too deep to be written; it is none of ours
-            with contextlib.suppress(RecursionError):
-                self._record.write(dumps({**row, "host": name}) + "\n")
+            self._record.row({**row, "host": name})
         if row["event"] == "executed" and self.kind == "jsonl":
             self.sink()
             with contextlib.suppress(RecursionError):

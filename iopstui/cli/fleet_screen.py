@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +25,6 @@ from iopstui.fleet.session import FleetSession, Planned, how_of
 from iopstui.fleet.told import Begun
 from iopstui.output.fleet.lines import file_rows
 from iopstui.output.fleet.words import some, whole_text
-from iopstui.output.jsonl import dumps
 from iopstui.text import printable
 
 Object = dict[str, Any]
@@ -48,8 +46,7 @@ class Recorder:
     def write(self, row: Object) -> None:
         """One line, unless it is nested too deep to be written."""
         if self._file is not None:
-            with contextlib.suppress(RecursionError):
-                self._file.write(dumps(row) + "\n")
+            self._file.row(row)
 
     def close(self) -> None:
         """No more come."""

@@ -27,7 +27,7 @@ from iopstui.fleet.sums import Object
 from iopstui.model.block.target import DEVICE, DIRECTORY, Target
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
-from iopstui.model.histogram import PERCENTILES, percentile_name
+from iopstui.model.histogram import PERCENTILES, merge, percentile_name
 from iopstui.model.metrics import frame as flags
 from iopstui.model.metrics.fields import TOTAL
 from iopstui.model.metrics.frame import CpuFrame, Frame, JobFrame
@@ -159,12 +159,8 @@ def _fio(row: Mapping[str, Any], found: frozenset[str]) -> FioInterval:
 
 def _total(row: Mapping[str, Any], parts: Mapping[str, DirectionInterval]) -> DirectionInterval:
     """With the histograms of its directions, which it has none of in a line."""
-    bins: dict[int, int] = {}
-    for name, part in parts.items():
-        if name != "mixed" or len(parts) == 1:
-            for key, count in part.bins.items():
-                bins[key] = bins.get(key, 0) + count
-    return dataclasses.replace(_direction(row), bins=bins)
+    added = (part.bins for name, part in parts.items() if name != "mixed" or len(parts) == 1)
+    return dataclasses.replace(_direction(row), bins=merge(added))
 
 
 def _direction(row: Mapping[str, Any]) -> DirectionInterval:

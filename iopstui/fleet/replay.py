@@ -17,7 +17,7 @@ from iopstui.fleet.scene import DONE, FAILED, KEPT, STOPPED
 from iopstui.fleet.sums import Malformed
 from iopstui.fleet.told import Anew, Begun, Over, Row, Said, Told, host_second
 from iopstui.format import counted
-from iopstui.recording.replay import FASTEST, SLOWEST, SPEEDS
+from iopstui.recording.replay import next_speed
 
 Object = dict[str, Any]
 Rows = Callable[[], Iterator[tuple[str, Object]]]
@@ -109,10 +109,7 @@ class FleetReplay:
     def turn_speed(self, up: bool) -> float:
         """The next faster or slower pace."""
         with self._turn:
-            steps = [one for one in SPEEDS if (one > self.speed if up else one < self.speed)]
-            if steps:
-                self.speed = min(steps) if up else max(steps)
-            self.speed = max(SLOWEST, min(FASTEST, self.speed))
+            self.speed = next_speed(self.speed, up)
             self._turn.notify()
             return self.speed
 

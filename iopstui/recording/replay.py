@@ -26,6 +26,13 @@ ONE_RECORDING = "this is a recording: nothing runs here, so {} does nothing"
 Sink = Callable[[events.Event], None]
 
 
+def next_speed(speed: float, up: bool) -> float:
+    """The next faster or slower one of SPEEDS; ``speed`` itself at their end."""
+    others = [s for s in SPEEDS if (s > speed if up else s < speed)]
+    found = (others[0] if up else others[-1]) if others else speed
+    return max(SLOWEST, min(FASTEST, found))
+
+
 class Fold:
     """Turns records into the events of the live session, which made its frames the same way."""
 
@@ -238,9 +245,7 @@ class ReplaySession:
 
     def turn_speed(self, up: bool) -> float:
         """The next speed of ``SPEEDS``; what it is now."""
-        others = [s for s in SPEEDS if (s > self.speed if up else s < self.speed)]
-        if others:
-            self.set_speed(others[0] if up else others[-1])
+        self.set_speed(next_speed(self.speed, up))
         return self.speed
 
     def seek(self, t: float) -> None:
