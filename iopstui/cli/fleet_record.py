@@ -3,13 +3,36 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
 from iopstui.errors import UsageError
+from iopstui.fleet.replay import FLEET, FLEET_OVER
+from iopstui.fleet.session import how_of
+from iopstui.fleet.told import Begun
 from iopstui.output.jsonl import dumps
 from iopstui.text import printable
+
+LABEL = "fleet"
+
+
+def fleet_object(begun: Begun, interval_s: float) -> dict[str, Any]:
+    """The line that begins a run in a recording."""
+    return {
+        "event": FLEET, "host": LABEL, "wall_ms": begun.wall_s * 1000, "run": begun.number,
+        "job": begun.job, "watching": begun.watching, "interval_s": interval_s,
+        "hosts": list(begun.hosts),
+    }  # fmt: skip
+
+
+def over_object(code: int, said: Sequence[str]) -> dict[str, Any]:
+    """The line that ends it: its exit code, and what was said of it."""
+    return {
+        "event": FLEET_OVER, "host": LABEL, "wall_ms": time.time() * 1000, "code": code,
+        "how": how_of(code), "said": list(said),
+    }  # fmt: skip
 
 
 class RecordFile:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, TextIO
 
-from iopstui.cli.fleet_record import RecordFile
+from iopstui.cli.fleet_record import LABEL, RecordFile
 from iopstui.cli.fleet_words import Orders, kept, launch_words
 from iopstui.cli.terminal import answering, has_screen, say
 from iopstui.errors import (
@@ -32,7 +32,6 @@ from iopstui.output.jsonl import dumps
 from iopstui.safety.signals import StopSignals
 
 Object = dict[str, Any]
-LABEL = "fleet"
 # descriptors for each host, and for everything else
 FDS, OWN_FDS = 4, 64
 
@@ -93,11 +92,6 @@ class Run:
 def run_fleet(arguments: argparse.Namespace) -> int:
     """The exit code."""
     nodes = nodes_of(arguments.hosts)
-    if arguments.axis:
-        from iopstui.cli.fleet_axis import run_axis
-
-        _allow(len(nodes))
-        return run_axis(arguments, nodes)
     orders = Orders(arguments, nodes)
     expected = [wanted(text, parse_tolerance(arguments.tolerance)) for text in arguments.expect]
     least = len(nodes) if arguments.min_hosts is None else arguments.min_hosts
@@ -106,6 +100,10 @@ def run_fleet(arguments: argparse.Namespace) -> int:
     if arguments.job is None and (expected or arguments.set or arguments.size):
         raise UsageError("Without --job nothing runs: --expect, --set and --size are for a job.")
     _allow(len(nodes))
+    if arguments.axis:
+        from iopstui.cli.fleet_axis import run_axis
+
+        return run_axis(arguments, nodes, expected, arguments.min_hosts)
     if arguments.format is None and has_screen():
         from iopstui.cli.fleet_screen import show_fleet
 

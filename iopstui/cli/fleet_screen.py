@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from iopstui.cli.fleet_record import RecordFile
-from iopstui.cli.fleet_run import LABEL, Run, code_of, judged, spread_words
+from iopstui.cli.fleet_record import LABEL, RecordFile, fleet_object, over_object
+from iopstui.cli.fleet_run import Run, code_of, judged, spread_words
 from iopstui.cli.fleet_words import Orders, kept, launch_words
 from iopstui.cli.terminal import require_for_screen, say
 from iopstui.fio.library import shipped_jobs
@@ -19,7 +19,7 @@ from iopstui.fleet.fleet import Fleet, Terms, Voices
 from iopstui.fleet.merger import Merger, Second
 from iopstui.fleet.nodes import Node
 from iopstui.fleet.outcome import certified
-from iopstui.fleet.replay import FLEET, FLEET_OVER, FleetReplay
+from iopstui.fleet.replay import FleetReplay
 from iopstui.fleet.scene import FAILED
 from iopstui.fleet.session import FleetSession, Planned, how_of
 from iopstui.fleet.told import Begun
@@ -114,10 +114,7 @@ class Planner:
         why = why_failed(fleet) if how_of(code) == FAILED else ""
         said = (*([why] if why else ()), *outcomes, *([spread] if spread else ()))
         words = (whole_text(merger.rated(), certified(merger)), *said)
-        self._recorder.write({
-            "event": FLEET_OVER, "host": LABEL, "wall_ms": time.time() * 1000, "code": code,
-            "how": how_of(code), "said": list(said),
-        })  # fmt: skip
+        self._recorder.write(over_object(code, said))
         return code, said, words
 
 
@@ -130,15 +127,6 @@ def why_failed(fleet: Fleet) -> str:
 
 def _nothing(second: Second) -> None:
     """The screen has it already."""
-
-
-def fleet_object(begun: Begun, interval_s: float) -> Object:
-    """The line that begins a run in a recording."""
-    return {
-        "event": FLEET, "host": LABEL, "wall_ms": begun.wall_s * 1000, "run": begun.number,
-        "job": begun.job, "watching": begun.watching, "interval_s": interval_s,
-        "hosts": list(begun.hosts),
-    }  # fmt: skip
 
 
 def show_fleet(

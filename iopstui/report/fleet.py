@@ -43,8 +43,10 @@ def _markdown(story: FleetStory) -> str:
     left = len(hosts) - MOST_HOSTS
     parts = [f"# iopstui: {md_text(words.heading(story))}", "",
              *md_table(("", ""), words.facts(story)), ""]  # fmt: skip
+    if story.runs:
+        parts += ["## Runs", "", *md_table(words.RUN_HEAD, words.run_rows(story)), ""]
     if story.whole.fio:
-        parts += ["## All I/Os of all hosts", "",
+        parts += [f"## {words.whole_title(story)}", "",
                   *md_table(words.WHOLE_HEAD, words.whole_rows(story)), ""]  # fmt: skip
     parts += ["## Hosts, the slowest first", "", *md_table(words.HOST_HEAD, hosts[:MOST_HOSTS]), ""]
     parts += [f"{left} more are in CSV and JSON.", ""] if left > 0 else []
@@ -57,8 +59,10 @@ def _markdown(story: FleetStory) -> str:
 def _html(story: FleetStory) -> str:
     whole = [*words.whole_rows(story)]
     parts = [f"<h1>{escape(words.heading(story))}</h1>", pairs(words.facts(story))]
+    if story.runs:
+        parts += ["<h2>Runs</h2>", table(words.RUN_HEAD, words.run_rows(story), left=2)]
     if whole:
-        parts += ["<h2>All I/Os of all hosts</h2>", table(words.WHOLE_HEAD, whole, left=1)]
+        parts += [f"<h2>{words.whole_title(story)}</h2>", table(words.WHOLE_HEAD, whole, left=1)]
     drawn = [f"<figure>{one}</figure>" for one in _charts(story) if one]
     parts += ["<h2>Charts</h2>", '<div class="charts">', *drawn, "</div>"] if drawn else []
     seconds = table(words.SECOND_HEAD, words.second_rows(story), left=2)
@@ -143,6 +147,12 @@ def _json(story: FleetStory) -> str:
         "spread_ms": story.spread[0] if story.spread else None,
         "clocks_within_ms": story.spread[1] if story.spread else None,
         "left_out": story.broken, "fio": story.whole.fio_object(), "hosts": hosts,
+        "runs": [
+            {"run": row.number, "job": job, "hosts": row.hosts, "finished": row.finished,
+             "how": row.how, "said": [] if story.redact else list(row.said),
+             "fio": row.whole.fio_object()}
+            for row, (_, job, *_) in zip(story.runs, words.run_rows(story), strict=True)
+        ],
         "seconds": [asdict(row) for row in story.seconds],
     }  # fmt: skip
     return json.dumps(clean(whole), indent=1, allow_nan=False) + "\n"

@@ -13,11 +13,13 @@ from iopstui.errors import UsageError
 from iopstui.fleet.host import Host
 from iopstui.fleet.merger import Merger, Second
 from iopstui.fleet.outcome import Certified, certified
+from iopstui.fleet.replay import FLEET
 from iopstui.fleet.sums import Kernel, Malformed, Part, Sums, split
 from iopstui.fleet.wire import object_of
 from iopstui.output.fleet.lines import file_rows
 from iopstui.output.fleet.words import ends
 from iopstui.records import dataclass
+from iopstui.report.fleet_runs import RunRow, runs_of
 from iopstui.report.redact import WORD
 from iopstui.report.story import HEAT_COLUMNS, HEAT_ROWS_PER_DECADE
 from iopstui.text import printable
@@ -84,7 +86,8 @@ class FleetHeat:
 class FleetStory:
     """Everything a report says of many hosts. ``absent`` counts the seconds in which a host is not
     in the totals, ``began`` are the instants (ms, our clock) at which fio was executed, with their
-    errors. ``broken`` lines were none of ours."""
+    errors, those of each run by themselves; of several ``runs`` each is told. ``broken`` lines were
+    none of ours."""
 
     path: Path
     interval_s: float
@@ -96,8 +99,9 @@ class FleetStory:
     hosts: dict[str, Host] = field(default_factory=dict)
     whole: Sums = field(default_factory=Sums)
     certified: Certified = field(default_factory=Certified)
-    began: list[tuple[float, float]] = field(default_factory=list)
+    runs: list[RunRow] = field(default_factory=list)
     broken: int = 0
+    _begins: list[list[tuple[float, float]]] = field(default_factory=lambda: [[]])
     _first: int | None = None
     _names: dict[str, str] = field(default_factory=dict)
 
@@ -118,13 +122,22 @@ class FleetStory:
         return self.seconds[-1].t + self.interval_s if self.seconds else 0.0
 
     @property
+    def began(self) -> list[tuple[float, float]]:
+        """Those of the run whose hosts began farthest apart."""
+        return max(self._begins, key=lambda one: (_between(one), len(one)))
+
+    @property
+    def several(self) -> bool:
+        """Whether it holds more than one run."""
+        return len(self._begins) > 2
+
+    @property
     def spread(self) -> tuple[float, float] | None:
         """Between the first and the last of ``began``, and how wrong that can be (ms); ``None``:
         fewer than two have said."""
         if len(self.began) < 2:
             return None
-        instants = [at for at, _ in self.began]
-        return max(instants) - min(instants), max(error for _, error in self.began)
+        return _between(self.began), max(error for _, error in self.began)
 
     def add(self, second: Second) -> None:
         """Take a second."""
@@ -145,7 +158,9 @@ class FleetStory:
         self.heat.add(place, [*split(second.sums.fio)])
 
     def note(self, host: str, row: Object) -> None:
-        """What a host says beside its frames."""
+        """What a host says beside its frames, and where runs begin."""
+        if row.get("event") == FLEET:
+            self._begins.append([])
         if row.get("event") == "step_finished" and row.get("error"):
             self.errors[host] = WORD if self.redact else printable(str(row["error"]))
         if row.get("event") == "executed":
@@ -154,7 +169,12 @@ class FleetStory:
                 float(one) for one in found if isinstance(one, int | float) and abs(one) < 1e15
             ]
             if len(known) == len(found):
-                self.began.append((known[0] - known[1], known[2]))
+                self._begins[-1].append((known[0] - known[1], known[2]))
+
+
+def _between(began: Sequence[tuple[float, float]]) -> float:
+    instants = [at for at, _ in began]
+    return max(instants, default=0.0) - min(instants, default=0.0)
 
 
 def _rates(sums: Sums) -> dict[str, float]:
@@ -203,6 +223,8 @@ def gather_fleet(path: Path, redact: bool = False) -> FleetStory:
         )
     story.whole, story.certified = merger.rated(), certified(merger)
     story.hosts = merger.hosts
+    if story.several:
+        story.runs = [*runs_of(file_rows(path, "", lambda words: None), interval_s)]
     return story
 
 

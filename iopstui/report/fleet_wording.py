@@ -16,6 +16,7 @@ RANKS = ("p50", "p99", "p99.9", "p99.99")
 WHOLE_HEAD = ("", "IOPS", "MiB/s", "mean", *RANKS, "max")
 HOST_HEAD = ("host", "ended", "IOPS", "MiB/s", *RANKS, "max", "seconds not counted", "fio's count")
 SECOND_HEAD = ("UTC", "hosts", "read", "write", "MiB/s", "p50", "p99", "p99.9", "slowest")
+RUN_HEAD = ("run", "job", "hosts", "IOPS", "MiB/s", "p50", "p99", "p99.9", "ended")
 MOST_SECONDS = 120
 Row = tuple[str, ...]
 
@@ -72,6 +73,28 @@ def whole_rows(story: FleetStory) -> Iterator[Row]:
                 name, number(part.iops), number(part.bw / MIB), latency(main.mean_ns),
                 *(latency(ranks.get(rank)) for rank in RANKS), latency(main.max_ns or None),
             )  # fmt: skip
+
+
+def whole_title(story: FleetStory) -> str:
+    """What ``whole_rows`` are of."""
+    return f"All I/Os of all hosts{', of all runs together' if story.several else ''}"
+
+
+def run_rows(story: FleetStory) -> list[Row]:
+    """A row for each of several runs, with what was said of it."""
+    found = []
+    for row in story.runs:
+        total = row.whole.total
+        ranks = total.main[1].percentiles() if total is not None else {}
+        # what was said names hosts
+        said = "; ".join((row.how, *(() if story.redact else row.said)))
+        found.append((
+            str(row.number), WORD if story.redact and "/" in row.job else row.job,
+            f"{row.finished}/{row.hosts}",
+            number(total.iops if total else None), number(total.bw / MIB if total else None),
+            *(latency(ranks.get(rank)) for rank in ("p50", "p99", "p99.9")), said,
+        ))  # fmt: skip
+    return found
 
 
 def host_rows(story: FleetStory) -> list[Row]:

@@ -100,6 +100,44 @@ def test_redacted_it_names_no_host(kind: str, tmp_path: Path) -> None:
     assert "secret" not in text and "/dev/sdb" not in text and path.name not in text
 
 
+def two_runs(place: Path) -> Path:
+    """a alone, and 10 s later a and b, which began 4 s apart; the file ends before that does."""
+    rows: list[dict[str, Any]] = []
+    for number, hosts in ((1, ("a",)), (2, ("a", "b"))):
+        rows.append({"event": "fleet", "host": "fleet", "run": number, "job": "/srv/secret.fio",
+                     "hosts": [*hosts]})  # fmt: skip
+        for late, host in enumerate(hosts):
+            wall = START_MS + number * 10_000 + late * 4000
+            rows += [{"event": "session", "host": host},
+                     {"event": "executed", "host": host, "wall_ms": wall, "offset_ms": 0.0,
+                      "error_ms": 0.5}]  # fmt: skip
+        rows += [frame(host, number * 10 + n, 100, FAST) for n in range(3) for host in hosts]
+        rows += [finished(host, 300) for host in hosts]
+        rows.append({"event": "fleet_over", "host": "fleet", "how": "done", "code": 4,
+                     "said": ["FAIL  iops>=300: a"]})  # fmt: skip
+    path = place / "runs.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows[:-1]))
+    return path
+
+
+def test_several_runs_are_told_one_by_one(tmp_path: Path) -> None:
+    path = two_runs(tmp_path)
+    text = rendered([path], "md")
+    assert [line.split(" | ")[0:4] + line.split(" | ")[8:] for line in text.splitlines()
+            if "secret" in line] == [
+        ["| 1", "/srv/secret.fio", "1/1", "100", "done; FAIL iops\\>=300: a |"],
+        ["| 2", "/srv/secret.fio", "2/2", "200", "not seen |"],
+    ]  # fmt: skip
+    # not from the first run to the second
+    assert "fio was executed within 4000.0 ms on 2 hosts" in text
+    found = json.loads(rendered([path], "json"))["runs"]
+    assert [run["fio"]["read"]["ios"] for run in found] == [300, 600]
+    assert "<h2>Runs</h2>" in rendered([path], "html")
+    for kind in ("md", "html", "json"):
+        hidden = rendered([path], kind, redact=True)
+        assert "secret" not in hidden and "FAIL" not in hidden
+
+
 def test_rows_are_as_long_as_the_hosts_samples(tmp_path: Path) -> None:
     path = tmp_path / "two"
     rows = [frame("a", 2 * n, 100, FAST, 2.0) for n in range(3)]

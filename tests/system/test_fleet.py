@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -81,16 +82,30 @@ def test_none_starts_unless_all_are_ready(tmp_path: Path) -> None:
 
 
 def test_a_curve_over_more_and_more_hosts(tmp_path: Path) -> None:
-    done = fleet(made(tmp_path), "h[1-2]", str(tmp_path / "place"), "--axis", "hosts=1,2",
-                 "--format", "jsonl", runtime=1)  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    record = tmp_path / "curve.jsonl"
+    place = made(tmp_path)
+    done = fleet(place, "h[1-2]", str(place), "--axis", "hosts=1,2", "--format", "jsonl",
+                 "--min-hosts", "2", "--expect", "each.iops<=0", "--record", str(record),
+                 runtime=1)  # fmt: skip
+    assert done.returncode == 4, done.stderr
     one, two, law = events(done.stdout)
+    assert one["met"] is two["met"] is False
+    assert "hosts=1: FAIL  each.iops<=0" in done.stderr
+    assert "at the worst; not met by h1, h2" in done.stderr
     assert (one["hosts"], two["hosts"]) == (1, 2) and one["linear"] == 1.0
     assert set(one["each"]) == {"h1"} and set(two["each"]) == {"h1", "h2"}
     assert sum(two["each"].values()) == pytest.approx(two["iops"], rel=1e-6)
     assert law["points"] == [[1, one["iops"]], [2, two["iops"]]]
     assert "needs 4 points" in law["doubt"] and law["knee"] is None
     assert left(tmp_path) == []
+    told = iopstui("report", str(record), "--format", "json", cwd=place)
+    runs = json.loads(told.stdout)["runs"]
+    assert [(run["hosts"], run["finished"], run["how"]) for run in runs] == [
+        (1, 1, "done"), (2, 2, "done")
+    ]  # fmt: skip
+    figures = [run["fio"]["total"]["iops"] for run in runs]
+    assert figures == [one["iops"], two["iops"]]
+    assert runs[1]["said"][0].startswith("FAIL each.iops<=0")
 
 
 def test_on_a_terminal_it_is_a_screen_that_leaves_nothing(tmp_path: Path) -> None:

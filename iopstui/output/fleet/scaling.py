@@ -26,11 +26,13 @@ COLUMNS = ("hosts", "iops", "bw", *SHOWN, "iops_host", "iops_lowest", "iops_high
 
 @dataclass(frozen=True, slots=True)
 class ScalePoint:
-    """A run on ``hosts`` hosts: what all did, and I/Os per second of each by its name."""
+    """A run on ``hosts`` hosts: what all did, and I/Os per second of each by its name. ``met``:
+    whether all expectations were (``None``: there were none)."""
 
     hosts: int
     sums: Sums
     each: Mapping[str, float] = field(default_factory=dict)
+    met: bool | None = None
 
     @property
     def iops(self) -> float:
@@ -66,14 +68,15 @@ class ScalePoint:
         ]  # fmt: skip
 
 
-def scale_point(hosts: int, merger: Merger) -> ScalePoint:
-    """Of a run that is over."""
+def scale_point(hosts: int, merger: Merger, met: bool | None = None) -> ScalePoint:
+    """Of a run that is over; ``met`` as in ``ScalePoint``."""
     whole = merger.rated()
     each = {}
-    for name, host in sorted(merger.hosts.items()):
+    took_part = ((name, host) for name, host in merger.hosts.items() if host.frames)
+    for name, host in sorted(took_part):
         total = host.rated().total
         each[name] = total.iops if total is not None else 0.0
-    return ScalePoint(hosts, whole, each)
+    return ScalePoint(hosts, whole, each, met)
 
 
 class ScalingSink(Protocol):
@@ -142,6 +145,7 @@ class ScalingLines:
         figures = dict(zip(COLUMNS, point.figures(first), strict=True))
         self._write({
             "event": "scale_point", "host": LABEL, "schema": SCHEMA, **figures,
+            "met": point.met,
             "each": {printable(name): iops for name, iops in point.each.items()},
             "fio": point.sums.fio_object(),
         })  # fmt: skip

@@ -1,0 +1,75 @@
+"""The runs that a recording of many hosts holds: a screen's, or the points of ``--axis``."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from iopstui.fleet.merger import Merger
+from iopstui.fleet.outcome import certified
+from iopstui.fleet.replay import FLEET, FLEET_OVER
+from iopstui.fleet.sums import Malformed, Sums
+from iopstui.records import dataclass
+from iopstui.text import printable
+
+Object = dict[str, Any]
+MOST_SAID = 20
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """One run: its ``number``, its ``job`` ("": watching), how many ``hosts`` it was for and on how
+    many it ``finished``, what all did in the ``whole`` of it, ``how`` it ended and what was
+    ``said`` of it ("": the file ends before it did)."""
+
+    number: int
+    job: str
+    hosts: int
+    finished: int
+    whole: Sums
+    how: str
+    said: tuple[str, ...]
+
+
+class _Run:
+    def __init__(self, row: Object, number: int, interval_s: float) -> None:
+        names = row.get("hosts")
+        self.number = number
+        self.job = printable(str(row.get("job") or ""))
+        self.hosts = len(names) if isinstance(names, list) else 0
+        self.over: Object = {}
+        self.merger = Merger(interval_s)
+
+    def done(self) -> RunRow:
+        for _ in self.merger.finish():
+            pass
+        words = self.over.get("said")
+        said = words[:MOST_SAID] if isinstance(words, list) else []
+        return RunRow(
+            self.number, self.job, self.hosts, certified(self.merger).finished,
+            self.merger.rated(), printable(str(self.over.get("how") or "not seen")),
+            tuple(printable(str(one)) for one in said),
+        )  # fmt: skip
+
+
+def runs_of(rows: Iterable[tuple[str, Object]], interval_s: float) -> Iterator[RunRow]:
+    """Of labelled lines, each from where it begins."""
+    run: _Run | None = None
+    number = 0
+    for name, row in rows:
+        kind = row.get("event")
+        if kind == FLEET:
+            if run is not None:
+                yield run.done()
+            number += 1
+            run = _Run(row, number, interval_s)
+        elif kind == FLEET_OVER and run is not None:
+            run.over = row
+        elif run is not None:
+            with contextlib.suppress(Malformed):
+                run.merger.feed(name, row)
+            for _ in run.merger.closed(early=False):
+                pass
+    if run is not None:
+        yield run.done()
