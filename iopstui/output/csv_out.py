@@ -27,7 +27,7 @@ class CsvSink:
     def __init__(self, stream: TextIO, devices: Sequence[str] = ()) -> None:
         self._stream = stream
         self._writer = csv.writer(stream, lineterminator="\n")
-        self._columns = list(_columns(devices))
+        self._columns = list(session_columns(devices))
         self._started = False
 
     def handle(self, event: Event) -> None:
@@ -53,7 +53,7 @@ class CsvSink:
             yield _text(value_at(row, path))
 
 
-def _columns(devices: Sequence[str]) -> Iterator[tuple[str, ...]]:
+def session_columns(devices: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """The columns of a session with these devices: of several their sum, then each; the flags
     are one."""
     paths = [field.path for field in columns()]

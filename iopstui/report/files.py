@@ -1,20 +1,21 @@
-"""`iopstui report`: what a recording holds, to be handed on: HTML, Markdown, CSV or JSON."""
+"""`iopstui report`: what a recording holds, to be handed on: HTML, Markdown, CSV, JSON, Parquet."""
 
 from __future__ import annotations
 
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 from iopstui.errors import EXIT_OK, UsageError
 from iopstui.recording.foreign import RECORDING, kind_of_file
 from iopstui.recording.reader import Recording, recording_path
 from iopstui.report.fleet import fleet_report
 from iopstui.report.fleet_story import is_fleet
-from iopstui.report.formats import DEFAULT, FORMATS, either
-from iopstui.report.sources import credible, sources
+from iopstui.report.formats import DEFAULT, FORMATS, TEXTS, Format, either
+from iopstui.report.sources import Source, credible, sources
 from iopstui.text import printable
 
 LONG = 10_000
@@ -29,13 +30,23 @@ def report(
     paths = [recording_path(name) for name in names]
     if out is not None and out != "-":
         _check_place(Path(out), paths)
+    text = FORMATS[kind].stream is None
+    if not text and (out is None or out == "-"):
+        _check_no_terminal(kind)
     _announce(paths)
-    content = rendered(paths, kind, redact)
     if out is None or out == "-":
-        encoding = sys.stdout.encoding or "utf-8"
-        sys.stdout.write(content.encode(encoding, "replace").decode(encoding))
+        if text:
+            encoding = sys.stdout.encoding or "utf-8"
+            content = rendered(paths, kind, redact)
+            sys.stdout.write(content.encode(encoding, "replace").decode(encoding))
+        else:
+            put(paths, kind, redact, sys.stdout.buffer)
         return EXIT_OK
-    write_whole(Path(out), content)
+    if text:
+        encoded = rendered(paths, kind, redact).encode()
+        write_whole(Path(out), lambda file: file.write(encoded))
+    else:
+        write_whole(Path(out), lambda file: put(paths, kind, redact, file))
     print(f"iopstui: {printable(out)} written", file=sys.stderr)
     return EXIT_OK
 
@@ -51,6 +62,14 @@ def _check_place(out: Path, recordings: Sequence[Path]) -> None:
     if os.path.exists(out) and any(os.path.exists(r) and out.samefile(r) for r in recordings):
         raise UsageError(f"{printable(str(out))} is the recording or the result itself, which a "
                          "report never overwrites.", "Choose another name.")  # fmt: skip
+
+
+def _check_no_terminal(kind: str) -> None:
+    """UsageError where a terminal would show what is no text."""
+    if sys.stdout.isatty():
+        name = f"report{FORMATS[kind].suffixes[0]}"
+        raise UsageError(f"{kind.capitalize()} is no text that a terminal can show.",
+                         f"Name a file: -o {name}")  # fmt: skip
 
 
 def _announce(paths: Sequence[Path]) -> None:
@@ -84,6 +103,25 @@ def rendered(paths: Sequence[Path], kind: str, redact: bool = False) -> str:
     one that can't be."""
     if any(map(is_fleet, paths)):
         return fleet_report(paths, kind, redact)
+    found, chosen = _chosen(paths, kind)
+    assert chosen.render is not None, kind
+    with credible(found):
+        return chosen.render(found, redact)
+
+
+def put(paths: Sequence[Path], kind: str, redact: bool, out: BinaryIO) -> None:
+    """Write a report that is no text; errors as of ``rendered``."""
+    if any(map(is_fleet, paths)):
+        raise UsageError(f"{kind.capitalize()} holds the seconds of one host, not of many.",
+                         f"Choose {either(TEXTS)}.")  # fmt: skip
+    found, chosen = _chosen(paths, kind)
+    assert chosen.stream is not None, kind
+    with credible(found):
+        chosen.stream(found, redact, out)
+
+
+def _chosen(paths: Sequence[Path], kind: str) -> tuple[list[Source], Format]:
+    """What the report is of, and its format. UsageError for more than that holds."""
     chosen = FORMATS[kind]
     found = sources(paths)
     if len(found) > chosen.most and chosen.most > 1:
@@ -94,18 +132,18 @@ def rendered(paths: Sequence[Path], kind: str, redact: bool = False) -> str:
             f"{chosen.name.upper()} holds one recording's rows, not those of {len(found)}.",
             f"Make one for each, or choose {others}.",
         )
-    with credible(found):
-        return chosen.render(found, redact)
+    return found, chosen
 
 
-def write_whole(path: Path, content: str) -> None:
-    """Replace the file atomically: it is the new one or still the old one."""
+def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Replace the file by what ``write`` writes, atomically: it is the new one or still the old
+    one. A link is replaced, not followed."""
     directory = path.parent
     try:
         fd, name = tempfile.mkstemp(prefix=".report-", dir=directory)
         try:
-            with os.fdopen(fd, "w", encoding="utf-8") as file:
-                file.write(content)
+            with os.fdopen(fd, "wb") as file:
+                write(file)
             os.chmod(name, 0o644 & ~_umask())
             os.replace(name, path)
         except BaseException:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import BinaryIO
 
 from iopstui.records import dataclass
 from iopstui.report.sources import Source
@@ -14,12 +15,14 @@ MOST = 26
 @dataclass(frozen=True, slots=True)
 class Format:
     """``render`` makes the text of at most ``most`` sources (sources.py), redacted (redact.py) if
-    it is told to; ``suffixes`` of a file's name ask for it, the first is the usual one."""
+    it is told to; what is no text is written by ``stream`` instead. ``suffixes`` of a file's name
+    ask for it, the first is the usual one."""
 
     name: str
     suffixes: tuple[str, ...]
-    render: Callable[[Sequence[Source], bool], str]
+    render: Callable[[Sequence[Source], bool], str] | None
     most: int = MOST
+    stream: Callable[[Sequence[Source], bool, BinaryIO], None] | None = None
 
 
 def _html(found: Sequence[Source], redact: bool) -> str:
@@ -49,6 +52,12 @@ def _json(found: Sequence[Source], redact: bool) -> str:
     return json_text(stories(found, redact))
 
 
+def _parquet(found: Sequence[Source], redact: bool, out: BinaryIO) -> None:
+    from iopstui.report.parquet import put_parquet
+
+    put_parquet(found[0], redact, out)
+
+
 FORMATS = {
     one.name: one
     for one in (
@@ -56,8 +65,11 @@ FORMATS = {
         Format("md", (".md", ".markdown"), _markdown),
         Format("csv", (".csv",), _csv, most=1),
         Format("json", (".json",), _json),
+        Format("parquet", (".parquet",), None, most=1, stream=_parquet),
     )
 }
+TEXTS = tuple(one.name for one in FORMATS.values() if one.render)
+"""Those that are texts."""
 DEFAULT = "md"
 
 

@@ -16,7 +16,7 @@ from iopstui.linux.roots import Roots
 from iopstui.model.metrics.summary import fio_summary
 from iopstui.preflight.targets import choose_targets
 from iopstui.report.files import rendered
-from iopstui.report.formats import FORMATS
+from iopstui.report.formats import TEXTS
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -107,7 +107,7 @@ def test_several_beside_a_recording_share_scales_and_times(tmp_path: Path) -> No
     assert len(list(root.iter("section"))) == 3 and "Three results" in words(root)
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", TEXTS)
 def test_redacted_it_says_no_path(kind: str) -> None:
     text = rendered([LOGS / "avg.json", LOGS / "avg_bw.1.log"], kind, redact=True)
     assert "/srv/" not in text and "avg" not in text.replace("avg_msec", "")

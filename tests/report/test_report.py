@@ -29,7 +29,7 @@ from iopstui.recording.writer import Recorder, Tape
 from iopstui.report import story as report_data
 from iopstui.report import wording as report_words
 from iopstui.report.files import kind_of, rendered, report
-from iopstui.report.formats import FORMATS
+from iopstui.report.formats import TEXTS
 from iopstui.report.markdown import markdown
 from iopstui.report.story import gather, points
 from iopstui.report.svg import HEIGHT, WIDTH, Curve, Scale, chart, heat, linear, logarithmic
@@ -187,7 +187,7 @@ def test_odd_names_of_machine_and_device_leave_the_page_well_formed(path: Path) 
     made.tell(one, odd)
     one.close(events.Ended(2.5, 0))
     page(path)
-    for kind in FORMATS:
+    for kind in TEXTS:
         assert "\x1b" not in rendered([path], kind), kind
 
 
@@ -195,7 +195,7 @@ def test_hostile_words_stay_words(path: Path) -> None:
     hostile(path)
     root = page(path)
     assert "alert(1)" in words(root)
-    for kind in FORMATS:
+    for kind in TEXTS:
         text = rendered([path], kind)
         visible = text.replace("\n", "").replace("\t", "")
         assert all(c.isprintable() for c in visible), kind
@@ -310,7 +310,7 @@ def test_what_can_t_be_is_refused(path: Path, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="it holds impossible figures"):
             rendered([path], kind)
     (tmp_path / "empty").write_bytes(b"")
-    for kind in FORMATS:
+    for kind in TEXTS:
         with pytest.raises(UsageError, match="is empty"):
             rendered([tmp_path / "empty"], kind)
 

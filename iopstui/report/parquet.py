@@ -1,0 +1,48 @@
+"""A recording's seconds as Parquet."""
+
+from __future__ import annotations
+
+from typing import BinaryIO
+
+from iopstui.errors import UsageError
+from iopstui.format import utc
+from iopstui.linux.process.packages import require
+from iopstui.output.parquet import PACKAGE, ParquetSink
+from iopstui.recording import layout as form
+from iopstui.recording.replay import replayed
+from iopstui.report.redact import opened
+from iopstui.report.sources import Source
+from iopstui.text import printable
+
+
+def put_parquet(source: Source, redact: bool, out: BinaryIO) -> None:
+    """A row for every frame, those of an experiment's runs too: ``step`` tells them apart. Missing
+    (exit 5) without pyarrow, UsageError for a result of fio."""
+    require(PACKAGE)
+    if not source.recorded:
+        name = printable(str(source.path))
+        raise UsageError(
+            f"Parquet holds the seconds of a recording, and {name} is a result of fio.",
+            f"As CSV it can be had: iopstui report {name} -o {source.path.stem}.csv",
+        )
+    with opened(source.path, redact) as recording:
+        sink = ParquetSink(out, recording.header.target.on, _about(recording.header))
+        try:
+            for event in replayed(recording):
+                sink.handle(event)
+            sink.close()
+        except BaseException:
+            sink.abandon()
+            raise
+
+
+def _about(header: form.Header) -> dict[str, str]:
+    """Whose seconds they are."""
+    told = {
+        "version": header.iopstui,
+        "host": header.host,
+        "kernel": header.kernel,
+        "target": header.target.path,
+        "started": utc(header.started_ms) or "",
+    }
+    return {key: printable(value) for key, value in told.items()}

@@ -1,0 +1,191 @@
+"""A recording as Parquet, read by pyarrow's own reader: the cells are those of the CSV."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import io
+import json
+import sys
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet
+import pytest
+import recordings as made
+
+from iopstui import events
+from iopstui.cli.program import main
+from iopstui.errors import Missing, UsageError
+from iopstui.model.metrics.fields import find
+from iopstui.output import parquet as parquet_out
+from iopstui.output.csv_out import CsvSink
+from iopstui.recording.reader import Recording, recording_path
+from iopstui.recording.replay import replayed
+from iopstui.report.files import put, report, write_whole
+
+RECORDINGS = Path(__file__).parents[1] / "fixtures" / "recordings"
+LOGS = Path(__file__).parents[1] / "fixtures" / "fiologs"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "run.iops"
+
+
+def table(path: Path, redact: bool = False) -> Any:
+    out = io.BytesIO()
+    put([path], "parquet", redact, out)
+    return pyarrow.parquet.read_table(out)
+
+
+def csv_rows(path: Path) -> list[dict[str, str]]:
+    """The seconds, also of an experiment, of which a report's CSV has the points."""
+    stream = io.StringIO()
+    with Recording(path) as recording:
+        sink = CsvSink(stream, recording.header.target.on)
+        for event in replayed(recording):
+            sink.handle(event)
+        sink.close()
+    return list(csv.DictReader(io.StringIO(stream.getvalue())))
+
+
+def cell(name: str, text: str) -> object:
+    """What a cell of CSV is in Parquet."""
+    if name == "flags":
+        return text
+    if text == "":
+        return None
+    if name == "utc":
+        return datetime.fromisoformat(text.replace("Z", "+00:00"))
+    return int(text) if name == "step" else float(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [("demo", parquet_out.ROWS), ("demo", 10), ("affinity", 5), ("places", 2), ("sweep", 3)],
+)
+def test_every_cell_is_that_of_the_csv(
+    name: str, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet_out, "ROWS", rows)
+    path = recording_path("demo") if name == "demo" else RECORDINGS / f"{name}.iops"
+    expected = csv_rows(path)
+    found = table(path)
+    assert found.column_names == list(expected[0]) and len(found) == len(expected) > 2
+    for name in found.column_names:
+        assert found[name].to_pylist() == [cell(name, row[name]) for row in expected], name
+
+
+def test_types_do_not_depend_on_what_was_measured(path: Path) -> None:
+    one = made.tape(path)
+    made.tell(one, made.raws(made.RUN)[:1])
+    one.close(events.Ended(1.0, 0))
+    bare, whole = table(path), table(recording_path("demo"))
+    assert set(bare["fio.read.iops"].to_pylist()) == {None}, "nothing ran: not known, and not 0"
+    assert bare.schema.types == whole.schema.types and len(bare) == 1
+    assert {str(kind) for kind in bare.schema.types} == {
+        "double", "int64", "string", "timestamp[ms, tz=UTC]"
+    }  # fmt: skip
+
+
+def test_a_recording_without_samples_is_a_table_without_rows() -> None:
+    out = io.BytesIO()
+    parquet_out.ParquetSink(out, ["vda"]).close()
+    found = pyarrow.parquet.read_table(out)
+    assert len(found) == 0 and "kernel.disks.vda.r/s" in found.column_names
+
+
+def test_each_column_says_its_unit_and_its_meaning(path: Path) -> None:
+    made.write(path)
+    schema = table(path).schema
+    beside = json.loads(schema.metadata[b"iopstui.fields"])
+    for column in schema:
+        head, _, tail = column.name.partition("kernel.disks.vda.")
+        disk, percentile = ("kernel", "disks", "vda", tail), column.name.split("p99.9")
+        parts = disk if tail else tuple(percentile[0].split("."))
+        if len(percentile) > 1:
+            parts = (*parts[:-1], "p99.9" + percentile[1])
+        field = find(("flags", "*") if head == "flags" else parts)
+        assert field is not None, column.name
+        told = {key.decode(): value.decode() for key, value in column.metadata.items()}
+        assert told["unit"] == field.unit and told["meaning"] == field.meaning.strip()
+        assert beside[column.name] == {key: told[key] for key in ("unit", "source", "meaning")}
+    started = schema.metadata[b"iopstui.started"].decode()
+    assert datetime.fromisoformat(started.replace("Z", "+00:00")).tzinfo == timezone.utc
+
+
+def test_nothing_private_is_in_a_redacted_one() -> None:
+    whole, bare = (table(recording_path("demo"), redact) for redact in (False, True))
+    assert bare.schema.metadata[b"iopstui.host"] == b"redacted"
+    assert bare.schema.metadata[b"iopstui.target"] == b"redacted"
+    assert bare.equals(whole), "figures stay"
+
+
+def test_it_replaces_a_file_whole_and_no_link_s_target(path: Path, tmp_path: Path) -> None:
+    made.write(path)
+    other, out = tmp_path / "other", tmp_path / "x.parquet"
+    other.write_text("another's")
+    out.symlink_to(other)
+    assert report([str(path)], str(out)) == 0
+    assert other.read_text() == "another's" and not out.is_symlink()
+    assert pyarrow.parquet.read_metadata(out).num_rows == len(csv_rows(path))
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["other", "run.iops", "x.parquet"]
+
+
+class Full(io.BytesIO):
+    def write(self, data: Any) -> int:
+        if self.tell() > 100:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return super().write(data)
+
+
+def test_a_full_disk_leaves_the_old_file(path: Path, tmp_path: Path) -> None:
+    made.write(path)
+    with pytest.raises(OSError, match="No space left"):
+        put([path], "parquet", False, Full())
+    out = tmp_path / "x.parquet"
+    out.write_text("old")
+    with pytest.raises(UsageError, match="can't be written: No space left"):
+        write_whole(out, lambda _: put([path], "parquet", False, Full()))
+    assert out.read_text() == "old"
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["run.iops", "x.parquet"]
+
+
+# -- what it can't be made of, or can't be made with
+
+
+def test_without_pyarrow_it_names_the_command_that_mends_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert main(["report", "demo", "-o", str(tmp_path / "x.parquet")]) == 5
+    told = capsys.readouterr().err
+    assert "pyarrow is missing" in told and f"{sys.executable} -m pip install pyarrow" in told
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(Missing, match="pyarrow"):
+        parquet_out.ParquetSink(io.BytesIO())
+
+
+def test_what_has_no_seconds_of_one_host_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is a result of fio") as caught:
+        put([LOGS / "avg.json"], "parquet", False, io.BytesIO())
+    assert "-o avg.csv" in caught.value.hint
+    with pytest.raises(UsageError, match="one recording's rows, not those of 2"):
+        put([recording_path("demo")] * 2, "parquet", False, io.BytesIO())
+    fleet = tmp_path / "fleet.jsonl"
+    fleet.write_text('{"event": "fleet", "schema": 1, "hosts": ["a"]}\n')
+    with pytest.raises(UsageError, match=r"the seconds of one host, not of many"):
+        put([fleet], "parquet", False, io.BytesIO())
+
+
+def test_no_terminal_is_filled_with_bytes(
+    monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    assert report(["demo"], None, "parquet") == 0
+    assert capsysbinary.readouterr().out.startswith(b"PAR1")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    with pytest.raises(UsageError, match="no text that a terminal can show"):
+        report(["demo"], "-", "parquet")
+    assert capsysbinary.readouterr().out == b""
