@@ -73,7 +73,7 @@ def _size(text: str) -> str:
 
 
 KEYS: Mapping[str, Key] = {
-    "theme": Key(str, _theme, ("live", "replay", "lesson"), values.THEMES[0]),
+    "theme": Key(str, _theme, ("live", "replay", "lesson", "fleet"), values.THEMES[0]),
     "interval": Key(float, values.interval, RUNS, "1"),
     "job": Key(str, _job, RUNS, "none"),
     "size": Key(str, _size, RUNS, "512m in all"),

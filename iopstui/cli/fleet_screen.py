@@ -13,6 +13,7 @@ from iopstui.cli.fleet_record import LABEL, RecordFile, fleet_object, over_objec
 from iopstui.cli.fleet_run import Run, code_of, judged, spread_words
 from iopstui.cli.fleet_words import Orders, kept, launch_words
 from iopstui.cli.terminal import require_for_screen, say
+from iopstui.errors import EXIT_OK
 from iopstui.fio.library import shipped_jobs
 from iopstui.fleet.figures import Wanted
 from iopstui.fleet.fleet import Fleet, Terms, Voices
@@ -21,10 +22,10 @@ from iopstui.fleet.nodes import Node
 from iopstui.fleet.outcome import certified
 from iopstui.fleet.replay import FleetReplay
 from iopstui.fleet.scene import FAILED
-from iopstui.fleet.session import FleetSession, Planned, how_of
+from iopstui.fleet.session import FleetSession, Planned, how_of, reasons, troubles
 from iopstui.fleet.told import Begun
 from iopstui.output.fleet.lines import file_rows
-from iopstui.output.fleet.words import some, whole_text
+from iopstui.output.fleet.words import whole_text
 from iopstui.text import printable
 
 Object = dict[str, Any]
@@ -72,6 +73,7 @@ class Planner:
         self._expected = expected
         self._least = least
         self._recorder = recorder
+        self._opened: dict[str, list[str]] = {}
 
     def __call__(self, number: int, job: str, options: Mapping[str, str]) -> Planned:
         """Run ``number``. Raises what the command line would raise."""
@@ -89,20 +91,38 @@ class Planner:
         self._recorder.write(fleet_object(begun, arguments.interval))
 
         def fleet(voices: Voices) -> Fleet:
-            return Fleet(
-                self._nodes,
-                lambda node: launch_words(
-                    node, arguments.launcher, arguments.bring, arguments.sudo
-                ),
-                orders.of, merger, terms, voices,
-            )  # fmt: skip
+            return Fleet(self._nodes, self._launch, orders.of, merger, terms, voices)
 
         def judge(fleet: Fleet) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
             return self._judged(fleet, merger, run)
 
         return Planned(fleet, merger, begun, _nothing, self._row, run.stop, judge)
 
+    def watch(self) -> Planned:
+        """What goes on between two runs: every host that can be reached watches its disks. Nothing
+        of it is recorded."""
+        orders, merger = Orders(self._arguments, self._nodes), Merger(self._arguments.interval)
+        names = tuple(node.name for node in self._nodes)
+
+        def order(node: Node) -> Object:
+            return orders.watched(node, self._opened.get(node.name, ()))
+
+        return Planned(
+            lambda voices: Fleet(
+                self._nodes, self._launch, order, merger, Terms(1, watching=True), voices
+            ),
+            merger, Begun(0, names, time.time(), watching=True, between=True), _nothing,
+            lambda name, row: None, lambda second: "", lambda fleet: (EXIT_OK, (), ()),
+        )  # fmt: skip
+
+    def _launch(self, node: Node) -> list[str]:
+        said = self._arguments
+        return launch_words(node, said.launcher, said.bring, said.sudo)
+
     def _row(self, name: str, row: Object) -> None:
+        if row["event"] == "session":
+            opened = row.get("opened")
+            self._opened[name] = [str(one) for one in opened] if type(opened) is list else []
         self._recorder.write({**row, "host": name})
 
     def _judged(
@@ -120,9 +140,11 @@ class Planner:
 
 def why_failed(fleet: Fleet) -> str:
     """Who failed or was lost, or why all were stopped."""
-    gone = [name for name, one in fleet.members.items() if one.error]
-    words = f"{len(gone)} of {len(fleet.members)} hosts failed or were lost: {some(gone)}"
-    return f"all hosts were stopped: {fleet.stopped}" if fleet.stopped else words
+    gone = troubles(fleet)
+    if fleet.stopped:
+        why = f"; {reasons(gone)}" if gone else ""
+        return f"all hosts were stopped: {fleet.stopped}{why}"
+    return f"{len(gone)} of {len(fleet.members)} hosts failed or were lost: {reasons(gone)}"
 
 
 def _nothing(second: Second) -> None:
@@ -139,7 +161,9 @@ def show_fleet(
     Run(argparse.Namespace(**{**vars(arguments), "record": None}), sys.stdout, sys.stderr)
     recorder = Recorder(arguments.record)
     planner = Planner(arguments, nodes, expected, least, recorder)
-    session = FleetSession(planner, lambda row: recorder.write({**row, "host": LABEL}))
+    session = FleetSession(
+        planner, lambda row: recorder.write({**row, "host": LABEL}), planner.watch
+    )
     recorder.on_trouble = session.say
     from iopstui.ui.fleet_app import run_fleet_screen
 

@@ -32,6 +32,7 @@ class Orders:
         self._job = _job(arguments.job) if arguments.job is not None else None
         self._targets = list(arguments.target)
         self._words = _words(arguments, self._job is None)
+        self._interval = arguments.interval
         self._destroy = _destroyed(arguments.destroy_data, nodes)
         if arguments.job is None and self._destroy:
             raise UsageError("--destroy-data is for a job, and there is no --job.")
@@ -42,6 +43,13 @@ class Orders:
         words = [word for path in own for word in ("--destroy-data", path)]
         targets = self._targets or own
         return {"arguments": [*targets, *self._words, *words], "job": self._job}
+
+    def watched(self, node: Node, devices: Sequence[str]) -> Object:
+        """What it is told between two runs: to watch ``devices``, those of the last run, or where
+        none has come so far what the next one would work on."""
+        known = [f"/dev/{name}" for name in devices]
+        targets = known or self._targets or self._destroy.get(node.name) or ["."]
+        return {"arguments": [*targets, "--interval", f"{self._interval:g}"], "job": None}
 
 
 def _job(name: str) -> Object | str:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from iopstui.cli import values
+from iopstui.errors import UsageError
 
 if TYPE_CHECKING:
     from iopstui.model.experiment.options import ExperimentOptions, RunOptions
@@ -101,11 +102,30 @@ def add_format(command: argparse.ArgumentParser, formats: Sequence[str] = values
                          help="format of the data on standard output (default: table)")  # fmt: skip
 
 
+class _Named(argparse.Action):
+    """An option that was written on the command line, not only preset."""
+
+    def __call__(self, parser: object, namespace: argparse.Namespace, value: object,
+                 option: object = None) -> None:  # fmt: skip
+        """Keep it, and that it was named."""
+        setattr(namespace, self.dest, value)
+        setattr(namespace, f"{self.dest}_named", True)
+
+
 def add_theme(command: argparse.ArgumentParser) -> None:
     """Add the colours of the screen."""
-    command.add_argument("--theme", choices=values.THEMES, default=values.THEMES[0],
+    command.add_argument("--theme", action=_Named, choices=values.THEMES, default=values.THEMES[0],
                          help="colours of the screen: for a dark or a light background, or without "
                          "red against green (default: dark)")  # fmt: skip
+
+
+def refuse_theme(arguments: argparse.Namespace) -> None:
+    """UsageError for colours of a screen that --format leaves away."""
+    if arguments.format is not None and getattr(arguments, "theme_named", False):
+        raise UsageError(
+            f"--theme {arguments.theme} is for the screen, and with --format there is none.",
+            "Leave one of the two away.",
+        )
 
 
 def add_probe(command: argparse.ArgumentParser) -> None:

@@ -24,6 +24,8 @@ PROBES = 12
 """Answers after which a clock is compared well enough."""
 MOST_BROKEN = 100
 LONGEST_WORDS = 400
+INTERRUPTED = "interrupted"
+"""What a host says that was told to stop: no failure of its own."""
 
 
 class Member:
@@ -133,7 +135,7 @@ class Member:
         code = row.get("exit_code")
         words = _words(row, "error")
         interrupted = bool(row.get("interrupted")) and not words
-        self.fail("interrupted" if interrupted else words, _words(row, "hint"),
+        self.fail(INTERRUPTED if interrupted else words, _words(row, "hint"),
                   code if isinstance(code, int) else EXIT_JOB_FAILED)  # fmt: skip
 
     def _pong(self, row: Object) -> None:

@@ -29,11 +29,12 @@ FIGURES = (IOPS, BW, WAIT, AWAIT, UTIL)
 CONNECTS, READY, RUNS, LATE, LOST, FAILED, DONE = (
     "connects", "ready", "runs", "late", "lost", "failed", "done"
 )  # fmt: skip
-OUT, STOPPED = "no part", "stopped"
+OUT, STOPPED, WATCHED = "no part", "stopped", "watched"
 MISSING, PARTLY = "missing", "partly"
 ABSENT = (LOST, FAILED, MISSING, OUT, LATE)
 """Of these nothing comes now."""
-GOING = (CONNECTS, READY, RUNS, LATE, MISSING, PARTLY)
+GOING = (CONNECTS, READY, RUNS, WATCHED, LATE, MISSING, PARTLY)
+MEASURED = (RUNS, WATCHED, LATE, MISSING, PARTLY)
 ODD_SHARE = 0.2
 """How much of a host's oddness is its newest second's."""
 MOST_NOTES = 60
@@ -107,7 +108,9 @@ class HostLine:
 class FleetScene:
     """``apply`` takes what is told, in order. ``second`` is the newest second in which anybody did
     anything, ``begun`` the number of the first one of the run that goes on, ``first`` that of the
-    very first."""
+    very first. ``between``: the hosts are watched between two runs, in which case a host that the
+    run has lost, or that has failed, keeps that state with its reason; ``unwatched`` is why nobody
+    is watched any more. ``seen``: a second of what goes on has come."""
 
     def __init__(self) -> None:
         self.forget()
@@ -122,7 +125,9 @@ class FleetScene:
         # by the seconds that are not over
         self._open: dict[int, list[HostSecond]] = {}
         self.sums = {name: Past() for name in (IOPS, BW)}
-        self.running = self.watching = False
+        self.running = self.watching = self.between = False
+        self.unwatched = ""
+        self.seen = False
 
     @property
     def number(self) -> int:
@@ -168,13 +173,20 @@ class FleetScene:
             case Anew():
                 self.forget()
             case Over():
-                self.running = False
+                self.running = self.between = False
+                self.unwatched = told.said[0] if told.between and told.said else ""
                 for line in self.hosts.values():
                     if line.state in GOING:
-                        line.state = told.how
+                        # who has failed has said so by itself
+                        line.state = STOPPED if told.how == FAILED else told.how
 
     def _begun(self, told: Begun) -> None:
-        self.running, self.watching, self.begun = True, told.watching, None
+        self.running, self.watching, self.between = True, told.watching, told.between
+        self.unwatched, self.seen = "", False
+        if told.between:
+            # rows and small lines go on where the run has left them
+            return
+        self.begun = None
         for name in told.hosts:
             line = self.host(name)
             line.state, line.error = CONNECTS, ""
@@ -182,6 +194,8 @@ class FleetScene:
 
     def _state(self, told: State) -> None:
         line = self.host(told.name)
+        if self.between and (line.state not in MEASURED or told.state not in (LATE, LOST)):
+            return
         # what a second says of who is missing is newer than what the link says
         if told.state != RUNS or line.state not in (MISSING, PARTLY):
             line.state, line.error = told.state, told.error
@@ -191,8 +205,8 @@ class FleetScene:
             return
         self._open.setdefault(told.number, []).append(told)
         line = self.host(told.name)
-        if line.state in (CONNECTS, READY):
-            line.state = RUNS
+        if line.state in (CONNECTS, READY) or (self.between and line.state in (DONE, STOPPED)):
+            line.state = self._measured
         past = line.past
         past[IOPS].put(told.number, told.iops)
         past[BW].put(told.number, told.bw)
@@ -203,6 +217,13 @@ class FleetScene:
     def _row(self, line: HostLine, row: Object) -> None:
         kind = row["event"]
         if kind == "session":
+            # what was noted before has the clock of another session
+            line.notes.clear()
+        if self.between and kind == "session":
+            line.session, line.step, line.ended = row, None, None
+        elif self.between and kind not in NOTED:
+            return
+        elif kind == "session":
             line.session, line.state = row, READY
         elif kind == "step_started":
             line.step, line.ended = row, None
@@ -227,7 +248,7 @@ class FleetScene:
     def _second(self, told: Second) -> None:
         if not told.counted and not told.missing:
             return
-        self.second = told
+        self.second, self.seen = told, True
         self.begun = told.number if self.begun is None else self.begun
         self.first = told.number if self.first is None else self.first
         self._absent(told)
@@ -243,12 +264,17 @@ class FleetScene:
             self.sums[name].put(told.number, value if whole else None)
         self._compare(told.number)
 
+    @property
+    def _measured(self) -> str:
+        """The state of a host whose seconds come."""
+        return WATCHED if self.watching else RUNS
+
     def _absent(self, told: Second) -> None:
         gone, partly = {*told.missing}, {*told.incomplete}
         for line in self.hosts.values():
-            if line.state in (RUNS, LATE, MISSING, PARTLY):
-                name = line.name
-                line.state = MISSING if name in gone else PARTLY if name in partly else RUNS
+            if line.state in MEASURED:
+                name, here = line.name, self._measured
+                line.state = MISSING if name in gone else PARTLY if name in partly else here
         for name in gone:
             self.host(name)
 
@@ -329,9 +355,11 @@ def span(names: Sequence[str]) -> str:
 def hosts_words(scene: FleetScene) -> str:
     """ "97 of 100 hosts"; before the first second how many are ready."""
     second, every = scene.second, len(scene.hosts)
-    if not scene.running:
+    if not scene.running or (scene.between and not scene.seen):
         return counted(every, "host")
     if second is None or scene.begun is None:
         ready = sum(one.state != CONNECTS for one in scene.hosts.values())
         return f"{ready} of {counted(every, 'host')} ready"
-    return f"{second.counted} of {counted(second.expected, 'host')}"
+    watched = " watched" if scene.between else ""
+    expected = every if scene.between else second.expected
+    return f"{second.counted} of {counted(expected, 'host')}{watched}"

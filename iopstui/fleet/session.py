@@ -1,7 +1,8 @@
 """A fleet beside a screen: its runs, one after another, in a thread of their own.
 
 A run is a whole ``Fleet``: launched, started together, ended with nothing left behind. Changing
-something means another run. What happens is told in one stream (told.py), from this thread.
+something means another run. Between two runs the hosts are watched, by a fleet that has no job.
+What happens is told in one stream (told.py), from this thread.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from iopstui.errors import (
@@ -22,7 +23,7 @@ from iopstui.errors import (
 )
 from iopstui.fleet import member as states
 from iopstui.fleet.fleet import Fleet, Voices
-from iopstui.fleet.member import Member
+from iopstui.fleet.member import INTERRUPTED, Member
 from iopstui.fleet.merger import Merger, Second
 from iopstui.fleet.scene import CONNECTS, DONE, FAILED, LATE, LOST, OUT, READY, RUNS, STOPPED
 from iopstui.fleet.told import Begun, Over, Row, Said, State, Told, host_second
@@ -31,6 +32,9 @@ from iopstui.safety.crash import crash_sentence
 
 Object = dict[str, Any]
 STATES_EVERY_S = 0.5
+MOST_REASONS = 2
+REST_S = 0.7
+"""After a run, before the hosts are watched: keys that ask for another one need not wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +58,21 @@ Plan = Callable[[int, str, Mapping[str, str]], Planned]
 
 class FleetSession:
     """``run`` begins a run, after the one that goes on was stopped; ``start`` is called once.
-    ``frames`` are the hosts' newest, of which only those of a host in detail are told."""
+    ``frames`` are the hosts' newest, of which only those of a host in detail are told. ``watch``
+    plans what goes on between two runs."""
 
     live = True
 
-    def __init__(self, plan: Plan, note: Callable[[Object], None] = lambda row: None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        note: Callable[[Object], None] = lambda row: None,
+        watch: Callable[[], Planned] | None = None,
+    ) -> None:
         self._plan = plan
         self._note = note
+        self._watch = watch
+        self._between = False
         self._tell: Callable[[Told], None] = lambda told: None
         self._orders: queue.SimpleQueue[tuple[str, dict[str, str]] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._main, name="fleet", daemon=True)
@@ -82,16 +94,20 @@ class FleetSession:
     @property
     def running(self) -> bool:
         """From the beginning of a run until nothing of it is left."""
-        return self._fleet is not None
+        return self._fleet is not None and not self._between
 
     def run(self, job: str, options: Mapping[str, str]) -> None:
         """Run ``job`` ("": watch) with these options changed, after what runs has stopped."""
         # first: what begins by the order must not be stopped
-        self.stop()
+        self._interrupt()
         self._orders.put((job, dict(options)))
 
     def stop(self) -> None:
         """Have all hosts stop; their last figures still come."""
+        if not self._between:
+            self._interrupt()
+
+    def _interrupt(self) -> None:
         fleet = self._fleet
         if fleet is not None:
             fleet.interrupt()
@@ -111,7 +127,7 @@ class FleetSession:
         """Stop what runs and wait until nothing is left of it."""
         self._closing = True
         self._orders.put(None)
-        self.stop()
+        self._interrupt()
         if self._thread.is_alive():
             self._thread.join()
 
@@ -124,7 +140,7 @@ class FleetSession:
     # -- in the thread
 
     def _main(self) -> None:
-        while (order := self._orders.get()) is not None:
+        while (order := self._next()) is not None:
             if self._closing:
                 return
             # of several that were asked for meanwhile the last one counts
@@ -139,6 +155,39 @@ class FleetSession:
                 words = crash_sentence(error)
                 self._tell(Over(FAILED, EXIT_JOB_FAILED, (words,), (words,)))
 
+    def _next(self) -> tuple[str, dict[str, str]] | None:
+        """What is asked for next; the hosts of a run that is over are watched meanwhile."""
+        if self._watch is not None and self._number and not self._watching:
+            try:
+                return self._orders.get(timeout=REST_S)
+            except queue.Empty:
+                pass
+            try:
+                self._watch_between(self._watch())
+            except IopstuiError as error:
+                self._tell(Over(FAILED, said=(_words(error),), between=True))
+            except Exception as error:  # as above
+                self._tell(Over(FAILED, said=(crash_sentence(error),), between=True))
+        return self._orders.get()
+
+    def _watch_between(self, planned: Planned) -> None:
+        """Until something else is asked for, or no host is there any more."""
+        self._between = True
+        fleet = self._begin(planned)
+        fleet.on_turn = lambda: self._look_between(fleet)
+        try:
+            fleet.run()
+        finally:
+            self._fleet, self._between = None, False
+        why = () if fleet.stopped else (reasons(troubles(fleet)),)
+        self._tell(Over(STOPPED, said=why, between=True))
+
+    def _look_between(self, fleet: Fleet) -> None:
+        # an order may have come when there was no fleet to interrupt yet
+        if not self._orders.empty():
+            fleet.interrupt()
+        self._look()
+
     def _one(self, job: str, options: dict[str, str]) -> None:
         self._number += 1
         try:
@@ -146,16 +195,23 @@ class FleetSession:
         except IopstuiError as error:
             self._tell(Over(FAILED, error.exit_code, (_words(error),), (_words(error),)))
             return
+        self._watching = planned.begun.watching
+        fleet = self._begin(planned)
+        fleet.on_turn = self._look
+        self._tell(self._ran(fleet, planned))
+
+    def _begin(self, planned: Planned) -> Fleet:
         planned.merger.on_slot = lambda name, slot, counted: self._tell(
             host_second(name, slot, counted)
         )
-        voices = Voices(self.say, lambda s: self._second(planned, s),
+        # who can't be watched between two runs stands in its row: what the run came to stays said
+        say = _nothing if planned.begun.between else self.say
+        voices = Voices(say, lambda s: self._second(planned, s),
                         lambda name, row: self._row(planned, name, row), planned.stop)  # fmt: skip
-        self._had, self._watching = {}, planned.begun.watching
+        self._had = {}
         fleet = self._fleet = planned.fleet(voices)
-        fleet.on_turn = self._look
         self._tell(planned.begun)
-        self._tell(self._ran(fleet, planned))
+        return fleet
 
     def _ran(self, fleet: Fleet, planned: Planned) -> Over:
         try:
@@ -163,7 +219,9 @@ class FleetSession:
         except IopstuiError as error:
             self._states(fleet)
             how = STOPPED if isinstance(error, Interrupted) else FAILED
-            return Over(how, error.exit_code, (_words(error),), (_words(error),))
+            why = reasons(troubles(fleet)) if how == FAILED else ""
+            told = f"{error.message.rstrip('.')}: {why}. {error.hint}" if why else _words(error)
+            return Over(how, error.exit_code, (told.strip(),), (_words(error),))
         finally:
             self._fleet = None
         self._states(fleet)
@@ -199,10 +257,31 @@ class FleetSession:
     def _states(self, fleet: Fleet) -> None:
         """Who is how far, where that has changed."""
         for name, one in fleet.members.items():
-            now = (state_of(one, self._watching), one.error)
+            state = state_of(one, self._watching or self._between)
+            now = (state, "" if state == STOPPED else one.error)
             if self._had.get(name) != now:
                 self._had[name] = now
                 self._tell(State(name, *now))
+
+
+def _nothing(words: str) -> None:
+    """Not said."""
+
+
+def troubles(fleet: Fleet) -> list[tuple[str, str]]:
+    """Which hosts were lost, failed or refused, and why, in order of the first that did. Not who
+    only was told to stop."""
+    return [
+        (name, one.error) for name, one in fleet.members.items()
+        if one.error and one.error != INTERRUPTED
+    ]  # fmt: skip
+
+
+def reasons(found: Sequence[tuple[str, str]]) -> str:
+    """Their names with the reason, of many the first: "node2 (its connection has ended)"."""
+    shown = [f"{name} ({why.rstrip('.')})" for name, why in found[:MOST_REASONS]]
+    more = len(found) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
 
 
 def state_of(member: Member, watching: bool) -> str:
@@ -211,6 +290,8 @@ def state_of(member: Member, watching: bool) -> str:
         started = member.executed_ns is not None
         if member.lost:
             return LOST
+        if member.error == INTERRUPTED:
+            return STOPPED
         return (FAILED if started else OUT) if member.error else DONE
     if member.late:
         return LATE

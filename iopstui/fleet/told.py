@@ -56,25 +56,28 @@ class Said:
 @dataclass(frozen=True, slots=True)
 class Begun:
     """Run ``number`` of these ``hosts`` begins at ``wall_s`` since 1970. ``watching``: without a
-    job."""
+    job; ``between``: it is no run, the hosts are watched until the next one."""
 
     number: int
     hosts: tuple[str, ...]
     wall_s: float
     job: str = ""
     watching: bool = False
+    between: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Over:
     """The run is over. ``how`` is one of scene.py's states, ``code`` the exit code, ``said`` is for
-    the messages, ``words`` are printed when the screen is left, ``whole`` is what all hosts did."""
+    the messages, ``words`` are printed when the screen is left, ``whole`` is what all hosts did.
+    ``between``: it was no run (Begun); ``said`` is why it ended by itself."""
 
     how: str
     code: int = 0
     said: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     whole: Sums | None = None
+    between: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,8 @@ from iopstui.ui.parts.replay import REPLACED, ReplayKeys
 from iopstui.ui.start import put_last
 
 NO_EXPERIMENTS = "sweeps and comparisons of many hosts are made without the screen"
+OLD_S = 2.0
+"""After so long without a second the screen says anew how old its data are."""
 LOOK_EVERY, MANY, SELDOM = 2, 100, 10
 """Seconds between two looks for findings; with more than so many hosts so many."""
 
@@ -112,6 +114,8 @@ class FleetApp(IopstuiApp):
 
     def _opened(self, session: Controller) -> None:
         super()._opened(session)
+        if self.fleet.runs.live:
+            self.set_interval(OLD_S, lambda: self.feed.paint_if_old(OLD_S))
         if self._watched:
             self.fleet.run_job("", {})
 

@@ -7,7 +7,8 @@ import argparse
 import pytest
 from fio_recordings import LOGS
 
-from iopstui.cli.commands import replay
+from iopstui.cli.commands import fleet, replay
+from iopstui.cli.program import parser
 from iopstui.errors import UsageError
 
 
@@ -17,3 +18,11 @@ def test_a_result_of_fio_is_sent_to_report(form: str | None) -> None:
     with pytest.raises(UsageError) as caught:
         replay.run(argparse.Namespace(file=path, format=form, speed=1.0, theme="dark"))
     assert caught.value.hint == f"To look at it: iopstui report {path}"
+
+
+def test_colours_are_refused_where_there_is_no_screen() -> None:
+    for command, word in ((fleet, "web1"), (replay, "demo")):
+        name = command.COMMAND.name
+        line = [name, word, "--theme", "light", "--format", "jsonl"]
+        with pytest.raises(UsageError, match="--theme light is for the screen"):
+            command.run(parser(name).parse_args(line))

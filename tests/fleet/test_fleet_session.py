@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import argparse
 import errno
 import queue
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from iopstui.cli.fleet_screen import Recorder
-from iopstui.cli.fleet_words import launch_words
+from iopstui.cli.fleet_words import Orders, launch_words
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_VERDICT, JobFailed, UsageError
 from iopstui.fleet import scene
 from iopstui.fleet.fleet import Fleet, Terms, Voices
 from iopstui.fleet.merger import Merger
 from iopstui.fleet.nodes import nodes_of
-from iopstui.fleet.session import FleetSession, Planned, how_of
-from iopstui.fleet.told import Over, Told
+from iopstui.fleet.session import FleetSession, Planned, how_of, reasons, troubles
+from iopstui.fleet.told import Begun, Over, Told
 
 WITHIN_S = 30.0
 
@@ -85,3 +89,85 @@ def test_the_program_that_can_t_be_begun_is_named(tmp_path: Path) -> None:
     with pytest.raises(JobFailed, match="kubectl: No such file") as found:
         fleet.run()
     assert "kubectl installed?" in str(found.value.hint)
+
+
+class Made:
+    """A fleet that goes on until it is interrupted, or is over at once."""
+
+    def __init__(self, stays: bool) -> None:
+        self.members: dict[str, object] = {}
+        self.stopped = ""
+        self.on_turn: Callable[[], None] = lambda: None
+        self._stays = stays
+        self._end = threading.Event()
+
+    def interrupt(self) -> None:
+        self.stopped = "interrupted"
+        self._end.set()
+
+    def run(self) -> None:
+        while self._stays and not self._end.wait(0.01):
+            self.on_turn()
+
+
+def planned(begun: Begun, stays: bool) -> Planned:
+    fleet = cast("Fleet", Made(stays))
+    return Planned(
+        lambda voices: fleet, Merger(), begun, lambda second: None, lambda name, row: None,
+        lambda second: "", lambda fleet: (0, (), ()),
+    )  # fmt: skip
+
+
+def test_after_a_run_the_hosts_are_watched_until_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("iopstui.fleet.session.REST_S", 0.01)
+    told: queue.Queue[Told] = queue.Queue()
+
+    def heard() -> tuple[type, bool]:
+        one = told.get(timeout=WITHIN_S)
+        assert isinstance(one, Begun | Over)
+        return type(one), one.between
+
+    session = FleetSession(
+        lambda number, job, options: planned(Begun(number, ("a",), 0.0, job), False),
+        watch=lambda: planned(Begun(0, ("a",), 0.0, watching=True, between=True), True),
+    )
+    session.start(told.put)
+    session.run("one", {})
+    run, watch = [(Begun, False), (Over, False)], [(Begun, True), (Over, True)]
+    assert [heard() for _ in range(3)] == [*run, watch[0]]
+    # a run that is over is not stopped, and what is watched is no run
+    session.stop()
+    assert not session.running
+    session.run("two", {})
+    assert [heard() for _ in range(4)] == [watch[1], *run, watch[0]]
+    session.close()
+    assert heard() == watch[1]
+
+
+def test_who_failed_is_named_with_the_reason_and_who_was_told_to_stop_is_not() -> None:
+    errors = {"a": "interrupted", "b": "it lacks fio.", "c": "", "d": "cut", "e": "cut"}
+    members = {name: SimpleNamespace(error=error) for name, error in errors.items()}
+    found = troubles(cast("Fleet", SimpleNamespace(members=members)))
+    assert reasons(found) == "b (it lacks fio), d (cut) and 1 more"
+
+
+@pytest.mark.parametrize(
+    ("opened", "target", "destroy", "watches"),
+    [
+        (["nvme0n1"], ["/mnt/x"], [], "/dev/nvme0n1"),
+        ([], ["/mnt/x"], [], "/mnt/x"),
+        ([], [], ["web1:/dev/disk/by-id/wwn-1"], "/dev/disk/by-id/wwn-1"),
+        ([], [], [], "."),
+    ],
+)
+def test_what_is_watched_between_two_runs_is_what_they_work_on_and_nothing_is_written(
+    opened: list[str], target: list[str], destroy: list[str], watches: str
+) -> None:
+    (node,) = nodes_of("web1")
+    said = argparse.Namespace(job="randread-4k", target=target, destroy_data=destroy, interval=2.0,
+                              set=[], knob=[], size=None, bind=None, no_fence=False)  # fmt: skip
+    assert Orders(said, (node,)).watched(node, opened) == {
+        "arguments": [watches, "--interval", "2"], "job": None
+    }  # fmt: skip

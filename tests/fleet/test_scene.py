@@ -125,3 +125,46 @@ def test_names_are_in_the_order_of_their_numbers() -> None:
 ])  # fmt: skip
 def test_a_row_of_hosts_in_a_word(names: list[str], words: str) -> None:
     assert s.span(names) == words
+
+
+def watched_after(how: str, states: dict[str, State]) -> FleetScene:
+    """A run that has ended so, then a second of the hosts that are watched."""
+    scene = FleetScene()
+    scene.apply(Begun(1, tuple(states), 0.0, "job"))
+    for name, state in states.items():
+        scene.apply(HostSecond(name, 10, True, 1.0, 1.0, 1.0, 1.0))
+        scene.apply(state)
+    scene.apply(Second(10, 1.0, expected=len(states), counted=len(states)))
+    scene.apply(Over(how))
+    scene.apply(Begun(0, tuple(states), 20.0, watching=True, between=True))
+    for name in states:
+        scene.apply(State(name, s.READY))
+        scene.apply(Row(name, {"event": "session", "opened": ["vda"]}))
+    assert s.hosts_words(scene) == s.counted(len(states), "host")
+    for name in states:
+        scene.apply(HostSecond(name, 25, True, 2.0, 1.0, 1.0, 1.0))
+    scene.apply(Second(25, 1.0, expected=len(states), counted=len(states)))
+    return scene
+
+
+def test_between_two_runs_hosts_are_watched_and_who_failed_keeps_its_reason() -> None:
+    scene = watched_after(s.FAILED, {"a": State("a", s.RUNS), "b": State("b", s.FAILED, "no room")})
+    a, b = scene.hosts["a"], scene.hosts["b"]
+    assert (a.state, b.state, b.error) == (s.WATCHED, s.FAILED, "no room")
+    assert (a.now(s.IOPS, 25), b.now(s.IOPS, 25)) == (2.0, 2.0)
+    assert s.hosts_words(scene) == "2 of 2 hosts watched" and scene.begun == 10
+    # one that is watched can be lost; what ended the watch is known
+    scene.apply(State("a", s.LOST, "cut"))
+    assert (a.state, a.error) == (s.LOST, "cut")
+    scene.apply(Over(s.STOPPED, said=("nobody is there",), between=True))
+    assert scene.unwatched == "nobody is there" and not scene.running
+    scene.apply(Begun(2, ("a", "b"), 30.0, "job"))
+    assert (b.state, b.error, scene.unwatched, scene.begun) == (s.CONNECTS, "", "", None)
+
+
+def test_who_was_only_stopped_by_another_s_failure_has_not_failed() -> None:
+    scene = FleetScene()
+    scene.apply(Begun(1, ("a", "b"), 0.0, "job"))
+    scene.apply(State("b", s.OUT, "it lacks fio"))
+    scene.apply(Over(s.FAILED))
+    assert [one.state for one in scene.hosts.values()] == [s.STOPPED, s.OUT]

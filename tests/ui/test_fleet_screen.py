@@ -12,10 +12,12 @@ from textual.pilot import Pilot
 
 from iopstui.fleet.merger import Merger
 from iopstui.fleet.replay import FleetReplay
+from iopstui.fleet.scene import HostLine
 from iopstui.fleet.told import Begun, Over, Row, State, Told, host_second
 from iopstui.model.histogram import bucket_key
 from iopstui.ui.fleet.controller import FleetController
-from iopstui.ui.fleet_app import FleetApp, FleetReplayApp
+from iopstui.ui.fleet.host import HostView
+from iopstui.ui.fleet_app import OLD_S, FleetApp, FleetReplayApp
 
 Object = dict[str, Any]
 START_S = 1_800_000_000
@@ -118,6 +120,21 @@ class Runs:
             for second in merger.closed():
                 self.tell(second)
         self.tell(State(self.names[1], "lost", "its connection has ended"))
+
+    def play_between(self, begin: int, seconds: int) -> None:
+        """What is told of hosts that are watched after a run."""
+        merger = Merger()
+        merger.on_slot = lambda name, slot, counted: self.tell(host_second(name, slot, counted))
+        self.tell(Begun(0, tuple(self.names), START_S + begin, watching=True, between=True))
+        for name in self.names:
+            self.tell(Row(name, {**begins(name, 0)[0], "target": "/dev/nvme0n1"}))
+        for t in range(begin + 1, begin + seconds + 1):
+            for at, name in enumerate(self.names):
+                row = {**frame(at, t, 5000, 300_000), "fio": None, "step": 0, "t": t - begin + 0.0}
+                self.frames[name] = row
+                merger.feed(name, row)
+            for second in merger.closed():
+                self.tell(second)
 
 
 def made(names: list[str], job: str | None = JOB) -> tuple[FleetApp, Runs]:
@@ -262,6 +279,52 @@ async def test_a_recording_is_played_and_looked_through() -> None:
         assert shows(app, "this is a recording")
         await pilot.press("q")
     assert app.return_code == 0
+
+
+def test_a_host_that_is_looked_at_goes_on_after_its_run_and_begins_anew_with_the_next() -> None:
+    line = HostLine("node01")
+    line.session, line.step = begins("node01", 0)[:2]
+    view = HostView(line, frame(0, 30, 5000, 300_000), 0, 1.0)
+    state = view.state
+    watched = {**frame(0, 36, 5000, 300_000), "fio": None, "step": 0, "t": 3.0}
+    view.apply(Row("node01", watched))
+    assert view.state is state and state.t == pytest.approx(36.0)
+    assert state.frame is not None and state.frame.fio is None and state.fio is not None
+    found = {"event": "found", "t": 3.0, "finding": {
+        "rule": "another", "text": "x", "advice": "y", "key": "u", "test": [["bs", "8k"]],
+        "since": 1.0, "until": 3.0,
+    }}  # fmt: skip
+    view.apply(Row("node01", found))
+    # its keys are those of all hosts
+    kept = state.findings[-1].finding
+    assert (kept.key, kept.test, kept.since, kept.until) == ("", (), 34.0, 36.0)
+    view.apply(Row("node01", {**frame(0, 50, 5000, 300_000), "t": 1.0}))
+    assert view.state is not state and view.state.t == 1.0
+
+
+async def test_between_two_runs_the_disks_are_watched_and_the_run_s_end_stays_said() -> None:
+    app, runs = made(four())
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        runs.play(12)
+        runs.running = False
+        runs.tell(Over("done", 0, (), ("all hosts",)))
+        runs.play_between(20, 6)
+        await settle(pilot)
+        text = screen_text(app)
+        assert "4 of 4 hosts watched" in text and "hosts 4  no job runs" in text
+        assert "run 1: 34.0k IOPS" in text and "these are the last second's figures" in text
+        rows = {line.split()[0]: line for line in text.splitlines() if line.startswith("node")}
+        # no p99 without a job, and its column stays
+        assert rows["node01"].split()[3:7] == ["–", "300µs", "71", "watched"]
+        assert "its connection has ended" in rows["node02"] and " 71 " in rows["node02"]
+        assert app.fleet.last is not None and app.fleet.last.words == ("all hosts",)
+        # what is shown grows old where nothing comes
+        app.feed._arrived -= 3000
+        app.feed.paint_if_old(OLD_S)
+        assert app.board is not None and (app.board.own.age_s or 0) >= 3000
+        await pilot.press("enter")
+        await until(pilot, lambda: shows(app, "node01 /dev/nvme0n1"))
 
 
 SCENES = {"160x45-99-hosts": ((160, 45), 99)}

@@ -6,7 +6,7 @@ import argparse
 
 from iopstui.cli import values
 from iopstui.cli.command import Command
-from iopstui.cli.options import add_expect, add_interval, add_theme
+from iopstui.cli.options import add_expect, add_interval, add_theme, refuse_theme
 
 EPILOG = """\
 HOSTS: node[01-40], user@host:port, several of them with commas, ^FILE, @GROUP (of ClusterShell's).
@@ -84,6 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the job on all hosts to its end, or watch them."""
     from iopstui.cli.fleet_run import run_fleet
 
+    refuse_theme(arguments)
     return run_fleet(arguments)
 
 

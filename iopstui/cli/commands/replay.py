@@ -7,7 +7,7 @@ from pathlib import Path
 
 from iopstui.cli import values
 from iopstui.cli.command import Command
-from iopstui.cli.options import add_theme
+from iopstui.cli.options import add_theme, refuse_theme
 from iopstui.cli.terminal import require_for_screen, require_terminal
 from iopstui.errors import UsageError
 from iopstui.text import printable
@@ -31,6 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Play a recording on the screen, or write it as data."""
     from iopstui.cli.fleet_screen import is_fleet
 
+    refuse_theme(arguments)
     if is_fleet(Path(arguments.file)):
         return _fleet(arguments)
     _check_ours(Path(arguments.file))

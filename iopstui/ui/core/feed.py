@@ -108,6 +108,11 @@ class Feed:
         if terminal is not None:
             self._after_refresh(terminal.painted)
 
+    def paint_if_old(self, seconds: float) -> None:
+        """The same if nothing new has come for so long: what is shown says how old it is."""
+        if time.monotonic() - self._arrived >= seconds:
+            self.paint_if_due()
+
     def _paint_later(self) -> None:
         self._paint_waits = False
         self.paint_if_due()

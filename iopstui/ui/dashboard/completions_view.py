@@ -23,13 +23,18 @@ EMPTY = "no completion was counted yet"
 
 
 def rows(
-    state: LiveState, width: int, height: int, charset: Charset, cursor: float | None = None
+    state: LiveState,
+    width: int,
+    height: int,
+    charset: Charset,
+    cursor: float | None = None,
+    turns: bool = True,
 ) -> list[Row]:
     """A row for each CPU, for several neighbours where they are many; a column for each second, the
     darker the larger its share of that second's completions. ``cursor``: the second that is looked
-    at."""
+    at; ``turns``: whether a key here moves them."""
     history, columns = state.completions, width - LABEL
-    title = rule(width, charset, *_legend(charset), right=_right())
+    title = rule(width, charset, *_legend(charset), right=_right(turns))
     if history.end is None or columns < 10 or height < AROUND + 1:
         return pad([title, message(width, charset, EMPTY)], height, width)
     start = begin_of(history.end if cursor is None else max(cursor, history.end - columns), columns)
@@ -108,5 +113,5 @@ def _legend(charset: Charset) -> list[Piece]:
     return pieces
 
 
-def _right() -> list[Piece]:
-    return [("BLOCK softirqs: a moves them", DIM)]
+def _right(turns: bool) -> list[Piece]:
+    return [("BLOCK softirqs" + ": a moves them" * turns, DIM)]

@@ -27,6 +27,8 @@ class Scene:
     charset: Charset
     cursor: float | None = None
     """The moment that is looked at while the screen stands still."""
+    turns: bool = True
+    """Whether keys here change settings of the disks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,9 @@ PANELS: tuple[Panel, ...] = (
     ),
     Panel(
         "completions",
-        lambda s, width, height: completions_view.rows(s.state, width, height, s.charset, s.cursor),
+        lambda s, width, height: completions_view.rows(
+            s.state, width, height, s.charset, s.cursor, s.turns
+        ),
         tab="by CPU",
         height=completions_view.HEIGHT,
     ),

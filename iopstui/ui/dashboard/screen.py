@@ -116,6 +116,8 @@ class Dashboard(CanvasScreen):
 
     BINDINGS = DASHBOARD_BINDINGS
     q_does = "quit"
+    turns = True
+    """Whether keys here change settings of the disks."""
 
     def __init__(
         self,
@@ -424,7 +426,7 @@ class Dashboard(CanvasScreen):
             panels["tabs"].show([bars.tabs_line(self.tabs, self.tab, width, charset)])
         scene = registry.Scene(
             state, target, self.controller.devices, self.topology, self.next_job, charset,
-            self.frozen_at,
+            self.frozen_at, self.turns,
         )  # fmt: skip
         for panel in self.panes:
             if panels[panel.name].shown:

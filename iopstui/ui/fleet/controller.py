@@ -171,9 +171,11 @@ class FleetController:
             self._origin_s = told.wall_s
         self._t = max(self._t, told.wall_s - self._origin_s)
         self.job = told.job or self.job
-        self._watching = told.watching
+        self._watching = told.watching and not told.between
         self._step = 0 if told.watching else told.number
         self._titled, self._begun_s, self._runtime = told.watching, None, None
+        if told.between:
+            return
         hosts = counted(len(told.hosts), "host")
         does = "watches" if told.watching else f"run {told.number} begins on"
         words = f"{hosts} watched" if told.watching else f"{does} {hosts}"
@@ -229,6 +231,8 @@ class FleetController:
         return 100 * (now[1] - before[1]) / (now[0] - before[0])
 
     def _over(self, told: Over) -> None:
+        if told.between:
+            return
         self.last = told
         t, failed = self._now(), told.how == FAILED
         error = told.said[0] if failed and told.said else ""

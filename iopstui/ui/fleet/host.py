@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from iopstui.events import Event, FrameReady
+from iopstui.events import Event, Found, FrameReady
 from iopstui.fleet.frames import event_of, target_of
 from iopstui.fleet.scene import ABSENT, AWAIT, IOPS, KEPT, WAIT, HostLine
 from iopstui.fleet.sums import Object
@@ -78,6 +78,7 @@ class HostView:
         self.controller = HostController(target_of(line.session))
         self._opened = self.controller.target.opened
         self.state = LiveState(self._opened)
+        self._shift_s = 0.0
         if line.step is not None:
             self._row(line.step)
         if frame is not None:
@@ -114,17 +115,33 @@ class HostView:
 
     def _row(self, row: Object) -> None:
         event = event_of(row, self._opened)
-        if event is None or (isinstance(event, FrameReady) and self._older(event)):
-            return
-        self.state.apply(event)
+        match event:
+            case FrameReady():
+                self._frame(event)
+            case Found(finding=found):
+                times = [None if t is None else t + self._shift_s
+                         for t in (found.since, found.until)]  # fmt: skip
+                # keys act on all hosts, from where they are seen
+                found = replace(found, key="", test=(), since=times[0], until=times[1])
+                self.state.apply(Found(event.t + self._shift_s, found))
+            case None:
+                return
+            case _:
+                self.state.apply(replace(event, t=event.t + self._shift_s))
 
-    def _older(self, event: FrameReady) -> bool:
-        """A session that begins anew has a clock that does, too."""
-        before = self.state.frame
-        if before is not None and event.t < before.t - 1:
-            self.state = LiveState(self._opened)
-            return False
-        return before is not None and event.t <= before.t
+    def _frame(self, event: FrameReady) -> None:
+        """An older one is left out. A session that begins anew has a clock that does, too: what is
+        watched after a run goes on in its state, a run has one of its own."""
+        before, frame = self.state.frame, event.frame
+        if before is not None and frame.t < before.t - self._shift_s - 1:
+            since_s = max(0.0, frame.wall_ms - before.wall_ms) / 1000
+            watched = before.step and not frame.step
+            self._shift_s = before.t + since_s - frame.t if watched else 0.0
+            if not watched:
+                self.state, before = LiveState(self._opened), None
+        t = frame.t + self._shift_s
+        if before is None or t > before.t:
+            self.state.apply(FrameReady(t, replace(frame, t=t)))
 
 
 def _cpu_rows(panel: Panel) -> Callable[[Scene, int, int], Sequence[DrawnRow]]:
@@ -146,6 +163,7 @@ class HostDashboard(Dashboard):
     BINDINGS = HOST_SCREEN_BINDINGS
     about = "One host of many, from the lines it sends. Esc goes back to all of them."
     q_does = "back"
+    turns = False
 
     def __init__(self, view: HostView, charset: Charset) -> None:
         panes = tuple(

@@ -147,6 +147,10 @@ class HostsView:
         right = f"o: {order_words(order, not scene.watching)}"
         if self.words:
             pieces.append((f"  filter: {self.words}", WARNING))
+        if scene.between and scene.seen:
+            pieces.append(("  no job runs: what the disks do", DIM))
+        elif scene.unwatched and not scene.running:
+            pieces.append((f"  not watched: {printable(scene.unwatched)}", WARNING))
         if mapped:
             pieces += self._map.legend(self._measure, not scene.watching)
         return rule(width, self._charset, *pieces, right=[(right, DIM)])
@@ -214,10 +218,14 @@ class HostsView:
     def _table(self, scene: FleetScene, second: int, width: int, line: bool) -> Table[HostLine]:
         names = max((len(name) for name in scene.hosts), default=0)
         label = max(LEAST_NAME, min(MOST_NAME, names + 1))
-        fio = not scene.watching
+        # between two runs nothing moves: the column of p99 stays, and is empty
+        fio = not scene.watching or scene.between
 
         def now(figure: str, one: HostLine) -> float | None:
-            return one.now(figure, second)
+            # of a run that begins nothing is known yet
+            begins = scene.running and not (scene.seen or scene.between)
+            waits = figure == WAIT and scene.between and scene.seen
+            return None if begins or waits else one.now(figure, second)
 
         columns = [
             Column[HostLine]("IOPS", 7, lambda one: f.number(now(IOPS, one)), style=FIO),
