@@ -8,8 +8,10 @@ from iopstui.fio.inspect import END, Fio, JobFacts, inspect
 from iopstui.fio.job_cpus import check_cpus
 from iopstui.fio.job_text import check_options, check_variables
 from iopstui.linux.process.private import write_text
+from iopstui.model.fio import jobfile
 
 JOB = "job.fio"
+_CLOCKS = frozenset({"clock_gettime", "gettimeofday", "cpu"})
 
 
 def inspected(fio: Fio, private: Path, text: str, label: str, cwd: Path) -> JobFacts:
@@ -22,5 +24,15 @@ def inspected(fio: Fio, private: Path, text: str, label: str, cwd: Path) -> JobF
     check_variables(text, named)
     check_options(text, named)
     check_cpus(text, named)
-    file = write_text(private, JOB, text + END)
+    file = write_text(private, JOB, _unclocked(text) + END)
     return inspect(fio, file, label, cwd)
+
+
+def _unclocked(text: str) -> str:
+    """The same job without ``clocksource``, of which depends neither what it opens nor what it
+    writes: as soon as fio reads it, it finds out for 60 ms of CPU how fast each clock is. A value
+    that fio may refuse stays."""
+    named = {section.options.get("clocksource") for section in jobfile.sections(text)} - {None}
+    if named and named <= _CLOCKS:
+        return jobfile.changed(text, {}, removed=["clocksource"])
+    return text

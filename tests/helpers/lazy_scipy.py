@@ -1,4 +1,4 @@
-"""scipy for the tests that ask it: it takes a second to import, and every worker collects all."""
+"""scipy for the tests that ask it: it takes a second to import, and to collect all takes four."""
 
 from __future__ import annotations
 
@@ -17,4 +17,5 @@ class _Later:
 
 
 integrate = _Later("scipy.integrate")
+optimize = _Later("scipy.optimize")
 stats = _Later("scipy.stats")

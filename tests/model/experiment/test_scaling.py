@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import curve_fit, nnls
+from lazy_scipy import optimize
 
 from iopstui.model.experiment.scaling import Law, fitted, scaling
 
@@ -31,7 +31,7 @@ def test_no_other_curve_is_nearer(measured: list[tuple[int, float]]) -> None:
     weight = np.array([value for _, value in measured]) / scale / hosts
     columns = np.array([np.ones(len(hosts)), hosts - 1, hosts * (hosts - 1)]).T
     scales = columns.max(axis=0) + 1e-300
-    _, theirs = nnls(columns / scales * weight[:, None], np.ones(len(hosts)))
+    _, theirs = optimize.nnls(columns / scales * weight[:, None], np.ones(len(hosts)))
     law = fitted(measured)
     if law is None:
         return  # 1/λ is 0 in the best one: no host would have a finite rate
@@ -56,7 +56,7 @@ def test_it_is_near_what_scipy_fits_to_noisy_points() -> None:
     def law(n: np.ndarray, rate: float, wait: float, pairs: float) -> np.ndarray:
         return rate * n / (1 + wait * (n - 1) + pairs * n * (n - 1))
 
-    theirs, _ = curve_fit(law, hosts, values, p0=(2e5, 0.03, 0.002), sigma=values)
+    theirs, _ = optimize.curve_fit(law, hosts, values, p0=(2e5, 0.03, 0.002), sigma=values)
     ours = fitted(measured)
     assert ours is not None
     assert (ours.rate, ours.contention, ours.coherency) == pytest.approx(tuple(theirs), rel=0.03)
