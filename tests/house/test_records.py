@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import importlib
 import pickle
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -175,3 +176,26 @@ def test_one_that_holds_itself_can_be_shown() -> None:
     node = Node()
     node.next = node
     assert "..." in repr(node)
+
+
+def test_types_that_a_module_imports_later_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """events.py names where Plan and Point are, and does not import them."""
+    monkeypatch.setitem(globals(), "LATER", {"Fraction": "fractions"})
+
+    @records.dataclass(frozen=True)
+    class Later:
+        share: Fraction  # type: ignore[name-defined]  # noqa: F821
+
+    assert records.type_hints(Later) == {"share": importlib.import_module("fractions").Fraction}
+
+
+def test_what_is_no_text_is_left_to_the_standard_one() -> None:
+    """As in a module without ``from __future__ import annotations``."""
+
+    def base(dataclass: Decorator) -> type:
+        return dataclass(type("Base", (), {"__annotations__": {"a": int, "b": str}, "b": "x"}))  # type: ignore[no-any-return]
+
+    ours, standard = base(records.dataclass), base(dataclasses.dataclass)
+    assert repr(ours(1)) == repr(standard(1)) and ours(1) == ours(1, "x")
+    with pytest.raises(ValueError, match="mutable default"):
+        records.dataclass(type("Base", (), {"__annotations__": {"a": "list[int]"}, "a": []}))
