@@ -61,7 +61,7 @@ def read_flag(path: File) -> bool | None:
     return None if value is None else value != 0
 
 
-def list_names(path: Path) -> tuple[str, ...]:
+def list_names(path: File) -> tuple[str, ...]:
     """Sorted names in a directory; empty if it can't be read."""
     try:
         return tuple(sorted(os.listdir(path)))
@@ -69,7 +69,7 @@ def list_names(path: Path) -> tuple[str, ...]:
         return ()
 
 
-def link_name(path: Path) -> str | None:
+def link_name(path: File) -> str | None:
     """The last part of what a symbolic link points to (driver, subsystem)."""
     try:
         return os.path.basename(os.readlink(path)) or None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from iopstui.linux.sysattr import (
@@ -37,47 +38,47 @@ def read_queue(device: Path, *, request_based: bool = True) -> QueueLimits | Non
     Linux 6.1 shows scheduler, rq_affinity and nr_requests for bio-based devices too, where
     they mean nothing and take any value: with ``request_based`` False they are None.
     """
-    queue = device / "queue"
-    if not queue.is_dir():
+    queue = f"{device}/queue"
+    if not os.path.isdir(queue):
         return None
-    scheduler, schedulers = parse_scheduler(read_text(queue / "scheduler") or "")
+    scheduler, schedulers = parse_scheduler(read_text(f"{queue}/scheduler") or "")
     return QueueLimits(
         scheduler=scheduler if request_based else None,
         schedulers=schedulers if request_based else (),
-        rq_affinity=read_count(queue / "rq_affinity") if request_based else None,
-        nr_requests=read_count(queue / "nr_requests") if request_based else None,
-        nomerges=read_count(queue / "nomerges"),
-        rotational=read_flag(queue / "rotational"),
-        write_cache=read_text(queue / "write_cache"),
-        logical_block_size=read_count(queue / "logical_block_size"),
-        physical_block_size=read_count(queue / "physical_block_size"),
-        max_sectors_kb=read_count(queue / "max_sectors_kb"),
-        read_ahead_kb=read_count(queue / "read_ahead_kb"),
-        wbt_lat_usec=read_int(queue / "wbt_lat_usec"),
-        iostats=read_flag(queue / "iostats"),
-        discard_max_bytes=read_count(queue / "discard_max_bytes"),
-        zoned=read_text(queue / "zoned"),
+        rq_affinity=read_count(f"{queue}/rq_affinity") if request_based else None,
+        nr_requests=read_count(f"{queue}/nr_requests") if request_based else None,
+        nomerges=read_count(f"{queue}/nomerges"),
+        rotational=read_flag(f"{queue}/rotational"),
+        write_cache=read_text(f"{queue}/write_cache"),
+        logical_block_size=read_count(f"{queue}/logical_block_size"),
+        physical_block_size=read_count(f"{queue}/physical_block_size"),
+        max_sectors_kb=read_count(f"{queue}/max_sectors_kb"),
+        read_ahead_kb=read_count(f"{queue}/read_ahead_kb"),
+        wbt_lat_usec=read_int(f"{queue}/wbt_lat_usec"),
+        iostats=read_flag(f"{queue}/iostats"),
+        discard_max_bytes=read_count(f"{queue}/discard_max_bytes"),
+        zoned=read_text(f"{queue}/zoned"),
     )
 
 
 def read_hctxs(device: Path) -> tuple[Hctx, ...]:
     """The hardware queues of a whole disk in numerical order; empty for bio-based devices."""
-    indices = sorted(int(n) for n in list_names(device / "mq") if n.isascii() and n.isdigit())
-    return tuple(_read_hctx(device / "mq" / str(index), index) for index in indices)
+    indices = sorted(int(n) for n in list_names(f"{device}/mq") if n.isascii() and n.isdigit())
+    return tuple(_read_hctx(f"{device}/mq/{index}", index) for index in indices)
 
 
-def _read_hctx(directory: Path, index: int) -> Hctx:
+def _read_hctx(directory: str, index: int) -> Hctx:
     return Hctx(
         index=index,
         cpus=_read_cpus(directory),
-        nr_tags=read_count(directory / "nr_tags"),
-        nr_reserved_tags=read_count(directory / "nr_reserved_tags"),
+        nr_tags=read_count(f"{directory}/nr_tags"),
+        nr_reserved_tags=read_count(f"{directory}/nr_reserved_tags"),
     )
 
 
-def _read_cpus(directory: Path) -> tuple[int, ...]:
+def _read_cpus(directory: str) -> tuple[int, ...]:
     """``cpu_list``, or the cpuN directories where it is missing or cut off at a page's end."""
-    data = read_bytes(directory / "cpu_list")
+    data = read_bytes(f"{directory}/cpu_list")
     if data is not None and data.strip() and len(data) < PAGE - 1:
         return parse_cpu_list(decode(data))
     found = (_CPU_DIRECTORY.fullmatch(name) for name in list_names(directory))

@@ -10,7 +10,6 @@ import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
-from pathlib import Path
 
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import decode, list_names, read_bytes
@@ -126,17 +125,18 @@ def _other_namespaces(roots: Roots) -> Iterator[str]:
     former, equal texts count as one namespace.
     """
     seen: set[str | bytes] = set()
-    own = _namespace(roots.proc / "self")
+    proc = str(roots.proc)
+    own = _namespace(f"{proc}/self")
     if own is not None:
         seen.add(own)
-    for pid in list_names(roots.proc):
+    for pid in list_names(proc):
         if not pid.isdecimal():
             continue
-        process = roots.proc / pid
+        process = f"{proc}/{pid}"
         namespace = _namespace(process)
         if namespace is not None and namespace in seen:
             continue
-        data = read_bytes(process / "mountinfo")
+        data = read_bytes(f"{process}/mountinfo")
         key: str | bytes = namespace if namespace is not None else data or b""
         if not data or key in seen:
             continue
@@ -144,9 +144,9 @@ def _other_namespaces(roots: Roots) -> Iterator[str]:
         yield decode(data)
 
 
-def _namespace(process: Path) -> str | None:
+def _namespace(process: str) -> str | None:
     try:
-        return os.readlink(process / "ns/mnt")
+        return os.readlink(f"{process}/ns/mnt")
     except OSError:
         return None
 

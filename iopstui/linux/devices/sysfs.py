@@ -17,7 +17,7 @@ from iopstui.linux.devices import blkmq
 from iopstui.linux.devices.irqmap import IrqTable, read_irqs
 from iopstui.linux.devices.kernel import read_kernel
 from iopstui.linux.devices.mounts import apply_mounts, read_mounts
-from iopstui.linux.devices.udev import Found, enumerate_block
+from iopstui.linux.devices.udev import Found, enumerate_block, udev_properties
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import (
     decode,
@@ -123,14 +123,14 @@ def _proc_devices(roots: Roots) -> str:
 def _read_one(found: Found, machine: _Machine) -> BlockDevice | None:
     directory = found.directory
     name = found.name.replace("!", "/")
-    number = _NUMBER.fullmatch(read_text(directory / "dev") or "")
-    hidden = read_flag(directory / "hidden") or False
+    number = _NUMBER.fullmatch(read_text(f"{directory}/dev") or "")
+    hidden = read_flag(f"{directory}/hidden") or False
     if number is None and not hidden:
         return None  # vanished, or not a block device
     major, minor = (int(number[1]), int(number[2])) if number else (-1, -1)
-    partition = (directory / "partition").exists()
+    partition = os.path.exists(f"{directory}/partition")
     kind = "partition" if partition else _kind(name, directory, major, machine)
-    size = read_count(directory / "size")
+    size = read_count(f"{directory}/size")
     device = BlockDevice(
         name=name,
         path=f"/dev/{name}",
@@ -138,12 +138,12 @@ def _read_one(found: Found, machine: _Machine) -> BlockDevice | None:
         minor=minor,
         kind=kind,
         size=None if size is None else size * SECTOR,
-        read_only=read_flag(directory / "ro") or False,
-        removable=read_flag(directory / "removable") or False,
+        read_only=read_flag(f"{directory}/ro") or False,
+        removable=read_flag(f"{directory}/removable") or False,
         hidden=hidden,
         disk=directory.parent.name.replace("!", "/") if partition else None,
-        holders=_related(directory / "holders"),
-        slaves=_related(directory / "slaves"),
+        holders=_related(f"{directory}/holders"),
+        slaves=_related(f"{directory}/slaves"),
         numa_node=_numa_node(directory, machine.roots),
         kernel=machine.kernel,
     )
@@ -158,17 +158,17 @@ def _whole_disk(device: BlockDevice, found: Found, machine: _Machine) -> BlockDe
     request_based = bool(hctxs) or kind not in _WITHOUT_REQUESTS
     return replace(
         device,
-        model=_model(directory, found.properties),
-        serial=_serial(directory, found.properties),
+        model=_model(directory, machine.roots),
+        serial=_serial(directory, machine.roots),
         transport=_transport(kind, directory),
-        diskseq=read_count(directory / "diskseq"),
+        diskseq=read_count(f"{directory}/diskseq"),
         partitions=_partitions(directory),
         backing_file=_backing_file(directory),
         queue=blkmq.read_queue(directory, request_based=request_based),
         hctxs=hctxs,
         irqs=_irqs(directory, kind, hctxs, machine),
         driver=_driver(directory, machine.roots),
-        dm_name=read_text(directory / "dm/name"),
+        dm_name=read_text(f"{directory}/dm/name"),
         layer=_layer(directory, kind),
         notes=_queue_notes(hctxs),
     )
@@ -188,7 +188,7 @@ def _irqs(
     return read_irqs(directory, kind, hctxs, machine.roots, machine.irqs)
 
 
-def _related(directory: Path) -> tuple[str, ...]:
+def _related(directory: str) -> tuple[str, ...]:
     names = (name.replace("!", "/") for name in list_names(directory))
     return tuple(sorted(names, key=natural_key))
 
@@ -196,7 +196,7 @@ def _related(directory: Path) -> tuple[str, ...]:
 def _partitions(directory: Path) -> tuple[str, ...]:
     # a partition's name begins with its disk's: nothing else needs a look
     named = (n for n in list_names(directory) if n.startswith(directory.name))
-    names = (n for n in named if (directory / n / "partition").exists())
+    names = (n for n in named if os.path.exists(f"{directory}/{n}/partition"))
     return tuple(sorted((n.replace("!", "/") for n in names), key=natural_key))
 
 
@@ -204,7 +204,7 @@ def _kind(name: str, directory: Path, major: int, machine: _Machine) -> str:
     if name.startswith("nvme"):
         return "nvme"
     for member, kind in (("dm", "dm"), ("md", "md"), ("loop", "loop")):
-        if (directory / member).is_dir():
+        if os.path.isdir(f"{directory}/{member}"):
             return kind
     driver = machine.drivers.get(major)
     if driver in _DRIVER_KINDS:
@@ -212,33 +212,36 @@ def _kind(name: str, directory: Path, major: int, machine: _Machine) -> str:
     return next((kind for prefix, kind in _NAME_KINDS if name.startswith(prefix)), "disk")
 
 
-def _model(directory: Path, properties: Mapping[str, str]) -> str | None:
+def _model(directory: Path, roots: Roots) -> str | None:
     for attribute in ("device/model", "device/name"):
-        text = read_text(directory / attribute)
+        text = read_text(f"{directory}/{attribute}")
         if text is not None and printable(text):
             return printable(text)
-    return printable(properties.get("ID_MODEL", "").replace("_", " ")) or None
+    named = udev_properties(directory, roots).get("ID_MODEL", "")
+    return printable(named.replace("_", " ")) or None
 
 
-def _serial(directory: Path, properties: Mapping[str, str]) -> str | None:
-    page = read_bytes(directory / "device/vpd_pg80")
-    candidates = (
-        read_text(directory / "serial"),
-        read_text(directory / "device/serial"),
-        # SPC-5 7.8.18: the serial number follows a header of four bytes
-        decode(page[4:]).replace("\0", "") if page else None,
-        properties.get("ID_SERIAL_SHORT"),
-        read_text(directory / "device/wwid"),
-        read_text(directory / "wwid"),
-    )
-    cleaned = (printable(text) for text in candidates if text)
+def _serial(directory: Path, roots: Roots) -> str | None:
+    cleaned = (printable(text) for text in _serials(directory, roots) if text)
     return next((text for text in cleaned if text), None)
+
+
+def _serials(directory: Path, roots: Roots) -> Iterator[str | None]:
+    """Where it may stand, one after another: most have it in the first place."""
+    yield read_text(f"{directory}/serial")
+    yield read_text(f"{directory}/device/serial")
+    page = read_bytes(f"{directory}/device/vpd_pg80")
+    # SPC-5 7.8.18: the serial number follows a header of four bytes
+    yield decode(page[4:]).replace("\0", "") if page else None
+    yield udev_properties(directory, roots).get("ID_SERIAL_SHORT")
+    yield read_text(f"{directory}/device/wwid")
+    yield read_text(f"{directory}/wwid")
 
 
 def _transport(kind: str, directory: Path) -> str | None:
     parts = directory.parts
     if kind == "nvme":
-        transport = read_text(directory / "device/transport")
+        transport = read_text(f"{directory}/device/transport")
         return "nvme" if transport in (None, "pcie") else f"nvme-{printable(transport)}"
     markers = (
         ("usb", "usb"),
@@ -265,7 +268,7 @@ def _driver(directory: Path, roots: Roots) -> str | None:
     """The driver of the nearest ancestor that has one; "sd" hides the one that matters."""
     first = None
     for ancestor in _above(directory, roots):
-        driver = link_name(ancestor / "driver")
+        driver = link_name(f"{ancestor}/driver")
         if driver is not None and driver not in ("sd", "sr"):
             return driver
         first = first or driver
@@ -274,7 +277,7 @@ def _driver(directory: Path, roots: Roots) -> str | None:
 
 def _numa_node(directory: Path, roots: Roots) -> int | None:
     for ancestor in _above(directory, roots):
-        node = read_count(ancestor / "numa_node")
+        node = read_count(f"{ancestor}/numa_node")
         if node is not None:
             return node
     return None
@@ -282,17 +285,17 @@ def _numa_node(directory: Path, roots: Roots) -> int | None:
 
 def _layer(directory: Path, kind: str) -> str | None:
     if kind == "dm":
-        uuid = read_text(directory / "dm/uuid") or ""
+        uuid = read_text(f"{directory}/dm/uuid") or ""
         matching = (layer for prefix, layer in _DM_LAYERS if uuid.startswith(prefix))
         return next(matching, "device-mapper")
     if kind == "md":
-        level = read_text(directory / "md/level")
+        level = read_text(f"{directory}/md/level")
         return printable(level) if level else "md"
     return "bcache" if directory.name.startswith("bcache") else None
 
 
 def _backing_file(directory: Path) -> str | None:
-    data = read_bytes(directory / "loop/backing_file")
+    data = read_bytes(f"{directory}/loop/backing_file")
     # a file's name may end in spaces: only the kernel's own newline goes
     return (decode(data).removesuffix("\n") or None) if data else None
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from iopstui.errors import UsageError
 from iopstui.linux.devices.mounts import DeviceFinder, MountEntry, read_btrfs, read_own_mounts
-from iopstui.linux.process.rights import NO_RIGHT, how_to_open, why_closed
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, DIRECTORY, FILE, Target, together
@@ -275,6 +274,8 @@ def _device_target(
 
 
 def _try_device(path: Path) -> None:
+    from iopstui.linux.process.rights import NO_RIGHT, how_to_open, why_closed
+
     error = why_closed(str(path))
     if error is not None:
         raise UsageError(

@@ -1,7 +1,6 @@
-"""Block devices through libudev: enumeration, properties and hot-plug events.
+"""Block devices: their enumeration, what udev knows of them, and hot-plug events.
 
-Without a running udevd enumeration works from sysfs; ID_* properties and links are missing
-then, and events come from the kernel itself.
+Without a running udevd ID_* properties are missing, and events come from the kernel itself.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import os
 import select
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,46 +24,47 @@ LOST = "lost"
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A block device libudev or sysfs names. ``directory`` is its real sysfs directory."""
+    """A block device sysfs names. ``directory`` is its real sysfs directory."""
 
     name: str
     directory: Path
-    properties: Mapping[str, str] = field(default_factory=dict)
 
 
 def enumerate_block(roots: Roots) -> list[Found]:
-    """Every block device, partitions and hidden multipath paths included.
-
-    From libudev on the running machine; from the directories themselves in a fixture tree or
-    where libudev is missing.
-    """
-    if roots.real:
-        try:
-            return _from_libudev()
-        except (ImportError, OSError):
-            pass
-    return _from_directories(roots)
-
-
-def _from_libudev() -> list[Found]:
-    import pyudev
-
-    found = []
-    for device in pyudev.Context().list_devices(subsystem="block"):
-        try:
-            found.append(Found(device.sys_name, Path(device.sys_path), dict(device.properties)))
-        except (KeyError, OSError, ValueError):
-            continue  # it vanished while libudev looked at it
-    return found
-
-
-def _from_directories(roots: Roots) -> list[Found]:
+    """Every block device, partitions and hidden multipath paths included, as libudev finds them:
+    from the directory of their class."""
     top = roots.sys / "class/block"
     try:
         names = sorted(os.listdir(top))
     except OSError:
         return []
     return [Found(name, Path(os.path.realpath(top / name))) for name in names]
+
+
+def udev_properties(directory: Path, roots: Roots) -> Mapping[str, str]:
+    """What udev's rules have found out about the device (ID_MODEL ...). Empty without a udevd, for
+    devices that no hardware is under, and in a fixture tree. Asking loads libudev, which takes
+    longer than to read ten devices."""
+    known = roots.run / "udev/data"
+    if not roots.real or "/devices/virtual/" in f"{directory}/" or not known.is_dir():
+        return {}
+    try:
+        import pyudev
+
+        context = _context()
+    except (ImportError, OSError):
+        return {}  # no libudev
+    try:
+        return dict(pyudev.Devices.from_path(context, str(directory)).properties)
+    except (pyudev.DeviceNotFoundError, KeyError, OSError, ValueError):
+        return {}  # it vanished while libudev looked at it
+
+
+@cache
+def _context() -> Any:
+    import pyudev
+
+    return pyudev.Context()
 
 
 class HotplugMonitor:
