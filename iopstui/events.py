@@ -7,14 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from iopstui.model.experiment.expectation import Outcome
-from iopstui.model.experiment.plan import Plan
-from iopstui.model.experiment.point import Little, Point
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.metrics.frame import Frame
 from iopstui.records import dataclass
+
+if TYPE_CHECKING:
+    from iopstui.model.experiment.expectation import Outcome
+    from iopstui.model.experiment.plan import Plan
+    from iopstui.model.experiment.point import Little, Point
+
+LATER = {
+    "Outcome": "iopstui.model.experiment.expectation",
+    "Plan": "iopstui.model.experiment.plan",
+    "Point": "iopstui.model.experiment.point",
+    "Little": "iopstui.model.experiment.point",
+}
+"""Where types of fields are (records.type_hints): most sessions have no experiment."""
 
 
 @dataclass(frozen=True, slots=True)

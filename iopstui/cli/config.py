@@ -12,10 +12,13 @@ import stat
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from iopstui.cli import values
-from iopstui.cli.flat_toml import Entry, Value, parse
 from iopstui.records import dataclass
+
+if TYPE_CHECKING:
+    from iopstui.cli.flat_toml import Entry, Value
 
 MOST = 1 << 16
 RUNS = ("live", "run", "sweep", "compare")
@@ -150,6 +153,8 @@ def read_config() -> Config:
         return Config(path, problems=((0, "it is not read, because it is not UTF-8"),))
     except OSError as error:
         return Config(path, problems=((0, f"it is not read: {error.strerror or error}"),))
+    from iopstui.cli.flat_toml import parse
+
     return checked(path, parse(text))
 
 

@@ -6,13 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from iopstui.errors import UsageError
-from iopstui.linux.devices.active import active_disks
 from iopstui.linux.devices.target import MixedKinds, NoSuchFile, resolve_targets
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
-from iopstui.preflight.own_target import own_target
-from iopstui.recording.foreign import OTHER, kind_of_file, refuse_result
 from iopstui.text import printable
 
 Chosen = tuple[Target, "Target | None"]
@@ -24,10 +21,10 @@ def choose_targets(
 ) -> Chosen:
     """From all TARGETs, or without any the ``job``. UsageError for an invalid target."""
     for text in texts:
-        kind = kind_of_file(Path(text))
-        if kind != OTHER:
-            raise refuse_result(Path(text), kind)
+        _refuse_result(Path(text))
     if not texts and job is not None:
+        from iopstui.preflight.own_target import own_target
+
         named = own_target(job, devices, roots)
         if named is not None:
             return named, None
@@ -36,12 +33,24 @@ def choose_targets(
     return target, target
 
 
+def _refuse_result(path: Path) -> None:
+    if not path.is_file():
+        return
+    from iopstui.recording.foreign import OTHER, kind_of_file, refuse_result
+
+    kind = kind_of_file(path)
+    if kind != OTHER:
+        raise refuse_result(path, kind)
+
+
 def choose_watched(
     texts: Sequence[str], devices: Mapping[str, BlockDevice], roots: Roots
 ) -> Target:
     """From all TARGETs, or without any all disks that do something. UsageError also for what is on
     no block device: there is nothing to watch."""
     if not texts:
+        from iopstui.linux.devices.active import active_disks
+
         return active_disks(devices, roots)
     try:
         target = resolve_targets(texts, Path.cwd(), roots, devices, to_read=False)

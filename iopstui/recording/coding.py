@@ -15,6 +15,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
 from typing import Any
 
+from iopstui.records import type_hints
+
 Coder = Callable[[Any], Any]
 Layouts = Mapping[str, "list[str]"]
 Names = Mapping[type, str]
@@ -53,7 +55,7 @@ def _collect(kind: Any, names: Names, found: dict[str, list[str]]) -> None:
     is_one = dataclasses.is_dataclass(kind) and isinstance(kind, type)
     if is_one and names[kind] not in found:
         found[names[kind]] = [field.name for field in dataclasses.fields(kind)]
-        for hint in typing.get_type_hints(kind).values():
+        for hint in type_hints(kind).values():
             _collect(hint, names, found)
     for part in typing.get_args(kind):
         _collect(part, names, found)
@@ -82,7 +84,7 @@ def encoder(kind: Any) -> Coder:
 
 
 # they are text that has to be compiled, the same for every recording
-_hints = cache(typing.get_type_hints)
+_hints = cache(type_hints)
 
 
 def _encoder_of_dataclass(kind: Any) -> Coder:

@@ -13,10 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
-import pwd
-import secrets
 import stat
 import time
 from collections.abc import Iterator, Mapping
@@ -67,6 +64,8 @@ def _below(home: str) -> str:
 
 def _home() -> str:
     try:
+        import pwd
+
         return _below(pwd.getpwuid(os.geteuid()).pw_dir)
     except KeyError:
         return ""
@@ -146,7 +145,7 @@ class Note:
 
 def write_note(kind: str, content: Mapping[str, Any]) -> Note:
     """A new note of this process; on disk when this returns. Raises OSError."""
-    name = f"{kind}-{secrets.token_hex(8)}.json"
+    name = f"{kind}-{os.urandom(8).hex()}.json"
     with _opened() as directory:
         _write(directory, name, content)
     return Note(_state_path() / name, dict(content))
@@ -154,7 +153,7 @@ def write_note(kind: str, content: Mapping[str, Any]) -> Note:
 
 def write_text(prefix: str, text: str) -> Path:
     """Write a new file in the state directory, for people to read. Raises OSError."""
-    name = f"{prefix}{secrets.token_hex(4)}.txt"
+    name = f"{prefix}{os.urandom(4).hex()}.txt"
     with _opened() as directory, open(_new(directory, name), "w", errors="replace") as file:
         file.write(text)
     return _state_path() / name
@@ -168,9 +167,11 @@ def _new(directory: int, name: str) -> int:
 def _write(directory: int, name: str, content: Mapping[str, Any]) -> None:
     owner = {"pid": os.getpid(), "start": start_time(os.getpid()), "boot": boot_id(),
              "machine": machine()}  # fmt: skip
-    new = _UNFINISHED + secrets.token_hex(8)
+    new = _UNFINISHED + os.urandom(8).hex()
     try:
         with open(_new(directory, new), "w") as file:
+            import json
+
             json.dump({"owner": owner, **content}, file)
             file.flush()
             os.fsync(file.fileno())
@@ -216,6 +217,8 @@ def _read(directory: int, name: str) -> tuple[Note, int | None] | None:
             info = os.fstat(file.fileno())
             if not stat.S_ISREG(info.st_mode) or info.st_uid != os.geteuid():
                 return None
+            import json
+
             content = json.loads(file.read(MAX_NOTE))
         owner = content.pop("owner")
         pid = owner["pid"]

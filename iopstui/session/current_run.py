@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from iopstui.session.fio_run import FioRun
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from iopstui.session.fio_run import FioRun
+
+LAYOUT, RUN = "layout", "run"
+"""The phases of a run."""
 
 
 class CurrentRun:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import inf
 
-from iopstui.fio.job_shape import comparable, shape_of
 from iopstui.linux.process.affinity import allowed
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.findings.answer import answer
@@ -73,6 +72,8 @@ class Findings:
     def begin(self, text: str) -> None:
         """A run of this job file begins. Earlier runs are comparable only if they differ in
         depth alone."""
+        from iopstui.fio.job_shape import comparable, shape_of
+
         steady = self._keep_steady()
         self._question = (self._asked, steady) if self._asked and steady else None
         self._asked = None

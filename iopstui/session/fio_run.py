@@ -27,13 +27,14 @@ from iopstui.model.samples import FioStatus, JobThread, RawSample
 from iopstui.patterns import pattern
 from iopstui.preflight.prepared import Prepared, write_job
 from iopstui.records import dataclass
+from iopstui.session.current_run import LAYOUT, RUN
 from iopstui.session.write_budget import fio_wrote
 from iopstui.text import printable
 
 if TYPE_CHECKING:
     from iopstui.linux.process.job_threads import JobThreads
 
-LAYOUT, RUN, OVER = "layout", "run", "over"
+OVER = "over"
 HOLD_S = 0.3
 MAX_LOG = 200
 GUARD_DIED = -9

@@ -13,6 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from iopstui import events
 from iopstui.errors import EXIT_JOB_FAILED
@@ -26,20 +27,22 @@ from iopstui.model.block.topology import Topology
 from iopstui.model.block.tunable import TunableRequest
 from iopstui.model.experiment.expectation import Expectation, Outcome
 from iopstui.model.findings.evidence import Finding
-from iopstui.preflight.request import JobRequest
 from iopstui.recording.writer import Recorder, Tape
-from iopstui.safety.tunable_states import TunableState, tunable_states
 from iopstui.session.context import Context, Sink
 from iopstui.session.current_run import CurrentRun
-from iopstui.session.held import Word
+from iopstui.session.later_runs import LaterRuns
 from iopstui.session.outcomes import Verdicts
 from iopstui.session.own_cpus import OwnCpus
-from iopstui.session.runs import Runs
 from iopstui.session.sampling import Sampling
 from iopstui.session.steady import UntilSteady
 from iopstui.session.tunable_turns import TunableTurns
 from iopstui.session.write_budget import WriteBudget
 from iopstui.text import printable
+
+if TYPE_CHECKING:
+    from iopstui.preflight.request import JobRequest
+    from iopstui.safety.tunable_states import TunableState
+    from iopstui.session.held import Word
 
 LEAVE_WITHIN_S = 4.0
 CLOSE_WITHIN_S = 5.0
@@ -114,7 +117,7 @@ class LiveSession:
         self._current = CurrentRun()
         self._sampling = Sampling(context, self._current, interval_s, idle_frames, soon)
         self._knobs = TunableTurns(context, self._sampling, knobs)
-        self._runs = Runs(
+        self._runs = LaterRuns(
             context, self._sampling, self._current, self._knobs, self._own_cpus, job_target,
             interval_s, fio_path, keep_scratch, self.budget, hold,
         )  # fmt: skip
@@ -157,6 +160,8 @@ class LiveSession:
     def run_job(self, job: str, overrides: Mapping[str, str], plan: bool = False) -> None:
         """Run this job; a running one is stopped first. Failures arrive as events. ``plan``:
         ``Planned`` comes first, and ``lay_out`` has it go on."""
+        from iopstui.preflight.request import JobRequest
+
         self.run_request(
             JobRequest(
                 job,
@@ -242,6 +247,8 @@ class LiveSession:
 
     def knobs(self) -> list[TunableState]:
         """The tunables of the disks under the target, as they are now (reads some files)."""
+        from iopstui.safety.tunable_states import tunable_states
+
         return tunable_states(self.target, self.devices, self._context.roots)
 
     def topology(self) -> Topology:

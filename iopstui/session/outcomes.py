@@ -19,7 +19,6 @@ from iopstui.events import (
 )
 from iopstui.format import latency, milliseconds
 from iopstui.model.experiment.expectation import Expectation, Judge, Outcome
-from iopstui.model.experiment.job_figures import job_figures
 from iopstui.model.metrics.fields import TOTAL
 from iopstui.model.rates import MIB
 from iopstui.model.samples import DIRECTIONS, MIXED
@@ -103,6 +102,8 @@ def final_rates(summary: Mapping[str, Any]) -> dict[tuple[str, ...], float]:
         whole = [part for row in summary["rows"] for part in _each_once(row["directions"])]
         rates["fio", TOTAL, "iops"] = sum(part["iops"] for part in whole)
         rates["fio", TOTAL, "bw"] = sum(part["bw_bytes"] for part in whole)
+    from iopstui.model.experiment.job_figures import job_figures
+
     return rates | job_figures(summary)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from statistics import median
 
+from iopstui.model.means import median
 from iopstui.model.metrics.frame import Frame
 
 CPU_LIMIT = 2.0

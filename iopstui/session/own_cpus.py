@@ -14,7 +14,6 @@ from iopstui.format import ranges
 from iopstui.linux.process import affinity
 from iopstui.linux.sysattr import parse_cpu_list
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.fio import jobfile
 from iopstui.patterns import pattern
 
 _LIST = pattern(r"[\d\s,-]+")
@@ -22,6 +21,8 @@ _LIST = pattern(r"[\d\s,-]+")
 
 def job_cpus(text: str) -> frozenset[int] | None:
     """The CPUs a job file confines its jobs to; ``None``: at least one of them to none."""
+    from iopstui.model.fio import jobfile
+
     found: set[int] = set()
     for section in jobfile.effective(text):
         option = section.options.get("cpus_allowed", "")

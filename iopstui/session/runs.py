@@ -28,12 +28,10 @@ from iopstui.preflight.job import prepare
 from iopstui.preflight.prepared import Prepared
 from iopstui.preflight.request import JobRequest, recorded
 from iopstui.session.context import Context
-from iopstui.session.current_run import CurrentRun
+from iopstui.session.current_run import LAYOUT, RUN, CurrentRun
 from iopstui.session.fio_run import (
     HOLD_S,
-    LAYOUT,
     OVER,
-    RUN,
     Executed,
     FioRun,
     Held,
@@ -81,6 +79,7 @@ class Runs:
         keep_scratch: bool = False,
         budget: WriteBudget | None = None,
         hold: bool = False,
+        given_up: threading.Event | None = None,
     ) -> None:
         self.began_ns: int | None = None
         self.exit_code = EXIT_OK
@@ -115,7 +114,7 @@ class Runs:
         self._stall, self._look_again, self._silence_told = Stall(), 0.0, False
         # set from any thread before ``stop`` is asked for: a job that is being looked at can take
         # a while, if fio hangs
-        self.given_up = threading.Event()
+        self.given_up = given_up or threading.Event()
 
     @property
     def run(self) -> FioRun | None:

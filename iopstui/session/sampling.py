@@ -14,9 +14,8 @@ from iopstui.model.samples import FioStatus, JobThread, KernelSample, ProbeSampl
 from iopstui.records import dataclass
 from iopstui.session.conditions import ConditionsReader
 from iopstui.session.context import Context
-from iopstui.session.current_run import CurrentRun
+from iopstui.session.current_run import LAYOUT, CurrentRun
 from iopstui.session.findings import Findings
-from iopstui.session.fio_run import LAYOUT
 from iopstui.session.own_cost import GuardTime, OwnCost
 from iopstui.session.pinning import Pinning
 from iopstui.session.probe import Probe

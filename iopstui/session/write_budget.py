@@ -8,12 +8,14 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from iopstui.fio.write_bound import most_written, run_seconds
 from iopstui.format import duration, size
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.samples import FioStatus
-from iopstui.preflight.prepared import Prepared
+
+if TYPE_CHECKING:
+    from iopstui.preflight.prepared import Prepared
 
 REACTION_S = 0.5
 """What fio may still write after it was told to end, at the highest rate seen: looks are up to a
@@ -40,11 +42,15 @@ class WriteBudget:
 
     def foresee(self, job: Prepared, layout: int, devices: Mapping[str, BlockDevice]) -> str:
         """How much the next run may write, in words; it is held to what its own options say."""
+        from iopstui.fio.write_bound import most_written
+
         self._bound = most_written(
             job.text, job.facts.sections, lambda at: _there(job, at, devices)
         )
         if job.layout_text is not None and job.layout_bytes is None:
             return "writes at most: what its files take that are laid out first; the jobs only read"
+        from iopstui.fio.write_bound import run_seconds
+
         return at_most(layout, not job.read_only, run_seconds(job.text), self.most, self._bound)
 
     def beyond(self, counted: int) -> str:

@@ -22,7 +22,6 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.metrics.run_history import RunRow
 from iopstui.model.metrics.stretches import Stretch
-from iopstui.safety.crash import crash_sentence
 from iopstui.safety.signals import stopping
 from iopstui.text import printable
 from iopstui.ui.core.actions import (
@@ -235,6 +234,8 @@ class IopstuiApp(KeysInOrder):
         """Textual would print the traceback; it goes to a file, a sentence to the user."""
         error = self._exception
         if error is not None:
+            from iopstui.safety.crash import crash_sentence
+
             self._exit_renderables.append(Text(printable(crash_sentence(error))))
         self._close_messages_no_wait()
 

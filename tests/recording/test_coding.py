@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import get_type_hints
 
 import pytest
 from hypothesis import given
@@ -23,6 +22,7 @@ from iopstui.model.samples import (
 )
 from iopstui.recording import layout as form
 from iopstui.recording.coding import Decoder, Malformed, encoder, layouts
+from iopstui.records import type_hints
 
 WHOLE = st.integers(1 - (1 << 64), (1 << 64) - 1)
 REAL = st.floats(-1e20, 1e20)
@@ -32,7 +32,7 @@ KNOWN: dict[object, st.SearchStrategy[object]] = {
 
 
 def built(kind: type, **more: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
-    hints = get_type_hints(kind)
+    hints = type_hints(kind)
     plain = {name: KNOWN[hint] for name, hint in hints.items() if hint in KNOWN}
     return st.builds(kind, **{**plain, **more})  # type: ignore[return-value]
 

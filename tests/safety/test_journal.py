@@ -223,7 +223,7 @@ def test_a_forged_note_changes_nothing(entry: dict[str, Any], state: Path, tmp_p
 
 
 def test_a_file_that_is_there_is_never_written_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal.secrets, "token_hex", lambda length: "same")
+    monkeypatch.setattr(journal.os, "urandom", bytes)
     path = journal.write_text("crash-", "first")
     with pytest.raises(FileExistsError):
         journal.write_text("crash-", "second")

@@ -13,16 +13,21 @@ import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from iopstui.errors import UsageError
-from iopstui.model.experiment.baseline import Base, Batches, ratio_interval
-from iopstui.model.experiment.job_figures import is_of_job, job_field, why_no_job_figure
-from iopstui.model.fio.jobfile import Section
 from iopstui.model.metrics.fields import ANY, DEVICE, FIELDS, TOTAL, Field
 from iopstui.model.metrics.figures import Meter, measurable
 from iopstui.model.metrics.frame import Frame
 from iopstui.patterns import pattern
 from iopstui.records import dataclass
+
+if TYPE_CHECKING:
+    from iopstui.model.experiment.baseline import Base, Batches
+    from iopstui.model.fio.jobfile import Section
+
+LATER = {"Base": "iopstui.model.experiment.baseline"}
+"""Where the type of a field is (records.type_hints)."""
 
 EXAMPLES = "For example: --expect 'iops>=5000' --expect 'read.clat.p99<=2ms' --expect 'util<=90%'"
 _FORM = pattern(r"\s*(?:([^<>=!]+):)?([^<>=!\s:]+)\s*(>=|<=)\s*(\S.*?)\s*")
@@ -79,6 +84,8 @@ class Expectation:
     @property
     def of_job(self) -> bool:
         """Whether it is about one job."""
+        from iopstui.model.experiment.job_figures import is_of_job
+
         return is_of_job(self.path)
 
     @property
@@ -140,6 +147,8 @@ def parse_expectation(
     job, name, op, value = match.groups()
     asked = f"--expect {text!r}"
     if job is not None:
+        from iopstui.model.experiment.job_figures import job_field
+
         field = job_field(asked, job.strip(), name)
         name = f"{job.strip()}:{name}"
     else:
@@ -248,6 +257,8 @@ def why_not_measurable(expectation: Expectation, jobs: Sequence[Section]) -> str
     if path[0] != "fio" or len(path) < 3 or not jobs:
         return None
     if expectation.of_job:
+        from iopstui.model.experiment.job_figures import why_no_job_figure
+
         return why_no_job_figure(path, jobs)
     direction, kind = path[1], path[2]
     if direction == "mixed" and not any("unified_rw_reporting" in job.options for job in jobs):
@@ -289,15 +300,21 @@ def _does(job: Section, direction: str) -> bool:
     return direction in words or not any(one in words for one in ("read", "write", "trim"))
 
 
+def _batches(expectation: Expectation) -> Batches | None:
+    if expectation.base is None or expectation.of_job:
+        return None
+    from iopstui.model.experiment.baseline import Batches
+
+    return Batches(expectation.path)
+
+
 class Judge:
     """Follows one run and gives the outcome of each expectation at its end."""
 
     def __init__(self, expectations: Sequence[Expectation]) -> None:
         self.expectations = tuple(expectations)
         self._meters = [None if one.of_job else Meter(one.path) for one in expectations]
-        self._batches = [
-            None if one.base is None or one.of_job else Batches(one.path) for one in expectations
-        ]
+        self._batches = [_batches(one) for one in expectations]
         self._met = [0.0] * len(self._meters)
         self._seconds = [0.0] * len(self._meters)
 
@@ -329,6 +346,8 @@ class Judge:
             interval = None
             if one.base is not None and value is not None:
                 spread = batches.spread if batches is not None else None
+                from iopstui.model.experiment.baseline import ratio_interval
+
                 interval = ratio_interval(value, spread, one.base)
             found.append(Outcome(one, value, share, *(interval or ())))
         return found

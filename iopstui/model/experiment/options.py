@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from iopstui.model.block.tunable import TunableRequest
-from iopstui.model.experiment.plan import Plan
 from iopstui.records import dataclass
+
+if TYPE_CHECKING:
+    from iopstui.model.experiment.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ Pure: nothing here runs or reads anything. A setting is a fio option, a tunable 
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 import random
@@ -133,6 +132,8 @@ class Plan:
 
     def key(self, *more: object) -> str:
         """Names this plan (and what else it depends on): equal keys mean the same experiment."""
+        import hashlib
+
         text = json.dumps([asdict(self), *more], sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

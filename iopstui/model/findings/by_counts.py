@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from statistics import fmean
 
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
@@ -17,6 +16,7 @@ from iopstui.model.findings.evidence import (
     Finding,
     recent,
 )
+from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import SUBMITTED, Frame
 from iopstui.model.rates import DiskRates
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import fmean
 
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice, IrqVector
 from iopstui.model.block.tunable import why_rq_affinity_cannot_matter
 from iopstui.model.findings import evidence as e
 from iopstui.model.findings.evidence import ENOUGH, Evidence, Finding, recent
+from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.request_way import crossing
 from iopstui.model.rates import CpuLoad

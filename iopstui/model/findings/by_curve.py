@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from statistics import fmean, pstdev
 
 from iopstui import format as units
 from iopstui.model.findings import evidence as e
 from iopstui.model.findings.by_queue import limit_reached
 from iopstui.model.findings.evidence import Evidence, Finding, Steady, recent
+from iopstui.model.means import fmean, pstdev
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.sizes import sized
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import fmean
 
 from iopstui import format as units
 from iopstui.model.findings import evidence as e
@@ -15,6 +14,7 @@ from iopstui.model.findings.evidence import (
     Finding,
     recent,
 )
+from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.sizes import sized
 

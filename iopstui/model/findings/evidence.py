@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from statistics import fmean, pstdev
 
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.findings.conditions import Conditions, DeviceState
+from iopstui.model.means import fmean, pstdev
 from iopstui.model.metrics.frame import FINAL, NO_LATENCY, PARTIAL, RAMP, RESET, SOME_LATENCY, Frame
 from iopstui.records import dataclass
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import inf
-from statistics import fmean
 
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.tunable import irq_of
 from iopstui.model.findings import evidence as e
 from iopstui.model.findings.evidence import Finding, cpu_words
+from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
 from iopstui.records import dataclass
 

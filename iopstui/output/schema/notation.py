@@ -9,7 +9,9 @@ from __future__ import annotations
 import dataclasses
 import types
 from collections.abc import Mapping, Sequence
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, get_args, get_origin
+
+from iopstui.records import type_hints
 
 Schema = dict[str, Any]
 
@@ -54,7 +56,7 @@ def record(properties: Mapping[str, Schema], strict: bool) -> Schema:
 
 def of_dataclass(made: Any, strict: bool) -> dict[str, Schema]:
     """The keys of a dataclass with their schemas."""
-    hints = get_type_hints(made)
+    hints = type_hints(made)
     return {one.name: of_type(hints[one.name], strict) for one in dataclasses.fields(made)}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from textual.message import Message
 
@@ -12,7 +12,9 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.rates import DiskRates
-from iopstui.safety.tunable_states import TunableState
+
+if TYPE_CHECKING:
+    from iopstui.safety.tunable_states import TunableState
 
 
 class Controller(Protocol):

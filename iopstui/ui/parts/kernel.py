@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 
 from iopstui.errors import Missing, UsageError
-from iopstui.fio.inspect import find_fio
-from iopstui.fio.options import check_option, known_options
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.fio.jobfile import checked_override
 from iopstui.model.metrics.probe import LATENCY, MATRIX, PARTS, PROCESSES, WAY
-from iopstui.safety.tunable_states import common_schedulers, queued_disks
 from iopstui.ui.core.actions import EXPERIMENT, IDLE, LESSON, RUNNING, Action, Footer, Key, Part
 from iopstui.ui.core.port import Port
 from iopstui.ui.core.state import gone_words
@@ -59,6 +56,8 @@ class KernelKeys(Part):
         if gone and len(gone) == len(session.target.opened):
             self.port.say("warning", gone_words(gone))
             return None
+        from iopstui.safety.tunable_states import queued_disks
+
         disks = queued_disks(session.target, session.devices)
         if disks:
             return disks[0]
@@ -80,6 +79,8 @@ class KernelKeys(Part):
         disk, session = self._queued_disk("scheduler"), self.port.session
         if disk is None or session is None:
             return
+        from iopstui.safety.tunable_states import common_schedulers, queued_disks
+
         queue = disk.queue
         disks = queued_disks(session.target, session.devices)
         offered = common_schedulers(disks)
@@ -145,7 +146,7 @@ class KernelKeys(Part):
         engine = self._jobs.engine
         prompt = OptionPrompt(
             "fio option=value", words, lambda text: checked_by_fio(text, engine),
-            lambda: known_options(find_fio(), engine), self._options, self.port.charset,
+            lambda: options_of(engine), self._options, self.port.charset,
         )  # fmt: skip
         self.port.push(prompt, self._option_given)
 
@@ -214,9 +215,21 @@ class KernelKeys(Part):
     )  # fmt: skip
 
 
+def options_of(engine: str) -> Mapping[str, str]:
+    """All options that a job of this engine can have, with fio's words. Missing if fio can't be
+    started."""
+    from iopstui.fio.inspect import find_fio
+    from iopstui.fio.options import known_options
+
+    return known_options(find_fio(), engine)
+
+
 def checked_by_fio(text: str, engine: str) -> None:
     """UsageError if ``option=value`` can't be so in a job of this engine. Without a fio it is said
     when the job starts."""
+    from iopstui.fio.inspect import find_fio
+    from iopstui.fio.options import check_option
+
     option, value = checked_option(text)
     with contextlib.suppress(Missing):
         check_option(find_fio(), option, value, engine)
@@ -224,6 +237,8 @@ def checked_by_fio(text: str, engine: str) -> None:
 
 def checked_option(text: str) -> tuple[str, str]:
     """``option=value`` of a fio job; UsageError in this screen's words, without ``--set``."""
+    from iopstui.model.fio.jobfile import checked_override
+
     try:
         return checked_override(text)
     except UsageError as error:
