@@ -1,18 +1,19 @@
 """Names of hosts: ``node[01-40]``, ``user@host:port``, ``@group``, ``^FILE``.
 
-Ranges are ClusterShell's and Slurm's. Groups are ClusterShell's own: its command ``nodeset`` is
-asked for them, wherever it was installed from.
+Ranges are ClusterShell's and Slurm's, and expanded here, so that a command line means the same
+hosts in the same order wherever it is typed. For groups and for sets less other ones (``@db!db3``)
+ClusterShell itself is asked (groups.py).
 """
 
 from __future__ import annotations
 
 import re
-import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from iopstui.errors import Missing, UsageError
+from iopstui.errors import UsageError
+from iopstui.fleet.groups import hosts_of
 from iopstui.records import dataclass
 from iopstui.text import printable
 
@@ -20,6 +21,10 @@ MOST = 10_000
 MOST_RANGES = 8
 LONGEST_NAME = 300
 _RANGE = re.compile(r"([0-9]{1,15})(?:-([0-9]{1,15})(?:/([0-9]{1,15}))?)?")
+_BRACKETS = re.compile(r"\[[0-9,/-]+\]")
+# a hosts' file begins with one of them
+_OPERATORS = re.compile(r"[!&*?]|(?<=[^\s,])\^")
+_FILE = re.compile(r"(?:^|[\s,])\^")
 _NODE = re.compile(
     r"(?:(?P<user>[A-Za-z0-9_][A-Za-z0-9_.-]*)@)?"
     r"(?P<host>[A-Za-z0-9_][A-Za-z0-9_.-]*|\[[0-9A-Fa-f:.%]+\])"
@@ -41,7 +46,7 @@ class Node:
 def nodes_of(text: str) -> list[Node]:
     """The hosts of a command line in order. UsageError for what is no name, or names one twice."""
     found: list[Node] = []
-    for word in split(text):
+    for word in _words(text):
         for name in _expanded(word):
             found.append(_node(name))
             if len(found) > MOST:
@@ -54,6 +59,15 @@ def nodes_of(text: str) -> list[Node]:
     if times > 1:
         raise UsageError(f"The host {twice} is named twice.", "Name every host once.")
     return found
+
+
+def _words(text: str) -> list[str]:
+    """What is looked at by itself: words, or all of it where an operator holds it together."""
+    if not _OPERATORS.search(text):
+        return split(text)
+    if _FILE.search(text):
+        raise UsageError(f"{printable(text)!r}: a hosts' file is in no set with ! & ^ * or ?.")
+    return [",".join(text.split())]
 
 
 def split(text: str) -> list[str]:
@@ -73,8 +87,8 @@ def split(text: str) -> list[str]:
 def _expanded(word: str) -> Iterator[str]:
     if word.startswith("^"):
         yield from _of_file(Path(word[1:]))
-    elif word.startswith("@"):
-        yield from _group(word)
+    elif word.startswith("@") or _OPERATORS.search(word):
+        yield from _of_clustershell(word)
     else:
         yield from expand(word)
 
@@ -101,6 +115,11 @@ def _numbers(word: str, part: str) -> Iterator[str]:
     if match is None:
         raise UsageError(f"{part[:40]!r} in {printable(word[:40])!r} is not a range such as 01-40.")
     first, last, step = match[1], match[2] or match[1], int(match[3] or 1)
+    padded = first if int(last) == 0 else first + " " + last
+    if len(first) != len(last) and re.search(r"\b0[0-9]", padded):
+        raise UsageError(f"{part!r} in {printable(word[:40])!r} has numbers of several lengths.",
+                         "Numbers that begin with 0 are as long as the others: 001-100",
+                         )  # fmt: skip
     if int(last) < int(first) or step < 1 or int(last) - int(first) > MOST * step:
         raise UsageError(f"{part!r} in {printable(word)!r} is not a range of at most {MOST}.")
     for number in range(int(first), int(last) + 1, step):
@@ -114,26 +133,20 @@ def _of_file(path: Path) -> Iterator[str]:
         why = getattr(error, "strerror", None) or "it is no text"
         raise UsageError(f"The hosts' file {printable(str(path))} can't be read: {why}.") from error
     for line in text.splitlines():
-        for word in split(line.partition("#")[0]):
+        for word in _words(line.partition("#")[0]):
             if word.startswith("^"):
                 raise UsageError(f"The hosts' file {printable(str(path))} names another file.")
             yield from _expanded(word)
 
 
-def _group(word: str) -> Iterator[str]:
-    hint = "Install it (apt install clustershell, or pip install ClusterShell), or name the hosts."
-    try:
-        done = subprocess.run(["nodeset", "-e", "--", word], capture_output=True, text=True,
-                              timeout=30, check=False)  # fmt: skip
-    except FileNotFoundError as error:
-        raise Missing(f"{printable(word)} is a group of ClusterShell's, whose command nodeset "
-                      "is not installed here.", hint) from error  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise Missing(f"ClusterShell's command nodeset can't be asked: {error}.", hint) from error
-    if done.returncode:
-        raise UsageError(f"ClusterShell knows no group {printable(word)}: "
-                         f"{printable(done.stderr.strip())}")  # fmt: skip
-    yield from done.stdout.split()
+def _of_clustershell(text: str) -> list[str]:
+    """What is no list of ours: a group, or a set less another one."""
+    if re.search(r"[\[\]]", _BRACKETS.sub("", text)):
+        raise UsageError(f"{printable(text[:LONGEST_NAME])!r} has brackets that hold no ranges.")
+    for word in re.split(r"[,!&^]+", _BRACKETS.sub(lambda match: match[0].replace(",", " "), text)):
+        # no set that would take all memory gets there
+        expand(word.replace(" ", ","))
+    return hosts_of(text, expand, MOST)
 
 
 def _node(name: str) -> Node:

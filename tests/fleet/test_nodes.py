@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from ClusterShell.NodeSet import NodeSet, NodeSetParseError
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iopstui.errors import Missing, UsageError
@@ -41,7 +44,7 @@ def test_a_user_and_a_port() -> None:
 
 @pytest.mark.parametrize("text", [
     "", ",", "-oProxyCommand=x", "a[1-", "a[3-1]", "a[x]", "a,a", "n[1-2],n2", "a b;c", "a$(x)",
-    "a[1-99999999]", "user@", "@", "a:b", "a\x1b", "a[1-2/0]",
+    "a[1-99999999]", "user@", "@", "a:b", "a\x1b", "a[1-2/0]", "a[01-100]", "a[1-02]",
     # a million; numbers that are none; names that take all memory; ports that are none
     ",".join(f"a{n}[1-9999]" for n in range(100)), "a[1-9999]b[1-9999]", "a" + "[1]" * 3000,
     f"a[{'1' * 5000}]", f"a[1-9/{'9' * 5000}]", f"a[{'0' * 4000}1-9999]", "a" * 5000,
@@ -55,7 +58,7 @@ def test_what_is_no_host(text: str) -> None:
 @given(st.integers(0, 500), st.integers(0, 60), st.integers(1, 4))
 def test_a_range_counts_as_numbers_do(first: int, more: int, width: int) -> None:
     last = first + more
-    found = expand(f"n[{first:0{width}d}-{last}]")
+    found = expand(f"n[{first:0{width}d}-{last:0{width}d}]")
     assert [int(name[1:]) for name in found] == list(range(first, last + 1))
     assert {len(name) >= width + 1 for name in found} == {True}
 
@@ -71,13 +74,83 @@ def test_a_file_names_hosts_line_by_line(tmp_path: Path) -> None:
         nodes_of(f"^{file}")
 
 
-def test_a_group_is_asked_of_clustershell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+# what both know, right and wrong: numbers with and without zeros, steps, several ranges. Of [-1],
+# [1-2-3], 7[0-10] and [1]7 it has ideas of its own
+NUMBER = st.builds(lambda n, width: f"{n:0{width}d}", st.integers(0, 25), st.integers(0, 3))
+RANGE = st.one_of(
+    NUMBER,
+    st.builds("{}-{}".format, NUMBER, NUMBER),
+    st.builds("{}-{}/{}".format, NUMBER, NUMBER, st.integers(0, 9)),
+    st.sampled_from(["", "-", "1-", "x", "1,"]),
+)
+RANGES = st.lists(RANGE, min_size=1, max_size=3).map(lambda found: f"[{','.join(found)}]")
+BEFORE = st.sampled_from(["n", "node", "a-", "r1c", "x.", "10.0."])
+AFTER = st.sampled_from(["", "n", "-", ".x", "-ib"])
+
+
+@settings(max_examples=300)
+@given(BEFORE, RANGES, AFTER, st.one_of(st.just(""), RANGES))
+def test_a_set_is_what_clustershell_takes_it_for(
+    before: str, first: str, between: str, second: str
+) -> None:
+    text = before + first + between + (second if between else "")
+    try:
+        theirs = {*NodeSet(text)}
+    except NodeSetParseError:
+        with pytest.raises(UsageError):
+            nodes_of(text)
+        return
+    assert {*expand(text)} == theirs
+
+
+GROUPS = """[Main]
+default: roles
+[roles]
+map: sed -n 's/^$GROUP: //p' $CFGDIR/groups
+all: sed 's/.*: //' $CFGDIR/groups
+list: sed 's/:.*//' $CFGDIR/groups
+"""
+ASKED = (
+    "import sys; from iopstui.fleet.nodes import nodes_of\n"
+    "for text in sys.argv[1:]:\n"
+    "    try: print(*(node.name for node in nodes_of(text)))\n"
+    "    except Exception as error: print(type(error).__name__)"
+)
+
+
+@pytest.mark.parametrize("way", ["package", "program"])
+def test_groups_and_sets_less_others_are_clustershell_s(way: str, tmp_path: Path) -> None:
+    (tmp_path / "groups.conf").write_text(GROUPS)
+    (tmp_path / "groups").write_text("db: db[1-3]\nweb: web[1-2],db3\n")
+    mark = tmp_path / "mark"
+    asked = {
+        "@db": "db1 db2 db3", "x,@roles:web": "x db3 web1 web2", "@db!db2": "db1 db3",
+        "@db&@web": "db3", "web*": "web1 web2", "n[1-9]!n[2-8],x": "n1 n9 x",
+        # never fewer than were meant: a group that nobody knows is empty for ClusterShell
+        "@typo": "UsageError", "@typo,x": "UsageError", "@db!@typo": "UsageError",
+        "db1!db1": "UsageError", "@no:db": "UsageError", "n[1-9]!": "UsageError",
+        "^/etc/hosts!x": "UsageError", "n[1-99999999]!n1": "UsageError",
+        "@db,db1": "UsageError", "a^-oProxyCommand=x": "UsageError",
+        f"@$(touch${{IFS}}{mark})": "UsageError",
+    }  # fmt: skip
+    if way == "program":  # a process for each
+        asked = {text: asked[text] for text in ("@db", "@db!db2", "@typo,x", "n[1-9]!")}
+    script = "import sys; sys.modules['ClusterShell.NodeSet'] = None\n" if way == "program" else ""
+    done = subprocess.run(
+        [sys.executable, "-c", script + ASKED, *asked], capture_output=True, text=True, check=True,
+        env={**os.environ, "CLUSTERSHELL_CFGDIR": str(tmp_path), "HOME": str(tmp_path),
+             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+    )  # fmt: skip
+    assert dict(zip(asked, done.stdout.splitlines(), strict=True)) == asked
+    assert not mark.exists()
+
+
+def test_without_clustershell_it_is_said_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ClusterShell.NodeSet", None)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(Missing, match="nodeset"):
-        nodes_of("@db")
-    nodeset = tmp_path / "nodeset"
-    nodeset.write_text('#!/bin/sh\n[ "$3" = @db ] && echo db1 db2\n')
-    os.chmod(nodeset, 0o755)
-    assert names("@db,x") == ["db1", "db2", "x"]
-    with pytest.raises(UsageError, match="no group"):
-        nodes_of("@other")
+    for text in ("@db", "n[1-3]!n2"):
+        with pytest.raises(Missing, match="not installed here"):
+            nodes_of(text)
+    assert names("n[1-3]") == ["n1", "n2", "n3"]

@@ -73,6 +73,7 @@ BREACHES = (
     ("ui", "plotext"),
     ("session", "pyudev"),
     ("report", "pyarrow"),
+    ("fleet", "ClusterShell"),
     ("session", "argparse"),
     ("ui", "iopstui.cli.options"),
 )  # fmt: skip

@@ -9,8 +9,9 @@ from iopstui.cli.command import Command
 from iopstui.cli.options import add_expect, add_interval, add_theme, refuse_theme
 
 EPILOG = """\
-HOSTS: node[01-40], user@host:port, several of them with commas, ^FILE, @GROUP (of ClusterShell's).
-They are reached through the system's ssh, as its configuration says; no password is asked for.
+HOSTS: node[01-40], user@host:port, several of them with commas, ^FILE, @GROUP (of ClusterShell's,
+with it also sets less other ones: '@db!db3'). They are reached through the system's ssh, as its
+configuration says; no password is asked for.
 python3 (3.10) and fio (3.1) are needed there, iopstui is brought along if it isn't there.
 
 TARGET and all options of the job are those of `iopstui run`, for every host alike. A device is only
