@@ -50,7 +50,8 @@ class StepStarted:
 @dataclass(frozen=True, slots=True)
 class Planned:
     """Everything was examined, and files are laid out as soon as that is allowed (``fleet``).
-    ``layout`` are the bytes of scratch files that will be made, by the directory they are made in.
+    ``layout`` are the bytes of scratch files that will be made, by the scratch directory they are
+    made in, which is there by now.
     """
 
     kind: ClassVar[str] = "planned"

@@ -15,6 +15,7 @@ from iopstui import __version__
 from iopstui.cli.agent_job import AgentJob
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, IopstuiError, UsageError
 from iopstui.events import Armed, Ended, Event, FrameReady, Planned, StepFinished
+from iopstui.fleet.apart import seen_in
 from iopstui.fleet.conversation import Conversation
 from iopstui.fleet.facts import disks_of
 from iopstui.fleet.packed import pack, to_wire
@@ -73,6 +74,7 @@ class Agent:
         self._session: LiveSession | None = None
         self._why = ""
         self._detail = False
+        self._places: tuple[str, ...] = ()
 
     def serve(self) -> int:
         """Until all is done, or nobody is there any more."""
@@ -131,6 +133,7 @@ class Agent:
         if isinstance(event, FrameReady) and not self._detail:
             row = lean(row)
         if isinstance(event, Planned):
+            self._places = tuple(event.layout)
             row["needs"] = [need.as_object() for need in needs_of(event.layout, Roots())]
         if isinstance(event, Armed):
             row["disks"] = disks_of(event.writes, Roots())
@@ -146,10 +149,16 @@ class Agent:
             session.go(Word(int(order["at_ns"]), order.get("offset_ms"), order.get("error_ms")))
         elif order["op"] == "lay_out" and session is not None:
             session.lay_out()
+        elif order["op"] == "look":
+            # a server that doesn't answer holds up nothing else
+            threading.Thread(target=self._look, args=(order["names"],), daemon=True).start()
         elif order["op"] == "detail":
             self._detail = bool(order.get("on"))
         elif order["op"] == "stop":
             self._gone("it was told to stop")
+
+    def _look(self, names: list[str]) -> None:
+        self.lines.say({"event": "seen", "names": seen_in(self._places, names)})
 
     def _gone(self, why: str) -> None:
         self._why = why

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from iopstui.cli.fleet_record import RecordFile, fleet_object, over_object
-from iopstui.cli.fleet_run import judged
+from iopstui.cli.fleet_run import judged, terms_of
 from iopstui.cli.fleet_words import Orders, kept, launch_words
 from iopstui.cli.terminal import answering, say
 from iopstui.errors import (
@@ -22,7 +22,7 @@ from iopstui.errors import (
     UsageError,
 )
 from iopstui.fleet.figures import Abort, Wanted
-from iopstui.fleet.fleet import Fleet, Terms, Voices
+from iopstui.fleet.fleet import Fleet, Voices
 from iopstui.fleet.merger import Merger, Second
 from iopstui.fleet.nodes import Node
 from iopstui.fleet.outcome import certified
@@ -123,7 +123,7 @@ class _Curve:
             lambda node: launch_words(node, arguments.launcher, arguments.bring, arguments.sudo),
             self._orders.of,
             merger,
-            Terms(least, arguments.on_loss == "stop"),
+            terms_of(arguments, least),
             Voices(say, lambda second: None, self._row, self._why_stop),
         )
         if not self._stop:

@@ -115,7 +115,7 @@ def run_fleet(arguments: argparse.Namespace) -> int:
         lambda node: launch_words(node, arguments.launcher, arguments.bring, arguments.sudo),
         orders.of,
         merger,
-        Terms(least, arguments.on_loss == "stop", arguments.job is None),
+        terms_of(arguments, least),
         Voices(say, run.second, run.row, run.stop),
     )
     StopSignals(fleet.interrupt, fleet.kill)
@@ -129,6 +129,11 @@ def run_fleet(arguments: argparse.Namespace) -> int:
     for text in outcomes:
         put(text, sys.stderr)
     return code_of(fleet, run, met)
+
+
+def terms_of(arguments: argparse.Namespace, least: int) -> Terms:
+    """How a fleet is run by these words; ``least`` hosts are enough."""
+    return Terms(least, arguments.on_loss == "stop", arguments.job is None, arguments.assume_apart)
 
 
 def _allow(hosts: int) -> None:

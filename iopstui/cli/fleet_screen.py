@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from iopstui.cli.fleet_record import LABEL, RecordFile, fleet_object, over_object
-from iopstui.cli.fleet_run import Run, code_of, judged, spread_words
+from iopstui.cli.fleet_run import Run, code_of, judged, spread_words, terms_of
 from iopstui.cli.fleet_words import Orders, kept, launch_words
 from iopstui.cli.terminal import require_for_screen, say
 from iopstui.errors import EXIT_OK
 from iopstui.fio.library import shipped_jobs
 from iopstui.fleet.figures import Wanted
-from iopstui.fleet.fleet import Fleet, Terms, Voices
+from iopstui.fleet.fleet import Fleet, Voices
 from iopstui.fleet.merger import Merger, Second
 from iopstui.fleet.nodes import Node
 from iopstui.fleet.outcome import certified
@@ -85,7 +85,7 @@ class Planner:
         keep_bins = any(one.each for one in self._expected)
         merger = Merger(arguments.interval, keep_bins=keep_bins)
         run = Run(arguments, sys.stdout, sys.stderr)
-        terms = Terms(self._least, arguments.on_loss == "stop", not job)
+        terms = terms_of(arguments, self._least)
         names = tuple(node.name for node in self._nodes)
         begun = Begun(number, names, time.time(), job, not job)
         self._recorder.write(fleet_object(begun, arguments.interval))

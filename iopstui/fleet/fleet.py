@@ -21,11 +21,12 @@ from iopstui.errors import (
     Refused,
     error_of,
 )
+from iopstui.fleet.apart import alike, joined, to_look_for
 from iopstui.fleet.facts import conflicts
 from iopstui.fleet.member import ARMED, GREETED, LAUNCHED, OVER, PROBES, Member
 from iopstui.fleet.merger import Merger, Second
 from iopstui.fleet.nodes import Node
-from iopstui.fleet.room import too_full
+from iopstui.fleet.room import Need, too_full
 from iopstui.fleet.sums import Malformed
 from iopstui.records import dataclass
 from iopstui.text import printable
@@ -40,16 +41,21 @@ END_WITHIN_S = 10.0
 # seconds are closed so long after their end at the latest, so that a late host is seen in 3 s
 CLOSE_AFTER_S = 1.5
 LEAST_AHEAD_S = 0.3
+SMALLER = "Give a smaller --size, or another TARGET."
+APART = ("They are equal in size and in free space, and nothing shows that they are several: if "
+         "they are, say --assume-apart. Or give a smaller --size.")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
     """How a fleet is run. ``least``: so many hosts must be armed (all of them without it);
-    ``stop_on_loss``: all stop when one is lost."""
+    ``stop_on_loss``: all stop when one is lost; ``assume_apart``: file systems are several unless
+    they are known to be one."""
 
     least: int
     stop_on_loss: bool = False
     watching: bool = False
+    assume_apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,17 +158,35 @@ class Fleet:
     def _plan(self) -> None:
         """Have the files laid out. Raises where they may not be: then there is none yet."""
         self._enough()
-        found = list(too_full({one.name: one.needs or [] for one in self._there()}))
-        if found:
-            self._say_rest(found)
-            raise Refused(f"{found[0]}; no host was started.",
-                          "Give a smaller --size, or another TARGET.")  # fmt: skip
+        self._refuse(too_full(self._needs()), SMALLER)
+        asked = to_look_for(self._needs())
+        if asked:
+            self._look_for(asked)
         for one in self._there():
             one.tell({"op": "lay_out"})
 
-    def _say_rest(self, found: Sequence[str]) -> None:
-        for words in found[1:]:
-            self._voices.say(words)
+    def _needs(self) -> dict[str, list[Need]]:
+        return {one.name: one.needs or [] for one in self._there()}
+
+    def _look_for(self, asked: Mapping[str, Sequence[str]]) -> None:
+        """Have hosts look for each other's scratch directories. Raises where two file systems are
+        one, or may be, that has no room for all."""
+        members = [self.members[name] for name in asked]
+        for one in members:
+            one.look_for(asked[one.name])
+        self._until(lambda: all(one.state == OVER or one.seen is not None for one in members))
+        self._enough()
+        needs = joined(self._needs(), {one.name: one.seen or () for one in members})
+        self._refuse(too_full(needs), SMALLER)
+        if not self._terms.assume_apart:
+            self._refuse(too_full(alike(needs), surely=False), APART)
+
+    def _refuse(self, why: Iterator[str], hint: str) -> None:
+        found = list(why)
+        if found:
+            for words in found[1:]:
+                self._voices.say(words)
+            raise Refused(f"{found[0]}; no host was started.", hint)
 
     def _enough(self) -> None:
         """Raises where too few hosts are still there."""
@@ -185,12 +209,7 @@ class Fleet:
         if self.stopped:
             raise Interrupted("Nothing was started.")
         disks = {one.name: one.disks for one in self.members.values() if one.state == ARMED}
-        found = list(conflicts(disks))
-        if found:
-            self._say_rest(found)
-            raise Refused(f"{found[0]}; no host was started.",
-                          "A disk that several hosts see is written by one at most.",
-                          )  # fmt: skip
+        self._refuse(conflicts(disks), "A disk that several hosts see is written by one at most.")
         self._enough()
         for one in self.members.values():
             if one.state == OVER:

@@ -40,6 +40,7 @@ class Member:
         self.hint = ""
         self.exit_code = 0
         self.needs: list[Need] | None = None
+        self.seen: list[str] | None = None
         self.disks: list[Object] = []
         self.broken = 0
         self.executed_ns: int | None = None
@@ -89,7 +90,7 @@ class Member:
         kind = row["event"]
         own: dict[str, Callable[[Object], None]] = {
             "send": self._send, "hello": self._hello, "lacks": self._lacks, "failed": self._failed,
-            "pong": self._pong, "planned": self._planned, "armed": self._armed,
+            "pong": self._pong, "planned": self._planned, "seen": self._saw, "armed": self._armed,
         }  # fmt: skip
         if kind in own:
             own[kind](row)
@@ -146,6 +147,17 @@ class Member:
     def _planned(self, row: Object) -> None:
         self.needs = needs_in(row)
         if self.needs is None:
+            self._refuse_garbage(MOST_BROKEN)
+
+    def look_for(self, names: Sequence[str]) -> None:
+        """Have it say which of these scratch directories are beside its own: ``seen``."""
+        self.tell({"op": "look", "names": [*names]})
+
+    def _saw(self, row: Object) -> None:
+        names = row.get("names")
+        if isinstance(names, list) and all(isinstance(one, str) for one in names):
+            self.seen = names
+        else:
             self._refuse_garbage(MOST_BROKEN)
 
     def _armed(self, row: Object) -> None:

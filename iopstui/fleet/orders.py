@@ -20,6 +20,9 @@ def is_order(row: Object) -> bool:
         at_ns = row.get("at_ns")
         known = type(at_ns) is int and 0 <= at_ns < LATEST_NS
         return known and all(_is_time(row.get(name)) for name in ("offset_ms", "error_ms"))
+    if op == "look":
+        names = row.get("names")
+        return isinstance(names, list) and all(map(_is_word, names))
     return isinstance(op, str)
 
 

@@ -17,34 +17,46 @@ from iopstui.linux.devices.target import mount_of
 from iopstui.linux.roots import Roots
 from iopstui.records import dataclass
 from iopstui.safety.journal import boot_id
-from iopstui.safety.scratch import room_for
+from iopstui.safety.scratch import is_scratch_name, room_for
 from iopstui.text import printable
 
 Object = dict[str, Any]
 NAMED = 3
+MOST = 1 << 80
+"""Bytes."""
 # whose source names the server; the others of one installation are told apart by their size
 NETWORK = ("nfs", "cifs", "smb3", "ceph", "lustre", "glusterfs", "sshfs", "beegfs", "gpfs", "9p",
            "virtiofs", "ocfs2", "gfs2", "orangefs", "afs", "wekafs")  # fmt: skip
 
 
+_FIELDS = {"system": str, "name": str, "bytes": int, "room": int, "shared": bool, "size": int,
+           "free": int, "mark": str}  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Need:
     """What a host is to lay out in a file system: ``bytes`` of the ``room`` it has for us.
-    ``system`` is the same on all hosts that have mounted the same one, ``name`` is for people."""
+    ``system`` is the same on all hosts that have mounted the same one by the same name, ``name`` is
+    for people. ``shared``: other hosts can mount it, of ``size`` and ``free`` bytes, perhaps by
+    another name; ``mark`` is the scratch directory in it ("": none)."""
 
     system: str
     name: str
     bytes: int
     room: int
+    shared: bool = False
+    size: int = 0
+    free: int = 0
+    mark: str = ""
 
     def as_object(self) -> Object:
         """For the agent's line."""
-        return {name: getattr(self, name) for name in ("system", "name", "bytes", "room")}
+        return {name: getattr(self, name) for name in _FIELDS}
 
 
 def needs_of(layout: Mapping[str, int], roots: Roots) -> list[Need]:
-    """Of each place (a directory) and the bytes that are to be laid out there. UsageError where
-    one can't be examined."""
+    """Of each place (a scratch directory) and the bytes that are to be laid out there. UsageError
+    where one can't be examined."""
     mounts = read_own_mounts(roots)
     return [_need(place, wanted, mounts) for place, wanted in layout.items() if wanted]
 
@@ -57,8 +69,13 @@ def _need(place: str, wanted: int, mounts: tuple[MountEntry, ...]) -> Need:
     if entry is None:
         return Need(own, place, wanted, room)
     space = os.statvfs(place)
-    shared = shared_name(entry, space.f_blocks * space.f_frsize)
-    return Need(shared or own, f"{entry.source} ({entry.fstype})", wanted, room)
+    all_bytes = space.f_blocks * space.f_frsize
+    shared = shared_name(entry, all_bytes)
+    name = Path(place).name
+    return Need(
+        shared or own, f"{entry.source} ({entry.fstype})", wanted, room, bool(shared), all_bytes,
+        space.f_bavail * space.f_frsize, name if is_scratch_name(name) else "",
+    )  # fmt: skip
 
 
 def shared_name(entry: MountEntry, size_bytes: int) -> str:
@@ -79,18 +96,19 @@ def needs_in(row: Mapping[str, Any]) -> list[Need] | None:
     for one in found:
         if not isinstance(one, dict):
             return None
-        system, name = one.get("system"), one.get("name")
-        wanted, room = one.get("bytes"), one.get("room")
-        if not (isinstance(system, str) and isinstance(name, str) and type(wanted) is int
-                and type(room) is int and wanted >= 0 and room >= 0):  # fmt: skip
+        said: dict[str, Any] = {name: one.get(name) for name in _FIELDS}
+        if any(type(said[name]) is not kind for name, kind in _FIELDS.items()):
             return None
-        needs.append(Need(system, printable(name), wanted, room))
+        if any(kind is int and not 0 <= said[name] < MOST for name, kind in _FIELDS.items()):
+            return None
+        mark = said["mark"] if is_scratch_name(said["mark"]) else ""
+        needs.append(Need(**{**said, "name": printable(said["name"]), "mark": mark}))
     return needs
 
 
-def too_full(hosts: Mapping[str, Sequence[Need]]) -> Iterator[str]:
+def too_full(hosts: Mapping[str, Sequence[Need]], surely: bool = True) -> Iterator[str]:
     """Why nobody may begin, in words: what several hosts are to lay out in one file system is more
-    than there is room for."""
+    than there is room for. ``surely``: it is known to be one."""
     systems: dict[str, dict[str, list[Need]]] = {}
     for host, needs in hosts.items():
         for need in needs:
@@ -103,7 +121,10 @@ def too_full(hosts: Mapping[str, Sequence[Need]]) -> Iterator[str]:
             names = [printable(name) for name in sharers]
             more = len(names) - NAMED
             who = ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
+            known = [*dict.fromkeys(need.name for need in all_needs)]
+            share = "share" if surely else "may share"
+            what = known[0] if len(known) == 1 else f"one file system ({', '.join(known[:NAMED])})"
             yield (
-                f"{who} share {all_needs[0].name}: together they would lay out {size(wanted)} "
+                f"{who} {share} {what}: together they would lay out {size(wanted)} "
                 f"there, and {size(room)} may be used (5 % stay free)"
             )

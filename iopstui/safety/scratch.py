@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -20,6 +21,8 @@ from iopstui.safety import journal
 from iopstui.safety.journal import Note
 
 PREFIX = ".iopstui-"
+# as mkdtemp makes them
+_NAME = re.compile(re.escape(PREFIX) + r"[a-z0-9_]{8}")
 DEFAULT_BYTES = 512 << 20
 KEEP_FREE = 0.05
 MIB = 1 << 20
@@ -112,6 +115,11 @@ def abandoned() -> Iterator[Scratch]:
         path = Path(str(note.content.get("scratch", "")))
         if _is_ours(path):
             yield Scratch(path, note)
+
+
+def is_scratch_name(name: str) -> bool:
+    """Whether a scratch directory can be called so."""
+    return _NAME.fullmatch(name) is not None
 
 
 def _is_ours(path: Path) -> bool:

@@ -23,7 +23,7 @@ def planned(context: Context, step: int, prepared: Prepared) -> events.Planned:
     it: fio alone knows how long it would make them."""
     made = prepared.scratch.paths if prepared.scratch is not None else ()
     wanted = prepared.layout_bytes or 0 if prepared.layout_text is not None else 0
-    layout = {str(path.parent): wanted // len(made) for path in made}
+    layout = {str(path): wanted // len(made) for path in made}
     return events.Planned(context.now(), step, layout)
 
 

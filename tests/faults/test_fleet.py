@@ -123,3 +123,40 @@ def test_a_shared_disk_that_is_too_small_for_all_is_left_alone(here: Path, tmp_p
             assert "h1, h2, h3 share /dev/loop" in done.stderr
             assert "together they would lay out 90 MiB there" in done.stderr
             assert [path.name for path in place.iterdir()] == ["lost+found"]
+
+
+TWO_NAMES = """#!/bin/sh
+# h2 has the same directory by another name: writing into the overlay writes below it
+[ "$1" = h1 ] && exec {far} "$1" "$2"
+export o=lowerdir={base}/low,upperdir={base}/{upper},workdir={base}/work
+exec unshare -m sh -c 'mount -t overlay -o $o nas2:/a {base}/up && exec {far} h2 "$1"' sh "$2"
+"""
+
+
+@pytest.mark.parametrize("one", [True, False], ids=["one", "alike"])
+def test_an_export_that_has_two_names_is_filled_once(one: bool, here: Path, tmp_path: Path) -> None:
+    base = tmp_path / "base"
+    base.mkdir()
+    sh("mount", "-t", "tmpfs", "-o", "size=96m", "nas1:/a", str(base))
+    try:
+        for name in ("up", "other", "work", "low"):
+            (base / name).mkdir()
+        script = tmp_path / "launch"
+        far = LAUNCHER.removesuffix(" {host}")
+        upper = "up" if one else "other"
+        script.write_text(TWO_NAMES.format(far=far, base=base, upper=upper))
+        script.chmod(0o755)
+        words = ("fleet", "h[1-2]", str(base / "up"), "--launcher", f"{script} {{host}}", "--bring",
+                 "--job", "randread-4k", "--set", "runtime=1", "--size")  # fmt: skip
+        done = iopstui(*words, "60m", cwd=here)
+        assert done.returncode == 3, done.stderr
+        assert ("h1, h2 share one" if one else "h1, h2 may share one") in done.stderr
+        assert "together they would lay out 120 MiB there" in done.stderr
+        assert ("--assume-apart" in done.stderr) is not one
+        assert [*(base / "up").iterdir(), *(base / "other").iterdir()] == []
+        if not one:
+            # nobody has seen it: it is the user's word then
+            done = iopstui(*words, "40m", "--assume-apart", cwd=here)
+            assert done.returncode == 0, done.stderr
+    finally:
+        sh("umount", str(base))

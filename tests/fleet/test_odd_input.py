@@ -209,6 +209,7 @@ BEGIN = {"op": "begin", "arguments": ["/srv"], "job": "randread-4k", "host": "a"
 @pytest.mark.parametrize("order", [
     BEGIN, {"op": "begin"}, {**BEGIN, "job": {"name": "x.fio", "text": "[x]\n\udcff"}},
     {"op": "go", "at_ns": 5, "offset_ms": -1.5, "error_ms": None}, {"op": "stop"}, {"op": "ping"},
+    {"op": "look", "names": []},
 ])  # fmt: skip
 def test_what_an_order_is(order: Row) -> None:
     assert is_order(order)
@@ -219,6 +220,7 @@ def test_what_an_order_is(order: Row) -> None:
     {**BEGIN, "arguments": [5]}, {**BEGIN, "arguments": ["a\0"]}, {**BEGIN, "job": 5},
     {**BEGIN, "job": {"name": "x"}}, {**BEGIN, "job": {"name": "a\0", "text": ""}},
     {**BEGIN, "job": {"name": "a", "text": "\ud800"}}, {**BEGIN, "host": {}},
+    {"op": "look"}, {"op": "look", "names": "x"}, {"op": "look", "names": [1]},
     {"op": "go"}, {"op": "go", "at_ns": "x"}, {"op": "go", "at_ns": 1 << 63},
     {"op": "go", "at_ns": -1}, {"op": "go", "at_ns": True}, {"op": "go", "at_ns": float("nan")},
     {"op": "go", "at_ns": 1, "offset_ms": float("nan")}, {"op": "go", "at_ns": 1, "error_ms": HUGE},

@@ -83,11 +83,22 @@ def test_two_places_of_this_machine_are_in_the_same_one(tmp_path: Path) -> None:
     assert needs_in(row) == [first]
 
 
+GOOD = Need("a", "b", 1, 1, True, 9, 8, ".iopstui-abcd1234")
+
+
 @pytest.mark.parametrize("needs", [
-    None, {}, [1], [{}], [{"system": "a", "name": "b", "bytes": -1, "room": 1}],
-    [{"system": "a", "name": "b", "bytes": 1.5, "room": 1}],
-    [{"system": "a", "name": "b", "bytes": 1, "room": True}],
-    [{"system": 1, "name": "b", "bytes": 1, "room": 1}],
+    None, {}, [1], [{}], [{"system": "a"}], *([{**GOOD.as_object(), **wrong}] for wrong in (
+        {"bytes": -1}, {"bytes": 1.5}, {"room": True}, {"system": 1}, {"size": 1 << 90},
+        {"shared": 1}, {"mark": None}, {"free": None}, {"name": []},
+    )),
 ])  # fmt: skip
 def test_what_no_agent_says(needs: Any) -> None:
+    assert needs_in({"needs": [GOOD.as_object()]}) == [GOOD]
     assert needs_in({"needs": needs}) is None
+
+
+def test_a_mark_that_is_none_is_not_looked_for() -> None:
+    for mark in ("../x", ".iopstui-", ".iopstui-abcd123/", ".iopstui-abcd1234\n", "x"):
+        row = {"needs": [{**GOOD.as_object(), "mark": mark}]}
+        (found,) = needs_in(row) or []
+        assert found.mark == ""

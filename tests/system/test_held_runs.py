@@ -132,6 +132,10 @@ def test_the_agent_lays_out_nothing_before_it_is_told(tmp_path: Path) -> None:
             (need,) = until(agent, "planned")["needs"]
             # 4 MiB for each of its jobs together; none is there yet
             assert need["bytes"] == 4 << 20 and need["room"] > need["bytes"]
+            (scratch,) = place.iterdir()
+            assert need["mark"] == scratch.name
+            tell(agent, op="look", names=[scratch.name, ".iopstui-00000000", "../place"])
+            assert until(agent, "seen")["names"] == [scratch.name]
             assert [path for path in place.rglob("*") if path.is_file()] == []
             tell(agent, op=answer)
             if answer == "stop":

@@ -38,6 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--on-loss", choices=("go-on", "stop"), default="go-on",
                         help="what the others do when a host is lost "
                         "(default: go-on)")  # fmt: skip
+    parser.add_argument("--assume-apart", action="store_true",
+                        help="network file systems that are equal in size and free space, and that "
+                        "no host has seen to be one, are several")  # fmt: skip
     parser.add_argument("--abort", action="append", default=[], metavar="WHEN",
                         help="stop all hosts when it is so: 'read.p99>50ms for 5s'; may be "
                         "repeated")  # fmt: skip

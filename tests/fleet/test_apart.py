@@ -1,0 +1,70 @@
+"""Two names of one network file system: seen is one, alike may be, where it matters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from iopstui.fleet.apart import MOST_LOOKED_FOR, alike, joined, seen_in, to_look_for
+from iopstui.fleet.room import Need, too_full
+
+GIB = 1 << 30
+
+
+def need(system: str, gib: float, free: float = 10, size: float = 100, mark: str = "") -> Need:
+    return Need(system, f"{system} (nfs4)", int(gib * GIB), int(free * GIB), True, int(size * GIB),
+                int(free * GIB), mark or f".iopstui-{system:_>8}")  # fmt: skip
+
+
+def full(hosts: dict[str, list[Need]]) -> bool:
+    return bool(list(too_full(hosts)))
+
+
+def test_nobody_looks_where_all_would_fit_into_one() -> None:
+    hosts = {"a": [need("x", 4)], "b": [need("y", 4)]}
+    assert to_look_for(hosts) == {}
+    hosts["c"] = [need("y", 4)]
+    # one host of each is enough: those of a name have the same one
+    assert to_look_for(hosts) == {"a": [".iopstui-_______y"], "b": [".iopstui-_______x"]}
+    # one name alone was held against its room already, and a host's own disk is nobody else's
+    assert to_look_for({"a": [need("x", 8)], "b": [need("x", 8)]}) == {}
+    own = Need("boot 1", "/dev/vda", 9 * GIB, 10 * GIB)
+    assert to_look_for({"a": [own], "b": [need("x", 8)]}) == {}
+
+
+def test_what_is_seen_is_one() -> None:
+    hosts = {"a": [need("x", 6)], "b": [need("y", 6)], "c": [need("z", 6)]}
+    assert not full(hosts) and not full(joined(hosts, {"a": [], "b": []}))
+    one = joined(hosts, {"b": [".iopstui-_______x"]})
+    (words,) = too_full(one)
+    assert words.startswith(
+        "a, b share one file system (x (nfs4), y (nfs4)): together they would lay out 12 GiB"
+    )
+    # by a third one, too; and a name that nobody made shows nothing
+    three = joined(hosts, {"b": [".iopstui-_______x"], "c": [".iopstui-_______y"]})
+    assert {needs[0].system for needs in three.values()} == {three["a"][0].system}
+    assert joined(hosts, {"a": [".iopstui-99999999", "../x"], "n": [".iopstui-_______x"]}) == hosts
+
+
+def test_what_looks_alike_may_be_one() -> None:
+    hosts = {"a": [need("x", 6)], "b": [need("y", 6, free=10.4, size=100.05)]}
+    assert not full(hosts)
+    (words,) = too_full(alike(hosts), surely=False)
+    assert words.startswith("a, b may share one file system")
+    for other in (need("y", 6, free=12), need("y", 6, size=101)):
+        assert not full(alike({"a": [need("x", 6)], "b": [other]}))
+    # between two that are no pair stands one that is like both
+    chain = {n: [need(n, 4, free=10 + 0.9 * place)] for place, n in enumerate("xyz")}
+    assert full(alike(chain))
+    disks = {n: [Need(n, n, 6 * GIB, 10 * GIB, False, GIB, GIB)] for n in "ab"}
+    assert not full(alike(disks))
+
+
+def test_only_scratch_directories_are_looked_for(tmp_path: Path) -> None:
+    own, other = tmp_path / ".iopstui-abcdefgh", tmp_path / ".iopstui-_0000000"
+    own.mkdir()
+    other.symlink_to("/nowhere")
+    (tmp_path / "x").mkdir()
+    names = [other.name, "x", f"../{tmp_path.name}/x", ".iopstui-", own.name, ".iopstui-zzzzzzzz"]
+    assert seen_in([str(own)], names) == [other.name, own.name]
+    assert seen_in([], names) == []
+    assert seen_in([str(own)], [".iopstui-zzzzzzzz"] * MOST_LOOKED_FOR + [own.name]) == []
