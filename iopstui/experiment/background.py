@@ -61,7 +61,7 @@ class Background:
             plan, session.target, self._job_target, session.devices, conditions, find_fio(), Roots()
         )
         setup = replace(setup, write_budget=session.budget.most)
-        words = [times_text(plan), *job_lines(setup), *effects(setup)]
+        words = [times_text(plan), *job_lines(setup, form=True), *effects(setup)]
         try:
             progress = setup.progress(None, session.interval_s)
         except OSError as error:

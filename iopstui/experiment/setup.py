@@ -166,15 +166,18 @@ def dry_run(setup: Setup, state: ProgressFile | None) -> Iterator[str]:
         yield f"progress is kept in {printable(str(state.path))} until the last point is done"
 
 
-def job_lines(setup: Setup) -> Iterator[str]:
-    """The jobs and what they do."""
+def job_lines(setup: Setup, form: bool = False) -> Iterator[str]:
+    """The jobs and what they do. A ``form`` has no options: that of a sweep takes a seed with the
+    order, that of a comparison none."""
     for job, title in setup.preview.titles.items():
         yield f"job {printable(job)}: {printable(title)}"
     if setup.plan.seed is not None:
         what = "order within each repeat" if setup.plan.variants else "order of the points"
-        yield f"{what}: by chance; --seed {setup.plan.seed} gives it again"
+        how = f'"by chance {setup.plan.seed}"' if form else f"--seed {setup.plan.seed}"
+        told = "" if form and setup.plan.variants else f"; {how} gives it again"
+        yield f"{what}: by chance{told}"
     if setup.plan.variants:
-        yield before(setup.plan, setup.spread)
+        yield before(setup.plan, setup.spread, "" if form else "--spread says it")
 
 
 def effects(setup: Setup) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -25,7 +26,7 @@ from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_target
 from iopstui.linux.roots import Roots
 from iopstui.model.block.target import Target
-from iopstui.model.experiment.plan import Plan, parse_axis
+from iopstui.model.experiment.plan import Plan, parse_axis, parse_variant
 from iopstui.preflight.request import JobRequest
 from iopstui.session.live import LiveSession
 
@@ -70,6 +71,17 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     directory = tmp_path / "work"
     directory.mkdir()
     return directory
+
+
+def test_a_form_is_told_no_option_of_the_command_line(here: Path) -> None:
+    """It has none: that of a sweep takes a seed with the order, that of a comparison doesn't."""
+    look = Screen(here).background.look
+    shuffled = "\n".join(look(replace(PLAN, shuffle=True, seed=42)).words)
+    assert 'order of the points: by chance; "by chance 42" gives it again' in shuffled
+    variants = (parse_variant("iodepth=1"), parse_variant("iodepth=4"))
+    compared = look(replace(PLAN, axes=(), variants=variants, repeats=2)).words
+    assert "order within each repeat: by chance" in compared
+    assert not [line for line in (*compared, shuffled) if "--" in line]
 
 
 def test_a_job_under_way_gives_way_and_the_session_stays(here: Path) -> None:

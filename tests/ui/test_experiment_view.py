@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import experiment_fakes as lab
 import pytest
 import ui_fakes as fakes
 from rich.cells import cell_len
 from test_app import screen_text, shows
+from textual.containers import VerticalScroll
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
 from iopstui.errors import Refused, UsageError
 from iopstui.events import ExperimentFinished
+from iopstui.experiment.background import Ready
 from iopstui.model.experiment.plan import Plan, parse_axis
 from iopstui.recording.reader import recording_path
 from iopstui.recording.replay import ReplaySession
@@ -185,6 +189,40 @@ async def test_mistakes_are_said_in_the_form_and_begin_nothing() -> None:
         await pilot.press("enter")
         await settled(pilot)
         assert len(background.begun) == 1
+
+
+@dataclass
+class Talkative(lab.FakeLaboratory):
+    """Says more than 24 rows have room for, if more than two repeats are asked for."""
+
+    def look(self, plan: Plan) -> Ready:
+        ready = super().look(plan)
+        more = [f"word {n}" for n in range(12 if plan.repeats > 2 else 0)]
+        return replace(ready, words=(*ready.words, *more, "last"))
+
+
+async def test_what_does_not_fit_below_the_fields_can_be_scrolled_to() -> None:
+    async with lab.make(Talkative()).run_test(size=SMALL) as pilot:
+        screen = await form(pilot, "c")
+        said = screen.query_one("#form-scroll", VerticalScroll)
+        assert said.max_scroll_y > 0 and "PgUp/PgDn: read on" in foot(screen)
+        await pilot.press("pagedown")
+        await settled(pilot)
+        assert said.scroll_y == said.max_scroll_y
+        assert isinstance(screen.focused, Input), "what is typed goes on"
+        await pilot.press("pageup")
+        await settled(pilot)
+        assert said.scroll_y == 0
+        type_in(screen, repeats="2")
+        for _ in range(50):
+            await settled(pilot)
+            if "last" in words(screen):
+                break
+        assert said.max_scroll_y == 0 and "read on" not in foot(screen), "all of it fits"
+
+
+def foot(screen: ExperimentForm) -> str:
+    return str(screen.query_one("#form-foot", Static).render())
 
 
 async def test_very_many_points_are_only_begun_if_they_are_meant() -> None:

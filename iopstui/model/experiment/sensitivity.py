@@ -28,17 +28,15 @@ ROUND = (
 Runs = Sequence[Mapping[int, Point]]
 
 
-def before(plan: Plan, spread: float | None) -> str:
+def before(plan: Plan, spread: float | None, option: str = "--spread says it") -> str:
     """What the planned repeats will find. ``spread`` is what is said of the runs (0.03: 3 %
-    from run to run); ``None``: ASSUMED."""
+    from run to run); ``None``: ASSUMED, and ``option`` tells how to say it ("": it can't be)."""
     known = ASSUMED if spread is None else spread
     told = f"{_percent(known)} from run to run"
     if spread is None:
-        told += (
-            " (assumed; --spread says it, and from the third repeat on it is known)"
-            if plan.repeats >= KNOWN_FROM
-            else " (assumed; --spread says it)"
-        )
+        later = "from the third repeat on it is known" if plan.repeats >= KNOWN_FROM else ""
+        known_by = ", and ".join(filter(None, (option, later)))
+        told += f" (assumed; {known_by})" if known_by else " (assumed)"
     return f"if runs of one setting spread by {told}, {_expected(plan, known)}"
 
 

@@ -10,7 +10,7 @@ from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Horizontal
+from textual.containers import Horizontal, VerticalScroll
 from textual.screen import Screen
 from textual.suggester import SuggestFromList
 from textual.timer import Timer
@@ -28,6 +28,7 @@ from iopstui.ui.experiment.state import SWEEP
 
 LOOK_WAITS_S = 0.4
 FOOT = " up/down, Tab: fields   Enter begins   Esc back"
+MORE = f"{FOOT}   PgUp/PgDn: read on"
 SOON = "checking what it will do ..."
 Field = tuple[str, str, str, str]
 """Name, label, value, and what may be typed."""
@@ -90,6 +91,8 @@ class ExperimentForm(Screen["Chosen | None"]):
         Binding("tab,down", "app.focus_next", show=False, priority=True),
         Binding("shift+tab,up", "app.focus_previous", show=False, priority=True),
         Binding("ctrl+n", "anew", "start over", show=False),
+        Binding("pagedown", "read_on(1)", show=False, priority=True),
+        Binding("pageup", "read_on(-1)", show=False, priority=True),
     ]
 
     def __init__(
@@ -128,11 +131,13 @@ class ExperimentForm(Screen["Chosen | None"]):
                 )  # fmt: skip
                 hint = Text(self._charset.text(words), style="dim")
                 yield Static(hint, classes="form-hint")
-        yield Static(id="form-words")
+        with VerticalScroll(id="form-scroll", can_focus=False):
+            yield Static(id="form-words")
         yield Static(Text(FOOT, style="dim"), id="form-foot")
 
     def on_mount(self) -> None:
         """What is varied has the keys."""
+        self.watch(self._scroll, "show_vertical_scrollbar", self._foot)
         self.query_one("#form-axis" if self._kind == SWEEP else "#form-a", Input).focus()
 
     def typed(self) -> Mapping[str, str]:
@@ -208,11 +213,29 @@ class ExperimentForm(Screen["Chosen | None"]):
 
     # -- what is said below the fields
 
+    def action_read_on(self, by: int) -> None:
+        """Scroll what is said: not all of it fits into 24 rows."""
+        scroll = self._scroll
+        scroll.scroll_relative(y=by * max(1, scroll.size.height - 1), animate=False)
+
+    @property
+    def _scroll(self) -> VerticalScroll:
+        return self.query_one("#form-scroll", VerticalScroll)
+
+    def _say(self, text: Text) -> None:
+        self.query_one("#form-words", Static).update(text)
+        self._scroll.scroll_home(animate=False)
+
+    def _foot(self, scrolls: bool) -> None:
+        """The foot names the keys that scroll where there is something to."""
+        words = MORE if scrolls else FOOT
+        self.query_one("#form-foot", Static).update(Text(words, style="dim"))
+
     def _wrong(self, error: IopstuiError) -> None:
         text = Text(self._clean(error.message), style="bold red")
         if error.hint:
             text.append("\n" + self._clean(error.hint), style="not bold default")
-        self.query_one("#form-words", Static).update(text)
+        self._say(text)
 
     def _words(self, lines: Sequence[str], ready: Ready | None = None, warn: bool = False) -> None:
         text = Text()
@@ -223,7 +246,8 @@ class ExperimentForm(Screen["Chosen | None"]):
             text.append(self._clean(f"Enter {ready.kept}; Ctrl-N starts over") + "\n", style="bold")
         if ready is not None and ready.lost:
             text.append(self._clean(ready.lost) + "\n", style="yellow")
-        self.query_one("#form-words", Static).update(text)
+        text.rstrip()
+        self._say(text)
 
     def _clean(self, words: str) -> str:
         return self._charset.text(printable(words))
