@@ -50,9 +50,10 @@ def run_job(job: str, options: RunOptions, kind: str) -> int:
     clean_up_and_say(say, Roots())
     if options.precondition:
         _check(job, options)
-    options = preconditioned(options)
     # what it came to stays in the file: it may be over before anybody has read it
     with exported(options, keep=True) as export:
+        # only now: a file or a port that can't be had is told before hours of writing
+        options = preconditioned(options)
         session = _session(job, options)
         export(session)
         return _run(job, options, kind, session)

@@ -22,6 +22,7 @@ from iopstui.output.narration import Narrator
 from iopstui.output.sinks import WithStatus
 from iopstui.preflight.targets import choose_targets
 from iopstui.recording.writer import creatable
+from iopstui.session.fio_run import UNTIL_THEN
 from iopstui.session.new_session import new_session
 
 JOB = "precondition"
@@ -45,11 +46,12 @@ def preconditioned(options: RunOptions) -> RunOptions:
     )  # fmt: skip
     say(f"preconditioning first: {target.path} is to be written twice; nothing is measured yet")
     session = new_session(plain, target, job_target, devices, idle_frames=False, tell_writes=True)
-    finished = run_to_the_end(session, JOB, {}, WithStatus(Narrator(sys.stderr), sys.stderr))
+    words = Narrator(sys.stderr, measured=False)
+    finished = run_to_the_end(session, JOB, {}, WithStatus(words, sys.stderr))
     if finished is None:
         raise JobFailed("The preconditioning ended before its job did; see the message above.")
     if finished.error:
-        raise error_of(finished.exit_code, finished.error, finished.hint)
+        raise error_of(finished.exit_code, finished.error.removesuffix(UNTIL_THEN), finished.hint)
     if finished.interrupted:
         raise Interrupted("Interrupted while preconditioning: nothing was measured.")
     say(f"preconditioned: {size(session.budget.used)} written")

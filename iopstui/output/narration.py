@@ -17,10 +17,12 @@ LOG_LINES = 10
 
 class Narrator:
     """One line for every event that is not a frame. Progress is a ``line`` that is drawn over on a
-    terminal, and elsewhere one in steps of 10 %."""
+    terminal, and elsewhere one in steps of 10 %. Of runs that are not ``measured`` there are no
+    figures to speak of."""
 
-    def __init__(self, stream: TextIO, out: TextIO | None = None) -> None:
+    def __init__(self, stream: TextIO, out: TextIO | None = None, measured: bool = True) -> None:
         self._stream = stream
+        self._measured = measured
         self._tenth = -1
         self._share = Share()
         self.line = StatusLine(stream, out)
@@ -59,7 +61,7 @@ class Narrator:
                 when = seconds_words(event.finding)
                 yield f"finding{f' {when}' if when else ''}: {event.finding.text}{advice}"
             case StepFinished():
-                yield from _finished(event)
+                yield from _finished(event, self._measured)
 
     def _progress(self, event: Progress) -> Iterator[str]:
         tenth = 10 * event.done // event.total if event.total else 0
@@ -69,10 +71,10 @@ class Narrator:
             yield f"{event.what}: {size(event.done)}{total}"
 
 
-def _finished(event: StepFinished) -> Iterator[str]:
+def _finished(event: StepFinished, measured: bool) -> Iterator[str]:
     """fio's messages about its failure; the failure itself is reported at the exit."""
     if event.error:
         for line in event.fio_log[-LOG_LINES:]:
             yield f"fio says: {line}"
-    elif event.interrupted:
+    elif event.interrupted and measured:
         yield interruption(event.summary)

@@ -421,14 +421,17 @@ class FioRun:
             self.prepared.close()
 
 
+UNTIL_THEN = "; the figures cover the time until then"
+
+
 def _cut_short(number: int) -> str:
     try:
         name = signal.Signals(number).name
     except ValueError:
         name = f"signal {number}"
     return (
-        f"the run was cut short: {name} came to one of fio's processes, and not from iopstui; the "
-        "figures cover the time until then"
+        f"the run was cut short: {name} came to one of fio's processes, and not from iopstui"
+        f"{UNTIL_THEN}"
     )
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import signal
+import socket
 from pathlib import Path
 
 import pytest
-from program import events, iopstui
+from program import WITHIN_S, events, fio_at_work, iopstui, start
 
 MIB = 1 << 20
 WRITES = ("--job", "randwrite-4k", "--size", "8m", "--set", "rate=10m")
@@ -107,8 +109,14 @@ def test_preconditioning_comes_first_and_counts(here: Path) -> None:
     words = ("run", str(disk), "--job", "randread-4k", "--precondition", "--set", "runtime=1")
     refused = iopstui(*words, cwd=here)
     assert refused.returncode == 3 and f"--destroy-data {disk}" in refused.stderr
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        early = iopstui(*words, "--destroy-data", str(disk), "--openmetrics-listen", port, cwd=here)
+        assert early.returncode == 2 and "can't be listened on" in early.stderr, early.stderr
+        assert "to be written" not in early.stderr
     for wrong in (("--set", "nosuch=1"), ("--record", str(here)), ("--expect", "nosuch>=1"),
-                  ("--write-budget", "7m")):  # fmt: skip
+                  ("--write-budget", "7m"),
+                  ("--textfile", str(here / "none" / "x.prom"))):  # fmt: skip
         early = iopstui(*words, "--destroy-data", str(disk), *wrong, cwd=here)
         assert early.returncode == 2 and "to be written" not in early.stderr, early.stderr
     done = iopstui(*words, "--destroy-data", str(disk), "--write-budget", "32m", "--format",
@@ -119,3 +127,24 @@ def test_preconditioning_comes_first_and_counts(here: Path) -> None:
     elsewhere = iopstui("sweep", str(here), "--job", "randread-4k", "--axis", "iodepth=1,2",
                         "--precondition", "--dry-run", cwd=here)  # fmt: skip
     assert elsewhere.returncode == 2 and "is a directory" in elsewhere.stderr
+
+
+@pytest.mark.parametrize("whose", ["ours", "another's"])
+def test_an_interrupted_preconditioning_has_no_figures_to_speak_of(here: Path, whose: str) -> None:
+    disk = here / "disk.img"
+    with disk.open("wb") as file:
+        file.truncate(8 << 30)  # sparse: as much of it is written as there is time for
+    program = start("run", str(disk), "--job", "randread-4k", "--precondition", "--destroy-data",
+                    str(disk), cwd=here)  # fmt: skip
+    at_work = fio_at_work(program.pid)
+    if whose == "ours":
+        program.send_signal(signal.SIGINT)
+    else:
+        at_work[-1].terminate()
+    out, err = program.communicate(timeout=WITHIN_S)
+    if whose == "ours":
+        assert program.returncode == 130, err
+        assert "Interrupted while preconditioning: nothing was measured." in err
+    else:
+        assert program.returncode == 1 and "the run was cut short: SIGTERM" in err
+    assert "figures" not in err and out == ""
