@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from pathlib import Path
 
 from iopstui.cli.terminal import say
@@ -11,6 +12,7 @@ from iopstui.errors import EXIT_OK, UsageError
 from iopstui.fleet.merger import Merger
 from iopstui.fleet.sums import Malformed
 from iopstui.output.fleet.lines import Labelled, file_rows, line_rows, several
+from iopstui.output.fleet.once import Once, each_once
 from iopstui.output.fleet.sinks import totals_sink
 from iopstui.output.replay import believed
 
@@ -29,9 +31,11 @@ def merge_files(
                          "For example: iopstui merge node1.iops node2.iops")  # fmt: skip
     merger = Merger(interval_s)
     sink = totals_sink(kind, sys.stdout, sys.stderr, name)
-    paths = [Path(file) for file in files]
+    named = _different([Path(file) for file in files], labels)
+    paths = [path for path, _ in named]
+    once = Once()
     with believed(paths):
-        for labelled in _rows(paths, labels):
+        for labelled in _rows(named, labels, once):
             _feed(merger, *labelled)
             for second in merger.closed(early=not files):
                 sink.second(second)
@@ -45,15 +49,34 @@ def merge_files(
         )
     sink.end(merger)
     _tell(merger)
+    for host, count in once.repeated.items():
+        say(f"{host}: {count} of its seconds came twice, and are counted once")
     return EXIT_OK
 
 
-def _rows(paths: Sequence[Path], labels: Sequence[str]) -> Iterable[Labelled]:
-    if not paths:
-        return line_rows(sys.stdin.buffer, labels[0] if labels else LABEL, say)
-    named = [*labels, *[""] * (len(paths) - len(labels))]
-    files = [file_rows(path, label, say) for path, label in zip(paths, named, strict=True)]
-    return several(files, say)
+def _different(paths: Sequence[Path], labels: Sequence[str]) -> list[tuple[Path, str]]:
+    """Each file once, by whatever names, with its label ("": none)."""
+    found: dict[object, tuple[Path, str]] = {}
+    for path, label in zip_longest(paths, labels[: len(paths)], fillvalue=""):
+        file = Path(path)
+        try:
+            about = file.stat()
+            same: object = about.st_dev, about.st_ino
+        except OSError:
+            same = file  # it can't be read, which is said where it is
+        if same in found:
+            say(f"{file} is the same file as {found[same][0]}, and is counted once")
+        found.setdefault(same, (file, str(label)))
+    return list(found.values())
+
+
+def _rows(
+    files: Sequence[tuple[Path, str]], labels: Sequence[str], once: Once
+) -> Iterable[Labelled]:
+    if not files:
+        lines = line_rows(sys.stdin.buffer, labels[0] if labels else LABEL, say)
+        return each_once(lines, once)
+    return several([file_rows(path, label, say) for path, label in files], say, once)
 
 
 _broken: set[str] = set()

@@ -17,6 +17,7 @@ from iopstui.fleet.replay import FLEET
 from iopstui.fleet.sums import Kernel, Malformed, Part, Sums, split
 from iopstui.fleet.wire import object_of
 from iopstui.output.fleet.lines import file_rows
+from iopstui.output.fleet.once import Once, each_once
 from iopstui.output.fleet.words import ends
 from iopstui.records import dataclass
 from iopstui.report.fleet_runs import RunRow, runs_of
@@ -87,7 +88,7 @@ class FleetStory:
     """Everything a report says of many hosts. ``absent`` counts the seconds in which a host is not
     in the totals, ``began`` are the instants (ms, our clock) at which fio was executed, with their
     errors, those of each run by themselves; of several ``runs`` each is told. ``broken`` lines were
-    none of ours."""
+    none of ours, and ``repeated`` ones came twice."""
 
     path: Path
     interval_s: float
@@ -101,6 +102,7 @@ class FleetStory:
     certified: Certified = field(default_factory=Certified)
     runs: list[RunRow] = field(default_factory=list)
     broken: int = 0
+    repeated: int = 0
     _begins: list[list[tuple[float, float]]] = field(default_factory=lambda: [[]])
     _first: int | None = None
     _names: dict[str, str] = field(default_factory=dict)
@@ -205,7 +207,8 @@ def gather_fleet(path: Path, redact: bool = False) -> FleetStory:
     interval_s = interval_of(path)
     story = FleetStory(path, interval_s, redact)
     merger = Merger(interval_s, keep_bins=True)
-    for name, row in file_rows(path, "", lambda words: None):
+    once = Once()
+    for name, row in each_once(file_rows(path, "", lambda words: None), once):
         try:
             merger.feed(name, row)
         except Malformed:
@@ -223,8 +226,10 @@ def gather_fleet(path: Path, redact: bool = False) -> FleetStory:
         )
     story.whole, story.certified = merger.rated(), certified(merger)
     story.hosts = merger.hosts
+    story.repeated = sum(once.repeated.values())
     if story.several:
-        story.runs = [*runs_of(file_rows(path, "", lambda words: None), interval_s)]
+        rows = each_once(file_rows(path, "", lambda words: None), Once())
+        story.runs = [*runs_of(rows, interval_s)]
     return story
 
 

@@ -16,6 +16,7 @@ from iopstui.errors import UsageError
 from iopstui.fleet.orders import LATEST_MS
 from iopstui.fleet.sums import Object
 from iopstui.fleet.wire import object_of
+from iopstui.output.fleet.once import Once
 from iopstui.output.jsonl import event_object, session_object
 from iopstui.recording import layout as form
 from iopstui.recording.reader import Recording
@@ -83,15 +84,15 @@ def file_rows(path: Path, label: str, say: Say) -> Iterator[Labelled]:
     yield from recording_rows(path, label)
 
 
-def several(sources: Sequence[Iterable[Labelled]], say: Say) -> Iterator[Labelled]:
-    """The rows of all, by their wall clocks. A host that is in two of them is two hosts."""
-    owners: dict[str, int] = {}
+def several(
+    sources: Sequence[Iterable[Labelled]], say: Say, once: Once | None = None
+) -> Iterator[Labelled]:
+    """The rows of all, by their wall clocks. A host that is in two of them is two hosts, unless one
+    is a copy of the other: ``once`` finds that out, and counts it."""
 
     def own(index: int, rows: Iterable[Labelled]) -> Iterator[tuple[float, int, Labelled]]:
         at = 0.0
         for name, row in rows:
-            if owners.setdefault(name, index) != index:
-                name = _second_name(owners, name, index, say)
             wall = row.get("wall_ms")
             if isinstance(wall, int | float) and at < wall < LATEST_MS:
                 at = float(wall)
@@ -100,15 +101,56 @@ def several(sources: Sequence[Iterable[Labelled]], say: Say) -> Iterator[Labelle
     merged = heapq.merge(
         *(own(index, rows) for index, rows in enumerate(sources)), key=lambda one: one[:2]
     )
-    return (labelled for _, _, labelled in merged)
+    named = _Names(once or Once(), say)
+    for _, index, (name, row) in merged:
+        yield from named.rows(index, name, row)
+    yield from named.rest()
 
 
-def _second_name(owners: dict[str, int], name: str, index: int, say: Say) -> str:
-    number = 2
-    while owners.get(f"{name}#{number}", index) != index:
-        number += 1
-    found = f"{name}#{number}"
-    if found not in owners:
-        owners[found] = index
-        say(f"{name} is in several files, so it is {found} in the {index + 1}th; --label names it")
-    return found
+class _Names:
+    """Gives hosts that are in several sources a name for each, once it is known that they are."""
+
+    def __init__(self, once: Once, say: Say) -> None:
+        self._once = once
+        self._say = say
+        self._owners: dict[str, int] = {}
+        self._names: dict[tuple[int, str], str] = {}
+        self._held: dict[tuple[int, str], list[Object]] = {}
+
+    def rows(self, index: int, name: str, row: Object) -> Iterator[Labelled]:
+        """A row, and those that waited for it to say whose they are. What comes again is left
+        out."""
+        key = index, name
+        if self._once.again(index, name, row):
+            self._held.pop(key, None)
+            return
+        origin = self._once.origin(index, name)
+        known = self._names.get((origin, name))
+        if known is None and self._owners.get(name, index) != index and not _says_whose(row):
+            self._held.setdefault(key, []).append(row)
+            return
+        found = known or self._named(origin, name)
+        for one in (*self._held.pop(key, ()), row):
+            yield found, one
+
+    def rest(self) -> Iterator[Labelled]:
+        """Of hosts that never said enough."""
+        for (index, name), rows in self._held.items():
+            found = self._named(index, name)
+            for row in rows:
+                yield found, row
+        self._held.clear()
+
+    def _named(self, index: int, name: str) -> str:
+        found, number = name, 2
+        while self._owners.setdefault(found, index) != index:
+            found, number = f"{name}#{number}", number + 1
+        if found != name:
+            self._say(f"{name} is in several files, so it is {found} in the {index + 1}th; "
+                      "--label names it")  # fmt: skip
+        self._names[index, name] = found
+        return found
+
+
+def _says_whose(row: Object) -> bool:
+    return row.get("event") in ("frame", "total", "merged")

@@ -1,0 +1,112 @@
+"""What comes twice is counted once: a file that was appended to itself, or a copy of another one.
+
+A frame is known by its host and by what its clocks said, to the microsecond: its time in its
+session and its wall clock. Totals of other mergers, and lines that begin and end a run, are known
+by all that is in them.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from iopstui.fleet.replay import FLEET, FLEET_OVER
+from iopstui.output.jsonl import dumps
+
+Object = dict[str, Any]
+Labelled = tuple[str, Object]
+
+
+class _Session:
+    """The frames of one session of a host's from one ``source``: 16 bytes for each. ``copy``: what
+    came of it last had come before."""
+
+    def __init__(self, source: int) -> None:
+        self.source = source
+        self.copy = False
+        self._times = array("d")
+        self._walls = array("d")
+
+    def has(self, t: float, wall_ms: float) -> bool:
+        place = bisect_left(self._times, t)
+        found = place < len(self._times) and self._times[place] == t
+        return found and self._walls[place] == wall_ms
+
+    def add(self, t: float, wall_ms: float) -> None:
+        # one that is behind is refused by the merger
+        if not self._times or t > self._times[-1]:
+            self._times.append(t)
+            self._walls.append(wall_ms)
+
+
+class Once:
+    """``again`` says whether a line has come before, and follows what comes; ``repeated`` counts
+    the frames and totals of each host for which it was so."""
+
+    def __init__(self) -> None:
+        self.repeated: dict[str, int] = {}
+        self._sessions: dict[str, list[_Session]] = {}
+        self._now: dict[tuple[int, str], _Session] = {}
+        self._wholes: dict[str, set[int]] = {}
+        self._origins: dict[tuple[int, str], int] = {}
+
+    def again(self, source: int, name: str, row: Object) -> bool:
+        """Of a line of the ``source``-th stream; ``name`` is the host's."""
+        kind = row.get("event")
+        if kind in ("total", "merged"):
+            return self._counted(name, self._whole(name, row))
+        if kind in (FLEET, FLEET_OVER):
+            return self._whole(name, row)
+        if kind == "session":
+            self._begin(source, name)
+            return False
+        if kind == "frame":
+            return self._counted(name, self._frame(source, name, row))
+        now = self._now.get((source, name))
+        return now is not None and now.copy
+
+    def origin(self, source: int, name: str) -> int:
+        """The stream of which ``source`` has a copy as far as this host goes; itself if of none."""
+        return self._origins.get((source, name), source)
+
+    def _begin(self, source: int, name: str) -> _Session:
+        found = self._now[source, name] = _Session(self.origin(source, name))
+        self._sessions.setdefault(name, []).append(found)
+        return found
+
+    def _frame(self, source: int, name: str, row: Object) -> bool:
+        t, wall_ms = row.get("t"), row.get("wall_ms")
+        try:
+            at = float(t), float(wall_ms)  # type: ignore[arg-type]
+        except (TypeError, ValueError, OverflowError):
+            return False  # the merger refuses it
+        now = self._now.get((source, name)) or self._begin(source, name)
+        before = next((one for one in self._sessions[name] if one.has(*at)), None)
+        now.copy = before is not None
+        if before is not None:
+            self._origins[source, name] = before.source
+        else:
+            now.add(*at)
+        return before is not None
+
+    def _whole(self, name: str, row: Object) -> bool:
+        try:
+            known = hash(dumps(row))
+        except RecursionError:
+            return False
+        seen = self._wholes.setdefault(name, set())
+        before = known in seen
+        seen.add(known)
+        return before
+
+    def _counted(self, name: str, before: bool) -> bool:
+        if before:
+            self.repeated[name] = self.repeated.get(name, 0) + 1
+        return before
+
+
+def each_once(rows: Iterable[Labelled], once: Once) -> Iterator[Labelled]:
+    """The lines of one stream without those that came before."""
+    return ((name, row) for name, row in rows if not once.again(0, name, row))

@@ -1,0 +1,101 @@
+"""What comes twice is counted once, and what only looks like it is not."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made import START_MS, Row, frame, stream
+
+from iopstui.cli.program import main
+from iopstui.fleet.merger import Merger
+from iopstui.output.fleet.lines import several
+from iopstui.output.fleet.once import Once, each_once
+from iopstui.output.fleet.rows import merged_object
+
+
+def whole(sources: Sequence[Sequence[Row]], once: Once) -> Row:
+    merger = Merger()
+    labelled = [[(row["host"], row) for row in rows] for rows in sources]
+    for name, row in several(labelled, lambda words: None, once):
+        merger.feed(name, row)
+        list(merger.closed(early=False))
+    list(merger.finish())
+    found: Row = merged_object(merger, "all")
+    return found
+
+
+def two_runs(seed: int) -> list[Row]:
+    """Of two hosts, the second one only in the second run."""
+    later = START_MS + 20_000
+    return stream("a", seed, 4) + stream("a", seed + 1, 3, later) + stream("b", seed + 2, 3, later)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 500), st.data())
+def test_a_file_appended_to_itself_and_its_copies_are_one(seed: int, data: st.DataObject) -> None:
+    rows = two_runs(seed)
+    expected = whole([rows], Once())
+    assert expected["count"]["exact"] == 2
+    once = Once()
+    assert whole([rows + rows], once) == expected
+    assert sum(once.repeated.values()) == sum(row["event"] == "frame" for row in rows)
+    assert whole([rows, rows, rows + rows], Once()) == expected
+    # one that was cut off: what it has came twice, the rest comes from the whole one
+    cut = rows[: data.draw(st.integers(2, 4))]
+    assert whole([cut, rows], Once()) == expected
+    assert whole([rows, cut], Once()) == expected
+    assert whole([cut + rows], Once()) == expected
+    assert whole([rows + cut[1:]], Once()) == expected
+
+
+def test_what_is_another_session_is_counted() -> None:
+    once = Once()
+    first, again = stream("a", 1, 3), stream("a", 1, 3, START_MS + 0.001)
+    # the same figures at nearly the same time, from another file: another host of that name
+    found = whole([first, again], once)
+    assert found["hosts"]["total"] == 2 and not once.repeated
+    assert found["count"]["ios"] == 2 * whole([first], Once())["count"]["ios"]
+    # and the same figures of two hosts
+    both = whole([first, stream("b", 1, 3)], once := Once())
+    assert both["count"]["ios"] == found["count"]["ios"] and not once.repeated
+
+
+def test_totals_of_another_merger_are_known_by_what_they_say() -> None:
+    total = {"event": "total", "second": 5, "fio": {"read": {"ios": 7}}}
+    other = {**total, "fio": {"read": {"ios": 8}}}
+    once = Once()
+    rows = [("m", total), ("m", other), ("m", total), ("n", total), ("m", {"event": "merged"})]
+    assert [name for name, _ in each_once(rows + rows[-1:], once)] == ["m", "m", "n", "m"]
+    assert once.repeated == {"m": 2}
+
+
+@pytest.mark.parametrize("wrong", [{"t": None}, {"t": "x"}, {"wall_ms": []}, {"t": 10**400},
+                                   {"t": float("nan")}])  # fmt: skip
+def test_odd_frames_are_the_merger_s(wrong: Row) -> None:
+    row = {**frame("a", random.Random(1), 1.0, START_MS), **wrong}
+    assert len(list(each_once([("a", row)] * 2, Once()))) == 2
+
+
+def test_a_file_that_is_named_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "n1.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in stream("n1", 1, 4)))
+    (tmp_path / "link").symlink_to(path)
+    os.link(path, tmp_path / "hard")
+    names = [str(path), str(tmp_path / "link"), str(tmp_path / "hard"), f"{tmp_path}/./n1.jsonl"]
+    assert main(["merge", "--format", "jsonl", str(path)]) == 0
+    alone = capsys.readouterr().out
+    assert main(["merge", "--format", "jsonl", *names, "--label", "x"]) == 0
+    said = capsys.readouterr()
+    assert said.out.replace('"x"', '"n1"') == alone
+    assert said.err.count("is the same file as") == 3
+    path.write_text(path.read_text() * 2)
+    assert main(["merge", "--format", "jsonl", str(path)]) == 0
+    said = capsys.readouterr()
+    assert said.out == alone and "n1: 5 of its seconds came twice" in said.err
