@@ -16,10 +16,13 @@ from iopstui.cli.agent_job import AgentJob
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, IopstuiError, UsageError
 from iopstui.events import Armed, Ended, Event, FrameReady, Planned, StepFinished
 from iopstui.fleet.apart import seen_in
+from iopstui.fleet.compact import to_text
 from iopstui.fleet.conversation import Conversation
 from iopstui.fleet.facts import disks_of
+from iopstui.fleet.orders import SUMS
 from iopstui.fleet.packed import pack, to_wire
 from iopstui.fleet.room import needs_of
+from iopstui.fleet.sums import Malformed, frame_sums
 from iopstui.linux.roots import Roots
 from iopstui.output.jsonl import dumps, event_object, session_object
 from iopstui.safety.signals import StopSignals
@@ -73,7 +76,7 @@ class Agent:
         self._begin: queue.SimpleQueue[Object | None] = queue.SimpleQueue()
         self._session: LiveSession | None = None
         self._why = ""
-        self._detail = False
+        self._detail = self._sums = False
         self._places: tuple[str, ...] = ()
 
     def serve(self) -> int:
@@ -88,6 +91,7 @@ class Agent:
             if order is None:
                 return EXIT_OK
             self.lines.host = str(order.get("host") or "")
+            self._sums = order.get("frames") == SUMS
             with contextlib.ExitStack() as stack:
                 job = AgentJob(order, stack)
                 return self._run(job, order.get("plan") is True)
@@ -131,7 +135,7 @@ class Agent:
     def _tell(self, event: Event) -> None:
         row = event_object(event)
         if isinstance(event, FrameReady) and not self._detail:
-            row = lean(row)
+            row = compact(row) if self._sums else lean(row)
         if isinstance(event, Planned):
             self._places = tuple(event.layout)
             row["needs"] = [need.as_object() for need in needs_of(event.layout, Roots())]
@@ -193,6 +197,23 @@ def lean(row: Object) -> Object:
         "fio": {name: _packed(fio[name]) for name in _FIO_SENT} if fio else None,
         "kernel": {"total": total},
     }
+
+
+def compact(row: Object) -> Object:
+    """A frame with nothing but its sums; as ``lean`` makes it where they can't be told so."""
+    fio = row["fio"]
+    seconds = fio["seconds"] if fio else row["seconds"]
+    try:
+        text = to_text(frame_sums("", row, seconds)) if seconds else ""
+    except Malformed:
+        text = ""
+    if not text:
+        return lean(row)
+    total = row["kernel"]["total"]
+    return {
+        **{name: row[name] for name in _SENT}, "seconds": seconds,
+        "util": total["util"] if total else None, "sums": text,
+    }  # fmt: skip
 
 
 def _packed(part: Any) -> Any:

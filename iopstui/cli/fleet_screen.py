@@ -81,7 +81,7 @@ class Planner:
         changed = [f"{name}={value}" for name, value in options.items()]
         arguments.set = [*self._arguments.set, *changed]
         arguments.job, arguments.record, arguments.format = job or None, None, None
-        orders = Orders(arguments, self._nodes)
+        orders = Orders(arguments, self._nodes, bool(self._arguments.record))
         keep_bins = any(one.each for one in self._expected)
         merger = Merger(arguments.interval, keep_bins=keep_bins)
         run = Run(arguments, sys.stdout, sys.stderr)

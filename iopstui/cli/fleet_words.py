@@ -14,6 +14,7 @@ from iopstui.fio.job_text import read_job
 from iopstui.fio.library import find_job, is_shipped
 from iopstui.fleet.bring import remote_command
 from iopstui.fleet.nodes import Node
+from iopstui.fleet.orders import LINES
 from iopstui.model.fio.jobfile import checked_override
 from iopstui.text import printable
 
@@ -26,9 +27,13 @@ SSH = (
 
 
 class Orders:
-    """``of`` gives a host's order. UsageError for what no host could do."""
+    """``of`` gives a host's order. UsageError for what no host could do. ``kept``: what the hosts
+    say is recorded, though ``arguments`` don't say it."""
 
-    def __init__(self, arguments: argparse.Namespace, nodes: Sequence[Node]) -> None:
+    def __init__(
+        self, arguments: argparse.Namespace, nodes: Sequence[Node], kept: bool = False
+    ) -> None:
+        self._kept = kept or bool(arguments.record)
         self._job = _job(arguments.job) if arguments.job is not None else None
         self._targets = list(arguments.target)
         self._words = _words(arguments, self._job is None)
@@ -42,7 +47,9 @@ class Orders:
         own = self._destroy.get(node.name, [])
         words = [word for path in own for word in ("--destroy-data", path)]
         targets = self._targets or own
-        return {"arguments": [*targets, *self._words, *words], "job": self._job}
+        order: Object = {"arguments": [*targets, *self._words, *words], "job": self._job}
+        # a file of lines is for other programs, too
+        return {**order, "frames": LINES} if self._kept else order
 
     def watched(self, node: Node, devices: Sequence[str]) -> Object:
         """What it is told between two runs: to watch ``devices``, those of the last run, or where

@@ -1,9 +1,10 @@
 """The agent's side of the conversation: what is said to it, and what if nothing is.
 
 JSON lines on standard input: ``{"op": "begin", ...}`` first; ``ping`` is answered with both clocks
-at once and is the heartbeat; ``go`` names an instant of this machine's CLOCK_MONOTONIC; ``stop``.
-The first beat arms the dead man's switch: without another for ``SILENCE_S`` nobody can stop what
-runs here any more, so it is stopped. The end of standard input means the same at once.
+at once and is the heartbeat, as is ``beat``, to which nothing is said; ``go`` names an instant of
+this machine's CLOCK_MONOTONIC; ``stop``. The first beat arms the dead man's switch: without another
+for ``SILENCE_S`` nobody can stop what runs here any more, so it is stopped. The end of standard
+input means the same at once.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Gone = Callable[[str], None]
 
 
 class Conversation:
-    """``hear`` is called with every order but pings, ``gone`` once with the reason why nobody
+    """``hear`` is called with every order but these, ``gone`` once with the reason why nobody
     is there any more; both in threads of this class. ``say`` sends the answer to a ping."""
 
     def __init__(self, fd: int, say: Hear, hear: Hear, gone: Gone) -> None:
@@ -62,6 +63,8 @@ class Conversation:
                     "event": "pong", "id": order.get("id"), "mono_ns": time.monotonic_ns(),
                     "wall_ms": time.time() * 1000,
                 })  # fmt: skip
+            elif order["op"] == "beat":
+                self._beat = time.monotonic()
             else:
                 self._hear(order)
         self.over("standard input has ended")

@@ -33,9 +33,12 @@ class Counted:
         if total is None:
             # a frame too short to have rates still has counts
             part = part_of(fio, TOTAL) if fio else {}
-            ios, moved = whole(part.get("ios")), whole(part.get("bytes"))
+            self.count(whole(part.get("ios")), whole(part.get("bytes")), flags)
         else:
-            ios, moved = total.ios, total.bytes
+            self.count(total.ios, total.bytes, flags)
+
+    def count(self, ios: int, moved: int, flags: set[str]) -> None:
+        """``add`` for what a frame's total says."""
         if RESET in flags:
             self.ios, self.bytes = self.ios - self._run[0], self.bytes - self._run[1]
             self._run = [0, 0]

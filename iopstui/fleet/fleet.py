@@ -33,7 +33,13 @@ from iopstui.text import printable
 
 Object = dict[str, Any]
 TICK_S = 0.1
+LOOK_S = 0.25
 BEAT_S = 1.0
+CLOCKS_EVERY = 10
+"""With so many beats clocks are compared again; that is the slower, the more hosts there are."""
+MANY, REST_S = 16, 0.1
+"""So many hosts send more than is worth waking up for each line: what has come is read together.
+Not while clocks are compared."""
 # shown as late, and given up
 LATE_S, GONE_S = 2.5, 12.0
 GREET_WITHIN_S = 60.0
@@ -92,8 +98,9 @@ class Fleet:
         self._voices = voices
         self._selector = selectors.DefaultSelector()
         self._told: set[str] = set()
-        self._next_beat = 0.0
-        self._next_look = 0.0
+        self._next_beat = self._next_look = self._next_turn = self._asked = 0.0
+        self._beats = 0
+        self._under_way = False
         self._interrupted = False
         self._hard = False
         self._orders: deque[tuple[str, Object]] = deque()
@@ -128,6 +135,7 @@ class Fleet:
                 self._merger.host(one.name).offset_ms = one.offset.wall_ms
             if not self._terms.watching:
                 self._start()
+            self._under_way = True
             self._until(self._all_over)
             for second in self._merger.finish():
                 self._voices.second(second)
@@ -264,32 +272,51 @@ class Fleet:
         return (one for one in self.members.values() if one.state != OVER)
 
     def _turn(self) -> None:
+        if self._may_rest():
+            time.sleep(REST_S)
         for key, _ in self._selector.select(TICK_S):
             self._read(key.fd, key.data)
         now = time.monotonic()
-        if now < self._next_look:
+        if now < self._next_turn:
             return
-        # not with every line that comes: this looks at all hosts
-        self._next_look = now + TICK_S
+        # not with every line that comes
+        self._next_turn = now + TICK_S
         self.on_turn()
         while self._orders:
             name, order = self._orders.popleft()
             if name in self.members and self.members[name].state != OVER:
                 self.members[name].tell(order)
         if now >= self._next_beat:
-            self._next_beat = now + BEAT_S
-            for one in self._there():
-                one.ask()
-        for one in self.members.values():
-            if one.link.unsent:
-                one.link.flush()
-            self._look_after(one)
+            self._beat(now)
+        if now >= self._next_look:
+            self._next_look = now + (LOOK_S if self._under_way else TICK_S)
+            for one in self.members.values():
+                if one.link.unsent:
+                    one.link.flush()
+                self._look_after(one)
         until = int((time.time() - CLOSE_AFTER_S) / self._merger.interval_s) - 1
         for second in self._merger.closed(until):
             self._voices.second(second)
             why = self._voices.stop(second)
             if why and not self.stopped:
                 self.stop(why)
+
+    def _may_rest(self) -> bool:
+        busy = self._interrupted or self._hard or self.stopped or len(self.members) < MANY
+        return not busy and self._under_way and time.monotonic() - self._asked > LOOK_S
+
+    def _beat(self, now: float) -> None:
+        """To every host; its clock is asked for where that is worth it."""
+        self._next_beat = now + BEAT_S
+        asks = not self._under_way or self._beats % CLOCKS_EVERY == 0
+        self._beats += 1
+        if asks:
+            self._asked = now
+        for one in self._there():
+            if asks:
+                one.ask()
+            else:
+                one.beat()
 
     def _read(self, fd: int, member: Member) -> None:
         if fd == member.link.err:

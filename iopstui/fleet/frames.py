@@ -7,7 +7,7 @@ machines: ``None`` for one that can't be understood.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from iopstui.events import (
@@ -22,8 +22,10 @@ from iopstui.events import (
     StepStarted,
     TunableChanged,
 )
+from iopstui.fleet.compact import Compact
 from iopstui.fleet.packed import from_wire, unpack
-from iopstui.fleet.sums import Object
+from iopstui.fleet.sums import Object, Part
+from iopstui.fleet.whole import direction_of, disk_of
 from iopstui.model.block.target import DEVICE, DIRECTORY, Target
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
@@ -37,7 +39,7 @@ from iopstui.text import printable
 
 RANKS = tuple(map(percentile_name, PERCENTILES))
 _LOAD = ("usr", "sys", "iowait", "irq", "soft", "idle", "steal")
-TEXTS = frozenset({"event", "host", "utc", "flags", "packed", "bins_of", "name", "device"})
+TEXTS = frozenset({"event", "host", "utc", "flags", "packed", "bins_of", "name", "device", "sums"})
 _KINDS: Mapping[str, type] = {
     one.kind: one for one in (
         Mark, Notice, Progress, SteadyState, StepFinished, StepStarted, TunableChanged
@@ -63,7 +65,7 @@ def event_of(row: Mapping[str, Any], opened: tuple[str, ...]) -> Event | None:
         kind = row.get("event")
         if kind == "frame":
             _check(row)
-            frame = frame_of(row, opened)
+            frame = frame_of(row, opened) if "sums" not in row else _of_sums(row, opened)
             return FrameReady(frame.t, frame)
         if kind == "found":
             return Found(float(row["t"]), _finding(row["finding"]))
@@ -134,7 +136,27 @@ def frame_of(row: Mapping[str, Any], opened: tuple[str, ...]) -> Frame:
     )
 
 
-def _fio(row: Mapping[str, Any], found: frozenset[str]) -> FioInterval:
+def _of_sums(row: Mapping[str, Any], opened: tuple[str, ...]) -> Frame:
+    """A frame of which only the sums were sent: what has none is not known."""
+    sums = Compact(row["sums"]).sums("")
+    seconds = float(row["seconds"])
+    bare = frame_of({**row, "sums": None}, opened)
+    disk = disk_of(sums.kernel, seconds, row.get("util"))
+    disks = {opened[0]: disk} if disk is not None and len(opened) == 1 else {}
+    if TOTAL not in sums.fio:
+        return dataclasses.replace(bare, disks=disks)
+    empty: dict[str, Any] = {"seconds": seconds, TOTAL: {"ios": 0, "bytes": 0}}
+    parts = {name: _part(sums.fio[name]) for name in DIRECTIONS if name in sums.fio}
+    total = _part(sums.total or Part())
+    fio = dataclasses.replace(_fio(empty, bare.flags), directions=parts, total=total)
+    return dataclasses.replace(bare, disks=disks, fio=fio)
+
+
+def _part(part: Part) -> DirectionInterval:
+    return dataclasses.replace(direction_of(part), max_ns=part.main[1].max_ns or None)
+
+
+def _fio(row: Mapping[str, Any], found: Collection[str]) -> FioInterval:
     parts = {name: _direction(row[name]) for name in DIRECTIONS if row.get(name)}
     return FioInterval(
         seconds=row.get("seconds"),

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
+from iopstui.fleet.compact import Compact, Pile
 from iopstui.fleet.finals import Counted
 from iopstui.fleet.sums import MILLI, Malformed, Sums, frame_sums, part_of, whole
 from iopstui.model.metrics.fields import TOTAL
@@ -33,26 +34,36 @@ FAR_S = 60.0
 
 @dataclass(slots=True)
 class Slot:
-    """One host in one second: what it did in the ``measured`` seconds of it. ``complete``: enough
-    of it; ``flags`` are its frames', ``util`` the device's in the newest of them (percent)."""
+    """``host`` in one second: what it did in the ``measured`` seconds of it, ``own`` as it came.
+    ``complete``: enough of it; ``flags`` are its frames', ``util`` the device's in the newest of
+    them (percent)."""
 
+    host: str
     number: int
-    sums: Sums = field(default_factory=Sums)
+    own: Sums | Compact | None = None
     measured: float = 0.0
     flags: set[str] = field(default_factory=set)
     gap: bool = False
     several: bool = False
     util: float | None = None
 
-    def add(self, sums: Sums, seconds: float) -> None:
+    @property
+    def sums(self) -> Sums:
+        """What it did."""
+        if not isinstance(self.own, Sums):
+            self.own = self.own.sums(self.host) if self.own is not None else Sums()
+        return self.own
+
+    def add(self, own: Sums | Compact, seconds: float) -> None:
         """Another frame of it: counts add, rates are those of both together."""
         if not self.flags and not self.measured:
             # the only one, nearly always: taken as it is, because histograms are long
-            self.sums, self.measured = sums, seconds
+            self.own, self.measured = own, seconds
             return
+        sums = own if isinstance(own, Sums) else own.sums(self.host)
         if not self.several:
             self.several, first = True, self.sums
-            self.sums = Sums()
+            self.own = Sums()
             self.sums.add(first)
         before, self.measured = self.measured, self.measured + seconds
         rates = self.sums.kernel.rates, sums.kernel.rates
@@ -79,8 +90,8 @@ class Host:
     """Follows one host. ``feed`` takes its frames in order and gives the seconds that are over.
 
     ``offset_ms`` is by how much its wall clock is ahead of ours (0: not known), ``near_s`` our
-    clock, from which it can't be far (``None``: recorded, any time will do). ``whole`` adds up all
-    of its frames but fio's ramp, with bins if ``keep_bins``. ``counted`` holds its frames against
+    clock, from which it can't be far (``None``: recorded, any time will do). ``whole`` has bins if
+    ``keep_bins``. ``counted`` holds its frames against
     fio's final count; ``outcome`` says how its last run ended ("" while it goes on).
     """
 
@@ -92,7 +103,8 @@ class Host:
         self.first: int | None = None
         self.last: int | None = None
         self.ended = False
-        self.whole = Sums()
+        self._whole = Sums()
+        self._pile = Pile()
         self.measured = 0.0
         self.counted = Counted()
         self.jumped_ms = 0.0
@@ -113,27 +125,61 @@ class Host:
     def feed(self, row: Mapping[str, Any]) -> list[Slot]:
         """Take a frame; the seconds that are over with it. Malformed."""
         flags = _flags(row)
+        if row.get("sums") is not None:
+            return self._feed_sums(row, flags)
         fio = part_of(row, "fio")
         seconds = _seconds(fio.get("seconds") if fio else row.get("seconds"))
-        if not fio and (FINAL in flags or (row.get("step") and LATE not in flags)):
-            return []  # fio's last word twice, or not its first yet
+        if not fio and _says_nothing(row, flags):
+            return []
         number = self._number(self._middle_s(row, seconds), seconds)
-        sums = frame_sums(self.name, row, seconds) if seconds else Sums()
+        util = _util(part_of(part_of(row, "kernel"), TOTAL))
+        own = frame_sums(self.name, row, seconds) if seconds else Sums()
         # nothing below can fail: all of the frame is taken, or nothing
         self._newest_t = row["t"]
-        self.counted.add(fio, flags, sums)
+        self.counted.add(fio, flags, own)
         if RAMP not in flags:
             self.measured += seconds if fio else 0.0
-            self.whole.add(sums, self._keep_bins)
+            self._whole.add(own, self._keep_bins)
+        return self._put(own, number, seconds, flags, util, bool(fio))
+
+    def _feed_sums(self, row: Mapping[str, Any], flags: set[str]) -> list[Slot]:
+        """The same, of a frame that was sent as its sums."""
+        own = Compact(row["sums"])
+        fio = own.fio
+        seconds = _seconds(row.get("seconds"))
+        if not seconds:
+            raise Malformed("a frame with sums has no length")
+        if not fio and _says_nothing(row, flags):
+            return []
+        number = self._number(self._middle_s(row, seconds), seconds)
+        self._newest_t = row["t"]
+        self.counted.count(own.ios, own.bytes, flags)
+        if RAMP not in flags:
+            self.measured += seconds if fio else 0.0
+            self._pile.add(own, self.name, self._keep_bins)
+        return self._put(own, number, seconds, flags, _util(row), fio)
+
+    @property
+    def whole(self) -> Sums:
+        """All of its frames but fio's ramp."""
+        self._whole.add(self._pile.taken(), self._keep_bins)
+        return self._whole
+
+    def _put(
+        self, own: Sums | Compact, number: int, seconds: float, flags: set[str],
+        util: float | None, fio: bool,
+    ) -> list[Slot]:  # fmt: skip
         over = self._take(number)
         slot = self._slot
         assert slot is not None
-        slot.add(sums, seconds)
-        slot.flags |= flags
-        slot.util = _util(row)
-        slot.gap |= LATE in flags and not fio
+        slot.add(own, seconds)
+        if flags:
+            slot.flags |= flags
+            slot.gap |= LATE in flags and not fio
+        slot.util = util
         if slot.measured >= COMPLETE * self._interval_s or slot.gap:
-            over += self.flush()
+            self._slot = None
+            over.append(slot)
         return over
 
     def expect(self, wall_ms: float) -> None:
@@ -148,17 +194,18 @@ class Host:
 
     def rated(self) -> Sums:
         """``whole`` with the rates of the whole run. (Of single frames they don't add up.)"""
-        for part in self.whole.fio.values():
+        found = self.whole
+        for part in found.fio.values():
             part.iops_m = whole(part.ios / self.measured, MILLI) if self.measured else 0
             part.bw_m = whole(part.bytes / self.measured, MILLI) if self.measured else 0
-        return self.whole
+        return found
 
     def _take(self, number: int) -> list[Slot]:
         over = []
         if self._slot is not None and self._slot.number != number:
             over = self.flush()
         if self._slot is None:
-            self._slot = Slot(number)
+            self._slot = Slot(self.name, number)
             # it is expected from here on, but not in the time between two runs
             self.first = number if self.first is None or self.ended else self.first
             self.ended = False
@@ -206,13 +253,20 @@ class Host:
         return max(math.floor(at), self.last)
 
 
+def _says_nothing(row: Mapping[str, Any], flags: set[str]) -> bool:
+    """A frame without fio: its last word twice, or not its first yet."""
+    return FINAL in flags or (bool(row.get("step")) and LATE not in flags)
+
+
 def _util(row: Mapping[str, Any]) -> float | None:
-    found = part_of(part_of(row, "kernel"), TOTAL).get("util")
+    found = row.get("util")
     return float(found) if isinstance(found, int | float) and 0 <= found <= MOST_UTIL else None
 
 
 def _flags(row: Mapping[str, Any]) -> set[str]:
-    found = row.get("flags") or []
+    found = row.get("flags")
+    if not found:
+        return set()
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
         raise Malformed("a frame has impossible flags")
     return {*found}

@@ -81,6 +81,9 @@ class Link:
             self.out = -1
             return None
         *whole, rest = data.split(b"\n")
+        if not rest and not self._rest and not self._skipping:
+            # nearly always
+            return whole
         found = []
         for line in whole:
             if not self._skipping:

@@ -13,7 +13,7 @@ from iopstui.fleet.bring import bundle
 from iopstui.fleet.clocks import Offset
 from iopstui.fleet.link import Link
 from iopstui.fleet.nodes import Node
-from iopstui.fleet.orders import LATEST_NS
+from iopstui.fleet.orders import LATEST_NS, SUMS
 from iopstui.fleet.room import Need, needs_in
 from iopstui.fleet.wire import object_of
 from iopstui.text import printable
@@ -26,6 +26,8 @@ MOST_BROKEN = 100
 LONGEST_WORDS = 400
 INTERRUPTED = "interrupted"
 """What a host says that was told to stop: no failure of its own."""
+BEAT = b'{"op":"beat"}\n'
+SPEAKS_WITHIN_S = 1.1
 
 
 class Member:
@@ -65,21 +67,30 @@ class Member:
         if self.state not in (LAUNCHED, OVER):
             self.tell(self.offset.ask())
 
+    def beat(self) -> None:
+        """The heartbeat alone: who speaks by itself need not be asked."""
+        if self.silent_s > SPEAKS_WITHIN_S:
+            self.ask()
+        elif self.state not in (LAUNCHED, OVER):
+            self.link.send(BEAT)
+
     def take(self) -> list[Object]:
         """Read once from its link."""
         lines = self.link.lines()
         if lines is None:
             self._cut()
             return []
-        found = []
+        found, heard = [], False
         for line in lines:
             row = _parsed(line)
             if row is None:
                 self._refuse_garbage()
                 continue
-            self.heard_ns = time.monotonic_ns()
-            if self._own(row):
+            heard = True
+            if row["event"] == "frame" or self._own(row):
                 found.append(row)
+        if heard:
+            self.heard_ns = time.monotonic_ns()
         if self.link.too_long:
             self.link.too_long = 0
             self._refuse_garbage(MOST_BROKEN)
@@ -122,7 +133,7 @@ class Member:
             return
         self.state = GREETED
         self.ask()
-        self.tell({"op": "begin", "host": self.name, "plan": True, **self._order})
+        self.tell({"op": "begin", "host": self.name, "plan": True, "frames": SUMS, **self._order})
 
     def _lacks(self, row: Object) -> None:
         what, why = _words(row, "what"), _words(row, "why")

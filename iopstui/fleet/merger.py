@@ -13,6 +13,7 @@ from dataclasses import field
 from typing import Any
 
 from iopstui.errors import EXIT_INTERRUPTED
+from iopstui.fleet.compact import Compact, Pile
 from iopstui.fleet.host import LATEST_S, Host, Slot
 from iopstui.fleet.sums import Malformed, Sums, part_of, total_sums, whole
 from iopstui.model.metrics.fields import SCHEMA
@@ -59,6 +60,7 @@ class _Open:
 
     sums: Sums = field(default_factory=Sums)
     ramps: Sums = field(default_factory=Sums)
+    compact: Pile = field(default_factory=Pile)
     totals: Sums = field(default_factory=Sums)
     flags: dict[str, int] = field(default_factory=dict)
     hosts: set[str] = field(default_factory=set)
@@ -120,9 +122,10 @@ class Merger:
     def feed(self, name: str, row: Mapping[str, Any]) -> None:
         """A line of ``name``. Malformed for what no iopstui writes; nothing of it is counted."""
         kind = row.get("event")
-        self._check_schema(name, row)
+        if self._foreign or "schema" in row:
+            self._check_schema(name, row)
         if kind == "frame":
-            host = self.host(name)
+            host = self.hosts.get(name) or self.host(name)
             for slot in host.feed(row):
                 self._put(host, slot)
         elif kind == "session":
@@ -176,24 +179,33 @@ class Merger:
         """The second, if it is still open."""
         if self._next is not None and number < self._next:
             return None
-        self._newest = max(self._newest, number)
-        return self._open.setdefault(number, _Open())
+        if number > self._newest:
+            self._newest = number
+        found = self._open.get(number)
+        if found is None:
+            found = self._open[number] = _Open()
+        return found
 
     def _put(self, host: Host, slot: Slot) -> None:
         found = self._at(slot.number)
-        self.lost.discard(host.name)
+        name = host.name
+        self.lost.discard(name)
         counted = found is not None and slot.complete(self.interval_s)
-        self.on_slot(host.name, slot, counted)
+        self.on_slot(name, slot, counted)
         if found is None:
-            self.late[host.name] = self.late.get(host.name, 0) + 1
+            self.late[name] = self.late.get(name, 0) + 1
         elif counted:
-            found.hosts.add(host.name)
-            found.incomplete.discard(host.name)
-            (found.ramps if RAMP in slot.flags else found.sums).add(slot.sums)
+            found.hosts.add(name)
+            found.incomplete.discard(name)
+            ramp, own = RAMP in slot.flags, slot.own
+            if isinstance(own, Compact) and not ramp:
+                found.compact.add(own, name)
+            else:
+                (found.ramps if ramp else found.sums).add(slot.sums)
             for flag in slot.flags:
                 found.flags[flag] = found.flags.get(flag, 0) + 1
-        elif host.name not in found.hosts:
-            found.incomplete.add(host.name)
+        elif name not in found.hosts:
+            found.incomplete.add(name)
         if not counted and RAMP not in slot.flags:
             # what is counted comes with its second: histograms are long, so each is added once
             self.whole.add(slot.sums)
@@ -296,6 +308,7 @@ class Merger:
             if host.first is not None and host.first <= number
             and ((host.last is not None and number <= host.last) or not host.ended)
         }  # fmt: skip
+        found.sums.add(found.compact.taken())
         self.whole.add(found.sums)
         for more in (found.ramps, found.totals):
             found.sums.add(more)

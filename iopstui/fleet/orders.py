@@ -9,6 +9,8 @@ Object = Mapping[str, Any]
 LATEST_NS = 1 << 63
 """An instant of CLOCK_MONOTONIC is below."""
 LATEST_MS = 1e15
+SUMS, LINES = "sums", "lines"
+"""How frames are told: by their sums (compact.py) where the agent knows these, or as JSON lines."""
 
 
 def is_order(row: Object) -> bool:

@@ -31,7 +31,7 @@ MOST = 1 << 60
 MOST_IN_BIN = 1 << 50
 
 DISK_RATES = ("r/s", "w/s", "rMB/s", "wMB/s", "aqu-sz", "in-flight")
-_AWAITS = (("r_await", "reads"), ("w_await", "writes"))
+AWAITS = (("r_await", "reads"), ("w_await", "writes"))
 
 
 class Malformed(ValueError):
@@ -151,7 +151,8 @@ class Part:
         return self.latencies.setdefault(kind, Latencies())
 
     def add(self, other: Part, with_bins: bool = True) -> None:
-        """Add another host's, or another second's; rates only mean something for hosts."""
+        """Add another host's, or another second's; rates only mean something for hosts. Without
+        the bins there is no maximum either."""
         self.ios += other.ios
         self.bytes += other.bytes
         self.iops_m += other.iops_m
@@ -164,10 +165,10 @@ class Part:
                 mine = own[kind] = Latencies()
             mine.n += more.n
             mine.sum_ns += more.sum_ns
-            if more.max_ns > mine.max_ns:
-                mine.max_ns = more.max_ns
             if with_bins:
                 mine.packed += more.packed
+                if more.max_ns > mine.max_ns:
+                    mine.max_ns = more.max_ns
 
     @property
     def main(self) -> tuple[str, Latencies]:
@@ -255,7 +256,7 @@ class Kernel:
             return None
         row: Object = {"hosts": self.hosts}
         row |= {name: self.rate(name) for name in DISK_RATES}
-        for await_, count in _AWAITS:
+        for await_, count in AWAITS:
             requests, wait = self.counts.get(count, 0), self.waits.get(await_, 0)
             row[count] = requests
             row[await_] = wait / MILLI / requests if requests else None
@@ -269,7 +270,7 @@ def kernel_of_frame(row: Mapping[str, Any]) -> Kernel:
     if not disk:
         return Kernel()
     found = Kernel(1, {name: whole(disk.get(name), MILLI) for name in DISK_RATES})
-    for await_, count in _AWAITS:
+    for await_, count in AWAITS:
         requests = found.counts[count] = whole(disk.get(count))
         found.waits[await_] = whole(disk.get(await_), requests * MILLI)
     return found
@@ -283,7 +284,7 @@ def kernel_of_total(row: Mapping[str, Any]) -> Kernel:
     found = Kernel(
         whole(disk.get("hosts")), {name: whole(disk.get(name), MILLI) for name in DISK_RATES}
     )
-    for await_, count in _AWAITS:
+    for await_, count in AWAITS:
         found.counts[count] = whole(disk.get(count))
         found.waits[await_] = whole(disk.get(f"{await_}_sum"), MILLI)
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from iopstui.fleet.compact import Compact
 from iopstui.fleet.host import Slot
 from iopstui.fleet.merger import Second
 from iopstui.fleet.sums import MILLI, Sums
@@ -90,14 +91,25 @@ Told = Anew | HostSecond | Row | State | Said | Begun | Over | Second
 
 def host_second(name: str, slot: Slot, complete: bool) -> HostSecond:
     """A host's second, from what the merger adds."""
-    sums = slot.sums
-    kernel = sums.kernel
+    own = slot.own
+    if isinstance(own, Compact) and own.fio:
+        # nearly always
+        requests, wait = own.awaited
+        return HostSecond(
+            name, slot.number, complete, own.iops_m / MILLI, own.bw_m / MILLI,
+            float(own.p99) if own.p99 else None, wait * 1000 / requests if requests else None,
+            slot.util,
+        )  # fmt: skip
+    if isinstance(own, Compact):
+        kernel, total, slowest = own.kernel, None, None
+    else:
+        sums = slot.sums
+        kernel, total, slowest = sums.kernel, sums.fio.get("total"), sums.slowest
     counts, waits = sum(kernel.counts.values()), sum(kernel.waits.values())
     # thousandths of ms
     await_ns = waits * 1000 / counts if counts else None
-    total = sums.fio.get("total")
     if total is not None:
-        p99 = float(sums.slowest[0]) if sums.slowest else None
+        p99 = float(slowest[0]) if slowest else None
         return HostSecond(name, slot.number, complete, total.iops, total.bw, p99, await_ns,
                           slot.util)  # fmt: skip
     if not kernel.hosts:

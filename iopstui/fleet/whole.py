@@ -41,7 +41,7 @@ def frame_of_second(
     fio = _fio(sums, second.interval_s, found, times or (0, None)) if sums.fio else None
     if fio is None:
         found.add(flags.LATE if step else flags.NO_FIO)
-    disk = _disk(sums.kernel, second.interval_s, util)
+    disk = disk_of(sums.kernel, second.interval_s, util)
     return Frame(
         seq=second.number,
         step=step,
@@ -61,7 +61,7 @@ def frame_of_second(
 def _fio(
     sums: Sums, interval_s: float, found: set[str], times: tuple[int, int | None]
 ) -> FioInterval:
-    parts = {name: _direction(part) for name, part in sums.fio.items() if name != TOTAL}
+    parts = {name: direction_of(part) for name, part in sums.fio.items() if name != TOTAL}
     elapsed, eta = times
     whole = elapsed + (eta or 0)
     bins: dict[int, int] = {}
@@ -71,7 +71,7 @@ def _fio(
     return FioInterval(
         seconds=interval_s,
         directions={name: part for name, part in parts.items() if part.ios},
-        total=_direction(sums.total or Part(), bins),
+        total=direction_of(sums.total or Part(), bins),
         jobs=(),
         iodepth_level={},
         usr_cpu=None,
@@ -89,7 +89,8 @@ def _fio(
     )
 
 
-def _direction(part: Part, bins: Mapping[int, int] | None = None) -> DirectionInterval:
+def direction_of(part: Part, bins: Mapping[int, int] | None = None) -> DirectionInterval:
+    """As a frame has it; ``bins`` are those of a total, which has none of its own."""
     kind, main = part.main
     known = main.numbered() if bins is None else bins
     ranks = histogram.percentiles(known)
@@ -109,7 +110,8 @@ def _direction(part: Part, bins: Mapping[int, int] | None = None) -> DirectionIn
     )
 
 
-def _disk(kernel: Kernel, seconds: float, util: float | None) -> DiskRates | None:
+def disk_of(kernel: Kernel, seconds: float, util: float | None) -> DiskRates | None:
+    """As a frame has it; ``None`` if no device was measured."""
     if not kernel.hosts:
         return None
     row = kernel.as_object() or {}

@@ -57,6 +57,13 @@ def test_silence_after_a_beat_is_the_end(monkeypatch: pytest.MonkeyPatch) -> Non
         assert "no heartbeat" in heard.gone.get(timeout=WITHIN_S)
 
 
+def test_a_beat_alone_is_one_and_is_not_answered() -> None:
+    with talking() as heard:
+        heard.tell({"op": "beat"}, {"op": "stop"})
+        assert heard.orders.get(timeout=WITHIN_S) == {"op": "stop"}
+        assert heard.talk._beat is not None and heard.said.empty()
+
+
 def test_silence_before_the_first_beat_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conversation, "SILENCE_S", 0.0)
     monkeypatch.setattr(conversation, "LOOK_S", 0.001)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from iopstui.cli.agent import lean
+from iopstui.cli.agent import compact, lean
 from iopstui.events import Event, Found, FrameReady, Mark, StepStarted
 from iopstui.fleet.frames import event_of, target_of
 from iopstui.model.findings.evidence import Finding
@@ -24,9 +24,8 @@ def demo() -> tuple[list[Event], tuple[str, ...]]:
         return list(replayed(recording)), recording.header.target.opened
 
 
-def line(event: Event, short: bool = False) -> dict[str, Any]:
-    row = event_object(event)
-    found: dict[str, Any] = json.loads(json.dumps(lean(row) if short else row))
+def line(event: Event, made: Any = dict) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(json.dumps(made(event_object(event))))
     return found
 
 
@@ -59,17 +58,23 @@ def _without_n(value: Any) -> Any:
     return value
 
 
+@pytest.mark.parametrize("made", [lean, compact])
 def test_a_lean_line_has_the_histogram_and_the_device(
-    demo: tuple[list[Event], tuple[str, ...]],
+    demo: tuple[list[Event], tuple[str, ...]], made: Any
 ) -> None:
     events, opened = demo
     whole = next(
         e for e in events if isinstance(e, FrameReady) and e.frame.fio and not e.frame.flags
     )
-    found = frame(event_of(line(whole, short=True), opened))
+    row = line(whole, made)
+    assert ("sums" in row) == (made is compact)
+    found = frame(event_of(row, opened))
     assert found.fio is not None and whole.frame.fio is not None
-    assert found.fio.total.bins == whole.frame.fio.total.bins
-    assert found.fio.total.percentiles == whole.frame.fio.total.percentiles
+    for name, part in {**found.fio.directions, "total": found.fio.total}.items():
+        was_part = {**whole.frame.fio.directions, "total": whole.frame.fio.total}[name]
+        assert (part.bins, part.max_ns) == (was_part.bins, was_part.max_ns)
+        assert part.percentiles == was_part.percentiles
+        assert part.clat_ns == pytest.approx(was_part.clat_ns, abs=1e-3)
     (disk,), (was,) = found.disks.values(), [whole.frame.total]
     assert was is not None and disk.util == pytest.approx(was.util, abs=1e-6)
     assert disk.r_await == (was.r_await and pytest.approx(was.r_await, abs=1e-6))
@@ -88,6 +93,7 @@ def test_other_lines_are_events_again() -> None:
     {"event": "frame", "t": 1, "wall_ms": 1, "fio": [1]},
     {"event": "frame", "t": 1, "wall_ms": 1, "kernel": {"total": {"util": "much"}}},
     {"event": "found", "t": 1, "finding": {"rule": "x"}}, {"event": "mark", "t": "soon"},
+    {"event": "frame", "t": 1, "wall_ms": 1, "seconds": 1, "sums": "eJwTYw"},
     {"event": "mark", "t": None, "text": 1}, {"event": "found", "t": 1, "finding": 7},
 ])  # fmt: skip
 def test_what_is_no_line_is_no_event(row: dict[str, Any]) -> None:

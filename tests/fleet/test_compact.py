@@ -1,0 +1,222 @@
+"""A frame's sums as one text: they add up to what JSON lines do, and what is none adds nothing."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import struct
+import zlib
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made import START_MS, Row, direction, frame, frames, stream
+
+from iopstui.cli.agent import compact, lean
+from iopstui.fleet.compact import BITS, LONGEST, OFTEN, PARTS, Compact, Pile, to_text
+from iopstui.fleet.merger import Merger
+from iopstui.fleet.outcome import certified
+from iopstui.fleet.packed import FIELD, KEYS, pack
+from iopstui.fleet.sums import (
+    AWAITS,
+    DISK_RATES,
+    LATENCIES,
+    WITH_BINS,
+    Kernel,
+    Latencies,
+    Malformed,
+    Part,
+    Sums,
+)
+from iopstui.output.fleet.rows import merged_object, second_object
+
+number = st.integers(0, (1 << BITS) - 1)
+bins = st.dictionaries(st.sampled_from(KEYS), st.integers(1, (1 << 24) - 1), max_size=20)
+
+
+@st.composite
+def parts(draw: st.DrawFn) -> Part:
+    part = Part(*(draw(number) for _ in range(4)))
+    for kind in draw(st.sets(st.sampled_from(LATENCIES))):
+        own = draw(bins) if kind in WITH_BINS else {}
+        packed = pack({str(key): count for key, count in own.items()})
+        highest = draw(number) if kind in WITH_BINS else 0
+        part.latencies[kind] = Latencies(draw(number) | 1, draw(number), highest, packed)
+    return part
+
+
+@st.composite
+def frames_sums(draw: st.DrawFn) -> Sums:
+    found = Sums(slowest=draw(st.none() | st.tuples(st.integers(1, 1 << 50), st.just("h"))))
+    for name in {PARTS[0], *draw(st.sets(st.sampled_from(PARTS)))} if draw(st.booleans()) else ():
+        found.fio[name] = draw(parts())
+    if draw(st.booleans()):
+        found.kernel = Kernel(1, {name: draw(number) for name in DISK_RATES})
+        for await_, count in AWAITS:
+            found.kernel.counts[count], found.kernel.waits[await_] = draw(number), draw(number)
+    return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(frames_sums(), min_size=1, max_size=4))
+def test_what_comes_is_what_was_sent_and_adds_up_to_the_same(made: list[Sums]) -> None:
+    pile, sums = Pile(), Sums()
+    for one in made:
+        text = to_text(one)
+        assert text and Compact(text).sums("h") == one
+        pile.add(Compact(text), "h")
+        sums.add(one)
+    assert pile.taken() == sums
+    assert pile.taken() == Sums()
+
+
+def test_fields_that_are_full_are_emptied_in_time() -> None:
+    counts = pack({str(key): (1 << 24) - 1 for key in (KEYS[0], KEYS[700], KEYS[-1])})
+    part = Part(*[(1 << BITS) - 1] * 4, {"clat": Latencies(9, (1 << BITS) - 1, 7, counts)})
+    one, pile, whole = Sums({"total": part}), Pile(), Sums()
+    for _ in range(2 * OFTEN + 3):
+        pile.add(Compact(to_text(one)), "h")
+        whole.add(one)
+    assert pile.taken() == whole
+
+
+def sent(row: Row) -> Row:
+    """As an agent sends it."""
+    if row["event"] != "frame":
+        return row
+    kept: Row = json.loads(json.dumps(compact({"own_cpu": None, **whole(row)})))
+    assert "fio" not in kept
+    return {**kept, "host": row["host"]}
+
+
+def whole(row: Row) -> Row:
+    """With what all frames have."""
+    total = {"util": 5.0, **row["kernel"]["total"]}
+    return {**row, "kernel": {"total": total}}
+
+
+def merged(streams: list[list[Row]]) -> str:
+    merger = Merger(keep_bins=True)
+    seconds = []
+    for at in range(max(map(len, streams))):
+        for rows in streams:
+            if at < len(rows):
+                merger.feed(rows[at]["host"], rows[at])
+        seconds += merger.closed()
+    seconds += merger.finish()
+    each = {name: host.rated().fio_object() for name, host in merger.hosts.items()}
+    rows = [second_object(one, "all") for one in seconds]
+    return json.dumps([rows, merged_object(merger, "all"), each])
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(1, 5), st.floats(0, 3000),
+                          st.booleans(), st.sampled_from([(), ("RAMP",), ("RESET",)])),
+                min_size=1, max_size=4))  # fmt: skip
+def test_hosts_of_both_forms_give_what_json_lines_give(made: list[Any]) -> None:
+    plain, mixed = [], []
+    for at, (seed, count, begin, packed, flags) in enumerate(made):
+        rows = stream(f"h{at}", seed, count, START_MS + begin)
+        rows[1]["flags"] = [*flags]
+        plain.append(rows)
+        mixed.append([sent(row) for row in rows] if packed else rows)
+    assert merged(mixed) == merged(plain)
+
+
+def test_short_samples_of_sums_make_one_second() -> None:
+    chance = random.Random(1)
+    rows = [frame("a", chance, n / 4, START_MS + n * 250, 0.25) for n in range(1, 9)]
+    assert merged([[sent(row) for row in rows]]) == merged([rows])
+
+
+@pytest.mark.parametrize("change", [
+    {"read": {**direction(random.Random(1), 5), "bins": {"5": 1 << 24}}},
+    {"total": {**direction(random.Random(1), 5), "bytes": 1 << BITS}}, {"seconds": 0.0},
+])  # fmt: skip
+def test_what_has_no_place_goes_as_json_lines(change: Row) -> None:
+    row = {"own_cpu": None, **whole(frame("a", random.Random(1), 1.0, START_MS))}
+    assert "sums" in compact(row)
+    odd = {**row, "fio": {**row["fio"], "trim": None, "mixed": None, "errors": 0, **change}}
+    assert compact(odd) == lean(odd)
+
+
+def raw(row: Row) -> bytes:
+    return zlib.decompress(base64.b64decode(row["sums"]))
+
+
+def text(data: bytes) -> str:
+    return base64.b64encode(zlib.compress(data)).decode()
+
+
+ONE = sent(frame("a", random.Random(7), 1.0, START_MS, ios=50))
+RAW = raw(ONE)
+END = 2 + FIELD * (33 + RAW[0] * 11)
+
+
+def planes(*heads: tuple[int, int], data: bytes) -> bytes:
+    """Only these planes."""
+    numbers = bytes((RAW[0], len(heads))) + RAW[2:END]
+    return numbers + b"".join(struct.pack("<HH", *head) for head in heads) + data
+
+
+def field(at: int, value: int) -> bytes:
+    """With another value there."""
+    place = 2 + FIELD * at
+    return RAW[:place] + value.to_bytes(FIELD, "little") + RAW[place + FIELD :]
+
+
+@pytest.mark.parametrize("sums", [
+    5, [], "", "x", "é" * 8, "####", RAW.hex(), ONE["sums"][:-9], ONE["sums"][:40],
+    base64.b32encode(zlib.compress(RAW)).decode(), base64.b64encode(RAW).decode(),
+    ONE["sums"] + "A" * LONGEST, text(bytes(1 << 24)), text(b""), text(RAW[:-1]), text(RAW + b"x"),
+    text(RAW[:END]), text(bytes((RAW[0] + 1,)) + RAW[1:]), text(bytes((9,)) + RAW[1:]),
+    text(RAW[:1] + b"\xff" + RAW[2:]), text(RAW[:1] + bytes((RAW[1] - 1,)) + RAW[2:]),
+    # too large, or negative; a total that is there twice; the devices of two hosts
+    text(field(1, 1 << BITS)), text(field(5, (1 << 64) - 1)), text(field(0, 2)),
+    text(field(11, 2)), text(field(30, 1 << 63)),
+    # one histogram twice, one that no kind has, buckets that fio doesn't have, no such bytes
+    text(planes((5, 1), (5, 1), data=b"ab")), text(planes((6, 1), (5, 1), data=b"ab")),
+    text(planes((0xFFFF, 1), data=b"a")), text(planes((58, 100), data=b"a" * 100)),
+    text(planes((0, 5), data=b"abcd")), text(planes((0, 4), data=b"abcde")),
+])  # fmt: skip
+def test_what_is_no_sums_is_refused_whole(sums: object) -> None:
+    merger = Merger()
+    rows = stream("a", 1, 3)
+    for row in rows[:3]:
+        merger.feed("a", sent(row))
+    with pytest.raises(Malformed):
+        merger.feed("a", {**sent(rows[3]), "sums": sums})
+    assert merger.hosts["a"].counted.ios == sum(
+        row["fio"]["total"]["ios"] for row in frames(rows[:3])
+    )
+
+
+@pytest.mark.parametrize("change", [
+    {"seconds": None}, {"seconds": 0}, {"seconds": -1}, {"seconds": "1"}, {"seconds": 1e300},
+    {"t": None}, {"wall_ms": "x"}, {"flags": "RAMP"},
+])  # fmt: skip
+def test_sums_without_a_time_are_refused(change: Row) -> None:
+    merger = Merger()
+    with pytest.raises(Malformed):
+        merger.feed("a", {**ONE, **change})
+    assert merger.hosts["a"].counted.ios == 0
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, len(RAW) - 1), st.binary(min_size=1, max_size=12))
+def test_any_bytes_add_up_or_are_refused(at: int, data: bytes) -> None:
+    merger = Merger()
+    other = stream("b", 2, 1)
+    odd = RAW[:at] + data + RAW[at + len(data) :]
+    for name, row in (("b", other[0]), ("b", other[1]), ("a", {**ONE, "sums": text(odd)})):
+        try:
+            merger.feed(name, row)
+        except Malformed:
+            assert name == "a"
+    for row in other[2:]:
+        merger.feed("b", row)
+    for second in merger.finish():
+        json.dumps(second_object(second, "all"), allow_nan=False)
+    assert certified(merger).exact == 1
