@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import program
 import report
 
-PARTS = "abcdefghijk"
+PARTS = "abcdefghijkl"
 
 
 def machine() -> dict[str, Any]:
@@ -116,10 +116,23 @@ def _hosts(script: str) -> Callable[[Path, bool], Any]:
     return measured
 
 
+def _links(place: Path, quick: bool) -> Any:
+    words = [sys.executable, str(Path(__file__).parent / "fleet_links.py")]
+    found = []
+    for hosts in ("100", "1000"):
+        for kind in ("lines", "screen"):
+            done = subprocess.run(
+                [*words, hosts, "5" if quick else "30", kind],
+                capture_output=True, text=True, env=program.environment(place), check=True,
+            )  # fmt: skip
+            found.append(json.loads(done.stdout))
+    return found
+
+
 MEASURES: dict[str, Callable[[Path, bool], Any]] = {
     "a": _beside, "b": _cost, "c": _first_frame, "d": _kernel, "e": _documents, "f": _day,
     "g": _skew, "h": _slow, "i": _probe, "j": _hosts("fleet.py"),
-    "k": _hosts("fleet_screen.py"),
+    "k": _hosts("fleet_screen.py"), "l": _links,
 }  # fmt: skip
 
 

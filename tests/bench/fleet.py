@@ -15,31 +15,39 @@ import resource
 import sys
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from iopstui.cli.agent import lean
+from iopstui.cli.agent import compact, lean
 from iopstui.events import FrameReady
 from iopstui.fleet.merger import Merger
+from iopstui.fleet.orders import LINES, SUMS
 from iopstui.output.fleet.sinks import TotalLines
 from iopstui.output.jsonl import dumps, event_object
 from iopstui.recording.reader import Recording, recording_path
 from iopstui.recording.replay import replayed
 
+Object = dict[str, Any]
 START_MS = 1.8e12
 
 
-def frames() -> list[dict[str, Any]]:
-    """Those of the demo in which fio has a whole second."""
+def frames(made: Callable[[Object], Object] = compact) -> list[Object]:
+    """Those of the demo in which fio has a whole second, as an agent sends them: their sums, or
+    (``lean``) JSON lines where they are recorded."""
     found = []
     with Recording(recording_path("demo")) as recording:
         for event in replayed(recording):
             if isinstance(event, FrameReady) and event.frame.fio and not event.frame.flags:
-                found.append(lean(event_object(event)))
+                found.append(made(event_object(event)))
     return found
 
 
-def second(made: list[dict[str, Any]], number: int, hosts: int) -> Iterator[bytes]:
+def demo() -> dict[str, list[Object]]:
+    """The same by the name of their form (fleet/orders.py)."""
+    return {SUMS: frames(), LINES: frames(lean)}
+
+
+def second(made: list[Object], number: int, hosts: int) -> Iterator[bytes]:
     """The lines of one second, each host's another one."""
     cache = [
         dumps({**row, "t": number + 1.0, "wall_ms": START_MS + (number + 1) * 1000}).encode()

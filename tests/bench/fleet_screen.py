@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import fleet
 from terminal import Terminal, cpu_s
 
+from iopstui.cli.agent import compact, lean
 from iopstui.fleet.merger import Merger
 from iopstui.fleet.told import Begun, Row, Told, host_second
 from iopstui.output.jsonl import dumps
@@ -85,7 +86,7 @@ class MadeUp:
         self._over.set()
 
     def _main(self) -> None:
-        made = fleet.frames()
+        made = fleet.frames(lean)
         merger = Merger()
         merger.on_slot = lambda name, slot, counted: self._tell(host_second(name, slot, counted))
         self._tell(Begun(1, tuple(self.names), time.time(), "randread-4k"))
@@ -133,7 +134,8 @@ class MadeUp:
             self._tell(second)
 
     def _line(self, row: Object, number: int, wall_ms: float) -> bytes:
-        return dumps({**row, "t": number + 1.0, "wall_ms": wall_ms, "step": 1}).encode()
+        line = {**compact(row), "t": number + 1.0, "wall_ms": wall_ms, "step": 1}
+        return dumps(line).encode()
 
 
 def show(hosts: int) -> None:

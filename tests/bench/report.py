@@ -37,7 +37,7 @@ def _rows(result: Mapping[str, Any]) -> Iterator[Row]:
     for letter, rows in (
         ("a", _beside), ("b", _cost), ("c", _first), ("d", _kernel), ("e", _documents),
         ("f", _day), ("g", _skew), ("h", _slow), ("i", _probe),
-        ("j", _fleet), ("k", _fleet_screen),
+        ("j", _fleet), ("k", _fleet_screen), ("l", _links),
     ):  # fmt: skip
         if letter in result:
             yield from rows(result[letter])
@@ -64,6 +64,21 @@ def _fleet_screen(found: list[Mapping[str, Any]]) -> Iterator[Row]:
             f"{one['cpu']:.1f} %",
             "≤ 6 %, ≤ 6 kB/s",
             one["screen"] <= 6 and one["bytes_s"] <= 6000,
+        )
+
+
+def _links(found: list[Mapping[str, Any]]) -> Iterator[Row]:
+    bounds = {"lines": 30.0, "screen": 6.0}
+    for one in found:
+        bound = bounds[one["kind"]] if one["hosts"] == 1000 else None
+        what = "screen" if one["kind"] == "screen" else "--format jsonl"
+        own = f", the screen's thread {one['first']:.1f} %" if one["kind"] == "screen" else ""
+        yield (
+            f"iopstui fleet of {one['hosts']} hosts, {what}, its links included (the hosts are "
+            "another process)",
+            f"{one['cpu']:.1f} % of a CPU{own}",
+            "" if bound is None else f"≤ {bound:g} %",
+            None if bound is None else one["cpu"] <= bound,
         )
 
 
