@@ -23,9 +23,11 @@ from iopstui.fleet.orders import SUMS
 from iopstui.fleet.packed import pack, to_wire
 from iopstui.fleet.room import needs_of
 from iopstui.fleet.sums import Malformed, frame_sums
+from iopstui.fleet.settings import states_object
 from iopstui.linux.roots import Roots
 from iopstui.output.jsonl import dumps, event_object, session_object
 from iopstui.safety.signals import StopSignals
+from iopstui.safety.tunable_states import queued_disks
 from iopstui.session.held import Word
 from iopstui.session.live import LiveSession
 
@@ -114,6 +116,9 @@ class Agent:
         try:
             if job.name is not None:
                 session.run_job(job.name, job.options.overrides, plan)
+            else:
+                for one in job.tunables:
+                    session.set_tunable(one.name, one.value)
             if self._why:  # perhaps before there was anything to stop
                 self._stop(session)
             code = self._until_over(events, job.name is None)
@@ -158,11 +163,35 @@ class Agent:
             threading.Thread(target=self._look, args=(order["names"],), daemon=True).start()
         elif order["op"] == "detail":
             self._detail = bool(order.get("on"))
+        elif order["op"] == "tunables" and session is not None:
+            self._say_tunables(session)
+        elif order["op"] == "turn" and session is not None:
+            self._turn(session, order)
         elif order["op"] == "stop":
             self._gone("it was told to stop")
 
     def _look(self, names: list[str]) -> None:
         self.lines.say({"event": "seen", "names": seen_in(self._places, names)})
+
+    def _say_tunables(self, session: LiveSession) -> None:
+        self.lines.say({
+            "event": "tunables", "states": states_object(session.knobs(), _disk(session))
+        })  # fmt: skip
+
+    def _turn(self, session: LiveSession, order: Object) -> None:
+        name = str(order["name"])
+        before = _values(session, name)
+
+        def done(error: IopstuiError | None) -> None:
+            now = _values(session, name)
+            self.lines.say({
+                "event": "turned", "id": order["id"], "name": name,
+                "each": [[disk, value, now.get(disk, "")] for disk, value in before.items()],
+                "error": error.message if error else "", "hint": error.hint if error else "",
+            })  # fmt: skip
+            self._say_tunables(session)
+
+        session.turn(name, str(order["value"]), done)
 
     def _gone(self, why: str) -> None:
         self._why = why
@@ -179,6 +208,18 @@ class Agent:
             timer.start()
         else:
             threading.Thread(target=session.close, daemon=True).start()
+
+
+def _disk(session: LiveSession) -> str:
+    """The first disk's name."""
+    disks = queued_disks(session.target, session.devices)
+    return disks[0].name if disks else ""
+
+
+def _values(session: LiveSession, name: str) -> dict[str, str]:
+    """A tunable's value on each disk."""
+    found = next((one for one in session.knobs() if one.name == name), None)
+    return {} if found is None else dict(found.each or ((_disk(session), found.now),))
 
 
 def serve() -> int:

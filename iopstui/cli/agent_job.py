@@ -15,6 +15,7 @@ from iopstui.fio.inspect import find_fio
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.process.private import private_directory, remove, write_text
 from iopstui.linux.roots import Roots
+from iopstui.model.block.tunable import TunableRequest
 from iopstui.model.experiment.options import RunOptions
 from iopstui.preflight.targets import choose_targets, choose_watched
 from iopstui.safety.leftovers import clean_up_and_say
@@ -30,7 +31,8 @@ class AgentJob:
     one's name, or ``{"name", "text"}`` of a file that is kept in a private directory until
     ``stack`` is closed. UsageError for what the command itself would refuse.
 
-    ``name`` is the job for the session; ``None`` for a watch.
+    ``name`` is the job for the session; ``None`` for a watch. ``tunables`` are those that were
+    changed here before; a run sets them by itself, a watch has to be told.
     """
 
     def __init__(self, order: Object, stack: contextlib.ExitStack) -> None:
@@ -39,7 +41,11 @@ class AgentJob:
         if isinstance(job, dict):
             job = str(_written(job, stack))
         self.name: str | None = job
-        self.options: RunOptions = replace(_parsed(words, job), hold=job is not None)
+        self.tunables = [TunableRequest(name, value) for name, value in order.get("tunables", ())]
+        options = _parsed(words, job)
+        # those that were changed on the screen after those of the command line
+        knobs = (*options.knobs, *self.tunables)
+        self.options: RunOptions = replace(options, hold=job is not None, knobs=knobs)
 
     def session(self) -> LiveSession:
         """Not started. Raises what the command itself would raise."""

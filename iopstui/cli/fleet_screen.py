@@ -23,6 +23,7 @@ from iopstui.fleet.outcome import certified
 from iopstui.fleet.replay import FleetReplay
 from iopstui.fleet.scene import FAILED
 from iopstui.fleet.session import FleetSession, Planned, how_of, reasons, troubles
+from iopstui.fleet.settings import HostSettings
 from iopstui.fleet.told import Begun
 from iopstui.output.fleet.lines import file_rows
 from iopstui.output.fleet.words import whole_text
@@ -67,12 +68,14 @@ class Planner:
         expected: Sequence[Wanted],
         least: int,
         recorder: Recorder,
+        settings: HostSettings,
     ) -> None:
         self._arguments = arguments
         self._nodes = nodes
         self._expected = expected
         self._least = least
         self._recorder = recorder
+        self._settings = settings
         self._opened: dict[str, list[str]] = {}
 
     def __call__(self, number: int, job: str, options: Mapping[str, str]) -> Planned:
@@ -91,7 +94,10 @@ class Planner:
         self._recorder.write(fleet_object(begun, arguments.interval))
 
         def fleet(voices: Voices) -> Fleet:
-            return Fleet(self._nodes, self._launch, orders.of, merger, terms, voices)
+            return Fleet(
+                self._nodes, self._launch, lambda node: self._set(node, orders.of(node)), merger,
+                terms, voices,
+            )  # fmt: skip
 
         def judge(fleet: Fleet) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
             return self._judged(fleet, merger, run)
@@ -105,7 +111,7 @@ class Planner:
         names = tuple(node.name for node in self._nodes)
 
         def order(node: Node) -> Object:
-            return orders.watched(node, self._opened.get(node.name, ()))
+            return self._set(node, orders.watched(node, self._opened.get(node.name, ())))
 
         return Planned(
             lambda voices: Fleet(
@@ -114,6 +120,11 @@ class Planner:
             merger, Begun(0, names, time.time(), watching=True, between=True), _nothing,
             lambda name, row: None, lambda second: "", lambda fleet: (EXIT_OK, (), ()),
         )  # fmt: skip
+
+    def _set(self, node: Node, order: Object) -> Object:
+        """The order with the tunables that were changed on this host's disks."""
+        words = self._settings.words(node.name)
+        return {**order, "tunables": words} if words else order
 
     def _launch(self, node: Node) -> list[str]:
         said = self._arguments
@@ -160,9 +171,10 @@ def show_fleet(
     Orders(arguments, nodes)
     Run(argparse.Namespace(**{**vars(arguments), "record": None}), sys.stdout, sys.stderr)
     recorder = Recorder(arguments.record)
-    planner = Planner(arguments, nodes, expected, least, recorder)
+    settings = HostSettings()
+    planner = Planner(arguments, nodes, expected, least, recorder, settings)
     session = FleetSession(
-        planner, lambda row: recorder.write({**row, "host": LABEL}), planner.watch
+        planner, lambda row: recorder.write({**row, "host": LABEL}), planner.watch, settings
     )
     recorder.on_trouble = session.say
     from iopstui.ui.fleet_app import run_fleet_screen

@@ -284,7 +284,8 @@ class Fleet:
         self.on_turn()
         while self._orders:
             name, order = self._orders.popleft()
-            if name in self.members and self.members[name].state != OVER:
+            # before its greeting a host reads the package: nothing may come between
+            if name in self.members and self.members[name].state not in (LAUNCHED, OVER):
                 self.members[name].tell(order)
         if now >= self._next_beat:
             self._beat(now)

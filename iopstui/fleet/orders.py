@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from iopstui.fleet.settings import are_words, is_setting
+
 Object = Mapping[str, Any]
 LATEST_NS = 1 << 63
 """An instant of CLOCK_MONOTONIC is below."""
@@ -25,12 +27,17 @@ def is_order(row: Object) -> bool:
     if op == "look":
         names = row.get("names")
         return isinstance(names, list) and all(map(_is_word, names))
+    if op == "turn":
+        number = row.get("id")
+        return type(number) is int and is_setting(row.get("name"), row.get("value"))
     return isinstance(op, str)
 
 
 def _begins(row: Object) -> bool:
     words, job, host = row.get("arguments", []), row.get("job"), row.get("host", "")
     if not (isinstance(words, list) and all(map(_is_word, words)) and _is_word(host)):
+        return False
+    if not are_words(row.get("tunables", [])):
         return False
     if isinstance(job, dict):
         return _is_word(job.get("name")) and _is_text(job.get("text"))

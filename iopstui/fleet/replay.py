@@ -14,6 +14,7 @@ from typing import Any
 from iopstui.errors import UsageError
 from iopstui.fleet.merger import Merger, Second
 from iopstui.fleet.scene import DONE, FAILED, KEPT, STOPPED
+from iopstui.fleet.settings import HostSettings, Turn
 from iopstui.fleet.sums import Malformed
 from iopstui.fleet.told import Anew, Begun, Over, Row, Said, Told, host_second
 from iopstui.format import counted
@@ -37,6 +38,7 @@ class FleetReplay:
 
     live = False
     running = False
+    settings = HostSettings()
 
     def __init__(self, rows: Rows, speed: float = 1.0) -> None:
         self._rows = rows
@@ -139,6 +141,13 @@ class FleetReplay:
     def detail(self, name: str, wanted: bool) -> None:
         """Its lines have what they have; they are told from now on."""
         (self._detailed.add if wanted else self._detailed.discard)(name)
+
+    def ask_settings(self) -> bool:
+        """Nobody is asked."""
+        return False
+
+    def turn(self, turn: Turn) -> None:
+        """Nothing is changed."""
 
     def close(self) -> None:
         """End the thread."""

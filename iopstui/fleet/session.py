@@ -26,6 +26,7 @@ from iopstui.fleet.fleet import Fleet, Voices
 from iopstui.fleet.member import INTERRUPTED, Member
 from iopstui.fleet.merger import Merger, Second
 from iopstui.fleet.scene import CONNECTS, DONE, FAILED, LATE, LOST, OUT, READY, RUNS, STOPPED
+from iopstui.fleet.settings import HostSettings, Turn
 from iopstui.fleet.told import Begun, Over, Row, Said, State, Told, host_second
 from iopstui.records import dataclass
 from iopstui.safety.crash import crash_sentence
@@ -68,9 +69,11 @@ class FleetSession:
         plan: Plan,
         note: Callable[[Object], None] = lambda row: None,
         watch: Callable[[], Planned] | None = None,
+        settings: HostSettings | None = None,
     ) -> None:
         self._plan = plan
         self._note = note
+        self.settings = settings or HostSettings()
         self._watch = watch
         self._between = False
         self._tell: Callable[[Told], None] = lambda told: None
@@ -119,9 +122,25 @@ class FleetSession:
     def detail(self, name: str, wanted: bool) -> None:
         """Have this host send all of its figures, or only those of the totals again."""
         (self._detailed.add if wanted else self._detailed.discard)(name)
+        self._order(name, {"op": "detail", "on": wanted})
+
+    def ask_settings(self) -> bool:
+        """Have all hosts say what tunables their disks have; False if none is connected."""
+        fleet = self._fleet
+        for name in fleet.members if fleet is not None else ():
+            self._order(name, {"op": "tunables"})
+        return fleet is not None
+
+    def turn(self, turn: Turn) -> None:
+        """Have these hosts change a tunable; what came of it is told (Turned)."""
+        order = self.settings.ask(turn)
+        for name, _ in turn.hosts:
+            self._order(name, order)
+
+    def _order(self, name: str, order: Object) -> None:
         fleet = self._fleet
         if fleet is not None:
-            fleet.tell(name, {"op": "detail", "on": wanted})
+            fleet.tell(name, order)
 
     def close(self) -> None:
         """Stop what runs and wait until nothing is left of it."""
@@ -157,6 +176,8 @@ class FleetSession:
 
     def _next(self) -> tuple[str, dict[str, str]] | None:
         """What is asked for next; the hosts of a run that is over are watched meanwhile."""
+        self.settings.begin()
+        self._turned()
         if self._watch is not None and self._number and not self._watching:
             try:
                 return self._orders.get(timeout=REST_S)
@@ -209,6 +230,7 @@ class FleetSession:
         voices = Voices(say, lambda s: self._second(planned, s),
                         lambda name, row: self._row(planned, name, row), planned.stop)  # fmt: skip
         self._had = {}
+        self.settings.begin()
         fleet = self._fleet = planned.fleet(voices)
         self._tell(planned.begun)
         return fleet
@@ -238,6 +260,9 @@ class FleetSession:
         self._tell(second)
 
     def _row(self, planned: Planned, name: str, row: Object) -> None:
+        if row["event"] in ("tunables", "turned"):
+            self.settings.heard(name, row)
+            return
         planned.row(name, row)
         if row["event"] == "frame":
             # of a thousand hosts nobody looks at: what counts of it comes with its second
@@ -253,6 +278,18 @@ class FleetSession:
         if self._fleet is not None and now >= self._next_look:
             self._next_look = now + STATES_EVERY_S
             self._states(self._fleet)
+        self._turned()
+
+    def _turned(self) -> None:
+        fleet = self._fleet
+        members = fleet.members if fleet is not None else {}
+        found = self.settings.over(
+            name for name, one in members.items() if one.state == states.OVER
+        )
+        if found is not None:
+            if found.changes:
+                self.mark(f"{found.name} {found.value} on {', '.join(found.hosts)}")
+            self._tell(found)
 
     def _states(self, fleet: Fleet) -> None:
         """Who is how far, where that has changed."""

@@ -7,6 +7,7 @@ from typing import Any
 from iopstui.fleet.compact import Compact
 from iopstui.fleet.host import Slot
 from iopstui.fleet.merger import Second
+from iopstui.fleet.settings import Turned
 from iopstui.fleet.sums import MILLI, Sums
 from iopstui.records import dataclass
 
@@ -86,7 +87,7 @@ class Anew:
     """What follows is from another place of a recording: all that was told is void."""
 
 
-Told = Anew | HostSecond | Row | State | Said | Begun | Over | Second
+Told = Anew | HostSecond | Row | State | Said | Begun | Over | Second | Turned
 
 
 def host_second(name: str, slot: Slot, complete: bool) -> HostSecond:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from iopstui import events
-from iopstui.errors import EXIT_JOB_FAILED
+from iopstui.errors import EXIT_JOB_FAILED, IopstuiError
 from iopstui.linux.devices.topology import read_topology
 from iopstui.linux.process.clock import Clock
 from iopstui.linux.process.processes import thread_cpu_s
@@ -220,7 +220,11 @@ class LiveSession:
     def set_tunable(self, name: str, value: str) -> None:
         """Change a tunable (model/block/tunable.py) of the disks under the target; ``close``
         restores it. A refusal arrives as a Notice."""
-        self._command(lambda: self._knobs.turn_or_tell(name, value))
+        self.turn(name, value, lambda error: None)
+
+    def turn(self, name: str, value: str, done: Callable[[IopstuiError | None], None]) -> None:
+        """The same; ``done`` is told, in the session's thread, what prevented it."""
+        self._command(lambda: done(self._knobs.turn_or_tell(name, value)))
 
     def ask(self, finding: Finding) -> None:
         """The next run decides this finding (its ``test``): another finding says how."""

@@ -64,12 +64,14 @@ class TunableTurns:
         for knob in sorted(due, key=lambda knob: knob.after_s or 0.0):
             self.turn_or_tell(knob.name, knob.value)
 
-    def turn_or_tell(self, name: str, value: str) -> None:
-        """Change a tunable; a refusal becomes a Notice."""
+    def turn_or_tell(self, name: str, value: str) -> IopstuiError | None:
+        """Change a tunable; a refusal becomes a Notice, and is what is given back."""
         try:
             self.turn(name, value)
         except IopstuiError as error:
             self._context.notice("error", f"{error.message} {error.hint}".strip())
+            return error
+        return None
 
     def turn(self, name: str, value: str) -> None:
         """Change a tunable on every disk that has it. Raises UsageError, Refused or Missing."""

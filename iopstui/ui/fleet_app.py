@@ -79,7 +79,12 @@ class FleetApp(IopstuiApp):
     def _parts(self) -> list[Part]:
         port = self.port
         keys = FleetKeys(
-            port, lambda: self.board, self.open_host, self.close_host, lambda: self._watched
+            port,
+            lambda: self.board,
+            self.open_host,
+            self.close_host,
+            lambda: self._watched,
+            lambda: self.fleet.runs,
         )
         return [
             self.jobs, self.view, KernelKeys(port, self.jobs, self.experiments),

@@ -210,6 +210,8 @@ BEGIN = {"op": "begin", "arguments": ["/srv"], "job": "randread-4k", "host": "a"
     BEGIN, {"op": "begin"}, {**BEGIN, "job": {"name": "x.fio", "text": "[x]\n\udcff"}},
     {"op": "go", "at_ns": 5, "offset_ms": -1.5, "error_ms": None}, {"op": "stop"}, {"op": "ping"},
     {"op": "look", "names": []},
+    {"op": "turn", "id": 1, "name": "nomerges", "value": "2"}, {"op": "tunables"},
+    {**BEGIN, "tunables": [["scheduler", "none"]]},
 ])  # fmt: skip
 def test_what_an_order_is(order: Row) -> None:
     assert is_order(order)
@@ -224,14 +226,23 @@ def test_what_an_order_is(order: Row) -> None:
     {"op": "go"}, {"op": "go", "at_ns": "x"}, {"op": "go", "at_ns": 1 << 63},
     {"op": "go", "at_ns": -1}, {"op": "go", "at_ns": True}, {"op": "go", "at_ns": float("nan")},
     {"op": "go", "at_ns": 1, "offset_ms": float("nan")}, {"op": "go", "at_ns": 1, "error_ms": HUGE},
+    {"op": "turn"}, {"op": "turn", "id": 1, "name": "nomerges", "value": "3"},
+    {"op": "turn", "id": "1", "name": "nomerges", "value": "2"},
+    {"op": "turn", "id": 1, "name": "../nomerges", "value": "2"},
+    {"op": "turn", "id": 1, "name": "irq/30", "value": "0"},
+    {"op": "turn", "id": 1, "name": "nomerges", "value": "2@5"},
+    {"op": "turn", "id": 1, "name": "scheduler", "value": "a\0"},
+    {**BEGIN, "tunables": {}}, {**BEGIN, "tunables": [["scheduler"]]},
+    {**BEGIN, "tunables": [["nomerges", 2]]},
 ])  # fmt: skip
 def test_what_no_order_is(order: Row) -> None:
     assert not is_order(order)
 
 
-KEYS = ("arguments", "job", "host", "at_ns", "offset_ms", "error_ms")
+KEYS = ("arguments", "job", "host", "at_ns", "offset_ms", "error_ms", "tunables", "id", "name",
+        "value")  # fmt: skip
 
 
-@given(st.sampled_from(["begin", "go", "stop", "x"]), st.dictionaries(st.sampled_from(KEYS), ODD))
+@given(st.sampled_from(["begin", "go", "turn", "x"]), st.dictionaries(st.sampled_from(KEYS), ODD))
 def test_any_order_is_one_or_is_none(op: str, more: dict[str, Any]) -> None:
     assert is_order({"op": op, **more}) in (True, False)

@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 from program import WITHIN_S, events, iopstui, start
 from screen import screen
+from test_held_runs import heard, started, tell
+from test_held_runs import until as heard_of
 
 SIZE = 16 << 20
 
@@ -188,3 +190,37 @@ def test_a_signal_to_the_screen_puts_it_back(here: Path, loop: Path, number: int
         assert one.end() == 130
         assert one.given_back
         assert knob(loop, "rq_affinity").read_text() == before
+
+
+# -- as a fleet's agent
+
+
+@pytest.mark.parametrize("link", ["silent", "closed", "told"])
+def test_a_host_of_a_fleet_turns_one_and_restores_it_when_nobody_is_there(
+    here: Path, loop: Path, link: str
+) -> None:
+    before = knob(loop, "scheduler").read_text()
+    with started(here, "agent") as agent:
+        with heard(agent):
+            tell(agent, op="begin", host="n1", arguments=[str(loop)],
+                 tunables=[["nomerges", "2"]])  # fmt: skip
+            # what was changed before is set again
+            assert heard_of(agent, "tunable_changed")["name"] == "nomerges"
+            assert knob(loop, "nomerges").read_text() == "2\n"
+            tell(agent, op="turn", id=7, name="scheduler", value="bogus")
+            refused = heard_of(agent, "turned")
+            assert refused["id"] == 7 and "refuses scheduler=bogus" in refused["error"]
+            tell(agent, op="turn", id=8, name="read_ahead_kb", value="64")
+            (change,) = heard_of(agent, "turned")["each"]
+            assert change[0] == loop.name and change[2] == "64"
+            states = {one["name"]: one["each"] for one in heard_of(agent, "tunables")["states"]}
+            assert states["read_ahead_kb"] == [[loop.name, "64"]]
+            assert knob(loop, "read_ahead_kb").read_text() == "64\n"
+        if link == "told":
+            tell(agent, op="stop")
+        elif link == "closed" and agent.stdin is not None:
+            agent.stdin.close()
+        assert agent.stdout is not None and b'"ended"' in agent.stdout.read()
+        assert knob(loop, "read_ahead_kb").read_text() == change[1] + "\n"
+        assert knob(loop, "nomerges").read_text() == "0\n"
+        assert knob(loop, "scheduler").read_text() == before

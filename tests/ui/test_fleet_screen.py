@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 from test_app import screen_text, settle, shows
 from textual.pilot import Pilot
+from textual.widgets import Static
 
 from iopstui.fleet.merger import Merger
 from iopstui.fleet.replay import FleetReplay
 from iopstui.fleet.scene import HostLine
+from iopstui.fleet.settings import HostSettings, Turn, Turned, states_object
 from iopstui.fleet.told import Begun, Over, Row, State, Told, host_second
 from iopstui.model.histogram import bucket_key
+from iopstui.safety.tunable_states import TunableState
 from iopstui.ui.fleet.controller import FleetController
 from iopstui.ui.fleet.host import HostView
 from iopstui.ui.fleet_app import OLD_S, FleetApp, FleetReplayApp
@@ -84,7 +87,17 @@ class Runs:
         self.marks: list[str] = []
         self.closed = False
         self.frames: dict[str, Object] = {}
+        self.settings = HostSettings()
+        self.asked = 0
+        self.turns: list[Turn] = []
         self.tell: Callable[[Told], None] = lambda told: None
+
+    def ask_settings(self) -> bool:
+        self.asked += 1
+        return True
+
+    def turn(self, turn: Turn) -> None:
+        self.turns.append(turn)
 
     def start(self, tell: Callable[[Told], None]) -> None:
         self.tell = tell
@@ -279,6 +292,43 @@ async def test_a_recording_is_played_and_looked_through() -> None:
         assert shows(app, "this is a recording")
         await pilot.press("q")
     assert app.return_code == 0
+
+
+def words_of(app: FleetApp) -> str:
+    return "\n".join(str(one.content) for one in app.screen.query(Static))
+
+
+async def test_a_setting_of_all_hosts_disks_is_changed_after_a_question_that_names_them() -> None:
+    app, runs = made(four())
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        runs.play(6)
+        for name, now in zip(four(), ("0", "0", "1"), strict=False):
+            one = TunableState("nomerges", "merges", now, ("0", "1", "2"), "0, 1, 2")
+            row = {"event": "tunables", "states": states_object([one], "sda")}
+            runs.settings.heard(name, row)
+        await pilot.press("K")
+        await until(pilot, lambda: "node03 sda: 1" in words_of(app))
+        assert runs.asked == 1
+        await pilot.press("enter", "down", "enter")
+        await until(pilot, lambda: "nomerges 0 → 1 on 2 hosts?" in words_of(app))
+        text = words_of(app)
+        assert "node02  sda: 0 → 1" in text and "already on: node03" in text
+        assert "node04: it is not connected" in text
+        await pilot.press("n")
+        await settle(pilot)
+        assert runs.turns == []
+        await pilot.press("enter", "down", "enter")
+        await until(pilot, lambda: "on 2 hosts?" in words_of(app))
+        await pilot.press("y")
+        await settle(pilot)
+        (turn,) = runs.turns
+        assert [host for host, _ in turn.hosts] == ["node01", "node02"]
+        runs.tell(Turned("nomerges", "1", (("node01", "sda", "0", "1"),), (("node02", "lost"),)))
+        await pilot.press("escape")
+        await until(pilot, lambda: shows(app, "nomerges is 1 on 1 host: node01; nomerges is not"))
+        assert shows(app, "not changed on node02 (lost)")
+        assert app.whole.was["nomerges"] == {"node01 sda": "0"}
 
 
 def test_a_host_that_is_looked_at_goes_on_after_its_run_and_begins_anew_with_the_next() -> None:

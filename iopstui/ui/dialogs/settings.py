@@ -49,8 +49,10 @@ class Settings(Typed, Screen[None]):
         turn: Callable[[str, str], None],
         state: LiveState,
         charset: Charset,
+        none: str = NONE,
     ) -> None:
         super().__init__()
+        self._no_disks = none
         self._read = read
         self._turn = turn
         self._state = state
@@ -157,7 +159,7 @@ class Settings(Typed, Screen[None]):
         """Why there is nothing in the list."""
         gone = self._state.gone
         if not gone:
-            return NONE
+            return self._no_disks
         its = "its" if len(gone) == 1 else "their"
         return f"{gone_words(gone)}, so {its} tunables can't be read or changed."
 

@@ -7,9 +7,18 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from iopstui.events import Event, FrameReady, Mark, Notice, StepFinished, StepStarted
+from iopstui.events import (
+    Event,
+    FrameReady,
+    Mark,
+    Notice,
+    StepFinished,
+    StepStarted,
+    TunableChanged,
+)
 from iopstui.fleet.merger import Second
-from iopstui.fleet.scene import FAILED, STOPPED
+from iopstui.fleet.scene import FAILED, STOPPED, natural
+from iopstui.fleet.settings import HostSettings, Turn, Turned, together
 from iopstui.fleet.told import Anew, Begun, HostSecond, Over, Row, Said, Told
 from iopstui.fleet.whole import ALL, frame_of_second
 from iopstui.format import counted
@@ -18,15 +27,29 @@ from iopstui.model.block.target import DEVICE, Target
 from iopstui.model.block.topology import Topology
 from iopstui.safety.tunable_states import TunableState
 from iopstui.text import printable
+from iopstui.ui.fleet.question import some_of, some_reasons
 
 Object = dict[str, Any]
-NO_TUNABLES = "settings of the hosts' disks are changed with --knob, when the fleet is started"
+NO_TUNABLES = "settings of the hosts' disks are changed with key K, which asks first"
 
 
 class FleetRuns(Protocol):
     """What runs on the hosts, or has run on them (fleet/session.py, fleet/replay.py)."""
 
     live: bool
+
+    @property
+    def settings(self) -> HostSettings:
+        """The tunables of the hosts' disks."""
+        ...
+
+    def ask_settings(self) -> bool:
+        """Have the hosts say what tunables they have; False if none is connected."""
+        ...
+
+    def turn(self, turn: Turn) -> None:
+        """Have hosts change a tunable."""
+        ...
 
     @property
     def frames(self) -> Mapping[str, Object]:
@@ -122,12 +145,13 @@ class FleetController:
         self._sink(Mark(self._now(), text))
 
     def set_tunable(self, name: str, value: str) -> None:
-        """Settings of many machines' disks are not changed by a key."""
+        """Not without a question (part.py)."""
         self._sink(Notice(self._now(), "warning", NO_TUNABLES))
 
     def knobs(self) -> Sequence[TunableState]:
-        """None that keys change."""
-        return ()
+        """Those of all hosts' disks, as they have said."""
+        known = self.runs.settings.known
+        return together({host: known[host] for host in sorted(known, key=natural)})
 
     def topology(self) -> Topology:
         """The machines' are not alike."""
@@ -157,6 +181,8 @@ class FleetController:
                 self._second(told)
             case Said():
                 self._sink(Notice(self._now(), told.level, told.text))
+            case Turned():
+                self._turned(told)
             case Begun():
                 self._begun(told)
             case Over():
@@ -165,6 +191,21 @@ class FleetController:
                 self._step, self._titled, self._begun_s = 0, False, None
                 self._origin_s, self._t = None, 0.0
                 self.on_jump()
+
+    def _turned(self, told: Turned) -> None:
+        t = self._now()
+        for host, disk, before, now in told.changes:
+            self._sink(TunableChanged(t, f"{host} {disk}", told.name, before, now))
+        hosts = told.hosts
+        befores = "/".join(dict.fromkeys(before for *_, before, _ in told.changes))
+        nows = "/".join(dict.fromkeys(now for *_, now in told.changes))
+        if hosts:
+            self._sink(Mark(t, f"{told.name} {befores} → {nows}"))
+        words = f"{told.name} is {nows} on {some_of(hosts)}" if hosts else ""
+        if told.failed:
+            not_on = f"{told.name} is not changed on {some_reasons(told.failed)}"
+            words = f"{words}; {not_on}" if words else not_on
+        self._sink(Notice(t, "warning" if told.failed else "info", words))
 
     def _begun(self, told: Begun) -> None:
         if self._origin_s is None:

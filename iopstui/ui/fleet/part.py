@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from iopstui.fleet.scene import natural
+from iopstui.fleet.settings import turn_of
 from iopstui.ui.core.actions import (
     ANYWHERE,
     IDLE,
@@ -18,11 +20,14 @@ from iopstui.ui.core.actions import (
 from iopstui.ui.core.port import Port
 
 if TYPE_CHECKING:
+    from iopstui.ui.fleet.controller import FleetRuns
     from iopstui.ui.fleet.dashboard import FleetDashboard
 
 ALL = {IDLE: 25, RUNNING: 25, REPLAY: 25}
 ONE_HOST = "this is one host of many: Esc goes back to all, keys there act on all of them"
 WATCHED = "this fleet is watched without a job; iopstui fleet HOSTS --job JOB runs one"
+NOBODY = "no host is connected: tunables are read and changed while hosts run or are watched"
+NO_ANSWER = "No host has said yet what tunables its disks have."
 ABOUT_JOBS = frozenset({
     "run_or_stop", "choose_job", "iodepth", "numjobs", "block_size", "option",
 })  # fmt: skip
@@ -43,12 +48,14 @@ class FleetKeys(Part):
         open_host: Callable[[str], None],
         close_host: Callable[[], None],
         watching: Callable[[], bool],
+        runs: Callable[[], FleetRuns],
     ) -> None:
         super().__init__(port)
         self._board = board
         self._open_host = open_host
         self._close_host = close_host
         self._watching = watching
+        self._runs = runs
 
     @property
     def on_host(self) -> bool:
@@ -92,6 +99,38 @@ class FleetKeys(Part):
             self.port.say("info", f"hosts: {words}")
             board.paint(even_if_frozen=True)
 
+    def settings(self) -> None:
+        """The tunables of all hosts' disks; each change is asked for."""
+        if self.on_host:
+            return
+        if not self._runs().ask_settings():
+            self.port.say("info", NOBODY)
+            return
+        session = self.port.session
+        if session is not None:
+            from iopstui.ui.dialogs.settings import Settings
+
+            self.port.push(Settings(
+                session.knobs, self._turn, self.port.state, self.port.charset, NO_ANSWER
+            ))  # fmt: skip
+
+    def _turn(self, name: str, value: str) -> None:
+        """Ask whether the hosts are to change it."""
+        from iopstui.ui.fleet.question import Question, nobody
+
+        runs, board = self._runs(), self._board()
+        if runs.settings.busy or board is None:
+            self.port.say("info", "the hosts are asked already: a moment, please")
+            return
+        hosts = sorted(board.scene.hosts, key=natural)
+        turn = turn_of(hosts, runs.settings.known, name, value)
+        if not turn.hosts:
+            self.port.say("warning" if turn.out else "info", nobody(turn))
+            return
+        self.port.push(
+            Question(turn, self.port.charset), lambda yes: runs.turn(turn) if yes else None
+        )
+
     def turn_map(self) -> None:
         """Rows or a map of the hosts."""
         board = self._board()
@@ -130,6 +169,15 @@ class FleetKeys(Part):
             help="hosts as rows, or as a map over time", place=50,
             footer=(Footer("map", {IDLE: 27, RUNNING: 27, REPLAY: 27},
                            when=lambda keys: not keys.on_host),),
+        ),
+        Action(
+            "host_settings", (Key("K", "K"),), settings, title="Tunables of all hosts' disks",
+            note="asks before anything is changed",
+            help="the tunables of all hosts' disks: a change is made on all that can, after a"
+            " question that names each with its disk and its value; restored at the end", place=55,
+            footer=(Footer("settings", {IDLE: 110, RUNNING: 110},
+                           when=lambda keys: not keys.on_host),),
+            measures=True,
         ),
         Action(
             "filter_hosts", (), order,
