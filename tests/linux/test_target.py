@@ -46,7 +46,7 @@ def nodes(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int
             return info  # type: ignore[no-any-return]
         fields = list(info)
         fields[0] = stat.S_IFBLK | 0o660
-        return os.stat_result(fields, {"st_rdev": number, "st_dev": info.st_dev})
+        return os.stat_result(fields, {"st_rdev": number})
 
     monkeypatch.setattr(os, "stat", stat_as_block)
     yield numbers
@@ -110,12 +110,13 @@ def test_looking_needs_no_right_to_read(
     def denied(*_: object) -> int:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(os, "open", denied)
-    message, hint = said(refused("vda", tree))
+    devices = read_devices(tree.roots)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", denied)
+        message, hint = said(refused("vda", tree))
+        found = resolve_target("vda", tree.base, tree.roots, devices, to_read=False)
     assert message == f"{tree.roots.dev}/vda can't be opened for reading (Permission denied)."
     assert hint == how_to_open(f"{tree.roots.dev}/vda")
-    devices = read_devices(tree.roots)
-    found = resolve_target("vda", tree.base, tree.roots, devices, to_read=False)
     assert found.device == "vda"
 
 

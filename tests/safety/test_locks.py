@@ -107,9 +107,10 @@ def test_what_is_locked_is_opened_without_waiting_or_harm(
         opened.append(flags)
         return real(path, flags)
 
-    monkeypatch.setattr(locks.os, "open", recorded)
-    os.close(lock(str(tmp_path), tree.roots))
-    require_rights(str(tmp_path), write=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(locks.os, "open", recorded)
+        os.close(lock(str(tmp_path), tree.roots))
+        require_rights(str(tmp_path), write=False)
     assert opened == [os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC] * 2
 
 
@@ -146,8 +147,9 @@ def test_which_right_is_missing(
     def denied(*_: object) -> int:
         raise PermissionError(errno.EPERM, "Operation not permitted")
 
-    monkeypatch.setattr(os, "open", denied)
     for look in (lambda: lock(path, tree.roots), lambda: require_rights(path, write=True)):
-        with pytest.raises(Missing) as missing:
+        # no longer than that: whoever removes the test's directory opens it
+        with monkeypatch.context() as patch, pytest.raises(Missing) as missing:
+            patch.setattr(os, "open", denied)
             look()
         assert missing.value.message == says.format("read")

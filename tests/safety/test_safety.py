@@ -216,12 +216,13 @@ def test_a_device_held_by_another(
         raise OSError(errno.EBUSY, "Device or resource busy")
 
     monkeypatch.setattr(safety, "read_signatures", lambda path: Signatures())
-    monkeypatch.setattr(safety.os, "open", busy)
     held = "it is held exclusively by the kernel or another program"
-    assert write_reasons("vdb", devices, tree.roots).in_use == (held,)
-    assert write_reasons("vdb", devices, tree.roots, held=True).in_use == ()
-    with pytest.raises(Refused) as caught, hold("/dev/vdb", devices["vdb"], tree.roots):
-        pytest.fail("held")
+    with monkeypatch.context() as patch:
+        patch.setattr(safety.os, "open", busy)
+        assert write_reasons("vdb", devices, tree.roots).in_use == (held,)
+        assert write_reasons("vdb", devices, tree.roots, held=True).in_use == ()
+        with pytest.raises(Refused) as caught, hold("/dev/vdb", devices["vdb"], tree.roots):
+            pytest.fail("held")
     assert said(caught.value) == (f"/dev/vdb is not written: {held}.", NO_OVERRIDE)
 
 
