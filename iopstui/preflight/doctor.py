@@ -6,7 +6,7 @@ import errno
 import os
 import platform
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from iopstui.errors import Missing
@@ -21,11 +21,13 @@ from iopstui.linux.roots import Roots
 from iopstui.records import dataclass
 from iopstui.safety.leftovers import clean_up
 from iopstui.safety.scratch import supports_direct
+from iopstui.text import printable
 
 OK, LACKS, NEEDED = "ok", "lacks", "needed"
 MOST_TOLD = 4
 # a drive without a medium says nothing about rights
 _EMPTY = (errno.ENOMEDIUM, errno.ENXIO)
+_ON_THE_HOST = "run it with --privileged -v /sys:/sys, or iopstui on the host"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +110,22 @@ def _raw_reading(roots: Roots) -> Check | None:
         return Check("raw reading", OK, "block devices can be opened")
     told = [f"{path} ({error.strerror})" for path, error in why.items()]
     more = f" and {len(told) - MOST_TOLD} more" if len(told) > MOST_TOLD else ""
-    refused = [path for path, error in why.items() if error.errno in NO_RIGHT]
     return Check("raw reading", LACKS, f"{', '.join(told[:MOST_TOLD])}{more} can't be opened; "
-                 "files and directories work",
-                 how_to_open(refused[0]) if refused else "See: iopstui devices")  # fmt: skip
+                 "files and directories work", _opened_by(why))  # fmt: skip
+
+
+def _opened_by(why: Mapping[str, OSError]) -> str:
+    """How the first of the disks that can't be opened could be."""
+    for path, error in why.items():
+        if error.errno in NO_RIGHT:
+            return how_to_open(path)
+    for path, error in why.items():
+        if error.errno == errno.ENOENT:
+            return (
+                f"In a container: give it the device (docker run --device={printable(path)}) or "
+                "all of /dev (-v /dev:/dev --privileged)"
+            )
+    return "See: iopstui devices"
 
 
 def _settings(roots: Roots) -> Check | None:
@@ -120,7 +134,7 @@ def _settings(roots: Roots) -> Check | None:
         return None
     if any(os.access(place, os.W_OK) for place in places):
         return Check("tunables", OK, "can be changed")
-    mend = "sudo iopstui ..." if os.geteuid() else "In a container: run iopstui on the host"
+    mend = "sudo iopstui ..." if os.geteuid() else f"In a container: {_ON_THE_HOST}"
     return Check("tunables", LACKS, "can be read, not changed", mend)
 
 

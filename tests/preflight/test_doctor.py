@@ -85,4 +85,6 @@ def test_an_empty_drive_lacks_nothing(machine: Machine) -> None:
 
 def test_a_node_that_is_not_there_is_told(machine: Machine) -> None:
     machine(0, vda=errno.ENOENT)
-    assert "vda (No such file or directory)" in raw_reading().found
+    check = raw_reading()
+    assert "vda (No such file or directory)" in check.found
+    assert check.mend.startswith("In a container: give it the device (docker run --device=")
