@@ -11,13 +11,15 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
+from types import ModuleType
 
 from iopstui.fio import fence_exec
 from iopstui.fio.fence_exec import LANDLOCK, NAMESPACE, NONE
 from iopstui.linux.process.private import write
 from iopstui.records import dataclass
 
-__all__ = ["LANDLOCK", "NAMESPACE", "NONE", "Fence", "Grant", "fence_kind", "fenced", "grant"]
+__all__ = ["LANDLOCK", "NAMESPACE", "NONE", "Fence", "Grant", "fence_kind", "fenced", "grant",
+           "isolated"]  # fmt: skip
 
 _SPEC = "fence.json"
 # what lies beside the bin directory of a program that is not the system's own
@@ -58,14 +60,17 @@ def fence_kind() -> str:
     if fence_exec.landlock_abi() > 0:
         return LANDLOCK
     answer = subprocess.run(
-        [*_script(), "--kind"], stdin=subprocess.DEVNULL, capture_output=True, check=False
+        [*isolated(fence_exec), "--kind"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
     )
     return NAMESPACE if answer.stdout.startswith(NAMESPACE.encode()) else NONE
 
 
 def fenced(fence: Fence, command: Sequence[str]) -> list[str]:
     """The command that puts up the fence and becomes ``command``, whose first word is a path."""
-    return [*_script(), specification(fence, command[0]), "--", *command]
+    return [*isolated(fence_exec), specification(fence, command[0]), "--", *command]
 
 
 def written(fence: Fence, program: str, private: Path) -> str:
@@ -90,8 +95,20 @@ def specification(fence: Fence, program: str) -> str:
     )
 
 
-def _script() -> list[str]:
-    return [sys.executable, "-I", "-S", str(Path(fence_exec.__file__).resolve())]
+# appended: what Python itself has comes first
+_RUN = (
+    "import sys; place, _, name = sys.argv[1].rpartition('/'); sys.path.append(place); "
+    "sys.exit(__import__(name.removesuffix('.py')).main(sys.argv[2:]))"
+)
+
+
+def isolated(module: ModuleType) -> list[str]:
+    """The words that run ``module``'s ``main`` in a Python that looks at nothing of the user's; it
+    takes the words that follow. It is imported, as Python compiles a script anew with each start:
+    that took longer than all these do."""
+    keeps = ["-B"] if sys.dont_write_bytecode else []
+    path = str(Path(str(module.__file__)).resolve())
+    return [sys.executable, "-I", "-S", *keeps, "-c", _RUN, path]
 
 
 @lru_cache(maxsize=8)

@@ -1,6 +1,6 @@
 """The fence around every fio that is started: what it may read, write and execute, by the kernel.
 
-Run as a script (``python -I -S fence_exec.py SPEC -- COMMAND...``) it fences itself in and becomes
+Run by itself (``python -I -S fence_exec.py SPEC -- COMMAND...``) it fences itself in and becomes
 COMMAND; ``guard`` does the same in the child it forks. It imports nothing of iopstui, to be
 small and quick. SPEC is JSON, or ``@FILE`` with the JSON in it:
 

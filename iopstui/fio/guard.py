@@ -10,10 +10,11 @@ reaches fio.
 It also fences fio in (``fence_exec``): the kernel keeps it from everything it was not granted,
 whatever its job file says.
 
-It is run as a script (``python -I -S guard.py [--hold] PRIVATE SPEC DIRECTORY... -- fio ...``) and
-imports nothing of iopstui but the fence, to be small and quick. PRIVATE is the run's private
-directory, the DIRECTORIES its scratch directories: all are removed should iopstui die. SPEC is what
-``fence_exec`` takes, or ``-`` for a command that needs no fence. Lines on its standard output:
+It is run by itself (``python -I -S guard.py [--hold] PRIVATE SPEC DIRECTORY... -- fio ...``, or
+faster as ``fence.isolated`` says) and imports nothing of iopstui but the fence, to be small and
+quick. PRIVATE is the run's private directory, the DIRECTORIES its scratch directories: all are
+removed should iopstui die. SPEC is what ``fence_exec`` takes, or ``-`` for a command that needs no
+fence. Lines on its standard output:
 ``started PID``, ``exited CODE`` (negative: the signal), ``stuck PID...`` (could not be killed
 yet). Lines on its standard input: ``stop`` (SIGINT first), ``kill``. With ``--hold`` everything is
 made ready and ``held`` is said; fio is started after ``go WHEN`` (ns of CLOCK_MONOTONIC), at that
@@ -24,10 +25,8 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import importlib.util
 import os
 import select
-import shutil
 import signal
 import sys
 import time
@@ -100,12 +99,8 @@ def descendants(pid: int) -> list[int]:
 
 def load_fence() -> ModuleType:
     """``fence_exec`` beside this file; nothing else is on the path of an isolated Python."""
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fence_exec.py")
-    spec = importlib.util.spec_from_file_location("fence_exec", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+    return __import__("fence_exec")
 
 
 class Fence:
@@ -288,14 +283,21 @@ class Guard:
     def clean(self) -> None:
         """Remove the directories that iopstui can't remove any more."""
         if self.orphaned:
-            for path in self.cleanup:
-                shutil.rmtree(path, ignore_errors=True)
+            remove(self.cleanup)
 
 
 def send(pid: int, number: int) -> None:
     """kill(2) to a process that may be gone."""
     with contextlib.suppress(OSError):
         os.kill(pid, number)
+
+
+def remove(places: list[str]) -> None:
+    """Directories with all that is in them, as far as can be."""
+    import shutil  # longer to import than all the rest, and hardly ever needed
+
+    for path in places:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def main(argv: list[str]) -> None:
@@ -318,8 +320,7 @@ def main(argv: list[str]) -> None:
         if wait_for_go() is None:
             say("over")
             # iopstui may be gone: nobody needs what was made for this run
-            for path in (private, *scratch):
-                shutil.rmtree(path, ignore_errors=True)
+            remove([private, *scratch])
             return
     began_ns = time.monotonic_ns()
     fio = start(command, private, fence)

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from iopstui.errors import JobFailed
 from iopstui.fio import guard as fio_guard
-from iopstui.fio.fence import Fence, written
+from iopstui.fio.fence import Fence, isolated, written
 from iopstui.linux.process import private as private_files
 from iopstui.linux.process.limits import mend
 from iopstui.linux.process.private import abandoned_directories, private_directory
@@ -90,8 +90,7 @@ class FioProcess:
         self._punched = 0
         self._guard_rest = b""
         self._inotify = _watch(private / OUTPUT)
-        guard = [sys.executable, "-I", "-S", str(Path(fio_guard.__file__).resolve())]
-        guard += ["--hold"] if hold else []
+        guard = [*isolated(fio_guard), *["--hold"] * hold]
         places = [str(path) for path in cleanup]
         try:
             own = replace(fence, own=(str(private), *fence.own))

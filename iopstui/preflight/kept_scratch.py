@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from iopstui.fio import guard as fio_guard
+from iopstui.fio.fence import isolated
 from iopstui.linux.process.private import private_directory, remove
 from iopstui.safety.scratch import Scratch, make_scratches
 
@@ -28,7 +28,7 @@ class KeptScratch:
             remove(self._private)
             raise
         self._guard: subprocess.Popen[bytes] | None = None
-        guard = [sys.executable, "-I", "-S", str(Path(fio_guard.__file__).resolve())]
+        guard = isolated(fio_guard)
         places = [str(self._private), "-", *map(str, self.scratch.paths)]
         # without it the next start of iopstui would remove what a SIGKILL left
         with contextlib.suppress(OSError):
