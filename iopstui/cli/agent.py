@@ -22,8 +22,8 @@ from iopstui.fleet.facts import disks_of
 from iopstui.fleet.orders import SUMS
 from iopstui.fleet.packed import pack, to_wire
 from iopstui.fleet.room import needs_of
-from iopstui.fleet.sums import Malformed, frame_sums
 from iopstui.fleet.settings import states_object
+from iopstui.fleet.sums import Malformed, frame_sums
 from iopstui.linux.roots import Roots
 from iopstui.output.jsonl import dumps, event_object, session_object
 from iopstui.safety.signals import StopSignals

@@ -16,7 +16,7 @@ from iopstui.cli.terminal import require_for_screen, say
 from iopstui.errors import EXIT_OK
 from iopstui.fio.library import shipped_jobs
 from iopstui.fleet.figures import Wanted
-from iopstui.fleet.fleet import Fleet, Voices
+from iopstui.fleet.fleet import Fleet, Terms, Voices
 from iopstui.fleet.merger import Merger, Second
 from iopstui.fleet.nodes import Node
 from iopstui.fleet.outcome import certified
