@@ -27,7 +27,7 @@ LONGEST_GAP = 3600
 MOST_NAMES = 100_000
 # what outcome.py reads of another merger's whole
 _KEPT = (
-    ("hosts", ("total", "finished"), ("failed", "interrupted")),
+    ("hosts", ("total", "finished"), ("failed", "interrupted", "unseen")),
     ("count", ("ios", "bytes", "exact", "fio_ios", "fio_bytes"), ("differs", "unchecked")),
 )
 FINISHED, FAILED, INTERRUPTED = "finished", "failed", "interrupted"
@@ -245,7 +245,9 @@ class Merger:
         self.whole.add(sums)
         if name in self.below:
             self.below[name].ended = True
-            self.below[name].lost = lost
+            # who never sent a frame is not missing here either
+            unseen = {*_names(part_of(row, "hosts").get("unseen"))}
+            self.below[name].lost = tuple(one for one in lost if one not in unseen)
 
     def rated(self) -> Sums:
         """``whole`` with the rates of whole runs, each host's by its own time."""

@@ -15,7 +15,8 @@ from iopstui.records import dataclass
 class Certified:
     """Counts of hosts and their names. ``ios`` and ``bytes`` are those of all frames, ``fio_ios``
     and ``fio_bytes`` what fio's finals say of the hosts that have any (``None``: of none, or
-    I/Os of several sizes). ``exact`` hosts agree, ``differs`` don't, ``unchecked`` have no final.
+    I/Os of several sizes). ``unseen`` are those of the ``lost`` that sent no frame at all.
+    ``exact`` hosts agree, ``differs`` don't, ``unchecked`` have no final.
     """
 
     hosts: int = 0
@@ -23,6 +24,7 @@ class Certified:
     failed: tuple[str, ...] = ()
     interrupted: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
     ios: int = 0
     bytes: int = 0
     fio_ios: int | None = None
@@ -42,7 +44,7 @@ class Certified:
             self.fio_ios += other.fio_ios
         for name in ("hosts", "finished", "ios", "bytes", "exact"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        for name in ("failed", "interrupted", "lost", "differs", "unchecked"):
+        for name in ("failed", "interrupted", "lost", "unseen", "differs", "unchecked"):
             setattr(self, name, tuple(sorted((*getattr(self, name), *getattr(other, name)))))
 
 
@@ -60,6 +62,7 @@ def certified(merger: Merger) -> Certified:
         one.differs = (name,) if counted.verdict == DIFFERS else ()
         one.unchecked = (name,) if counted.verdict == UNCHECKED else ()
         one.lost = () if host.ended else (name,)
+        one.unseen = one.lost if host.first is None else ()
         found.add(one)
     for row in merger.merged.values():
         found.add(_of_row(row))
@@ -80,6 +83,7 @@ def _of_row(row: Mapping[str, Any]) -> Certified:
         failed=names_of(hosts, "failed"),
         interrupted=names_of(hosts, "interrupted"),
         lost=names_of(row, "lost"),
+        unseen=names_of(hosts, "unseen"),
         differs=names_of(count, "differs"),
         unchecked=names_of(count, "unchecked"),
     )

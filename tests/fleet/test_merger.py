@@ -192,3 +192,12 @@ def test_what_no_iopstui_writes_is_refused_whole(change: Row) -> None:
     merger.feed("a", finals("a", frames(rows[:3])))
     list(merger.finish())
     assert certified(merger).exact == 1
+
+
+def test_a_host_that_never_sent_a_frame_is_missing_above_no_more_than_here() -> None:
+    silent = [row for row in stream("a", 1, 1) if row["event"] == "session"]
+    ended, long = stream("b", 2, 2), stream("c", 3, 5)
+    whole = merged([silent, ended, long])
+    assert all("a" not in row["hosts"]["missing"] for row in whole[1:-1])
+    assert whole[-1]["lost"] == whole[-1]["hosts"]["unseen"] == ["a"]
+    assert merged([merged([silent, ended], "left"), long]) == whole

@@ -53,7 +53,7 @@ def merged_object(merger: Merger, label: str) -> Object:
         "interval_s": merger.interval_s,
         "hosts": {
             "total": found.hosts, "finished": found.finished, "failed": list(found.failed),
-            "interrupted": list(found.interrupted),
+            "interrupted": list(found.interrupted), "unseen": list(found.unseen),
         },
         "lost": list(found.lost),
         "late": dict(sorted(merger.late.items())),
