@@ -239,9 +239,10 @@ class Fleet:
 
     def _start(self) -> None:
         armed = [one for one in self.members.values() if one.state == ARMED]
-        error_ns = max((one.offset.error_ns for one in armed), default=0)
+        now_ns = time.monotonic_ns()
+        error_ns = max((one.offset.error_at(now_ns) for one in armed), default=0)
         ahead_ns = int(LEAST_AHEAD_S * 1e9) + 8 * error_ns + len(armed) * 200_000
-        at_ns = time.monotonic_ns() + ahead_ns
+        at_ns = now_ns + ahead_ns
         wall_ms = time.time() * 1000 + ahead_ns / 1e6
         for one in armed:
             one.go(at_ns)
@@ -401,5 +402,5 @@ def spread(members: Mapping[str, Member]) -> tuple[float, float] | None:
     if not found:
         return None
     began = [one.executed_ns or 0 for one in found]
-    error = max(one.offset.error_ns for one in found) / 1e6
+    error = max(one.error_ns for one in found) / 1e6
     return (max(began) - min(began)) / 1e6, error

@@ -32,7 +32,8 @@ SPEAKS_WITHIN_S = 1.1
 
 class Member:
     """``take`` reads what has come and gives the rows that concern others. ``error`` says why it
-    is over before its time, "" if it ended in order; ``exit_code`` is its own then."""
+    is over before its time, "" if it ended in order; ``exit_code`` is its own then. ``executed_ns``
+    is when fio was executed, by our CLOCK_MONOTONIC, give or take ``error_ns``."""
 
     def __init__(self, node: Node, command: Sequence[str], order: Object) -> None:
         self.name = node.name
@@ -46,6 +47,7 @@ class Member:
         self.disks: list[Object] = []
         self.broken = 0
         self.executed_ns: int | None = None
+        self.error_ns = 0
         self.heard_ns = time.monotonic_ns()
         self.late = False
         self.lost = False
@@ -119,6 +121,7 @@ class Member:
         if isinstance(at_ns, int) and 0 <= at_ns < LATEST_NS:
             self.state = STARTED
             self.executed_ns = at_ns - self.offset.mono_ns
+            self.error_ns = self.offset.error_at(self.executed_ns)
 
     def _send(self, row: Object) -> None:
         self.link.send(bundle())
@@ -202,7 +205,7 @@ class Member:
         self.tell({
             "op": "go", "at_ns": at_ns + self.offset.mono_ns,
             "offset_ms": round(self.offset.wall_ms, 6),
-            "error_ms": round(self.offset.error_ns / 1e6, 6),
+            "error_ms": round(self.offset.error_at(at_ns) / 1e6, 6),
         })  # fmt: skip
 
     def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""What a fleet is made of: clocks, figures, links, and the program that is brought along."""
+"""What a fleet is made of: figures, links, and the program that is brought along."""
 
 from __future__ import annotations
 
@@ -8,44 +8,17 @@ import os
 import random
 import subprocess
 import sys
-import time
 import zipfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from made import START_MS, Row, frame
 
 from iopstui.errors import UsageError
 from iopstui.fleet.bring import bundle, remote_command
-from iopstui.fleet.clocks import Offset
 from iopstui.fleet.figures import Abort, figure, full_name, wanted
 from iopstui.fleet.link import LONGEST_LINE, Link
 from iopstui.fleet.merger import Merger, Second
-
-
-@given(st.lists(st.tuples(st.integers(0, 10**7), st.integers(0, 10**7)), min_size=1, max_size=9),
-       st.integers(-(10**15), 10**15))  # fmt: skip
-def test_the_offset_is_within_its_error(ways: list[tuple[int, int]], ahead: int) -> None:
-    offset = Offset()
-    for there, back in ways:
-        number = offset.ask()["id"]
-        sent_ns, _ = offset.asked[number]
-        row = {"id": number, "mono_ns": sent_ns + there + ahead, "wall_ms": 0.0}
-        assert offset.answered(row, sent_ns + there + back)
-    assert abs(offset.mono_ns - ahead) <= offset.error_ns + 1
-    assert offset.error_ns == min((there + back) // 2 for there, back in ways)
-
-
-@pytest.mark.parametrize("row", [{}, {"id": 9, "mono_ns": 1, "wall_ms": 1.0}, {"id": 1},
-                                 {"id": 1, "mono_ns": "x", "wall_ms": 1.0},
-                                 {"id": 1, "mono_ns": 1, "wall_ms": None}])  # fmt: skip
-def test_an_answer_to_nothing_is_none(row: dict[str, object]) -> None:
-    offset = Offset()
-    offset.ask()
-    assert not offset.answered(row, time.monotonic_ns())
-    assert offset.answers == 0
 
 
 def seconds(*ios: int) -> list[Second]:

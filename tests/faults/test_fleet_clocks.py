@@ -1,0 +1,78 @@
+"""Hosts whose CLOCK_MONOTONIC is really another one: time namespaces (Linux 5.6)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from program import ROOT
+
+from iopstui.cli.fleet_words import launch_words
+from iopstui.fleet.fleet import Fleet, Terms, Voices, spread
+from iopstui.fleet.merger import Merger
+from iopstui.fleet.nodes import nodes_of
+
+FAR = f"{sys.executable} {ROOT / 'tests' / 'helpers' / 'far_host.py'}"
+AHEAD_S = {"h1": 0, "h2": 100_000, "h3": -7}
+WITHIN_MS = 20.0
+IN_ITS_OWN = """#!/bin/sh
+case $1 in {cases} esac
+[ $ahead = 0 ] && exec {far} "$1" "$2"
+exec unshare --fork --time --monotonic $ahead {far} "$1" "$2"
+"""
+
+
+@pytest.fixture
+def launcher(tmp_path: Path) -> str:
+    tried = subprocess.run(["unshare", "--fork", "--time", "--monotonic", "5", "true"],
+                           capture_output=True)  # fmt: skip
+    if tried.returncode:
+        pytest.skip("this kernel, or unshare, has no time namespaces")
+    cases = " ".join(f"{name}) ahead={ahead};;" for name, ahead in AHEAD_S.items())
+    script = tmp_path / "launch"
+    script.write_text(IN_ITS_OWN.format(cases=cases, far=FAR))
+    script.chmod(0o755)
+    return f"{script} {{host}}"
+
+
+@pytest.mark.alone
+def test_clocks_that_are_far_apart_are_known_and_all_start_together(
+    here: Path, launcher: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("XDG_STATE_HOME", str(here.parent / "state"))
+    rows: list[tuple[str, dict[str, Any]]] = []
+    words = ["--size", "4m", "--set", "runtime=2", "--set", "rate_iops=200"]
+    fleet = Fleet(
+        nodes_of(",".join(AHEAD_S)),
+        lambda node: launch_words(node, launcher, True, False),
+        lambda node: {"job": "randread-4k", "arguments": [str(here), *words]},
+        Merger(),
+        Terms(len(AHEAD_S)),
+        Voices(lambda words: None, lambda second: None, lambda *row: rows.append(row),
+               lambda second: ""),
+    )  # fmt: skip
+    fleet.run()
+    executed = {name: row for name, row in rows if row["event"] == "executed"}
+    assert {*executed} == {*AHEAD_S}
+    for name, ahead_s in AHEAD_S.items():
+        offset = fleet.members[name].offset
+        assert abs(offset.mono_ns - ahead_s * 10**9) <= offset.error_ns, name
+        assert offset.error_ns <= WITHIN_MS * 1e6
+        # a time namespace has the wall clock of all: the offset that is told is nothing
+        assert abs(executed[name]["offset_ms"]) <= executed[name]["error_ms"] + 1
+    # seen by the wall clock, which knows nothing of offsets: the instant that was meant, and when
+    # fio was there
+    errors_ms = max(row["error_ms"] for row in executed.values())
+    meant = [row["wall_ms"] - row["late_ms"] for row in executed.values()]
+    assert max(meant) - min(meant) <= 2 * errors_ms + 1
+    walls = [row["wall_ms"] for row in executed.values()]
+    assert max(walls) - min(walls) <= WITHIN_MS
+    found = spread(fleet.members)
+    assert found is not None
+    within_ms, error_ms = found
+    assert within_ms == pytest.approx(max(walls) - min(walls), abs=2 * error_ms + 1)
+    assert [*here.iterdir()] == []
