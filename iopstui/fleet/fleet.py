@@ -43,6 +43,7 @@ Not while clocks are compared."""
 # shown as late, and given up
 LATE_S, GONE_S = 2.5, 12.0
 GREET_WITHIN_S = 60.0
+START_WITHIN_S = 10.0
 END_WITHIN_S = 10.0
 # seconds are closed so long after their end at the latest, so that a late host is seen in 3 s
 CLOSE_AFTER_S = 1.5
@@ -137,6 +138,9 @@ class Fleet:
                 self._start()
             self._under_way = True
             self._until(self._all_over)
+            for one in self.members.values():
+                # of those that were over in the last turn
+                self._look_after(one)
             for second in self._merger.finish():
                 self._voices.second(second)
         finally:
@@ -354,10 +358,14 @@ class Fleet:
                 self._voices.say(f"{member.name} is late: it has said nothing for {LATE_S:g} s")
         elif member.state == LAUNCHED and member.silent_s > GREET_WITHIN_S:
             member.give_up(f"it can't be reached within {GREET_WITHIN_S:g} s")
+        if member.state == ARMED and (member.told_s or 0.0) > START_WITHIN_S:
+            # it answers, so it would be waited for without an end
+            member.stop()
+            member.give_up(f"it was told to start, and did not within {START_WITHIN_S:g} s")
         if member.state == OVER and member.error:
             if member.lost:
                 self._merger.lose(member.name)
-            if member.name in self._merger.hosts and member.executed_ns is not None:
+            if member.told_s is not None:
                 self._once(member, f"{'is lost' if member.lost else 'failed'}: {member.error}")
             if member.lost and self._terms.stop_on_loss and not self.stopped:
                 self.stop(f"{member.name} is lost")

@@ -53,12 +53,18 @@ class Member:
         self.lost = False
         self.link = Link(command)
         self._order = order
+        self._start_ns: int | None = None
         self._ended = False
 
     @property
     def silent_s(self) -> float:
         """Since its last line."""
         return (time.monotonic_ns() - self.heard_ns) / 1e9
+
+    @property
+    def told_s(self) -> float | None:
+        """Since the instant at which it is to start; ``None``: it was told none."""
+        return None if self._start_ns is None else (time.monotonic_ns() - self._start_ns) / 1e9
 
     def tell(self, order: Object) -> None:
         """Send it an order."""
@@ -202,6 +208,7 @@ class Member:
 
     def go(self, at_ns: int) -> None:
         """Start it at this instant of our CLOCK_MONOTONIC."""
+        self._start_ns = at_ns
         self.tell({
             "op": "go", "at_ns": at_ns + self.offset.mono_ns,
             "offset_ms": round(self.offset.wall_ms, 6),

@@ -1,0 +1,97 @@
+"""How a fleet ends that doesn't end well: nobody waits for a host that never comes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from json_schema import check_line
+
+from iopstui.cli.program import main
+from iopstui.fleet import fleet as fleets
+from iopstui.fleet.fleet import Fleet, Terms, Voices
+from iopstui.fleet.merger import Merger
+from iopstui.fleet.nodes import nodes_of
+from iopstui.fleet.outcome import certified
+
+FAKE = Path(__file__).parents[1] / "helpers" / "fake_agent.py"
+
+
+class Ran:
+    """A fleet of made-up agents, to its end."""
+
+    def __init__(self, hosts: str, least: int = 0, stop_on_loss: bool = False) -> None:
+        self.said: list[str] = []
+        self.rows: list[tuple[str, dict[str, Any]]] = []
+        self.merger = Merger()
+        nodes = nodes_of(hosts)
+        self.fleet = Fleet(
+            nodes,
+            lambda node: [sys.executable, str(FAKE), node.host, ""],
+            lambda node: {"job": "x", "arguments": []},
+            self.merger,
+            Terms(least or len(nodes), stop_on_loss),
+            Voices(self.said.append, lambda second: None, lambda *row: self.rows.append(row),
+                   lambda second: ""),
+        )  # fmt: skip
+        self.fleet.run()
+
+    @property
+    def lost(self) -> list[str]:
+        return [name for name, one in self.fleet.members.items() if one.lost]
+
+
+def test_all_lost_at_once_is_an_end_and_what_they_had_is_counted() -> None:
+    ran = Ran("die[1-3]")
+    assert ran.lost == ["die1", "die2", "die3"]
+    assert sum("its connection has ended" in words for words in ran.said) == 3
+    found = certified(ran.merger)
+    assert (found.hosts, found.finished, found.lost) == (3, 0, ("die1", "die2", "die3"))
+    assert found.ios == 300 and found.fio_ios is None
+
+
+def test_all_stop_when_all_are_lost() -> None:
+    ran = Ran("die[1-2]", stop_on_loss=True)
+    assert ran.lost == ["die1", "die2"]
+    assert ran.fleet.stopped in ("die1 is lost", "die2 is lost")
+
+
+@pytest.mark.parametrize("stop", [False, True])
+def test_one_that_is_ready_and_never_starts_is_given_up(
+    stop: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleets, "START_WITHIN_S", 0.5)
+    ran = Ran("good[1-2],deaf", stop_on_loss=stop)
+    assert ran.lost == ["deaf"]
+    assert ran.fleet.members["deaf"].error == "it was told to start, and did not within 0.5 s"
+    assert any(words.startswith("deaf: is lost: it was told to start") for words in ran.said)
+    found = certified(ran.merger)
+    assert found.finished == 2 and found.exact == 2 and found.ios == found.fio_ios == 600
+
+
+def test_an_abort_in_the_middle_of_a_curve_ends_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = tmp_path / "curve.jsonl"
+    # one host has 100 I/Os a second, two have 200; the third point is never begun
+    code = main(["fleet", "good1,endless[1-2]", "--job", "randread-4k", "--axis", "hosts=1,2,3",
+                 "--launcher", f"{sys.executable} {FAKE} {{host}}", "--format", "jsonl", "--abort",
+                 "iops>150 for 2s", "--record", str(record), "--expect", "iops>=50"])  # fmt: skip
+    said = capsys.readouterr()
+    assert code == 1, said.err
+    rows = [json.loads(line) for line in said.out.splitlines()]
+    for row in rows:
+        check_line(row)
+    assert [row["event"] for row in rows] == ["scale_point", "scaling"]
+    assert rows[0]["hosts"] == 1 and rows[0]["iops"] == 100 and rows[0]["met"] is True
+    assert "all hosts are stopped: --abort iops>150 for 2s" in said.err
+    assert "hosts=2: does not count: the job finished on 1 of 2" in said.err
+    assert "hosts=3" not in said.err
+    kept = [json.loads(line) for line in record.read_text().splitlines()]
+    assert [(row["code"], row["how"]) for row in kept if row["event"] == "fleet_over"] == [
+        (0, "done"), (1, "failed")
+    ]  # fmt: skip
+    assert sum(row["event"] == "frame" for row in kept) == 3 + 6
