@@ -149,9 +149,11 @@ def _allow(hosts: int) -> None:
 def spread_words(fleet: Fleet) -> str:
     """How far apart the hosts began; "" of fewer than two."""
     found = spread(fleet.members)
-    if found is None or len(fleet.members) < 2:
+    began = sum(one.executed_ns is not None for one in fleet.members.values())
+    if found is None or began < 2:
         return ""
-    return (f"fio was executed within {found[0]:.1f} ms on all hosts (their clocks are known to "
+    who = "all hosts" if began == len(fleet.members) else f"{began} of {len(fleet.members)} hosts"
+    return (f"fio was executed within {found[0]:.1f} ms on {who} (their clocks are known to "
             f"within {found[1]:.2f} ms)")  # fmt: skip
 
 

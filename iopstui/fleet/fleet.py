@@ -23,7 +23,7 @@ from iopstui.errors import (
 )
 from iopstui.fleet.apart import alike, joined, to_look_for
 from iopstui.fleet.facts import conflicts
-from iopstui.fleet.member import ARMED, GREETED, LAUNCHED, OVER, PROBES, Member
+from iopstui.fleet.member import ARMED, GREETED, LAUNCHED, OVER, Member
 from iopstui.fleet.merger import Merger, Second
 from iopstui.fleet.nodes import Node
 from iopstui.fleet.room import Need, too_full
@@ -131,6 +131,9 @@ class Fleet:
                 self._until(self._planned)
                 self._plan()
             self._until(self._ready)
+            for one in self._there():
+                one.compare()
+            self._until(self._ready)
             self._accept()
             for one in self.members.values():
                 self._merger.host(one.name).offset_ms = one.offset.wall_ms
@@ -212,7 +215,7 @@ class Fleet:
         """Every host is armed, its clock compared; or takes no part."""
         waiting = (GREETED, LAUNCHED) if not self._terms.watching else (LAUNCHED,)
         return all(
-            one.state not in waiting and (one.state == OVER or one.offset.answers >= PROBES)
+            one.state not in waiting and (one.state == OVER or one.compared)
             for one in self.members.values()
         )
 

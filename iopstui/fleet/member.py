@@ -20,8 +20,8 @@ from iopstui.text import printable
 
 Object = dict[str, Any]
 LAUNCHED, GREETED, ARMED, STARTED, OVER = "launched", "greeted", "armed", "started", "over"
-PROBES = 12
-"""Answers after which a clock is compared well enough."""
+PROBES, AGAIN = 12, 6
+"""Answers after which a clock is compared well enough, and those right before the start."""
 MOST_BROKEN = 100
 LONGEST_WORDS = 400
 INTERRUPTED = "interrupted"
@@ -54,6 +54,7 @@ class Member:
         self.link = Link(command)
         self._order = order
         self._start_ns: int | None = None
+        self._wanted = PROBES
         self._ended = False
 
     @property
@@ -81,6 +82,16 @@ class Member:
             self.ask()
         elif self.state not in (LAUNCHED, OVER):
             self.link.send(BEAT)
+
+    @property
+    def compared(self) -> bool:
+        """Whether as many answers have come as are wanted."""
+        return self.offset.answers >= self._wanted
+
+    def compare(self) -> None:
+        """Ask for its time some times more: what was known is old."""
+        self._wanted = self.offset.answers + AGAIN
+        self.ask()
 
     def take(self) -> list[Object]:
         """Read once from its link."""
@@ -161,7 +172,7 @@ class Member:
 
     def _pong(self, row: Object) -> None:
         answer = self.offset.answered(row, time.monotonic_ns())
-        if answer and self.offset.answers < PROBES:
+        if answer and not self.compared:
             self.ask()
 
     def _planned(self, row: Object) -> None:
