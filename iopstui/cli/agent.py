@@ -19,7 +19,7 @@ from iopstui.fleet.apart import seen_in
 from iopstui.fleet.compact import to_text
 from iopstui.fleet.conversation import Conversation
 from iopstui.fleet.facts import disks_of
-from iopstui.fleet.orders import SUMS
+from iopstui.fleet.orders import SPEAKS, SUMS
 from iopstui.fleet.packed import pack, to_wire
 from iopstui.fleet.room import needs_of
 from iopstui.fleet.settings import states_object
@@ -85,7 +85,7 @@ class Agent:
         """Until all is done, or nobody is there any more."""
         self.lines.say({
             "event": "hello", "iopstui": __version__, "python": platform.python_version(),
-            "pid": os.getpid(),
+            "pid": os.getpid(), "speaks": SPEAKS,
         })  # fmt: skip
         self.talk.start()
         order = self._begin.get()

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from iopstui.fleet.orders import is_order
+from iopstui.fleet.orders import BEAT, is_order
 from iopstui.fleet.wire import object_of
 
 Object = dict[str, Any]
@@ -63,7 +63,7 @@ class Conversation:
                     "event": "pong", "id": order.get("id"), "mono_ns": time.monotonic_ns(),
                     "wall_ms": time.time() * 1000,
                 })  # fmt: skip
-            elif order["op"] == "beat":
+            elif order["op"] == BEAT:
                 self._beat = time.monotonic()
             else:
                 self._hear(order)

@@ -13,7 +13,7 @@ from iopstui.fleet.bring import bundle
 from iopstui.fleet.clocks import Offset
 from iopstui.fleet.link import Link
 from iopstui.fleet.nodes import Node
-from iopstui.fleet.orders import LATEST_NS, SUMS
+from iopstui.fleet.orders import BEAT, LATEST_NS, SPEAKS, SUMS
 from iopstui.fleet.room import Need, needs_in
 from iopstui.fleet.wire import object_of
 from iopstui.text import printable
@@ -26,8 +26,8 @@ MOST_BROKEN = 100
 LONGEST_WORDS = 400
 INTERRUPTED = "interrupted"
 """What a host says that was told to stop: no failure of its own."""
-BEAT = b'{"op":"beat"}\n'
 SPEAKS_WITHIN_S = 1.1
+_BEAT = json.dumps({"op": BEAT}).encode() + b"\n"
 
 
 class Member:
@@ -55,6 +55,7 @@ class Member:
         self._order = order
         self._start_ns: int | None = None
         self._wanted = PROBES
+        self._speaks: frozenset[str] = frozenset()
         self._ended = False
 
     @property
@@ -78,10 +79,10 @@ class Member:
 
     def beat(self) -> None:
         """The heartbeat alone: who speaks by itself need not be asked."""
-        if self.silent_s > SPEAKS_WITHIN_S:
+        if BEAT not in self._speaks or self.silent_s > SPEAKS_WITHIN_S:
             self.ask()
         elif self.state not in (LAUNCHED, OVER):
-            self.link.send(BEAT)
+            self.link.send(_BEAT)
 
     @property
     def compared(self) -> bool:
@@ -152,6 +153,8 @@ class Member:
                       "--bring takes this one along.")  # fmt: skip
             return
         self.state = GREETED
+        speaks = row.get("speaks")
+        self._speaks = frozenset(one for one in SPEAKS if type(speaks) is list and one in speaks)
         self.ask()
         self.tell({"op": "begin", "host": self.name, "plan": True, "frames": SUMS, **self._order})
 

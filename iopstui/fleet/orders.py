@@ -13,6 +13,9 @@ LATEST_NS = 1 << 63
 LATEST_MS = 1e15
 SUMS, LINES = "sums", "lines"
 """How frames are told: by their sums (compact.py) where the agent knows these, or as JSON lines."""
+BEAT = "beat"
+SPEAKS = (BEAT, SUMS)
+"""What an agent says in its first line that it knows; an older one says nothing of it."""
 
 
 def is_order(row: Object) -> bool:

@@ -30,7 +30,6 @@ from iopstui.fleet.link import Link
 from iopstui.output.jsonl import dumps, session_object
 
 Object = dict[str, Any]
-AT_MS, SLOTS = 1.8e12, 35
 
 
 class SocketLink(Link):
@@ -56,7 +55,8 @@ class Agent:
         self.name, self.kind = "", "lines"
         self.rest = b""
         self.number = 0
-        self.say({"event": "hello", "iopstui": __version__, "pid": 1})
+        self.say({"event": "hello", "iopstui": __version__, "pid": 1,
+                  "speaks": ["beat", "sums"]})  # fmt: skip
 
     def say(self, row: Object) -> None:
         os.write(self.fd, dumps(row).encode() + b"\n")
@@ -159,17 +159,24 @@ def by_threads(pid: int) -> dict[str, float]:
     return found
 
 
+def came(pid: int) -> int:
+    """Bytes that it has read (rchar of proc(5)): a busy machine's hosts may not keep up."""
+    return int(Path(f"/proc/{pid}/io").read_text().split()[1])
+
+
 def measure(count: int, seconds: int, kind: str) -> dict[str, Any]:
-    """Percent of a CPU, of the whole process and of its first thread."""
+    """Percent of a CPU, of the whole process and of its first thread; bytes a second and host."""
     terminal = Terminal([sys.executable, __file__, "show", str(count), kind], 160, 45)
     time.sleep(20 + count / 100)
     used, own = cpu_s(terminal.pid), by_threads(terminal.pid)["first"]
+    read = came(terminal.pid)
     began = time.monotonic()
     time.sleep(seconds)
     took = time.monotonic() - began
     found = {
         "hosts": count, "kind": kind, "cpu": 100 * (cpu_s(terminal.pid) - used) / took,
         "first": 100 * (by_threads(terminal.pid)["first"] - own) / took,
+        "bytes": (came(terminal.pid) - read) / took / count,
     }  # fmt: skip
     terminal.end(b"\x03\x03" if kind == "lines" else b"q", 30.0)
     return found

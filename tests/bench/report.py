@@ -76,7 +76,7 @@ def _links(found: list[Mapping[str, Any]]) -> Iterator[Row]:
         yield (
             f"iopstui fleet of {one['hosts']} hosts, {what}, its links included (the hosts are "
             "another process)",
-            f"{one['cpu']:.1f} % of a CPU{own}",
+            f"{one['cpu']:.1f} % of a CPU{own}, {one['bytes'] / 1000:.1f} kB/s a host",
             "" if bound is None else f"≤ {bound:g} %",
             None if bound is None else one["cpu"] <= bound,
         )

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made import START_MS, Row, frame, frames, stream
 
+from iopstui import __version__
 from iopstui.cli.fleet_record import RecordFile
 from iopstui.cli.fleet_run import Run
 from iopstui.errors import UsageError
@@ -68,6 +69,22 @@ def test_a_clock_that_is_none_is_not_believed(mono: int, wall: float) -> None:
 def test_what_no_agent_says_is_nothing(row: Row, member: Member) -> None:
     member._own(row)
     assert member.disks == [] and spread({"h": member}) is None
+
+
+@pytest.mark.parametrize(("hello", "beats"), [
+    ({}, 0), ({"speaks": 5}, 0), ({"speaks": "beat"}, 0), ({"speaks": [["beat"], {}]}, 0),
+    ({"speaks": ["beat", "more"]}, 1),
+])  # fmt: skip
+def test_an_agent_that_knows_no_beat_is_asked(hello: Row, beats: int, member: Member) -> None:
+    member._own({"event": "hello", "iopstui": __version__, **hello})
+    sent: list[bytes] = []
+    member.link.send = sent.append  # type: ignore[method-assign]
+    member.beat()
+    assert [json.loads(one)["op"] for one in sent] == ["beat" if beats else "ping"]
+    # who says nothing is asked, too
+    member.heard_ns -= 2 * 10**9
+    member.beat()
+    assert json.loads(sent[-1])["op"] == "ping"
 
 
 def test_uses_that_are_no_list_are_none() -> None:
