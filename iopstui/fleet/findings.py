@@ -222,8 +222,8 @@ def _why(evidence: Together, name: str, low: Sequence[str]) -> str:
     if own >= SLOW * usual:
         utils = evidence.means(UTIL)
         full = f" at util {utils[name]:.0f} %" if name in utils else ""
-        return (f"its device answers more slowly, too ({f.latency(own)}{full}, the others' "
-                f"{f.latency(usual)}), so it is the disk or what is behind it")  # fmt: skip
+        return (f"its device is slower, too ({f.latency(own)}{full}, the others' "
+                f"{f.latency(usual)}): the disk, or what is behind it")  # fmt: skip
     return (f"its device answers as fast as theirs ({f.latency(own)}, {f.latency(usual)}), so it "
             "is the host above it: CPU, memory, another program")  # fmt: skip
 

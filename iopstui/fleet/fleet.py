@@ -368,7 +368,8 @@ class Fleet:
         if member.state == OVER and member.error:
             if member.lost:
                 self._merger.lose(member.name)
-            if member.told_s is not None:
+            watched = self._terms.watching and member.name in self._merger.hosts
+            if watched or member.told_s is not None:
                 self._once(member, f"{'is lost' if member.lost else 'failed'}: {member.error}")
             if member.lost and self._terms.stop_on_loss and not self.stopped:
                 self.stop(f"{member.name} is lost")

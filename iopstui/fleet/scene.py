@@ -35,6 +35,7 @@ ABSENT = (LOST, FAILED, MISSING, OUT, LATE)
 """Of these nothing comes now."""
 GOING = (CONNECTS, READY, RUNS, WATCHED, LATE, MISSING, PARTLY)
 MEASURED = (RUNS, WATCHED, LATE, MISSING, PARTLY)
+NO_END = "it said nothing more"
 ODD_SHARE = 0.2
 """How much of a host's oddness is its newest second's."""
 MOST_NOTES = 60
@@ -176,7 +177,9 @@ class FleetScene:
                 self.running = self.between = False
                 self.unwatched = told.said[0] if told.between and told.said else ""
                 for line in self.hosts.values():
-                    if line.state in GOING:
+                    if line.state == MISSING and not told.between:
+                        line.state, line.error = LOST, line.error or NO_END
+                    elif line.state in GOING:
                         # who has failed has said so by itself
                         line.state = STOPPED if told.how == FAILED else told.how
 

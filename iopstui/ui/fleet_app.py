@@ -67,7 +67,6 @@ class FleetApp(IopstuiApp):
         self.board: FleetDashboard | None = None
         self.whole = LiveState()
         self.host: HostView | None = None
-        self._stopped_by_leaving = False
         self._watched = job is None and not replay
         super().__init__(
             lambda paths: fleet, (), job, {}, _no_devices, jobs, pick=False,
@@ -130,16 +129,15 @@ class FleetApp(IopstuiApp):
         if self._leaving and isinstance(runs, FleetSession):
             runs.kill()
             return
-        self._stopped_by_leaving = self.fleet.running
-        if self._stopped_by_leaving:
+        if self.fleet.running:
             self.port.say("info", "stopping all hosts, then leaving; again: at once")
         await super().action_quit()
 
     def exit_code(self) -> int:
-        """That of the last run; one that is stopped by leaving has not failed."""
+        """That of the last run; one that was stopped, by a key or by leaving, has not failed."""
         last = self.fleet.last
         code = EXIT_OK if last is None else last.code
-        return EXIT_OK if self._stopped_by_leaving and code == EXIT_INTERRUPTED else code
+        return EXIT_OK if code == EXIT_INTERRUPTED else code
 
     def next_job(self) -> str:
         """What r would run."""

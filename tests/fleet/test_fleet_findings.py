@@ -66,7 +66,7 @@ def test_a_straggler_is_its_disk_or_the_host_above_it() -> None:
     rates = {**healthy(), "slow": noisy(99, 400)}
     disk = evidence(rates, {"slow": 5e6}, {"slow": 3e6})
     (found,) = found_in(disk)
-    assert found.rule == "straggler" and "it is the disk or what is behind it" in found.text
+    assert found.rule == "straggler" and "the disk, or what is behind it" in found.text
     assert "slow: " in found.text and "5.00 ms" in found.text
     (other,) = found_in(evidence(rates, {"slow": 5e6}))
     assert "the host above it" in other.text

@@ -162,6 +162,18 @@ def test_between_two_runs_hosts_are_watched_and_who_failed_keeps_its_reason() ->
     assert (b.state, b.error, scene.unwatched, scene.begun) == (s.CONNECTS, "", "", None)
 
 
+def test_who_was_missing_when_a_recording_ends_is_lost_and_not_done() -> None:
+    scene = FleetScene()
+    scene.apply(Begun(1, ("a", "b"), 0.0, "job"))
+    for name in ("a", "b"):
+        scene.apply(HostSecond(name, 10, True, 1.0, 1.0, 1.0, 1.0))
+    scene.apply(Second(11, 1.0, expected=2, counted=1, missing=("b",)))
+    scene.apply(Over(s.DONE))
+    assert [(one.state, one.error) for one in scene.hosts.values()] == [
+        (s.DONE, ""), (s.LOST, s.NO_END)
+    ]  # fmt: skip
+
+
 def test_who_was_only_stopped_by_another_s_failure_has_not_failed() -> None:
     scene = FleetScene()
     scene.apply(Begun(1, ("a", "b"), 0.0, "job"))

@@ -264,13 +264,13 @@ async def test_a_page_that_covers_the_end_of_a_run_leaves_no_picture_that_stands
 
 async def test_without_a_job_the_kernel_s_side_is_shown() -> None:
     app, runs = made(four(), job=None)
-    async with app.run_test(size=(120, 36)) as pilot:
+    async with app.run_test(size=(120, 50)) as pilot:
         await settle(pilot)
         assert runs.ran == [("", {})]
         runs.play(8, watching=True)
         await settle(pilot)
         text = screen_text(app)
-        assert "no job: the hosts' disks are watched" in text
+        assert "no job: the hosts' disks are watched" in text and "r runs" not in text
         (row,) = [line for line in text.splitlines() if line.startswith("node04")]
         assert " 300µs " in row
         await pilot.press("r")

@@ -84,6 +84,7 @@ def rows(state: LiveState, width: int, height: int, charset: Charset, next_job: 
     title = rule(width, charset, ("runs", BOLD), right=right)
     if not told:
         words = f"none yet: r runs {printable(next_job)}; each change of [ ] {{ }} b is another one"
+        words = words if next_job else "none: no job was named, so nothing is run here"
         return pad([title, message(width, charset, words)], height, width)
     return pad([title, *_body(state, shown, width, charset)], height, width)
 
