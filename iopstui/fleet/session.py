@@ -126,8 +126,8 @@ class FleetSession:
 
     def ask_settings(self) -> bool:
         """Have all hosts say what tunables their disks have; False if none is connected."""
-        fleet = self._fleet
-        for name in fleet.members if fleet is not None else ():
+        fleet, self.settings.wanted = self._fleet, True
+        for name in [*fleet.members] if fleet is not None else ():
             self._order(name, {"op": "tunables"})
         return fleet is not None
 
@@ -270,8 +270,12 @@ class FleetSession:
             if name not in self._detailed:
                 return
         self._tell(Row(name, row))
-        if row["event"] == "session" and name in self._detailed:
+        if row["event"] != "session":
+            return
+        if name in self._detailed:
             self.detail(name, True)
+        if self.settings.wanted:
+            self._order(name, {"op": "tunables"})
 
     def _look(self) -> None:
         now = time.monotonic()

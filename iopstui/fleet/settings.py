@@ -172,7 +172,8 @@ class _Asked:
 
 class HostSettings:
     """``known`` is what each host has said in the session that goes on, ``kept`` what was changed
-    on it (name and value), for all sessions. ``begin`` forgets what belongs to a session."""
+    on it (name and value), for all sessions. ``begin`` forgets what belongs to a session; from the
+    first question on (``wanted``) hosts are asked again in each."""
 
     def __init__(self) -> None:
         self.known: dict[str, dict[str, HostTunable]] = {}
@@ -180,6 +181,7 @@ class HostSettings:
         self._before: dict[tuple[str, str], tuple[tuple[str, str], ...]] = {}
         self._asked: _Asked | None = None
         self._number = 0
+        self.wanted = False
 
     def begin(self) -> None:
         """Another session of the hosts."""

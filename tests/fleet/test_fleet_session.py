@@ -18,6 +18,7 @@ from iopstui.cli.fleet_words import Orders, launch_words
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_VERDICT, JobFailed, UsageError
 from iopstui.fleet import scene
 from iopstui.fleet.fleet import Fleet, Terms, Voices
+from iopstui.fleet.member import GREETED, LAUNCHED, OVER, Member
 from iopstui.fleet.merger import Merger
 from iopstui.fleet.nodes import nodes_of
 from iopstui.fleet.session import FleetSession, Planned, how_of, reasons, troubles
@@ -172,3 +173,38 @@ def test_what_is_watched_between_two_runs_is_what_they_work_on_and_nothing_is_wr
     assert Orders(said, (node,)).watched(node, opened) == {
         "arguments": [watches, "--interval", "2"], "job": None
     }  # fmt: skip
+
+
+def one_host(**more: object) -> tuple[Fleet, SimpleNamespace, list[str], list[object]]:
+    """A fleet that watches one made-up host; what it says, what the host is told."""
+    said: list[str] = []
+    orders: list[object] = []
+    voices = Voices(said.append, lambda second: None, lambda name, row: None, lambda second: "")
+    fleet = Fleet((), lambda node: [], lambda node: {}, Merger(), Terms(1, watching=True), voices)
+    host = SimpleNamespace(
+        name="a", tell=orders.append, ask=lambda: None, link=SimpleNamespace(unsent=False),
+        silent_s=0.0, error="", lost=False, late=False, executed_ns=None, **more,
+    )  # fmt: skip
+    fleet.members["a"] = cast("Member", host)
+    return fleet, host, said, orders
+
+
+def test_a_host_that_still_reads_the_package_is_given_no_order() -> None:
+    fleet, host, _, orders = one_host(state=LAUNCHED)
+    fleet.tell("a", {"op": "tunables"})
+    fleet._turn()
+    assert orders == []
+    host.state, fleet._next_look = GREETED, 0.0
+    fleet.tell("a", {"op": "tunables"})
+    fleet._turn()
+    assert orders == [{"op": "tunables"}]
+
+
+def test_a_host_that_is_lost_without_a_job_is_named_once() -> None:
+    fleet, host, said, _ = one_host(state=OVER)
+    host.error, host.lost = "its connection has ended", True
+    fleet._merger.host("a")
+    for _ in range(2):
+        fleet._next_look = 0.0
+        fleet._turn()
+    assert said == ["a: is lost: its connection has ended"]
