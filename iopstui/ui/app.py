@@ -123,6 +123,7 @@ class IopstuiApp(KeysInOrder):
         self._run_at_once = job is not None if run_at_once is None else run_at_once
         self._sessions: list[tuple[Target, LiveState]] = []
         self._first_theme = theme
+        self._replayed = replay
         self._leaving = self.interrupted = False
         self._own_loop: asyncio.AbstractEventLoop | None = None
         self.charset = charset or charset_for()
@@ -183,6 +184,7 @@ class IopstuiApp(KeysInOrder):
         """Shows the dashboard of a session, which begins."""
         state = LiveState(session.target.opened)
         dashboard = self.make_dashboard(session, state)
+        dashboard.turns = not self._replayed
         self._sessions.append((session.target, state))
         self.experiments.forget()
         self.port.begin(session, state, dashboard)

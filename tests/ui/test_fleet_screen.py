@@ -283,6 +283,7 @@ async def test_a_recording_is_played_and_looked_through() -> None:
     app = FleetReplayApp(FleetController(replay, "four.jsonl", None), replay)
     async with app.run_test(size=(120, 36)) as pilot:
         await until(pilot, lambda: shows(app, "REPLAY 0:29 / 0:29"))
+        assert shows(app, "run 1: ") and not shows(app, "r runs it again")
         last = app.scene.number
         # it begins with the end of the first second
         assert last == START_S + 29 and app.whole.history.end == pytest.approx(29.0)

@@ -280,12 +280,14 @@ def message_rows(
     width: int,
     more: int,
     charset: Charset,
+    turns: bool = True,
 ) -> list[Row]:
-    """As ``message_line``; a message longer than its row goes on in up to ``more`` rows below."""
+    """As ``message_line``; a message longer than its row goes on in up to ``more`` rows below.
+    ``turns``: whether keys here run anything."""
     own = cost.words(width) if cost is not None else ""
     words, style = _message(state)
     head = _head(state, frozen, cell_len(words), width, charset)
-    keys = f"   {state.next_keys}" if state.next_keys else ""
+    keys = f"   {state.next_keys}" if state.next_keys and turns else ""
     notice = state.visible_notice()
     ending = notice is not None and (notice.ending or notice.level == "error")
     if head.used + cell_len(words + keys) >= width - (0 if ending else len(own)):

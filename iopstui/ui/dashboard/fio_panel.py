@@ -94,7 +94,8 @@ def status(state: LiveState, job: str) -> tuple[str, bool]:
     """What must be known about these figures, in words; True if it is a warning."""
     if state.step is None:
         if state.finished is not None and state.finished.error:
-            return f"the job did not start; press r to run {job} again, j to choose", True
+            keys = f"; press r to run {job} again, j to choose" if job else ""
+            return f"the job did not start{keys}", True
         if not job:
             return "no job runs", False
         if state.asked:

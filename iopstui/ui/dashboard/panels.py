@@ -28,7 +28,7 @@ class Scene:
     cursor: float | None = None
     """The moment that is looked at while the screen stands still."""
     turns: bool = True
-    """Whether keys here change settings of the disks."""
+    """Whether keys here run jobs and change settings of the disks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,7 +117,7 @@ class Dashboard(CanvasScreen):
     BINDINGS = DASHBOARD_BINDINGS
     q_does = "quit"
     turns = True
-    """Whether keys here change settings of the disks."""
+    """Whether keys here run jobs and change settings of the disks."""
 
     def __init__(
         self,
@@ -386,7 +386,7 @@ class Dashboard(CanvasScreen):
         box = plan.finding
         message, *rest = bars.message_rows(
             self.state, self._frozen_frame(), self.own, width,
-            box.height if finding_line.empty(state) else 0, charset,
+            box.height if finding_line.empty(state) else 0, charset, self.turns,
         )  # fmt: skip
         self.panels["message"].show([message])
         found = pad(rest, box.height, width) if rest else None
