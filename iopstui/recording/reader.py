@@ -265,7 +265,8 @@ def _open(path: Path) -> BinaryIO:
         return open(path, "rb")
     except FileNotFoundError as error:
         raise UsageError(
-            f"There is no recording {_name(path)}.", "The one that is shipped: iopstui replay demo"
+            f"There is no recording {_name(path)}.",
+            "The one that is shipped is called demo: iopstui replay demo",
         ) from error
     except PermissionError as error:
         raise Missing(

@@ -14,7 +14,7 @@ from iopstui.recording.foreign import RECORDING, kind_of_file
 from iopstui.recording.reader import Recording, recording_path
 from iopstui.report.fleet import fleet_report
 from iopstui.report.fleet_story import is_fleet
-from iopstui.report.formats import DEFAULT, FORMATS, TEXTS, Format, either
+from iopstui.report.formats import DEFAULT, FORMATS, TEXTS, Format, called, either
 from iopstui.report.sources import Source, credible, sources
 from iopstui.text import printable
 
@@ -68,7 +68,7 @@ def _check_no_terminal(kind: str) -> None:
     """UsageError where a terminal would show what is no text."""
     if sys.stdout.isatty():
         name = f"report{FORMATS[kind].suffixes[0]}"
-        raise UsageError(f"{kind.capitalize()} is no text that a terminal can show.",
+        raise UsageError(f"{called(kind)} is no text that a terminal can show.",
                          f"Name a file: -o {name}")  # fmt: skip
 
 
@@ -112,7 +112,7 @@ def rendered(paths: Sequence[Path], kind: str, redact: bool = False) -> str:
 def put(paths: Sequence[Path], kind: str, redact: bool, out: BinaryIO) -> None:
     """Write a report that is no text; errors as of ``rendered``."""
     if any(map(is_fleet, paths)):
-        raise UsageError(f"{kind.capitalize()} holds the seconds of one host, not of many.",
+        raise UsageError(f"{called(kind)} holds the seconds of one host, not of many.",
                          f"Choose {either(TEXTS)}.")  # fmt: skip
     found, chosen = _chosen(paths, kind)
     assert chosen.stream is not None, kind
@@ -129,7 +129,7 @@ def _chosen(paths: Sequence[Path], kind: str) -> tuple[list[Source], Format]:
     if len(found) > chosen.most:
         others = either(found.name for found in FORMATS.values() if found.most > chosen.most)
         raise UsageError(
-            f"{chosen.name.upper()} holds one recording's rows, not those of {len(found)}.",
+            f"{called(kind)} holds one recording's rows, not those of {len(found)}.",
             f"Make one for each, or choose {others}.",
         )
     return found, chosen

@@ -73,6 +73,11 @@ TEXTS = tuple(one.name for one in FORMATS.values() if one.render)
 DEFAULT = "md"
 
 
+def called(kind: str) -> str:
+    """A format's name at the beginning of a sentence."""
+    return kind.upper() if FORMATS[kind].render else kind.capitalize()
+
+
 def either(names: Iterable[str]) -> str:
     """ "a, b or c"."""
     *others, last = names

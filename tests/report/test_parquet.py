@@ -172,7 +172,7 @@ def test_what_has_no_seconds_of_one_host_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is a result of fio") as caught:
         put([LOGS / "avg.json"], "parquet", False, io.BytesIO())
     assert "-o avg.csv" in caught.value.hint
-    with pytest.raises(UsageError, match="one recording's rows, not those of 2"):
+    with pytest.raises(UsageError, match="Parquet holds one recording's rows, not those of 2"):
         put([recording_path("demo")] * 2, "parquet", False, io.BytesIO())
     fleet = tmp_path / "fleet.jsonl"
     fleet.write_text('{"event": "fleet", "schema": 1, "hosts": ["a"]}\n')

@@ -23,8 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         )  # fmt: skip
     add_theme(parser)
     parser.add_argument("--format", choices=values.FORMATS,
-                        help="write everything to standard output at once, without a screen",
-                        )  # fmt: skip
+                        help="write everything to standard output at once, without a screen; a "
+                        "page or a Parquet table is made by `iopstui report`")  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:
