@@ -55,13 +55,24 @@ def _check_place(out: Path, recordings: Sequence[Path]) -> None:
     """UsageError where no report can be written, before a long recording is read."""
     # os.path: a place that can't be examined gives its error when it is written
     if os.path.isdir(out):
-        inside = printable(str(out / "report.html"))
+        inside = printable(str(out / f"report{out.suffix or '.html'}"))
         raise UsageError(f"{printable(str(out))} is a directory.", f"Name a file in it: {inside}")
     if not os.path.isdir(out.parent):
         raise UsageError(f"The report's directory {printable(str(out.parent))} does not exist.")
+    if _is_no_file(out):
+        raise UsageError(f"{printable(str(out))} is not a file, and a report would take its place.",
+                         "For standard output: -o -")  # fmt: skip
     if os.path.exists(out) and any(os.path.exists(r) and out.samefile(r) for r in recordings):
         raise UsageError(f"{printable(str(out))} is the recording or the result itself, which a "
                          "report never overwrites.", "Choose another name.")  # fmt: skip
+
+
+def _is_no_file(out: Path) -> bool:
+    """Whether a device, a pipe or one of the kernel's links (/dev/stdout) is there: a file that was
+    moved over it would stand there for all programs."""
+    there = os.path.realpath(out.parent)
+    kernel_s = there == "/dev" or there.startswith(("/proc/", "/dev/fd"))
+    return kernel_s or (os.path.exists(out) and not os.path.isfile(out))
 
 
 def _check_no_terminal(kind: str) -> None:
@@ -152,7 +163,8 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
     except OSError as error:
         raise UsageError(
             f"The report {printable(str(path))} can't be written: {error.strerror}.",
-            "Name a file in a directory with room that you can write to: -o /tmp/report.html",
+            "Name a file in a directory with room that you can write to: "
+            f"-o /tmp/report{printable(path.suffix)}",
         ) from error
 
 

@@ -6,7 +6,9 @@ import csv
 import io
 import json
 import math
+import os
 import re
+import stat
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from dataclasses import replace
@@ -342,6 +344,28 @@ def test_no_report_is_written_over_its_own_recording(path: Path, tmp_path: Path)
         with pytest.raises(UsageError, match="is the recording or the result itself"):
             report([str(path)], str(out), "md")
     assert path.read_bytes() == before and other.is_symlink()
+
+
+def test_no_device_or_pipe_is_replaced_by_a_report(tmp_path: Path) -> None:
+    pipe = tmp_path / "x.html"
+    os.mkfifo(pipe)
+    link = tmp_path / "link.html"
+    link.symlink_to("/dev/null")
+    # in /dev not even a name that is free: whoever is root would find a file there
+    for out in (pipe, link, Path("/dev/null"), Path("/dev/stdout"), Path("/dev/none.html"),
+                Path("/dev/fd/1"), Path("/proc/self/fd/1")):  # fmt: skip
+        before = node(out)
+        with pytest.raises(UsageError, match="is not a file, and a report would take its place"):
+            report(["demo"], str(out), "html")
+        assert node(out) == before
+
+
+def node(path: Path) -> tuple[int, int] | None:
+    """Of what sort it is, and of which number."""
+    if not os.path.lexists(path):
+        return None
+    info = os.lstat(path)
+    return stat.S_IFMT(info.st_mode), info.st_rdev
 
 
 def test_a_report_that_can_t_be_written_is_told(tmp_path: Path) -> None:
