@@ -9,9 +9,10 @@ from iopstui.format import utc
 from iopstui.linux.process.packages import require
 from iopstui.output.parquet import PACKAGE, ParquetSink
 from iopstui.recording import layout as form
-from iopstui.recording.replay import replayed
+from iopstui.recording.replay import Fold, replayed
 from iopstui.report.redact import opened
 from iopstui.report.sources import Source
+from iopstui.report.table import say_how_it_ends
 from iopstui.text import printable
 
 
@@ -27,13 +28,15 @@ def put_parquet(source: Source, redact: bool, out: BinaryIO) -> None:
         )
     with opened(source.path, redact) as recording:
         sink = ParquetSink(out, recording.header.target.on, _about(recording.header))
+        fold = Fold(recording.header)
         try:
-            for event in replayed(recording):
+            for event in replayed(recording, fold):
                 sink.handle(event)
             sink.close()
         except BaseException:
             sink.abandon()
             raise
+        say_how_it_ends(recording, fold)
 
 
 def _about(header: form.Header) -> dict[str, str]:

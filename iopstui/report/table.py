@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import sys
 from collections.abc import Iterator, Mapping
 from math import isnan
 from typing import Any
@@ -11,7 +12,8 @@ from typing import Any
 from iopstui.output.csv_out import CsvSink
 from iopstui.output.replay import ReplayedExperiments, has_experiment
 from iopstui.output.sinks import EventSink
-from iopstui.recording.replay import replayed
+from iopstui.recording.reader import Recording
+from iopstui.recording.replay import Fold, how_it_ends, replayed
 from iopstui.report.foreign import gather_foreign
 from iopstui.report.redact import opened
 from iopstui.report.sources import Source
@@ -30,10 +32,19 @@ def csv_text(source: Source, redact: bool = False) -> str:
         sink: EventSink = CsvSink(stream, recording.header.target.on)
         if has_experiment(recording):
             sink = ReplayedExperiments("csv", recording.header, stream, io.StringIO())
-        for event in replayed(recording):
+        fold = Fold(recording.header)
+        for event in replayed(recording, fold):
             sink.handle(event)
         sink.close()
+        say_how_it_ends(recording, fold)
     return stream.getvalue()
+
+
+def say_how_it_ends(recording: Recording, fold: Fold) -> None:
+    """On standard error, if the recording is not whole: rows alone can't say it."""
+    words = how_it_ends(recording, fold.whole)
+    if words:
+        print(f"iopstui: {words}", file=sys.stderr)
 
 
 _SECONDS = {"t": "t", "seconds": "seconds", "fio": "iops", "bw": "bw_bytes", "mean": "mean_ns",

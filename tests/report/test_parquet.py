@@ -153,6 +153,18 @@ def test_a_full_disk_leaves_the_old_file(path: Path, tmp_path: Path) -> None:
     assert sorted(one.name for one in tmp_path.iterdir()) == ["run.iops", "x.parquet"]
 
 
+def test_of_a_recording_that_is_cut_off_there_is_what_it_holds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cut = tmp_path / "cut.iops"
+    cut.write_bytes(recording_path("demo").read_bytes()[:30_000])
+    for name in ("x.parquet", "x.csv"):
+        assert report([str(cut)], str(tmp_path / name)) == 0
+        assert "the recording is damaged or cut off" in capsys.readouterr().err
+    rows = pyarrow.parquet.read_metadata(tmp_path / "x.parquet").num_rows
+    assert 5 < rows == len(csv_rows(cut)) < len(csv_rows(recording_path("demo")))
+
+
 # -- what it can't be made of, or can't be made with
 
 
