@@ -45,7 +45,6 @@ from iopstui.ui.core.messages import (
 )
 from iopstui.ui.core.port import Port
 from iopstui.ui.core.state import LiveState
-from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.draw.style import UTF8, Charset, charset_for
 from iopstui.ui.draw.theme import begin_with, wear
 from iopstui.ui.experiment.part import NONE_HERE, ExperimentKeys, MakeBackground
@@ -61,6 +60,7 @@ from iopstui.ui.parts.view import ViewKeys
 
 if TYPE_CHECKING:
     from iopstui.model.lesson.pages import Lesson
+    from iopstui.ui.dashboard.screen import Dashboard
 
 # Live screens stand still; Textual reads this when it is imported elsewhere too.
 os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
@@ -197,6 +197,8 @@ class IopstuiApp(KeysInOrder):
 
     def make_dashboard(self, session: Controller, state: LiveState) -> Dashboard:
         """What shows the session."""
+        from iopstui.ui.dashboard.screen import Dashboard
+
         return Dashboard(session, state, self.charset, self.lessons.strip)
 
     def _first_lessons(self) -> None:

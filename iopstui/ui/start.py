@@ -3,38 +3,32 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from iopstui.errors import EXIT_OK, EXIT_VERDICT, IopstuiError
-from iopstui.fio.library import shipped_jobs
 from iopstui.format import cut, fit
-from iopstui.linux.devices.load import DiskLoads
-from iopstui.linux.devices.sysfs import read_devices
-from iopstui.linux.devices.udev import HotplugMonitor
 from iopstui.linux.roots import Roots
-from iopstui.model.block.device import BlockDevice
-from iopstui.model.block.target import Target
-from iopstui.model.experiment.expectation import Expectation
-from iopstui.model.experiment.options import RunOptions
-from iopstui.model.metrics.run_history import RunRow
-from iopstui.model.metrics.stretches import Stretch
-from iopstui.preflight.targets import choose_targets
-from iopstui.recording.writer import next_free
 from iopstui.safety.leftovers import clean_up
-from iopstui.session.live import LiveSession
-from iopstui.session.new_session import new_session
-from iopstui.session.outcomes import outcome_text
-from iopstui.session.run_rows import WIDTH, stretch_rows, text_rows
 from iopstui.text import printable
+from iopstui.ui.core.first_frame import FIRST, Words, dashboard_words, picker_words
+from iopstui.ui.dialogs.picker_rows import HEAD
 
 if TYPE_CHECKING:
     from iopstui.experiment.background import Background
     from iopstui.lesson.shelf import Lessons
+    from iopstui.model.block.device import BlockDevice
+    from iopstui.model.block.target import Target
+    from iopstui.model.experiment.expectation import Expectation
+    from iopstui.model.experiment.options import RunOptions
     from iopstui.model.lesson.pages import Lesson
+    from iopstui.model.metrics.run_history import RunRow
+    from iopstui.model.metrics.stretches import Stretch
+    from iopstui.session.live import LiveSession
     from iopstui.ui.core.messages import Controller
 
 MOST_RUNS = 20
@@ -59,13 +53,17 @@ def run_screen(
     if not pick:
         sessions.begin(options.targets)
     try:
+        FIRST.show(picker_words(HEAD, "q quits") if pick else sessions.words())
         code = sessions.show(first_job, pick=pick, refresh_s=refresh_s, lesson=lesson, theme=theme)
     finally:
+        FIRST.end()
         sessions.end()
     return EXIT_VERDICT if sessions.missed and code == EXIT_OK else code
 
 
 def _discover() -> Mapping[str, BlockDevice]:
+    from iopstui.linux.devices.sysfs import read_devices
+
     return read_devices(Roots())
 
 
@@ -101,6 +99,9 @@ class _Sessions:
     def show(self, first_job: str | None, *, theme: str, **looks: Any) -> int:
         """The screen, until it is left; the exit code. From the demo it goes back to the picker."""
         # only now: Textual takes longer to import than the first interval
+        from iopstui.fio.library import shipped_jobs
+        from iopstui.linux.devices.load import DiskLoads
+        from iopstui.linux.devices.udev import HotplugMonitor
         from iopstui.ui.app import run_app
 
         options, demo = self._options, _Wish()
@@ -124,11 +125,20 @@ class _Sessions:
         self._early.append(self._make(paths))
         self._early[0].start()
 
+    def words(self) -> list[Words]:
+        """The first frame, with what is known of the first session already."""
+        session = self._early[0]
+        cpus = len(os.sched_getaffinity(0))
+        return dashboard_words(session.target.path, cpus, len(session.target.tree))
+
     def controller(self, paths: Sequence[str]) -> Controller:
         """The one for these targets; raises IopstuiError."""
         return self._early.pop() if self._early else self._make(paths)
 
     def _make(self, paths: Sequence[str]) -> LiveSession:
+        from iopstui.preflight.targets import choose_targets
+        from iopstui.session.new_session import new_session
+
         options, devices = self._options, _discover()
         job = None if paths else options.job
         target, job_target = choose_targets(paths, job, devices, Roots())
@@ -160,6 +170,7 @@ class _Sessions:
         """Experiments in a session."""
         from iopstui.experiment.background import Background
         from iopstui.experiment.runner import Conditions
+        from iopstui.session.live import LiveSession
 
         assert isinstance(controller, LiveSession)
         options = self._options
@@ -191,10 +202,16 @@ class _Sessions:
         marks = stretches_text([(target, told) for target, _, told in self._ran])
         if words or marks:
             put_last("\n\n".join(text for text in (words, marks) if text))
-        for line in (line for one in self._made for line in map(outcome_text, one.outcomes)):
+        for line in self._outcomes():
             print(f"iopstui: {printable(line)}", file=sys.stderr)
         for text in (one.left_behind for one in self._made if one.left_behind):
             print(f"iopstui: {text}", file=sys.stderr)
+
+    def _outcomes(self) -> Iterator[str]:
+        for outcome in (outcome for one in self._made for outcome in one.outcomes):
+            from iopstui.session.outcomes import outcome_text
+
+            yield outcome_text(outcome)
 
     @property
     def missed(self) -> bool:
@@ -205,6 +222,10 @@ class _Sessions:
 def runs_text(sessions: Sequence[tuple[Target, Sequence[RunRow]]]) -> str:
     """A table of the newest runs, of each session that had any, in at most 80 columns; "" if there
     was none."""
+    if not sessions:
+        return ""
+    from iopstui.session.run_rows import WIDTH, text_rows
+
     room, tables = MOST_RUNS, []
     for target, rows in reversed(sessions):
         shown = rows[-room:] if room else ()
@@ -219,6 +240,10 @@ def runs_text(sessions: Sequence[tuple[Target, Sequence[RunRow]]]) -> str:
 def stretches_text(sessions: Sequence[tuple[Target, Sequence[Stretch]]]) -> str:
     """A table of the newest stretches between marks, of each session that had any, in at most 80
     columns; "" if there was none."""
+    if not sessions:
+        return ""
+    from iopstui.session.run_rows import WIDTH, stretch_rows
+
     tables = []
     for target, told in sessions:
         if told:
@@ -232,7 +257,7 @@ def put_last(text: str) -> None:
     stream = sys.__stdout__
     if stream is None or not stream.isatty():
         return
-    from iopstui.ui.core.driver import Output
+    from iopstui.ui.core.output import Output
 
     output = Output(stream.fileno(), lambda: None)
     output.start()
@@ -243,6 +268,8 @@ def put_last(text: str) -> None:
 def _go_on(session: LiveSession, before: Path, firsts: dict[Path, Path]) -> None:
     """A recording goes on with another device in a file of its own: FILE-2, FILE-3 ...
     ``firsts`` keeps where each recording that went on began."""
+    from iopstui.recording.writer import next_free
+
     first = firsts.get(before, before)
     path = next_free(first)
     firsts[path] = first

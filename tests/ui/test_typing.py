@@ -19,12 +19,12 @@ from textual.messages import TerminalSupportsSynchronizedOutput
 from textual.pilot import Pilot
 from textual.widgets import Input
 
+from iopstui.fio import options
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.terminal_input import MetaKey, TerminalInput
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.dialogs.prompt import Prompt
 from iopstui.ui.dialogs.text import TextScreen
-from iopstui.ui.parts import kernel
 
 SMALL = (80, 24)
 SCRIPT = (
@@ -91,7 +91,7 @@ def unpainted(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def unasked(monkeypatch: pytest.MonkeyPatch) -> None:
     """fio takes its time, and takes everything."""
-    monkeypatch.setattr(kernel, "check_option", lambda *option: time.sleep(0.02))
+    monkeypatch.setattr(options, "check_option", lambda *option: time.sleep(0.02))
 
 
 # several tests, for several processors

@@ -1,19 +1,16 @@
-"""Writing to a terminal that may be slow, or stopped, without ever waiting for it.
+"""Textual's driver, with a terminal that may be slow, or stopped, and is never waited for.
 
 Textual's own writer lets the whole screen wait once 30 pieces are queued: keys, signals and
-the way out as well. Here what is written is kept until the terminal takes it, and the screen
-asks ``behind`` before it paints again.
+the way out as well. Here what is written is kept until the terminal takes it (output.py), and the
+screen asks ``behind`` before it paints again.
 """
 
 from __future__ import annotations
 
 import codecs
-import contextlib
 import os
 import select
 import sys
-import termios
-import threading
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -23,125 +20,15 @@ from textual.events import MouseEvent
 from textual.message import Message
 from textual.messages import TerminalSupportsSynchronizedOutput
 
+from iopstui.ui.core.first_frame import ALTERNATE, FIRST
+from iopstui.ui.core.output import PIECE, Output
 from iopstui.ui.core.terminal_input import TerminalInput
 
 INPUT_POLL_S = 0.1
-PIECE = 4096
-SMALL_PIECE = 256
-MOST_WAITING = 1 << 20
-LAST_WORDS_S = 1.0
-CANCEL = b"\x18"
 ANSWER_WITHIN_S = 10.0
 ASK = "\x1b[?2026$p"
 """DECRQM of synchronized output: every terminal that answers it does so in order, after all that
 was written before."""
-
-
-class Output:
-    """Writes to a terminal in a thread of its own. It stands in for Textual's WriterThread.
-
-    ``waiting`` is how many bytes the terminal has not taken yet. Beyond ``MOST_WAITING`` they
-    are dropped and ``lost`` is set: then all must be painted anew. ``taken`` is called, in the
-    thread, whenever nothing waits any more.
-    """
-
-    def __init__(self, fd: int, taken: Callable[[], None]) -> None:
-        self.waiting = 0
-        self.lost = False
-        self._taken = taken
-        self._pieces: list[bytes] = []
-        self._changed = threading.Condition()
-        self._closing = False
-        self._forgets = False
-        self._fd, self._piece = _own_descriptor(fd)
-        self._encoding = getattr(sys.__stdout__, "encoding", None) or "utf-8"
-        self._thread = threading.Thread(target=self._main, name="terminal", daemon=True)
-
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
-
-    def write(self, text: str) -> None:
-        """Queue ``data`` for the terminal; never waits."""
-        data = text.encode(self._encoding, "replace")
-        with self._changed:
-            if self.waiting + len(data) > MOST_WAITING:
-                self.lost = True
-                return
-            self.waiting += len(data)
-            self._pieces.append(data)
-            self._changed.notify()
-
-    def forget(self) -> None:
-        """What waits is not worth being waited for; what is written next is."""
-        with self._changed:
-            self.waiting -= sum(map(len, self._pieces))
-            # a sequence that is cut off here must not swallow what follows
-            self._pieces = [CANCEL]
-            self.waiting += len(CANCEL)
-            self._forgets = True
-            self._changed.notify()
-
-    def stop(self) -> None:
-        """Write what waits, if the terminal takes it soon; else throw away what it holds back, so
-        that at least the last words (leaving the alternate screen) have a chance."""
-        with self._changed:
-            self._closing = True
-            self._changed.notify()
-        self._thread.join(LAST_WORDS_S)
-        if self._thread.is_alive():
-            with contextlib.suppress(termios.error, OSError):
-                termios.tcflush(self._fd, termios.TCOFLUSH)
-            self._thread.join(LAST_WORDS_S)
-        if not self._thread.is_alive():
-            os.close(self._fd)
-
-    def _main(self) -> None:
-        while True:
-            with self._changed:
-                while not self._pieces and not self._closing:
-                    self._changed.wait()
-                data, self._pieces = b"".join(self._pieces), []
-                self._forgets = False
-                closing = self._closing
-            if data and not self._put(data):
-                return
-            with self._changed:
-                empty = self.waiting == 0
-            if empty and data:
-                self._taken()
-            if closing and empty:
-                return
-
-    def _put(self, data: bytes) -> bool:
-        """False if the terminal is gone."""
-        rest = memoryview(data)
-        while rest:
-            try:
-                select.select([], [self._fd], [])
-                done = os.write(self._fd, rest[: self._piece])
-            except BlockingIOError:
-                # a stopped terminal may claim to be writable
-                time.sleep(0.05)
-                continue
-            except OSError:
-                return False
-            rest = rest[done:]
-            with self._changed:
-                self.waiting -= done
-                if self._forgets:
-                    self.waiting -= len(rest)
-                    return True
-        return True
-
-
-def _own_descriptor(fd: int) -> tuple[int, int]:
-    """A descriptor that never blocks, and how much to write at once. O_NONBLOCK belongs to what
-    was opened, which we share with the shell: so the terminal is opened again, where we may."""
-    with contextlib.suppress(OSError):
-        flags = os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
-        return os.open(os.ttyname(fd), flags), PIECE
-    return os.dup(fd), SMALL_PIECE
 
 
 class PatientDriver(LinuxDriver):
@@ -160,6 +47,7 @@ class PatientDriver(LinuxDriver):
         self._answers = False
         self._asked: float | None = None
         self._output: Output | None = None
+        self._painted_before = False
         # wakes the thread that reads keys: it has to end
         self._leave = -1
         self.gone = False
@@ -187,6 +75,10 @@ class PatientDriver(LinuxDriver):
 
     def write(self, data: str) -> None:
         """To the terminal, sooner or later."""
+        if self._painted_before and data == ALTERNATE:
+            # it shows the first frame there: asked again it would clear that
+            self._painted_before = False
+            return
         if self._output is None:
             self._output = Output(sys.__stdout__.fileno(), self._all_taken)  # type: ignore[union-attr]
             self._output.start()
@@ -202,7 +94,11 @@ class PatientDriver(LinuxDriver):
         """Take the terminal, and begin to read its keys."""
         self._close_leave()
         self._leave = os.eventfd(0, os.EFD_CLOEXEC)
+        before = FIRST.taken()
+        self._painted_before = before is not None
         super().start_application_mode()  # type: ignore[no-untyped-call]
+        if before is not None:
+            self.attrs_before = before
 
     def disable_input(self) -> None:
         """End the thread that reads keys."""

@@ -15,13 +15,22 @@ from textual.widgets.data_table import RowDoesNotExist
 from iopstui.model.block.device import BlockDevice
 from iopstui.text import printable
 from iopstui.ui.core.messages import Discover, Loads, MakeWatch
-from iopstui.ui.dialogs.picker_rows import LIVE, RIGHT, SCRATCH, TITLES, Cells, Entry, cells, live
+from iopstui.ui.dialogs.picker_rows import (
+    HEAD,
+    LIVE,
+    RIGHT,
+    SCRATCH,
+    TITLES,
+    Cells,
+    Entry,
+    cells,
+    live,
+)
 from iopstui.ui.dialogs.typed import FILTER, Typed
 from iopstui.ui.draw.style import Charset
 
 SCRATCH_KEY = ""
 REST_S, RESCAN_S, LIVE_S = 0.3, 3.0, 1.0
-HEAD = "iopstui: choose what to measure"
 HELP = "Jobs that write are refused on a device in use. The scratch file is safe: it is removed."
 FOOT = f" Enter opens it   space marks several   {FILTER}   q quits"
 NOTHING = "nothing has all of these words; Esc drops them"

@@ -9,6 +9,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.rates import DiskRates
 from iopstui.records import dataclass
 
+HEAD = "iopstui: choose what to measure"
 MOST_CARRIED = 4
 TITLES = ("device", "IOPS", "MiB/s", "util%", "size", "in use", "kind", "model", "scheduler")
 RIGHT = frozenset({"IOPS", "MiB/s", "util%", "size"})

@@ -1,0 +1,125 @@
+"""Writing to a terminal that may be slow, or stopped, without ever waiting for it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import sys
+import termios
+import threading
+import time
+from collections.abc import Callable
+
+PIECE = 4096
+SMALL_PIECE = 256
+MOST_WAITING = 1 << 20
+LAST_WORDS_S = 1.0
+CANCEL = b"\x18"
+
+
+class Output:
+    """Writes to a terminal in a thread of its own. It stands in for Textual's WriterThread.
+
+    ``waiting`` is how many bytes the terminal has not taken yet. Beyond ``MOST_WAITING`` they
+    are dropped and ``lost`` is set: then all must be painted anew. ``taken`` is called, in the
+    thread, whenever nothing waits any more.
+    """
+
+    def __init__(self, fd: int, taken: Callable[[], None]) -> None:
+        self.waiting = 0
+        self.lost = False
+        self._taken = taken
+        self._pieces: list[bytes] = []
+        self._changed = threading.Condition()
+        self._closing = False
+        self._forgets = False
+        self._fd, self._piece = own_descriptor(fd)
+        self._encoding = getattr(sys.__stdout__, "encoding", None) or "utf-8"
+        self._thread = threading.Thread(target=self._main, name="terminal", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def write(self, text: str) -> None:
+        """Queue ``data`` for the terminal; never waits."""
+        data = text.encode(self._encoding, "replace")
+        with self._changed:
+            if self.waiting + len(data) > MOST_WAITING:
+                self.lost = True
+                return
+            self.waiting += len(data)
+            self._pieces.append(data)
+            self._changed.notify()
+
+    def forget(self) -> None:
+        """What waits is not worth being waited for; what is written next is."""
+        with self._changed:
+            self.waiting -= sum(map(len, self._pieces))
+            # a sequence that is cut off here must not swallow what follows
+            self._pieces = [CANCEL]
+            self.waiting += len(CANCEL)
+            self._forgets = True
+            self._changed.notify()
+
+    def stop(self) -> None:
+        """Write what waits, if the terminal takes it soon; else throw away what it holds back, so
+        that at least the last words (leaving the alternate screen) have a chance."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        self._thread.join(LAST_WORDS_S)
+        if self._thread.is_alive():
+            with contextlib.suppress(termios.error, OSError):
+                termios.tcflush(self._fd, termios.TCOFLUSH)
+            self._thread.join(LAST_WORDS_S)
+        if not self._thread.is_alive():
+            os.close(self._fd)
+
+    def _main(self) -> None:
+        while True:
+            with self._changed:
+                while not self._pieces and not self._closing:
+                    self._changed.wait()
+                data, self._pieces = b"".join(self._pieces), []
+                self._forgets = False
+                closing = self._closing
+            if data and not self._put(data):
+                return
+            with self._changed:
+                empty = self.waiting == 0
+            if empty and data:
+                self._taken()
+            if closing and empty:
+                return
+
+    def _put(self, data: bytes) -> bool:
+        """False if the terminal is gone."""
+        rest = memoryview(data)
+        while rest:
+            try:
+                select.select([], [self._fd], [])
+                done = os.write(self._fd, rest[: self._piece])
+            except BlockingIOError:
+                # a stopped terminal may claim to be writable
+                time.sleep(0.05)
+                continue
+            except OSError:
+                return False
+            rest = rest[done:]
+            with self._changed:
+                self.waiting -= done
+                if self._forgets:
+                    self.waiting -= len(rest)
+                    return True
+        return True
+
+
+def own_descriptor(fd: int) -> tuple[int, int]:
+    """A descriptor that never blocks, and how much to write at once. O_NONBLOCK belongs to what
+    was opened, which we share with the shell: so the terminal is opened again, where we may."""
+    with contextlib.suppress(OSError):
+        flags = os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
+        return os.open(os.ttyname(fd), flags), PIECE
+    return os.dup(fd), SMALL_PIECE
