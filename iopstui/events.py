@@ -163,6 +163,21 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
+class Ceased:
+    """The cause of a finding has ceased (model/findings/holding.py): the ``rule`` that fired, the
+    ``text`` it said last, and the seconds of the session from the first to the last that it is
+    about."""
+
+    kind: ClassVar[str] = "ceased"
+
+    t: float
+    rule: str
+    text: str
+    since: float
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
 class Judged:
     """What came of one expectation (model/experiment/expectation.py): the ``field``'s id,
     ``required`` and ``limit`` (with the tolerance) and ``measured`` in its ``unit``; ``passed`` is
@@ -337,6 +352,7 @@ Event = (
     | Notice
     | TunableChanged
     | Found
+    | Ceased
     | Judged
     | SteadyState
     | ExperimentStarted

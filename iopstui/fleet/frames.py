@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from iopstui.events import (
+    Ceased,
     Event,
     Found,
     FrameReady,
@@ -42,7 +43,7 @@ _LOAD = ("usr", "sys", "iowait", "irq", "soft", "idle", "steal")
 TEXTS = frozenset({"event", "host", "utc", "flags", "packed", "bins_of", "name", "device", "sums"})
 _KINDS: Mapping[str, type] = {
     one.kind: one for one in (
-        Mark, Notice, Progress, SteadyState, StepFinished, StepStarted, TunableChanged
+        Ceased, Mark, Notice, Progress, SteadyState, StepFinished, StepStarted, TunableChanged
     )
 }  # fmt: skip
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TextIO
 
-from iopstui.events import Event, Found, Mark, Notice, Progress, StepFinished, StepStarted
+from iopstui.events import Ceased, Event, Found, Mark, Notice, Progress, StepFinished, StepStarted
 from iopstui.format import clock, fit, size
-from iopstui.model.findings.evidence import seconds_words
+from iopstui.model.findings.evidence import ceased_words, seconds_words
 from iopstui.output.status_line import Share, StatusLine
 from iopstui.output.summary import interruption
 from iopstui.text import printable
@@ -60,6 +60,8 @@ class Narrator:
                 advice = f" → {event.finding.advice}" if event.finding.advice else ""
                 when = seconds_words(event.finding)
                 yield f"finding{f' {when}' if when else ''}: {event.finding.text}{advice}"
+            case Ceased():
+                yield f"finding {ceased_words(event.since, event.until)}: {event.text}"
             case StepFinished():
                 yield from _finished(event, self._measured)
 

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator
 
 from iopstui import format as units
-from iopstui.model.watch.totals import DiskTotal, WatchTotals
+from iopstui.model.watch.totals import DiskTotal, Said, WatchTotals
 from iopstui.text import printable
 
 WIDTH = 80
@@ -30,7 +30,14 @@ def _lines(totals: WatchTotals) -> Iterator[str]:
     for said in totals.findings.values():
         when = f"{units.clock(said.since)}-{units.clock(said.until)}"
         often = f", said {_times(said.times)}" if said.times > 1 else ""
-        yield from _wrapped(f"finding {when}{often}: {printable(said.text)}")
+        yield from _wrapped(f"finding {when}{often}{_over(said)}: {printable(said.text)}")
+
+
+def _over(said: Said) -> str:
+    if not said.ceased:
+        return ""
+    times = f" {_times(said.ceased)}" if said.ceased > 1 else ""
+    return f", ceased{times} after {units.duration(said.held_s)} in all"
 
 
 def _disks(totals: WatchTotals) -> Iterator[str]:

@@ -130,6 +130,7 @@ OTHERS: dict[str, type] = {
     "Notice": events.Notice,
     "TunableChanged": events.TunableChanged,
     "Found": events.Found,
+    "Ceased": events.Ceased,
     "Judged": events.Judged,
     "SteadyState": events.SteadyState,
     "ExperimentStarted": events.ExperimentStarted,

@@ -363,10 +363,9 @@ class ReplaySession:
 
 
 _CONTEXT = (
-    events.StepStarted, events.StepFinished, events.Mark, events.Found, events.Judged,
-    events.SteadyState, events.ExperimentStarted, events.PointStarted, events.PointFinished,
-    events.PointFailed,
-    events.ExperimentFinished, form.JobRun, form.Devices,
+    events.StepStarted, events.StepFinished, events.Mark, events.Found, events.Ceased,
+    events.Judged, events.SteadyState, events.ExperimentStarted, events.PointStarted,
+    events.PointFinished, events.PointFailed, events.ExperimentFinished, form.JobRun, form.Devices,
 )  # fmt: skip
 
 

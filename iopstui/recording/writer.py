@@ -411,6 +411,9 @@ class Tape:
             changed["finding"] = dataclasses.replace(
                 about, since=self._own_second(about.since), until=self._own_second(about.until)
             )
+        if isinstance(value, events.Ceased):
+            changed["since"] = self._own_second(value.since)
+            changed["until"] = self._own_second(value.until)
         return dataclasses.replace(value, **changed)
 
     def _own_second(self, t: float | None) -> float | None:

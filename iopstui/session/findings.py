@@ -25,7 +25,8 @@ from iopstui.model.findings.evidence import (
     measured,
     spread,
 )
-from iopstui.model.findings.rules import diagnose
+from iopstui.model.findings.holding import Holding, Over
+from iopstui.model.findings.rules import fired, told
 from iopstui.model.findings.tunable_effect import MANY, TunableChange, around, tunable_effect
 from iopstui.model.metrics.frame import FINAL, Frame
 
@@ -41,9 +42,9 @@ ANSWER_AFTER = 5
 
 class Findings:
     """Fed with every frame; yields a finding when its rule begins to fire, and again every
-    ``REPEAT_S`` seconds while it goes on; and what moved, some seconds after a tunable was changed.
-    Between runs the kernel's side alone is looked at. ``unseen`` says what the jobs work on besides
-    devices.
+    ``REPEAT_S`` seconds while it goes on (``over`` has those that ceased); and what moved, some
+    seconds after a tunable was changed. Between runs the kernel's side alone is looked at.
+    ``unseen`` says what the jobs work on besides devices.
     """
 
     def __init__(self, unseen: Sequence[str] = ()) -> None:
@@ -60,6 +61,8 @@ class Findings:
         self._job = ""
         self._earlier: list[Steady] = []
         self._said: dict[str, float] = {}
+        self._holding = Holding()
+        self._over: list[Over] = []
         self._change: TunableChange | None = None
         self._since = -inf
 
@@ -88,6 +91,7 @@ class Findings:
         self._idle.clear()
         self._then = self._now
         self._said = {}
+        self._holding.forget()
         self._change, self._since = None, -inf
 
     def ask(self, finding: Finding) -> None:
@@ -121,24 +125,36 @@ class Findings:
             return
         yield from self._moved(frame, devices)
         yield from self._answered(frame)
-        yield from self._new(diagnose(self._in_a_run(devices)), frame.t)
+        yield from self._new(self._in_a_run(devices), frame)
 
     def _between_runs(self, frame: Frame, devices: Sequence[BlockDevice]) -> Iterator[Finding]:
         if self._skip:
             self._skip -= 1
             if not self._skip:
                 self._said = {}
+                self._holding.forget()
             return
         self._before.append(frame)
         self._idle.append(frame)
-        yield from self._new(diagnose(self._evidence(self._idle, devices)), frame.t)
+        yield from self._new(self._evidence(self._idle, devices), frame)
 
-    def _new(self, found: Sequence[Finding], t: float) -> Iterator[Finding]:
+    def over(self) -> list[Over]:
+        """After ``feed``: what was said and has ceased by now, each once."""
+        found, self._over = self._over, []
+        return found
+
+    def _new(self, evidence: Evidence, frame: Frame) -> Iterator[Finding]:
         """Those that were not said lately."""
-        for finding in found:
+        t, found = frame.t, fired(evidence)
+        seconds = frame.seconds or (frame.fio.seconds if frame.fio else None) or 0.0
+        for over in self._holding.feed(t, seconds, {one.rule for one in found}):
+            self._over.append(over)
+            self._said.pop(over.finding.rule, None)
+        for finding in told(found, evidence):
             said = self._said.get(finding.rule)
             if said is None or t - said >= REPEAT_S:
                 self._said[finding.rule] = t
+                self._holding.said(finding, t)
                 yield finding
 
     def _evidence(self, frames: Iterable[Frame], devices: Sequence[BlockDevice]) -> Evidence:

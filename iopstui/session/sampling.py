@@ -159,6 +159,9 @@ class Sampling:
         ]
         for finding in self.findings.feed(frame, devices):
             context.emit(events.Found(frame.t, finding))
+        for one in self.findings.over():
+            ended = events.Ceased(frame.t, one.finding.rule, one.finding.text, one.since, one.until)
+            context.emit(ended)
 
     def _look_around(self, frame: Frame, measuring: bool) -> None:
         """Have the device's health and limits, and how the jobs' CPUs sleep, read beside the

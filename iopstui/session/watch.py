@@ -6,7 +6,7 @@ import queue
 from collections.abc import Sequence
 from time import monotonic
 
-from iopstui.events import Event, Found, FrameReady, Notice
+from iopstui.events import Ceased, Event, Found, FrameReady, Notice
 from iopstui.model.block.target import Target
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.watch.totals import WatchTotals
@@ -55,6 +55,8 @@ class Watch:
                 self._frame(event.frame)
             case Found():
                 self.totals.found(event.t, event.finding)
+            case Ceased():
+                self.totals.ceased(event.rule, event.since, event.until)
         self._pass(event)
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ import pytest
 from session_frames import whole_frames
 from watch_frames import frame, rates, watched
 
-from iopstui.events import Found, FrameReady, Mark
+from iopstui.events import Ceased, Found, FrameReady, Mark
 from iopstui.model.block.target import DEVICE, Place, Target, together
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.metrics.frame import Frame
@@ -97,8 +97,12 @@ def test_words_go_beside_the_table() -> None:
     sink = make_watch_sink("table", out, err, ONE, "host", probed=False)
     sink.handle(Mark(61.0, "trigger r/s>5 for 1s: 7"))
     sink.handle(Found(61.0, Finding("a", "it is busy")))
+    sink.handle(Ceased(95.0, "a", "it is busy", 61.0, 85.0))
     assert out.getvalue() == ""
-    assert err.getvalue() == "[1:01] mark: trigger r/s>5 for 1s: 7\n[1:01] finding: it is busy\n"
+    assert err.getvalue().splitlines() == [
+        "[1:01] mark: trigger r/s>5 for 1s: 7", "[1:01] finding: it is busy",
+        "[1:35] finding ceased at 1:25, held for 24 s: it is busy",
+    ]  # fmt: skip
 
 
 def test_data_is_that_of_a_run() -> None:
@@ -147,3 +151,15 @@ def test_a_summary_of_nothing_and_of_much_fits(disks: list[DiskRates | None]) ->
     totals = summary(disks)
     totals.found(1.0, Finding("a", "long words " * 30))
     assert all(len(line) <= 80 for line in watch_summary(totals).splitlines())
+
+
+def test_what_ceased_is_in_the_summary() -> None:
+    totals = WatchTotals(["vda"], 1.0)
+    busy = Finding("busy", "it is busy", since=2.0, until=5.0)
+    totals.found(5.0, busy)
+    totals.ceased("busy", 2.0, 26.0)
+    assert "finding 0:02-0:26, ceased after 24 s in all: it is busy" in watch_summary(totals)
+    totals.found(40.0, Finding("busy", "it is busy", since=37.0, until=40.0))
+    totals.ceased("busy", 37.0, 41.0)
+    lines = " ".join(watch_summary(totals).split())
+    assert "0:02-0:41, said 2 times, ceased 2 times after 28 s in all" in lines

@@ -7,8 +7,9 @@ import pytest
 from evidence_frames import device, disk, fio, frame, seconds
 
 from iopstui.fio.job_shape import comparable, shape_of
+from iopstui.model.findings import rules as of_rules
 from iopstui.model.findings.conditions import Conditions, DeviceState
-from iopstui.model.findings.evidence import Finding, JobShape
+from iopstui.model.findings.evidence import Evidence, Finding, JobShape
 from iopstui.model.metrics.frame import FINAL, Frame
 from iopstui.session.findings import REPEAT_S, Findings
 
@@ -305,3 +306,33 @@ def test_frames_of_no_fio_are_survived() -> None:
     findings = Findings()
     findings.begin(job())
     assert fed(findings, [frame(1.0, None), frame(2.0, None, step=0)]) == []
+
+
+# -- what ceased
+
+
+def test_what_was_found_has_an_end_and_is_said_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its rule fires in seconds 1 to 4, is quiet for ten and fires again."""
+    firing = {1, 2, 3, 4, 15, 16}
+
+    def fires(evidence: Evidence) -> Finding | None:
+        t = evidence.frames[-1].t
+        return Finding("full", "CPU 1 is full", since=t - 1, until=t) if t in firing else None
+
+    monkeypatch.setattr(of_rules, "RULES", (fires,))
+    findings, said, over = Findings(), [], []
+    for second in quiet(20, start=0.0):
+        said += [second.t for _ in findings.feed(second, [device()])]
+        over += [(second.t, one.since, one.until) for one in findings.over()]
+    assert said == [1.0, 15.0]
+    assert over == [(14.0, 0.0, 4.0)]
+
+
+def test_a_run_that_begins_takes_the_end_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    rule = Finding("full", "CPU 1 is full")
+    monkeypatch.setattr(of_rules, "RULES", (lambda e: rule if e.frames[-1].t < 3 else None,))
+    findings = Findings()
+    assert fed(findings, quiet(2))
+    findings.begin(job())
+    fed(findings, run(20, 4.0))
+    assert findings.over() == []

@@ -3,7 +3,7 @@ from __future__ import annotations
 import ui_fakes as fakes
 from test_app import WIDE, make, running, screen_text, settle, shows
 
-from iopstui.events import Found, StepFinished, StepStarted
+from iopstui.events import Ceased, Found, StepFinished, StepStarted
 from iopstui.model.findings.evidence import Finding
 from iopstui.ui.core.state import LiveState
 from iopstui.ui.dashboard import finding_line
@@ -126,6 +126,21 @@ def test_a_finding_without_a_job_is_shown_and_ages() -> None:
     )
     found.t = 60.0
     assert "CPU 1" not in text(found)
+
+
+def test_one_that_ceased_says_so_behind_those_that_hold() -> None:
+    over = Ceased(46.0, ONE_CPU.rule, ONE_CPU.text, 12.0, 36.0)
+    found = state(Found(14.0, ONE_CPU), over)
+    found.t = 47.0
+    assert "ceased at 0:36, held for 24 s: CPU 1 runs" in text(found)
+    found.apply(Found(47.0, DEPTH))
+    assert "iodepth=16" in text(found) and "ceased" not in text(found)
+    listed = "".join(p for row in finding_line.listed(found, 80, UTF8) for p, _ in row)
+    assert "0:14  no job  ceased at 0:36, held for 24 s" in listed
+    found.apply(Found(48.0, ONE_CPU))
+    assert [bool(one.ceased) for one in found.current_findings()] == [False, False, True]
+    found.t = 100.0
+    assert found.current_findings() == []
 
 
 def test_what_is_found_after_a_run_ages_as_well() -> None:

@@ -335,6 +335,11 @@ def seconds_words(finding: Finding) -> str:
     return f"{units.clock(finding.since)}-{units.clock(finding.until)}"
 
 
+def ceased_words(since: float, until: float) -> str:
+    """When its cause ceased, and how long it held: "ceased at 0:36, held for 24 s"."""
+    return f"ceased at {units.clock(until)}, held for {units.duration(until - since)}"
+
+
 def names_words(devices: Sequence[BlockDevice], most: int = 4) -> str:
     """ "vda", "vda and vdb", "vda, vdb, vdc and 5 more"."""
     names = [device.name for device in devices]

@@ -8,7 +8,7 @@ says the numbers it fired on. What could have the same effect is excluded, or th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from iopstui.model.findings import evidence as e
@@ -76,10 +76,19 @@ SAID_BY = {"saturated": ("cap", "above", "tags"), "cap": ("above", "tags")}
 
 def diagnose(evidence: Evidence) -> list[Finding]:
     """The findings of all rules, the most telling first, with the seconds they are about."""
-    found = [one for rule in RULES if (one := rule(evidence)) is not None]
+    return told(fired(evidence), evidence)
+
+
+def fired(evidence: Evidence) -> list[Finding]:
+    """What all rules say, those included that only say more of what another one says."""
+    return [one for rule in RULES if (one := rule(evidence)) is not None]
+
+
+def told(found: Sequence[Finding], evidence: Evidence) -> list[Finding]:
+    """Those of ``fired`` that are to be said, with the seconds they are about."""
     names = {one.rule for one in found}
-    told = [one for one in found if not names & set(SAID_BY.get(one.rule, ()))]
-    return [_with_seconds(one, evidence) for one in told]
+    kept = [one for one in found if not names & set(SAID_BY.get(one.rule, ()))]
+    return [_with_seconds(one, evidence) for one in kept]
 
 
 def _with_seconds(finding: Finding, evidence: Evidence) -> Finding:

@@ -83,6 +83,8 @@ class Said:
     since: float
     until: float
     times: int = 1
+    held_s: float = 0.0
+    ceased: int = 0
 
 
 class WatchTotals:
@@ -120,6 +122,14 @@ class WatchTotals:
             said.until = max(said.until, until)
         elif len(self.findings) < MOST_FINDINGS:
             self.findings[finding.rule] = Said(finding.text, since, until)
+
+    def ceased(self, rule: str, since: float, until: float) -> None:
+        """What was found has ceased: it held from ``since`` to ``until``."""
+        said = self.findings.get(rule)
+        if said is not None:
+            said.until = max(said.until, until)
+            said.held_s += until - since
+            said.ceased += 1
 
     def trigger(self, text: str) -> None:
         """A trigger has fired."""

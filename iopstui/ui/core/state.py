@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from iopstui import format as f
 from iopstui.events import (
+    Ceased,
     Ended,
     Event,
     ExperimentFinished,
@@ -28,7 +29,7 @@ from iopstui.events import (
     StepStarted,
     TunableChanged,
 )
-from iopstui.model.findings.evidence import Finding
+from iopstui.model.findings.evidence import Finding, ceased_words
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.metrics.cpu_history import CpuHistory
 from iopstui.model.metrics.frame import FINAL, LATE, PARTIAL, Frame
@@ -82,12 +83,14 @@ class LogEntry:
 
 @dataclass(frozen=True, slots=True)
 class FoundEntry:
-    """What a rule found: first at ``first``, last at ``t``, in run number ``step``."""
+    """What a rule found: first at ``first``, last at ``t``, in run number ``step``. ``ceased``: its
+    cause is over, in words ("": it is not known to be)."""
 
     t: float
     first: float
     step: int
     finding: Finding
+    ceased: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +266,8 @@ class LiveState:
                 self._noticed = event.t
             case Found():
                 self._found(event)
+            case Ceased():
+                self._ceased(event)
             case Judged():
                 self._judged(event)
             case SteadyState():
@@ -326,14 +331,14 @@ class LiveState:
 
     def current_findings(self) -> list[FoundEntry]:
         """What holds now, with or without a job, or held at the end of the last run: the newest
-        first, of one second the most telling first."""
+        first, of one second the most telling first; behind them what has ceased lately."""
         step = self.step.step if self.step is not None else 0
         held = [
             entry
             for entry in self.findings
             if entry.step == step and self._now_for(entry) - entry.t <= FINDING_STAYS_S
         ]
-        return sorted(held, key=lambda entry: -entry.t)
+        return sorted(held, key=lambda entry: (bool(entry.ceased), -entry.t))
 
     def _now_for(self, entry: FoundEntry) -> float:
         """What is said of a run stays as it was at its end; what was found since then ages."""
@@ -347,13 +352,24 @@ class LiveState:
         rule, first = event.finding.rule, event.t
         for index, entry in enumerate(self.findings):
             # the same tunable changed again is another finding
-            if (entry.step, entry.finding.rule) == (step, rule) and rule not in ONCE:
+            same = (entry.step, entry.finding.rule) == (step, rule) and rule not in ONCE
+            if same and not entry.ceased:
                 first = entry.first
                 del self.findings[index]
                 break
         self.findings.append(FoundEntry(event.t, first, step, event.finding))
         del self.findings[:-FINDINGS_KEPT]
         self.moments.found(self.findings)
+
+    def _ceased(self, event: Ceased) -> None:
+        """The newest of this rule is over; it is shown as that for a while."""
+        for index in reversed(range(len(self.findings))):
+            entry = self.findings[index]
+            if entry.finding.rule == event.rule and not entry.ceased:
+                words = ceased_words(event.since, event.until)
+                self.findings[index] = replace(entry, t=event.t, ceased=words)
+                self.moments.found(self.findings)
+                return
 
     def _judged(self, event: Judged) -> None:
         self.judged.append(event)

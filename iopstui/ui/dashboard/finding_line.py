@@ -29,6 +29,7 @@ def rows(state: LiveState, width: int, height: int, charset: Charset) -> list[Ro
         return pad([message(width, charset, _nothing(state))], height, width)
     finding, more = found[0].finding, len(found) - 1
     when = seconds_words(finding) + _ago(found[0], state)
+    when = found[0].ceased or when
     title = f" finding {when}: " if when else " finding: "
     first = Line(width - len(_more(more)), charset).add(title, FINDING)
     if height < 2:
@@ -150,11 +151,12 @@ def _key(finding: Finding) -> str:
 
 def _entry(entry: FoundEntry, holds: bool, width: int, charset: Charset) -> Sequence[Row]:
     when = f.clock(entry.first)
-    if entry.t - entry.first >= 1:
+    if entry.t - entry.first >= 1 and not entry.ceased:
         when += f" to {f.clock(entry.t)}"
     run = f"  run {entry.step}" if entry.step else "  no job"
     head = Line(width, charset).add(f" {when}", BOLD).add(run, DIM)
-    head.add("  holds now" if holds else "", FINDING)
+    head.add("  holds now" if holds and not entry.ceased else "", FINDING)
+    head.add(f"  {entry.ceased}" if entry.ceased else "")
     finding = entry.finding
     seconds = seconds_words(finding)
     head.add(f"  of {seconds}" if seconds else "", DIM)
