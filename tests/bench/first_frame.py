@@ -1,41 +1,50 @@
-"""(c) Time and CPU to the first frame that shows the kernel's figures, beside those to the first
-of an empty application of Textual."""
+"""(c) Time and CPU to the first frame at all, and to the first one that shows the kernel's figures,
+beside those to the first of an empty application of Textual."""
 
 from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import program
 from statistic import interval
-from terminal import Terminal, cpu_s
+from terminal import Terminal
 
 MANY = 1200
 """Characters that only a whole picture has."""
 RATES = re.compile(r"r_await.*?\n?.*?\b\d+(\.\d+)?\s+\d", re.S)
+Seen = Callable[[str], object]
 
 
 def measure(place: Path, times: int) -> dict[str, Any]:
     """Each start is a process of its own; the first one, which compiles, is left out."""
-    wall, cpu, picker, picker_cpu, above = [], [], [], [], []
+    found: dict[str, list[float]] = {}
     for number in range(times + 1):
-        one = _start(program.live(place, ["."]), lambda words: RATES.search(words))
-        other = _start(program.live(place, []), lambda words: "quit" in words)
+        one = _start(
+            program.live(place, ["."]), lambda words: "the first sample" in words, RATES.search
+        )
+        other = _start(
+            program.live(place, []), lambda words: "choose what" in words, lambda w: "several" in w
+        )
         # its first picture is a screen of blanks
-        empty = _start(_empty(place), lambda words: len(words) > MANY, b"\x11")
+        empty = _start(_empty(place), lambda w: len(w) > MANY, lambda w: len(w) > MANY, b"\x11")
         if number:
-            above.append(one[1] - empty[1])
-            wall.append(one[0])
-            cpu.append(one[1])
-            picker.append(other[0])
-            picker_cpu.append(other[1])
-    return {
-        "seconds": interval(wall), "cpu_s": interval(cpu),
-        "picker_seconds": interval(picker), "picker_cpu_s": interval(picker_cpu),
-        "above_empty_cpu_s": interval(above),
-    }  # fmt: skip
+            for name, value in {
+                "seconds": one[0], "cpu_s": one[2], "picker_seconds": other[0],
+                "picker_cpu_s": other[2], "painted_cpu_s": one[1],
+                "picker_painted_cpu_s": other[1], "above_empty_cpu_s": one[2] - empty[2],
+                "painted_above_empty_cpu_s": one[1] - empty[2],
+                "picker_above_empty_cpu_s": other[2] - empty[2],
+            }.items():  # fmt: skip
+                found.setdefault(name, []).append(value)
+    return {name: interval(values) for name, values in found.items()}
+
+
+def _has(part: str) -> Seen:
+    return lambda words: part in words
 
 
 def _empty(place: Path) -> Terminal:
@@ -45,8 +54,12 @@ def _empty(place: Path) -> Terminal:
     )
 
 
-def _start(terminal: Terminal, seen: Any, leave: bytes = b"q") -> tuple[float, float]:
+def _start(
+    terminal: Terminal, painted: Seen, whole: Seen, leave: bytes = b"q"
+) -> tuple[float, float, float]:
+    """Seconds until it is whole, and of CPU until the first frame and until it is whole."""
     try:
-        return terminal.wait_for(seen), cpu_s(terminal.pid)
+        seconds = terminal.wait_for(whole)
+        return seconds, terminal.cpu_at(painted), terminal.cpu_at(whole)
     finally:
         terminal.end(leave)

@@ -96,6 +96,7 @@ class Terminal:
     ) -> None:
         self.bytes_per_s = bytes_per_s
         self.total = 0
+        self._arrived: list[tuple[int, float]] = []
         self.written = bytearray()
         self.started = time.monotonic()
         self._over = threading.Event()
@@ -139,6 +140,8 @@ class Terminal:
     def _take(self, data: bytes) -> None:
         self.total += len(data)
         self.written += data
+        if self.total <= KEEP:
+            self._arrived.append((self.total, cpu_s(self.pid)))
         if len(self.written) > 2 * KEEP:
             del self.written[:-KEEP]
         if ASKS_SYNC in data:
@@ -165,6 +168,14 @@ class Terminal:
                 break
             time.sleep(0.002)
         raise TimeoutError(f"not seen within {within} s: {self.words()[-2000:]}")
+
+    def cpu_at(self, seen: Callable[[str], object]) -> float:
+        """Seconds of CPU that the program had used when the bytes came that made ``seen(words)``
+        hold, within the first KEEP bytes; raises LookupError if they did not come."""
+        for total, used in self._arrived:
+            if seen(ANSI.sub(b" ", bytes(self.written[:total])).decode("utf-8", "replace")):
+                return used
+        raise LookupError("not seen")
 
     def end(self, keys: bytes | None = b"q", within: float = 10.0) -> bool:
         """Leaves the program; False if it had to be killed."""
