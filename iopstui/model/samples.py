@@ -213,7 +213,8 @@ class ProbeSample:
     "sequential" requests, "lost" events, "full" maps. ``busy_s`` is the CPU time of the program
     that reads the maps, ``run_ns`` how long the probes ran while the kernel counted that, for
     ``run_ios`` requests. ``parts`` names what is switched on; ``begun`` numbers the probes of a
-    session: with each all counts begin at 0.
+    session: with each all counts begin at 0. ``by`` is what counts: "bpftrace", or "iopstui" for
+    programs of its own.
     """
 
     time_ns: int
@@ -229,6 +230,7 @@ class ProbeSample:
     busy_s: float | None = None
     run_ns: int | None = None
     run_ios: int | None = None
+    by: str = "bpftrace"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import errno
+import os
 import platform
 import struct
 from collections.abc import Iterator
 
-MAP_LOOKUP_ELEM, MAP_DELETE_ELEM, MAP_GET_NEXT_KEY = 1, 3, 4
+MAP_CREATE, MAP_LOOKUP_ELEM, MAP_DELETE_ELEM, MAP_GET_NEXT_KEY, PROG_LOAD = 0, 1, 3, 4, 5
 MAP_GET_FD_BY_ID, OBJ_GET_INFO_BY_FD = 14, 15
-ENABLE_STATS = 32
+RAW_TRACEPOINT_OPEN, ENABLE_STATS = 17, 32
 # its number on this machine (syscalls(2)); where it isn't known nothing is done
 NUMBERS = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "loongarch64": 280, "s390x": 351,
            "ppc64le": 361, "armv7l": 386, "i686": 357}  # fmt: skip
@@ -17,6 +19,16 @@ _ATTR_BYTES = 128
 _INFO_BYTES = 128
 # struct bpf_map_info: type, id, key_size, value_size, max_entries, map_flags, name (linux/bpf.h)
 _INFO = struct.Struct("6I16s")
+# a map of one value, which processes can map into their memory (Linux 5.5)
+_ARRAY, _MMAPABLE = 2, 1 << 10
+# a program at a raw tracepoint, whose arguments the kernel knows the types of (Linux 5.5)
+_TRACING, _RAW_TRACEPOINT = 26, 23
+# the kernel lets none but GPL-compatible programs look into its structures, and knows MIT, which is
+# compatible, under this name alone (license_is_gpl_compatible, include/linux/license.h)
+_LICENSE = b"Dual MIT/GPL"
+_CREATE = struct.Struct("=7I16s")
+# union bpf_attr of BPF_PROG_LOAD up to attach_btf_id
+_LOAD = struct.Struct("=IIQQIIQII16sIIIIQIIQII")
 _libc: ctypes.CDLL | None = None
 
 
@@ -83,3 +95,36 @@ def described(fd: int) -> tuple[str, int] | None:
     if (key_size, value_size) != (8, 8):
         return None
     return name.rstrip(b"\0").decode("ascii", "replace"), room
+
+
+def values(size: int, name: str) -> int:
+    """A descriptor of a new map of one value of ``size`` bytes, all 0, that can be mapped into
+    memory. OSError."""
+    flags = _MMAPABLE
+    return _made(MAP_CREATE, _CREATE.pack(_ARRAY, 4, size, 1, flags, 0, 0, name.encode()))
+
+
+def loaded(code: bytes, tracepoint: int, name: str) -> int:
+    """A descriptor of these instructions as a program for the raw tracepoint whose type has this
+    number in the kernel's BTF. OSError if the kernel refuses."""
+    text = ctypes.create_string_buffer(code, len(code))
+    license_of = ctypes.create_string_buffer(_LICENSE)
+    begins, says = ctypes.addressof(text), ctypes.addressof(license_of)
+    return _made(PROG_LOAD, _LOAD.pack(
+        _TRACING, len(code) // 8, begins, says, 0, 0, 0, 0, 0, name.encode(), 0, _RAW_TRACEPOINT,
+        0, 0, 0, 0, 0, 0, 0, tracepoint,
+    ))  # fmt: skip
+
+
+def attached(fd: int) -> int:
+    """A descriptor: as long as it is open, the program ``fd`` runs at its tracepoint. OSError."""
+    return _made(RAW_TRACEPOINT_OPEN, struct.pack("=QI", 0, fd))
+
+
+def _made(command: int, attr: bytes) -> int:
+    ctypes.set_errno(errno.ENOSYS)
+    fd = call(command, attr)
+    if fd < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return fd

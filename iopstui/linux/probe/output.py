@@ -87,7 +87,7 @@ class ProbeOutput:
         full = sum(1 for one in maps.values() if isinstance(one, dict) and len(one) >= self._keys)
         names = ("missed", "m"), ("unpaired", "u"), ("requeued", "r"), ("merged", "g")
         counts = {name: _one(maps, key) for name, key in (*names, ("sequential", "s"))}
-        sizes = self._by_disk(_ints(maps, "z"), lambda low: 512 << low)
+        sizes = by_disk(self._regions, _ints(maps, "z"), lambda low: 512 << low)
         counts["issued"] = sum(
             n for d in self._wholes(sizes) for k in d.values() for n in k.values()
         )
@@ -96,8 +96,8 @@ class ProbeOutput:
             arrived_ns=arrived_ns,
             parts=self._parts,
             begun=self._begun,
-            device=self._by_disk(_ints(maps, "d"), _fine),
-            waiting=self._by_disk(_ints(maps, "w"), _fine),
+            device=by_disk(self._regions, _ints(maps, "d"), fine),
+            waiting=by_disk(self._regions, _ints(maps, "w"), fine),
             matrix=_matrix(_ints(maps, "x")),
             sizes=sizes,
             tasks=self._tasks(maps),
@@ -106,24 +106,6 @@ class ProbeOutput:
 
     def _wholes(self, by_disk: Mapping[str, Any]) -> list[Any]:
         return [by_disk[r.name] for r in self._regions if r.last is None and r.name in by_disk]
-
-    def _by_disk(
-        self, counts: Counts, value: Callable[[int], int]
-    ) -> dict[str, dict[str, dict[int, int]]]:
-        """A partition's requests are its disk's as well."""
-        found: dict[str, dict[str, dict[int, int]]] = {
-            region.name: {kind: {} for kind in KINDS} for region in self._regions
-        }
-        for key, count in counts.items():
-            number = (key >> REGION_AT) & REGIONS
-            kind = KINDS[(key >> DIRECTION_AT) & HIGH]
-            low = value(key & LOW)
-            region = self._regions[number]
-            for one in self._regions:
-                if one is region or (one.last is None and one.devs == region.devs):
-                    bins = found[one.name][kind]
-                    bins[low] = bins.get(low, 0) + count
-        return found
 
     def _tasks(self, maps: Mapping[str, Any]) -> tuple[TaskCounts, ...]:
         names = maps.get("@n") or {}
@@ -153,7 +135,28 @@ class ProbeOutput:
         return self._groups[pid]
 
 
-def _fine(low: int) -> int:
+def by_disk(
+    regions: Sequence[Region], counts: Counts, value: Callable[[int], int]
+) -> dict[str, dict[str, dict[int, int]]]:
+    """``counts`` by region's number, direction and bin as counts by name, direction and ``value``
+    of the bin. A partition's requests are its disk's as well."""
+    found: dict[str, dict[str, dict[int, int]]] = {
+        region.name: {kind: {} for kind in KINDS} for region in regions
+    }
+    for key, count in counts.items():
+        number = (key >> REGION_AT) & REGIONS
+        kind = KINDS[(key >> DIRECTION_AT) & HIGH]
+        low = value(key & LOW)
+        region = regions[number]
+        for one in regions:
+            if one is region or (one.last is None and one.devs == region.devs):
+                bins = found[one.name][kind]
+                bins[low] = bins.get(low, 0) + count
+    return found
+
+
+def fine(low: int) -> int:
+    """The middle (ns) of the bucket of a latency with this number."""
     return midpoint(low, BUCKET_BITS)
 
 

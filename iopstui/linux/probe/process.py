@@ -10,11 +10,10 @@ import subprocess
 import threading
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import replace
 
 from iopstui.linux.probe.leaks import drop_leaks
 from iopstui.linux.probe.output import GroupOf, ProbeOutput
-from iopstui.linux.probe.programs import Counting, Programs, Ran
+from iopstui.linux.probe.programs import Costs, Programs
 from iopstui.linux.probe.script import Region
 from iopstui.linux.process.clock import Clock
 from iopstui.linux.process.processes import cpu_s
@@ -32,8 +31,6 @@ ANSWER_S = 0.02
 LEAKED = 0.2
 LONGEST_LINE = 4 << 20
 TERM_S = 2.0
-# the kernel counts the probes' run time from one of so many readings to the next
-COUNT_EVERY = 10
 _LIMIT = ("BPFTRACE_MAP_KEYS_MAX", "BPFTRACE_MAX_MAP_KEYS")
 
 
@@ -66,9 +63,7 @@ class ProbeProcess:
         self._samples: deque[ProbeSample] = deque(maxlen=1)
         self._told = threading.Event()
         self._problem = ""
-        self._counting = Counting()
-        self._programs: Programs | None = None
-        self._counted = Ran(0, 0, 0)
+        self._costs: Costs | None = None
         self._skipped = 0
         self._readings = 0
         # since when an answer is waited for: at first that the programs are loaded
@@ -125,7 +120,8 @@ class ProbeProcess:
             _end(process)
             self._thread.join(TERM_S)
         # not before: the thread may just have begun it
-        self._counting.end()
+        if self._costs is not None:
+            self._costs.close()
         self._samples.clear()
         errors, self._errors = self._errors, -1
         if errors >= 0:
@@ -157,23 +153,14 @@ class ProbeProcess:
                 self._told.set()
 
     def _with_costs(self, sample: ProbeSample) -> ProbeSample:
-        """The kernel's count of the probes' run time grows in one of ``COUNT_EVERY`` readings."""
         pid = self.pid
         if pid is None:
             return sample
-        if self._programs is None:
-            self._programs = Programs(pid)
-        ran = self._programs.read() or self._counted
-        if self._counting.on:
-            self._counting.end()
-            self._counted = ran
-        elif self._readings % COUNT_EVERY == 2:
-            self._counting.begin()
-        self._forget_leaks(ran.skipped + sample.counts["missed"])
-        return replace(
-            sample, busy_s=cpu_s(pid), run_ns=self._counted.spent_ns, run_ios=self._counted.ios,
-            counts={**sample.counts, "skipped": ran.skipped},
-        )  # fmt: skip
+        if self._costs is None:
+            self._costs = Costs(Programs(pid))
+        found = self._costs.added(sample, cpu_s(pid))
+        self._forget_leaks(found.counts["skipped"] + found.counts["missed"])
+        return found
 
     def _forget_leaks(self, lost: int) -> None:
         """The beginning of a request whose completion was skipped stays in the map: before these

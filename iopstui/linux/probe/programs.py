@@ -10,14 +10,19 @@ from __future__ import annotations
 import contextlib
 import os
 import struct
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from iopstui.linux.probe import bpf
+from iopstui.model.samples import ProbeSample
 from iopstui.records import dataclass
 
 BPF_STATS_RUN_TIME = 0
 # a program that runs for each I/O runs at least this part of the one that runs most
 OFTEN = 0.3
+# their run time is counted from one of so many readings to the next
+COUNT_EVERY = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +37,12 @@ class Ran:
 
 
 class Programs:
-    """The BPF programs that a process holds (``fdinfo`` of its descriptors)."""
+    """The BPF programs that a process holds (``fdinfo`` of its descriptors; all of them, or those
+    of ``fds``)."""
 
-    def __init__(self, pid: int, proc: Path = Path("/proc")) -> None:
+    def __init__(self, pid: int, proc: Path = Path("/proc"), fds: Sequence[int] = ()) -> None:
         self._place = proc / str(pid) / "fdinfo"
-        self._files: list[Path] = []
+        self._files = [self._place / str(fd) for fd in fds]
 
     def read(self) -> Ran | None:
         """``None`` if the kernel does not say."""
@@ -80,3 +86,32 @@ class Counting:
             with contextlib.suppress(OSError):
                 os.close(self._fd)
         self._fd = -1
+
+
+class Costs:
+    """Adds to readings what the probe costs: the kernel's count of the probes' run time grows in
+    one of ``COUNT_EVERY`` readings."""
+
+    def __init__(self, programs: Programs) -> None:
+        self._programs = programs
+        self._counting = Counting()
+        self._counted = Ran(0, 0, 0)
+        self._readings = 0
+
+    def added(self, sample: ProbeSample, busy_s: float | None) -> ProbeSample:
+        """``sample`` with them. ``busy_s``: the CPU time of what reads."""
+        self._readings += 1
+        ran = self._programs.read() or self._counted
+        if self._counting.on:
+            self._counting.end()
+            self._counted = ran
+        elif self._readings % COUNT_EVERY == 2:
+            self._counting.begin()
+        return replace(
+            sample, busy_s=busy_s, run_ns=self._counted.spent_ns, run_ios=self._counted.ios,
+            counts={**sample.counts, "skipped": ran.skipped},
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """Idempotent."""
+        self._counting.end()

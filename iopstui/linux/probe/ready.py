@@ -24,7 +24,7 @@ def why_not(
         return "bpftrace is not installed", "sudo apt-get install bpftrace, or dnf, zypper, pacman"
     if os.geteuid() != 0:
         return "only root may load BPF programs", "sudo iopstui ..."
-    if "[confidentiality]" in _lockdown(roots):
+    if locked_down(roots):
         return (
             "the kernel is locked down (lockdown=confidentiality) and loads no BPF programs",
             "boot without lockdown=confidentiality",
@@ -40,8 +40,9 @@ def why_not(
     return None
 
 
-def _lockdown(roots: Roots) -> str:
+def locked_down(roots: Roots) -> bool:
+    """Whether the kernel is to keep what it holds to itself, from root as well."""
     try:
-        return (roots.sys / LOCKDOWN).read_text()
+        return "[confidentiality]" in (roots.sys / LOCKDOWN).read_text()
     except OSError:
-        return ""
+        return False

@@ -95,6 +95,7 @@ class ProbeInterval:
     disk at which another probe ran on that CPU (at most so many are missing), ``lost`` events
     the kernel could not pass on, ``full`` maps that had no room. ``busy`` is percent of a CPU for
     reading the maps, ``run_ns`` the probes' own run time for each request, as the kernel counts it.
+    ``by`` is what counts.
     """
 
     seconds: float
@@ -112,6 +113,7 @@ class ProbeInterval:
     full: int
     busy: float | None
     run_ns: float | None
+    by: str = "bpftrace"
 
     @property
     def doubtful(self) -> bool:
@@ -139,8 +141,12 @@ class ProbeInterval:
 
 LATENCY, WAY, MATRIX, PROCESSES, SIZES = "latency", "way", "matrix", "processes", "sizes"
 PARTS = (LATENCY, WAY, MATRIX, PROCESSES, SIZES)
+# what counts: a ProbeSample's ``by``
+BPFTRACE, OWN = "bpftrace", "iopstui"
 # CPU time for each I/O in µs, measured (docs/costs.md)
 COSTS = {LATENCY: 0.9, WAY: 0.3, MATRIX: 0.2, PROCESSES: 0.4, SIZES: 0.3}
+# of the latencies alone, counted by programs of its own
+OWN_COST = 0.3
 
 
 class ProbeIntervals:
@@ -223,6 +229,7 @@ def _interval(
         full=sample.counts.get("full", 0),
         busy=_busy(sample, before),
         run_ns=_run_ns(sample),
+        by=sample.by,
     )
 
 

@@ -1,0 +1,106 @@
+"""BPF's instructions as bytes, with names for places to jump to (RFC 9669)."""
+
+from __future__ import annotations
+
+import struct
+
+_INSTRUCTION = struct.Struct("<BBhi")
+_LOADS = {4: 0x61, 8: 0x79}
+_STORES = {8: 0x7B}
+_WITH_NUMBER = {"=": 0xB7, "+": 0x07, "-": 0x17, "*": 0x27, "|": 0x47, "&": 0x57, "<<": 0x67,
+                ">>": 0x77}  # fmt: skip
+# added to a code of these
+_FROM_REGISTER = 0x08
+# of the lower 32 bits, without sign
+_JUMPS = {"==": 0x16, ">": 0x26, ">=": 0x36, "!=": 0x56, "<": 0xA6}
+_WIDE = {"==": 0x15, ">": 0x25, ">=": 0x35, "!=": 0x55, "<": 0xA5}
+_GOTO, _CALL, _EXIT, _LOAD_WIDE, _ADD_ATOMIC = 0x05, 0x85, 0x95, 0x18, 0xDB
+# BPF_PSEUDO_MAP_VALUE: the address of the first value of the map with this descriptor
+_MAP_VALUE = 2
+# from linux/bpf.h, enum bpf_func_id
+KTIME_GET_NS, GET_SMP_PROCESSOR_ID = 5, 8
+
+
+class Program:
+    """Instructions in their order; registers are 0 to 10, ``n`` a number of 32 bits."""
+
+    def __init__(self) -> None:
+        self._rows: list[list[int]] = []
+        self._labels: dict[str, int] = {}
+        self._jumps: list[tuple[int, str]] = []
+
+    def load(self, size: int, to: int, address: int, offset: int) -> None:
+        """``to`` = ``size`` bytes at ``address`` + ``offset``."""
+        self._add(_LOADS[size], to, address, offset)
+
+    def store(self, address: int, offset: int, register: int) -> None:
+        """8 bytes at ``address`` + ``offset`` = ``register``."""
+        self._add(_STORES[8], address, register, offset)
+
+    def do(self, operation: str, to: int, n: int) -> None:
+        """``to`` = ``to`` ``operation`` ``n``; "=" for ``n`` itself."""
+        self._add(_WITH_NUMBER[operation], to, 0, 0, n)
+
+    def do_with(self, operation: str, to: int, register: int) -> None:
+        """``to`` = ``to`` ``operation`` ``register``; "=" for the register itself."""
+        self._add(_WITH_NUMBER[operation] | _FROM_REGISTER, to, register)
+
+    def jump(self, register: int, test: str, n: int, to: str) -> None:
+        """If the lower half of ``register``, without sign, passes the test."""
+        self._jump(to, _JUMPS[test], register, 0, n if n < 1 << 31 else n - (1 << 32))
+
+    def jump_wide(self, register: int, test: str, n: int, to: str) -> None:
+        """If all of ``register``, without sign, passes the test; ``n`` below 2^31."""
+        self._jump(to, _WIDE[test], register, 0, n)
+
+    def jump_with(self, register: int, test: str, other: int, to: str) -> None:
+        """If ``register`` compared with another, all of both without sign, passes the test."""
+        self._jump(to, _WIDE[test] | _FROM_REGISTER, register, other, 0)
+
+    def goto(self, to: str) -> None:
+        """Always."""
+        self._jump(to, _GOTO, 0, 0, 0)
+
+    def label(self, name: str) -> None:
+        """What follows is called ``name``: a place to jump to."""
+        self._labels[name] = len(self._rows)
+
+    def wide(self, to: int, n: int) -> None:
+        """``to`` = ``n``, of 64 bits."""
+        self._add(_LOAD_WIDE, to, 0, 0, _signed(n & 0xFFFFFFFF))
+        self._add(0, 0, 0, 0, _signed(n >> 32))
+
+    def value(self, to: int, fd: int, offset: int = 0) -> None:
+        """``to`` = the address of ``offset`` in the one value of the map ``fd``."""
+        self._add(_LOAD_WIDE, to, _MAP_VALUE, 0, fd)
+        self._add(0, 0, 0, 0, offset)
+
+    def call(self, helper: int) -> None:
+        """r0 = what the helper returns; r1 to r5 are lost."""
+        self._add(_CALL, 0, 0, 0, helper)
+
+    def add_atomic(self, address: int, register: int) -> None:
+        """The 8 bytes at ``address`` grow by ``register``."""
+        self._add(_ADD_ATOMIC, address, register)
+
+    def end(self) -> None:
+        """Return 0."""
+        self.do("=", 0, 0)
+        self._add(_EXIT)
+
+    def code(self) -> bytes:
+        """All of it. KeyError for a label that isn't there."""
+        for at, name in self._jumps:
+            self._rows[at][2] = self._labels[name] - at - 1
+        return b"".join(_INSTRUCTION.pack(*row) for row in self._rows)
+
+    def _jump(self, to: str, code: int, register: int, other: int, n: int) -> None:
+        self._jumps.append((len(self._rows), to))
+        self._add(code, register, other, 0, n)
+
+    def _add(self, code: int, to: int = 0, other: int = 0, offset: int = 0, n: int = 0) -> None:
+        self._rows.append([code, to | other << 4, offset, n])
+
+
+def _signed(n: int) -> int:
+    return n - (1 << 32) if n >= 1 << 31 else n

@@ -1,0 +1,82 @@
+"""A machine for the BPF instructions that the probe uses, with memory made up by a test."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+
+WHOLE = (1 << 64) - 1
+HALF = (1 << 32) - 1
+OPERATIONS: Mapping[int, Callable[[int, int], int]] = {
+    0x0: lambda a, b: a + b, 0x1: lambda a, b: a - b, 0x2: lambda a, b: a * b,
+    0x4: lambda a, b: a | b, 0x5: lambda a, b: a & b, 0x6: lambda a, b: a << (b & 63),
+    0x7: lambda a, b: a >> (b & 63), 0xB: lambda a, b: b,
+}  # fmt: skip
+TESTS: Mapping[int, Callable[[int, int], bool]] = {
+    0x1: lambda a, b: a == b, 0x2: lambda a, b: a > b, 0x3: lambda a, b: a >= b,
+    0x5: lambda a, b: a != b, 0xA: lambda a, b: a < b,
+}  # fmt: skip
+
+
+class Machine:
+    """``memory``: bytes by the address at which they begin; ``maps``: the address of the value of
+    each map by its descriptor; ``helpers``: by number. Whatever lies elsewhere reads as 0, as in
+    the kernel."""
+
+    def __init__(
+        self,
+        memory: dict[int, bytearray],
+        maps: Mapping[int, int],
+        helpers: Mapping[int, Callable[[], int]],
+    ) -> None:
+        self._memory, self._maps, self._helpers = memory, maps, helpers
+
+    def run(self, code: bytes, context: int) -> int:
+        """What the program returns, begun with r1 = ``context``."""
+        rows = list(struct.iter_unpack("<BBhi", code))
+        r, at = [0] * 11, 0
+        r[1] = context
+        while True:
+            op, registers, offset, n = rows[at]
+            to, other = registers & 15, registers >> 4
+            kind, at = op & 7, at + 1
+            value = r[other] if op & 8 else n & WHOLE
+            if op == 0x95:
+                return r[0]
+            if op == 0x85:
+                r[0] = self._helpers[n]()
+                # what a helper may overwrite is overwritten
+                r[1:6] = [0xDEAD] * 5
+            elif op == 0x18:
+                high = rows[at][3]
+                wide = (n & HALF) | (high & HALF) << 32
+                r[to] = self._maps[n] + high if other else wide
+                at += 1
+            elif kind == 7:
+                r[to] = OPERATIONS[op >> 4](r[to], value) & WHOLE
+            elif op == 0x05:
+                at += offset
+            elif kind in (5, 6):
+                mask = WHOLE if kind == 5 else HALF
+                at += offset if TESTS[op >> 4](r[to] & mask, value & mask) else 0
+            elif op in (0x61, 0x79):
+                r[to] = self._at(r[other] + offset, 4 if op == 0x61 else 8)
+            elif op == 0x7B:
+                self._put(r[to] + offset, r[other])
+            elif op == 0xDB:
+                self._put(r[to], self._at(r[to], 8) + r[other] & WHOLE)
+            else:
+                raise AssertionError(f"instruction {op:#x}")
+
+    def _at(self, address: int, size: int) -> int:
+        for begins, held in self._memory.items():
+            if begins <= address and address + size <= begins + len(held):
+                return int.from_bytes(held[address - begins :][:size], "little")
+        return 0
+
+    def _put(self, address: int, value: int) -> None:
+        for begins, held in self._memory.items():
+            if begins <= address and address + 8 <= begins + len(held):
+                held[address - begins : address - begins + 8] = value.to_bytes(8, "little")
+                return
+        raise AssertionError(f"nothing may be written at {address:#x}")

@@ -1,0 +1,129 @@
+"""The kernel's types, from BTF made up here and from that of the kernel below us."""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iopstui.linux.probe.btf import PTR, TYPEDEF, Types
+from iopstui.linux.probe.counting import COMPLETE, EVENTS, kernel_of
+
+INT, STRUCT, UNION, CONST, PROTO = 1, 4, 5, 10, 13
+
+
+class Made:
+    """BTF, type by type; each method gives the type's id."""
+
+    def __init__(self) -> None:
+        self._types = b""
+        self._strings = b"\0"
+        self._count = 0
+
+    def add(self, kind: int, name: str = "", of: int = 0, rest: bytes = b"", count: int = 0,
+            flag: bool = False) -> int:  # fmt: skip
+        info = kind << 24 | count | flag << 31
+        self._types += struct.pack("<III", self._string(name), info, of) + rest
+        self._count += 1
+        return self._count
+
+    def struct(self, name: str, *members: tuple[str, int, int], kind: int = STRUCT,
+               flag: bool = False) -> int:  # fmt: skip
+        rows = [struct.pack("<III", self._string(n), of, at) for n, of, at in members]
+        return self.add(kind, name, 64, b"".join(rows), len(rows), flag)
+
+    def tracepoint(self, name: str, *parameters: int) -> int:
+        rows = b"".join(struct.pack("<II", 0, of) for of in parameters)
+        proto = self.add(PROTO, rest=rows, count=len(parameters))
+        return self.add(TYPEDEF, name, self.add(PTR, of=proto))
+
+    def data(self) -> bytes:
+        length, size = len(self._types), len(self._strings)
+        header = struct.pack("<HBBIIIII", 0xEB9F, 1, 0, 24, 0, length, length, size)
+        return header + self._types + self._strings
+
+    def _string(self, name: str) -> int:
+        if not name:
+            return 0
+        at = self._strings.find(b"\0" + name.encode() + b"\0") + 1
+        if not at:
+            at = len(self._strings)
+            self._strings += name.encode() + b"\0"
+        return at
+
+
+def kernel(old: bool = False, without: str = "") -> bytes:
+    """A kernel's types; an ``old`` one gives its tracepoints the queue before the request."""
+    made = Made()
+    u32 = made.add(INT, "unsigned int", 4, bytes(4))
+    void = made.add(PTR)
+    hctx = made.struct("blk_mq_hw_ctx", ("queue_num", u32, 64))
+    disk = made.struct("gendisk", ("major", u32, 0), ("first_minor", u32, 32))
+    queue = made.struct("request_queue", ("disk", made.add(PTR, of=disk), 8 * 104))
+    inner = made.struct("", ("__sector", u32, 0), kind=UNION)
+    request = made.struct(
+        "request",
+        ("q", made.add(PTR, of=queue), 0), ("mq_hctx", made.add(PTR, of=hctx), 128),
+        # a kernel whose struct has bit fields keeps their width above the offset
+        ("cmd_flags", u32, 192), ("some_bits", u32, 3 << 24 | 230), ("tag", u32, 256),
+        ("__data_len", u32, 352), ("", inner, 384), flag=True,
+    )  # fmt: skip
+    asked, of_queue = made.add(PTR, of=request), made.add(PTR, of=made.add(CONST, of=queue))
+    before = (void, of_queue) if old else (void,)
+    for event in EVENTS:
+        if event != without:
+            more = (u32, u32) if event == COMPLETE else ()
+            first = (void,) if event == COMPLETE else before
+            made.tracepoint(f"btf_trace_{event}", *first, asked, *more)
+    return made.data()
+
+
+def test_members_are_found_where_they_are() -> None:
+    found = kernel_of(kernel())
+    assert (found.queue, found.hctx, found.flags, found.tag) == (0, 16, 24, 32)
+    assert (found.bytes_left, found.sector, found.disk) == (44, 48, 104)
+    assert (found.major, found.first_minor, found.number) == (0, 4, 8)
+    assert len(set(found.tracepoints.values())) == 3 and set(found.request_at.values()) == {0}
+
+
+def test_bit_fields_are_no_members() -> None:
+    assert "some_bits" not in Types(kernel(), ["request"]).members("request")
+
+
+def test_the_request_is_found_among_the_arguments() -> None:
+    assert kernel_of(kernel(old=True)).request_at == {
+        "block_rq_issue": 1, "block_rq_complete": 0, "block_rq_requeue": 1,
+    }  # fmt: skip
+
+
+def test_a_kernel_that_lacks_something_is_told_from_one_that_has_all() -> None:
+    for event in EVENTS:
+        with pytest.raises(KeyError):
+            kernel_of(kernel(without=event))
+    with pytest.raises(KeyError):
+        kernel_of(kernel().replace(b"gendisk", b"gendist"))
+    for none in (b"", b"\x7fELF", kernel()[:-200], b"\xeb\x9f" + kernel()[2:]):
+        with pytest.raises((ValueError, KeyError)):
+            kernel_of(none)
+
+
+@given(st.binary(max_size=200), st.integers(24, 700))
+def test_damage_is_told_as_damage(rubbish: bytes, at: int) -> None:
+    data = kernel()
+    with contextlib.suppress(ValueError, KeyError, RecursionError):
+        kernel_of(data[:at] + rubbish + data[at + len(rubbish) :])
+
+
+def test_the_kernel_below_us() -> None:
+    place = Path("/sys/kernel/btf/vmlinux")
+    try:
+        data = place.read_bytes()
+    except OSError:
+        pytest.skip("this kernel does not describe its types")
+    found = kernel_of(data)
+    assert len({found.flags, found.tag, found.bytes_left, found.sector}) == 4
+    assert all(number > 0 for number in found.tracepoints.values())

@@ -1,0 +1,209 @@
+"""The probe's own programs, carried out instruction by instruction on requests made up here."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from bpf_machine import Machine
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iopstui.linux.probe import counting
+from iopstui.linux.probe.assembler import GET_SMP_PROCESSOR_ID, KTIME_GET_NS
+from iopstui.linux.probe.counting import COMPLETE, ISSUE, REQUEUE, Bins, Kernel, Slots
+from iopstui.linux.probe.output import fine
+from iopstui.linux.probe.script import Region
+from iopstui.model.histogram import bucket_key
+
+KERNEL = Kernel(
+    queue=0, hctx=16, flags=24, tag=32, bytes_left=44, sector=48, disk=104, major=0,
+    first_minor=4, number=364, tracepoints={ISSUE: 1, COMPLETE: 2, REQUEUE: 3},
+    request_at={ISSUE: 0, COMPLETE: 0, REQUEUE: 0},
+)  # fmt: skip
+CONTEXT, REQUESTS, QUEUES, DISKS, HCTXS = 0x1000, 0x10000, 0x20000, 0x30000, 0x40000
+SLOTS_AT, BINS_AT = 0x1_0000_0000, 0x2_0000_0000
+VDA, NVME = 254 << 20, 259 << 20 | 3
+TAGS, QUEUES_OF = 64, 4
+MASK = TAGS * QUEUES_OF - 1
+READ, WRITE, DISCARD, ERASE, DRIVER_OUT = 0, 1, 3, 5, 35
+
+
+class Disks:
+    """Two disks, and the programs that follow them."""
+
+    def __init__(self, *regions: Region) -> None:
+        self.regions = regions or (Region("vda", 254, 0), Region("nvme0n1", 259, 3))
+        self.time, self.cpu = 1_000_000, 0
+        bank = 1 << (len(self.regions) - 1).bit_length() << counting.REGION_BITS
+        self.bins = Bins(9, 2, bank.bit_length() - 1)
+        self.slots = [Slots(VDA, 7, TAGS, MASK), Slots(NVME, 8, TAGS, MASK)]
+        room = (MASK + 1) << counting.SLOT_BITS
+        self.counted = bytearray(2 * bank + counting.COUNTERS_BYTES)
+        self.memory: dict[int, bytearray] = {
+            CONTEXT: bytearray(24),
+            REQUESTS: bytearray(0x4000), QUEUES: bytearray(0x400), DISKS: bytearray(0x100),
+            HCTXS: bytearray(0x4000),
+            SLOTS_AT: bytearray(room), SLOTS_AT + room: bytearray(room), BINS_AT: self.counted,
+        }  # fmt: skip
+        for number, (major, minor) in enumerate(((254, 0), (259, 3), (8, 0))):
+            self._put(QUEUES + 256 * number + KERNEL.disk, DISKS + 16 * number)
+            struct.pack_into("<II", self.memory[DISKS], 16 * number, major, minor)
+        for number in range(QUEUES_OF):
+            struct.pack_into("<I", self.memory[HCTXS], 512 * number + KERNEL.number, number)
+        self.machine = Machine(
+            self.memory, {7: SLOTS_AT, 8: SLOTS_AT + room, 9: BINS_AT},
+            {KTIME_GET_NS: lambda: self.time, GET_SMP_PROCESSOR_ID: lambda: self.cpu},
+        )  # fmt: skip
+        self.code = {
+            ISSUE: counting.issue(KERNEL, self.slots),
+            COMPLETE: counting.complete(KERNEL, self.slots, self.bins, self.regions),
+            REQUEUE: counting.requeue(KERNEL, self.slots, self.bins),
+        }
+
+    def request(
+        self, number: int = 0, disk: int = 0, operation: int = READ, sector: int = 0,
+        queue: int = 0, tag: int = 0, size: int = 4096,
+    ) -> int:  # fmt: skip
+        """The address of a request."""
+        at = REQUESTS + 256 * number
+        self._put(at + KERNEL.queue, QUEUES + 256 * disk)
+        self._put(at + KERNEL.hctx, HCTXS + 512 * queue)
+        held = self.memory[REQUESTS]
+        # REQ_SYNC and the like stand above the operation
+        struct.pack_into("<I", held, at - REQUESTS + KERNEL.flags, operation | 1 << 11)
+        struct.pack_into("<I", held, at - REQUESTS + KERNEL.tag, tag)
+        struct.pack_into("<I", held, at - REQUESTS + KERNEL.bytes_left, size)
+        self._put(at + KERNEL.sector, sector)
+        return at
+
+    def happens(self, event: str, request: int, size: int = 4096) -> None:
+        struct.pack_into("<QQQ", self.memory[CONTEXT], 0, request, 0, size)
+        assert self.machine.run(self.code[event], CONTEXT) == 0
+
+    def lasts(self, request: int, latency: int) -> None:
+        self.happens(ISSUE, request)
+        self.time += latency
+        self.happens(COMPLETE, request)
+
+    def counts(self) -> dict[tuple[str, int, int], int]:
+        """By region's name, direction and bin, of all banks."""
+        found: dict[tuple[str, int, int], int] = {}
+        words = memoryview(self.counted).cast("Q")
+        for bank in range(self.bins.banks):
+            for index, region in enumerate(self.regions):
+                begins = bank << self.bins.bank_bits | index << counting.REGION_BITS
+                for cell in range(counting.REGION_BYTES // 8):
+                    if n := words[begins // 8 + cell]:
+                        key = (region.name, cell // (counting.LAST_BIN + 1),
+                               cell % (counting.LAST_BIN + 1))  # fmt: skip
+                        found[key] = found.get(key, 0) + n
+        return found
+
+    def counter(self, at: int) -> int:
+        begins = (self.bins.banks << self.bins.bank_bits) + at
+        return int.from_bytes(self.counted[begins : begins + 8], "little")
+
+    def _put(self, address: int, value: int) -> None:
+        for begins, held in self.memory.items():
+            if begins <= address < begins + len(held):
+                struct.pack_into("<Q", held, address - begins, value)
+
+
+SMALL = Disks(Region("vda", 254, 0))
+
+
+@given(st.integers(0, (1 << 37) - 1))
+def test_a_latency_is_counted_in_fio_s_bucket(latency: int) -> None:
+    before = SMALL.counts()
+    SMALL.lasts(SMALL.request(), latency)
+    after = SMALL.counts()
+    ((_, kind, index),) = (key for key in after if after[key] != before.get(key, 0))
+    assert kind == 0 and fine(index) == bucket_key(latency)
+
+
+def test_whatever_takes_longer_is_in_the_last_one() -> None:
+    disks = Disks(Region("vda", 254, 0))
+    disks.lasts(disks.request(), 1 << 40)
+    assert disks.counts() == {("vda", 0, counting.LAST_BIN): 1}
+
+
+@pytest.mark.parametrize(
+    ("operation", "kind"), [(READ, 0), (WRITE, 1), (DISCARD, 2), (ERASE, 2), (9, 1)]
+)
+def test_directions_are_told_apart(operation: int, kind: int) -> None:
+    disks = Disks()
+    disks.lasts(disks.request(operation=operation), 100)
+    assert disks.counts() == {("vda", kind, 100): 1}
+
+
+def test_what_is_of_no_disk_or_has_no_sectors_is_left_out() -> None:
+    disks = Disks()
+    for request in (disks.request(disk=2), disks.request(operation=DRIVER_OUT)):
+        disks.lasts(request, 100)
+    flush = disks.request(operation=2, size=0)
+    disks.happens(ISSUE, flush)
+    disks.happens(COMPLETE, flush, size=0)
+    assert disks.counts() == {} and disks.counter(counting.MISSED) == 0
+
+
+def test_requests_in_flight_together_have_their_own_times() -> None:
+    disks = Disks()
+    asked = [
+        disks.request(4 * queue + n, disk=disk, queue=queue, tag=n, sector=8)
+        for n, disk in enumerate((0, 1, 0, 1)) for queue in range(QUEUES_OF)
+    ]  # fmt: skip
+    for request in asked:
+        disks.happens(ISSUE, request)
+    disks.time += 50
+    disks.cpu = 3
+    for request in asked[:8]:
+        disks.happens(COMPLETE, request)
+    disks.time += 50
+    disks.cpu = 2
+    for request in asked[8:]:
+        disks.happens(COMPLETE, request)
+    assert disks.counts() == {
+        ("vda", 0, 50): 4, ("nvme0n1", 0, 50): 4, ("vda", 0, 100): 4, ("nvme0n1", 0, 100): 4,
+    }  # fmt: skip
+
+
+def test_a_completion_without_a_beginning_is_missed_and_none_is_counted_twice() -> None:
+    disks = Disks()
+    disks.happens(COMPLETE, disks.request())
+    disks.lasts(disks.request(1), 100)
+    disks.happens(COMPLETE, disks.request(1))
+    # another request's beginning in its slot is not its own
+    disks.happens(ISSUE, disks.request(2, tag=3))
+    disks.happens(COMPLETE, disks.request(3, tag=3))
+    assert disks.counts() == {("vda", 0, 100): 1} and disks.counter(counting.MISSED) == 3
+
+
+def test_what_is_sent_again_begins_anew() -> None:
+    disks = Disks()
+    request = disks.request()
+    disks.happens(ISSUE, request)
+    disks.happens(REQUEUE, request)
+    disks.time += 500
+    disks.lasts(request, 100)
+    assert disks.counts() == {("vda", 0, 100): 1} and disks.counter(counting.REQUEUED) == 1
+
+
+def test_a_partition_is_counted_by_its_sectors() -> None:
+    high = 1 << 33
+    disks = Disks(
+        Region("vda1", 254, 0, 2048, 4095), Region("vda", 254, 0),
+        Region("vda2", 254, 0, high, high + 7),
+    )  # fmt: skip
+    for sector in (0, 2047, 2048, 4095, 4096, high - 1, high, high + 7, high + 8):
+        disks.lasts(disks.request(sector=sector), 100)
+    assert disks.counts() == {
+        ("vda", 0, 100): 5, ("vda1", 0, 100): 2, ("vda2", 0, 100): 2,
+    }  # fmt: skip
+
+
+def test_the_paths_of_a_disk_are_one_region() -> None:
+    disks = Disks(Region("nvme1n1", 259, 9, paths=((254, 0), (259, 3))))
+    for disk in (0, 1):
+        disks.lasts(disks.request(disk=disk), 100)
+    assert disks.counts() == {("nvme1n1", 0, 100): 2}

@@ -1,0 +1,178 @@
+"""The probe by programs of its own: how it reads, what it proves, how it ends. The kernel's part
+is played by files."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from test_probe_btf import kernel
+from trees import Tree
+
+from iopstui.linux.probe import bpf, counting, own
+from iopstui.linux.probe.own import OwnProbe, Unusable
+from iopstui.linux.probe.script import Region
+from iopstui.linux.process.clock import Clock
+from iopstui.model.histogram import bucket_key
+from iopstui.model.metrics.probe import OWN
+
+VDA = Region("vda", 254, 0)
+Begin = Callable[..., OwnProbe]
+
+
+class Kernel:
+    """What the probe has made: maps as files in memory, by name and size."""
+
+    def __init__(self) -> None:
+        self.maps: dict[str, list[tuple[int, int]]] = {}
+        self.attached = 0
+        self.refuses = 0
+
+    def values(self, size: int, name: str) -> int:
+        fd = os.memfd_create(name, os.MFD_CLOEXEC)
+        os.truncate(fd, size)
+        self.maps.setdefault(name, []).append((fd, size))
+        return fd
+
+    def loaded(self, code: bytes, tracepoint: int, name: str) -> int:
+        if self.refuses:
+            raise OSError(self.refuses, os.strerror(self.refuses))
+        assert code and tracepoint > 0 and len(name) < 16
+        return os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+
+    def attach(self, fd: int) -> int:
+        self.attached += 1
+        return os.dup(fd)
+
+    def count(self, at: int, count: int) -> None:
+        ((fd, _),) = self.maps["iops_bins"]
+        os.pwrite(fd, count.to_bytes(8, "little"), at)
+
+    @property
+    def bank(self) -> int:
+        ((_, size),) = self.maps["iops_bins"]
+        return (size - counting.COUNTERS_BYTES) // 2
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> Kernel:
+    found = Kernel()
+    for name, play in (("values", found.values), ("loaded", found.loaded),
+                       ("attached", found.attach)):  # fmt: skip
+        monkeypatch.setattr(bpf, name, play)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    return found
+
+
+@pytest.fixture
+def begin(made: Kernel, tmp_path: Path) -> Iterator[Begin]:
+    tree, begun = Tree(tmp_path), []
+    tree.sys("kernel/btf/vmlinux", kernel())
+    for queue in range(3):
+        tree.sys(f"dev/block/254:0/mq/{queue}/nr_tags", "100\n")
+    _does(tree, 500)
+
+    def make(*regions: Region) -> OwnProbe:
+        begun.append(OwnProbe(regions or (VDA,), 1, Clock(), tree.roots))
+        return begun[-1]
+
+    make.tree = tree  # type: ignore[attr-defined]
+    yield make
+    for one in begun:
+        one.close()
+
+
+def _does(tree: Tree, ios: int, flushes: int = 0) -> None:
+    words = [ios, 0, 0, 0, flushes, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, flushes, 0]
+    tree.sys("dev/block/254:0/stat", " ".join(map(str, words)) + "\n")
+
+
+def test_banks_and_regions_are_added_up(begin: Begin, made: Kernel) -> None:
+    part = Region("vda1", 254, 0, 2048, 4095)
+    probe = begin(VDA, part)
+    write, second = counting.KIND_BYTES, counting.REGION_BYTES
+    made.count(8 * 100, 3)
+    made.count(made.bank + 8 * 100, 4)
+    made.count(made.bank + second + write + 8 * 50, 5)
+    made.count(2 * made.bank + counting.MISSED, 2)
+    made.count(2 * made.bank + counting.REQUEUED, 6)
+    found = probe.take()
+    assert found is not None and found.by == OWN and found.parts == own.PARTS
+    assert found.device["vda"] == {"read": {bucket_key(100): 7}, "write": {50: 5}, "discard": {}}
+    assert found.device["vda1"] == {"read": {}, "write": {50: 5}, "discard": {}}
+    assert (found.counts["missed"], found.counts["requeued"]) == (2, 6)
+    assert found.busy_s is not None and found.busy_s > 0 and probe.problem() == ""
+
+
+def test_each_disk_has_room_for_all_its_tags(begin: Begin, made: Kernel) -> None:
+    begin(VDA, Region("nvme0n1", 259, 0))
+    rooms = [size >> counting.SLOT_BITS for _, size in made.maps["iops_slots"]]
+    # 3 queues of 100 tags; nothing is known of the other's
+    assert (rooms, made.attached) == ([512, own.MOST_SLOTS], 3)
+
+
+def test_programs_that_count_what_diskstats_counts_are_believed(begin: Begin, made: Kernel) -> None:
+    tree: Tree = begin.tree  # type: ignore[attr-defined]
+    probe = begin()
+    made.count(8 * 100, own.ENOUGH)
+    # a flush is a write to diskstats alone
+    _does(tree, 500 + own.ENOUGH, flushes=300)
+    assert probe.take() is not None and probe.problem() == ""
+    # from then on they need no more proof
+    _does(tree, 500 + 100 * own.ENOUGH)
+    assert probe.take() is not None and probe.problem() == ""
+
+
+@pytest.mark.parametrize(("counted", "missed"), [(0, 0), (own.ENOUGH // 2, own.ENOUGH)])
+def test_programs_that_count_something_else_are_not(
+    begin: Begin, made: Kernel, counted: int, missed: int
+) -> None:
+    tree: Tree = begin.tree  # type: ignore[attr-defined]
+    probe = begin()
+    made.count(8 * 100, counted)
+    made.count(2 * made.bank + counting.MISSED, missed)
+    _does(tree, 500 + own.ENOUGH - 1)
+    probe.take()
+    assert probe.problem() == "", "of few requests many may be under way"
+    _does(tree, 500 + own.ENOUGH)
+    probe.take()
+    assert f"of {own.ENOUGH} requests of vda its own programs counted {counted}" in probe.problem()
+
+
+def test_where_it_can_t_count_nothing_is_left(begin: Begin, made: Kernel) -> None:
+    tree: Tree = begin.tree  # type: ignore[attr-defined]
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(Unusable, match="bios"):
+        begin(VDA, Region("dm-0", 253, 0, bios=True))
+    made.refuses = errno.EPERM
+    with pytest.raises(Unusable, match=r"refuses the programs \(Operation not permitted\)"):
+        begin()
+    made.refuses = 0
+    tree.sys("kernel/btf/vmlinux", b"")
+    with pytest.raises(Unusable, match="BTF"):
+        begin()
+    tree.sys("kernel/btf/vmlinux", kernel())
+    tree.sys("kernel/security/lockdown", "none integrity [confidentiality]")
+    with pytest.raises(Unusable, match="locked down"):
+        begin()
+    assert os.listdir("/proc/self/fd") == before and "locked down" in (
+        own.why_not(tree.roots) or ""
+    )
+
+
+def test_nothing_is_open_when_it_is_closed(begin: Begin) -> None:
+    before = os.listdir("/proc/self/fd")
+    probe = begin()
+    for _ in range(3):
+        assert probe.take() is not None
+    probe.close()
+    probe.close()
+    assert os.listdir("/proc/self/fd") == before and probe.take() is None
+
+
+def test_doctor_only_loads_them(begin: Begin, made: Kernel) -> None:
+    tree: Tree = begin.tree  # type: ignore[attr-defined]
+    assert own.why_not(tree.roots) is None and made.attached == 0
