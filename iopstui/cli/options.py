@@ -131,11 +131,11 @@ def refuse_theme(arguments: argparse.Namespace) -> None:
 def add_probe(command: argparse.ArgumentParser) -> None:
     """Add the options of the probe. ``probe_parts`` reads them."""
     command.add_argument("--probe", action="store_true",
-                         help="count the device's own latencies inside the kernel, with bpftrace "
+                         help="count the device's own latencies inside the kernel "
                          "(root; costs some CPU time for each I/O)")  # fmt: skip
     command.add_argument("--probe-with", type=values.probe_parts, default=(), metavar="LIST",
-                         help="the same, and more, each at a cost of its own: way, matrix, "
-                         "processes, sizes, or all")  # fmt: skip
+                         help="the same, and more, with bpftrace, each at a cost of its own: "
+                         "way, matrix, processes, sizes, or all")  # fmt: skip
 
 
 def probe_parts(arguments: argparse.Namespace) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from iopstui.fio.fence import LANDLOCK, NAMESPACE, fence_kind
 from iopstui.fio.fence_exec import landlock_abi
 from iopstui.fio.inspect import find_fio
 from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.probe.own import why_not as own_why_not
 from iopstui.linux.probe.process import PROGRAM
 from iopstui.linux.probe.ready import why_not
 from iopstui.linux.process.rights import NO_RIGHT, how_to_open, why_closed
@@ -178,11 +179,18 @@ def _fence(roots: Roots) -> Check:
 
 
 def _probe(roots: Roots) -> Check:
-    reason = why_not(roots)
-    if reason is not None:
-        return Check("probe", LACKS, f"{reason[0]}: the device's own latencies are not shown",
-                     reason[1])  # fmt: skip
-    return Check("probe", OK, f"{PROGRAM} can count inside the kernel (--probe)")
+    reason, own = why_not(roots), own_why_not(roots)
+    if reason is None and own is None:
+        return Check("probe", OK, f"latencies are counted by programs of its own, the rest by "
+                     f"{PROGRAM} (--probe)")  # fmt: skip
+    if reason is None:
+        return Check("probe", OK, f"{PROGRAM} can count inside the kernel (--probe); programs of "
+                     f"its own, which cost less, can't: {own}")  # fmt: skip
+    if own is None:
+        return Check("probe", LACKS, f"{reason[0]}: programs of its own count the device's "
+                     "latencies (--probe), but nothing more", reason[1])  # fmt: skip
+    return Check("probe", LACKS, f"{reason[0]}: the device's own latencies are not shown",
+                 reason[1])  # fmt: skip
 
 
 def _left_over(roots: Roots) -> Check:

@@ -88,3 +88,26 @@ def test_a_node_that_is_not_there_is_told(machine: Machine) -> None:
     check = raw_reading()
     assert "vda (No such file or directory)" in check.found
     assert check.mend.startswith("In a container: give it the device (docker run --device=")
+
+
+@pytest.mark.parametrize(
+    ("lacks", "own", "status", "words"),
+    [
+        (None, None, doctor.OK, "latencies are counted by programs of its own, the rest by"),
+        (None, "no BTF", doctor.OK, "which cost less, can't: no BTF"),
+        (("no bpftrace", "get it"), None, doctor.LACKS, "no bpftrace: programs of its own count"),
+        (("no bpftrace", "get it"), "no BTF", doctor.LACKS, "latencies are not shown"),
+    ],
+)
+def test_what_counts_inside_the_kernel(
+    lacks: tuple[str, str] | None,
+    own: str | None,
+    status: str,
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(doctor, "why_not", lambda roots: lacks)
+    monkeypatch.setattr(doctor, "own_why_not", lambda roots: own)
+    found = doctor._probe(Roots())
+    assert found.state == status and words in found.found
+    assert found.mend == (lacks[1] if lacks else "")

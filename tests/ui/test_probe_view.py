@@ -16,7 +16,7 @@ from iopstui.linux.counters.groups_io import GroupRates, GroupsIo
 from iopstui.linux.process.process_io import ProcessIo, ProcessRates
 from iopstui.linux.roots import Roots
 from iopstui.model.block.topology import Topology
-from iopstui.model.metrics.probe import LATENCY, PARTS
+from iopstui.model.metrics.probe import LATENCY, OWN, PARTS
 from iopstui.ui.core.state import LiveState
 from iopstui.ui.dashboard import processes_view
 from iopstui.ui.dashboard.probe_view import rows
@@ -53,7 +53,7 @@ def test_everything_has_its_place_at_every_width(width: int, charset: Charset) -
 
 def test_the_page_says_what_is_off_and_what_begins() -> None:
     assert "P switches it on" in " ".join(words(LiveState(), (), 80).split())
-    assert "loads its programs" in words(LiveState(), (LATENCY,), 80)
+    assert "it loads its programs" in words(LiveState(), (LATENCY,), 80)
     assert "was off in these seconds" in words(LiveState(), None, 80)
     # switched off, the seconds before are no longer "this second"
     assert "device, this second" not in words(probed(), (), 80)
@@ -68,6 +68,16 @@ def test_parts_that_are_off_are_not_shown() -> None:
     text = words(state, (LATENCY,), 100)
     assert "device, this second" in text
     assert "the way" not in text and "who completes" not in text and "processes" not in text
+
+
+def test_the_page_says_what_counts() -> None:
+    state = probed()
+    assert state.probed is not None and state.probed.probe is not None
+    assert "programs (bpftrace's)" in words(state, PARTS, 200)
+    own = replace(state.probed.probe, parts=(LATENCY,), by=OWN)
+    state.apply(FrameReady(state.t, replace(state.probed, probe=own)))
+    text = words(state, (LATENCY,), 200)
+    assert "programs (its own)" in text and "bpftrace" not in text
 
 
 def test_the_history_has_the_device_s_percentiles_beside_fio_s() -> None:

@@ -240,7 +240,7 @@ def _probe_fields() -> Iterator[Field]:
          "many requests are not counted"),
         ("lost", "", "events that the kernel could not pass on"),
         ("full", "", "maps that had no room left: figures are too low"),
-        ("busy", "% of a CPU", "used by bpftrace, which reads the counters"),
+        ("busy", "% of a CPU", "used for reading its counters"),
         ("run_ns", "ns", "the probes' own run time for each request, as the kernel counts it"),
     ):  # fmt: skip
         yield Field((DEVICE, name), name, unit, PROBE, meaning)

@@ -184,9 +184,9 @@ class KernelKeys(Part):
         ),
         Action(
             "probe", (Key("P", "P"),), probe, title="Probe: count inside the kernel",
-            note="the device's own percentiles, with bpftrace; root",
-            help="the probe: count each request inside the kernel, with bpftrace (root). What it"
-            " shows is on the charts, and under i", place=165, disturbs=BOTH,
+            note="the device's own percentiles; root",
+            help="the probe: count each request inside the kernel (root). What it shows"
+            " is on the charts, and under i", place=165, disturbs=BOTH,
         ),
         Action(
             "settings", (Key("k", "k"),), settings, title="Tunables of the disks",

@@ -1,0 +1,116 @@
+"""Which way the session's probe counts: its own programs where they can, else bpftrace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import pytest
+
+from iopstui.linux.probe import own, process, ready, regions
+from iopstui.linux.probe.own import Unusable
+from iopstui.linux.probe.script import Region
+from iopstui.linux.process.clock import Clock
+from iopstui.linux.roots import Roots
+from iopstui.model.metrics.probe import LATENCY, WAY
+from iopstui.session.probe import Probe
+
+SAMPLE = object()
+
+
+class Counter:
+    made: ClassVar[list[Counter]]
+    why = ""
+
+    def __init__(self, *arguments: Any) -> None:
+        if self.why:
+            raise Unusable(self.why)
+        self.arguments, self.closed, self.trouble = arguments, False, ""
+        type(self).made.append(self)
+
+    def take(self) -> object:
+        return SAMPLE
+
+    def problem(self) -> str:
+        return self.trouble
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Own(Counter):
+    made: ClassVar[list[Counter]] = []
+
+
+class Bpftrace(Counter):
+    made: ClassVar[list[Counter]] = []
+
+
+@pytest.fixture
+def told() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def probe(monkeypatch: pytest.MonkeyPatch, told: list[str]) -> Probe:
+    monkeypatch.setattr(own, "OwnProbe", Own)
+    monkeypatch.setattr(process, "ProbeProcess", Bpftrace)
+    monkeypatch.setattr(regions, "regions", lambda *_: [Region("vda", 254, 0)])
+    monkeypatch.setattr(ready, "why_not", lambda *_: None)
+    monkeypatch.setattr(Own, "why", "")
+    Own.made, Bpftrace.made = [], []
+    context = SimpleNamespace(
+        target=SimpleNamespace(tree=()), devices={}, roots=Roots(), clock=Clock(),
+        warn=told.append, notice=lambda kind, text: told.append(text),
+    )  # fmt: skip
+    return Probe(context, 1.0)  # type: ignore[arg-type]
+
+
+def begun(probe: Probe, parts: Sequence[str]) -> tuple[int, int]:
+    probe.switch(parts)
+    return len(Own.made), len(Bpftrace.made)
+
+
+def test_latencies_alone_are_counted_by_its_own_programs(probe: Probe, told: list[str]) -> None:
+    assert begun(probe, (LATENCY,)) == (1, 0) and probe.begins
+    assert "programs of its own: about 0.3 µs" in told[0]
+    assert probe.take() is SAMPLE and not probe.begins
+
+
+def test_all_else_is_counted_by_bpftrace(probe: Probe, told: list[str]) -> None:
+    assert begun(probe, (LATENCY, WAY)) == (0, 1)
+    assert "with bpftrace" in told[0] and "don't count" not in told[0]
+
+
+def test_where_they_can_t_bpftrace_does_and_says_why(
+    probe: Probe, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Own, "why", "no BTF")
+    assert begun(probe, (LATENCY,)) == (0, 1)
+    assert "with bpftrace" in told[0] and "no BTF" in told[0]
+    monkeypatch.setattr(ready, "why_not", lambda *_: ("no bpftrace", "get it"))
+    probe.switch((LATENCY,))
+    assert "no probe: no bpftrace. To mend it: get it" in told[1] and "no BTF" in told[1]
+    assert probe.parts == () and probe.take() is None
+
+
+def test_programs_that_count_something_else_are_replaced(probe: Probe, told: list[str]) -> None:
+    probe.switch((LATENCY,))
+    (first,) = Own.made
+    first.trouble = "of 1000 requests its own programs counted 0"
+    assert probe.take() is None and first.closed and probe.begins
+    (second,) = Bpftrace.made
+    assert probe.parts == (LATENCY,) and "counted 0" in told[-1]
+    # with a number of its own: nothing is subtracted across the two
+    assert (first.arguments[1], second.arguments[3]) == (1, 2)
+    assert probe.take() is SAMPLE
+
+
+def test_bpftrace_that_has_ended_is_off(probe: Probe, told: list[str]) -> None:
+    probe.switch((LATENCY, WAY))
+    (only,) = Bpftrace.made
+    only.take = lambda: None  # type: ignore[method-assign]
+    only.trouble = "bpftrace has ended"
+    assert probe.take() is None and only.closed and probe.parts == ()
+    assert told[-1].startswith("the probe is off: bpftrace has ended")
