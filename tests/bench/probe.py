@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import time
@@ -14,6 +15,7 @@ import program
 from statistic import interval
 
 from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.probe.own import OwnProbe, Unusable
 from iopstui.linux.probe.process import ProbeProcess, keys_for
 from iopstui.linux.probe.ready import why_not
 from iopstui.linux.probe.regions import regions
@@ -25,9 +27,11 @@ from iopstui.model.metrics.probe import LATENCY, MATRIX, PARTS, PROCESSES, SIZES
 
 ROOTS = Roots()
 SETTLE_S, WINDOW_S = 0.5, 2.0
+# the latencies alone are counted by its own programs, where these can; the rest by bpftrace
 KINDS = {
-    "latency": (LATENCY,), "way": (LATENCY, WAY), "matrix": (LATENCY, MATRIX),
-    "processes": (LATENCY, PROCESSES), "sizes": (LATENCY, SIZES), "all": PARTS,
+    "latency": (LATENCY,), "bpftrace": (LATENCY,), "way": (LATENCY, WAY),
+    "matrix": (LATENCY, MATRIX), "processes": (LATENCY, PROCESSES), "sizes": (LATENCY, SIZES),
+    "all": PARTS,
 }  # fmt: skip
 
 
@@ -36,6 +40,7 @@ def measure(place: Path, pairs: int) -> dict[str, Any]:
     I/Os a second; and what the kernel counts for the probes."""
     reason = why_not(ROOTS)
     if reason is not None:
+        # bpftrace is measured, too
         return {"why_not": reason[0]}
     data = place / "bench.dat"
     if not data.exists():
@@ -56,7 +61,7 @@ def _compare(
     fio = subprocess.Popen([program.fio(), "--output=/dev/null", str(job)], cwd=place)
     try:
         time.sleep(2.0)
-        rows = [_pair(data, KINDS[name], number % 2 == 0) for number in range(pairs)]
+        rows = [_pair(data, name, number % 2 == 0) for number in range(pairs)]
     finally:
         fio.terminate()
         fio.wait()
@@ -68,10 +73,10 @@ def _compare(
     }
 
 
-def _pair(data: Path, parts: tuple[str, ...], on_first: bool) -> tuple[float, float, float, float]:
-    """(IOPS with the probe, without, percent of a CPU of bpftrace, ns of the probes for an I/O)."""
+def _pair(data: Path, name: str, on_first: bool) -> tuple[float, float, float, float]:
+    """(IOPS with the probe, without, percent of a CPU for reading, ns of the probes for an I/O)."""
     off = 0.0 if on_first else _off(data)
-    with_probe, busy, run_ns = _on(data, parts)
+    with_probe, busy, run_ns = _on(data, name)
     return with_probe, off or _off(data), busy, run_ns
 
 
@@ -80,9 +85,9 @@ def _off(data: Path) -> float:
     return _iops(data, lambda: None)[0]
 
 
-def _on(data: Path, parts: tuple[str, ...]) -> tuple[float, float, float]:
+def _on(data: Path, name: str) -> tuple[float, float, float]:
     followed = regions((_disk(data).name,), read_devices(ROOTS), ROOTS)
-    probe = _begin(followed, parts)
+    probe = _begin(followed, name)
     try:
         while probe.take() is None:
             time.sleep(0.05)
@@ -98,7 +103,11 @@ def _on(data: Path, parts: tuple[str, ...]) -> tuple[float, float, float]:
     return iops, 100 * (last.busy_s - first.busy_s) / seconds, run_ns
 
 
-def _begin(followed: list[Region], parts: tuple[str, ...]) -> ProbeProcess:
+def _begin(followed: list[Region], name: str) -> ProbeProcess | OwnProbe:
+    parts = KINDS[name]
+    if name in ("latency", "slow"):
+        with contextlib.suppress(Unusable):
+            return OwnProbe(followed, 1, Clock(), ROOTS)
     text = script(parts, followed, read_tracepoints(ROOTS), 1000)
     return ProbeProcess(text, followed, parts, 1, keys_for(program.CPUS, MATRIX in parts), Clock())
 

@@ -234,6 +234,6 @@ def _probe(found: Mapping[str, Any]) -> Iterator[Row]:
         what = "latencies alone, 10,000 I/Os a second" if name == "slow" else f"parts: {name}"
         bound = bounds.get(name)
         told = f"{_ratio(one['ratio'])} of {one['iops']:,.0f} IOPS"
-        told += f"; bpftrace {one['busy']:.2f} % of a CPU; probes {one['run_ns']:.0f} ns an I/O"
+        told += f"; reading it {one['busy']:.2f} % of a CPU; probes {one['run_ns']:.0f} ns an I/O"
         yield (f"(i) probe, {what}", told, "" if bound is None else f"≥ {bound}",
                None if bound is None else _at_least(one["ratio"], bound))  # fmt: skip
