@@ -20,6 +20,8 @@ from program import command, environment
 ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[()].|[=>78cDEHM])")
 ENTERS, LEAVES = "\x1b[?1049h", "\x1b[?1049l"
 SHOWS_CURSOR = "\x1b[?25h"
+OURS = "\x00ours\x00"
+"""No program writes it: what has come before it is all that one has written."""
 WITHIN_S = 60.0
 """Longer than anything takes on a busy machine: only a failure waits for it."""
 
@@ -60,6 +62,16 @@ class Screen:
                 return
             self.seen += data.decode("utf-8", "replace")
 
+    def read_all(self) -> None:
+        """What a program has written that now is stopped or has ended. A busy kernel takes its
+        time to hand it over, in order."""
+        self.read()
+        os.write(self._slave, OURS.encode())
+        deadline = time.monotonic() + WITHIN_S
+        while OURS not in self.seen and time.monotonic() < deadline:
+            self.read()
+        self.seen = self.seen.replace(OURS, "")
+
     @property
     def words(self) -> str:
         """Without escape sequences. What the last one has ended needs no second look."""
@@ -86,7 +98,7 @@ class Screen:
         deadline = time.monotonic() + WITHIN_S
         while self.process.poll() is None and time.monotonic() < deadline:
             self.read()
-        self.read()
+        self.read_all()
         assert self.process.returncode is not None, f"it goes on: {self.words[-1000:]}"
         return self.process.returncode
 

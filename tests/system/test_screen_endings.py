@@ -108,7 +108,7 @@ def test_suspended_and_resumed_then_ended(here: Path) -> None:
         one.shows("fio, this second")
         one.process.send_signal(signal.SIGTSTP)
         one.until(lambda: os.waitpid(one.process.pid, os.WNOHANG | os.WUNTRACED)[0])
-        one.read()
+        one.read_all()
         assert one.given_back
         shown = len(one.seen)
         one.process.send_signal(signal.SIGCONT)
