@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
 
 from iopstui.ui.core import feed
 from iopstui.ui.core.pace import OwnCost
@@ -24,3 +27,21 @@ def _data_of_no_age(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     """On a busy machine the figures of a picture may be a second old when it is taken."""
     if "snap_compare" in request.fixturenames:
         monkeypatch.setattr(feed, "OwnCost", lambda cpu, age_s, dropped: OwnCost(cpu, 0.0, 0))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _style_sheets_are_read_once() -> Iterator[None]:
+    """A program has one app, which keeps what it has made of its style sheets. Here there are
+    hundreds, and each would read the same ones anew."""
+    read = Stylesheet._parse_rules
+    kept: dict[object, list[RuleSet]] = {}
+
+    def once(sheet: Stylesheet, css: str, *rest: Any, **more: Any) -> list[RuleSet]:
+        key = (css, rest, *more.items(), *sheet._variables.items())
+        if key not in kept:
+            kept[key] = read(sheet, css, *rest, **more)
+        return kept[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Stylesheet, "_parse_rules", once)
+        yield
