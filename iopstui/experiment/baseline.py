@@ -18,7 +18,7 @@ from iopstui.recording.foreign import JSON, LOG, RECORDING, kind_of_file, read_r
 from iopstui.recording.reader import Recording, recording_path, unbelievable
 from iopstui.recording.replay import replayed
 from iopstui.records import dataclass
-from iopstui.session.outcomes import final_rates
+from iopstui.session.tick.outcomes import final_rates
 from iopstui.text import printable
 
 Path_ = tuple[str, ...]

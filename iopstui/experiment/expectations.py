@@ -9,7 +9,7 @@ from iopstui.experiment.preview import distinct
 from iopstui.fio.job_cpus import cpu_words
 from iopstui.fio.job_text import expand, read_job
 from iopstui.fio.library import find_job
-from iopstui.linux.devices.topology import online_cpus
+from iopstui.linux.machine.topology import online_cpus
 from iopstui.linux.roots import Roots
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.expectation import Expectation, parse_expectation, why_not_measurable

@@ -28,7 +28,7 @@ from iopstui.model.experiment.sensitivity import before
 from iopstui.model.fio import jobfile
 from iopstui.preflight.own_target import own_target
 from iopstui.records import dataclass
-from iopstui.session.write_budget import at_most
+from iopstui.session.fio.write_budget import at_most
 from iopstui.text import printable
 
 STEPS_SHOWN = 40

@@ -6,7 +6,7 @@ import re
 
 from iopstui.errors import UsageError
 from iopstui.fio.job_text import expand
-from iopstui.linux.devices.topology import online_cpus
+from iopstui.linux.machine.topology import online_cpus
 from iopstui.linux.roots import Roots
 from iopstui.model.fio.jobfile import effective
 from iopstui.patterns import pattern

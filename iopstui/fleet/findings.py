@@ -12,8 +12,8 @@ from dataclasses import field
 from statistics import fmean, median, pstdev
 
 from iopstui import format as f
+from iopstui.fleet.merging.sums import Object
 from iopstui.fleet.scene import AWAIT, BW, IOPS, UTIL, WAIT, FleetScene, natural
-from iopstui.fleet.sums import Object
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.rates import MIB
 from iopstui.records import dataclass

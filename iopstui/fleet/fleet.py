@@ -21,13 +21,13 @@ from iopstui.errors import (
     Refused,
     error_of,
 )
-from iopstui.fleet.apart import alike, joined, to_look_for
-from iopstui.fleet.facts import conflicts
-from iopstui.fleet.member import ARMED, GREETED, LAUNCHED, OVER, Member
-from iopstui.fleet.merger import Merger, Second
-from iopstui.fleet.nodes import Node
-from iopstui.fleet.room import Need, too_full
-from iopstui.fleet.sums import Malformed
+from iopstui.fleet.hosts.apart import alike, joined, to_look_for
+from iopstui.fleet.hosts.facts import conflicts
+from iopstui.fleet.hosts.member import ARMED, GREETED, LAUNCHED, OVER, Member
+from iopstui.fleet.hosts.nodes import Node
+from iopstui.fleet.hosts.room import Need, too_full
+from iopstui.fleet.merging.merger import Merger, Second
+from iopstui.fleet.merging.sums import Malformed
 from iopstui.records import dataclass
 from iopstui.text import printable
 

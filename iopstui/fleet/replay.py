@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from iopstui.errors import UsageError
-from iopstui.fleet.merger import Merger, Second
+from iopstui.fleet.hosts.settings import HostSettings, Turn
+from iopstui.fleet.merging.merger import Merger, Second
+from iopstui.fleet.merging.sums import Malformed
 from iopstui.fleet.scene import DONE, FAILED, KEPT, STOPPED
-from iopstui.fleet.settings import HostSettings, Turn
-from iopstui.fleet.sums import Malformed
 from iopstui.fleet.told import Anew, Begun, Over, Row, Said, Told, host_second
 from iopstui.format import counted
 from iopstui.recording.replay import next_speed

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from statistics import median
 
-from iopstui.fleet.merger import Second
-from iopstui.fleet.sums import DISK_RATES, Object
+from iopstui.fleet.merging.merger import Second
+from iopstui.fleet.merging.sums import DISK_RATES, Object
 from iopstui.fleet.told import Anew, Begun, HostSecond, Over, Row, State, Told
 from iopstui.format import counted
 from iopstui.model.rates import MIB

@@ -21,12 +21,12 @@ from iopstui.errors import (
     Interrupted,
     IopstuiError,
 )
-from iopstui.fleet import member as states
 from iopstui.fleet.fleet import Fleet, Voices
-from iopstui.fleet.member import INTERRUPTED, Member
-from iopstui.fleet.merger import Merger, Second
+from iopstui.fleet.hosts import member as states
+from iopstui.fleet.hosts.member import INTERRUPTED, Member
+from iopstui.fleet.hosts.settings import HostSettings, Turn
+from iopstui.fleet.merging.merger import Merger, Second
 from iopstui.fleet.scene import CONNECTS, DONE, FAILED, LATE, LOST, OUT, READY, RUNS, STOPPED
-from iopstui.fleet.settings import HostSettings, Turn
 from iopstui.fleet.told import Begun, Over, Row, Said, State, Told, host_second
 from iopstui.records import dataclass
 from iopstui.safety.crash import crash_sentence

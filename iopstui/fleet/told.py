@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from iopstui.fleet.compact import Compact
-from iopstui.fleet.host import Slot
-from iopstui.fleet.merger import Second
-from iopstui.fleet.settings import Turned
-from iopstui.fleet.sums import MILLI, Sums
+from iopstui.fleet.hosts.settings import Turned
+from iopstui.fleet.merging.compact import Compact
+from iopstui.fleet.merging.host import Slot
+from iopstui.fleet.merging.merger import Second
+from iopstui.fleet.merging.sums import MILLI, Sums
 from iopstui.records import dataclass
 
 Object = dict[str, Any]

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from iopstui.linux.devices.topology import online_cpus
+from iopstui.linux.machine.topology import online_cpus
 from iopstui.linux.process.affinity import allowed
 from iopstui.linux.roots import Roots
 from iopstui.model.block import target as kinds

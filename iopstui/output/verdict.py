@@ -8,7 +8,7 @@ from typing import TextIO
 from iopstui import format as units
 from iopstui.events import Event, Judged, SteadyState, StepFinished
 from iopstui.output.sinks import EventSink
-from iopstui.session.outcomes import judged_text
+from iopstui.session.tick.outcomes import judged_text
 from iopstui.text import tied, untied
 
 

@@ -39,7 +39,7 @@ from iopstui.model.experiment.words import (
 from iopstui.output.experiment.compare import difference_object
 from iopstui.output.experiment.sweep import columns, curve_object, mean_object, pass_table, row
 from iopstui.records import dataclass
-from iopstui.session.outcomes import FAIL, PASS, outcome_text
+from iopstui.session.tick.outcomes import FAIL, PASS, outcome_text
 from iopstui.text import printable
 
 Row = tuple[str, ...]

@@ -10,11 +10,11 @@ from iopstui.events import PointFinished
 from iopstui.model.experiment.curve import LOADS, Curve
 from iopstui.model.experiment.plan import letter
 from iopstui.report import experiment as words
+from iopstui.report.drawing.parts import bullets, table
+from iopstui.report.drawing.svg import Scale, linear, logarithmic
+from iopstui.report.drawing.xy import MOST_CURVES, STYLES, XYCurve, places, scaled, xy_chart
 from iopstui.report.experiment import Experiment
-from iopstui.report.parts import bullets, table
 from iopstui.report.story import Run, Story, points
-from iopstui.report.svg import Scale, linear, logarithmic
-from iopstui.report.xy import MOST_CURVES, STYLES, XYCurve, places, scaled, xy_chart
 from iopstui.text import printable
 
 PERCENTILES = ("p50", "p99", "p99.9")

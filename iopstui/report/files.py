@@ -12,8 +12,8 @@ from typing import BinaryIO
 from iopstui.errors import EXIT_OK, UsageError
 from iopstui.recording.foreign import RECORDING, kind_of_file
 from iopstui.recording.reader import Recording, recording_path
-from iopstui.report.fleet import fleet_report
-from iopstui.report.fleet_story import is_fleet
+from iopstui.report.fleet.page import fleet_report
+from iopstui.report.fleet.story import is_fleet
 from iopstui.report.formats import DEFAULT, FORMATS, TEXTS, Format, called, either
 from iopstui.report.sources import Source, credible, sources
 from iopstui.text import printable

@@ -6,10 +6,10 @@ import contextlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from iopstui.fleet.merger import Merger
-from iopstui.fleet.outcome import certified
+from iopstui.fleet.merging.merger import Merger
+from iopstui.fleet.merging.outcome import certified
+from iopstui.fleet.merging.sums import Malformed, Sums
 from iopstui.fleet.replay import FLEET, FLEET_OVER
-from iopstui.fleet.sums import Malformed, Sums
 from iopstui.records import dataclass
 from iopstui.text import printable
 

@@ -13,9 +13,9 @@ from importlib.resources import files
 from iopstui import __version__
 from iopstui import format as units
 from iopstui.report import wording as words
-from iopstui.report.charts import Scales, charts
+from iopstui.report.drawing.charts import Scales, charts
+from iopstui.report.drawing.parts import pairs, table, titled
 from iopstui.report.experiment_html import experiment_html
-from iopstui.report.parts import pairs, table, titled
 from iopstui.report.story import Run, Story, points
 from iopstui.text import printable
 

@@ -32,8 +32,8 @@ from iopstui.report.story import (
     Run,
     Story,
 )
-from iopstui.session.outcomes import judged_text
 from iopstui.session.run_rows import seconds, stretch_cells
+from iopstui.session.tick.outcomes import judged_text
 from iopstui.text import printable
 
 Row = tuple[str, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from iopstui import events
 from iopstui.preflight.prepared import Prepared
 from iopstui.records import dataclass
-from iopstui.session.context import Context
+from iopstui.session.tick.context import Context
 
 
 @dataclass(frozen=True, slots=True)

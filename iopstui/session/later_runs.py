@@ -13,7 +13,7 @@ from iopstui.errors import EXIT_OK
 
 if TYPE_CHECKING:
     from iopstui.preflight.request import JobRequest
-    from iopstui.session.fio_run import FioRun
+    from iopstui.session.fio.fio_run import FioRun
     from iopstui.session.held import Word
     from iopstui.session.runs import Runs
 

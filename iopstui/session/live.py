@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from iopstui import events
 from iopstui.errors import EXIT_JOB_FAILED, IopstuiError
-from iopstui.linux.devices.topology import read_topology
+from iopstui.linux.machine.topology import read_topology
 from iopstui.linux.process.clock import Clock
 from iopstui.linux.process.processes import thread_cpu_s
 from iopstui.linux.roots import Roots
@@ -28,15 +28,15 @@ from iopstui.model.block.tunable import TunableRequest
 from iopstui.model.experiment.expectation import Expectation, Outcome
 from iopstui.model.findings.evidence import Finding
 from iopstui.recording.writer import Recorder, Tape
-from iopstui.session.context import Context, Sink
-from iopstui.session.current_run import CurrentRun
+from iopstui.session.fio.current_run import CurrentRun
+from iopstui.session.fio.write_budget import WriteBudget
 from iopstui.session.later_runs import LaterRuns
-from iopstui.session.outcomes import Verdicts
 from iopstui.session.own_cpus import OwnCpus
-from iopstui.session.sampling import Sampling
-from iopstui.session.steady import UntilSteady
+from iopstui.session.tick.context import Context, Sink
+from iopstui.session.tick.outcomes import Verdicts
+from iopstui.session.tick.sampling import Sampling
+from iopstui.session.tick.steady import UntilSteady
 from iopstui.session.tunable_turns import TunableTurns
-from iopstui.session.write_budget import WriteBudget
 from iopstui.text import printable
 
 if TYPE_CHECKING:

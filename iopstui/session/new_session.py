@@ -10,9 +10,9 @@ from iopstui.model.block.target import Target
 from iopstui.model.experiment.expectation import Expectation
 from iopstui.model.experiment.options import RunOptions
 from iopstui.recording.writer import Recorder
+from iopstui.session.fio.write_budget import WriteBudget
 from iopstui.session.live import LiveSession
 from iopstui.session.own_cpus import OwnCpus
-from iopstui.session.write_budget import WriteBudget
 
 
 def new_session(

@@ -27,9 +27,8 @@ from iopstui.model.metrics.summary import fio_summary, without_bins
 from iopstui.preflight.job import prepare
 from iopstui.preflight.prepared import Prepared
 from iopstui.preflight.request import JobRequest, recorded
-from iopstui.session.context import Context
-from iopstui.session.current_run import LAYOUT, RUN, CurrentRun
-from iopstui.session.fio_run import (
+from iopstui.session.fio.current_run import LAYOUT, RUN, CurrentRun
+from iopstui.session.fio.fio_run import (
     HOLD_S,
     OVER,
     Executed,
@@ -40,13 +39,14 @@ from iopstui.session.fio_run import (
     Said,
     hangs,
 )
+from iopstui.session.fio.last_word import once, said_again
+from iopstui.session.fio.session_scratch import SessionScratch
+from iopstui.session.fio.write_budget import WriteBudget, fio_wrote
 from iopstui.session.held import Word, armed, executed, planned
-from iopstui.session.last_word import once, said_again
 from iopstui.session.own_cpus import OwnCpus
-from iopstui.session.sampling import Reading, Sampling
-from iopstui.session.session_scratch import SessionScratch
+from iopstui.session.tick.context import Context
+from iopstui.session.tick.sampling import Reading, Sampling
 from iopstui.session.tunable_turns import TunableTurns
-from iopstui.session.write_budget import WriteBudget, fio_wrote
 from iopstui.text import printable
 
 POLL_S = 0.1

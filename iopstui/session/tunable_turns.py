@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 from iopstui import events
 from iopstui.errors import IopstuiError, UsageError
-from iopstui.linux.devices.topology import online_cpus
+from iopstui.linux.machine.topology import online_cpus
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.tunable import TunableRequest, irq_of, why_rq_affinity_cannot_matter
 from iopstui.safety.tunable_states import queued_disks
 from iopstui.safety.tunables import Change, Tunables, read_tunable, why_not
-from iopstui.session.context import Context
-from iopstui.session.sampling import Sampling
+from iopstui.session.tick.context import Context
+from iopstui.session.tick.sampling import Sampling
 
 
 class TunableTurns:

@@ -12,8 +12,8 @@ from iopstui.model.metrics.frame import Frame
 from iopstui.model.watch.totals import WatchTotals
 from iopstui.model.watch.trigger import Fired, Trigger, Watcher
 from iopstui.session.live import LiveSession
-from iopstui.session.outcomes import value_text
 from iopstui.session.recorded_parts import RecordedParts
+from iopstui.session.tick.outcomes import value_text
 
 MOST_WAITING = 600
 

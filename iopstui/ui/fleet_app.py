@@ -10,7 +10,7 @@ from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK
 from iopstui.events import Found, FrameReady
 from iopstui.fio.library import ShippedJob
 from iopstui.fleet.findings import found_in, together
-from iopstui.fleet.merger import Second
+from iopstui.fleet.merging.merger import Second
 from iopstui.fleet.replay import FleetReplay
 from iopstui.fleet.scene import FleetScene
 from iopstui.fleet.session import FleetSession

@@ -100,8 +100,8 @@ class _Sessions:
         """The screen, until it is left; the exit code. From the demo it goes back to the picker."""
         # only now: Textual takes longer to import than the first interval
         from iopstui.fio.library import shipped_jobs
-        from iopstui.linux.devices.load import DiskLoads
         from iopstui.linux.devices.udev import HotplugMonitor
+        from iopstui.linux.machine.load import DiskLoads
         from iopstui.ui.app import run_app
 
         options, demo = self._options, _Wish()
@@ -209,7 +209,7 @@ class _Sessions:
 
     def _outcomes(self) -> Iterator[str]:
         for outcome in (outcome for one in self._made for outcome in one.outcomes):
-            from iopstui.session.outcomes import outcome_text
+            from iopstui.session.tick.outcomes import outcome_text
 
             yield outcome_text(outcome)
 

@@ -33,8 +33,8 @@ from iopstui.model.samples import (  # noqa: E402
     KernelSample,
     RawSample,
 )
-from iopstui.session.findings import Findings  # noqa: E402
-from iopstui.session.own_cost import OwnCost  # noqa: E402
+from iopstui.session.tick.findings import Findings  # noqa: E402
+from iopstui.session.tick.own_cost import OwnCost  # noqa: E402
 from iopstui.ui.app import IopstuiApp  # noqa: E402
 
 CPUS = 8

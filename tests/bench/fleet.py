@@ -18,10 +18,10 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from iopstui.cli.agent import compact, lean
+from iopstui.cli.fleet.agent import compact, lean
 from iopstui.events import FrameReady
-from iopstui.fleet.merger import Merger
-from iopstui.fleet.orders import LINES, SUMS
+from iopstui.fleet.hosts.orders import LINES, SUMS
+from iopstui.fleet.merging.merger import Merger
 from iopstui.output.fleet.sinks import TotalLines
 from iopstui.output.jsonl import dumps, event_object
 from iopstui.recording.reader import Recording, recording_path
@@ -43,7 +43,7 @@ def frames(made: Callable[[Object], Object] = compact) -> list[Object]:
 
 
 def demo() -> dict[str, list[Object]]:
-    """The same by the name of their form (fleet/orders.py)."""
+    """The same by the name of their form (fleet/hosts/orders.py)."""
     return {SUMS: frames(), LINES: frames(lean)}
 
 

@@ -23,8 +23,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 import fleet
 from terminal import Terminal, cpu_s
 
-from iopstui.cli.agent import compact, lean
-from iopstui.fleet.merger import Merger
+from iopstui.cli.fleet.agent import compact, lean
+from iopstui.fleet.merging.merger import Merger
 from iopstui.fleet.told import Begun, Row, Told, host_second
 from iopstui.output.jsonl import dumps
 

@@ -18,7 +18,7 @@ from iopstui.cli.command import commands
 from iopstui.cli.program import parsed, parser
 from iopstui.fio.library import find_job
 from iopstui.fio.options import parse_options
-from iopstui.fleet.figures import wanted
+from iopstui.fleet.merging.figures import wanted
 from iopstui.lesson.library import find_lesson
 from iopstui.model.experiment.expectation import parse_expectation
 from iopstui.model.experiment.plan import parse_axis, parse_variant

@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
+from iopstui.cli.runs.to_the_end import to_the_end
 from iopstui.cli.terminal import answering
-from iopstui.cli.to_the_end import to_the_end
 from iopstui.errors import EXIT_INTERRUPTED, Interrupted
 from iopstui.events import Event, Notice, StepFinished
 from iopstui.output.sinks import EventSink

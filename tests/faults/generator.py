@@ -35,7 +35,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.fio import job_rules
 from iopstui.preflight.job import prepare
 from iopstui.preflight.request import JobRequest
-from iopstui.session.fio_run import FioRun, PhaseOver
+from iopstui.session.fio.fio_run import FioRun, PhaseOver
 
 LONGEST_S = 0.6
 MODES = ("read", "write", "randread", "randwrite", "rw", "randrw", "trim", "trimwrite", "readwrite")

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from program import ROOT
 
-from iopstui.cli.fleet_words import launch_words
+from iopstui.cli.fleet.words import launch_words
 from iopstui.fleet.fleet import Fleet, Terms, Voices, spread
-from iopstui.fleet.merger import Merger
-from iopstui.fleet.nodes import nodes_of
+from iopstui.fleet.hosts.nodes import nodes_of
+from iopstui.fleet.merging.merger import Merger
 
 FAR = f"{sys.executable} {ROOT / 'tests' / 'helpers' / 'far_host.py'}"
 AHEAD_S = {"h1": 0, "h2": 100_000, "h3": -7}

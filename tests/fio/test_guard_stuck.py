@@ -8,7 +8,7 @@ import pytest
 
 from iopstui.fio import guard as fio_guard
 from iopstui.fio.guard import SLOW_AFTER_S, STUCK_AFTER_S, Guard
-from iopstui.session import fio_run
+from iopstui.session.fio import fio_run
 
 
 class Machine:

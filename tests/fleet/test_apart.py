@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from iopstui.fleet.apart import MOST_LOOKED_FOR, alike, joined, seen_in, to_look_for
-from iopstui.fleet.room import Need, too_full
+from iopstui.fleet.hosts.apart import MOST_LOOKED_FOR, alike, joined, seen_in, to_look_for
+from iopstui.fleet.hosts.room import Need, too_full
 
 GIB = 1 << 30
 

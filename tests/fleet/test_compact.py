@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made import START_MS, Row, direction, frame, frames, stream
 
-from iopstui.cli.agent import compact, lean
-from iopstui.fleet.compact import BITS, LONGEST, OFTEN, PARTS, Compact, Pile, to_text
-from iopstui.fleet.merger import Merger
-from iopstui.fleet.outcome import certified
-from iopstui.fleet.packed import FIELD, KEYS, pack
-from iopstui.fleet.sums import (
+from iopstui.cli.fleet.agent import compact, lean
+from iopstui.fleet.merging.compact import BITS, LONGEST, OFTEN, PARTS, Compact, Pile, to_text
+from iopstui.fleet.merging.merger import Merger
+from iopstui.fleet.merging.outcome import certified
+from iopstui.fleet.merging.packed import FIELD, KEYS, pack
+from iopstui.fleet.merging.sums import (
     AWAITS,
     DISK_RATES,
     LATENCIES,

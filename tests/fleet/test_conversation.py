@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from iopstui.fleet import conversation
-from iopstui.fleet.conversation import Conversation, order_in
-from iopstui.fleet.facts import conflicts
+from iopstui.fleet.hosts import conversation
+from iopstui.fleet.hosts.conversation import Conversation, order_in
+from iopstui.fleet.hosts.facts import conflicts
 
 WITHIN_S = 30.0
 

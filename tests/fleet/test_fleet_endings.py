@@ -13,9 +13,9 @@ from json_schema import check_line
 from iopstui.cli.program import main
 from iopstui.fleet import fleet as fleets
 from iopstui.fleet.fleet import Fleet, Terms, Voices
-from iopstui.fleet.merger import Merger
-from iopstui.fleet.nodes import nodes_of
-from iopstui.fleet.outcome import certified
+from iopstui.fleet.hosts.nodes import nodes_of
+from iopstui.fleet.merging.merger import Merger
+from iopstui.fleet.merging.outcome import certified
 
 FAKE = Path(__file__).parents[1] / "helpers" / "fake_agent.py"
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from iopstui.fleet.findings import LONG, Together, found_in, together
-from iopstui.fleet.merger import Second
+from iopstui.fleet.merging.merger import Second
 from iopstui.fleet.scene import AWAIT, BW, IOPS, UTIL, WAIT, FleetScene
 from iopstui.fleet.told import Begun, HostSecond, Row
 

@@ -15,10 +15,10 @@ import pytest
 from made import START_MS, Row, frame
 
 from iopstui.errors import UsageError
-from iopstui.fleet.bring import bundle, remote_command
-from iopstui.fleet.figures import Abort, figure, full_name, wanted
-from iopstui.fleet.link import LONGEST_LINE, Link
-from iopstui.fleet.merger import Merger, Second
+from iopstui.fleet.hosts.bring import bundle, remote_command
+from iopstui.fleet.hosts.link import LONGEST_LINE, Link
+from iopstui.fleet.merging.figures import Abort, figure, full_name, wanted
+from iopstui.fleet.merging.merger import Merger, Second
 
 
 def seconds(*ios: int) -> list[Second]:
@@ -92,7 +92,7 @@ def test_what_is_brought_along_is_small_and_needs_nothing() -> None:
     assert len(data) <= 1_000_000
     with zipfile.ZipFile(io.BytesIO(data)) as file:
         names = file.namelist()
-    assert "iopstui/fleet/bring.py" in names and "iopstui/jobs/randread-4k.fio" in names
+    assert "iopstui/fleet/hosts/bring.py" in names and "iopstui/jobs/randread-4k.fio" in names
     assert not [name for name in names if name.startswith("iopstui/ui/")]
     assert bundle() == data
 

@@ -13,14 +13,14 @@ from typing import cast
 
 import pytest
 
-from iopstui.cli.fleet_screen import Recorder
-from iopstui.cli.fleet_words import Orders, launch_words
+from iopstui.cli.fleet.screen import Recorder
+from iopstui.cli.fleet.words import Orders, launch_words
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_VERDICT, JobFailed, UsageError
 from iopstui.fleet import scene
 from iopstui.fleet.fleet import Fleet, Terms, Voices
-from iopstui.fleet.member import GREETED, LAUNCHED, OVER, Member
-from iopstui.fleet.merger import Merger
-from iopstui.fleet.nodes import nodes_of
+from iopstui.fleet.hosts.member import GREETED, LAUNCHED, OVER, Member
+from iopstui.fleet.hosts.nodes import nodes_of
+from iopstui.fleet.merging.merger import Merger
 from iopstui.fleet.session import FleetSession, Planned, how_of, reasons, troubles
 from iopstui.fleet.told import Begun, Over, Told
 

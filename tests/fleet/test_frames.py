@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from iopstui.cli.agent import compact, lean
+from iopstui.cli.fleet.agent import compact, lean
 from iopstui.events import Event, Found, FrameReady, Mark, StepStarted
-from iopstui.fleet.frames import event_of, target_of
+from iopstui.fleet.merging.frames import event_of, target_of
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.metrics.frame import Frame
 from iopstui.output.jsonl import event_object

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made import START_MS, Row, finals, frame, frames, stream
 
-from iopstui.fleet.merger import Merger, Second
-from iopstui.fleet.outcome import certified
-from iopstui.fleet.sums import Malformed
+from iopstui.fleet.merging.merger import Merger, Second
+from iopstui.fleet.merging.outcome import certified
+from iopstui.fleet.merging.sums import Malformed
 from iopstui.model.histogram import merge, percentile_name, percentiles
 from iopstui.output.fleet.lines import several
 from iopstui.output.fleet.rows import merged_object, second_object, session_object

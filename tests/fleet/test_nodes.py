@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iopstui.errors import Missing, UsageError
-from iopstui.fleet.nodes import Node, expand, nodes_of
+from iopstui.fleet.hosts.nodes import Node, expand, nodes_of
 
 
 def names(text: str) -> list[str]:
@@ -111,7 +111,7 @@ all: sed 's/.*: //' $CFGDIR/groups
 list: sed 's/:.*//' $CFGDIR/groups
 """
 ASKED = (
-    "import sys; from iopstui.fleet.nodes import nodes_of\n"
+    "import sys; from iopstui.fleet.hosts.nodes import nodes_of\n"
     "for text in sys.argv[1:]:\n"
     "    try: print(*(node.name for node in nodes_of(text)))\n"
     "    except Exception as error: print(type(error).__name__)"

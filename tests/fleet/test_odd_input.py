@@ -18,18 +18,18 @@ from hypothesis import strategies as st
 from made import START_MS, Row, frame, frames, stream
 
 from iopstui import __version__
-from iopstui.cli.fleet_record import RecordFile
-from iopstui.cli.fleet_run import Run
+from iopstui.cli.fleet.record import RecordFile
+from iopstui.cli.fleet.run import Run
 from iopstui.errors import UsageError
-from iopstui.fleet.clocks import Offset
-from iopstui.fleet.facts import conflicts
 from iopstui.fleet.fleet import spread
-from iopstui.fleet.member import LONGEST_WORDS, Member
-from iopstui.fleet.merger import Merger
-from iopstui.fleet.nodes import Node
-from iopstui.fleet.orders import is_order
-from iopstui.fleet.outcome import certified
-from iopstui.fleet.sums import Malformed
+from iopstui.fleet.hosts.clocks import Offset
+from iopstui.fleet.hosts.facts import conflicts
+from iopstui.fleet.hosts.member import LONGEST_WORDS, Member
+from iopstui.fleet.hosts.nodes import Node
+from iopstui.fleet.hosts.orders import is_order
+from iopstui.fleet.merging.merger import Merger
+from iopstui.fleet.merging.outcome import certified
+from iopstui.fleet.merging.sums import Malformed
 from iopstui.output.fleet.lines import line_rows, several
 from iopstui.output.fleet.sinks import totals_sink
 

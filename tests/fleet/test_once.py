@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from made import START_MS, Row, frame, stream
 
 from iopstui.cli.program import main
-from iopstui.fleet.merger import Merger
+from iopstui.fleet.merging.merger import Merger
 from iopstui.output.fleet.lines import several
 from iopstui.output.fleet.once import Once, each_once
 from iopstui.output.fleet.rows import merged_object

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from iopstui.fleet.room import Need, needs_in, needs_of, shared_name, too_full
+from iopstui.fleet.hosts.room import Need, needs_in, needs_of, shared_name, too_full
 from iopstui.linux.devices.mounts import MountEntry, parse_mountinfo
 from iopstui.linux.devices.target import mount_of
 from iopstui.linux.roots import Roots

@@ -10,9 +10,9 @@ import pytest
 from json_schema import check_line
 from made import stream
 
-from iopstui.cli.fleet_axis import host_counts
+from iopstui.cli.fleet.axis import host_counts
 from iopstui.errors import UsageError
-from iopstui.fleet.merger import Merger
+from iopstui.fleet.merging.merger import Merger
 from iopstui.model.experiment.scaling import scaling
 from iopstui.output.fleet.scaling import ScalePoint, scale_point, scaling_sink
 

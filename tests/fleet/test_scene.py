@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from made import frames, stream
 
 from iopstui.fleet import scene as s
-from iopstui.fleet.merger import Merger, Second
+from iopstui.fleet.merging.merger import Merger, Second
 from iopstui.fleet.scene import FleetScene, HostLine, Past
 from iopstui.fleet.told import Begun, HostSecond, Over, Row, State, host_second
 

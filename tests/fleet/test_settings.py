@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.errors import UsageError
-from iopstui.fleet import settings as s
-from iopstui.fleet.settings import HostSettings, HostTunable, Turned, states_in, turn_of
+from iopstui.fleet.hosts import settings as s
+from iopstui.fleet.hosts.settings import HostSettings, HostTunable, Turned, states_in, turn_of
 from iopstui.safety.tunable_states import TunableState
 
 ALL = ("none", "mq-deadline", "bfq")

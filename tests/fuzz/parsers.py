@@ -18,10 +18,11 @@ from iopstui.fio.stream import Document, Framer, parse_status, size_bytes
 from iopstui.linux import sysattr
 from iopstui.linux.counters import io_limits, procfs
 from iopstui.linux.counters.cgroup import parse_memberships, parse_throttled_us
-from iopstui.linux.devices import cpu_state, health, mounts, pcie, signatures, temperature
+from iopstui.linux.devices import health, mounts, pcie, signatures, temperature
 from iopstui.linux.devices.blkmq import parse_scheduler
 from iopstui.linux.devices.irqmap import parse_names
 from iopstui.linux.devices.sysfs import parse_drivers
+from iopstui.linux.machine import cpu_state
 from iopstui.model.fio import job_rules, jobfile
 from iopstui.model.fio.interval import FioIntervals
 from iopstui.model.fio.log_lines import KINDS, Logs, read_log

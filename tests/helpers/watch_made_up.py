@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from iopstui.cli import one_watch
 from iopstui.cli.program import main
+from iopstui.cli.runs import one_watch
 from iopstui.model.block.target import DEVICE, Target
 
 

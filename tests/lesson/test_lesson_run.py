@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from session_frames import session
 
-from iopstui.cli.lesson_player import LessonPlayer
+from iopstui.cli.runs.lesson_player import LessonPlayer
 from iopstui.errors import EXIT_INTERRUPTED, UsageError
 from iopstui.events import StepFinished
 from iopstui.lesson.facts import Surroundings

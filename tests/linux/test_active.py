@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from iopstui.errors import UsageError
-from iopstui.linux.devices.active import active_disks
+from iopstui.linux.machine.active import active_disks
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 

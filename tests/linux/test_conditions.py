@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trees import VIRTUAL, Tree, virtio_disk
 
-from iopstui.linux.devices.conditions import ConditionsFiles, read_conditions
 from iopstui.linux.devices.kernel import read_kernel
 from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.machine.conditions import ConditionsFiles, read_conditions
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import parse_cpu_list, read_text
 from iopstui.model.findings.conditions import (

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trees import Tree
 
-from iopstui.linux.devices.topology import read_topology
+from iopstui.linux.machine.topology import read_topology
 from iopstui.model.block.topology import Domain, Topology
 
 CPU = "devices/system/cpu"

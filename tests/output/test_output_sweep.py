@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from made_sweeps import PLAN, finished
 
-from iopstui.cli.experiment import ask
+from iopstui.cli.runs.experiment import ask
 from iopstui.events import PointFailed
 from iopstui.experiment.setup import length_text
 from iopstui.model.experiment.curve import conclusions, curve_text, curves_of

@@ -14,7 +14,7 @@ import pytest
 from iopstui.errors import UsageError
 from iopstui.model.histogram import bucket_key
 from iopstui.report.files import rendered
-from iopstui.report.fleet_story import FleetHeat, gather_fleet, interval_of, is_fleet
+from iopstui.report.fleet.story import FleetHeat, gather_fleet, interval_of, is_fleet
 
 START_MS = 1_800_000_000_000.0
 SLOW, FAST = bucket_key(9_000_000), bucket_key(100_000)
@@ -160,8 +160,8 @@ def test_what_is_no_recording_of_hosts(tmp_path: Path) -> None:
 
 
 def test_a_long_run_has_wider_columns() -> None:
-    from iopstui.fleet.packed import pack
-    from iopstui.fleet.sums import Latencies, Part
+    from iopstui.fleet.merging.packed import pack
+    from iopstui.fleet.merging.sums import Latencies, Part
 
     heat = FleetHeat()
     for place in range(10_000):

@@ -30,11 +30,11 @@ from iopstui.recording.reader import recording_path
 from iopstui.recording.writer import Recorder, Tape
 from iopstui.report import story as report_data
 from iopstui.report import wording as report_words
+from iopstui.report.drawing.svg import HEIGHT, WIDTH, Curve, Scale, chart, heat, linear, logarithmic
 from iopstui.report.files import kind_of, rendered, report
 from iopstui.report.formats import TEXTS
 from iopstui.report.markdown import markdown
 from iopstui.report.story import gather, points
-from iopstui.report.svg import HEIGHT, WIDTH, Curve, Scale, chart, heat, linear, logarithmic
 
 LOADS = {"src", "href", "srcset", "data", "action", "poster", "background", "formaction", "style"}
 HOSTILE = (

@@ -30,10 +30,10 @@ from iopstui.recording import layout as form
 from iopstui.recording.reader import Recording, recording_path
 from iopstui.recording.replay import ReplaySession, replayed
 from iopstui.recording.writer import Recorder, Tape
+from iopstui.report.drawing.svg import Scale
+from iopstui.report.drawing.xy import HEIGHT, STYLES, WIDTH, XYCurve, places, xy_chart
 from iopstui.report.files import rendered
 from iopstui.report.story import gather
-from iopstui.report.svg import Scale
-from iopstui.report.xy import HEIGHT, STYLES, WIDTH, XYCurve, places, xy_chart
 
 SWEEP = Plan(("randread-4k",), {"bs": "8k"}, (parse_axis("iodepth=1,4,16"),), measure=3.0)
 EXPECTED = parse_expectation("iops>=50000", (), 0.1)

@@ -13,7 +13,7 @@ from trees import Tree
 from iopstui.linux.devices import temperature
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.model.findings.conditions import Conditions, Temperature
-from iopstui.session.conditions import ConditionsReader
+from iopstui.session.tick.conditions import ConditionsReader
 
 
 @pytest.fixture

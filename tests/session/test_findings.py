@@ -11,7 +11,7 @@ from iopstui.model.findings import rules as of_rules
 from iopstui.model.findings.conditions import Conditions, DeviceState
 from iopstui.model.findings.evidence import Evidence, Finding, JobShape
 from iopstui.model.metrics.frame import FINAL, Frame
-from iopstui.session.findings import REPEAT_S, Findings
+from iopstui.session.tick.findings import REPEAT_S, Findings
 
 JOB = "[global]\nioengine=libaio\ndirect=1\niodepth={depth}\nrw=randread\nbs={bs}\n[a]\n"
 

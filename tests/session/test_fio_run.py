@@ -12,8 +12,8 @@ from iopstui.errors import Refused
 from iopstui.fio.inspect import Fio, JobFacts
 from iopstui.linux.process.private import private_directory
 from iopstui.preflight.prepared import Prepared
-from iopstui.session import fio_run
-from iopstui.session.fio_run import FioRun, PhaseOver
+from iopstui.session.fio import fio_run
+from iopstui.session.fio.fio_run import FioRun, PhaseOver
 
 FACTS = JobFacts((), False)
 

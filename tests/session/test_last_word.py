@@ -6,8 +6,8 @@ import pytest
 from fio_recordings import samples, statuses
 
 from iopstui.model.metrics.frame import FINAL, PARTIAL, FrameBuilder
-from iopstui.session.fio_run import NewDocument
-from iopstui.session.last_word import once, said_again
+from iopstui.session.fio.fio_run import NewDocument
+from iopstui.session.fio.last_word import once, said_again
 
 NAME = "3.19-q-said-twice"
 

@@ -8,7 +8,7 @@ import pytest
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.samples import RawSample
-from iopstui.session.own_cost import AGAIN_S, FRAMES, GuardTime, OwnCost
+from iopstui.session.tick.own_cost import AGAIN_S, FRAMES, GuardTime, OwnCost
 
 EMPTY = FrameBuilder().feed(RawSample(0, 0, 0.0, None, None, False, 1))
 FIO = FioInterval.__new__(FioInterval)  # only that there is one matters

@@ -14,7 +14,7 @@ from iopstui.linux.probe.script import Region
 from iopstui.linux.process.clock import Clock
 from iopstui.linux.roots import Roots
 from iopstui.model.metrics.probe import LATENCY, WAY
-from iopstui.session.probe import Probe
+from iopstui.session.tick.probe import Probe
 
 SAMPLE = object()
 

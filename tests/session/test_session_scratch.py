@@ -21,8 +21,8 @@ from iopstui.preflight.prepared import Prepared
 from iopstui.preflight.request import JobRequest
 from iopstui.safety import journal
 from iopstui.safety.scratch import make_scratch
+from iopstui.session.fio.session_scratch import SessionScratch
 from iopstui.session.live import LiveSession
-from iopstui.session.session_scratch import SessionScratch
 
 REQUEST = JobRequest("j")
 

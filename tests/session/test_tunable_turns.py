@@ -14,8 +14,8 @@ from iopstui.linux.process.clock import Clock
 from iopstui.model.block.target import DEVICE, Target, together
 from iopstui.recording.writer import Tape
 from iopstui.safety import tunables
-from iopstui.session.context import Context
-from iopstui.session.outcomes import Verdicts
+from iopstui.session.tick.context import Context
+from iopstui.session.tick.outcomes import Verdicts
 from iopstui.session.tunable_turns import TunableTurns
 
 BOTH = together([Target(DEVICE, f"/dev/{name}", name, (name,)) for name in ("sda", "sdb")])

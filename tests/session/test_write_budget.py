@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from iopstui.fio.inspect import JobFacts, SectionFiles
 from iopstui.preflight.prepared import Prepared
-from iopstui.session.write_budget import REACTION_S, WriteBudget, at_most
+from iopstui.session.fio.write_budget import REACTION_S, WriteBudget, at_most
 
 MIB = 1 << 20
 

@@ -12,7 +12,7 @@ from iopstui.model.fio.jobfile import effective
 from iopstui.model.fio.time import repeats
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.samples import FioStatus, RawSample
-from iopstui.session.fio_run import status_interval
+from iopstui.session.fio.fio_run import status_interval
 from jobs import Job
 
 INTERVAL_S = 0.5

@@ -11,10 +11,10 @@ from test_app import screen_text, settle, shows
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from iopstui.fleet.merger import Merger
+from iopstui.fleet.hosts.settings import HostSettings, Turn, Turned, states_object
+from iopstui.fleet.merging.merger import Merger
 from iopstui.fleet.replay import FleetReplay
 from iopstui.fleet.scene import HostLine
-from iopstui.fleet.settings import HostSettings, Turn, Turned, states_object
 from iopstui.fleet.told import Begun, Over, Row, State, Told, host_second
 from iopstui.model.histogram import bucket_key
 from iopstui.safety.tunable_states import TunableState

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what is said on standard input."""
-    from iopstui.cli.agent import serve
+    from iopstui.cli.fleet.agent import serve
 
     return serve()
 

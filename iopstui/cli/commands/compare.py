@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run all variants in turn."""
     require_for_runs()
-    from iopstui.cli.experiment import run_experiment
+    from iopstui.cli.runs.experiment import run_experiment
     from iopstui.model.experiment.plan import Plan, check_variants, parse_variant
 
     options, repeats = run_options(arguments), _repeats(arguments)

@@ -20,7 +20,7 @@ def run(arguments: argparse.Namespace) -> int:
     import json
 
     from iopstui.linux.devices.sysfs import read_devices
-    from iopstui.linux.devices.topology import online_cpus
+    from iopstui.linux.machine.topology import online_cpus
     from iopstui.linux.roots import Roots
     from iopstui.output.devices import devices_json, devices_table
 

@@ -86,7 +86,7 @@ def _add_job_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the job on all hosts to its end, or watch them."""
-    from iopstui.cli.fleet_run import run_fleet
+    from iopstui.cli.fleet.run import run_fleet
 
     refuse_theme(arguments)
     return run_fleet(arguments)

@@ -85,7 +85,7 @@ def _play(lesson: Lesson, arguments: argparse.Namespace, targets: tuple[str, ...
         probe=probe_parts(arguments),
     )  # fmt: skip
     if arguments.plain or arguments.answers or not has_screen():
-        from iopstui.cli.lesson_player import parse_answers, play_plain
+        from iopstui.cli.runs.lesson_player import parse_answers, play_plain
 
         answers = parse_answers(arguments.answers, lesson)
         return play_plain(lesson, options, answers, asks=not arguments.answers)

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Play a recording on the screen, or write it as data."""
-    from iopstui.cli.fleet_screen import is_fleet
+    from iopstui.cli.fleet.screen import is_fleet
 
     refuse_theme(arguments)
     if is_fleet(Path(arguments.file)):
@@ -55,7 +55,7 @@ def _fleet(arguments: argparse.Namespace) -> int:
         )
     require_terminal(f"iopstui merge {printable(arguments.file)}")
     require_for_screen()
-    from iopstui.cli.fleet_screen import show_recording
+    from iopstui.cli.fleet.screen import show_recording
 
     return show_recording(Path(arguments.file), arguments.speed, arguments.theme)
 

@@ -54,10 +54,10 @@ def run(arguments: argparse.Namespace) -> int:
                          "Run the job precondition before.")  # fmt: skip
     options = replace(options, hold=arguments.hold)
     if arguments.diskspd is not None:
-        from iopstui.cli.diskspd import run_diskspd
+        from iopstui.cli.runs.diskspd import run_diskspd
 
         return run_diskspd(arguments.diskspd, options, arguments.format)
-    from iopstui.cli.one_run import run_job
+    from iopstui.cli.runs.one_run import run_job
 
     return run_job(arguments.job, options, arguments.format)
 

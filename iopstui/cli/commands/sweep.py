@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run all points, one after another."""
     require_for_runs()
-    from iopstui.cli.experiment import run_experiment
+    from iopstui.cli.runs.experiment import run_experiment
     from iopstui.model.experiment.plan import Plan, check_axes, parse_axis
 
     options = run_options(arguments)

@@ -22,7 +22,7 @@ from iopstui.output.experiment.sink import CsvFile, ExperimentSink, Lines, point
 from iopstui.output.jsonl import Object, event_object
 from iopstui.output.verdict import wrapped
 from iopstui.records import dataclass
-from iopstui.session.outcomes import judged_event, outcome_text, value_text
+from iopstui.session.tick.outcomes import judged_event, outcome_text, value_text
 from iopstui.text import printable
 
 NAME_MOST = 14

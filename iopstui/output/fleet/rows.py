@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from iopstui import __version__
-from iopstui.fleet.merger import Merger, Second
-from iopstui.fleet.outcome import Certified, certified
-from iopstui.fleet.sums import Object
+from iopstui.fleet.merging.merger import Merger, Second
+from iopstui.fleet.merging.outcome import Certified, certified
+from iopstui.fleet.merging.sums import Object
 from iopstui.format import utc
 from iopstui.model.metrics.fields import SCHEMA
 

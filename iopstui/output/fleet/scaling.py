@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Protocol, TextIO
 
-from iopstui.fleet.merger import Merger
-from iopstui.fleet.sums import Object, Sums
+from iopstui.fleet.merging.merger import Merger
+from iopstui.fleet.merging.sums import Object, Sums
 from iopstui.format import fit, latency, number, put
 from iopstui.model.experiment.scaling import Scaling
 from iopstui.model.metrics.fields import SCHEMA

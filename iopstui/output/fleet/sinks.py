@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 from typing import Protocol, TextIO
 
-from iopstui.fleet.merger import Merger, Second
-from iopstui.fleet.outcome import certified
-from iopstui.fleet.sums import Object, Part
+from iopstui.fleet.merging.merger import Merger, Second
+from iopstui.fleet.merging.outcome import certified
+from iopstui.fleet.merging.sums import Object, Part
 from iopstui.format import MISSING, cut, fit, latency, milliseconds, number, put, utc
 from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.fields import TOTAL

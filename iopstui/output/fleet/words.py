@@ -5,9 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
-from iopstui.fleet.merger import Second
-from iopstui.fleet.outcome import Certified
-from iopstui.fleet.sums import Part, Sums
+from iopstui.fleet.merging.merger import Second
+from iopstui.fleet.merging.outcome import Certified
+from iopstui.fleet.merging.sums import Part, Sums
 from iopstui.format import counted, cut, latency, number
 from iopstui.model.experiment.expectation import Outcome
 from iopstui.model.rates import MIB

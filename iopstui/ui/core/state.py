@@ -38,8 +38,8 @@ from iopstui.model.metrics.latency_history import LatencyHistory
 from iopstui.model.metrics.run_history import RunHistory
 from iopstui.model.metrics.stretches import Stretches
 from iopstui.records import dataclass
-from iopstui.session.outcomes import FAIL, PASS, together
 from iopstui.session.run_rows import outcome, take, take_stretch
+from iopstui.session.tick.outcomes import FAIL, PASS, together
 from iopstui.text import printable
 from iopstui.ui.core.moments import Moment, Moments
 from iopstui.ui.core.options import BY_OPTION, shown_value
@@ -67,7 +67,7 @@ NEXT = "r runs it again, [ ] iodepth, v all runs"
 ONCE = ("moved",)
 FINDINGS_KEPT = 60
 FINDING_STAYS_S = 40.0
-"""A rule that goes on says so again every 30 s (session/findings.py)."""
+"""A rule that goes on says so again every 30 s (session/tick/findings.py)."""
 
 
 @dataclass(frozen=True, slots=True)

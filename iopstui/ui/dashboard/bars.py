@@ -14,7 +14,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.block.tunable import why_rq_affinity_cannot_matter
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import DiskRates
-from iopstui.session.outcomes import FAIL, PASS
+from iopstui.session.tick.outcomes import FAIL, PASS
 from iopstui.text import printable
 from iopstui.ui.core.actions import KeyHint
 from iopstui.ui.core.pace import OwnCost

@@ -8,8 +8,8 @@ from rich.cells import cell_len
 
 from iopstui import format as f
 from iopstui.model.findings.evidence import Finding, seconds_words
-from iopstui.session.outcomes import FAIL, PASS, UNKNOWN, together
-from iopstui.session.steady import steady_short
+from iopstui.session.tick.outcomes import FAIL, PASS, UNKNOWN, together
+from iopstui.session.tick.steady import steady_short
 from iopstui.text import printable
 from iopstui.ui.core.state import FoundEntry, LiveState
 from iopstui.ui.draw.rows import Line, Piece, Row, message, pad, wrap

@@ -12,7 +12,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from iopstui import format as f
-from iopstui.session.outcomes import FAIL, PASS
+from iopstui.session.tick.outcomes import FAIL, PASS
 from iopstui.text import printable
 from iopstui.ui.core.state import LiveState
 from iopstui.ui.draw.style import Charset

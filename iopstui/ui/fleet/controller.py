@@ -16,11 +16,11 @@ from iopstui.events import (
     StepStarted,
     TunableChanged,
 )
-from iopstui.fleet.merger import Second
+from iopstui.fleet.hosts.settings import HostSettings, Turn, Turned, together
+from iopstui.fleet.merging.merger import Second
+from iopstui.fleet.merging.whole import ALL, frame_of_second
 from iopstui.fleet.scene import FAILED, STOPPED, natural
-from iopstui.fleet.settings import HostSettings, Turn, Turned, together
 from iopstui.fleet.told import Anew, Begun, HostSecond, Over, Row, Said, Told
-from iopstui.fleet.whole import ALL, frame_of_second
 from iopstui.format import counted
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, Target

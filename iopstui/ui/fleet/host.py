@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from iopstui.events import Event, Found, FrameReady
-from iopstui.fleet.frames import event_of, target_of
+from iopstui.fleet.merging.frames import event_of, target_of
+from iopstui.fleet.merging.sums import Object
 from iopstui.fleet.scene import ABSENT, AWAIT, IOPS, KEPT, WAIT, HostLine
-from iopstui.fleet.sums import Object
 from iopstui.fleet.told import Row, Told
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target

@@ -7,7 +7,7 @@ from heapq import nsmallest
 
 from iopstui import format as f
 from iopstui.errors import UsageError
-from iopstui.fleet.nodes import expand, split
+from iopstui.fleet.hosts.nodes import expand, split
 from iopstui.fleet.scene import (
     ABSENT,
     AWAIT,

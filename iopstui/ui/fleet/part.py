@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from iopstui.fleet.hosts.settings import turn_of
 from iopstui.fleet.scene import natural
-from iopstui.fleet.settings import turn_of
 from iopstui.ui.core.actions import (
     ANYWHERE,
     IDLE,

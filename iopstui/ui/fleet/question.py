@@ -11,8 +11,8 @@ from textual.containers import VerticalScroll
 from textual.screen import Screen
 from textual.widgets import Static
 
+from iopstui.fleet.hosts.settings import Turn
 from iopstui.fleet.scene import natural
-from iopstui.fleet.settings import Turn
 from iopstui.format import counted
 from iopstui.text import printable
 from iopstui.ui.draw.style import Charset

@@ -23,7 +23,7 @@ from iopstui.model.experiment.baseline import (
     spread,
 )
 from iopstui.model.experiment.expectation import Judge, Outcome, parse_expectation
-from iopstui.session.outcomes import judged_event, judged_text
+from iopstui.session.tick.outcomes import judged_event, judged_text
 
 FIGURES = st.lists(st.floats(50, 150), min_size=FEWEST, max_size=30)
 

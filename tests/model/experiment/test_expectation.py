@@ -31,7 +31,7 @@ from iopstui.model.metrics.summary import fio_summary
 from iopstui.output.csv_out import value_at
 from iopstui.output.jsonl import JsonlSink, frame_object
 from iopstui.output.verdict import VerdictSink, wrapped
-from iopstui.session.outcomes import (
+from iopstui.session.tick.outcomes import (
     FAIL,
     PASS,
     UNKNOWN,

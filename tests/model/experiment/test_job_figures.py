@@ -9,7 +9,7 @@ from iopstui.model.experiment.expectation import Judge, parse_expectation, why_n
 from iopstui.model.experiment.job_figures import job_figures
 from iopstui.model.fio.jobfile import Section
 from iopstui.model.metrics.summary import fio_summary
-from iopstui.session.outcomes import final_rates
+from iopstui.session.tick.outcomes import final_rates
 
 STONEWALL = fio_summary(statuses("3.42-d-stonewall")[-1])
 

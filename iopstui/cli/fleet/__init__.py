@@ -1,0 +1,1 @@
+"""What the commands of many hosts share: fleet, merge and agent."""

@@ -1,0 +1,265 @@
+"""One host of a fleet: told by JSON lines on standard input, it answers in JSON lines."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import queue
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from iopstui import __version__
+from iopstui.cli.fleet.agent_job import AgentJob
+from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, IopstuiError, UsageError
+from iopstui.events import Armed, Ended, Event, FrameReady, Planned, StepFinished
+from iopstui.fleet.hosts.apart import seen_in
+from iopstui.fleet.hosts.conversation import Conversation
+from iopstui.fleet.hosts.facts import disks_of
+from iopstui.fleet.hosts.orders import SPEAKS, SUMS
+from iopstui.fleet.hosts.room import needs_of
+from iopstui.fleet.hosts.settings import states_object
+from iopstui.fleet.merging.compact import to_text
+from iopstui.fleet.merging.packed import pack, to_wire
+from iopstui.fleet.merging.sums import Malformed, frame_sums
+from iopstui.linux.roots import Roots
+from iopstui.output.jsonl import dumps, event_object, session_object
+from iopstui.safety.signals import StopSignals
+from iopstui.safety.tunable_states import queued_disks
+from iopstui.session.held import Word
+from iopstui.session.live import LiveSession
+
+Object = dict[str, Any]
+FLUSH_WITHIN_S = 2.0
+KILL_AFTER_S = 1.0
+# what the merger does not read is not sent
+_SENT = ("event", "seq", "step", "t", "wall_ms", "seconds", "flags", "own_cpu")
+_FIO_SENT = ("seconds", "read", "write", "trim", "mixed", "total", "errors")
+
+
+class Lines:
+    """Writes lines to standard output in a thread of its own: a link that is cut blocks nobody."""
+
+    def __init__(self, lost: Callable[[str], None]) -> None:
+        self.host = ""
+        self._lost = lost
+        self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._write, name="lines", daemon=True)
+        self._thread.start()
+
+    def say(self, row: Object) -> None:
+        """One object; from any thread."""
+        line = dumps({"event": row["event"], "host": self.host, **row}) + "\n"
+        self._queue.put(line.encode("ascii"))
+
+    def close(self) -> None:
+        """Wait until it is all written, but not for long."""
+        self._queue.put(None)
+        self._thread.join(FLUSH_WITHIN_S)
+
+    def _write(self) -> None:
+        while (line := self._queue.get()) is not None:
+            try:
+                while line:
+                    line = line[os.write(1, line) :]
+            except OSError:
+                self._lost("standard output is closed")
+                return
+
+
+class Agent:
+    """See the module. ``serve`` gives the exit code."""
+
+    def __init__(self) -> None:
+        self.lines = Lines(lambda why: self.talk.over(why))
+        self.talk = Conversation(0, self.lines.say, self._hear, self._gone)
+        self._begin: queue.SimpleQueue[Object | None] = queue.SimpleQueue()
+        self._session: LiveSession | None = None
+        self._why = ""
+        self._detail = self._sums = False
+        self._places: tuple[str, ...] = ()
+
+    def serve(self) -> int:
+        """Until all is done, or nobody is there any more."""
+        self.lines.say({
+            "event": "hello", "iopstui": __version__, "python": platform.python_version(),
+            "pid": os.getpid(), "speaks": SPEAKS,
+        })  # fmt: skip
+        self.talk.start()
+        order = self._begin.get()
+        try:
+            if order is None:
+                return EXIT_OK
+            self.lines.host = str(order.get("host") or "")
+            self._sums = order.get("frames") == SUMS
+            with contextlib.ExitStack() as stack:
+                job = AgentJob(order, stack)
+                return self._run(job, order.get("plan") is True)
+        except IopstuiError as error:
+            self.lines.say({
+                "event": "failed", "exit_code": error.exit_code, "error": error.message,
+                "hint": error.hint,
+            })  # fmt: skip
+            return error.exit_code
+        finally:
+            self.talk.over()
+            self.lines.close()
+
+    def _run(self, job: AgentJob, plan: bool) -> int:
+        session = self._session = job.session()
+        events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        StopSignals(session.stop_job, session.kill_job)
+        self.lines.say(session_object(self.lines.host, session.target))
+        session.start(events.put)
+        try:
+            if job.name is not None:
+                session.run_job(job.name, job.options.overrides, plan)
+            else:
+                for one in job.tunables:
+                    session.set_tunable(one.name, one.value)
+            if self._why:  # perhaps before there was anything to stop
+                self._stop(session)
+            code = self._until_over(events, job.name is None)
+        finally:
+            session.close()
+        while not events.empty():
+            self._tell(events.get())
+        return code
+
+    def _until_over(self, events: queue.SimpleQueue[Event], watching: bool) -> int:
+        while True:
+            event = events.get()
+            self._tell(event)
+            if isinstance(event, StepFinished):
+                return EXIT_INTERRUPTED if event.interrupted else event.exit_code
+            if isinstance(event, Ended):
+                return EXIT_OK if watching else event.exit_code
+
+    def _tell(self, event: Event) -> None:
+        row = event_object(event)
+        if isinstance(event, FrameReady) and not self._detail:
+            row = compact(row) if self._sums else lean(row)
+        if isinstance(event, Planned):
+            self._places = tuple(event.layout)
+            row["needs"] = [need.as_object() for need in needs_of(event.layout, Roots())]
+        if isinstance(event, Armed):
+            row["disks"] = disks_of(event.writes, Roots())
+        self.lines.say(row)
+
+    # -- in the conversation's threads
+
+    def _hear(self, order: Object) -> None:
+        session = self._session
+        if order["op"] == "begin":
+            self._begin.put(order)
+        elif order["op"] == "go" and session is not None:
+            session.go(Word(int(order["at_ns"]), order.get("offset_ms"), order.get("error_ms")))
+        elif order["op"] == "lay_out" and session is not None:
+            session.lay_out()
+        elif order["op"] == "look":
+            # a server that doesn't answer holds up nothing else
+            threading.Thread(target=self._look, args=(order["names"],), daemon=True).start()
+        elif order["op"] == "detail":
+            self._detail = bool(order.get("on"))
+        elif order["op"] == "tunables" and session is not None:
+            self._say_tunables(session)
+        elif order["op"] == "turn" and session is not None:
+            self._turn(session, order)
+        elif order["op"] == "stop":
+            self._gone("it was told to stop")
+
+    def _look(self, names: list[str]) -> None:
+        self.lines.say({"event": "seen", "names": seen_in(self._places, names)})
+
+    def _say_tunables(self, session: LiveSession) -> None:
+        self.lines.say({
+            "event": "tunables", "states": states_object(session.knobs(), _disk(session))
+        })  # fmt: skip
+
+    def _turn(self, session: LiveSession, order: Object) -> None:
+        name = str(order["name"])
+        before = _values(session, name)
+
+        def done(error: IopstuiError | None) -> None:
+            now = _values(session, name)
+            self.lines.say({
+                "event": "turned", "id": order["id"], "name": name,
+                "each": [[disk, value, now.get(disk, "")] for disk, value in before.items()],
+                "error": error.message if error else "", "hint": error.hint if error else "",
+            })  # fmt: skip
+            self._say_tunables(session)
+
+        session.turn(name, str(order["value"]), done)
+
+    def _gone(self, why: str) -> None:
+        self._why = why
+        print(f"iopstui agent: {why}: everything is stopped", file=sys.stderr)
+        self._begin.put(None)
+        if self._session is not None:
+            self._stop(self._session)
+
+    def _stop(self, session: LiveSession) -> None:
+        if session.running:
+            session.stop_job()
+            timer = threading.Timer(KILL_AFTER_S, session.kill_job)
+            timer.daemon = True
+            timer.start()
+        else:
+            threading.Thread(target=session.close, daemon=True).start()
+
+
+def _disk(session: LiveSession) -> str:
+    """The first disk's name."""
+    disks = queued_disks(session.target, session.devices)
+    return disks[0].name if disks else ""
+
+
+def _values(session: LiveSession, name: str) -> dict[str, str]:
+    """A tunable's value on each disk."""
+    found = next((one for one in session.knobs() if one.name == name), None)
+    return {} if found is None else dict(found.each or ((_disk(session), found.now),))
+
+
+def serve() -> int:
+    """The exit code."""
+    if sys.stdin.isatty():
+        raise UsageError("The agent is told what to do on standard input, by iopstui fleet.",
+                         "For one host: iopstui run --hold")  # fmt: skip
+    return Agent().serve()
+
+
+def lean(row: Object) -> Object:
+    """A frame without what the totals don't need."""
+    fio, total = row["fio"], row["kernel"]["total"]
+    return {
+        **{name: row[name] for name in _SENT},
+        "fio": {name: _packed(fio[name]) for name in _FIO_SENT} if fio else None,
+        "kernel": {"total": total},
+    }
+
+
+def compact(row: Object) -> Object:
+    """A frame with nothing but its sums; as ``lean`` makes it where they can't be told so."""
+    fio = row["fio"]
+    seconds = fio["seconds"] if fio else row["seconds"]
+    try:
+        text = to_text(frame_sums("", row, seconds)) if seconds else ""
+    except Malformed:
+        text = ""
+    if not text:
+        return lean(row)
+    total = row["kernel"]["total"]
+    return {
+        **{name: row[name] for name in _SENT}, "seconds": seconds,
+        "util": total["util"] if total else None, "sums": text,
+    }  # fmt: skip
+
+
+def _packed(part: Any) -> Any:
+    """A direction with its histogram packed; anything else as it is."""
+    if not isinstance(part, dict) or "bins" not in part:
+        return part
+    kept = {name: value for name, value in part.items() if name != "bins"}
+    return {**kept, "packed": to_wire(pack(part["bins"]))}

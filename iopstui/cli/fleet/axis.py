@@ -1,0 +1,199 @@
+"""`fleet --axis hosts=1,2,4..`: the same job on more and more hosts, and how throughput grows."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from iopstui.cli.fleet.record import RecordFile, fleet_object, over_object
+from iopstui.cli.fleet.run import judged, terms_of
+from iopstui.cli.fleet.words import Orders, kept, launch_words
+from iopstui.cli.terminal import answering, say
+from iopstui.errors import (
+    EXIT_INTERRUPTED,
+    EXIT_JOB_FAILED,
+    EXIT_OK,
+    EXIT_VERDICT,
+    IopstuiError,
+    UsageError,
+)
+from iopstui.fleet.fleet import Fleet, Voices
+from iopstui.fleet.hosts.nodes import Node
+from iopstui.fleet.merging.figures import Abort, Wanted
+from iopstui.fleet.merging.merger import Merger, Second
+from iopstui.fleet.merging.outcome import certified
+from iopstui.fleet.told import Begun
+from iopstui.format import counted, put
+from iopstui.model.experiment.plan import parse_axis
+from iopstui.model.experiment.scaling import scaling
+from iopstui.output.fleet.scaling import ScalePoint, scale_point, scaling_sink
+from iopstui.safety.signals import StopSignals
+
+AXIS = "hosts"
+# the worst of all points is the exit code; what was stopped by hand is neither good nor bad
+_WORSE = (EXIT_OK, EXIT_VERDICT, EXIT_JOB_FAILED, EXIT_INTERRUPTED)
+
+
+def host_counts(arguments: argparse.Namespace, hosts: int) -> list[int]:
+    """How many hosts each point has, in the order in which they are run. UsageError."""
+    if len(arguments.axis) > 1:
+        raise UsageError("A fleet has one axis.", "For example: --axis hosts=1,2,4..32")
+    axis = parse_axis(arguments.axis[0])
+    if axis.name != AXIS:
+        raise UsageError(f"A fleet's axis is hosts=, not {axis.name}=.",
+                         "Options of the job are varied on one host: iopstui sweep",
+                         )  # fmt: skip
+    if arguments.job is None:
+        raise UsageError("--axis hosts= needs a --job.")
+    found = []
+    for value in axis.values:
+        if not (value.isdecimal() and 1 <= int(value) <= hosts):
+            raise UsageError(f"--axis hosts={value}: there are {counted(hosts, 'host')}.")
+        found.append(int(value))
+    return found
+
+
+class _Curve:
+    """Runs points one after another. ``code`` is the exit code so far; ``least`` hosts are enough
+    for a point of more."""
+
+    def __init__(
+        self,
+        arguments: argparse.Namespace,
+        nodes: Sequence[Node],
+        expected: Sequence[Wanted],
+        least: int | None,
+    ) -> None:
+        self.code = EXIT_OK
+        self._arguments = arguments
+        self._nodes = nodes
+        self._expected = expected
+        self._least = least
+        self._orders = Orders(arguments, nodes)
+        self._record = RecordFile(kept(arguments.record), say) if arguments.record else None
+        self._fleet: Fleet | None = None
+        self._stop = False
+        self._aborts: list[Abort] = []
+        self._aborted = False
+        self._number = 0
+        StopSignals(self._interrupt, self._kill)
+
+    def _interrupt(self) -> None:
+        self._stop = True
+        if self._fleet is not None:
+            self._fleet.interrupt()
+
+    def _kill(self) -> None:
+        self._stop = True
+        if self._fleet is not None:
+            self._fleet.kill()
+
+    def run(self, hosts: int) -> ScalePoint | None:
+        """One point; ``None`` if it does not count. Raises what Fleet.run raises."""
+        self._number += 1
+        names = tuple(node.name for node in self._nodes[:hosts])
+        job = self._arguments.job
+        self._keep(fleet_object(Begun(self._number, names, time.time(), job),
+                                self._arguments.interval))  # fmt: skip
+        code, said = EXIT_JOB_FAILED, ["it did not come to its end"]
+        try:
+            code, said, point = self._run(hosts)
+        except IopstuiError as error:
+            code, said = error.exit_code, [error.message]
+            raise
+        finally:
+            self._keep(over_object(code, said))
+        self.code = max(self.code, code, key=_WORSE.index)
+        for words in said:
+            put(f"hosts={hosts}: {words}", sys.stderr)
+        return point
+
+    def _run(self, hosts: int) -> tuple[int, list[str], ScalePoint | None]:
+        """The exit code of a point, what is said of it, and the point if it counts."""
+        arguments = self._arguments
+        merger = Merger(arguments.interval, keep_bins=any(one.each for one in self._expected))
+        self._aborts = [Abort(text) for text in arguments.abort]
+        least = hosts if self._least is None else min(self._least, hosts)
+        fleet = self._fleet = Fleet(
+            self._nodes[:hosts],
+            lambda node: launch_words(node, arguments.launcher, arguments.bring, arguments.sudo),
+            self._orders.of,
+            merger,
+            terms_of(arguments, least),
+            Voices(say, lambda second: None, self._row, self._why_stop),
+        )
+        if not self._stop:
+            fleet.run()
+        if self._stop:
+            return EXIT_INTERRUPTED, [], None
+        began = sum(one.executed_ns is not None for one in fleet.members.values())
+        done = certified(merger).finished
+        if done < max(began, least) or fleet.stopped:
+            return EXIT_JOB_FAILED, [f"does not count: the job finished on {done} of {hosts}"], None
+        said = [] if done == hosts else [f"{done} took part, so it is a point of {done}"]
+        met, outcomes = judged(merger, self._expected)
+        point = scale_point(done, merger, met if self._expected else None)
+        return EXIT_OK if met else EXIT_VERDICT, [*said, *outcomes], point
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more is to be run."""
+        return self._stop or self._aborted
+
+    def close(self) -> None:
+        """No more points come."""
+        if self._record is not None:
+            self._record.close()
+
+    def _row(self, name: str, row: dict[str, Any]) -> None:
+        self._keep({**row, "host": name})
+
+    def _keep(self, row: dict[str, Any]) -> None:
+        if self._record is not None:
+            self._record.row(row)
+
+    def _why_stop(self, second: Second) -> str:
+        for abort in self._aborts:
+            if abort.feed(second):
+                self._aborted = True
+                return f"--abort {abort.text}"
+        return ""
+
+
+def run_axis(
+    arguments: argparse.Namespace,
+    nodes: Sequence[Node],
+    expected: Sequence[Wanted],
+    least: int | None,
+) -> int:
+    """The exit code. ``least``: as ``_Curve`` has it."""
+    counts = host_counts(arguments, len(nodes))
+    curve = _Curve(arguments, nodes, expected, least)
+    with contextlib.closing(curve), answering(arguments.expect):
+        _points(curve, counts, arguments.format)
+    return curve.code
+
+
+def _points(curve: _Curve, counts: Sequence[int], kind: str) -> None:
+    sink = scaling_sink(kind, sys.stdout, sys.stderr)
+    points: list[ScalePoint] = []
+    try:
+        for place, hosts in enumerate(counts):
+            say(f"hosts={hosts} ({place + 1} of {len(counts)})")
+            point = curve.run(hosts)
+            if point is not None:
+                points.append(point)
+                sink.point(point, points[0])
+            if curve.over:
+                break
+    except IopstuiError:
+        # what was measured before is shown all the same
+        if not points:
+            raise
+        sink.end(scaling([(one.hosts, one.iops) for one in points]))
+        raise
+    sink.end(scaling([(one.hosts, one.iops) for one in points]))

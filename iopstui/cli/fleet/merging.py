@@ -1,0 +1,103 @@
+"""Rows of many hosts merged until there are no more."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
+from pathlib import Path
+
+from iopstui.cli.terminal import say
+from iopstui.errors import EXIT_OK, UsageError
+from iopstui.fleet.merging.merger import Merger
+from iopstui.fleet.merging.sums import Malformed
+from iopstui.output.fleet.lines import Labelled, file_rows, line_rows, several
+from iopstui.output.fleet.once import Once, each_once
+from iopstui.output.fleet.sinks import totals_sink
+from iopstui.output.replay import believed
+
+LABEL = "stdin"
+
+
+def merge_files(
+    files: Sequence[str], labels: Sequence[str], interval_s: float, name: str, kind: str
+) -> int:
+    """The exit code. Totals on stdout, words on stderr."""
+    if len(labels) > max(1, len(files)):
+        raise UsageError(f"There are {len(labels)} labels for {len(files)} files.",
+                         "Give --label once for each FILE, in their order.")  # fmt: skip
+    if not files and sys.stdin.isatty():
+        raise UsageError("There is nothing to merge: no FILE, and standard input is a terminal.",
+                         "For example: iopstui merge node1.iops node2.iops")  # fmt: skip
+    merger = Merger(interval_s)
+    sink = totals_sink(kind, sys.stdout, sys.stderr, name)
+    named = _different([Path(file) for file in files], labels)
+    paths = [path for path, _ in named]
+    once = Once()
+    with believed(paths):
+        for labelled in _rows(named, labels, once):
+            _feed(merger, *labelled)
+            for second in merger.closed(early=not files):
+                sink.second(second)
+    for second in merger.finish():
+        sink.second(second)
+    seen = any(host.frames for host in merger.hosts.values())
+    if not (seen or merger.merged or merger.below):
+        raise UsageError(
+            "There is not a single frame in what was given to merge.",
+            "JSON lines are made by: iopstui run --job JOB --format jsonl",
+        )
+    sink.end(merger)
+    _tell(merger)
+    for host, count in once.repeated.items():
+        say(f"{host}: {count} of its seconds came twice, and are counted once")
+    return EXIT_OK
+
+
+def _different(paths: Sequence[Path], labels: Sequence[str]) -> list[tuple[Path, str]]:
+    """Each file once, by whatever names, with its label ("": none)."""
+    found: dict[object, tuple[Path, str]] = {}
+    for path, label in zip_longest(paths, labels[: len(paths)], fillvalue=""):
+        file = Path(path)
+        try:
+            about = file.stat()
+            same: object = about.st_dev, about.st_ino
+        except OSError:
+            same = file  # it can't be read, which is said where it is
+        if same in found:
+            say(f"{file} is the same file as {found[same][0]}, and is counted once")
+        found.setdefault(same, (file, str(label)))
+    return list(found.values())
+
+
+def _rows(
+    files: Sequence[tuple[Path, str]], labels: Sequence[str], once: Once
+) -> Iterable[Labelled]:
+    if not files:
+        lines = line_rows(sys.stdin.buffer, labels[0] if labels else LABEL, say)
+        return each_once(lines, once)
+    return several([file_rows(path, label, say) for path, label in files], say, once)
+
+
+_broken: set[str] = set()
+
+
+def _feed(merger: Merger, name: str, row: dict[str, object]) -> None:
+    try:
+        merger.feed(name, row)
+    except Malformed as error:
+        if name not in _broken:
+            _broken.add(name)
+            say(f"{name}: a row is left out, and those like it: {error}")
+
+
+def _tell(merger: Merger) -> None:
+    for name, host in merger.hosts.items():
+        if host.too_long * 2 > host.frames:
+            say(f"{name}: its samples are {host.longest_s:.3g} s long, longer than a row's second; "
+                "name their length with --interval")  # fmt: skip
+        if host.jumped_ms:
+            say(f"{name}: its clock was set by {host.jumped_ms / 1000:+.1f} s meanwhile; its "
+                "seconds go on by its monotonic clock")  # fmt: skip
+    for name, count in merger.late.items():
+        say(f"{name}: {count} of its seconds came too late for their rows; they are in the whole")

@@ -1,0 +1,205 @@
+"""Many hosts on the screen: each run is planned from the command's words and what keys changed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from iopstui.cli.fleet.record import LABEL, RecordFile, fleet_object, over_object
+from iopstui.cli.fleet.run import Run, code_of, judged, spread_words, terms_of
+from iopstui.cli.fleet.words import Orders, kept, launch_words
+from iopstui.cli.terminal import require_for_screen, say
+from iopstui.errors import EXIT_OK
+from iopstui.fio.library import shipped_jobs
+from iopstui.fleet.fleet import Fleet, Terms, Voices
+from iopstui.fleet.hosts.nodes import Node
+from iopstui.fleet.hosts.settings import HostSettings
+from iopstui.fleet.merging.figures import Wanted
+from iopstui.fleet.merging.merger import Merger, Second
+from iopstui.fleet.merging.outcome import certified
+from iopstui.fleet.replay import FleetReplay
+from iopstui.fleet.scene import FAILED
+from iopstui.fleet.session import FleetSession, Planned, how_of, reasons, troubles
+from iopstui.fleet.told import Begun
+from iopstui.output.fleet.lines import file_rows
+from iopstui.output.fleet.words import whole_text
+from iopstui.text import printable
+
+Object = dict[str, Any]
+
+
+class Recorder:
+    """Keeps the lines of all hosts, and where each run begins and ends."""
+
+    def __init__(self, name: str | None) -> None:
+        self._said: list[str] = []
+        self.on_trouble: Callable[[str], None] = lambda words: None
+        self._file = RecordFile(kept(name), self._trouble) if name else None
+
+    def _trouble(self, words: str) -> None:
+        """On the screen at once, and after it for whoever did not look."""
+        self._said.append(words)
+        self.on_trouble(words)
+
+    def write(self, row: Object) -> None:
+        """One line, unless it is nested too deep to be written."""
+        if self._file is not None:
+            self._file.row(row)
+
+    def close(self) -> None:
+        """No more come."""
+        if self._file is not None:
+            self._file.close()
+        while self._said:
+            say(self._said.pop(0))
+
+
+class Planner:
+    """Makes a run of what the command line says and keys have changed."""
+
+    def __init__(
+        self,
+        arguments: argparse.Namespace,
+        nodes: Sequence[Node],
+        expected: Sequence[Wanted],
+        least: int,
+        recorder: Recorder,
+        settings: HostSettings,
+    ) -> None:
+        self._arguments = arguments
+        self._nodes = nodes
+        self._expected = expected
+        self._least = least
+        self._recorder = recorder
+        self._settings = settings
+        self._opened: dict[str, list[str]] = {}
+
+    def __call__(self, number: int, job: str, options: Mapping[str, str]) -> Planned:
+        """Run ``number``. Raises what the command line would raise."""
+        arguments = argparse.Namespace(**vars(self._arguments))
+        changed = [f"{name}={value}" for name, value in options.items()]
+        arguments.set = [*self._arguments.set, *changed]
+        arguments.job, arguments.record, arguments.format = job or None, None, None
+        orders = Orders(arguments, self._nodes, bool(self._arguments.record))
+        keep_bins = any(one.each for one in self._expected)
+        merger = Merger(arguments.interval, keep_bins=keep_bins)
+        run = Run(arguments, sys.stdout, sys.stderr)
+        terms = terms_of(arguments, self._least)
+        names = tuple(node.name for node in self._nodes)
+        begun = Begun(number, names, time.time(), job, not job)
+        self._recorder.write(fleet_object(begun, arguments.interval))
+
+        def fleet(voices: Voices) -> Fleet:
+            return Fleet(
+                self._nodes, self._launch, lambda node: self._set(node, orders.of(node)), merger,
+                terms, voices,
+            )  # fmt: skip
+
+        def judge(fleet: Fleet) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
+            return self._judged(fleet, merger, run)
+
+        return Planned(fleet, merger, begun, _nothing, self._row, run.stop, judge)
+
+    def watch(self) -> Planned:
+        """What goes on between two runs: every host that can be reached watches its disks. Nothing
+        of it is recorded."""
+        orders, merger = Orders(self._arguments, self._nodes), Merger(self._arguments.interval)
+        names = tuple(node.name for node in self._nodes)
+
+        def order(node: Node) -> Object:
+            return self._set(node, orders.watched(node, self._opened.get(node.name, ())))
+
+        return Planned(
+            lambda voices: Fleet(
+                self._nodes, self._launch, order, merger, Terms(1, watching=True), voices
+            ),
+            merger, Begun(0, names, time.time(), watching=True, between=True), _nothing,
+            lambda name, row: None, lambda second: "", lambda fleet: (EXIT_OK, (), ()),
+        )  # fmt: skip
+
+    def _set(self, node: Node, order: Object) -> Object:
+        """The order with the tunables that were changed on this host's disks."""
+        words = self._settings.words(node.name)
+        return {**order, "tunables": words} if words else order
+
+    def _launch(self, node: Node) -> list[str]:
+        said = self._arguments
+        return launch_words(node, said.launcher, said.bring, said.sudo)
+
+    def _row(self, name: str, row: Object) -> None:
+        if row["event"] == "session":
+            opened = row.get("opened")
+            self._opened[name] = [str(one) for one in opened] if type(opened) is list else []
+        self._recorder.write({**row, "host": name})
+
+    def _judged(
+        self, fleet: Fleet, merger: Merger, run: Run
+    ) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
+        met, outcomes = judged(merger, self._expected)
+        code = code_of(fleet, run, met)
+        spread = spread_words(fleet)
+        why = why_failed(fleet) if how_of(code) == FAILED else ""
+        said = (*([why] if why else ()), *outcomes, *([spread] if spread else ()))
+        words = (whole_text(merger.rated(), certified(merger)), *said)
+        self._recorder.write(over_object(code, said))
+        return code, said, words
+
+
+def why_failed(fleet: Fleet) -> str:
+    """Who failed or was lost, or why all were stopped."""
+    gone = troubles(fleet)
+    if fleet.stopped:
+        why = f"; {reasons(gone)}" if gone else ""
+        return f"all hosts were stopped: {fleet.stopped}{why}"
+    return f"{len(gone)} of {len(fleet.members)} hosts failed or were lost: {reasons(gone)}"
+
+
+def _nothing(second: Second) -> None:
+    """The screen has it already."""
+
+
+def show_fleet(
+    arguments: argparse.Namespace, nodes: Sequence[Node], expected: Sequence[Wanted], least: int
+) -> int:
+    """The screen, until it is left; the exit code."""
+    require_for_screen()
+    # what can't be so is said before there is a screen
+    Orders(arguments, nodes)
+    Run(argparse.Namespace(**{**vars(arguments), "record": None}), sys.stdout, sys.stderr)
+    recorder = Recorder(arguments.record)
+    settings = HostSettings()
+    planner = Planner(arguments, nodes, expected, least, recorder, settings)
+    session = FleetSession(
+        planner, lambda row: recorder.write({**row, "host": LABEL}), planner.watch, settings
+    )
+    recorder.on_trouble = session.say
+    from iopstui.ui.fleet_app import run_fleet_screen
+
+    return run_fleet_screen(
+        session, printable(arguments.hosts), arguments.job, shipped_jobs(), arguments.theme,
+        recorder.close,
+    )  # fmt: skip
+
+
+def show_recording(path: Path, speed: float, theme: str) -> int:
+    """A fleet's recording on the screen, until it is left."""
+    replay = FleetReplay(lambda: file_rows(path, "", lambda words: None), speed)
+    from iopstui.ui.fleet_app import run_fleet_replay
+
+    return run_fleet_replay(replay, printable(path.name), theme)
+
+
+def is_fleet(path: Path) -> bool:
+    """Whether a file holds JSON lines of hosts."""
+    from iopstui.output.fleet.lines import parsed
+
+    try:
+        with path.open("rb") as file:
+            row = parsed(file.readline(1 << 20))
+    except OSError:
+        return False
+    return row is not None and isinstance(row.get("event"), str)

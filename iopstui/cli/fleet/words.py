@@ -1,0 +1,130 @@
+"""What each host of a fleet is told, from the words of the command line."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from iopstui.cli import values
+from iopstui.errors import UsageError
+from iopstui.fio.job_text import read_job
+from iopstui.fio.library import find_job, is_shipped
+from iopstui.fleet.hosts.bring import remote_command
+from iopstui.fleet.hosts.nodes import Node
+from iopstui.fleet.hosts.orders import LINES
+from iopstui.model.fio.jobfile import checked_override
+from iopstui.text import printable
+
+Object = dict[str, Any]
+BY_ID = "/dev/disk/by-id/"
+SSH = (
+    "ssh", "-T", "-o", "BatchMode=yes", "-o", "Compression=yes", "-o", "ConnectTimeout=15",
+    "-o", "ServerAliveInterval=2", "-o", "ServerAliveCountMax=2",
+)  # fmt: skip
+
+
+class Orders:
+    """``of`` gives a host's order. UsageError for what no host could do. ``kept``: what the hosts
+    say is recorded, though ``arguments`` don't say it."""
+
+    def __init__(
+        self, arguments: argparse.Namespace, nodes: Sequence[Node], kept: bool = False
+    ) -> None:
+        self._kept = kept or bool(arguments.record)
+        self._job = _job(arguments.job) if arguments.job is not None else None
+        self._targets = list(arguments.target)
+        self._words = _words(arguments, self._job is None)
+        self._interval = arguments.interval
+        self._destroy = _destroyed(arguments.destroy_data, nodes)
+        if arguments.job is None and self._destroy:
+            raise UsageError("--destroy-data is for a job, and there is no --job.")
+
+    def of(self, node: Node) -> Object:
+        """What ``node`` is told to do."""
+        own = self._destroy.get(node.name, [])
+        words = [word for path in own for word in ("--destroy-data", path)]
+        targets = self._targets or own
+        order: Object = {"arguments": [*targets, *self._words, *words], "job": self._job}
+        # a file of lines is for other programs, too
+        return {**order, "frames": LINES} if self._kept else order
+
+    def watched(self, node: Node, devices: Sequence[str]) -> Object:
+        """What it is told between two runs: to watch ``devices``, those of the last run, or where
+        none has come so far what the next one would work on."""
+        known = [f"/dev/{name}" for name in devices]
+        targets = known or self._targets or self._destroy.get(node.name) or ["."]
+        return {"arguments": [*targets, "--interval", f"{self._interval:g}"], "job": None}
+
+
+def _job(name: str) -> Object | str:
+    """A shipped one's name; of a file its text goes along."""
+    path = find_job(name)
+    return path.stem if is_shipped(path) else {"name": path.name, "text": read_job(path)}
+
+
+def _words(arguments: argparse.Namespace, watching: bool) -> list[str]:
+    words = ["--interval", f"{arguments.interval:g}"]
+    if watching:
+        return words
+    for text in arguments.set:
+        checked_override(text)
+        words += ["--set", text]
+    for text in arguments.knob:
+        try:
+            values.knob(text)
+        except argparse.ArgumentTypeError as error:
+            raise UsageError(f"--knob {text!r}: {error}") from error
+        words += ["--knob", text]
+    for name in ("size", "bind"):
+        if getattr(arguments, name) is not None:
+            words += [f"--{name}", getattr(arguments, name)]
+    return [*words, *["--no-fence"] * arguments.no_fence]
+
+
+def _destroyed(texts: Sequence[str], nodes: Sequence[Node]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    names = {node.name for node in nodes}
+    for text in texts:
+        host, slash, path = text.partition(":/")
+        path = f"/{path}"
+        if not slash or host not in names:
+            raise UsageError(
+                f"--destroy-data {printable(text)!r} names no host of these and a path on it.",
+                f"For each host: --destroy-data {nodes[0].name}:{BY_ID}...",
+            )
+        if path.startswith("/dev/") and not path.startswith(BY_ID):
+            raise UsageError(
+                f"--destroy-data {printable(text)!r}: such a name means another disk on another "
+                "host, or after its next start.",
+                f"Name it as {BY_ID}... (on the host: ls -l {BY_ID})",
+            )
+        found.setdefault(host, []).append(path)
+    return found
+
+
+def launch_words(node: Node, launcher: str, bring: bool, sudo: bool) -> list[str]:
+    """The command that runs the agent on a host."""
+    remote = remote_command(bring, sudo)
+    if launcher:
+        try:
+            words = shlex.split(launcher)
+        except ValueError as error:
+            raise UsageError(f"--launcher {launcher!r}: {error}.") from error
+        if not words:
+            example = "--launcher 'kubectl exec -i {host} -- sh -c'"
+            raise UsageError(f"--launcher {launcher!r} names no command.", f"Such as: {example}")
+        return [word.replace("{host}", node.host) for word in words] + [remote]
+    port = ["-p", str(node.port)] if node.port is not None else []
+    user = f"{node.user}@" if node.user is not None else ""
+    return [*SSH, *port, f"{user}{node.host}", remote]
+
+
+def kept(name: str) -> Path:
+    """The file of --record. UsageError if it exists."""
+    path = Path(name)
+    if path.exists():
+        raise UsageError(f"{printable(name)} exists already.", "--record never overwrites a file.")
+    return path

@@ -1,0 +1,1 @@
+"""What the commands of one machine share: from one run, watch or experiment to its end."""

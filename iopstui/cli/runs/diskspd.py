@@ -1,0 +1,44 @@
+"""`iopstui run --diskspd`: a DISKSPD command, translated, shown and run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+
+from iopstui.cli.runs.one_run import run_job
+from iopstui.errors import UsageError
+from iopstui.format import put
+from iopstui.linux.process.private import private_directory, remove, write_text
+from iopstui.model.experiment.options import RunOptions
+from iopstui.model.fio.diskspd import Translation, translate
+from iopstui.output.diskspd import translation_lines
+
+
+def run_diskspd(command: str, options: RunOptions, kind: str) -> int:
+    """Translate the command and run it; the exit code."""
+    found = translate(command)
+    given = bool(options.targets)
+    if not given:
+        options = replace(options, targets=_place(found))
+    for line in translation_lines(found, given, options.size):
+        put(line, sys.stderr)
+    private = private_directory()
+    try:
+        job = write_text(private, "diskspd.fio", found.text)
+        return run_job(str(job), options, kind)
+    finally:
+        remove(private)
+
+
+def _place(found: Translation) -> tuple[str, ...]:
+    """Where to work without a TARGET: a scratch file beside the one that -c would make, the
+    existing file itself, or (none) the several files that the job names."""
+    if found.creates is not None:
+        places = {os.path.dirname(target) or "." for target in found.targets}
+        if len(places) > 1:
+            raise UsageError("The DISKSPD command makes files in several directories.",
+                             "Name one as TARGET: iopstui run DIRECTORY --diskspd ...",
+                             )  # fmt: skip
+        return (places.pop(),)
+    return found.targets if len(found.targets) == 1 else ()

@@ -1,0 +1,114 @@
+"""A sweep or a comparison from its options to the exit code."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+
+from iopstui.cli.runs.preconditioning import checked, preconditioned
+from iopstui.cli.terminal import answering, say
+from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, EXIT_VERDICT, UsageError
+from iopstui.events import PointFinished
+from iopstui.experiment.runner import Runner
+from iopstui.experiment.setup import dry_run, length_text, writes_text
+from iopstui.experiment.start import (
+    expectations_at_every_point,
+    experiment_session,
+    kept_progress,
+    set_up,
+)
+from iopstui.format import counted, put
+from iopstui.model.experiment.curve import points_of
+from iopstui.model.experiment.options import ExperimentOptions
+from iopstui.model.experiment.plan import ASK_FROM, Plan
+from iopstui.model.experiment.sensitivity import before
+from iopstui.output.experiment.sink import Told
+from iopstui.output.experiment.sinks import experiment_sink
+from iopstui.safety.signals import StopSignals
+
+
+def run_experiment(options: ExperimentOptions) -> int:
+    """The exit code. Its progress is kept, so that it can be resumed after an interruption."""
+    if not options.dry_run:
+        ask(options.plan, options.yes)
+    setup = replace(
+        set_up(options, say), spread=options.spread, write_budget=options.run.write_budget
+    )
+    expected = expectations_at_every_point(options.run, setup)
+    progress = kept_progress(setup, options, expected, say)
+    setup = setup.going_on(progress)
+    first = options.run.precondition and not (progress is not None and progress.points)
+    if options.dry_run:
+        if first:
+            place = checked(options.run, setup.devices)[0].path
+            put(f"first of all: {place} is written twice (--precondition)", sys.stdout)
+        for line in dry_run(setup, progress):
+            put(line, sys.stdout)
+        return EXIT_OK
+    if first:
+        options = replace(options, run=preconditioned(options.run))
+    setup = replace(setup, write_budget=options.run.write_budget)
+    put(writes_text(setup), sys.stderr)
+    if setup.plan.variants:
+        put(before(setup.plan, setup.spread), sys.stderr)
+    sink = experiment_sink(setup.plan, options.format, socket.gethostname(), setup.target,
+                           sys.stdout, sys.stderr)  # fmt: skip
+    told = Told(sink, sys.stderr, sys.stdout)
+    runner = Runner(
+        experiment_session(setup, options.run, progress, say), setup.plan, setup.job_target,
+        setup.conditions, told.handle, progress, expected,
+    )  # fmt: skip
+    StopSignals(runner.stop, runner.kill)
+    with answering(options.run.expect):
+        try:
+            runner.run()
+        finally:
+            told.end()
+    if runner.interrupted:
+        say(_what_is_kept(runner))
+        return EXIT_INTERRUPTED
+    if progress is not None:
+        progress.remove()
+    if runner.failed:
+        say(f"{counted(len(runner.failed), 'run')} of {runner.plan.points} failed; the others are "
+            "measured")  # fmt: skip
+        return EXIT_JOB_FAILED
+    points = sink.points if setup.plan.variants else points_of(setup.plan, sink.points)
+    return _judged(points)
+
+
+def _what_is_kept(runner: Runner) -> str:
+    progress = runner.progress
+    noun = "run" if runner.plan.variants else "point"
+    if progress is not None and progress.points:
+        kept = f"{len(progress.points)} of {counted(runner.plan.points, noun)}"
+        return (f"interrupted: {kept} kept in {progress.path}; the same command goes on from "
+                "there")  # fmt: skip
+    return f"interrupted before the first {noun} was measured; nothing is kept"
+
+
+def _judged(points: Sequence[PointFinished]) -> int:
+    """The exit code of a whole experiment: were its expectations met at every point?"""
+    outcomes = [one for event in points for one in event.outcomes]
+    for one in outcomes:
+        if one.measured is None:
+            raise UsageError(f"--expect {one.expectation.text!r} can't be judged: "
+                             "a point has no such figure.")  # fmt: skip
+    return EXIT_OK if all(one.passed for one in outcomes) else EXIT_VERDICT
+
+
+def ask(plan: Plan, yes: bool) -> None:
+    """Ask before a very long experiment. UsageError if the answer is no."""
+    if plan.points < ASK_FROM or yes:
+        return
+    question = f"{length_text(plan)}. "
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        sys.stderr.write(question + "Start it? [y/N] ")
+        sys.stderr.flush()
+        if sys.stdin.readline().strip().lower() in ("y", "yes"):
+            return
+        raise UsageError("Not started.")
+    raise UsageError(question + "An experiment this long needs a confirmation.",
+                     "Add --yes, or look at the plan first with --dry-run.")  # fmt: skip

@@ -1,0 +1,131 @@
+"""One job to its end, its events on standard output."""
+
+from __future__ import annotations
+
+import socket
+import sys
+
+from iopstui.cli.runs.exported import exported
+from iopstui.cli.runs.holding import WordSink
+from iopstui.cli.runs.preconditioning import checked, preconditioned
+from iopstui.cli.runs.to_the_end import run_to_the_end
+from iopstui.cli.terminal import answering, say
+from iopstui.errors import (
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    EXIT_VERDICT,
+    JobFailed,
+    UsageError,
+    error_of,
+)
+from iopstui.events import StepFinished
+from iopstui.experiment.baseline import held_against
+from iopstui.experiment.expectations import expectations_of, job_sections
+from iopstui.fio.inspect import find_fio
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.process.private import private_directory, remove
+from iopstui.linux.roots import Roots
+from iopstui.model.block.target import Target
+from iopstui.model.experiment.expectation import Expectation
+from iopstui.model.experiment.options import RunOptions
+from iopstui.output.sinks import EventSink, WithStatus, make_sink
+from iopstui.output.verdict import VerdictSink
+from iopstui.preflight.job import prepare
+from iopstui.preflight.request import JobRequest
+from iopstui.preflight.targets import choose_targets
+from iopstui.safety.leftovers import clean_up_and_say
+from iopstui.session.live import LiveSession
+from iopstui.session.new_session import new_session
+
+NEVER_STEADY = (
+    "The run was never steady by SNIA's rule. Give it more time (--set runtime=1h), or shorter "
+    "rounds (--until-steady 10s) if slow changes don't matter."
+)
+
+
+def run_job(job: str, options: RunOptions, kind: str) -> int:
+    """The exit code. Data as ``kind`` ("table", "jsonl", "csv" or "influx") on stdout, everything
+    else on stderr."""
+    find_fio()
+    clean_up_and_say(say, Roots())
+    if options.precondition:
+        _check(job, options)
+    # what it came to stays in the file: it may be over before anybody has read it
+    with exported(options, keep=True) as export:
+        # only now: a file or a port that can't be had is told before hours of writing
+        options = preconditioned(options)
+        session = _session(job, options)
+        export(session)
+        return _run(job, options, kind, session)
+
+
+def _run(job: str, options: RunOptions, kind: str, session: LiveSession) -> int:
+    judging = _sink(kind, session.target)
+    sink: EventSink = judging
+    if options.hold:
+        sink = WordSink(sink, session)
+    with answering(options.expect):
+        finished = run_to_the_end(session, job, options.overrides, sink)
+    code = _verdict(finished)
+    if code != EXIT_OK:
+        return code
+    if options.until_steady and not session.steady:
+        say(NEVER_STEADY)
+        return EXIT_VERDICT
+    return _judged(judging)
+
+
+def _session(job: str, options: RunOptions) -> LiveSession:
+    devices = read_devices(Roots())
+    target, job_target = choose_targets(options.targets, job, devices, Roots())
+    expected = _expected(job, options, target)
+    return new_session(options, target, job_target, devices, expected, idle_frames=False,
+                       tell_writes=True)  # fmt: skip
+
+
+def _expected(job: str, options: RunOptions, target: Target) -> tuple[Expectation, ...]:
+    jobs = [job_sections(job, options.overrides)] if options.expect else []
+    return held_against(
+        expectations_of(options.expect, options.tolerance, target, jobs), options.baseline
+    )
+
+
+def _check(job: str, options: RunOptions) -> None:
+    """What can't be run is refused before the target is written for hours. As ``run_job``."""
+    devices = read_devices(Roots())
+    checked(options, devices)
+    target, job_target = choose_targets(options.targets, job, devices, Roots())
+    _expected(job, options, target)
+    request = JobRequest(job, options.overrides, options.size, options.destroy_data,
+                         options.bind, no_fence=options.no_fence)  # fmt: skip
+    private = private_directory()
+    try:
+        prepare(request, job_target, find_fio(), private, devices, Roots()).close()
+    finally:
+        remove(private)
+
+
+def _sink(kind: str, target: Target) -> VerdictSink:
+    data = make_sink(kind, sys.stdout, sys.stderr, target, socket.gethostname())
+    return VerdictSink(
+        WithStatus(data, sys.stderr, sys.stdout), sys.stdout if kind == "table" else sys.stderr
+    )
+
+
+def _judged(sink: VerdictSink) -> int:
+    """The exit code of a whole run: were its expectations met?"""
+    for judged in sink.judged:
+        if judged.measured is None:
+            raise UsageError(
+                f"--expect {judged.expectation!r} can't be judged: the run has no such figure.",
+                "See what it measures with --format jsonl.",
+            )
+    return EXIT_OK if all(judged.passed for judged in sink.judged) else EXIT_VERDICT
+
+
+def _verdict(finished: StepFinished | None) -> int:
+    if finished is None:
+        raise JobFailed("The session ended before the job did; see the message above.")
+    if finished.error:
+        raise error_of(finished.exit_code, finished.error, finished.hint)
+    return EXIT_INTERRUPTED if finished.interrupted else EXIT_OK

@@ -1,0 +1,160 @@
+"""Disks watched until the time is over or a signal comes, their figures on standard output."""
+
+from __future__ import annotations
+
+import queue
+import signal
+import socket
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+from time import monotonic
+
+from iopstui.cli.runs.exported import exported
+from iopstui.cli.terminal import say
+from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, JobFailed
+from iopstui.events import Ended, Event, FrameReady
+from iopstui.format import put
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.roots import Roots
+from iopstui.model.experiment.options import RunOptions
+from iopstui.model.watch.options import WatchOptions
+from iopstui.model.watch.trigger import parse_trigger
+from iopstui.output.sinks import EventSink, make_watch_sink
+from iopstui.output.streams import drop
+from iopstui.output.watch_summary import watch_summary
+from iopstui.preflight.targets import choose_watched
+from iopstui.safety.signals import StopSignals
+from iopstui.session.live import LiveSession
+from iopstui.session.new_session import new_session
+from iopstui.session.recorded_parts import RecordedParts
+from iopstui.session.watch import Watch
+
+# the last sample may be of a part of an interval, but not of next to nothing
+WORTH_A_SAMPLE = 0.25
+LAST_WITHIN_S = 1.0
+HEARD_WITHIN_S = 2.0
+
+
+def watch(options: RunOptions, how: WatchOptions) -> int:
+    """The exit code. Data on stdout in ``how.format``, everything else on stderr; in the end a
+    summary (of a table behind it)."""
+    with exported(options) as export:
+        session, one = _made(options, how)
+        export(session)
+        return _watch(options, how, session, one)
+
+
+def _watch(options: RunOptions, how: WatchOptions, session: LiveSession, one: Watch) -> int:
+    sink = make_watch_sink(how.format, sys.stdout, sys.stderr, session.target,
+                           socket.gethostname(), bool(options.probe))  # fmt: skip
+    ending = _Ending(one)
+    StopSignals(ending.asked, drop)
+    try:
+        one.begin(session)
+        reached = _until_over(one, sink, how.for_s)
+        ending.heard.set()
+        _last_sample(session, one, sink, options.interval_s)
+        one.close()
+        _drain(one, sink)
+        _end(session, one, how.format)
+        sink.close()
+    except BrokenPipeError:  # the reader has seen enough
+        drop()
+        return EXIT_OK
+    finally:
+        ending.heard.set()
+        one.close()
+    return EXIT_OK if reached or how.for_s is None else EXIT_INTERRUPTED
+
+
+class _Ending:
+    """A signal ends the watch. If that is not ``heard``, because whoever reads the output has
+    stopped reading, the output is given up: a write that waits goes on with the next signal."""
+
+    def __init__(self, one: Watch) -> None:
+        self.heard = threading.Event()
+        self._one = one
+
+    def asked(self) -> None:
+        """The first signal has come."""
+        self._one.events.put(None)
+        threading.Thread(target=self._insist, name="ending", daemon=True).start()
+
+    def _insist(self) -> None:
+        while not self.heard.wait(HEARD_WITHIN_S):
+            drop()
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
+
+
+def _made(options: RunOptions, how: WatchOptions) -> tuple[LiveSession, Watch]:
+    devices = read_devices(Roots())
+    target = choose_watched(options.targets, devices, Roots())
+    triggers = [
+        parse_trigger(text, target.tree, target.opened, bool(options.probe))
+        for text in how.triggers
+    ]
+    parts = None
+    if options.record and triggers:
+        parts = RecordedParts(Path(options.record), how.after_s)
+        options = replace(options, record=None)
+    keep_s = how.before_s if parts else 0.0
+    session = new_session(options, target, target, devices, keep_s=keep_s, soon=False)
+    if not options.targets:
+        say(f"watching {', '.join(target.on)}: all disks that have done I/O")
+    return session, Watch(target, options.interval_s, triggers, parts)
+
+
+def _until_over(one: Watch, sink: EventSink, for_s: float | None) -> bool:
+    """True if the time was reached, False if a signal came before."""
+    until: float | None = None
+    while True:
+        left = None if until is None else max(0.0, until - monotonic())
+        try:
+            event = one.events.get(timeout=left)
+        except queue.Empty:
+            return True
+        if event is None:
+            return False
+        _handle(event, sink)
+        if until is None and for_s is not None and isinstance(event, FrameReady):
+            until = monotonic() + for_s - event.t
+
+
+def _handle(event: Event, sink: EventSink) -> None:
+    sink.handle(event)
+    if isinstance(event, Ended):
+        raise JobFailed("The session ended by itself; see the message above.")
+
+
+def _last_sample(session: LiveSession, one: Watch, sink: EventSink, interval_s: float) -> None:
+    """What has happened since the last one."""
+    if monotonic() - one.sampled_at < WORTH_A_SAMPLE * interval_s:
+        return
+    session.sample()
+    give_up = monotonic() + LAST_WITHIN_S
+    while (left := give_up - monotonic()) > 0:
+        try:
+            event = one.events.get(timeout=left)
+        except queue.Empty:
+            return
+        if event is not None:
+            _handle(event, sink)
+        if isinstance(event, FrameReady):
+            return
+
+
+def _drain(one: Watch, sink: EventSink) -> None:
+    while not one.events.empty():
+        event = one.events.get()
+        if event is not None:
+            sink.handle(event)
+
+
+def _end(session: LiveSession, one: Watch, kind: str) -> None:
+    """The summary; where it was recorded to."""
+    stream = sys.stdout if kind == "table" else sys.stderr
+    put("\n" + watch_summary(one.totals), stream)
+    if session.recorded is not None:
+        say(f"recorded to {session.recorded}")

@@ -1,0 +1,90 @@
+"""--precondition: the target is written twice before it is measured."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from iopstui.cli.runs.to_the_end import run_to_the_end
+from iopstui.cli.terminal import say
+from iopstui.errors import Interrupted, JobFailed, UsageError, error_of
+from iopstui.format import size
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.roots import Roots
+from iopstui.model.block import target as kinds
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import Place, Target
+from iopstui.model.experiment.options import RunOptions
+from iopstui.output.narration import Narrator
+from iopstui.output.sinks import WithStatus
+from iopstui.preflight.targets import choose_targets
+from iopstui.recording.writer import creatable
+from iopstui.session.fio.fio_run import UNTIL_THEN
+from iopstui.session.new_session import new_session
+
+JOB = "precondition"
+TIMES = 2
+"""Its loops=."""
+
+
+def preconditioned(options: RunOptions) -> RunOptions:
+    """Runs the shipped job of that name on the target, its progress on standard error, if
+    ``options`` ask for it. Gives the options of what follows: with what is left of --write-budget.
+    UsageError for a target that can't be; Refused, JobFailed and Interrupted as any run."""
+    if not options.precondition:
+        return options
+    devices = read_devices(Roots())
+    target, job_target = checked(options, devices)
+    if options.record:
+        creatable(Path(options.record))
+    plain = RunOptions(
+        targets=options.targets, size=options.size, destroy_data=options.destroy_data,
+        write_budget=options.write_budget, own_cpus=options.own_cpus, nice=options.nice,
+    )  # fmt: skip
+    say(f"preconditioning first: {target.path} is to be written twice; nothing is measured yet")
+    session = new_session(plain, target, job_target, devices, idle_frames=False, tell_writes=True)
+    words = Narrator(sys.stderr, measured=False)
+    finished = run_to_the_end(session, JOB, {}, WithStatus(words, sys.stderr))
+    if finished is None:
+        raise JobFailed("The preconditioning ended before its job did; see the message above.")
+    if finished.error:
+        raise error_of(finished.exit_code, finished.error.removesuffix(UNTIL_THEN), finished.hint)
+    if finished.interrupted:
+        raise Interrupted("Interrupted while preconditioning: nothing was measured.")
+    say(f"preconditioned: {size(session.budget.used)} written")
+    if options.write_budget is None:
+        return replace(options, precondition=False)
+    left = max(0, options.write_budget - session.budget.used)
+    return replace(options, precondition=False, write_budget=left)
+
+
+def checked(
+    options: RunOptions, devices: Mapping[str, BlockDevice]
+) -> tuple[Target, Target | None]:
+    """What would be written, and what the job is given. UsageError for a target that can't be."""
+    target, job_target = choose_targets(options.targets, JOB, devices, Roots())
+    if target.kind == kinds.DIRECTORY:
+        raise UsageError(
+            f"--precondition is for a device or a file: {target.path} is a directory, and a run's "
+            "scratch files in it are new ones.",
+            "Name the device, and once more with --destroy-data.",
+        )
+    needed = 0 if options.size else sum(TIMES * _size(one, devices) for one in target.places)
+    if options.write_budget is not None and needed > options.write_budget:
+        raise UsageError(
+            f"--precondition writes {size(needed)}, and --write-budget allows "
+            f"{size(options.write_budget)}.",
+            "Give a larger --write-budget.",
+        )
+    return target, job_target
+
+
+def _size(place: Place, devices: Mapping[str, BlockDevice]) -> int:
+    """In bytes."""
+    if place.kind == kinds.FILE:
+        return os.stat(place.path).st_size
+    found = devices.get(place.device or "")
+    return found.size or 0 if found is not None else 0

@@ -1,0 +1,1 @@
+"""Reaching hosts: names, links, orders, clocks, and what each says of itself."""

@@ -1,0 +1,114 @@
+"""Are two mounted file systems one? An export that is mounted under two names fills up once.
+
+A name (room.py) shows that file systems are the same, never that they are not. So where it matters,
+which is where what all are to lay out would not fit into one of them, hosts look for each other's
+scratch directories: their random names were made just now, so one that is seen was made in the same
+place. It is there anyway and removed at every end; nothing else is written. Not seen says nothing
+(the same file system may be mounted at another directory), so what looks alike then, equal in size
+and nearly so in free space, is taken for one unless the user knows better.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from iopstui.fleet.hosts.room import Need, too_full
+from iopstui.safety.scratch import is_scratch_name
+
+MOST_LOOKED_FOR = 256
+"""Names that a host is asked to look for."""
+SAME_SIZE, SAME_FREE = 0.001, 0.01
+"""Of its size two file systems may differ: servers round it, and others write meanwhile."""
+Needs = Mapping[str, Sequence[Need]]
+
+
+def seen_in(places: Iterable[str], names: Sequence[str]) -> list[str]:
+    """Which of the scratch directories' names are there beside those of ``places``. Looked up by
+    name: a listing, and what is known of it, may be as old as the mount's caches allow."""
+    found = []
+    for name in names[:MOST_LOOKED_FOR]:
+        if is_scratch_name(name):
+            near = (Path(place).parent / name for place in places)
+            found += [name] if any(map(os.path.lexists, near)) else []
+    return found
+
+
+def to_look_for(hosts: Needs) -> dict[str, list[str]]:
+    """Which host is to look for which names: one host of each file system that several can mount,
+    for those of the others. Empty where all would fit even into one of them."""
+    first: dict[str, tuple[str, Need]] = {}
+    for host, need in _mountable(hosts):
+        if need.mark:
+            first.setdefault(need.system, (host, need))
+    together = {
+        host: [replace(need, system="") for need in needs if need.shared]
+        for host, needs in hosts.items()
+    }
+    if len(first) < 2 or not list(too_full(together)):
+        return {}
+    asked: dict[str, list[str]] = {}
+    for system, (host, _) in first.items():
+        others = [need.mark for other, (_, need) in first.items() if other != system]
+        asked.setdefault(host, []).extend(others[:MOST_LOOKED_FOR])
+    return asked
+
+
+def joined(hosts: Needs, seen: Mapping[str, Sequence[str]]) -> dict[str, list[Need]]:
+    """The same with one name for file systems that are one: a host that was asked saw the mark of
+    another one beside its own. One with several file systems saw it in any of them: all are taken
+    for that one."""
+    systems = _Sets()
+    marks = {need.mark: need.system for _, need in _mountable(hosts) if need.mark}
+    for host, names in seen.items():
+        own = [need.system for need in hosts.get(host, ()) if need.shared]
+        for name in names:
+            for system in own if name in marks else ():
+                systems.join(marks[name], system)
+    return _renamed(hosts, systems)
+
+
+def alike(hosts: Needs) -> dict[str, list[Need]]:
+    """The same with one name for all that looks alike."""
+    systems = _Sets()
+    each = {need.system: need for _, need in _mountable(hosts)}
+    ordered = sorted(each.values(), key=lambda need: (need.size, need.free))
+    for place, need in enumerate(ordered):
+        for other in ordered[place + 1 :]:
+            if other.size - need.size > SAME_SIZE * other.size:
+                break
+            if abs(other.free - need.free) <= SAME_FREE * other.size:
+                systems.join(need.system, other.system)
+    return _renamed(hosts, systems)
+
+
+def _mountable(hosts: Needs) -> Iterator[tuple[str, Need]]:
+    return ((host, need) for host, needs in hosts.items() for need in needs if need.shared)
+
+
+def _renamed(hosts: Needs, systems: _Sets) -> dict[str, list[Need]]:
+    return {
+        host: [replace(need, system=systems.of(need.system)) for need in needs]
+        for host, needs in hosts.items()
+    }
+
+
+class _Sets:
+    """Names that mean the same."""
+
+    def __init__(self) -> None:
+        self._above: dict[str, str] = {}
+
+    def of(self, name: str) -> str:
+        """The one name of all of them."""
+        while name in self._above:
+            name = self._above[name]
+        return name
+
+    def join(self, one: str, other: str) -> None:
+        """Both mean the same."""
+        one, other = self.of(one), self.of(other)
+        if one != other:
+            self._above[one] = other

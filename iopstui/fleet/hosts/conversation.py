@@ -1,0 +1,97 @@
+"""The agent's side of the conversation: what is said to it, and what if nothing is.
+
+JSON lines on standard input: ``{"op": "begin", ...}`` first; ``ping`` is answered with both clocks
+at once and is the heartbeat, as is ``beat``, to which nothing is said; ``go`` names an instant of
+this machine's CLOCK_MONOTONIC; ``stop``. The first beat arms the dead man's switch: without another
+for ``SILENCE_S`` nobody can stop what runs here any more, so it is stopped. The end of standard
+input means the same at once.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from iopstui.fleet.hosts.orders import BEAT, is_order
+from iopstui.fleet.hosts.wire import object_of
+
+Object = dict[str, Any]
+SILENCE_S = 5.0
+LOOK_S = 0.2
+LONGEST_LINE = 4 << 20
+
+Hear = Callable[[Object], None]
+Gone = Callable[[str], None]
+
+
+class Conversation:
+    """``hear`` is called with every order but these, ``gone`` once with the reason why nobody
+    is there any more; both in threads of this class. ``say`` sends the answer to a ping."""
+
+    def __init__(self, fd: int, say: Hear, hear: Hear, gone: Gone) -> None:
+        self._fd = fd
+        self._say = say
+        self._hear = hear
+        self._gone = gone
+        self._beat: float | None = None
+        self._over = threading.Event()
+
+    def start(self) -> None:
+        """Listen from now on."""
+        for target in (self._listen, self._watch):
+            threading.Thread(target=target, daemon=True).start()
+
+    def over(self, why: str = "") -> None:
+        """Nothing that is said matters any more; the first reason is passed to ``gone``."""
+        if not self._over.is_set():
+            self._over.set()
+            if why:
+                self._gone(why)
+
+    def _listen(self) -> None:
+        for line in lines_of(self._fd):
+            order = order_in(line)
+            if order is None:
+                self.over("what comes on standard input is no order")
+                return
+            if order["op"] == "ping":
+                self._beat = time.monotonic()
+                self._say({
+                    "event": "pong", "id": order.get("id"), "mono_ns": time.monotonic_ns(),
+                    "wall_ms": time.time() * 1000,
+                })  # fmt: skip
+            elif order["op"] == BEAT:
+                self._beat = time.monotonic()
+            else:
+                self._hear(order)
+        self.over("standard input has ended")
+
+    def _watch(self) -> None:
+        while not self._over.wait(LOOK_S):
+            # a process that was stopped itself has heard nothing either: that counts, too
+            if self._beat is not None and time.monotonic() - self._beat > SILENCE_S:
+                self.over(f"no heartbeat for {SILENCE_S:g} s")
+
+
+def order_in(line: bytes) -> Object | None:
+    """The order that a line is; ``None`` if it is none."""
+    found = object_of(line)
+    return found if found is not None and is_order(found) else None
+
+
+def lines_of(fd: int) -> Iterator[bytes]:
+    """The whole lines that come from a descriptor, until its end. One that is too long ends it.
+    Not through Python's own buffers: a thread that waits in them keeps the process from ending."""
+    rest = b""
+    while len(rest) < LONGEST_LINE:
+        try:
+            data = os.read(fd, 1 << 16)
+        except OSError:
+            return
+        if not data:
+            return
+        *lines, rest = (rest + data).split(b"\n")
+        yield from lines

@@ -1,0 +1,250 @@
+"""One host of a fleet as it is seen from here: its link, its clock, how far it is."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from iopstui import __version__
+from iopstui.errors import EXIT_JOB_FAILED, EXIT_MISSING
+from iopstui.fleet.hosts.bring import bundle
+from iopstui.fleet.hosts.clocks import Offset
+from iopstui.fleet.hosts.link import Link
+from iopstui.fleet.hosts.nodes import Node
+from iopstui.fleet.hosts.orders import BEAT, LATEST_NS, SPEAKS, SUMS
+from iopstui.fleet.hosts.room import Need, needs_in
+from iopstui.fleet.hosts.wire import object_of
+from iopstui.text import printable
+
+Object = dict[str, Any]
+LAUNCHED, GREETED, ARMED, STARTED, OVER = "launched", "greeted", "armed", "started", "over"
+PROBES, AGAIN = 12, 6
+"""Answers after which a clock is compared well enough, and those right before the start."""
+MOST_BROKEN = 100
+LONGEST_WORDS = 400
+INTERRUPTED = "interrupted"
+"""What a host says that was told to stop: no failure of its own."""
+SPEAKS_WITHIN_S = 1.1
+_BEAT = json.dumps({"op": BEAT}).encode() + b"\n"
+
+
+class Member:
+    """``take`` reads what has come and gives the rows that concern others. ``error`` says why it
+    is over before its time, "" if it ended in order; ``exit_code`` is its own then. ``executed_ns``
+    is when fio was executed, by our CLOCK_MONOTONIC, give or take ``error_ns``."""
+
+    def __init__(self, node: Node, command: Sequence[str], order: Object) -> None:
+        self.name = node.name
+        self.state = LAUNCHED
+        self.offset = Offset()
+        self.error = ""
+        self.hint = ""
+        self.exit_code = 0
+        self.needs: list[Need] | None = None
+        self.seen: list[str] | None = None
+        self.disks: list[Object] = []
+        self.broken = 0
+        self.executed_ns: int | None = None
+        self.error_ns = 0
+        self.heard_ns = time.monotonic_ns()
+        self.late = False
+        self.lost = False
+        self.link = Link(command)
+        self._order = order
+        self._start_ns: int | None = None
+        self._wanted = PROBES
+        self._speaks: frozenset[str] = frozenset()
+        self._ended = False
+
+    @property
+    def silent_s(self) -> float:
+        """Since its last line."""
+        return (time.monotonic_ns() - self.heard_ns) / 1e9
+
+    @property
+    def told_s(self) -> float | None:
+        """Since the instant at which it is to start; ``None``: it was told none."""
+        return None if self._start_ns is None else (time.monotonic_ns() - self._start_ns) / 1e9
+
+    def tell(self, order: Object) -> None:
+        """Send it an order."""
+        self.link.send(json.dumps(order).encode() + b"\n")
+
+    def ask(self) -> None:
+        """Ask for its time; its heartbeat, too."""
+        if self.state not in (LAUNCHED, OVER):
+            self.tell(self.offset.ask())
+
+    def beat(self) -> None:
+        """The heartbeat alone: who speaks by itself need not be asked."""
+        if BEAT not in self._speaks or self.silent_s > SPEAKS_WITHIN_S:
+            self.ask()
+        elif self.state not in (LAUNCHED, OVER):
+            self.link.send(_BEAT)
+
+    @property
+    def compared(self) -> bool:
+        """Whether as many answers have come as are wanted."""
+        return self.offset.answers >= self._wanted
+
+    def compare(self) -> None:
+        """Ask for its time some times more: what was known is old."""
+        self._wanted = self.offset.answers + AGAIN
+        self.ask()
+
+    def take(self) -> list[Object]:
+        """Read once from its link."""
+        lines = self.link.lines()
+        if lines is None:
+            self._cut()
+            return []
+        found, heard = [], False
+        for line in lines:
+            row = _parsed(line)
+            if row is None:
+                self._refuse_garbage()
+                continue
+            heard = True
+            if row["event"] == "frame" or self._own(row):
+                found.append(row)
+        if heard:
+            self.heard_ns = time.monotonic_ns()
+        if self.link.too_long:
+            self.link.too_long = 0
+            self._refuse_garbage(MOST_BROKEN)
+        return found
+
+    def _own(self, row: Object) -> bool:
+        """Whether it concerns others."""
+        kind = row["event"]
+        own: dict[str, Callable[[Object], None]] = {
+            "send": self._send, "hello": self._hello, "lacks": self._lacks, "failed": self._failed,
+            "pong": self._pong, "planned": self._planned, "seen": self._saw, "armed": self._armed,
+        }  # fmt: skip
+        if kind in own:
+            own[kind](row)
+            return False
+        if kind == "executed":
+            self._executed(row)
+        elif kind == "step_finished" and (row.get("error") or row.get("exit_code")):
+            self._failed(row)
+        elif kind == "ended":
+            self._ended = True
+        return True
+
+    def _executed(self, row: Object) -> None:
+        at_ns = row.get("monotonic_ns")
+        if isinstance(at_ns, int) and 0 <= at_ns < LATEST_NS:
+            self.state = STARTED
+            self.executed_ns = at_ns - self.offset.mono_ns
+            self.error_ns = self.offset.error_at(self.executed_ns)
+
+    def _send(self, row: Object) -> None:
+        self.link.send(bundle())
+
+    def _hello(self, row: Object) -> None:
+        if self.state != LAUNCHED:
+            return
+        if row.get("iopstui") != __version__:
+            there = _words(row, "iopstui")
+            self.fail(f"it has iopstui {there}, here it is {__version__}",
+                      "--bring takes this one along.")  # fmt: skip
+            return
+        self.state = GREETED
+        speaks = row.get("speaks")
+        self._speaks = frozenset(one for one in SPEAKS if type(speaks) is list and one in speaks)
+        self.ask()
+        self.tell({"op": "begin", "host": self.name, "plan": True, "frames": SUMS, **self._order})
+
+    def _lacks(self, row: Object) -> None:
+        what, why = _words(row, "what"), _words(row, "why")
+        hint = ""
+        if row.get("user"):
+            line = f"{_words(row, 'user')} ALL=(root) NOPASSWD: ALL"
+            hint = f"There: echo '{line}' | sudo EDITOR='tee -a' visudo, or name root@{self.name}."
+        self.fail(f"it lacks {what}{f' ({why})' if why else ''}", hint, EXIT_MISSING)
+
+    def _failed(self, row: Object) -> None:
+        code = row.get("exit_code")
+        words = _words(row, "error")
+        interrupted = bool(row.get("interrupted")) and not words
+        self.fail(INTERRUPTED if interrupted else words, _words(row, "hint"),
+                  code if isinstance(code, int) else EXIT_JOB_FAILED)  # fmt: skip
+
+    def _pong(self, row: Object) -> None:
+        answer = self.offset.answered(row, time.monotonic_ns())
+        if answer and not self.compared:
+            self.ask()
+
+    def _planned(self, row: Object) -> None:
+        self.needs = needs_in(row)
+        if self.needs is None:
+            self._refuse_garbage(MOST_BROKEN)
+
+    def look_for(self, names: Sequence[str]) -> None:
+        """Have it say which of these scratch directories are beside its own: ``seen``."""
+        self.tell({"op": "look", "names": [*names]})
+
+    def _saw(self, row: Object) -> None:
+        names = row.get("names")
+        if isinstance(names, list) and all(isinstance(one, str) for one in names):
+            self.seen = names
+        else:
+            self._refuse_garbage(MOST_BROKEN)
+
+    def _armed(self, row: Object) -> None:
+        disks = row.get("disks")
+        self.disks = [one for one in disks if isinstance(one, dict)] if type(disks) is list else []
+        if self.state == GREETED:
+            self.state = ARMED
+
+    def _refuse_garbage(self, weight: int = 1) -> None:
+        self.broken += weight
+        if self.broken >= MOST_BROKEN and self.state != OVER:
+            self.fail("it sends what is no answer of an agent", code=EXIT_JOB_FAILED)
+            self.link.kill()
+
+    def _cut(self) -> None:
+        if self._ended or self.error:
+            self.state = OVER
+            return
+        said = printable(self.link.last_words)
+        self.fail(f"its connection has ended{f': {said}' if said else ''}")
+        self.lost = True
+
+    def fail(self, error: str, hint: str = "", code: int = EXIT_JOB_FAILED) -> None:
+        """It takes no part any more; the first reason stays."""
+        self.error, self.hint = self.error or error or "it failed", self.hint or hint
+        self.exit_code = self.exit_code or code
+        self.state = OVER
+
+    def go(self, at_ns: int) -> None:
+        """Start it at this instant of our CLOCK_MONOTONIC."""
+        self._start_ns = at_ns
+        self.tell({
+            "op": "go", "at_ns": at_ns + self.offset.mono_ns,
+            "offset_ms": round(self.offset.wall_ms, 6),
+            "error_ms": round(self.offset.error_at(at_ns) / 1e6, 6),
+        })  # fmt: skip
+
+    def stop(self) -> None:
+        """Have it stop; it puts everything back by itself."""
+        self.tell({"op": "stop"})
+
+    def give_up(self, why: str) -> None:
+        """It answers no more: it is lost."""
+        self.fail(why)
+        self.lost = True
+        self.link.kill()
+
+
+def _words(row: Object, key: str) -> str:
+    """A text of a host's for people; "" without one."""
+    return printable(str(row.get(key) or "")[:LONGEST_WORDS])
+
+
+def _parsed(line: bytes) -> Object | None:
+    row = object_of(line)
+    return row if row is not None and isinstance(row.get("event"), str) else None

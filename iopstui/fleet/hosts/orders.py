@@ -1,0 +1,65 @@
+"""What an agent can be told, and what is no order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from iopstui.fleet.hosts.settings import are_words, is_setting
+
+Object = Mapping[str, Any]
+LATEST_NS = 1 << 63
+"""An instant of CLOCK_MONOTONIC is below."""
+LATEST_MS = 1e15
+SUMS, LINES = "sums", "lines"
+"""How frames are told: by their sums (compact.py) where the agent knows these, or as JSON lines."""
+BEAT = "beat"
+SPEAKS = (BEAT, SUMS)
+"""What an agent says in its first line that it knows; an older one says nothing of it."""
+
+
+def is_order(row: Object) -> bool:
+    """Whether it has the form of an order. One that nobody knows is passed over later."""
+    op = row.get("op")
+    if op == "begin":
+        return _begins(row)
+    if op == "go":
+        at_ns = row.get("at_ns")
+        known = type(at_ns) is int and 0 <= at_ns < LATEST_NS
+        return known and all(_is_time(row.get(name)) for name in ("offset_ms", "error_ms"))
+    if op == "look":
+        names = row.get("names")
+        return isinstance(names, list) and all(map(_is_word, names))
+    if op == "turn":
+        number = row.get("id")
+        return type(number) is int and is_setting(row.get("name"), row.get("value"))
+    return isinstance(op, str)
+
+
+def _begins(row: Object) -> bool:
+    words, job, host = row.get("arguments", []), row.get("job"), row.get("host", "")
+    if not (isinstance(words, list) and all(map(_is_word, words)) and _is_word(host)):
+        return False
+    if not are_words(row.get("tunables", [])):
+        return False
+    if isinstance(job, dict):
+        return _is_word(job.get("name")) and _is_text(job.get("text"))
+    return job is None or _is_word(job)
+
+
+def _is_time(value: object) -> bool:
+    # NaN is in no order of size
+    return value is None or (type(value) in (int, float) and abs(value) < LATEST_MS)  # type: ignore[arg-type]
+
+
+def _is_text(value: object) -> bool:
+    """A text that can be written to a file, with surrogates for odd bytes."""
+    try:
+        return isinstance(value, str) and bool(value.encode("utf-8", "surrogateescape") or True)
+    except UnicodeEncodeError:
+        return False
+
+
+def _is_word(value: object) -> bool:
+    """One that can be a program's argument or a file's name."""
+    return _is_text(value) and "\0" not in str(value)

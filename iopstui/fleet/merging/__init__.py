@@ -1,0 +1,1 @@
+"""Adding hosts up: a host's second, the sums of a second, totals and finals."""

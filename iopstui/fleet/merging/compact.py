@@ -1,0 +1,328 @@
+"""A frame's sums as one text, and many of them added up fast.
+
+A merger of a thousand hosts reads as many lines each second, so what is added (sums.py) comes in a
+form that is added as it is: numbers of ``FIELD`` bytes side by side, checked all at once by a mask
+and added to others' as one large number. Behind them the histograms: the lowest bytes of all
+buckets, then the next ones as far as there are any but 0, each plane a large number of its own
+until a few hundred are added. A text is what zlib makes of that, in base64.
+
+Texts come from other machines: ``Malformed`` for one that ``to_text`` never gives.
+"""
+
+from __future__ import annotations
+
+import binascii
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+
+from iopstui.fleet.merging.packed import FIELD, KEYS
+from iopstui.fleet.merging.sums import (
+    AWAITS,
+    DISK_RATES,
+    LATENCIES,
+    WITH_BINS,
+    Kernel,
+    Latencies,
+    Malformed,
+    Part,
+    Sums,
+)
+from iopstui.model.metrics.fields import TOTAL
+from iopstui.model.samples import DIRECTIONS
+
+PARTS = (TOTAL, *DIRECTIONS)
+# a number below this can be added so often and still fits into its field
+BITS = 55
+OFTEN = 256
+# a byte of each bucket's count in fields in which it can be added as often, from a step on
+NARROW, PLANES, STEP = 2, 3, 64
+LONGEST = 1 << 16
+# maxima are kept until there are so many
+_TOGETHER = 16
+_IN_PART = 5 + 2 * len(LATENCIES)
+_WAITS = tuple(await_ for await_, _ in AWAITS)
+_COUNTS = tuple(count for _, count in AWAITS)
+_KERNEL = 1 + len(DISK_RATES) + len(_COUNTS) + len(_WAITS)
+_KINDS = tuple((place, kind) for place in range(len(PARTS)) for kind in WITH_BINS)
+# the total, the devices and the slowest host's p99 stand first: they are looked at
+_AT_KERNEL = _IN_PART
+_AT_P99 = _AT_KERNEL + _KERNEL
+_AT_MAXIMA = _AT_P99 + 1
+_AT_PARTS = _AT_MAXIMA + len(_KINDS)
+_NUMBERS = _AT_PARTS + len(DIRECTIONS) * _IN_PART
+_STARTS = (0, *range(_AT_PARTS, _NUMBERS, _IN_PART))
+_ALL = struct.Struct(f"<{_NUMBERS}Q")
+_FIRST = struct.Struct(f"<{_AT_PARTS}Q")
+_HEAD = struct.Struct("<BB")
+_PLANE = struct.Struct("<HH")
+_STEPS = -(-len(KEYS) // STEP)
+_MOST_PLANES = _STEPS * PLANES * len(_KINDS)
+_ONES = frozenset((*_STARTS, _AT_KERNEL))
+_TOO_LARGE = int.from_bytes(
+    b"".join(
+        (((1 << 64) - 1) ^ (1 if at in _ONES else (1 << BITS) - 1)).to_bytes(FIELD, "little")
+        for at in range(_NUMBERS)
+    ),
+    "little",
+)
+
+
+class Compact:
+    """One text. ``numbers`` is all that is added as one number, ``planes`` the bytes of its
+    histograms by what they are of, ``first`` the numbers of the total, of the devices, and what has
+    no sum."""
+
+    __slots__ = ("first", "numbers", "planes")
+
+    def __init__(self, text: object) -> None:
+        if type(text) is not str or len(text) > LONGEST:
+            raise Malformed("its sums are no text of a frame's")
+        try:
+            unpacker = zlib.decompressobj()
+            data = unpacker.decompress(binascii.a2b_base64(text), LONGEST)
+            parts, several = _HEAD.unpack_from(data)
+            self.first: tuple[int, ...] = _FIRST.unpack_from(data, _HEAD.size)
+            end = _HEAD.size + (_AT_PARTS + parts * _IN_PART) * FIELD
+            self.numbers = int.from_bytes(data[_HEAD.size : end], "little")
+            if parts >= len(PARTS) or self.numbers & _TOO_LARGE or not unpacker.eof:
+                raise ValueError
+            self.planes = _planes(data, end, several)
+        except (ValueError, zlib.error, struct.error) as error:
+            raise Malformed("its sums are none of a frame's") from error
+
+    @property
+    def fio(self) -> bool:
+        """Whether fio has counted."""
+        return self.first[0] == 1
+
+    @property
+    def ios(self) -> int:
+        """Of the total, as ``bytes``, ``iops_m`` and ``bw_m`` (sums.py, Part)."""
+        return self.first[1]
+
+    @property
+    def bytes(self) -> int:
+        """Of the total."""
+        return self.first[2]
+
+    @property
+    def iops_m(self) -> int:
+        """Of the total."""
+        return self.first[3]
+
+    @property
+    def bw_m(self) -> int:
+        """Of the total."""
+        return self.first[4]
+
+    @property
+    def p99(self) -> int:
+        """Of the total, in ns; 0: not measured."""
+        return self.first[_AT_P99]
+
+    @property
+    def kernel(self) -> Kernel:
+        """What the devices did."""
+        return _kernel(self.first)
+
+    @property
+    def awaited(self) -> tuple[int, int]:
+        """How many requests the devices had, and how long they took together (sums.py, Kernel)."""
+        reads, writes, read_wait, write_wait = self.first[_AT_P99 - 4 : _AT_P99]
+        return reads + writes, read_wait + write_wait
+
+    def sums(self, host: str) -> Sums:
+        """The same as an object to be shown, or added to others."""
+        pile = Pile()
+        pile.add(self, host)
+        return pile.taken()
+
+
+def _planes(data: bytes, at: int, several: int) -> list[tuple[int, int]]:
+    """What follows the numbers: which byte of which histogram from which bucket on, and these bytes
+    in fields of ``NARROW``. ValueError or struct.error for what are none."""
+    body = at + _PLANE.size * several
+    # a 0 behind each byte: so it is done soonest
+    fields = data[body:].decode("latin-1").encode("utf-16-le")
+    found, before, begin = [], -1, 0
+    for which, count in _PLANE.iter_unpack(data[at:body]):
+        end = begin + count * NARROW
+        if which <= before or which % _STEPS * STEP + count > len(KEYS):
+            raise ValueError
+        found.append((which, int.from_bytes(fields[begin:end], "little")))
+        before, begin = which, end
+    if begin != len(fields) or len(found) != several or before >= _MOST_PLANES:
+        raise ValueError
+    return found
+
+
+class Pile:
+    """Adds frames up; ``taken`` gives their sums and begins anew."""
+
+    __slots__ = ("_bins", "_count", "_maxima", "_numbers", "_slowest", "_sums")
+
+    def __init__(self) -> None:
+        self._sums: Sums | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        self._count = 0
+        self._numbers = 0
+        self._bins: dict[int, int] = {}
+        self._maxima: list[tuple[int, ...]] = []
+        self._slowest: tuple[int, str] | None = None
+
+    def add(self, one: Compact, host: str, with_bins: bool = True) -> None:
+        """A frame of ``host``; without the histograms nobody asks for maxima."""
+        first = one.first
+        self._numbers += one.numbers
+        if with_bins:
+            own = self._bins
+            for which, fields in one.planes:
+                own[which] = own.get(which, 0) + fields
+            self._maxima.append(first[_AT_MAXIMA:])
+            if len(self._maxima) == _TOGETHER:
+                self._maxima = [tuple(map(max, *self._maxima))]
+        p99 = first[_AT_P99]
+        if p99 and (self._slowest is None or (p99, host) > self._slowest):
+            self._slowest = (p99, host)
+        self._count += 1
+        if self._count == OFTEN:
+            self._settle()
+
+    def taken(self) -> Sums:
+        """All that was added since the last time."""
+        self._settle()
+        found, self._sums = self._sums, None
+        return found or Sums()
+
+    def _settle(self) -> None:
+        """The fields are full, or it is asked for."""
+        if not self._count:
+            return
+        data = self._numbers.to_bytes(_ALL.size, "little")
+        numbers = _ALL.unpack(data)
+        highest = [*map(max, zip(*self._maxima, strict=True))] or [0] * len(_KINDS)
+        found = Sums(kernel=_kernel(numbers), slowest=self._slowest)
+        packed = _packed(self._bins)
+        maxima = {kind: (highest[place], packed.get(place, 0)) for place, kind in enumerate(_KINDS)}
+        # in the order of a frame's
+        for place in (*range(1, len(PARTS)), 0):
+            part = _part(numbers[_STARTS[place] :], place, maxima)
+            if part is not None:
+                found.fio[PARTS[place]] = part
+        self._begin()
+        if self._sums is None:
+            self._sums = found
+        else:
+            self._sums.add(found)
+
+
+def _part(
+    numbers: tuple[int, ...], place: int, maxima: dict[tuple[int, str], tuple[int, int]]
+) -> Part | None:
+    here, ios, moved, iops_m, bw_m = numbers[:5]
+    if not here:
+        return None
+    part = Part(ios, moved, iops_m, bw_m)
+    for number, kind in enumerate(LATENCIES):
+        n, sum_ns = numbers[5 + 2 * number : 7 + 2 * number]
+        if n:
+            part.latencies[kind] = Latencies(n, sum_ns, *maxima.get((place, kind), (0, 0)))
+    return part
+
+
+def _kernel(numbers: tuple[int, ...]) -> Kernel:
+    hosts, *rest = numbers[_AT_KERNEL:_AT_P99]
+    if not hosts:
+        return Kernel()
+    rates, counts = len(DISK_RATES), len(DISK_RATES) + len(_COUNTS)
+    return Kernel(
+        hosts,
+        dict(zip(DISK_RATES, rest[:rates], strict=True)),
+        dict(zip(_COUNTS, rest[rates:counts], strict=True)),
+        dict(zip(_WAITS, rest[counts:], strict=True)),
+    )
+
+
+def _packed(planes: Mapping[int, int]) -> dict[int, int]:
+    """Histograms as packed.py has them, by their place in ``_KINDS``."""
+    found: dict[int, int] = {}
+    for which, narrow in planes.items():
+        rest, step = divmod(which, _STEPS)
+        place, plane = divmod(rest, PLANES)
+        count = (narrow.bit_length() + NARROW * 8 - 1) // (NARROW * 8)
+        data = narrow.to_bytes(count * NARROW, "little")
+        fields = bytearray(count * FIELD)
+        for byte in range(NARROW):
+            fields[byte::FIELD] = data[byte::NARROW]
+        wide = int.from_bytes(fields, "little") << 8 * (step * STEP * FIELD + plane)
+        found[place] = found.get(place, 0) + wide
+    return found
+
+
+def to_text(sums: Sums) -> str:
+    """Of one host's frame; "" for what has no place in it (counts that are too large), which goes
+    as JSON lines have it."""
+    numbers, planes = _numbers(sums), [*_planes_of(sums)]
+    if numbers is None or any(which < 0 for which, _ in planes):
+        return ""
+    parts = max((place for place, name in enumerate(PARTS) if name in sums.fio), default=0)
+    end = (_AT_PARTS + parts * _IN_PART) * FIELD
+    data = b"".join((
+        _HEAD.pack(parts, len(planes)), _ALL.pack(*numbers)[:end],
+        *(_PLANE.pack(which, len(one)) for which, one in planes), *(one for _, one in planes),
+    ))  # fmt: skip
+    if len(data) > LONGEST:
+        return ""
+    # fixed codes are read faster than those made for a text so short, and it is hardly longer
+    packer = zlib.compressobj(9, zlib.DEFLATED, 15, 9, zlib.Z_FIXED)
+    data = packer.compress(data) + packer.flush()
+    return binascii.b2a_base64(data, newline=False).decode("ascii")
+
+
+def _planes_of(sums: Sums) -> Iterator[tuple[int, bytes]]:
+    """The bytes of all histograms; -1 for a byte that has no place."""
+    for place, packed in _histograms(sums):
+        data = packed.to_bytes((packed.bit_length() // 8 // FIELD + 1) * FIELD, "little")
+        for plane in range(FIELD):
+            found = data[plane::FIELD].rstrip(b"\0")
+            if not found:
+                continue
+            step = (len(found) - len(found.lstrip(b"\0"))) // STEP
+            which = (place * PLANES + plane) * _STEPS + step if plane < PLANES else -1
+            yield which, found[step * STEP :]
+
+
+def _histograms(sums: Sums) -> Iterator[tuple[int, int]]:
+    for number, (place, kind) in enumerate(_KINDS):
+        part = sums.fio.get(PARTS[place])
+        packed = part.latencies[kind].packed if part and kind in part.latencies else 0
+        if packed:
+            yield number, packed
+
+
+def _numbers(sums: Sums) -> list[int] | None:
+    kernel = sums.kernel
+    if sums.fio and TOTAL not in sums.fio:
+        return None
+    found = [0] * _NUMBERS
+    found[_AT_KERNEL:_AT_P99] = [
+        kernel.hosts, *(kernel.rates.get(name, 0) for name in DISK_RATES),
+        *(kernel.counts.get(name, 0) for name in _COUNTS),
+        *(kernel.waits.get(name, 0) for name in _WAITS),
+    ]  # fmt: skip
+    found[_AT_P99] = sums.slowest[0] if sums.slowest else 0
+    for place, (start, name) in enumerate(zip(_STARTS, PARTS, strict=True)):
+        part = sums.fio.get(name)
+        if part is None:
+            continue
+        found[start : start + 5] = [1, part.ios, part.bytes, part.iops_m, part.bw_m]
+        for number, kind in enumerate(LATENCIES):
+            more = part.latencies.get(kind, Latencies())
+            found[start + 5 + 2 * number : start + 7 + 2 * number] = [more.n, more.sum_ns]
+            if kind in WITH_BINS:
+                found[_AT_MAXIMA + _KINDS.index((place, kind))] = more.max_ns
+    fits = all(0 <= one < (2 if at in _ONES else 1 << BITS) for at, one in enumerate(found))
+    return found if fits else None

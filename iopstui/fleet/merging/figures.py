@@ -1,0 +1,114 @@
+"""Figures of totals: what --expect and --abort of a fleet name, and whether it is so.
+
+A figure is named as for one host (model/experiment/expectation.py): ``iops``, ``read.bw``,
+``write.clat.p99``; a percentile without its kind is that of clat: ``read.p99``. ``each.`` before it
+means every single host.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from iopstui.errors import UsageError
+from iopstui.fleet.merging.merger import Second
+from iopstui.fleet.merging.sums import Sums
+from iopstui.model.experiment.expectation import Expectation, figure_and_value, parse_expectation
+from iopstui.model.metrics.fields import TOTAL
+from iopstui.model.watch.trigger import parse_span
+from iopstui.records import dataclass
+
+EACH = "each."
+_SHORT = re.compile(r"(?:((?:fio\.)?(?:read|write|trim|mixed|total))\.)?(p[0-9.]+|mean|max)")
+_ABORT = re.compile(r"\s*(\S+?)\s*(>=|<=|>|<)\s*(\S+)(?:\s+for\s+(\S+))?\s*")
+_COMPARE: Mapping[str, Callable[[float, float], bool]] = {
+    ">": operator.gt, "<": operator.lt, ">=": operator.ge, "<=": operator.le
+}  # fmt: skip
+
+
+def full_name(name: str) -> str:
+    """ "read.p99" is "read.clat.p99"; anything else stays."""
+    match = _SHORT.fullmatch(name)
+    if match is None:
+        return name
+    return f"{match[1]}.clat.{match[2]}" if match[1] else f"clat.{match[2]}"
+
+
+def figure(sums: Sums, path: Sequence[str]) -> float | None:
+    """The figure at a field's path ("fio", "read", "clat", "p99"); ``None``: not measured."""
+    if path[0] != "fio" or len(path) < 3:
+        return None
+    part = sums.total if path[1] == TOTAL else sums.fio.get(path[1])
+    if part is None:
+        return None
+    if len(path) == 3:
+        return part.iops if path[2] == "iops" else part.bw
+    found = part.latencies.get(path[2])
+    if found is None:
+        return None
+    if path[3] == "mean":
+        return found.mean_ns
+    if path[3] == "max":
+        return float(found.max_ns) if found.packed else None
+    return found.percentiles().get(path[3])
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """An --expect of a fleet: of the totals, or of ``each`` host."""
+
+    text: str
+    each: bool
+    expectation: Expectation
+
+
+def wanted(text: str, tolerance: float) -> Wanted:
+    """UsageError for what totals don't have."""
+    body = text.strip()
+    each = body.startswith(EACH)
+    body = body.removeprefix(EACH)
+    match = re.match(r"[^<>=\s]+", body)
+    if match is not None:
+        body = full_name(match[0]) + body[match.end() :]
+    found = parse_expectation(body, (), tolerance, ())
+    _check(f"--expect {text!r}", found.path)
+    return Wanted(text.strip(), each, found)
+
+
+def _check(asked: str, path: Sequence[str]) -> None:
+    if path[0] != "fio" or len(path) < 3:
+        raise UsageError(f"{asked}: the totals of many hosts don't have this figure.",
+                         "They have iops, bw and latencies: read.clat.p99, write.iops ...",
+                         )  # fmt: skip
+
+
+class Abort:
+    """``figure>value for time``: ``feed`` says True once it has been so in all seconds of the
+    time. A second without the figure is none in which it was so."""
+
+    def __init__(self, text: str) -> None:
+        match = _ABORT.fullmatch(text)
+        if match is None:
+            raise UsageError(f"--abort {text!r} is not of the form 'FIGURE>VALUE for TIME'.",
+                             "For example: --abort 'read.p99>50ms for 5s'")  # fmt: skip
+        name, self._op, value, span = match.groups()
+        asked = f"--abort {text!r}"
+        field, self._value = figure_and_value(asked, full_name(name), value, (), ())
+        _check(asked, field.path)
+        for_s = parse_span(span) if span else 0.0
+        if for_s is None:
+            raise UsageError(f"{asked}: {span!r} is not a time such as 5s or 1m.")
+        self.text = text.strip()
+        self._path = field.path
+        self._for_s = for_s
+        self._since: int | None = None
+
+    def feed(self, second: Second) -> bool:
+        """Take a second."""
+        value = figure(second.sums, self._path)
+        if value is None or not _COMPARE[self._op](value, self._value):
+            self._since = None
+            return False
+        self._since = second.number if self._since is None else self._since
+        return (second.number - self._since + 1) * second.interval_s >= self._for_s

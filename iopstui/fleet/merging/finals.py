@@ -1,0 +1,97 @@
+"""A host's frames held against fio's own final count: the certificate, from JSON lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from iopstui.fleet.merging.sums import Malformed, Object, Sums, part_of, whole
+from iopstui.model.fio.counts import SUBMISSIONS
+from iopstui.model.metrics.fields import TOTAL
+from iopstui.model.metrics.frame import RESET
+from iopstui.model.metrics.summary import DIFFERS, EXACT, UNCHECKED
+from iopstui.model.samples import MIXED
+
+
+class Counted:
+    """I/Os and bytes of a host's frames, and fio's final ones: submissions less failed I/Os, which
+    the frames are not made of (model/metrics/summary.py, Certificate).
+
+    ``finals`` is ``None`` until fio's final report was fed; several runs are added up.
+    """
+
+    def __init__(self) -> None:
+        self.ios = 0
+        self.bytes = 0
+        self.finals: tuple[int, int | None] | None = None
+        self.checked = True
+        self._run = [0, 0]
+
+    def add(self, fio: Mapping[str, Any], flags: set[str], sums: Sums) -> None:
+        """Count a frame. What came before fio's counters began again (a ramp) is dropped."""
+        total = sums.fio.get(TOTAL)
+        if total is None:
+            # a frame too short to have rates still has counts
+            part = part_of(fio, TOTAL) if fio else {}
+            self.count(whole(part.get("ios")), whole(part.get("bytes")), flags)
+        else:
+            self.count(total.ios, total.bytes, flags)
+
+    def count(self, ios: int, moved: int, flags: set[str]) -> None:
+        """``add`` for what a frame's total says."""
+        if RESET in flags:
+            self.ios, self.bytes = self.ios - self._run[0], self.bytes - self._run[1]
+            self._run = [0, 0]
+        self.ios, self.bytes = self.ios + ios, self.bytes + moved
+        self._run = [self._run[0] + ios, self._run[1] + moved]
+
+    def finished(self, row: Mapping[str, Any]) -> None:
+        """A run is over: fio's final figures (step_finished). Malformed."""
+        summary = part_of(row, "summary")
+        if not summary:
+            return
+        rows = summary.get("rows")
+        if not isinstance(rows, list):
+            raise Malformed("a summary has no rows")
+        ios, moved = 0, 0
+        known = True
+        for one in rows:
+            done, size, checked = _of_row(one)
+            ios += done
+            moved += done * size
+            known &= bool(size) or not done
+            self.checked &= checked
+        before = self.finals or (0, 0)
+        both = known and before[1] is not None
+        self.finals = (before[0] + ios, (before[1] or 0) + moved if both else None)
+        self._run = [0, 0]
+
+    @property
+    def verdict(self) -> str:
+        """EXACT, DIFFERS or UNCHECKED."""
+        if self.finals is None or not self.checked:
+            return UNCHECKED
+        ios, moved = self.finals
+        return EXACT if self.ios == ios and moved in (None, self.bytes) else DIFFERS
+
+    def as_object(self) -> Object:
+        """For JSON lines."""
+        ios, moved = self.finals or (None, None)
+        return {
+            "ios": self.ios, "bytes": self.bytes, "fio_ios": ios, "fio_bytes": moved,
+            "verdict": self.verdict,
+        }  # fmt: skip
+
+
+def _of_row(row: Any) -> tuple[int, int, bool]:
+    """Completions by another counter than the frames', the block size (0: several), and whether
+    there is such a counter."""
+    if not isinstance(row, dict):
+        raise Malformed("a summary's row is no object")
+    parts = part_of(row, "directions")
+    names = [name for name in parts if name != MIXED] or [*parts]
+    found = [part_of(parts, name) for name in names]
+    issued = sum(whole(part.get("total_ios")) for part in found)
+    checked = all(part.get("counted_by") != SUBMISSIONS for part in found)
+    failed = whole(row.get("failed"))
+    return max(0, issued - failed), whole(row.get("block_size")), checked

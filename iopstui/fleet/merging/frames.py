@@ -1,0 +1,245 @@
+"""A host's JSON lines as the events they were made of, so that one screen shows both.
+
+What a line doesn't have (an agent's lines are lean) the frame doesn't have. Lines come from other
+machines: ``None`` for one that can't be understood.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from iopstui.events import (
+    Ceased,
+    Event,
+    Found,
+    FrameReady,
+    Mark,
+    Notice,
+    Progress,
+    SteadyState,
+    StepFinished,
+    StepStarted,
+    TunableChanged,
+)
+from iopstui.fleet.merging.compact import Compact
+from iopstui.fleet.merging.packed import from_wire, unpack
+from iopstui.fleet.merging.sums import Object, Part
+from iopstui.fleet.merging.whole import direction_of, disk_of
+from iopstui.model.block.target import DEVICE, DIRECTORY, Target
+from iopstui.model.findings.evidence import Finding
+from iopstui.model.fio.interval import DirectionInterval, FioInterval
+from iopstui.model.histogram import PERCENTILES, merge, percentile_name
+from iopstui.model.metrics import frame as flags
+from iopstui.model.metrics.fields import TOTAL
+from iopstui.model.metrics.frame import CpuFrame, Frame, JobFrame
+from iopstui.model.rates import MIB, CpuLoad, DiskRates
+from iopstui.model.samples import DIRECTIONS
+from iopstui.text import printable
+
+RANKS = tuple(map(percentile_name, PERCENTILES))
+_LOAD = ("usr", "sys", "iowait", "irq", "soft", "idle", "steal")
+TEXTS = frozenset({"event", "host", "utc", "flags", "packed", "bins_of", "name", "device", "sums"})
+_KINDS: Mapping[str, type] = {
+    one.kind: one for one in (
+        Ceased, Mark, Notice, Progress, SteadyState, StepFinished, StepStarted, TunableChanged
+    )
+}  # fmt: skip
+
+
+def target_of(session: Object | None) -> Target:
+    """What a host works on, from its first line."""
+    row = session or {}
+    path = printable(str(row.get("target") or ""))
+    devices = tuple(printable(str(one)) for one in row.get("devices") or ())
+    device = row.get("device") or (devices[0] if devices else None)
+    name = None if device is None else printable(str(device))
+    kind = DEVICE if path.startswith("/dev/") and not path.startswith("/dev/shm") else DIRECTORY
+    no_device = "" if name else "no block device is named in its lines"
+    return Target(kind, path, name, devices or ((name,) if name else ()), no_device)
+
+
+def event_of(row: Mapping[str, Any], opened: tuple[str, ...]) -> Event | None:
+    """The event that a line is; ``opened`` are the devices that the jobs work on."""
+    try:
+        kind = row.get("event")
+        if kind == "frame":
+            _check(row)
+            frame = frame_of(row, opened) if "sums" not in row else _of_sums(row, opened)
+            return FrameReady(frame.t, frame)
+        if kind == "found":
+            return Found(float(row["t"]), _finding(row["finding"]))
+        made = _KINDS.get(str(kind))
+        return None if made is None else _event(made, row)
+    except (TypeError, ValueError, KeyError, AttributeError, OverflowError):
+        return None
+
+
+def _check(value: Any, name: str = "") -> None:
+    """TypeError for text where figures stand."""
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            _check(part, key)
+    elif isinstance(value, list):
+        for part in value:
+            _check(part, name)
+    elif isinstance(value, str) and name not in TEXTS:
+        raise TypeError(f"{name} is no number")
+
+
+def _event(made: type, row: Mapping[str, Any]) -> Event:
+    names = {one.name for one in dataclasses.fields(made)}
+    values = {name: value for name, value in row.items() if name in names}
+    for name, value in values.items():
+        if isinstance(value, list):
+            values[name] = tuple(value)
+    found: Event = made(**values)
+    # what is compared later must be a number
+    float(found.t)
+    return found
+
+
+def _finding(row: Mapping[str, Any]) -> Finding:
+    names = {one.name for one in dataclasses.fields(Finding)}
+    values = {name: value for name, value in row.items() if name in names and name != "test"}
+    test = tuple((str(name), str(value)) for name, value in row.get("test") or ())
+    return Finding(**values, test=test)
+
+
+def frame_of(row: Mapping[str, Any], opened: tuple[str, ...]) -> Frame:
+    """A frame. Raises what an impossible line raises."""
+    found = frozenset(str(flag) for flag in row.get("flags") or ())
+    seconds = row.get("seconds")
+    kernel = row.get("kernel") or {}
+    disks = {
+        str(name): _disk(disk, seconds or 1.0) for name, disk in (kernel.get("disks") or {}).items()
+    }
+    total = kernel.get(TOTAL)
+    if total and not disks and len(opened) == 1:
+        disks = {opened[0]: _disk(total, seconds or 1.0)}
+    return Frame(
+        seq=int(row.get("seq") or 0),
+        step=int(row.get("step") or 0),
+        t=float(row["t"]),
+        wall_ms=float(row["wall_ms"]),
+        seconds=seconds,
+        flags=found,
+        fio=_fio(row["fio"], found) if row.get("fio") else None,
+        fio_age_s=row.get("fio_age_s"),
+        skew_ms=row.get("skew_ms"),
+        disks=disks,
+        cpus={int(cpu): _cpu(load) for cpu, load in (kernel.get("cpus") or {}).items()},
+        own_cpu=row.get("own_cpu"),
+        jobs=tuple(JobFrame(**job) for job in row.get("jobs") or ()),
+        throttled=row.get("throttled"),
+        opened=opened,
+    )
+
+
+def _of_sums(row: Mapping[str, Any], opened: tuple[str, ...]) -> Frame:
+    """A frame of which only the sums were sent: what has none is not known."""
+    sums = Compact(row["sums"]).sums("")
+    seconds = float(row["seconds"])
+    bare = frame_of({**row, "sums": None}, opened)
+    disk = disk_of(sums.kernel, seconds, row.get("util"))
+    disks = {opened[0]: disk} if disk is not None and len(opened) == 1 else {}
+    if TOTAL not in sums.fio:
+        return dataclasses.replace(bare, disks=disks)
+    empty: dict[str, Any] = {"seconds": seconds, TOTAL: {"ios": 0, "bytes": 0}}
+    parts = {name: _part(sums.fio[name]) for name in DIRECTIONS if name in sums.fio}
+    total = _part(sums.total or Part())
+    fio = dataclasses.replace(_fio(empty, bare.flags), directions=parts, total=total)
+    return dataclasses.replace(bare, disks=disks, fio=fio)
+
+
+def _part(part: Part) -> DirectionInterval:
+    return dataclasses.replace(direction_of(part), max_ns=part.main[1].max_ns or None)
+
+
+def _fio(row: Mapping[str, Any], found: Collection[str]) -> FioInterval:
+    parts = {name: _direction(row[name]) for name in DIRECTIONS if row.get(name)}
+    return FioInterval(
+        seconds=row.get("seconds"),
+        directions=parts,
+        total=_total(row[TOTAL], parts),
+        jobs=(),
+        iodepth_level=row.get("iodepth_level") or {},
+        usr_cpu=row.get("usr_cpu"),
+        sys_cpu=row.get("sys_cpu"),
+        ctx_s=row.get("ctx/s"),
+        elapsed_s=row.get("elapsed_s"),
+        eta_s=row.get("eta_s"),
+        progress=row.get("progress"),
+        ramp=flags.RAMP in found,
+        reset=flags.RESET in found,
+        partial=flags.PARTIAL in found,
+        measures_latency=flags.NO_LATENCY not in found,
+        counts_submissions=flags.SUBMITTED in found,
+        times_all=flags.SOME_LATENCY not in found,
+    )
+
+
+def _total(row: Mapping[str, Any], parts: Mapping[str, DirectionInterval]) -> DirectionInterval:
+    """With the histograms of its directions, which it has none of in a line."""
+    added = (part.bins for name, part in parts.items() if name != "mixed" or len(parts) == 1)
+    return dataclasses.replace(_direction(row), bins=merge(added))
+
+
+def _direction(row: Mapping[str, Any]) -> DirectionInterval:
+    kind = str(row.get("bins_of") or "clat")
+    own = row.get(kind) or {}
+    packed, bins = row.get("packed"), row.get("bins") or {}
+    return DirectionInterval(
+        ios=int(row["ios"]),
+        bytes=int(row["bytes"]),
+        iops=row.get("iops"),
+        bw=row.get("bw"),
+        slat_ns=(row.get("slat") or {}).get("mean"),
+        clat_ns=(row.get("clat") or {}).get("mean"),
+        lat_ns=(row.get("lat") or {}).get("mean"),
+        percentiles={name: own[name] for name in RANKS if own.get(name) is not None},
+        max_ns=own.get("max"),
+        bins=unpack(from_wire(packed)) if packed else {int(key): n for key, n in bins.items()},
+        bins_of=kind,
+    )
+
+
+def _times(value: float | None, scale: float) -> float | None:
+    return None if value is None else value * scale
+
+
+def _disk(row: Mapping[str, Any], seconds: float) -> DiskRates:
+    get = row.get
+    return DiskRates(
+        seconds=seconds,
+        reads=get("reads"),
+        writes=get("writes"),
+        discards=get("discards"),
+        r_s=get("r/s"),
+        w_s=get("w/s"),
+        d_s=get("d/s"),
+        f_s=get("f/s"),
+        r_bytes_s=_times(get("rMB/s"), MIB),
+        w_bytes_s=_times(get("wMB/s"), MIB),
+        d_bytes_s=_times(get("dMB/s"), MIB),
+        rrqm_s=get("rrqm/s"),
+        wrqm_s=get("wrqm/s"),
+        drqm_s=get("drqm/s"),
+        r_await=get("r_await"),
+        w_await=get("w_await"),
+        d_await=get("d_await"),
+        f_await=get("f_await"),
+        rareq_size=_times(get("rareq-sz"), 1024),
+        wareq_size=_times(get("wareq-sz"), 1024),
+        dareq_size=_times(get("dareq-sz"), 1024),
+        aqu_sz=get("aqu-sz"),
+        util=get("util"),
+        in_flight=get("in-flight"),
+    )
+
+
+def _cpu(row: Mapping[str, Any]) -> CpuFrame:
+    known = all(row.get(name) is not None for name in _LOAD)
+    load = CpuLoad(**{name: float(row[name]) for name in _LOAD}) if known else None
+    return CpuFrame(load, row.get("block/s"), row.get("irq/s"), row.get("ipi/s"))

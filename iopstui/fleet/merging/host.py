@@ -1,0 +1,280 @@
+"""One host's frames, each put into the second it belongs to.
+
+A host's frames begin where its fio began, not where a second does, so each belongs as a whole to
+the second in which most of it lies; one that comes a little late is not taken for a gap. Time is
+the host's monotonic clock, tied to its wall clock by its first frame: a wall clock that is set
+meanwhile moves nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Any
+
+from iopstui.fleet.merging.compact import Compact, Pile
+from iopstui.fleet.merging.finals import Counted
+from iopstui.fleet.merging.sums import MILLI, Malformed, Sums, frame_sums, part_of, whole
+from iopstui.model.metrics.fields import TOTAL
+from iopstui.model.metrics.frame import FINAL, LATE, RAMP
+from iopstui.records import dataclass
+
+COMPLETE = 0.8
+"""Of a second must be measured, or the host is left out of it."""
+JUMP_MS = 500.0
+# by how much of an interval a frame may be ahead of its second, or behind it
+EARLY, BEHIND = 1.25, 0.75
+# an interval may be that much longer than the seconds into which it is to be put
+LONGEST = 1.5
+LATEST_S = 1e10
+MOST_UTIL = 1e6
+FAR_S = 60.0
+
+
+@dataclass(slots=True)
+class Slot:
+    """``host`` in one second: what it did in the ``measured`` seconds of it, ``own`` as it came.
+    ``complete``: enough of it; ``flags`` are its frames', ``util`` the device's in the newest of
+    them (percent)."""
+
+    host: str
+    number: int
+    own: Sums | Compact | None = None
+    measured: float = 0.0
+    flags: set[str] = field(default_factory=set)
+    gap: bool = False
+    several: bool = False
+    util: float | None = None
+
+    @property
+    def sums(self) -> Sums:
+        """What it did."""
+        if not isinstance(self.own, Sums):
+            self.own = self.own.sums(self.host) if self.own is not None else Sums()
+        return self.own
+
+    def add(self, own: Sums | Compact, seconds: float) -> None:
+        """Another frame of it: counts add, rates are those of both together."""
+        if not self.flags and not self.measured:
+            # the only one, nearly always: taken as it is, because histograms are long
+            self.own, self.measured = own, seconds
+            return
+        sums = own if isinstance(own, Sums) else own.sums(self.host)
+        if not self.several:
+            self.several, first = True, self.sums
+            self.own = Sums()
+            self.sums.add(first)
+        before, self.measured = self.measured, self.measured + seconds
+        rates = self.sums.kernel.rates, sums.kernel.rates
+        both = bool(rates[0]) and bool(rates[1])
+        self.sums.add(sums)
+        if not before or not self.measured:
+            return
+        for part in self.sums.fio.values():
+            part.iops_m = whole(part.ios / self.measured, MILLI)
+            part.bw_m = whole(part.bytes / self.measured, MILLI)
+        kernel = self.sums.kernel
+        kernel.hosts = min(kernel.hosts, 1)
+        for name, value in rates[1].items() if both else ():
+            # the sum of both so far
+            old = kernel.rates[name] - value
+            kernel.rates[name] = round((old * before + value * seconds) / self.measured)
+
+    def complete(self, interval_s: float) -> bool:
+        """Whether it can be counted."""
+        return not self.gap and self.measured >= COMPLETE * interval_s
+
+
+class Host:
+    """Follows one host. ``feed`` takes its frames in order and gives the seconds that are over.
+
+    ``offset_ms`` is by how much its wall clock is ahead of ours (0: not known), ``near_s`` our
+    clock, from which it can't be far (``None``: recorded, any time will do). ``whole`` has bins if
+    ``keep_bins``. ``counted`` holds its frames against
+    fio's final count; ``outcome`` says how its last run ended ("" while it goes on).
+    """
+
+    def __init__(self, name: str, interval_s: float, keep_bins: bool = False) -> None:
+        self.name = name
+        self.offset_ms = 0.0
+        self.near_s: float | None = None
+        self.outcome = ""
+        self.first: int | None = None
+        self.last: int | None = None
+        self.ended = False
+        self._whole = Sums()
+        self._pile = Pile()
+        self.measured = 0.0
+        self.counted = Counted()
+        self.jumped_ms = 0.0
+        self.frames = 0
+        self.too_long = 0
+        self.longest_s = 0.0
+        self._keep_bins = keep_bins
+        self._interval_s = interval_s
+        self._origin_ms: float | None = None
+        self._newest_t: float | None = None
+        self._slot: Slot | None = None
+
+    def begin(self) -> None:
+        """A session of it begins: its clock starts anew."""
+        self._origin_ms = self._newest_t = None
+        self.jumped_ms = 0.0
+
+    def feed(self, row: Mapping[str, Any]) -> list[Slot]:
+        """Take a frame; the seconds that are over with it. Malformed."""
+        flags = _flags(row)
+        if row.get("sums") is not None:
+            return self._feed_sums(row, flags)
+        fio = part_of(row, "fio")
+        seconds = _seconds(fio.get("seconds") if fio else row.get("seconds"))
+        if not fio and _says_nothing(row, flags):
+            return []
+        number = self._number(self._middle_s(row, seconds), seconds)
+        util = _util(part_of(part_of(row, "kernel"), TOTAL))
+        own = frame_sums(self.name, row, seconds) if seconds else Sums()
+        # nothing below can fail: all of the frame is taken, or nothing
+        self._newest_t = row["t"]
+        self.counted.add(fio, flags, own)
+        if RAMP not in flags:
+            self.measured += seconds if fio else 0.0
+            self._whole.add(own, self._keep_bins)
+        return self._put(own, number, seconds, flags, util, bool(fio))
+
+    def _feed_sums(self, row: Mapping[str, Any], flags: set[str]) -> list[Slot]:
+        """The same, of a frame that was sent as its sums."""
+        own = Compact(row["sums"])
+        fio = own.fio
+        seconds = _seconds(row.get("seconds"))
+        if not seconds:
+            raise Malformed("a frame with sums has no length")
+        if not fio and _says_nothing(row, flags):
+            return []
+        number = self._number(self._middle_s(row, seconds), seconds)
+        self._newest_t = row["t"]
+        self.counted.count(own.ios, own.bytes, flags)
+        if RAMP not in flags:
+            self.measured += seconds if fio else 0.0
+            self._pile.add(own, self.name, self._keep_bins)
+        return self._put(own, number, seconds, flags, _util(row), fio)
+
+    @property
+    def whole(self) -> Sums:
+        """All of its frames but fio's ramp."""
+        self._whole.add(self._pile.taken(), self._keep_bins)
+        return self._whole
+
+    def _put(
+        self, own: Sums | Compact, number: int, seconds: float, flags: set[str],
+        util: float | None, fio: bool,
+    ) -> list[Slot]:  # fmt: skip
+        over = self._take(number)
+        slot = self._slot
+        assert slot is not None
+        slot.add(own, seconds)
+        if flags:
+            slot.flags |= flags
+            slot.gap |= LATE in flags and not fio
+        slot.util = util
+        if slot.measured >= COMPLETE * self._interval_s or slot.gap:
+            self._slot = None
+            over.append(slot)
+        return over
+
+    def expect(self, wall_ms: float) -> None:
+        """Its fio starts at this time of our clock: it is missing until it says something."""
+        if self.first is None:
+            self.first = math.floor(wall_ms / 1000 / self._interval_s + 0.5)
+
+    def end(self) -> list[Slot]:
+        """Its run is over; the seconds that are over with it."""
+        self.ended = True
+        return self.flush()
+
+    def rated(self) -> Sums:
+        """``whole`` with the rates of the whole run. (Of single frames they don't add up.)"""
+        found = self.whole
+        for part in found.fio.values():
+            part.iops_m = whole(part.ios / self.measured, MILLI) if self.measured else 0
+            part.bw_m = whole(part.bytes / self.measured, MILLI) if self.measured else 0
+        return found
+
+    def _take(self, number: int) -> list[Slot]:
+        over = []
+        if self._slot is not None and self._slot.number != number:
+            over = self.flush()
+        if self._slot is None:
+            self._slot = Slot(self.name, number)
+            # it is expected from here on, but not in the time between two runs
+            self.first = number if self.first is None or self.ended else self.first
+            self.ended = False
+        self.last = number
+        return over
+
+    def flush(self) -> list[Slot]:
+        """The second that it is in, as far as it has come."""
+        slot, self._slot = self._slot, None
+        return [slot] if slot is not None else []
+
+    def _middle_s(self, row: Mapping[str, Any], seconds: float) -> float:
+        """When the frame's middle was, in seconds since 1970 by our clock."""
+        wall, t = row.get("wall_ms"), row.get("t")
+        if not isinstance(wall, (int, float)) or not isinstance(t, (int, float)):
+            raise Malformed("a frame has no time")
+        # a number of JSON may be too large for a float, or none at all (NaN)
+        if not (0 <= wall < LATEST_S * 1000 and abs(t) < LATEST_S):
+            raise Malformed("a frame has an impossible time")
+        if self._newest_t is not None and t <= self._newest_t:
+            raise Malformed("a frame came twice, or behind a later one")
+        origin = wall - t * 1000
+        if self._origin_ms is None:
+            self._origin_ms = origin
+        elif abs(origin - self._origin_ms - self.jumped_ms) > JUMP_MS:
+            self.jumped_ms = origin - self._origin_ms
+        at_s = (self._origin_ms - self.offset_ms) / 1000 + t
+        if self.near_s is not None and abs(at_s - self.near_s) > FAR_S:
+            raise Malformed("a frame has an impossible time")
+        return at_s - seconds / 2
+
+    def _number(self, middle_s: float, seconds: float) -> int:
+        """Which second (of ``interval_s``) since 1970 it is in."""
+        self.frames += 1
+        if seconds > LONGEST * self._interval_s:
+            self.too_long, self.longest_s = self.too_long + 1, max(self.longest_s, seconds)
+        at = middle_s / self._interval_s
+        if self._slot is not None or self.last is None:
+            return max(math.floor(at), self.last or 0)
+        following = self.last + 1
+        ahead = at - (following + 0.5)
+        if -EARLY <= ahead <= BEHIND:
+            return following
+        # long after the last one, or so early that two lie in one second
+        return max(math.floor(at), self.last)
+
+
+def _says_nothing(row: Mapping[str, Any], flags: set[str]) -> bool:
+    """A frame without fio: its last word twice, or not its first yet."""
+    return FINAL in flags or (bool(row.get("step")) and LATE not in flags)
+
+
+def _util(row: Mapping[str, Any]) -> float | None:
+    found = row.get("util")
+    return float(found) if isinstance(found, int | float) and 0 <= found <= MOST_UTIL else None
+
+
+def _flags(row: Mapping[str, Any]) -> set[str]:
+    found = row.get("flags")
+    if not found:
+        return set()
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise Malformed("a frame has impossible flags")
+    return {*found}
+
+
+def _seconds(value: Any) -> float:
+    if value is None:
+        return 0.0
+    if type(value) not in (int, float) or not 0 <= value < LATEST_S:
+        raise Malformed("a frame has an impossible length")
+    return float(value)

@@ -1,0 +1,340 @@
+"""Seconds of many hosts into one row for each second.
+
+A second is closed once every host that takes part has passed it, or ``LAG`` seconds after the
+newest. A host without a frame in it is missing, one with a part of it incomplete: neither is
+counted, and both are named. Rows of other mergers are taken like frames, so mergers can stand in a
+tree, and give what one merger of all hosts gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field
+from typing import Any
+
+from iopstui.errors import EXIT_INTERRUPTED
+from iopstui.fleet.merging.compact import Compact, Pile
+from iopstui.fleet.merging.host import LATEST_S, Host, Slot
+from iopstui.fleet.merging.sums import Malformed, Sums, part_of, total_sums, whole
+from iopstui.model.metrics.fields import SCHEMA
+from iopstui.model.metrics.frame import RAMP
+from iopstui.records import dataclass
+
+LAG = 5
+"""Seconds that a second waits for hosts that are behind."""
+LONGEST_GAP = 3600
+"""Seconds; a longer pause in which nobody says anything has no rows."""
+MOST_NAMES = 100_000
+# what outcome.py reads of another merger's whole
+_KEPT = (
+    ("hosts", ("total", "finished"), ("failed", "interrupted", "unseen")),
+    ("count", ("ios", "bytes", "exact", "fio_ios", "fio_bytes"), ("differs", "unchecked")),
+)
+FINISHED, FAILED, INTERRUPTED = "finished", "failed", "interrupted"
+
+
+@dataclass(slots=True)
+class Second:
+    """Totals of one second. ``number`` counts seconds of ``interval_s`` since 1970; ``expected``
+    hosts take part in it, ``counted`` are in ``sums``; ``flags`` says of how many hosts' frames."""
+
+    number: int
+    interval_s: float
+    sums: Sums = field(default_factory=Sums)
+    expected: int = 0
+    counted: int = 0
+    missing: tuple[str, ...] = ()
+    incomplete: tuple[str, ...] = ()
+    flags: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def wall_ms(self) -> float:
+        """Where it begins, in ms since 1970."""
+        return self.number * self.interval_s * 1000
+
+
+@dataclass(slots=True)
+class _Open:
+    """A second that is not closed yet: the sums of its hosts, those of fio's ramps, and the totals
+    of other mergers (whose whole comes at their end)."""
+
+    sums: Sums = field(default_factory=Sums)
+    ramps: Sums = field(default_factory=Sums)
+    compact: Pile = field(default_factory=Pile)
+    totals: Sums = field(default_factory=Sums)
+    flags: dict[str, int] = field(default_factory=dict)
+    hosts: set[str] = field(default_factory=set)
+    incomplete: set[str] = field(default_factory=set)
+    below: list[tuple[str, int, int, tuple[str, ...], tuple[str, ...]]] = field(
+        default_factory=list
+    )
+
+
+@dataclass(slots=True)
+class _Below:
+    """A merger below this one: the seconds of its first and last row, and who was lost there."""
+
+    first: int | None = None
+    last: int | None = None
+    expected: int = 0
+    ended: bool = False
+    lost: tuple[str, ...] = ()
+
+    def silent(self, name: str, number: int) -> tuple[str, ...]:
+        """Who is missing in a second that it says nothing of; its own ``name`` if it is gone."""
+        if not self.ended:
+            return (name,)
+        return self.lost if self.last is not None and number > self.last else ()
+
+
+class Merger:
+    """``feed`` takes rows of any host in the order in which they come, ``closed`` gives the seconds
+    that are over. ``hosts`` are those that sent frames; ``interval_s`` is a second's length.
+
+    ``keep_bins``: every host's whole histogram is kept (for ``--expect each...``). ``on_slot`` is
+    told each host's own seconds, and whether they are counted, before the totals of them.
+    ``late`` counts frames that came when their second was closed, ``lost`` names who says no more,
+    ``whole`` adds up all frames of all hosts, late and incomplete ones too, but fio's ramp.
+    """
+
+    def __init__(self, interval_s: float = 1.0, lag: int = LAG, keep_bins: bool = False) -> None:
+        self.interval_s = interval_s
+        self.on_slot: Callable[[str, Slot, bool], None] = lambda name, slot, counted: None
+        self.hosts: dict[str, Host] = {}
+        self.below: dict[str, _Below] = {}
+        self.merged: dict[str, Mapping[str, Any]] = {}
+        self.late: dict[str, int] = {}
+        self.whole = Sums()
+        self.lost: set[str] = set()
+        self._foreign: set[str] = set()
+        self._lag = lag
+        self._keep_bins = keep_bins
+        self._open: dict[int, _Open] = {}
+        self._next: int | None = None
+        self._newest = 0
+
+    def host(self, name: str) -> Host:
+        """A host by its name, a new one if need be."""
+        if name not in self.hosts:
+            self.hosts[name] = Host(name, self.interval_s, self._keep_bins)
+        return self.hosts[name]
+
+    def feed(self, name: str, row: Mapping[str, Any]) -> None:
+        """A line of ``name``. Malformed for what no iopstui writes; nothing of it is counted."""
+        kind = row.get("event")
+        if self._foreign or "schema" in row:
+            self._check_schema(name, row)
+        if kind == "frame":
+            host = self.hosts.get(name) or self.host(name)
+            for slot in host.feed(row):
+                self._put(host, slot)
+        elif kind == "session":
+            self._begin(name, bool(row.get("merged")))
+        elif kind == "step_finished":
+            self._finished(name, row)
+        elif kind == "ended":
+            self.end(name)
+        elif kind == "total":
+            self._total(name, row)
+        elif kind == "merged":
+            self._merged(name, row)
+
+    def _check_schema(self, name: str, row: Mapping[str, Any]) -> None:
+        """What follows a session of another schema may mean something else."""
+        if "schema" in row:
+            self._foreign.discard(name)
+            if row["schema"] != SCHEMA:
+                self._foreign.add(name)
+        if name in self._foreign:
+            raise Malformed(f"it is of another schema than {SCHEMA}, by another iopstui")
+
+    def _begin(self, name: str, merged: bool) -> None:
+        """It is known before its first frame, so that no second is closed without it."""
+        if merged:
+            self.below.setdefault(name, _Below())
+        else:
+            self.host(name).begin()
+
+    def _finished(self, name: str, row: Mapping[str, Any]) -> None:
+        host = self.host(name)
+        host.counted.finished(row)
+        failed = row.get("error") or row.get("exit_code") not in (0, EXIT_INTERRUPTED)
+        host.outcome = FAILED if failed else INTERRUPTED if row.get("interrupted") else FINISHED
+        self.end(name)
+
+    def end(self, name: str) -> None:
+        """This host has said that it is over: it is expected in no later second."""
+        host = self.hosts.get(name)
+        if host is not None:
+            for slot in host.end():
+                self._put(host, slot)
+
+    def lose(self, name: str) -> None:
+        """This host says no more: it is missing from now on, until it does."""
+        self.lost.add(name)
+
+    # -- seconds
+
+    def _at(self, number: int) -> _Open | None:
+        """The second, if it is still open."""
+        if self._next is not None and number < self._next:
+            return None
+        if number > self._newest:
+            self._newest = number
+        found = self._open.get(number)
+        if found is None:
+            found = self._open[number] = _Open()
+        return found
+
+    def _put(self, host: Host, slot: Slot) -> None:
+        found = self._at(slot.number)
+        name = host.name
+        self.lost.discard(name)
+        counted = found is not None and slot.complete(self.interval_s)
+        self.on_slot(name, slot, counted)
+        if found is None:
+            self.late[name] = self.late.get(name, 0) + 1
+        elif counted:
+            found.hosts.add(name)
+            found.incomplete.discard(name)
+            ramp, own = RAMP in slot.flags, slot.own
+            if isinstance(own, Compact) and not ramp:
+                found.compact.add(own, name)
+            else:
+                (found.ramps if ramp else found.sums).add(slot.sums)
+            for flag in slot.flags:
+                found.flags[flag] = found.flags.get(flag, 0) + 1
+        elif name not in found.hosts:
+            found.incomplete.add(name)
+        if not counted and RAMP not in slot.flags:
+            # what is counted comes with its second: histograms are long, so each is added once
+            self.whole.add(slot.sums)
+
+    def _total(self, name: str, row: Mapping[str, Any]) -> None:
+        if row.get("interval_s") != self.interval_s:
+            raise Malformed("its seconds are of another length")
+        number = whole(row.get("second"))
+        if number * self.interval_s >= LATEST_S:
+            raise Malformed("its second is impossible")
+        sums = total_sums(row)
+        hosts = part_of(row, "hosts")
+        expected, counted = whole(hosts.get("expected")), whole(hosts.get("counted"))
+        names = _names(hosts.get("missing")), _names(hosts.get("incomplete"))
+        flags = {str(flag): whole(count) for flag, count in part_of(row, "flags").items()}
+        below = self.below.setdefault(name, _Below())
+        below.first = number if below.first is None else below.first
+        below.last, below.expected = max(below.last or 0, number), expected
+        found = self._at(number)
+        if found is None:
+            self.late[name] = self.late.get(name, 0) + 1
+            return
+        found.totals.add(sums)
+        found.below.append((name, expected, counted, *names))
+        for flag, count in flags.items():
+            found.flags[flag] = found.flags.get(flag, 0) + count
+
+    def _merged(self, name: str, row: Mapping[str, Any]) -> None:
+        sums, lost = total_sums(row), _names(row.get("lost"))
+        for place, counts, lists in _KEPT:
+            part = part_of(row, place)
+            for key in counts:
+                whole(part.get(key))
+            for key in lists:
+                _names(part.get(key))
+        self.merged[name] = row
+        self.whole.add(sums)
+        if name in self.below:
+            self.below[name].ended = True
+            # who never sent a frame is not missing here either
+            unseen = {*_names(part_of(row, "hosts").get("unseen"))}
+            self.below[name].lost = tuple(one for one in lost if one not in unseen)
+
+    def rated(self) -> Sums:
+        """``whole`` with the rates of whole runs, each host's by its own time."""
+        rated = [host.rated() for host in self.hosts.values()]
+        rated += [total_sums(row) for row in self.merged.values()]
+        for name, part in self.whole.fio.items():
+            parts = [one.fio[name] for one in rated if name in one.fio]
+            part.iops_m = sum(one.iops_m for one in parts)
+            part.bw_m = sum(one.bw_m for one in parts)
+        return self.whole
+
+    def closed(self, until: int | None = None, early: bool = True) -> Iterator[Second]:
+        """The seconds that are over: all hosts have passed them (with ``early``; of recordings,
+        for which nobody waits, a run may follow after a pause), or they are ``LAG`` behind the
+        newest, or not after ``until``."""
+        while self._open:
+            number = self._following()
+            waited = self._newest - number >= self._lag or (until is not None and number <= until)
+            if not waited and not (early and self._passed(number)):
+                return
+            yield self._close(number)
+
+    def finish(self) -> Iterator[Second]:
+        """No more rows come: all that is left. A host that did not end in order is lost."""
+        for host in self.hosts.values():
+            for slot in host.flush():
+                self._put(host, slot)
+        self.lost = {host.name for host in self.hosts.values() if not host.ended}
+        while self._open:
+            yield self._close(self._following())
+
+    def _following(self) -> int:
+        """The second to be closed next."""
+        first = min(self._open)
+        return first if self._next is None or first - self._next > LONGEST_GAP else self._next
+
+    def _passed(self, number: int) -> bool:
+        found = self._open.get(number)
+        if number > self._newest:
+            return False
+        for host in self.hosts.values():
+            behind = host.last is None or host.last < number
+            if behind and not host.ended and host.name not in self.lost:
+                return False
+            if host.last == number and not (
+                found and (host.name in found.hosts or host.name in found.incomplete)
+            ):
+                return False
+        return all(one.ended or (one.last or 0) >= number for one in self.below.values())
+
+    def _close(self, number: int) -> Second:
+        for host in self.hosts.values():
+            # it has said no more for so long that this is all of it
+            for slot in host.flush() if host.last == number else ():
+                self._put(host, slot)
+        found = self._open.pop(number, None) or _Open()
+        self._next = number + 1
+        expected = {
+            host.name for host in self.hosts.values()
+            if host.first is not None and host.first <= number
+            and ((host.last is not None and number <= host.last) or not host.ended)
+        }  # fmt: skip
+        found.sums.add(found.compact.taken())
+        self.whole.add(found.sums)
+        for more in (found.ramps, found.totals):
+            found.sums.add(more)
+        row = Second(number, self.interval_s, found.sums, flags=found.flags)
+        missing = expected - found.hosts - found.incomplete
+        incomplete = found.incomplete - found.hosts
+        row.expected, row.counted = len(expected | found.hosts | incomplete), len(found.hosts)
+        for _, of, counted, gone, part in found.below:
+            row.expected, row.counted = row.expected + of, row.counted + counted
+            missing |= {*gone}
+            incomplete |= {*part}
+        told = {name for name, *_ in found.below}
+        for name, one in self.below.items():
+            if name not in told and one.first is not None and number > one.first:
+                gone = one.silent(name, number)
+                missing |= {*gone}
+                row.expected += len(gone) if one.ended else one.expected
+        row.missing, row.incomplete = tuple(sorted(missing)), tuple(sorted(incomplete))
+        return row
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, list) or len(value) > MOST_NAMES:
+        raise Malformed("names of hosts are no list")
+    return tuple(str(one) for one in value)

@@ -1,0 +1,94 @@
+"""How a merge ended: who came to an end, who was lost, and whether fio agrees with the sums."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from iopstui.fleet.merging.merger import FAILED, FINISHED, INTERRUPTED, Merger
+from iopstui.fleet.merging.sums import part_of, whole
+from iopstui.model.metrics.summary import DIFFERS, EXACT, UNCHECKED
+from iopstui.records import dataclass
+
+
+@dataclass(slots=True)
+class Certified:
+    """Counts of hosts and their names. ``ios`` and ``bytes`` are those of all frames, ``fio_ios``
+    and ``fio_bytes`` what fio's finals say of the hosts that have any (``None``: of none, or
+    I/Os of several sizes). ``unseen`` are those of the ``lost`` that sent no frame at all.
+    ``exact`` hosts agree, ``differs`` don't, ``unchecked`` have no final.
+    """
+
+    hosts: int = 0
+    finished: int = 0
+    failed: tuple[str, ...] = ()
+    interrupted: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
+    ios: int = 0
+    bytes: int = 0
+    fio_ios: int | None = None
+    fio_bytes: int | None = None
+    exact: int = 0
+    differs: tuple[str, ...] = ()
+    unchecked: tuple[str, ...] = ()
+
+    def add(self, other: Certified) -> None:
+        """Add other hosts'."""
+        both_sized = self.fio_bytes is not None and other.fio_bytes is not None
+        if self.fio_ios is None or other.fio_ios is None:
+            self.fio_bytes = other.fio_bytes if self.fio_ios is None else self.fio_bytes
+            self.fio_ios = other.fio_ios if self.fio_ios is None else self.fio_ios
+        else:
+            self.fio_bytes = self.fio_bytes + other.fio_bytes if both_sized else None  # type: ignore[operator]
+            self.fio_ios += other.fio_ios
+        for name in ("hosts", "finished", "ios", "bytes", "exact"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name in ("failed", "interrupted", "lost", "unseen", "differs", "unchecked"):
+            setattr(self, name, tuple(sorted((*getattr(self, name), *getattr(other, name)))))
+
+
+def certified(merger: Merger) -> Certified:
+    """Of all hosts of a merger, and those of the mergers below it."""
+    found = Certified()
+    for name, host in merger.hosts.items():
+        counted = host.counted
+        ios, moved = counted.finals or (None, None)
+        one = Certified(1, ios=counted.ios, bytes=counted.bytes, fio_ios=ios, fio_bytes=moved)
+        one.finished = int(host.outcome == FINISHED or (host.ended and not host.outcome))
+        one.failed = (name,) if host.outcome == FAILED else ()
+        one.interrupted = (name,) if host.outcome == INTERRUPTED else ()
+        one.exact = int(counted.verdict == EXACT)
+        one.differs = (name,) if counted.verdict == DIFFERS else ()
+        one.unchecked = (name,) if counted.verdict == UNCHECKED else ()
+        one.lost = () if host.ended else (name,)
+        one.unseen = one.lost if host.first is None else ()
+        found.add(one)
+    for row in merger.merged.values():
+        found.add(_of_row(row))
+    return found
+
+
+def _of_row(row: Mapping[str, Any]) -> Certified:
+    hosts, count = part_of(row, "hosts"), part_of(row, "count")
+    known = {name: count.get(name) for name in ("fio_ios", "fio_bytes")}
+    return Certified(
+        hosts=whole(hosts.get("total")),
+        finished=whole(hosts.get("finished")),
+        ios=whole(count.get("ios")),
+        bytes=whole(count.get("bytes")),
+        exact=whole(count.get("exact")),
+        fio_ios=None if known["fio_ios"] is None else whole(known["fio_ios"]),
+        fio_bytes=None if known["fio_bytes"] is None else whole(known["fio_bytes"]),
+        failed=names_of(hosts, "failed"),
+        interrupted=names_of(hosts, "interrupted"),
+        lost=names_of(row, "lost"),
+        unseen=names_of(hosts, "unseen"),
+        differs=names_of(count, "differs"),
+        unchecked=names_of(count, "unchecked"),
+    )
+
+
+def names_of(row: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    """Names in a merger's row."""
+    return tuple(str(name) for name in row.get(key) or ())

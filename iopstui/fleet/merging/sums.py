@@ -1,0 +1,366 @@
+"""What several hosts did, added up so that sums can be added again.
+
+Everything kept is a whole number: counts, nanoseconds, thousandths of a rate, bins of a histogram.
+So addition is exact in any order and by any tree of mergers, and nothing is an average that
+can't be made anew. A figure (a rate, a mean, a percentile) is computed where it is shown.
+
+Rows come from other machines: ``Malformed`` is raised for one that can't be a frame, before
+anything of it was added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import field
+from typing import Any
+
+from iopstui.fleet.merging.packed import from_wire, pack, unpack
+from iopstui.model import histogram
+from iopstui.model.histogram import PERCENTILES, percentile_name
+from iopstui.model.metrics.fields import TOTAL
+from iopstui.model.samples import DIRECTIONS, MIXED
+from iopstui.records import dataclass
+
+Object = dict[str, Any]
+LATENCIES = ("slat", "clat", "lat")
+WITH_BINS = ("clat", "lat")
+MILLI = 1000
+# a rate or a time above this is no measurement; sums of a million of them still fit in 2^63
+MOST = 1 << 60
+# so that sums of thousands fit into the fields of packed.py
+MOST_IN_BIN = 1 << 50
+
+DISK_RATES = ("r/s", "w/s", "rMB/s", "wMB/s", "aqu-sz", "in-flight")
+AWAITS = (("r_await", "reads"), ("w_await", "writes"))
+
+
+class Malformed(ValueError):
+    """A row that no iopstui writes."""
+
+
+def whole(value: Any, scale: int = 1) -> int:
+    """A number of a row times ``scale``, rounded; 0 for null. Malformed for anything else."""
+    if value is None:
+        return 0
+    if type(value) is int and scale == 1:
+        # nearly always
+        if 0 <= value <= MOST:
+            return value
+        raise Malformed("a figure is impossible")
+    if type(value) not in (int, float):
+        raise Malformed("a figure is no number")
+    try:
+        found: int = round(value * scale)
+    except (OverflowError, ValueError) as error:
+        raise Malformed("a figure is not finite") from error
+    if not 0 <= found <= MOST:
+        raise Malformed("a figure is impossible")
+    return found
+
+
+def part_of(row: Any, name: str) -> Mapping[str, Any]:
+    """An object in a row; empty for null. Malformed for anything else."""
+    found = row.get(name)
+    if type(found) is dict:
+        return found
+    if found is not None:
+        raise Malformed(f"{name} is no object")
+    return {}
+
+
+def _bins(row: Mapping[str, Any]) -> int:
+    """The histogram of a row, packed: as an agent sends it, or the bins of JSON lines."""
+    wire, found = row.get("packed"), row.get("bins")
+    try:
+        if isinstance(wire, str):
+            return from_wire(wire)
+        if found is None:
+            return 0
+        if not 0 <= max(found.values(), default=0) <= MOST_IN_BIN:
+            raise Malformed("a histogram has impossible counts")
+        return pack(found)
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise Malformed("a histogram is none of fio's") from error
+
+
+@dataclass(slots=True)
+class Latencies:
+    """``n`` latencies of one kind, their sum and their maximum (ns), and their histogram, packed
+    (packed.py)."""
+
+    n: int = 0
+    sum_ns: int = 0
+    max_ns: int = 0
+    packed: int = 0
+
+    def add(self, n: int, sum_ns: int, max_ns: int, packed: int) -> None:
+        """Add others of the same kind."""
+        self.n += n
+        self.sum_ns += sum_ns
+        self.max_ns = max(self.max_ns, max_ns)
+        self.packed += packed
+
+    @property
+    def mean_ns(self) -> float | None:
+        """``None`` if there are none."""
+        return self.sum_ns / self.n if self.n else None
+
+    def numbered(self) -> dict[int, int]:
+        """The bins by their keys (ns)."""
+        return unpack(self.packed)
+
+    def percentiles(self) -> dict[str, int]:
+        """ "p50" ... in ns, of the summed bins; empty without bins."""
+        found = histogram.percentiles(self.numbered())
+        return {percentile_name(p): value for p, value in found.items()}
+
+    def as_object(self, with_bins: bool = True) -> Object:
+        """For JSON lines."""
+        ranks = self.percentiles()
+        row: Object = {"mean": self.mean_ns, "n": self.n, "sum_ns": self.sum_ns}
+        row |= {name: ranks.get(name) for name in map(percentile_name, PERCENTILES)}
+        row["max"] = self.max_ns if self.packed else None
+        if with_bins:
+            row["bins"] = {str(key): count for key, count in self.numbered().items()}
+        return row
+
+
+@dataclass(slots=True)
+class Part:
+    """One direction, or the total: completions, bytes, their rates in thousandths, latencies by
+    kind ("slat", "clat", "lat")."""
+
+    ios: int = 0
+    bytes: int = 0
+    iops_m: int = 0
+    bw_m: int = 0
+    latencies: dict[str, Latencies] = field(default_factory=dict)
+
+    @property
+    def iops(self) -> float:
+        """I/Os per second of all hosts."""
+        return self.iops_m / MILLI
+
+    @property
+    def bw(self) -> float:
+        """Bytes per second of all hosts."""
+        return self.bw_m / MILLI
+
+    def of(self, kind: str) -> Latencies:
+        """The latencies of this kind, to be added to."""
+        return self.latencies.setdefault(kind, Latencies())
+
+    def add(self, other: Part, with_bins: bool = True) -> None:
+        """Add another host's, or another second's; rates only mean something for hosts. Without
+        the bins there is no maximum either."""
+        self.ios += other.ios
+        self.bytes += other.bytes
+        self.iops_m += other.iops_m
+        self.bw_m += other.bw_m
+        own = self.latencies
+        for kind, more in other.latencies.items():
+            # several of them for each frame of each host: no call for it
+            mine = own.get(kind)
+            if mine is None:
+                mine = own[kind] = Latencies()
+            mine.n += more.n
+            mine.sum_ns += more.sum_ns
+            if with_bins:
+                mine.packed += more.packed
+                if more.max_ns > mine.max_ns:
+                    mine.max_ns = more.max_ns
+
+    @property
+    def main(self) -> tuple[str, Latencies]:
+        """The latencies that a histogram is of, and their kind."""
+        found = [kind for kind in WITH_BINS if kind in self.latencies]
+        kind = max(found, key=lambda one: self._of_bins(one), default="clat")
+        return kind, self.latencies.get(kind, Latencies())
+
+    def _of_bins(self, kind: str) -> int:
+        more = self.latencies[kind]
+        return more.n if more.packed else -1
+
+    def as_object(self, with_bins: bool = True) -> Object:
+        """For JSON lines."""
+        row: Object = {"iops": self.iops, "bw": self.bw, "ios": self.ios, "bytes": self.bytes}
+        for kind in LATENCIES:
+            more = self.latencies.get(kind, Latencies())
+            row[kind] = more.as_object(with_bins and kind in WITH_BINS)
+            if kind not in WITH_BINS:
+                row[kind] = {name: row[kind][name] for name in ("mean", "n", "sum_ns")}
+        return row
+
+
+def of_frame(row: Mapping[str, Any], seconds: float) -> Part:
+    """A direction of a frame (``seconds`` long), as JSON lines have it. Malformed."""
+    part = Part(whole(row.get("ios")), whole(row.get("bytes")))
+    part.iops_m = whole(part.ios / seconds, MILLI)
+    part.bw_m = whole(part.bytes / seconds, MILLI)
+    own = row.get("bins_of")
+    for kind in LATENCIES:
+        more = part_of(row, kind)
+        n = whole(more.get("n"))
+        if not n:
+            continue
+        mean = more.get("mean")
+        part.latencies[kind] = Latencies(
+            n, whole(mean, n), whole(more.get("max")),
+            _bins(row) if kind == own else 0,
+        )  # fmt: skip
+    return part
+
+
+def of_total(row: Mapping[str, Any]) -> Part:
+    """A direction of a merger's total, as JSON lines have it. Malformed."""
+    part = Part(
+        whole(row.get("ios")), whole(row.get("bytes")), whole(row.get("iops"), MILLI),
+        whole(row.get("bw"), MILLI),
+    )  # fmt: skip
+    for kind in LATENCIES:
+        more = part_of(row, kind)
+        if whole(more.get("n")):
+            part.latencies[kind] = Latencies(
+                whole(more.get("n")), whole(more.get("sum_ns")), whole(more.get("max")),
+                _bins(more),
+            )  # fmt: skip
+    return part
+
+
+@dataclass(slots=True)
+class Kernel:
+    """The devices under the jobs of ``hosts`` hosts: rates in thousandths, requests, and how long
+    they took together (thousandths of ms)."""
+
+    hosts: int = 0
+    rates: dict[str, int] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    waits: dict[str, int] = field(default_factory=dict)
+
+    def add(self, other: Kernel) -> None:
+        """Add other hosts'."""
+        self.hosts += other.hosts
+        for own, more in (
+            (self.rates, other.rates), (self.counts, other.counts), (self.waits, other.waits)
+        ):  # fmt: skip
+            for name, value in more.items():
+                own[name] = own.get(name, 0) + value
+
+    def rate(self, name: str) -> float | None:
+        """ "r/s" ... of all hosts; ``None`` if no device was measured."""
+        return self.rates.get(name, 0) / MILLI if self.hosts else None
+
+    def as_object(self) -> Object | None:
+        """For JSON lines; ``None`` if no device was measured."""
+        if not self.hosts:
+            return None
+        row: Object = {"hosts": self.hosts}
+        row |= {name: self.rate(name) for name in DISK_RATES}
+        for await_, count in AWAITS:
+            requests, wait = self.counts.get(count, 0), self.waits.get(await_, 0)
+            row[count] = requests
+            row[await_] = wait / MILLI / requests if requests else None
+            row[f"{await_}_sum"] = wait / MILLI
+        return row
+
+
+def kernel_of_frame(row: Mapping[str, Any]) -> Kernel:
+    """The devices of a frame together. Malformed."""
+    disk = part_of(part_of(row, "kernel"), TOTAL)
+    if not disk:
+        return Kernel()
+    found = Kernel(1, {name: whole(disk.get(name), MILLI) for name in DISK_RATES})
+    for await_, count in AWAITS:
+        requests = found.counts[count] = whole(disk.get(count))
+        found.waits[await_] = whole(disk.get(await_), requests * MILLI)
+    return found
+
+
+def kernel_of_total(row: Mapping[str, Any]) -> Kernel:
+    """The devices of a merger's total. Malformed."""
+    disk = part_of(row, "kernel")
+    if not disk:
+        return Kernel()
+    found = Kernel(
+        whole(disk.get("hosts")), {name: whole(disk.get(name), MILLI) for name in DISK_RATES}
+    )
+    for await_, count in AWAITS:
+        found.counts[count] = whole(disk.get(count))
+        found.waits[await_] = whole(disk.get(f"{await_}_sum"), MILLI)
+    return found
+
+
+@dataclass(slots=True)
+class Sums:
+    """All that is added: fio's directions and its total, the devices, and the slowest host
+    (p99 in ns, its name)."""
+
+    fio: dict[str, Part] = field(default_factory=dict)
+    kernel: Kernel = field(default_factory=Kernel)
+    slowest: tuple[int, str] | None = None
+
+    def add(self, other: Sums, with_bins: bool = True) -> None:
+        """Add other hosts', or other seconds'."""
+        for name, part in other.fio.items():
+            self.fio.setdefault(name, Part()).add(part, with_bins)
+        self.kernel.add(other.kernel)
+        both = [one for one in (self.slowest, other.slowest) if one is not None]
+        self.slowest = max(both, default=None)
+
+    @property
+    def total(self) -> Part | None:
+        """All directions as one, bins included; ``None`` without fio."""
+        own = self.fio.get(TOTAL)
+        if own is None:
+            return None
+        found = Part(own.ios, own.bytes, own.iops_m, own.bw_m)
+        for kind, more in own.latencies.items():
+            found.of(kind).add(more.n, more.sum_ns, more.max_ns, 0)
+        for part in split(self.fio):
+            for kind, more in part.latencies.items():
+                found.of(kind).add(0, 0, more.max_ns if more.packed else 0, more.packed)
+        return found
+
+    def fio_object(self) -> Object | None:
+        """For JSON lines; ``None`` without fio."""
+        total = self.total
+        if total is None:
+            return None
+        row: Object = {
+            name: self.fio[name].as_object() if name in self.fio else None for name in DIRECTIONS
+        }
+        return {**row, TOTAL: total.as_object(with_bins=False)}
+
+
+def split(fio: Mapping[str, Part]) -> Iterable[Part]:
+    """The directions that the total is made of: ``mixed`` alone, or what there is beside it."""
+    own = [part for name, part in fio.items() if name not in (MIXED, TOTAL)]
+    return own or [part for name, part in fio.items() if name == MIXED]
+
+
+def frame_sums(host: str, row: Mapping[str, Any], seconds: float) -> Sums:
+    """What a frame of ``host`` adds. Malformed."""
+    fio = part_of(row, "fio")
+    found = Sums(kernel=kernel_of_frame(row))
+    for name in (*DIRECTIONS, TOTAL) if fio else ():
+        part = part_of(fio, name)
+        if part:
+            found.fio[name] = of_frame(part, seconds)
+    p99 = [whole(part_of(part_of(fio, TOTAL), kind).get("p99")) for kind in WITH_BINS]
+    if any(p99):
+        found.slowest = (max(p99), host)
+    return found
+
+
+def total_sums(row: Mapping[str, Any]) -> Sums:
+    """What a merger's total adds. Malformed."""
+    fio = part_of(row, "fio")
+    found = Sums(kernel=kernel_of_total(row))
+    for name in (*DIRECTIONS, TOTAL) if fio else ():
+        part = part_of(fio, name)
+        if part:
+            found.fio[name] = of_total(part)
+    slowest = part_of(row, "slowest")
+    if slowest:
+        found.slowest = (whole(slowest.get("p99")), str(slowest.get("host")))
+    return found

@@ -1,0 +1,165 @@
+"""What surrounds the figures of devices and CPUs: limits, health, settings.
+
+Whatever is missing, unreadable or garbage is ``None`` or empty. Where the files of a device are is
+found once, and looked up again in turns: one device with each reading. So a reading of 10 disks in
+a group five levels deep and 64 CPUs takes 2 ms of CPU time, the first one 20.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from iopstui.linux.counters.io_limits import GroupIo, IoLimits
+from iopstui.linux.devices.health import (
+    paths_of,
+    read_array,
+    read_errors,
+    read_lost,
+    read_queue_depth,
+)
+from iopstui.linux.devices.pcie import LinkFiles, find_link, read_link
+from iopstui.linux.devices.temperature import Sensor, Temperatures, find_sensors
+from iopstui.linux.machine.cpu_state import MOST, CpuStates
+from iopstui.linux.machine.topology import online_cpus, read_nodes
+from iopstui.linux.roots import Roots
+from iopstui.linux.sysattr import read_int
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.findings.conditions import (
+    Conditions,
+    CpuState,
+    DeviceState,
+    Link,
+    Temperature,
+)
+from iopstui.records import dataclass
+
+Devices = Mapping[str, BlockDevice]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Where a device's files are: its own directory, and those of its links and sensors (of all
+    paths, if it has several)."""
+
+    device: BlockDevice
+    directory: str
+    links: tuple[LinkFiles, ...]
+    sensors: tuple[Sensor, ...]
+
+
+class ConditionsFiles:
+    """Reads them again and again. ``most`` is of how many CPUs. Not for several threads at once."""
+
+    def __init__(self, roots: Roots, most: int = MOST) -> None:
+        self._roots = roots
+        self._limits = IoLimits(roots)
+        self._temperatures = Temperatures()
+        self._states = CpuStates(roots, most)
+        self._online: tuple[int, ...] | None = None
+        self._nodes: Mapping[int, int] = {}
+        self._found: dict[str, _Found] = {}
+        self._readings = 0
+
+    def read(
+        self, devices: Devices, names: Sequence[str], t: float, cpus: Sequence[int] = ()
+    ) -> Conditions:
+        """Of the devices with these names, and of these CPUs (none given: all that are online).
+        ``t`` is seconds. Never fails, but lasts as long as a disk takes to tell its temperature."""
+        states, nodes = self._cpus(cpus)
+        return Conditions(t, self._devices(devices, names, t), states, nodes)
+
+    def _cpus(self, wanted: Sequence[int]) -> tuple[Mapping[int, CpuState], Mapping[int, int]]:
+        online = online_cpus(self._roots)
+        if online != self._online:
+            self._online, self._nodes = online, read_nodes(self._roots)
+            self._states.forget()
+        present = set(online or wanted)
+        read = self._states.read([cpu for cpu in wanted if cpu in present] or online)
+        return read, self._nodes
+
+    def _devices(self, devices: Devices, names: Sequence[str], t: float) -> dict[str, DeviceState]:
+        known = [name for name in dict.fromkeys(names) if name in devices]
+        if known:
+            self._found.pop(known[self._readings % len(known)], None)
+            self._readings += 1
+        limits = self._limits.read()
+        disks: dict[str, DeviceState] = {}
+        read: dict[str, DeviceState] = {}
+        for name in known:
+            disk = _disk_of(devices[name], devices)
+            if disk.name not in disks:
+                disks[disk.name] = self._disk(disk, limits, t)
+            place = self._place(devices[name])
+            read[name] = replace(
+                disks[disk.name], misaligned=read_int(f"{place.directory}/alignment_offset")
+            )
+        return read
+
+    def _disk(self, device: BlockDevice, groups: GroupIo, t: float) -> DeviceState:
+        place = self._place(device)
+        number = f"{device.major}:{device.minor}"
+        scsi, md = device.kind == "scsi", device.kind == "md"
+        errors, timeouts = read_errors(place.directory) if scsi else (None, None)
+        return DeviceState(
+            queue_depth=read_queue_depth(place.directory) if scsi else None,
+            limits=groups.limits.get(number, ()),
+            cost_wait_us=groups.cost_wait_us.get(number),
+            costed=number in groups.costed,
+            temperature=self._temperature(place.sensors, t),
+            link=_link(place.links),
+            errors=errors,
+            timeouts=timeouts,
+            array=read_array(place.directory) if md else None,
+            lost=read_lost(device, self._roots),
+            paths=len(paths_of(device)),
+        )
+
+    def _temperature(self, sensors: Sequence[Sensor], t: float) -> Temperature | None:
+        each = (self._temperatures.now(sensor, t) for sensor in sensors)
+        return next((one for one in each if one is not None), None)
+
+    def _place(self, device: BlockDevice) -> _Found:
+        found = self._found.get(device.name)
+        if found is None or found.device != device:
+            directory = self._directory(device.name)
+            around = tuple(self._around(device, directory))
+            found = self._found[device.name] = _Found(
+                device=device,
+                directory=str(directory),
+                links=tuple(dict.fromkeys(one for one in map(self._link_of, around) if one)),
+                sensors=tuple(sensor for one in around for sensor in find_sensors(one)),
+            )
+        return found
+
+    def _link_of(self, directory: Path) -> LinkFiles | None:
+        return find_link(directory, self._roots)
+
+    def _around(self, device: BlockDevice, directory: Path) -> Iterator[Path]:
+        """The directories whose hardware the device's is: an NVMe head has its paths' alone."""
+        paths = paths_of(device) if device.kind == "nvme" else ()
+        yield from map(self._directory, paths)
+        if not paths:
+            yield directory
+
+    def _directory(self, name: str) -> Path:
+        link = self._roots.sys / "class/block" / name.replace("/", "!")
+        return Path(os.path.realpath(link))
+
+
+def read_conditions(
+    roots: Roots, devices: Devices, names: Sequence[str], t: float, cpus: Sequence[int] = ()
+) -> Conditions:
+    """``ConditionsFiles.read``, once."""
+    return ConditionsFiles(roots).read(devices, names, t, cpus)
+
+
+def _disk_of(device: BlockDevice, devices: Devices) -> BlockDevice:
+    return devices.get(device.disk or "", device)
+
+
+def _link(links: Sequence[LinkFiles]) -> Link | None:
+    each = (read_link(link) for link in links)
+    return next((one for one in each if one is not None), None)

@@ -1,0 +1,1 @@
+"""Drawings of a report: SVG charts and the pieces of a page."""

@@ -1,0 +1,153 @@
+"""The charts of a report's page, all of a kind on the same scales."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from iopstui import format as units
+from iopstui.report.drawing.svg import Curve, Scale, Times, chart, heat, linear, logarithmic
+from iopstui.report.drawing.xy import XYCurve, scaled, xy_chart
+from iopstui.report.story import HEAT_COLUMNS, HEAT_ROWS_PER_DECADE, Run, Story, points
+
+LATENCIES = (("p99.9", "p999"), ("p99", "p99"), ("p50", "p50"))
+IOPS, BUSY = ("fio", "device"), ("busiest", "busy", "job_cpu")
+DIRECTION_STYLES = {"read": "fio", "write": "device", "trim": "p50", "mixed": "sixth"}
+FINE = 20
+Points = list[tuple[float, float | None]]
+
+
+class Scales:
+    """The same scales for all charts of a kind, so that recordings can be compared. ``times`` is
+    the axis that all share; ``None``: one is so much longer that the others would be dots."""
+
+    def __init__(self, stories: Sequence[Story]) -> None:
+        each = [own_times(story) for story in stories]
+        whole = Times(min(one.begin for one in each), max(one.end for one in each))
+        shortest = min(one.end - one.begin for one in each)
+        self.times = whole if whole.end - whole.begin <= 2 * shortest else None
+        rows = [story.heat.rows for story in stories if story.heat.cells] or [(0, 0)]
+        self.rows = min(row[0] for row in rows), max(row[1] for row in rows)
+        self.iops = linear(_values(stories, IOPS))
+        shown = _values(stories, [name for name, _ in LATENCIES])
+        means = _values([story for story in stories if story.foreign], ("mean",))
+        self.latency = logarithmic([*shown, *means])
+        self.speed = linear(_values([story for story in stories if story.foreign], ("bw",)))
+        self.queue = linear(_values(stories, ("aqu-sz",)))
+        self.cpu = linear(_values(stories, BUSY))
+        self.cpu = Scale(0.0, 100.0) if self.cpu.high <= 100 else self.cpu
+
+
+def own_times(story: Story) -> Times:
+    """From a story's beginning to its end, as charts beside others count."""
+    return Times(-story.zero, story.duration - story.zero)
+
+
+def _values(stories: Sequence[Story], names: Iterable[str]) -> list[float]:
+    names = list(names)
+    return [
+        value
+        for story in stories
+        for name in names
+        for _, value in points(story, name, top=name != "p50")
+        if value is not None
+    ]
+
+
+def charts(story: Story, scales: Scales) -> list[str]:
+    """The figures of a page, those that have something to show."""
+    times = scales.times or own_times(story)
+    marks = [(mark.t - story.zero, mark.text) for mark in story.marks]
+    drawn = [
+        *(_foreign(story, scales, times) if story.foreign else _first(story, scales, times, marks)),
+        heat("latency, every I/O: the stronger the colour, the more of that moment's I/Os",
+             story.heat.cells, scales.rows, HEAT_COLUMNS, HEAT_ROWS_PER_DECADE, units.latency,
+             times, marks, own_times(story)),
+        *([_histogram(run) for run in story.runs] if story.foreign
+          else _kernel(story, scales, times, marks)),
+    ]  # fmt: skip
+    return [f"<figure>{one}</figure>" for one in drawn if one]
+
+
+def _points(story: Story, name: str, top: bool = False) -> Points:
+    return [(t - story.zero, value) for t, value in points(story, name, top)]
+
+
+Marks = Sequence[tuple[float, str]]
+
+
+def _first(story: Story, scales: Scales, times: Times, marks: Marks) -> list[str]:
+    device = _device(story)
+    return [
+        chart("IOPS: fio's, and the device's own count",
+              [Curve("fio", "fio", _points(story, "fio")),
+               Curve(device, "device", _points(story, "device"))],
+              scales.iops, units.number, times, marks),
+        chart("latency of all I/Os, logarithmic: " + _bins_of(story),
+              [Curve(name, style, _points(story, name, top=name != "p50"))
+               for name, style in LATENCIES],
+              scales.latency, units.latency, times, marks),
+    ]  # fmt: skip
+
+
+def _device(story: Story) -> str:
+    return story.header.target.name if story.header.target.on else "device"
+
+
+def _bins_of(story: Story) -> str:
+    return "fio's " + (story.runs[0].bins_of if story.runs else "clat")
+
+
+def _kernel(story: Story, scales: Scales, times: Times, marks: Marks) -> list[str]:
+    return [
+        chart("CPU, percent of one: time not idle and not waiting, and fio's own use",
+              [Curve("busiest", "p999", _points(story, "busiest", top=True)),
+               Curve("all, mean", "fio", _points(story, "busy")),
+               Curve("fio jobs", "p50", _points(story, "job_cpu"))],
+              scales.cpu, units.percent, times, marks),
+        chart("requests under way at the device (aqu-sz)",
+              [Curve(_device(story), "device", _points(story, "aqu-sz"))],
+              scales.queue, units.number, times, marks),
+    ]  # fmt: skip
+
+
+def _foreign(story: Story, scales: Scales, times: Times) -> list[str]:
+    """What fio's documents or logs have over time; nothing where they have nothing."""
+    latencies = [
+        Curve(name, style, _points(story, name, top=name != "p50")) for name, style in LATENCIES
+    ]
+    title = "latency of all I/Os, logarithmic: " + _bins_of(story)
+    if not _values([story], [name for name, _ in LATENCIES]):
+        latencies = [Curve("mean", "fio", _points(story, "mean"))]
+        title = "mean latency, logarithmic: no percentiles can be made of averages"
+    kinds = [
+        ("IOPS", [Curve("fio", "fio", _points(story, "fio"))], scales.iops, units.number),
+        ("MiB/s", [Curve("fio", "fio", _points(story, "bw"))], scales.speed, units.mib),
+        (title, latencies, scales.latency, units.latency),
+    ]
+    return [
+        chart(name, curves, scale, unit, times)
+        for name, curves, scale, unit in kinds
+        if any(value is not None for curve in curves for _, value in curve.points)
+    ]
+
+
+def _histogram(run: Run) -> str:
+    """The latencies of all I/Os of a run by direction, as shares of it."""
+    total = sum(run.all_bins.values())
+    curves = []
+    for name, bins in run.bins.items():
+        shares: dict[int, float] = {}
+        for key, count in bins.items():
+            place = math.floor(math.log10(max(key, 1)) * FINE)
+            shares[place] = shares.get(place, 0.0) + 100 * count / max(total, 1)
+        places = range(min(shares, default=0) - 1, max(shares, default=-2) + 2)
+        dots = [(10 ** ((place + 0.5) / FINE), shares.get(place, 0.0)) for place in places]
+        curves.append(XYCurve(name, DIRECTION_STYLES.get(name, "fio"), dots, dots=False))
+    keys = [x for curve in curves for x, _ in curve.points]
+    if not keys:
+        return ""
+    axis = scaled(logarithmic(keys), units.latency)
+    scale = linear([y for curve in curves for _, y in curve.points])
+    title = f"histogram of {run.bins_of}: percent of all I/Os in each twentieth of a power of ten"
+    return xy_chart(title, axis, scale, units.percent, curves)

@@ -1,0 +1,174 @@
+"""Charts whose horizontal axis is not time, as SVG text: a sweep's curves, two variants' runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+
+from iopstui.format import cut
+from iopstui.records import dataclass
+from iopstui.report.drawing.svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Scale, Unit, short
+from iopstui.text import printable
+
+STYLES = ("fio", "device", "p50", "p99", "p999", "sixth")
+MOST_CURVES = len(STYLES)
+LABEL_APART = 13
+NAME_MOST = 24
+
+
+@dataclass(frozen=True, slots=True)
+class XYCurve:
+    """One line of (x, y), with a dot at each point if ``dots``. ``words`` are written beside its
+    points ("" is nothing), ``bars`` are intervals through them, ``flag`` is the index of the
+    one that is marked as the knee."""
+
+    label: str
+    style: str
+    points: Sequence[tuple[float, float]]
+    words: Sequence[str] = ()
+    flag: int | None = None
+    dots: bool = True
+    labelled: bool = True
+    bars: Sequence[tuple[float, float] | None] = ()
+
+    def ys(self) -> list[float]:
+        """All heights that are drawn."""
+        ends = [end for bar in self.bars if bar is not None for end in bar]
+        return [*(y for _, y in self.points), *ends]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """The horizontal axis: from ``low`` to ``high`` with ``ticks`` and what is written there."""
+
+    low: float
+    high: float
+    ticks: Sequence[tuple[float, str]]
+    log: bool = False
+
+    def x(self, value: float) -> float:
+        """The place in the picture."""
+        low, high = self.low, self.high
+        if self.log:
+            low, high, value = math.log(low), math.log(high), math.log(max(value, low))
+        share = (value - low) / (high - low) if high > low else 0.5
+        return LEFT + (WIDTH - LEFT - RIGHT) * min(1.0, max(0.0, share))
+
+
+def places(names: Sequence[str]) -> Axis:
+    """Values that are only names, side by side: the n-th stands at n."""
+    return Axis(-0.4, len(names) - 0.6, [(n, name) for n, name in enumerate(names)])
+
+
+def scaled(scale: Scale, unit: Unit) -> Axis:
+    """Numbers, with round ticks."""
+    ticks = [(value, short(unit(value))) for value in scale.ticks()]
+    return Axis(scale.low, scale.high, ticks, scale.log)
+
+
+def xy_chart(
+    title: str,
+    axis: Axis,
+    scale: Scale,
+    unit: Unit,
+    curves: Sequence[XYCurve],
+    marks: Sequence[tuple[float, str]] = (),
+) -> str:
+    """A picture of curves, with vertical lines at the ``marks``; "" if there is nothing in it."""
+    if not any(curve.points for curve in curves):
+        return ""
+    parts = [f'<text class="title" x="{LEFT}" y="14">{escape(title)}</text>']
+    for value in scale.ticks():
+        y = scale.y(value)
+        parts.append(f'<path class="grid" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>')
+        parts.append(_text("axis", LEFT - 6, y + 4, short(unit(value)), "end"))
+    parts += _ticks(axis)
+    for at, words in marks:
+        parts.append(f'<path class="mark" d="M{axis.x(at):.1f} {TOP}V{HEIGHT - BOTTOM}"/>')
+        parts.append(_text("flag", axis.x(at) + 4, TOP + 10, words))
+    for curve in curves:
+        parts += _drawn(curve, axis, scale)
+    parts += _words(curves, axis, scale)
+    labelled = [curve for curve in curves if curve.labelled]
+    parts += _legend(labelled) if len(labelled) > 1 else []
+    inner = "\n".join(parts)
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">\n'
+        f"{inner}\n</svg>"
+    )
+
+
+def _ticks(axis: Axis) -> list[str]:
+    parts = []
+    free = 0.0
+    for value, words in axis.ticks:
+        words = cut(printable(words), 14)
+        x, size = axis.x(value), 6.5 * len(words) + 6
+        # so many values that their names would run into each other: only some are named
+        if x - size / 2 >= free:
+            parts.append(_text("axis", x, HEIGHT - 8, words, "middle"))
+            free = x + size / 2
+    return parts
+
+
+def _drawn(curve: XYCurve, axis: Axis, scale: Scale) -> list[str]:
+    places = [(axis.x(x), scale.y(y)) for x, y in curve.points]
+    line = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
+    parts = [f'<path class="line {curve.style}" d="M{line}"/>'] if len(places) > 1 else []
+    if curve.dots or len(places) == 1:
+        parts += [f'<circle class="{curve.style}" cx="{x:.1f}" cy="{y:.1f}" r="3"/>'
+                  for x, y in places]  # fmt: skip
+    for (at, _), bar in zip(places, curve.bars, strict=False):
+        if bar is not None:
+            low, high = (scale.y(end) for end in bar)
+            parts.append(f'<path class="line {curve.style}" d="M{at:.1f} {low:.1f}V{high:.1f}"/>')
+    if curve.flag is not None:
+        x, y = places[curve.flag]
+        parts.append(f'<circle class="knee" cx="{x:.1f}" cy="{y:.1f}" r="7"/>')
+    return parts
+
+
+def _words(curves: Sequence[XYCurve], axis: Axis, scale: Scale) -> list[str]:
+    """What stands beside the points, where there is room; the knees first."""
+    wanted = []
+    for curve in curves:
+        for index, (x, y) in enumerate(curve.points):
+            knee = index == curve.flag
+            words = curve.words[index] if curve.words else ""
+            words = f"knee {words}".strip() if knee else words
+            if words:
+                wanted.append((not knee, axis.x(x), scale.y(y), cut(printable(words), 20)))
+    parts, taken = [], list[tuple[float, float, float]]()
+    for rest, x, y, words in sorted(wanted, key=lambda one: one[0]):
+        size = 6.5 * len(words)
+        left = min(x + 8, WIDTH - size - 2)
+        # curves of load rise: below them there is room
+        top = y + 16 if y + 16 < HEIGHT - BOTTOM else y - 7
+        if any(abs(top - ty) < LABEL_APART and left < tr and tl < left + size
+               for ty, tl, tr in taken):  # fmt: skip
+            continue
+        taken.append((top, left, left + size))
+        parts.append(_text("axis" if rest else "flag", left, top, words))
+    return parts
+
+
+def _legend(curves: Sequence[XYCurve]) -> list[str]:
+    """A row of samples with their names above the chart."""
+    parts = []
+    x = float(LEFT)
+    for curve in curves:
+        words = cut(printable(curve.label), NAME_MOST)
+        if x + 26 + 6.5 * len(words) > WIDTH:
+            break
+        parts.append(f'<path class="line {curve.style}" d="M{x:.1f} 27h20"/>')
+        parts.append(_text(f"name {curve.style}", x + 25, 31, words))
+        x += 25 + 6.8 * len(words) + 16
+    return parts
+
+
+def _text(style: str, x: float, y: float, words: str, anchor: str = "start") -> str:
+    return (
+        f'<text class="{style}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">'
+        f"{escape(words)}</text>"
+    )

@@ -1,0 +1,137 @@
+"""What all formats say of many hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from iopstui.format import counted, duration, latency, number, utc
+from iopstui.model.rates import MIB
+from iopstui.model.samples import DIRECTIONS
+from iopstui.output.fleet.words import ending
+from iopstui.report.fleet.story import FleetStory
+from iopstui.report.redact import WORD
+
+RANKS = ("p50", "p99", "p99.9", "p99.99")
+WHOLE_HEAD = ("", "IOPS", "MiB/s", "mean", *RANKS, "max")
+HOST_HEAD = ("host", "ended", "IOPS", "MiB/s", *RANKS, "max", "seconds not counted", "fio's count")
+SECOND_HEAD = ("UTC", "hosts", "read", "write", "MiB/s", "p50", "p99", "p99.9", "slowest")
+RUN_HEAD = ("run", "job", "hosts", "IOPS", "MiB/s", "p50", "p99", "p99.9", "ended")
+MOST_SECONDS = 120
+Row = tuple[str, ...]
+
+
+def heading(story: FleetStory) -> str:
+    """Its title."""
+    return f"{counted(story.certified.hosts, 'host')} together"
+
+
+def facts(story: FleetStory) -> Iterator[tuple[str, str]]:
+    """Names and values."""
+    yield "file", story.file
+    if story.seconds:
+        begin, end = story.seconds[0].wall_ms, story.seconds[-1].wall_ms
+        yield "from", f"{utc(begin)} to {utc(end + story.interval_s * 1000)}"
+        full = sum(row.counted == row.expected for row in story.seconds)
+        yield (
+            "measured",
+            (
+                f"{duration(story.length_s)}; in {full} of {len(story.seconds)} rows of "
+                f"{story.interval_s:g} s all hosts that took part are counted"
+            ),
+        )
+    if story.spread is not None:
+        within, error = story.spread
+        yield (
+            "started",
+            f"fio was executed within {within:.1f} ms on {len(story.began)} hosts (their clocks "
+            f"are known to within {error:.2f} ms)",
+        )
+    yield "hosts", " ".join(endings(story))
+    if story.repeated:
+        yield "counted once", f"{counted(story.repeated, 'second')} of hosts that came twice"
+    if story.broken:
+        yield "left out", f"{counted(story.broken, 'line')} that no iopstui writes"
+
+
+def endings(story: FleetStory) -> Iterator[str]:
+    """How the hosts ended, and whether the sums are fio's."""
+    found = story.certified
+    named = replace(found)
+    for kind in ("failed", "interrupted", "lost", "differs", "unchecked"):
+        setattr(named, kind, tuple(map(story.name, getattr(found, kind))))
+    for words in ending(named):
+        yield f"{words[0].upper()}{words[1:].rstrip('.')}."
+
+
+def whole_rows(story: FleetStory) -> Iterator[Row]:
+    """The whole run of all hosts by direction."""
+    for name in DIRECTIONS:
+        part = story.whole.fio.get(name)
+        if part is not None:
+            main = part.main[1]
+            ranks = main.percentiles()
+            yield (
+                name, number(part.iops), number(part.bw / MIB), latency(main.mean_ns),
+                *(latency(ranks.get(rank)) for rank in RANKS), latency(main.max_ns or None),
+            )  # fmt: skip
+
+
+def whole_title(story: FleetStory) -> str:
+    """What ``whole_rows`` are of."""
+    return f"All I/Os of all hosts{', of all runs together' if story.several else ''}"
+
+
+def run_rows(story: FleetStory) -> list[Row]:
+    """A row for each of several runs, with what was said of it."""
+    found = []
+    for row in story.runs:
+        total = row.whole.total
+        ranks = total.main[1].percentiles() if total is not None else {}
+        # what was said names hosts
+        said = "; ".join((row.how, *(() if story.redact else row.said)))
+        found.append((
+            str(row.number), WORD if story.redact and "/" in row.job else row.job,
+            f"{row.finished}/{row.hosts}",
+            number(total.iops if total else None), number(total.bw / MIB if total else None),
+            *(latency(ranks.get(rank)) for rank in ("p50", "p99", "p99.9")), said,
+        ))  # fmt: skip
+    return found
+
+
+def host_rows(story: FleetStory) -> list[Row]:
+    """A row for each host, the one with the highest p99 first."""
+    found = []
+    for name, host in story.hosts.items():
+        total = host.rated().total
+        main = total.main[1] if total is not None else None
+        ranks = main.percentiles() if main is not None else {}
+        ended = host.outcome or ("ended" if host.ended else "lost")
+        error = story.errors.get(name, "")
+        found.append((-ranks.get("p99", 0), (
+            story.name(name), f"{ended}: {error}" if error and error != WORD else ended,
+            number(total.iops if total else None), number(total.bw / MIB if total else None),
+            *(latency(ranks.get(rank)) for rank in RANKS), latency(main.max_ns if main else None),
+            str(story.absent.get(name, 0)), host.counted.verdict,
+        )))  # fmt: skip
+    return [row for _, row in sorted(found)]
+
+
+def second_rows(story: FleetStory) -> list[Row]:
+    """Totals by second; of many every n-th."""
+    each = max(1, -(-len(story.seconds) // MOST_SECONDS))
+    return [
+        (
+            (utc(row.wall_ms) or "")[11:19], f"{row.counted}/{row.expected}",
+            *(number(row.rates.get(name)) for name in ("read", "write")),
+            number(row.bw / MIB if row.bw is not None else None),
+            *(latency(row.latencies.get(name)) for name in ("p50", "p99", "p99.9")), row.slowest,
+        )
+        for row in story.seconds[::each]
+    ]  # fmt: skip
+
+
+def which_seconds(story: FleetStory) -> str:
+    """Which of them ``second_rows`` has."""
+    each = max(1, -(-len(story.seconds) // MOST_SECONDS))
+    return "every row" if each == 1 else f"every {each}th row; CSV and JSON have all"

@@ -1,0 +1,443 @@
+"""One fio run over time: lay out its files, start it, follow its documents, end it."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from iopstui.fio.guard import descendants
+from iopstui.fio.inspect import Fio, complaint
+from iopstui.fio.job_text import expand
+from iopstui.fio.layout import Work
+from iopstui.fio.process import OUTPUT, FioProcess
+from iopstui.fio.stream import Broken, Document, Framer, LogLine, parse_status
+from iopstui.linux.process.packages import no_package
+from iopstui.linux.process.private import remove
+from iopstui.linux.process.processes import cpu_s, state, stored_bytes, written_bytes
+from iopstui.model.block.device_watch import DeviceWatch
+from iopstui.model.fio import jobfile
+from iopstui.model.fio.jobfile import Section
+from iopstui.model.samples import FioStatus, JobThread, RawSample
+from iopstui.patterns import pattern
+from iopstui.preflight.prepared import Prepared, write_job
+from iopstui.records import dataclass
+from iopstui.session.fio.current_run import LAYOUT, RUN
+from iopstui.session.fio.write_budget import fio_wrote
+from iopstui.text import printable
+
+if TYPE_CHECKING:
+    from iopstui.linux.process.job_threads import JobThreads
+
+OVER = "over"
+HOLD_S = 0.3
+MAX_LOG = 200
+GUARD_DIED = -9
+CUT_SHORT_WITHIN_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class NewDocument:
+    """A whole document. ``maybe_final``: no job was alive any more when it came; ``again``: then
+    it repeats the one before it."""
+
+    status: FioStatus
+    maybe_final: bool
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message of fio or of one of its jobs."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseOver:
+    """fio has ended in this phase. ``exit_code`` is negative for a signal."""
+
+    phase: str
+    exit_code: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """All is ready; fio is started by ``FioRun.go``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """fio was started, at ``monotonic_ns`` (CLOCK_MONOTONIC)."""
+
+    monotonic_ns: int
+
+
+News = NewDocument | Said | PhaseOver | Held | Executed
+
+
+def status_interval(seconds: float) -> str:
+    """The value of --status-interval. fio takes no fractions ("0.25" is rejected)."""
+    milliseconds = round(seconds * 1000)
+    return str(milliseconds // 1000) if milliseconds % 1000 == 0 else f"{milliseconds}ms"
+
+
+def fio_command(
+    fio: Fio, job: Path, output: Path, prepared: Prepared, interval_s: float
+) -> list[str]:
+    """The exact arguments of a measuring run."""
+    command = [
+        fio.path,
+        f"--status-interval={status_interval(interval_s)}",
+        "--output-format=json+",
+        "--eta=never",
+        f"--output={output}",
+    ]
+    if prepared.read_only:
+        command.append("--readonly")
+    return [*command, str(job)]
+
+
+def hangs(pids: Sequence[int]) -> str:
+    """A sentence about processes that even SIGKILL has not ended yet."""
+    named = f"fio's process {', '.join(map(str, pids))}"
+    states = {state(pid) for pid in pids} - {""}
+    if not states <= {"D"}:
+        told = ", ".join(sorted(states))
+        return (
+            f"{named} was killed and has not ended yet (state {told}); why is not known, and its "
+            "guard stays with it"
+        )
+    return (
+        f"{named} hangs in the kernel, waiting for the device; it is killed and ends when the "
+        "device answers"
+    )
+
+
+class FioRun:
+    """Drives one ``Prepared`` job; never blocks. ``poll`` tells what happened since the last call.
+
+    ``before_start`` is called right before the measuring fio starts (the write guard looks
+    again there) and may raise. ``devices`` is what it works on, as the kernel names them.
+    ``hold``: the measuring fio waits for ``go``.
+    """
+
+    def __init__(
+        self,
+        fio: Fio,
+        prepared: Prepared,
+        private: Callable[[], Path],
+        interval_s: float,
+        before_start: Callable[[], None],
+        devices: Sequence[str] = (),
+        hold: bool = False,
+    ) -> None:
+        self.prepared = prepared
+        self.hold = hold
+        self.phase = LAYOUT if prepared.layout_text is not None else RUN
+        self.stopping = False
+        self.failure = ""
+        self.hanging: tuple[int, ...] = ()
+        self.log: list[str] = []
+        self.last: FioStatus | None = None
+        self.document: Mapping[str, object] = {}
+        self.command: list[str] = []
+        self.broken = 0
+        self._cut_short = ""
+        self._cut_at: float | None = None
+        self.fio = fio
+        self._private = private
+        self._interval_s = interval_s
+        self._before_start = before_start
+        self._process: FioProcess | None = None
+        self._exit_code = GUARD_DIED
+        self._framer = Framer()
+        self._wrote = 0
+        self._threads: JobThreads | None = None
+        self._watch = DeviceWatch(devices)
+        self._sections = [
+            Section(s.name, {name: expand(value) for name, value in s.options.items()})
+            for s in jobfile.effective(prepared.text)
+        ]
+
+    def start_phase(self) -> None:
+        """Start fio for the current phase. Raises IopstuiError if that is not possible."""
+        # now, not while the screen opens: psutil takes 12 ms, and no job is measured yet
+        try:
+            importlib.import_module("iopstui.linux.process.job_threads")
+        except ImportError as error:
+            raise no_package("psutil") from error
+        if self.phase != LAYOUT:
+            # both may refuse; then nothing must be left
+            self.prepared.laid_out()
+            self._before_start()
+        private = self._private()
+        try:
+            self._start(private)
+        except BaseException:
+            remove(private)
+            raise
+
+    def _start(self, private: Path) -> None:
+        layout = self.phase == LAYOUT
+        job = write_job(self.prepared, private, layout)
+        if layout:
+            self.command = [
+                self.fio.path, "--create_only=1", "--output-format=json", "--eta=never",
+                f"--output={private / OUTPUT}", str(job),
+            ]  # fmt: skip
+        else:
+            self.command = fio_command(
+                self.fio, job, private / OUTPUT, self.prepared, self._interval_s
+            )
+        self._framer = Framer()
+        self._exit_code = GUARD_DIED
+        guard = self.prepared.guard
+        self._process = FioProcess(
+            self.command,
+            private,
+            self.prepared.fence(layout),
+            cwd=self.prepared.cwd,
+            cleanup=self.prepared.cleanup,
+            keep=guard.fds if guard else (),
+            hold=self.hold and not layout,
+        )
+
+    @property
+    def fds(self) -> tuple[int, ...]:
+        """What to wait on beside a timeout."""
+        return self._process.wake_fds if self._process else ()
+
+    @property
+    def wakes(self) -> bool:
+        """Whether one of ``fds`` tells when fio has written something."""
+        return self._process is not None and self._process.wakes
+
+    @property
+    def pid(self) -> int | None:
+        """fio's main process, once the guard has said so."""
+        return self._process.pid if self._process else None
+
+    def guard_busy_s(self) -> float | None:
+        """CPU time that fio's guard, a process of iopstui's, has had; ``None`` without one."""
+        return self._process.guard_busy_s() if self._process else None
+
+    def jobs_alive(self) -> bool:
+        """True once fio's jobs have been started and not all have ended."""
+        return self._process is not None and self._process.jobs_alive() is True
+
+    def jobs(self) -> tuple[JobThread, ...]:
+        """fio's jobs and the CPUs they are on; empty while files are laid out."""
+        if self.phase != RUN or self.pid is None:
+            return ()
+        if self._threads is None or self._threads.fio_pid != self.pid:
+            from iopstui.linux.process.job_threads import JobThreads
+
+            self._threads = JobThreads(self.pid)
+        return self._threads.sample()
+
+    def work(self) -> Work:
+        """What its processes have done so far."""
+        pids = [self.pid, *descendants(self.pid)] if self.pid is not None else []
+        written = [written_bytes(pid) for pid in pids]
+        known = [one for one in written if one is not None]
+        return Work(
+            self.prepared.used_bytes(),
+            sum(known) if len(known) == len(pids) > 0 else None,
+            sum(cpu_s(pid) or 0.0 for pid in pids),
+            any(state(pid) in ("D", "T", "t") for pid in pids),
+        )
+
+    def wrote_in(self, phase: str) -> int:
+        """Bytes that a phase which is over has written."""
+        if phase == LAYOUT:
+            return self.prepared.used_bytes()
+        return max(self._wrote, fio_wrote(self.last))
+
+    def wrote(self) -> int:
+        """Bytes that the job has written so far, by its processes' and by fio's counters."""
+        pids = [self.pid, *descendants(self.pid)] if self.pid is not None else []
+        # a process that has ended is counted in its parent from then on
+        self._wrote = max(self._wrote, sum(stored_bytes(pid) or 0 for pid in pids))
+        return self.wrote_in(RUN)
+
+    def go(self, at_ns: int) -> None:
+        """Start the fio that is held, at this instant (ns of CLOCK_MONOTONIC)."""
+        if self._process is not None:
+            self._process.go(at_ns)
+
+    def stop(self, hard: bool = False) -> None:
+        """Ask fio to end: it writes its last document. ``hard``: at once, without one."""
+        self.stopping = True
+        if self._process is not None:
+            self._process.order("kill" if hard else "stop")
+
+    def watch(self, raw: RawSample) -> None:
+        """End the run, as a failed one, if this sample shows that its device is gone."""
+        if self.phase != LAYOUT and not self.failure:
+            self.failure = self._watch.feed(raw)
+            if self.failure and self.phase == RUN:
+                self.stop()
+
+    def watch_room(self) -> None:
+        """End the run, as a failed one, if its files grow beyond what was planned."""
+        if self._process is not None and not self.failure:
+            self.failure = self.prepared.overrun()
+            if self.failure:
+                self.stop(hard=self.phase == LAYOUT)
+
+    def poll(self) -> list[News]:
+        """What fio and its guard have said since the last call, in order."""
+        if self._process is None:
+            return []
+        if self._cut_at is not None and time.monotonic() - self._cut_at > CUT_SHORT_WITHIN_S:
+            # a fio that gets a signal while its jobs start may wait for them for ever
+            self._process.order("kill")
+            self._cut_at = None
+        said = self._process.read_guard()
+        # after the guard, so that all of a dead fio's output is seen before its end
+        news = self._read()
+        for line in said:
+            if line.word == "stuck":
+                self.hanging = line.numbers
+                news.append(Said(hangs(line.numbers)))
+            elif line.word == "held":
+                news.append(Held())
+            elif line.word == "started" and self.hold and self._process.began_ns is not None:
+                news.append(Executed(self._process.began_ns))
+            elif line.word == "exited":
+                self._exit_code = line.numbers[0]
+            elif line.word in ("over", "gone"):
+                # only now is every process of this run gone, not just fio's main
+                news += self._ended(self._exit_code)
+                break
+        return news
+
+    def _read(self) -> list[News]:
+        assert self._process is not None
+        data = self._process.read_output()
+        return [one for item in self._framer.feed(data) for one in self._item(item)]
+
+    def _item(self, item: Document | LogLine | Broken) -> Sequence[News]:
+        if isinstance(item, LogLine):
+            return self._note(item.text)
+        if isinstance(item, Broken):
+            self.broken += 1
+            return ()
+        status = parse_status(item.data, self._sections)
+        if status is None or self.phase == LAYOUT:
+            return ()
+        self.last, self.document = status, item.data
+        assert self._process is not None
+        return (NewDocument(status, self._process.jobs_alive() is not True),)
+
+    def _note(self, text: str) -> Sequence[News]:
+        text = printable(text)
+        signalled = _SIGNALLED.search(text)
+        if signalled and not self.stopping:
+            self._cut_short = self._cut_short or _cut_short(int(signalled[1]))
+            if self._cut_at is None:
+                self._cut_at = time.monotonic()
+        if len(self.log) < MAX_LOG and text not in self.log:
+            self.log.append(text)
+            return (Said(text),)
+        return ()
+
+    def _ended(self, code: int) -> list[News]:
+        assert self._process is not None
+        news = self._read()
+        news += [one for item in self._framer.close() for one in self._item(item)]
+        for line in self._process.messages():
+            news += self._note(line.strip())
+        error = self.failure or ("" if self.stopping else self._cut_short or self._error(code))
+        phase, self.phase = self.phase, OVER
+        self._process.close()
+        self._process = None
+        news.append(PhaseOver(phase, code, error))
+        if phase == LAYOUT and code == 0 and not self.stopping:
+            self.phase = RUN
+        return news
+
+    def _error(self, code: int) -> str:
+        """Why the run failed, in one sentence; "" if it did not."""
+        errors = {job.error for job in self.last.jobs if job.error} if self.last else set()
+        killed = next((line for line in self.log if "got signal=" in line), None)
+        silent = self.last is None and self.phase == RUN
+        place = self._process.no_room() if self._process is not None and silent else ""
+        if place:
+            return f"fio's figures could not be written: there is no room left in {place}"
+        if code == 0 and not errors and killed is None and not silent:
+            return ""
+        because = self._because()
+        if code == 0 and silent and not errors:
+            return "fio ended without a single result" + (f": {because}" if because else "")
+        if errors:
+            names = ", ".join(
+                f"{os.strerror(number)} (errno {number})" for number in sorted(errors)
+            )
+            return f"fio's job failed: {names}" + (f": {because}" if because else "")
+        if killed is not None:
+            return f"one of fio's jobs was killed: {killed}"
+        if code < 0:
+            return f"fio was killed by signal {-code}" + (f": {because}" if because else "")
+        return f"fio ended with exit code {code}" + (f": {because}" if because else "")
+
+    def _because(self) -> str:
+        log = [line for line in self.log if not _CHATTER.search(line)]
+        if any(map(_TOO_SHORT.search, log)):
+            return (
+                "a file that it works on is shorter than its size=, and an existing file is "
+                "never extended or recreated; give a smaller size="
+            )
+        too_long = [line for line in log if os.strerror(errno.EFBIG) in line]
+        because = complaint(too_long or log)
+        if too_long and self.prepared.longest is not None:
+            most = f"{self.prepared.longest >> 20} MiB"
+            because += (
+                f" (a file may grow to {most} here; offset=, nrfiles= or a larger bs= make it "
+                "longer than size= says)"
+                if self.prepared.scratch is not None
+                else f" (a file may grow to {most} here: 5 % of the file system stays free)"
+            )
+        return because
+
+    def close(self) -> None:
+        """Whatever state it is in: no fio, no private directory, no scratch file afterwards.
+        Where a process hangs in the kernel, all that is left to the guard: whoever touched the
+        files it works on would hang as well."""
+        if self._process is not None:
+            self._process.close(*([0.0] if self.hanging else []))
+            self._process = None
+        self.phase = OVER
+        if self.hanging:
+            self.prepared.let_go()
+        else:
+            self.prepared.close()
+
+
+UNTIL_THEN = "; the figures cover the time until then"
+
+
+def _cut_short(number: int) -> str:
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        name = f"signal {number}"
+    return (
+        f"the run was cut short: {name} came to one of fio's processes, and not from iopstui"
+        f"{UNTIL_THEN}"
+    )
+
+
+_SIGNALLED = pattern(r"terminating on signal (\d{1,3})")
+_TOO_SHORT = pattern(r"refusing extend of file|func=unlink, error=(Perm|Operation|Read-only)")
+_CHATTER = pattern(
+    r"terminating on signal|both iodepth >= 1 and synchronous|tausworthe"
+    r"|multiple writers may overwrite"
+)

@@ -1,0 +1,72 @@
+"""The scratch files that the runs of a session share, so that they are laid out once.
+
+Whoever turns queue depth live restarts a job that reads: its files are the same each time, and
+writing a gibibyte anew for it would take longer than the run. Files that a run may have changed
+are removed with it, as are those that the next run can't use exactly as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from iopstui.preflight.kept_scratch import KeptScratch
+from iopstui.preflight.prepared import Prepared
+from iopstui.preflight.request import JobRequest
+from iopstui.session.fio.fio_run import FioRun
+
+Make = Callable[[JobRequest], Prepared]
+
+
+class SessionScratch:
+    """``places`` are the target's directories; without any nothing is kept. What is kept is removed
+    by ``close``, by a guard of its own should iopstui be killed, and else by the next start."""
+
+    def __init__(self, places: Sequence[Path] = ()) -> None:
+        self._places = tuple(places)
+        self._kept: KeptScratch | None = None
+        self._sizes: Mapping[str, int] = {}
+        # files that a process which hangs in the kernel works on: their guards wait for it
+        self._hanging: list[KeptScratch] = []
+
+    def prepared(self, request: JobRequest, make: Make) -> Prepared:
+        """What ``make`` prepares for the request, on the files that are there if it needs the very
+        same ones. Raises what ``make`` raises."""
+        if not self._places or request.scratch is not None:
+            # those of an experiment need the room
+            self.close()
+            return make(request)
+        if self._kept is not None:
+            found = make(replace(request, scratch=self._kept.scratch))
+            if found.layout_text is None and found.sizes == self._sizes:
+                return found
+            found.close()
+            self.close()
+        self._kept = KeptScratch(self._places)
+        try:
+            return make(replace(request, scratch=self._kept.scratch))
+        except BaseException:
+            self.close()
+            raise
+
+    def over(self, run: FioRun, laid_out: bool) -> None:
+        """A run has ended, and its fio with it unless that hangs: keep its files, or remove them.
+        ``laid_out``: they were complete."""
+        kept = self._kept
+        if kept is None or run.prepared.scratch is not kept.scratch:
+            return
+        if run.hanging:
+            self._hanging.append(kept)
+            self._kept = None
+        elif laid_out and not run.prepared.makes_files:
+            self._sizes = run.prepared.sizes
+        else:
+            self.close()
+
+    def close(self) -> None:
+        """Remove what is kept. May be called twice."""
+        kept, self._kept = self._kept, None
+        self._sizes = {}
+        if kept is not None:
+            kept.close()

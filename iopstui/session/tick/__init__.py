@@ -1,0 +1,1 @@
+"""A tick: what is read at it, of whom, and what is concluded from it."""

@@ -1,0 +1,111 @@
+"""What all parts of a live session share: its target, its clock, and where events go."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+
+from iopstui import events
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.process.clock import Clock
+from iopstui.linux.roots import Roots
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import Target
+from iopstui.recording.writer import Tape
+from iopstui.session.tick.outcomes import Verdicts
+from iopstui.text import printable
+
+Sink = Callable[[events.Event], None]
+
+
+class Context:
+    """``target`` and all ``devices`` of the machine, the clock, and the way out for events:
+    first to the recording, then to the sink. Events are kept until a sink is named.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        devices: Mapping[str, BlockDevice],
+        roots: Roots,
+        clock: Clock,
+        tape: Tape,
+        verdicts: Verdicts,
+    ) -> None:
+        self.target = target
+        self.roots = roots
+        self.clock = clock
+        self.tape = tape
+        self.verdicts = verdicts
+        self._devices = devices
+        self._origin_ns = clock.monotonic_ns()
+        self._early: list[events.Event] = []
+        self._sink: Sink = self._early.append
+        self._also: list[Sink] = []
+        self._telling = threading.Lock()
+
+    def listen(self, sink: Sink) -> None:
+        """Send every event to ``sink``, those kept for it first. From any thread."""
+        with self._telling:
+            for event in self._early:
+                sink(event)
+            self._early, self._sink = [], sink
+
+    def also(self, sink: Sink) -> None:
+        """Send every event to this sink, too, from now on."""
+        with self._telling:
+            self._also.append(sink)
+
+    def now(self) -> float:
+        """Seconds since the session's first sample."""
+        return (self.clock.monotonic_ns() - self._origin_ns) / 1e9
+
+    def count_from(self, origin_ns: int) -> None:
+        """The first sample was taken: its moment (CLOCK_MONOTONIC) is 0, as for the frames."""
+        self._origin_ns = origin_ns
+
+    @property
+    def devices(self) -> Mapping[str, BlockDevice]:
+        """All block devices by kernel name, as they were when last looked at."""
+        return self._devices
+
+    def look_again(self) -> None:
+        """Read the devices again: a tunable was changed."""
+        self._devices = read_devices(self.roots)
+
+    def emit(self, event: events.Event) -> None:
+        """Record the event and send it to the sink, then the outcomes that follow from it."""
+        for one in (event, *self.verdicts.feed(event)):
+            self.tape.event(one)
+            self.tell(one)
+
+    def note(self, event: events.Event) -> None:
+        """Only record the event: somebody else sends it to the sink."""
+        self.tape.event(event)
+        for _ in self.verdicts.feed(event):
+            pass
+
+    def tell(self, event: events.Event) -> None:
+        """Only send the event to the sink, past the recording."""
+        with self._telling:
+            self._sink(event)
+            for sink in self._also:
+                sink(event)
+
+    def notice(self, level: str, text: str) -> None:
+        """``level`` is "info", "warning" or "error"."""
+        self.emit(events.Notice(self.now(), level, printable(text)))
+
+    def warn(self, text: str) -> None:
+        """A notice of level "warning"; none for ""."""
+        if text:
+            self.notice("warning", text)
+
+    def device(self, name: str) -> BlockDevice:
+        """A device by its kernel name; one of which nothing is known if there is none."""
+        found = self.devices.get(name)
+        return found or BlockDevice(name, f"/dev/{name}", 0, 0, "disk", None)
+
+    def disks(self) -> list[BlockDevice]:
+        """The target's device and those below it."""
+        return [self.device(name) for name in self.target.tree]

@@ -1,0 +1,200 @@
+"""Outcomes of a session's runs: were the expectations met, and was the run steady?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from iopstui.events import (
+    Event,
+    ExperimentFinished,
+    ExperimentStarted,
+    FrameReady,
+    Judged,
+    Notice,
+    SteadyState,
+    StepFinished,
+    StepStarted,
+)
+from iopstui.format import latency, milliseconds
+from iopstui.model.experiment.expectation import Expectation, Judge, Outcome
+from iopstui.model.metrics.fields import TOTAL
+from iopstui.model.rates import MIB
+from iopstui.model.samples import DIRECTIONS, MIXED
+from iopstui.session.tick.steady import Series, UntilSteady, steady_event
+from iopstui.text import printable
+
+PASS, FAIL, UNKNOWN = "PASS", "FAIL", "NOT MEASURED"
+_WORDS = {True: PASS, False: FAIL, None: UNKNOWN}
+
+
+class Verdicts:
+    """Follows a session's events. At the end of each run that gave figures there is a ``Judged``
+    for every expectation, and a ``SteadyState``; the points of an experiment are judged by its
+    runner.
+
+    ``outcomes`` are those of the last run. ``until`` says when a run has become steady, where it
+    is to be ended then.
+    """
+
+    def __init__(
+        self, expectations: Sequence[Expectation], until: UntilSteady | None = None
+    ) -> None:
+        self._expectations = tuple(expectations)
+        self._until = until
+        self.outcomes: list[Outcome] = []
+        self._elsewhere = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._judge = Judge(self._expectations)
+        self._series = Series()
+        if self._until is not None:
+            self._until.begin()
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether the last run met all expectations; ``None`` while nothing was judged, or where
+        something could not be judged."""
+        verdicts = [outcome.passed for outcome in self.outcomes]
+        if False in verdicts:
+            return False
+        return None if not verdicts or None in verdicts else True
+
+    @property
+    def steady(self) -> bool:
+        """True if the run has been ended, or is to be, because it is steady."""
+        return self._until is not None and self._until.found is not None
+
+    def feed(self, event: Event) -> Iterator[Judged | SteadyState | Notice]:
+        """Take one event; what follows from it."""
+        match event:
+            case ExperimentStarted() | ExperimentFinished():
+                self._elsewhere = isinstance(event, ExperimentStarted)
+            case _ if self._elsewhere:
+                return
+            case StepStarted():
+                self._begin()
+            case FrameReady():
+                self._judge.add(event.frame)
+                self._series.add(event.frame)
+                if self._until is not None and (why := self._until.look(self._series)):
+                    yield Notice(event.t, "info", why)
+            case StepFinished() if event.summary:
+                self.outcomes = self._judge.outcomes(final_rates(event.summary))
+                for outcome in self.outcomes:
+                    yield judged_event(event.t, event.step, outcome)
+                found = self._until.found if self._until is not None else None
+                yield steady_event(event.t, event.step, found or self._series.steadiness())
+
+
+def final_rates(summary: Mapping[str, Any]) -> dict[tuple[str, ...], float]:
+    """fio's own final IOPS and bandwidth by field path; none where stages of a job followed
+    one another (there is then no rate of the whole)."""
+    rates: dict[tuple[str, ...], float] = {}
+    for name in DIRECTIONS:
+        part = summary["total"].get(name)
+        for ours, key in (("iops", "iops"), ("bw", "bw_bytes")):
+            if part is not None and part[key] is not None:
+                rates["fio", name, ours] = part[key]
+    if rates:
+        whole = [part for row in summary["rows"] for part in _each_once(row["directions"])]
+        rates["fio", TOTAL, "iops"] = sum(part["iops"] for part in whole)
+        rates["fio", TOTAL, "bw"] = sum(part["bw_bytes"] for part in whole)
+    from iopstui.model.experiment.job_figures import job_figures
+
+    return rates | job_figures(summary)
+
+
+def _each_once(directions: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """A row's directions; ``mixed`` only where it has nothing else, which holds the same I/Os."""
+    split = [part for name, part in directions.items() if name != MIXED]
+    return split or list(directions.values())
+
+
+def judged_event(t: float, step: int, outcome: Outcome) -> Judged:
+    """The event of one outcome."""
+    one = outcome.expectation
+    base = one.base
+    return Judged(
+        t, step, one.text, ".".join(one.path), one.unit, one.op, one.required, one.limit,
+        outcome.measured, outcome.passed, outcome.share,
+        base.value if base else None, base.name if base else "", outcome.low, outcome.high,
+        base is not None and base.spread is not None,
+    )  # fmt: skip
+
+
+def outcome_text(outcome: Outcome) -> str:
+    """One line: PASS or FAIL, required, measured, and how much of the time met it."""
+    return judged_text(judged_event(0.0, 0, outcome))
+
+
+def judged_text(judged: Judged) -> str:
+    """The same of the event."""
+    name, op, unit = judged.expectation.partition(judged.op)[0].strip(), judged.op, judged.unit
+    required = f"{printable(name)} {op} {value_text(judged.required, unit)}"
+    if judged.base is not None:
+        required += f" ({100 * judged.required / (judged.base or 1):.4g} % of the baseline's "
+        required += f"{value_text(judged.base, unit)})"
+    if judged.limit != judged.required:
+        percent = 100 * abs(judged.limit / judged.required - 1) if judged.required else 0.0
+        required += f" ({value_text(judged.limit, unit)} with {percent:.4g} % tolerance)"
+    if judged.measured is None:
+        return f"{UNKNOWN}  {required}"
+    text = f"{_WORDS[judged.passed]}  {required}: measured {value_text(judged.measured, unit)}"
+    if judged.base is not None:
+        text += against_baseline(judged)
+    if judged.share is not None:
+        text += f"; met in {share_text(judged.share)} of the seconds"
+    return text
+
+
+def against_baseline(judged: Judged) -> str:
+    """The ratio with its interval, and what that is worth."""
+    ratio = (judged.measured or 0.0) / judged.base if judged.base else 0.0
+    if judged.low is None or judged.high is None:
+        return (f", {100 * ratio:.1f} % of it; neither run is long enough for an interval, so only "
+                "the figures themselves are compared")  # fmt: skip
+    low, high = f"{100 * judged.low:.1f}", f"{100 * judged.high:.1f}"
+    words = f", {100 * ratio:.1f} % of it ({low} to {high} % with 95 % confidence)"
+    part = judged.limit / judged.base if judged.base else 0.0
+    if judged.passed and judged.low < part < judged.high:
+        words += "; the limit lies within, so it is not certain on which side the run is"
+    if not judged.base_spread:
+        words += "; the baseline has no interval and is taken to be as uneven as this run"
+    return words
+
+
+def together(judged: Sequence[Judged]) -> tuple[str, str]:
+    """The gravest of a run's outcomes (PASS, FAIL or UNKNOWN), and all in a line that begins
+    with it: of several how many, and the first of the gravest."""
+    words = [_WORDS[one.passed] for one in judged]
+    word = next(word for word in (FAIL, UNKNOWN, PASS) if word in words)
+    text = judged_text(judged[words.index(word)])
+    if len(judged) == 1:
+        return word, text
+    return word, f"{word}  {words.count(word)} of {len(judged)}: {text.removeprefix(word).strip()}"
+
+
+def share_text(share: float) -> str:
+    """A share in whole percent; 100 % and 0 % only if it is all or nothing."""
+    percent = round(100 * share)
+    if share < 1 and percent == 100:
+        percent = 99
+    if share > 0 and percent == 0:
+        percent = 1
+    return f"{percent} %"
+
+
+def value_text(value: float, unit: str) -> str:
+    """A figure with enough digits to see which side of a limit it is on."""
+    if unit == "ns":
+        return latency(value)
+    if unit == "ms":
+        return milliseconds(value)
+    if unit == "B/s":
+        return f"{value / MIB:.1f} MiB/s"
+    digits = 1 if abs(value) < 1000 and not math.isclose(value, round(value)) else 0
+    named = {"1/s": "", "": ""}.get(unit, f" {unit}")
+    return f"{value:.{digits}f}{named}"

@@ -1,0 +1,154 @@
+"""The probe of a session: begun and ended with it, told of in notices, never missed for long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from iopstui.linux.machine.topology import online_cpus
+from iopstui.linux.sysattr import read_text
+from iopstui.model.metrics.probe import BPFTRACE, COSTS, LATENCY, MATRIX, OWN, OWN_COST
+from iopstui.model.samples import ProbeSample
+from iopstui.session.tick.context import Context
+
+if TYPE_CHECKING:
+    from iopstui.linux.probe.script import Region
+
+
+class Counter(Protocol):
+    """What counts: programs of iopstui's own, or bpftrace."""
+
+    def take(self) -> ProbeSample | None:
+        """The newest reading, once."""
+
+    def problem(self) -> str:
+        """Why there is nothing more to be expected of it; "" while all is well."""
+
+    def close(self) -> None:
+        """End it; idempotent."""
+
+
+class Probe:
+    """Used in the session's thread alone: bpftrace is killed when that ends."""
+
+    def __init__(self, context: Context, interval_s: float) -> None:
+        self._context = context
+        self._interval_ms = max(250, round(interval_s * 1000))
+        self._counter: Counter | None = None
+        self._own = False
+        self._followed: list[Region] = []
+        self._begun = 0
+        self._answered = False
+        self.parts: tuple[str, ...] = ()
+
+    def switch(self, parts: Sequence[str]) -> None:
+        """Count these parts from now on; none: end the probe. What is in the way is told, and the
+        session goes on without it."""
+        self.close()
+        if not parts:
+            return
+        # nothing of it is loaded before it is asked for
+        from iopstui.linux.probe.regions import regions
+
+        context = self._context
+        self._followed = regions(context.target.tree, context.devices, context.roots)
+        if not self._followed:
+            context.warn("no probe: nothing under the target is a block device")
+            return
+        because = ""
+        if set(parts) <= {LATENCY}:
+            because = self._begin_own(parts)
+            if not because:
+                return
+        self._begin_bpftrace(parts, because)
+
+    def _begin_own(self, parts: Sequence[str]) -> str:
+        """Why it doesn't count; "" if it does."""
+        from iopstui.linux.probe.own import OwnProbe, Unusable
+
+        context = self._context
+        try:
+            counter = OwnProbe(self._followed, self._begun + 1, context.clock, context.roots)
+        except Unusable as error:
+            return str(error)
+        self._begins(parts, counter, True)
+        words = (
+            f"the probe ({', '.join(parts)}) begins, by programs of its own: {costs(parts, OWN)}"
+        )
+        context.notice("info", words)
+        return ""
+
+    def _begin_bpftrace(self, parts: Sequence[str], because: str) -> None:
+        from iopstui.linux.probe.process import ProbeProcess, keys_for
+        from iopstui.linux.probe.ready import why_not
+        from iopstui.linux.probe.script import script
+        from iopstui.linux.probe.tracepoints import read_tracepoints
+
+        context, followed = self._context, self._followed
+        also = f" (its own programs, which would cost less, don't count: {because})"
+        reason = why_not(context.roots, parts, followed)
+        if reason is not None:
+            told = also if because else ""
+            context.warn(f"no probe: {reason[0]}. To mend it: {reason[1]}{told}")
+            return
+        have = read_tracepoints(context.roots)
+        keys = keys_for(len(online_cpus(context.roots)), MATRIX in parts)
+        counter = ProbeProcess(
+            script(parts, followed, have, self._interval_ms),
+            followed, parts, self._begun + 1, keys, context.clock, self._group_of,
+        )  # fmt: skip
+        self._begins(parts, counter, False)
+        words = f"the probe ({', '.join(parts)}) begins with bpftrace, which takes some seconds: "
+        context.notice("info", words + costs(parts) + (also if because else ""))
+
+    def _begins(self, parts: Sequence[str], counter: Counter, own: bool) -> None:
+        self._begun += 1
+        self._answered = False
+        self.parts = tuple(parts)
+        self._counter, self._own = counter, own
+
+    @property
+    def begins(self) -> bool:
+        """Whether its programs are being loaded."""
+        return self._counter is not None and not self._answered
+
+    def take(self) -> ProbeSample | None:
+        """What it counted last, once. A probe that has ended, or doesn't answer, is told of;
+        programs of its own that count something else are replaced by bpftrace's."""
+        counter = self._counter
+        if counter is None:
+            return None
+        sample = counter.take()
+        problem = counter.problem()
+        if sample is not None and not (problem and self._own):
+            self._answered = True
+            return sample
+        if problem:
+            parts, own = self.parts, self._own
+            self.close()
+            if own:
+                self._begin_bpftrace(parts, problem)
+            else:
+                words = f"the probe is off: {problem}. To look at it: iopstui doctor"
+                self._context.warn(words)
+        return None
+
+    def close(self) -> None:
+        """End it; idempotent."""
+        counter, self._counter = self._counter, None
+        self.parts = ()
+        if counter is not None:
+            counter.close()
+
+    def _group_of(self, pid: int) -> str:
+        """A task's cgroup (v2: the one line of /proc/PID/cgroup; else blkio's)."""
+        text = read_text(self._context.roots.proc / str(pid) / "cgroup") or ""
+        rows = [line.split(":", 2) for line in text.splitlines() if line.count(":") >= 2]
+        found = {row[1]: row[2] for row in rows}
+        return next((path for kind, path in found.items() if "blkio" in kind), found.get("", ""))
+
+
+def costs(parts: Sequence[str], by: str = BPFTRACE) -> str:
+    """What these parts cost, in words."""
+    total = OWN_COST if by == OWN else sum(COSTS[part] for part in parts)
+    return f"about {total:.1f} µs of CPU for each I/O"

@@ -1,0 +1,200 @@
+"""The ticks of a session: reads the kernel, makes frames, reports what they show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+from iopstui import events
+from iopstui.linux.counters.sampler import KernelSampler
+from iopstui.linux.machine.topology import online_cpus
+from iopstui.model.findings.tunable_effect import MANY
+from iopstui.model.metrics.frame import Frame, FrameBuilder
+from iopstui.model.samples import FioStatus, JobThread, KernelSample, ProbeSample, RawSample
+from iopstui.records import dataclass
+from iopstui.session.fio.current_run import LAYOUT, CurrentRun
+from iopstui.session.tick.conditions import ConditionsReader
+from iopstui.session.tick.context import Context
+from iopstui.session.tick.findings import Findings
+from iopstui.session.tick.own_cost import GuardTime, OwnCost
+from iopstui.session.tick.pinning import Pinning
+from iopstui.session.tick.probe import Probe
+
+LATE_AFTER = 1.5
+FIRST_S = 0.2
+# how often the device's health and limits are read, during a run and between runs
+LOOK_S = 2.0
+LOOK_IDLE_S = 10.0
+
+
+@dataclass(slots=True)
+class Reading:
+    """What was read at one tick."""
+
+    status: FioStatus | None
+    kernel: KernelSample | None
+    arrived_ns: int
+    wall_ms: float
+    jobs: tuple[JobThread, ...]
+    probe: ProbeSample | None = None
+
+
+class Sampling:
+    """``deadline_ns`` is when the monotonic clock ticks if no document of fio comes before.
+
+    Used in the session's thread alone, but for being made.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        current: CurrentRun,
+        interval_s: float,
+        idle_frames: bool,
+        soon: bool = True,
+    ) -> None:
+        self.deadline_ns = 0
+        self.findings = Findings([place.no_device for place in context.target.unseen])
+        self._context = context
+        self._current = current
+        self._interval_s = interval_s
+        self._idle_frames = idle_frames
+        self._soon = soon
+        self._builder = FrameBuilder(opened=context.target.opened)
+        self._own_cost = OwnCost()
+        self._guards = GuardTime()
+        self._pinning = (0, Pinning())
+        self._seq = 0
+        self._conditions = ConditionsReader(context.roots)
+        self._look_at = 0.0
+        self._quiet: dict[str, tuple[int, int]] | None = None
+        self.probe = Probe(context, interval_s)
+
+    @cached_property
+    def _sampler(self) -> KernelSampler:
+        # opened by who reads first: the session's thread, not the one that the screen waits for
+        irqs = [vector.irq for disk in self._context.disks() for vector in disk.irqs]
+        return KernelSampler(self._context.roots, self._context.target.tree, irqs)
+
+    def close(self) -> None:
+        """Close the kernel's files, if they were opened."""
+        self._conditions.close()
+        self.probe.close()
+        sampler = self.__dict__.get("_sampler")
+        if sampler is not None:
+            sampler.close()
+
+    def first(self) -> None:
+        """The session's first tick: with ``_soon`` the first rates are soon there, and all others
+        are over whole intervals."""
+        self.tick()
+        if self._soon:
+            self.deadline_ns -= int(max(0.0, self._interval_s - FIRST_S) * 1e9)
+
+    def tick_if_due(self) -> bool:
+        """Tick if no document did; True if so."""
+        if self._context.clock.monotonic_ns() < self.deadline_ns:
+            return False
+        self.tick()
+        return True
+
+    def tick(self) -> None:
+        """A tick of the monotonic clock. Missed ones are skipped, never made up for."""
+        reading = self.read(None, kernel=True)
+        self.sample(reading, final=False)
+        self.deadline_ns = reading.arrived_ns + int(self._interval_s * 1e9)
+
+    def put_off(self, seconds: float) -> None:
+        """Stop ticking for now: nobody waits for a tick."""
+        self.deadline_ns = self._context.clock.monotonic_ns() + int(seconds * 1e9)
+
+    def wait_for_document(self, since_ns: int) -> None:
+        """The next tick is fio's; the clock's only if that one is late."""
+        self.deadline_ns = since_ns + int(LATE_AFTER * self._interval_s * 1e9)
+
+    def read(self, status: FioStatus | None, kernel: bool) -> Reading:
+        """Read the counters of this moment, the kernel's first: closest to fio's."""
+        clock = self._context.clock
+        now, wall = clock.monotonic_ns(), clock.wall_ms()
+        sample = self._sampler.sample() if kernel else None
+        run = self._current.fio
+        jobs = run.jobs() if run is not None and kernel else ()
+        probe = self.probe.take() if kernel else None
+        return Reading(status, sample, now, wall, jobs, probe)
+
+    def sample(self, reading: Reading, final: bool) -> None:
+        """Record what was read, and make a frame of it. ``final``: fio's last document."""
+        context, run, fio = self._context, self._current.fio, reading.status
+        measuring = run is not None and run.phase != LAYOUT
+        guard_s = run.guard_busy_s() if run is not None else None
+        raw = RawSample(
+            seq=self._seq,
+            arrived_ns=reading.arrived_ns,
+            wall_ms=reading.wall_ms,
+            kernel=reading.kernel,
+            fio=fio,
+            final=final,
+            step=self._current.step if fio is not None or measuring else 0,
+            interval_s=self._interval_s,
+            jobs=reading.jobs,
+            own_busy_s=context.clock.own_busy_s() + self._guards.total(guard_s),
+            probe=reading.probe,
+        )
+        if self._seq == 0:
+            context.count_from(reading.arrived_ns)
+        self._seq += 1
+        if run is not None:
+            run.watch(raw)
+        context.tape.sample(raw)
+        for problem in context.tape.problems():
+            context.notice("error", problem)
+        frame = self._builder.feed(raw)
+        if self._idle_frames or fio is not None or (measuring and frame.fio_age_s is not None):
+            context.emit(events.FrameReady(frame.t, frame))
+        for warning in (*self._own_cost.feed(frame), *self._unbound(reading.jobs)):
+            context.warn(warning)
+        self._look_around(frame, measuring)
+        devices = [
+            context.devices[name] for name in context.target.opened if name in context.devices
+        ]
+        for finding in self.findings.feed(frame, devices):
+            context.emit(events.Found(frame.t, finding))
+        for one in self.findings.over():
+            ended = events.Ceased(frame.t, one.finding.rule, one.finding.text, one.since, one.until)
+            context.emit(ended)
+
+    def _look_around(self, frame: Frame, measuring: bool) -> None:
+        """Have the device's health and limits, and how the jobs' CPUs sleep, read beside the
+        samples, now and then."""
+        found = self._conditions.take()
+        if found is not None:
+            self.findings.surroundings(found)
+        if frame.t >= self._look_at:
+            self._look_at = frame.t + (LOOK_S if measuring else LOOK_IDLE_S)
+            cpus = sorted({job.cpu for job in frame.jobs})
+            self._conditions.ask(frame.t, self._context.devices, self._context.target.tree, cpus)
+
+    def _unbound(self, jobs: tuple[JobThread, ...]) -> Iterator[str]:
+        if self._pinning[0] != self._current.step:
+            self._pinning = self._current.step, Pinning()
+        return self._pinning[1].feed(jobs, lambda: online_cpus(self._context.roots))
+
+    def tunable_turned(self, names: str, name: str, before: str, now: str) -> None:
+        """A tunable of the disks ``names`` was changed: look closely at what that moves."""
+        self.findings.changed(self._context.now(), names, name, before, now)
+        self._sampler.follow_interrupts(MANY + 2)
+
+    def await_first_io(self) -> None:
+        """From now on ``device_moved`` tells whether the device does anything."""
+        self._quiet = None
+
+    def device_moved(self) -> bool:
+        """Whether one of the target's devices has completed an I/O since the last look."""
+        on = self._context.target.on
+        if not on:
+            return True
+        disks = self._sampler.disks()
+        done = {name: (disks[name].reads, disks[name].writes) for name in on if name in disks}
+        moved = self._quiet is not None and done != self._quiet
+        self._quiet = done
+        return moved
