@@ -65,7 +65,8 @@ class Offset:
         wall_ms = wall - (sent_ms + half_ns / 1e6)
         if not self.answers or self._is_better(mono_ns, wall_ms, half_ns, now_ns):
             self.mono_ns, self.wall_ms = mono_ns, wall_ms
-            self.error_ns, self.at_ns = half_ns, now_ns
+            # it may have been read at once, and have drifted since
+            self.error_ns, self.at_ns = half_ns, sent_ns
         self.answers += 1
         return True
 
