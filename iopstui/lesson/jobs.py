@@ -1,0 +1,122 @@
+"""What the runs of a lesson are made of: job files, options, tunables, and the files they share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from iopstui.errors import UsageError
+from iopstui.fio.job_text import read_job
+from iopstui.fio.library import find_job
+from iopstui.fio.stream import size_bytes
+from iopstui.lesson.known import Known
+from iopstui.linux.process.private import private_directory, remove, write
+from iopstui.model.block import target as kinds
+from iopstui.model.block.target import Target
+from iopstui.model.block.tunable import RESET_BY_SCHEDULER, restore_rank, with_side_effects
+from iopstui.model.experiment.point import run_s
+from iopstui.model.fio import jobfile
+from iopstui.model.lesson.pages import Run
+from iopstui.preflight.kept_scratch import KeptScratch
+from iopstui.preflight.request import JobRequest
+
+# small enough to be laid out in seconds, large enough for 4k blocks to differ
+SCRATCH_BYTES = 256 << 20
+
+
+class LessonJobs:
+    """Jobs on ``target``; ``size`` and ``destroy_data`` are those of the command line."""
+
+    def __init__(
+        self, known: Known, target: Target, size: str | None, destroy_data: Sequence[str]
+    ) -> None:
+        self._known = known
+        self._target = target
+        self._size = size
+        self._destroy_data = tuple(destroy_data)
+        self._scratch: KeptScratch | None = None
+        self._private: Path | None = None
+
+    def request(self, run: Run, interval_s: float) -> JobRequest:
+        """What a session that samples every ``interval_s`` has to run. UsageError."""
+        length_ms = round(1000 * run_s(run.settle, run.seconds, interval_s))
+        overrides = dict(self.filled(run.options))
+        overrides |= {"runtime": f"{length_ms}ms", "time_based": "1"}
+        return JobRequest(
+            self._job_file(run),
+            overrides,
+            self._size,
+            self._destroy_data,
+            run.bind,
+            tuple(self._knobs_of(run)),
+            self._kept_scratch(),
+            size_bytes(self._known.lesson.size or "") or SCRATCH_BYTES,
+        )
+
+    def job_text(self, run: Run) -> str:
+        """The job file of a run with its options. UsageError if there is none."""
+        text = run.fio + "\n" if run.fio is not None else read_job(self._job_path(run))
+        return jobfile.changed(text, dict(self.filled(run.options)))
+
+    def filled(self, pairs: Sequence[tuple[str, Any]]) -> Iterator[tuple[str, str]]:
+        """Names and values of options or tunables. UsageError for one that is not known here."""
+        for name, template in pairs:
+            value = template.fill(self._known.lookup, lambda _: "0")
+            if value is None:
+                unknown = ", ".join(
+                    n for n in sorted(template.names) if self._known.lookup(n) is None
+                )
+                raise UsageError(f"{name} can't be set: {unknown} is not known here.")
+            yield name, value
+
+    def found_knobs(self) -> tuple[tuple[str, str], ...]:
+        """The values that the tunables of this lesson had when it began, in the order in which
+        they have to be restored: for ``LiveSession.set_tunable``, if the session goes on."""
+        turned = with_side_effects(name for run in self._known.lesson.runs for name, _ in run.knobs)
+        known = self._known.around.knobs
+        return tuple(
+            (name, known[name]) for name in sorted(turned, key=restore_rank) if name in known
+        )
+
+    def close(self) -> None:
+        """Remove the scratch files."""
+        if self._scratch is not None:
+            self._scratch.close()
+            self._scratch = None
+        if self._private is not None:
+            remove(self._private)
+            self._private = None
+
+    def _job_path(self, run: Run) -> Path:
+        if "/" in run.job and not run.job.startswith("/"):
+            return find_job(str(Path(self._known.lesson.path).parent / run.job))
+        return find_job(run.job)
+
+    def _job_file(self, run: Run) -> str:
+        """The path of a job; one that stands in the lesson itself is written to a file first."""
+        if run.fio is None:
+            return str(self._job_path(run)) if "/" in run.job else run.job
+        if self._private is None:
+            self._private = private_directory()
+        return str(write(self._private, f"{run.name}.fio", f"{run.fio}\n".encode()))
+
+    def _kept_scratch(self) -> Any:
+        """The scratch directory that all runs share, so that its files are laid out once."""
+        if self._target.kind != kinds.DIRECTORY:
+            return None
+        if self._scratch is None:
+            self._scratch = KeptScratch([Path(place.path) for place in self._target.places])
+        return self._scratch.scratch
+
+    def _knobs_of(self, run: Run) -> Iterator[tuple[str, str]]:
+        """A run's tunables; those that only other runs change have their original values."""
+        own = dict(self.filled(run.knobs))
+        wanted = {**dict(self.found_knobs()), **own}
+        if "scheduler" in own:
+            # the kernel sets these anew with another scheduler; that is part of the change
+            for name in RESET_BY_SCHEDULER:
+                if name not in own:
+                    wanted.pop(name, None)
+        for name in sorted(wanted, key=restore_rank):
+            yield name, wanted[name]

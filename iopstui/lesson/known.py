@@ -1,0 +1,104 @@
+"""What is known while a lesson is played: facts of the machine, figures of its runs, answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from iopstui.lesson.facts import Surroundings
+from iopstui.lesson.page import Verdict, judge, missing_text
+from iopstui.model.experiment.point import Point
+from iopstui.model.lesson.figures import FACTS, Figures, unit_of
+from iopstui.model.lesson.formula import Value
+from iopstui.model.lesson.pages import Ask, Lesson, Page, Run
+from iopstui.model.lesson.text import Paragraph, Text, told
+
+
+class Known:
+    """``around`` is what is known of the target (facts.py), ``points``, ``documents`` and
+    ``figures`` come from the runs so far, ``failed`` says why a run has none, ``skipped`` why a
+    page could not be shown, ``answers`` what was answered, ``asked`` which questions were shown; by
+    the pages' names, ``skipped`` by their headers."""
+
+    def __init__(self, lesson: Lesson, around: Surroundings) -> None:
+        self.lesson = lesson
+        self.around = around
+        self.points: dict[str, Point] = {}
+        self.documents: dict[str, Mapping[str, Any]] = {}
+        self.figures: dict[str, Figures] = {}
+        self.failed: dict[str, str] = {}
+        self.skipped: dict[str, str] = {}
+        self.answers: dict[str, str] = {}
+        self.asked: set[str] = set()
+
+    def lookup(self, name: str) -> Value | None:
+        """A figure, a fact or one of [let]; ``None`` if it is not known."""
+        let = self.lesson.lets.get(name)
+        if let is not None:
+            return let.value(self.lookup)
+        if name in FACTS:
+            return self.around.facts.get(name)
+        run, _, figure = name.partition(".")
+        return self.figures.get(run, {}).get(figure)
+
+    def verdict(self, name: str) -> Verdict | None:
+        """What the measurements so far say to a question; ``None`` if it was not asked."""
+        for step in self.lesson.steps:
+            if isinstance(step, Ask) and step.name == name and name in self.asked:
+                figures = self.lesson.needed(step.figures)
+                return judge(step, self.answers.get(name), self.lookup, figures)
+        return None
+
+    def askable(self, ask: Ask) -> bool:
+        """False if the question or an answer refers to something unknown."""
+        answers = [choice.text.fill(self.lookup, unit_of) for choice in ask.choices]
+        return bool(self.texts(ask.paragraphs)) and None not in answers
+
+    def why(self, step: Page) -> str:
+        """What the lesson says of a page that can't be shown here."""
+        texts, _ = told(step.why, self.lookup, unit_of)
+        return " ".join(text.text for text in texts) or "this can't be shown here"
+
+    def decidable(self, ask: Ask) -> bool:
+        """False if a run that decides it was not made, or will not be."""
+        wanted = {name.partition(".")[0] for name in self.lesson.needed(ask.figures)}
+        for run in self.lesson.runs:
+            if run.name not in wanted or run.name in self.points:
+                continue
+            if run.name in self.failed or self._never(run):
+                return False
+        return True
+
+    def _never(self, run: Run) -> bool:
+        """Whether what is known already says that a run will not be made."""
+        for formula in (run.when, run.needs):
+            names = self.lesson.needed(formula.names) if formula is not None else ()
+            others = {_run_of(name) for name in names if name not in FACTS} - {run.name}
+            open_ = any(
+                other.name not in self.failed and not self._never(other)
+                for other in self.lesson.runs
+                if other.name in others and other.name not in self.points
+            )
+            if formula is not None and not open_ and formula.truth(self.lookup) is not True:
+                return True
+        return run.header in self.skipped
+
+    def cannot(self) -> dict[str, str]:
+        """The runs that can't be made here, and why ("": because another one can't)."""
+        return {
+            run.name: self.why(run) if run.needs is not None else ""
+            for run in self.lesson.runs
+            if self._never(run)
+        }
+
+    def texts(self, paragraphs: Sequence[Paragraph]) -> list[Text]:
+        """Paragraphs, filled in, and a note on what of them is missing."""
+        texts, missing = told(paragraphs, self.lookup, unit_of)
+        # of a run that was not made its own page has said so
+        runs = self.points.keys() | {""}
+        note = missing_text(name for name in missing if _run_of(name) in runs or name in FACTS)
+        return [*texts, note] if note is not None and texts else texts
+
+
+def _run_of(name: str) -> str:
+    return name.partition(".")[0]

@@ -1,0 +1,73 @@
+"""What a lesson's pages say, with what is known by now filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from iopstui.errors import UsageError
+from iopstui.fio.job_text import describe
+from iopstui.lesson.jobs import LessonJobs
+from iopstui.lesson.known import Known
+from iopstui.lesson.page import Block, figures_table
+from iopstui.model.fio.report import report_parts
+from iopstui.model.lesson.figures import unit_of
+from iopstui.model.lesson.pages import Ask, Explain, Page, Report, Run, See
+from iopstui.model.lesson.text import Text
+
+
+class Words:
+    """Of the pages of one lesson."""
+
+    def __init__(self, known: Known, jobs: LessonJobs) -> None:
+        self._known = known
+        self._jobs = jobs
+
+    def blocks(self, step: Page) -> list[Block]:
+        """What a page shows; nothing if all of it depends on what is not known."""
+        blocks: list[Block] = []
+        if isinstance(step, Explain):
+            verdicts = [self._known.verdict(name) for name in step.answers]
+            blocks += [Text(verdict.text) for verdict in verdicts if verdict is not None]
+        if isinstance(step, See):
+            runs = [run for run in step.runs if run in self._known.points]
+            if not runs:
+                return []
+            blocks.append(figures_table(step, runs, self._known.lookup))
+        blocks += self._known.texts(step.paragraphs)
+        if isinstance(step, Run):
+            blocks += self._about(step)
+        if isinstance(step, Report):
+            blocks += self._report(step)
+        return blocks
+
+    def choices(self, ask: Ask) -> Iterator[tuple[str, str]]:
+        """Letter and text of each answer."""
+        for choice in ask.choices:
+            yield choice.letter, choice.text.fill(self._known.lookup, unit_of) or ""
+
+    def _about(self, run: Run) -> list[Text]:
+        """What will be run, or what came of it."""
+        if run.name in self._known.failed:
+            return [Text(f"This run failed: {self._known.failed[run.name]}")]
+        try:
+            knobs = [f"{name}={value}" for name, value in self._jobs.filled(run.knobs)]
+            what = describe(self._jobs.job_text(run))
+        except UsageError as error:
+            return [Text(error.message)]
+        lines = [what, f"{run.settle:g} s to settle, {run.seconds:g} s measured"]
+        set_ = [f"{name}={value}" for name, value in self._jobs.filled(run.options)]
+        for label, parts in (("fio options: ", set_), ("tunables: ", knobs)):
+            if parts:
+                lines.append(label + ", ".join(parts))
+        return [Text("\n".join(lines), kept=True)]
+
+    def _report(self, step: Report) -> list[Text]:
+        document = self._known.documents.get(step.run)
+        if not document:
+            return []
+        explained = dict(step.parts)
+        texts: list[Text] = []
+        for part, lines in report_parts(document):
+            texts.append(Text("\n".join(lines), kept=True))
+            texts += self._known.texts(explained.get(part, ()))
+        return texts
