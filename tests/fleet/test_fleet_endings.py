@@ -66,7 +66,8 @@ def test_one_that_is_ready_and_never_starts_is_given_up(monkeypatch: pytest.Monk
     assert ran.fleet.members["deaf"].error == "it was told to start, and did not within 3 s"
     assert any(words.startswith("deaf: is lost: it was told to start") for words in ran.said)
     found = certified(ran.merger)
-    assert found.finished == 2 and found.exact == 2 and found.ios == found.fio_ios == 600
+    # the word of the one that was stopped, that it did nothing, may come or not
+    assert found.finished == 2 and not found.differs and found.ios == found.fio_ios == 600
 
 
 def test_an_abort_in_the_middle_of_a_curve_ends_it(
