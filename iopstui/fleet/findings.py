@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from statistics import fmean, median, pstdev
+from typing import TypeVar
 
 from iopstui import format as f
 from iopstui.fleet.merging.sums import Object
 from iopstui.fleet.scene import AWAIT, BW, IOPS, UTIL, WAIT, FleetScene, natural
 from iopstui.model.findings.evidence import Finding
+from iopstui.model.means import fmean, median, pstdev
 from iopstui.model.rates import MIB
 from iopstui.records import dataclass
 from iopstui.text import printable
 
+T = TypeVar("T")
 ENOUGH, LONG = 8, 20
 """Seconds that a rule looks at, and those that say how much a rate varies, or two against each
 other."""
@@ -52,6 +54,13 @@ class Together:
     interval_s: float = 1.0
     paced: bool = False
     _means: dict[str, dict[str, float]] = field(default_factory=dict)
+    _known: dict[object, object] = field(default_factory=dict)
+
+    def once(self, ask: Callable[[Together], T]) -> T:
+        """What this says of it; several rules ask the same of a thousand hosts."""
+        if ask not in self._known:
+            self._known[ask] = ask(self)
+        return self._known[ask]  # type: ignore[return-value]
 
     def means(self, figure: str) -> Mapping[str, float]:
         """Of each host that has it in all of the last ``ENOUGH`` seconds."""
@@ -95,7 +104,7 @@ def _paced(step: Object | None) -> bool:
 
 def found_in(evidence: Together) -> list[Finding]:
     """All that holds, the most telling first."""
-    return [one for rule in RULES if (one := rule(evidence)) is not None]
+    return [one for rule in RULES if (one := evidence.once(rule)) is not None]
 
 
 def spread_too_large(evidence: Together) -> Finding | None:
@@ -120,13 +129,17 @@ def common_limit(evidence: Together) -> Finding | None:
         return None
     for figure in (BW, IOPS):
         sums = _whole(evidence.sums[figure])
-        shares = [_whole(one[figure]) for one in evidence.hosts.values()]
-        if not sums or not all(shares) or len(shares) < 2 or not fmean(sums):
+        if not sums or not fmean(sums) or _cv(sums) > FLAT:
             continue
-        alone = sum(pstdev(one) ** 2 for one in shares)
-        moves = median(_cv(one) for one in shares)
-        room = sum(max(one) >= 1.05 * fmean(one) for one in shares) / len(shares)
-        if _cv(sums) > FLAT or moves < MOVES or room < 0.9:
+        shares = [_whole(one[figure]) for one in evidence.hosts.values()]
+        if not all(shares):
+            continue
+        spreads = [(fmean(one), pstdev(one)) for one in shares]
+        alone = sum(apart**2 for _, apart in spreads)
+        moves = median(apart / mean if mean > 0 else 0.0 for mean, apart in spreads)
+        tops = zip(shares, spreads, strict=True)
+        room = sum(max(one) >= 1.05 * mean for one, (mean, _) in tops) / len(shares)
+        if moves < MOVES or room < 0.9:
             continue
         if pstdev(sums) ** 2 > SHARED * alone:
             # as little as independent hosts would: nobody takes from another
@@ -144,16 +157,19 @@ def common_limit(evidence: Together) -> Finding | None:
 
 def own_limit(evidence: Together) -> Finding | None:
     """A host that stands still below the others has a limit of its own."""
-    low = _low(evidence)
+    low = evidence.once(_low)
     if not low or len(evidence.hosts) < 3:
         return None
     means, middle = evidence.means(IOPS), _middle(evidence, IOPS, low)
     paired = _paired(evidence)
     flat = [name for name in low if evidence.iops(name) and _cv(evidence.iops(name)) <= FLAT
             and name not in paired]  # fmt: skip
-    others = [_cv(evidence.iops(name)) for name in evidence.hosts if name not in low]
+    if not flat:
+        return None
+    below = {*low}
+    others = [_cv(evidence.iops(name)) for name in evidence.hosts if name not in below]
     # where all stand still, as with rate_iops, a flat line tells nothing
-    if not flat or not others or median(others) <= FLAT:
+    if not others or median(others) <= FLAT:
         return None
     name = min(flat, key=lambda one: means[one])
     return Finding(
@@ -167,9 +183,9 @@ def own_limit(evidence: Together) -> Finding | None:
 
 def one_path(evidence: Together) -> Finding | None:
     """Two slow hosts of which one gains what the other loses share what is between."""
-    if common_limit(evidence) is not None:
+    if evidence.once(common_limit) is not None:
         return None
-    pairs = _pairs(evidence)
+    pairs = evidence.once(_pairs)
     if not pairs:
         return None
     r, *both_names = min(pairs)
@@ -189,10 +205,10 @@ def one_path(evidence: Together) -> Finding | None:
 
 def straggler(evidence: Together) -> Finding | None:
     """A host far behind the others, and whether its device is why."""
-    low = _low(evidence)
+    low = evidence.once(_low)
     if not low or len(evidence.hosts) < 3:
         return None
-    flat = FLAT if own_limit(evidence) is not None else -1.0
+    flat = FLAT if evidence.once(own_limit) is not None else -1.0
     paired = _paired(evidence)
     left = [name for name in low if name not in paired and _cv(evidence.iops(name)) > flat]
     waits, middle = evidence.means(WAIT), _middle(evidence, WAIT, low)
@@ -258,10 +274,11 @@ def all_flat(evidence: Together) -> Finding | None:
     means = evidence.means(IOPS)
     if not evidence.fio or evidence.paced or len(means) < 2 or len(means) < len(evidence.hosts):
         return None
-    rates = [evidence.iops(name) for name in evidence.hosts]
-    flat = all(one and _cv(one) <= FLAT for one in rates)
     values = list(means.values())
-    if not flat or not min(values) or max(values) > 1.03 * min(values):
+    if not min(values) or max(values) > 1.03 * min(values):
+        return None
+    rates = (evidence.iops(name) for name in evidence.hosts)
+    if not all(one and _cv(one) <= FLAT for one in rates):
         return None
     return Finding(
         "all flat",
@@ -307,13 +324,14 @@ def _low(evidence: Together) -> list[str]:
 
 
 def _middle(evidence: Together, figure: str, without: Sequence[str]) -> float:
-    values = [value for name, value in evidence.means(figure).items() if name not in without]
+    left_out = {*without}
+    values = [value for name, value in evidence.means(figure).items() if name not in left_out]
     return median(values) if values else 0.0
 
 
 def _pairs(evidence: Together) -> list[tuple[float, str, str]]:
     """Slow hosts of which one gains what the other loses, with their correlation."""
-    low = sorted(_low(evidence), key=lambda name: evidence.means(IOPS)[name])[:MOST_PAIRED]
+    low = sorted(evidence.once(_low), key=lambda name: evidence.means(IOPS)[name])[:MOST_PAIRED]
     found = []
     for at, one in enumerate(low):
         for other in low[at + 1 :]:
@@ -332,7 +350,7 @@ def _pairs(evidence: Together) -> list[tuple[float, str, str]]:
 
 
 def _paired(evidence: Together) -> set[str]:
-    return {name for _, one, other in _pairs(evidence) for name in (one, other)}
+    return {name for _, one, other in evidence.once(_pairs) for name in (one, other)}
 
 
 def _correlation(a: Sequence[float], b: Sequence[float]) -> float:

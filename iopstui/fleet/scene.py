@@ -12,12 +12,13 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
-from statistics import median
+from typing import Any
 
 from iopstui.fleet.merging.merger import Second
 from iopstui.fleet.merging.sums import DISK_RATES, Object
 from iopstui.fleet.told import Anew, Begun, HostSecond, Over, Row, State, Told
 from iopstui.format import counted
+from iopstui.model.means import median
 from iopstui.model.rates import MIB
 from iopstui.records import dataclass
 from iopstui.text import printable
@@ -71,9 +72,16 @@ class Past:
     def between(self, first: int, after: int) -> list[float | None]:
         """Of the seconds from ``first`` up to ``after``, which is not among them."""
         if self.last - KEPT < first and after - 1 <= self.last:
+            begin, end = first % KEPT, after % KEPT
             values = self._values
-            found = (values[second % KEPT] for second in range(first, after))
-            return [None if value != value else value for value in found]
+            found: Any
+            if begin < end:
+                found = values[begin:end].tolist()
+            else:
+                found = (values[begin:] + values[:end]).tolist() if first < after else []
+            whole = sum(found)
+            # nearly always: with a NaN among them their sum is one
+            return found if whole == whole else [None if one != one else one for one in found]
         return [self.at(second) for second in range(first, after)]
 
 
