@@ -4,7 +4,8 @@ A merger of a thousand hosts reads as many lines each second, so what is added (
 form that is added as it is: numbers of ``FIELD`` bytes side by side, checked all at once by a mask
 and added to others' as one large number. Behind them the histograms: the lowest bytes of all
 buckets, then the next ones as far as there are any but 0, each plane a large number of its own
-until a few hundred are added. A text is what zlib makes of that, in base64.
+until a few hundred are added. A text is that in hexadecimal, which is read in a fifth of the time
+that base64 and zlib took; on the way ssh makes less of it.
 
 Texts come from other machines: ``Malformed`` for one that ``to_text`` never gives.
 """
@@ -13,7 +14,6 @@ from __future__ import annotations
 
 import binascii
 import struct
-import zlib
 from collections.abc import Iterator, Mapping
 
 from iopstui.fleet.merging.packed import FIELD, KEYS
@@ -37,7 +37,7 @@ BITS = 55
 OFTEN = 256
 # a byte of each bucket's count in fields in which it can be added as often, from a step on
 NARROW, PLANES, STEP = 2, 3, 64
-LONGEST = 1 << 16
+LONGEST = 1 << 17
 # maxima are kept until there are so many
 _TOGETHER = 16
 _IN_PART = 5 + 2 * len(LATENCIES)
@@ -79,16 +79,15 @@ class Compact:
         if type(text) is not str or len(text) > LONGEST:
             raise Malformed("its sums are no text of a frame's")
         try:
-            unpacker = zlib.decompressobj()
-            data = unpacker.decompress(binascii.a2b_base64(text), LONGEST)
+            data = binascii.unhexlify(text)
             parts, several = _HEAD.unpack_from(data)
             self.first: tuple[int, ...] = _FIRST.unpack_from(data, _HEAD.size)
             end = _HEAD.size + (_AT_PARTS + parts * _IN_PART) * FIELD
             self.numbers = int.from_bytes(data[_HEAD.size : end], "little")
-            if parts >= len(PARTS) or self.numbers & _TOO_LARGE or not unpacker.eof:
+            if parts >= len(PARTS) or self.numbers & _TOO_LARGE:
                 raise ValueError
             self.planes = _planes(data, end, several)
-        except (ValueError, zlib.error, struct.error) as error:
+        except (ValueError, struct.error) as error:
             raise Malformed("its sums are none of a frame's") from error
 
     @property
@@ -274,12 +273,7 @@ def to_text(sums: Sums) -> str:
         _HEAD.pack(parts, len(planes)), _ALL.pack(*numbers)[:end],
         *(_PLANE.pack(which, len(one)) for which, one in planes), *(one for _, one in planes),
     ))  # fmt: skip
-    if len(data) > LONGEST:
-        return ""
-    # fixed codes are read faster than those made for a text so short, and it is hardly longer
-    packer = zlib.compressobj(9, zlib.DEFLATED, 15, 9, zlib.Z_FIXED)
-    data = packer.compress(data) + packer.flush()
-    return binascii.b2a_base64(data, newline=False).decode("ascii")
+    return data.hex() if 2 * len(data) <= LONGEST else ""
 
 
 def _planes_of(sums: Sums) -> Iterator[tuple[int, bytes]]:
