@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from made import START_MS, Row, direction, frame, frames, stream
 
 from iopstui.cli.fleet.agent import compact, lean
+from iopstui.fleet.hosts.wire import object_of
 from iopstui.fleet.merging.compact import BITS, LONGEST, OFTEN, PARTS, Compact, Pile, to_text
 from iopstui.fleet.merging.merger import Merger
 from iopstui.fleet.merging.outcome import certified
@@ -221,3 +222,23 @@ def test_any_bytes_add_up_or_are_refused(at: int, data: bytes) -> None:
     for second in merger.finish():
         json.dumps(second_object(second, "all"), allow_nan=False)
     assert certified(merger).exact == 1
+
+
+ROW = {"event": "frame", "host": "a", "t": 1.5, "flags": ["RAMP"], "util": None, "sums": "00ff"}
+LINE = json.dumps(ROW, separators=(",", ":"))
+
+
+@pytest.mark.parametrize("line", [
+    LINE, LINE[:-1] + ',"probe":"x"}', LINE[:-1] + ',"probe":null}', LINE.replace("ff", '\\"'),
+    LINE.replace("ff", "\\u0030"), LINE.replace("ff", '","flags":"'), LINE.replace("ff", "é"),
+    LINE.replace('"t":1.5', '"t":{"u":2'), LINE.replace('"a"', '"a'), LINE + "}", LINE + " ",
+    LINE.replace('"a"', '"a\\","sums\\":\\"b"'), LINE.replace('"t":1.5', '"sums":"1"'), LINE[:-1],
+    LINE.replace(',"t":1.5', ""), LINE.replace('"t":1.5,', '"t":1.5,,'), '{"event":"frame",' + LINE,
+    '{"event":"frame","sums":"00"}', '{"event":"frame",,"sums":"00"}', LINE.replace('"}', '"'),
+])  # fmt: skip
+def test_a_line_that_is_read_faster_says_what_json_says(line: str) -> None:
+    try:
+        same = json.loads(line)
+    except ValueError:
+        same = None
+    assert object_of(line.encode()) == same
