@@ -23,7 +23,7 @@ from iopstui.errors import (
 )
 from iopstui.fleet.hosts.apart import alike, joined, to_look_for
 from iopstui.fleet.hosts.facts import conflicts
-from iopstui.fleet.hosts.member import ARMED, GREETED, LAUNCHED, OVER, Member
+from iopstui.fleet.hosts.member import ARMED, GREETED, LAUNCHED, OVER, STARTED, Member
 from iopstui.fleet.hosts.nodes import Node
 from iopstui.fleet.hosts.room import Need, too_full
 from iopstui.fleet.merging.merger import Merger, Second
@@ -299,10 +299,12 @@ class Fleet:
             self._beat(now)
         if now >= self._next_look:
             self._next_look = now + (LOOK_S if self._under_way else TICK_S)
+            lately_ns = time.monotonic_ns() - int(LATE_S * 1e9)
             for one in self.members.values():
                 if one.link.unsent:
                     one.link.flush()
-                self._look_after(one)
+                if one.state != STARTED or one.heard_ns < lately_ns:
+                    self._look_after(one)
         until = int((time.time() - CLOSE_AFTER_S) / self._merger.interval_s) - 1
         for second in self._merger.closed(until):
             self._voices.second(second)
@@ -341,8 +343,7 @@ class Fleet:
 
     def _row(self, member: Member, row: Object) -> None:
         member.late = False
-        host = self._merger.host(member.name)
-        host.near_s = time.time()
+        self._merger.host(member.name).near_s = time.time()
         self._voices.row(member.name, row)
         try:
             if row["event"] in ("frame", "session", "step_finished", "ended"):

@@ -218,12 +218,10 @@ class FleetScene:
         line = self.host(told.name)
         if line.state in (CONNECTS, READY) or (self.between and line.state in (DONE, STOPPED)):
             line.state = self._measured
-        past = line.past
-        past[IOPS].put(told.number, told.iops)
-        past[BW].put(told.number, told.bw)
-        past[WAIT].put(told.number, told.wait_ns)
-        past[AWAIT].put(told.number, told.await_ns)
-        past[UTIL].put(told.number, told.util)
+        # in the order of FIGURES
+        values = told.iops, told.bw, told.wait_ns, told.await_ns, told.util
+        for past, value in zip(line.past.values(), values, strict=True):
+            past.put(told.number, value)
 
     def _row(self, line: HostLine, row: Object) -> None:
         kind = row["event"]

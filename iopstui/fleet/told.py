@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from iopstui.fleet.hosts.settings import Turned
 from iopstui.fleet.merging.compact import Compact
@@ -14,8 +14,7 @@ from iopstui.records import dataclass
 Object = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class HostSecond:
+class HostSecond(NamedTuple):
     """One host in one second, as the merger counts it: I/Os and bytes per second, ``wait_ns`` the
     p99 (without fio the mean of the device's requests), ``await_ns`` the device's mean, ``util`` in
     percent; ``None``: not measured. ``complete`` is False if it is left out of the totals."""

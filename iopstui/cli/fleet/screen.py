@@ -50,6 +50,11 @@ class Recorder:
         if self._file is not None:
             self._file.row(row)
 
+    def of_host(self, name: str, row: Object) -> None:
+        """A line of this host's."""
+        if self._file is not None:
+            self._file.row({**row, "host": name})
+
     def close(self) -> None:
         """No more come."""
         if self._file is not None:
@@ -134,7 +139,7 @@ class Planner:
         if row["event"] == "session":
             opened = row.get("opened")
             self._opened[name] = [str(one) for one in opened] if type(opened) is list else []
-        self._recorder.write({**row, "host": name})
+        self._recorder.of_host(name, row)
 
     def _judged(
         self, fleet: Fleet, merger: Merger, run: Run

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 LONGEST_LINE = 4 << 20
 MOST_UNSENT = 16 << 20
-READ = 1 << 16
+READ = CHUNK = 1 << 16
 TAIL = 4096
 
 
@@ -39,7 +39,18 @@ class Link:
 
     def send(self, data: bytes) -> None:
         """Send, now or as soon as the other side reads."""
-        if self.into >= 0 and len(self._unsent) < MOST_UNSENT:
+        if self.into < 0 or len(self._unsent) >= MOST_UNSENT:
+            return
+        if not self._unsent:
+            # nearly always all of it at once
+            try:
+                data = data[os.write(self.into, data[:CHUNK]) :]
+            except BlockingIOError:
+                pass
+            except OSError:
+                self.hang_up()
+                return
+        if data:
             self._unsent += data
             self.flush()
 
@@ -47,7 +58,7 @@ class Link:
         """Send what could not be sent yet; False if there is more."""
         while self._unsent and self.into >= 0:
             try:
-                sent = os.write(self.into, self._unsent[: 1 << 16])
+                sent = os.write(self.into, self._unsent[:CHUNK])
             except BlockingIOError:
                 return False
             except OSError:
