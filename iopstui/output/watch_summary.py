@@ -37,7 +37,8 @@ def _over(said: Said) -> str:
     if not said.ceased:
         return ""
     times = f" {_times(said.ceased)}" if said.ceased > 1 else ""
-    return f", ceased{times} after {units.duration(said.held_s)} in all"
+    again = ", then held again" if said.holds else ""
+    return f", ceased{times} after {units.duration(said.held_s)} in all{again}"
 
 
 def _disks(totals: WatchTotals) -> Iterator[str]:

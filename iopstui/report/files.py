@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import stat
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -148,14 +150,14 @@ def _chosen(paths: Sequence[Path], kind: str) -> tuple[list[Source], Format]:
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Replace the file by what ``write`` writes, atomically: it is the new one or still the old
-    one. A link is replaced, not followed."""
+    one. A link is replaced, not followed. Who may read the old one may read the new one."""
     directory = path.parent
     try:
         fd, name = tempfile.mkstemp(prefix=".report-", dir=directory)
         try:
             with os.fdopen(fd, "wb") as file:
                 write(file)
-            os.chmod(name, 0o644 & ~_umask())
+            os.chmod(name, _mode(path))
             os.replace(name, path)
         except BaseException:
             os.unlink(name)
@@ -166,6 +168,15 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
             "Name a file in a directory with room that you can write to: "
             f"-o /tmp/report{printable(path.suffix)}",
         ) from error
+
+
+def _mode(path: Path) -> int:
+    """Of the file that is there, or as the umask has it for a new one."""
+    with contextlib.suppress(OSError):
+        there = os.lstat(path).st_mode
+        if stat.S_ISREG(there):
+            return there & 0o777
+    return 0o644 & ~_umask()
 
 
 def _umask() -> int:

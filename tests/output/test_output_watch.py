@@ -160,6 +160,8 @@ def test_what_ceased_is_in_the_summary() -> None:
     totals.ceased("busy", 2.0, 26.0)
     assert "finding 0:02-0:26, ceased after 24 s in all: it is busy" in watch_summary(totals)
     totals.found(40.0, Finding("busy", "it is busy", since=37.0, until=40.0))
+    lines = " ".join(watch_summary(totals).split())
+    assert "0:02-0:40, said 2 times, ceased after 24 s in all, then held again: it is" in lines
     totals.ceased("busy", 37.0, 41.0)
     lines = " ".join(watch_summary(totals).split())
-    assert "0:02-0:41, said 2 times, ceased 2 times after 28 s in all" in lines
+    assert "0:02-0:41, said 2 times, ceased 2 times after 28 s in all: it is" in lines

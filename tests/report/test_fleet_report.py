@@ -5,12 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import xml.dom.minidom
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from iopstui.cli.fleet import screen
 from iopstui.errors import UsageError
 from iopstui.model.histogram import bucket_key
 from iopstui.report.files import rendered
@@ -157,6 +160,20 @@ def test_what_is_no_recording_of_hosts(tmp_path: Path) -> None:
         rendered([path], "md")
     with pytest.raises(UsageError, match="by itself"):
         rendered([recorded(tmp_path), path], "md")
+
+
+@pytest.mark.parametrize("asked", [is_fleet, screen.is_fleet])
+def test_a_pipe_is_not_opened_to_be_looked_at(
+    asked: Callable[[Path], bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    def waits(*_: object) -> None:
+        pytest.fail("it would wait for a writer")
+
+    monkeypatch.setattr(Path, "open", waits)
+    assert not asked(pipe)
 
 
 def test_a_long_run_has_wider_columns() -> None:

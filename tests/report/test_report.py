@@ -368,6 +368,23 @@ def node(path: Path) -> tuple[int, int] | None:
     return stat.S_IFMT(info.st_mode), info.st_rdev
 
 
+def test_a_report_that_was_hidden_stays_hidden(tmp_path: Path) -> None:
+    out, link = tmp_path / "x.md", tmp_path / "link.md"
+    out.write_text("")
+    out.chmod(0o600)
+    link.symlink_to(out)
+    for place, mode in ((out, 0o600), (link, 0o644 & ~umask())):
+        report(["demo"], str(place))
+        assert stat.S_IMODE(place.lstat().st_mode) == mode
+    assert out.read_text() == link.read_text() != "" and not link.is_symlink()
+
+
+def umask() -> int:
+    now = os.umask(0)
+    os.umask(now)
+    return now
+
+
 def test_a_report_that_can_t_be_written_is_told(tmp_path: Path) -> None:
     # neither looked at nor written, whoever asks
     with pytest.raises(UsageError, match="can't be written"):

@@ -203,8 +203,11 @@ def is_fleet(path: Path) -> bool:
     from iopstui.output.fleet.lines import parsed
 
     try:
+        # to open a pipe is to wait for its writer
+        if not path.is_file():
+            return False
         with path.open("rb") as file:
             row = parsed(file.readline(1 << 20))
-    except OSError:
+    except (OSError, ValueError):
         return False
     return row is not None and isinstance(row.get("event"), str)

@@ -77,7 +77,7 @@ class DiskTotal:
 @dataclass
 class Said:
     """A finding that was said ``times``, in its newest words, about the seconds from ``since`` to
-    ``until``."""
+    ``until``. ``holds``: it has not ceased since."""
 
     text: str
     since: float
@@ -85,6 +85,7 @@ class Said:
     times: int = 1
     held_s: float = 0.0
     ceased: int = 0
+    holds: bool = True
 
 
 class WatchTotals:
@@ -119,7 +120,7 @@ class WatchTotals:
         said = self.findings.get(finding.rule)
         if said is not None:
             said.text, said.times = finding.text, said.times + 1
-            said.until = max(said.until, until)
+            said.until, said.holds = max(said.until, until), True
         elif len(self.findings) < MOST_FINDINGS:
             self.findings[finding.rule] = Said(finding.text, since, until)
 
@@ -130,6 +131,7 @@ class WatchTotals:
             said.until = max(said.until, until)
             said.held_s += until - since
             said.ceased += 1
+            said.holds = False
 
     def trigger(self, text: str) -> None:
         """A trigger has fired."""

@@ -34,8 +34,11 @@ Object = dict[str, Any]
 def is_fleet(path: Path) -> bool:
     """Whether a file holds JSON lines of hosts (fleet --record, merge, run --format jsonl)."""
     try:
+        # to open a pipe is to wait for its writer
+        if not path.is_file():
+            return False
         with path.open("rb") as file:
-            row = object_of(file.readline(FIRST_LINE)) if path.is_file() else None
+            row = object_of(file.readline(FIRST_LINE))
     except (OSError, ValueError):
         return False
     return row is not None and isinstance(row.get("event"), str)
