@@ -353,7 +353,9 @@ class Fleet:
             self._once(member, f"a row of it is left out, and those like it: {error}")
 
     def _look_after(self, member: Member) -> None:
-        """Who is late, lost or failed is told once."""
+        """Who is late, lost or failed, or has no probe, is told once."""
+        if member.no_probe:
+            self._once(member, f"no percentiles of its device: {member.no_probe}")
         if member.state != OVER and member.state != LAUNCHED:
             if member.silent_s > GONE_S:
                 member.give_up(f"it has said nothing for {GONE_S:g} s")

@@ -239,6 +239,11 @@ class LiveSession:
         """The parts of the probe (model/metrics/probe.py) that are counted, or begin to be."""
         return self._sampling.probe.parts
 
+    @property
+    def no_probe(self) -> str:
+        """Why the probe that was asked for doesn't count; "" while it does, or is about to."""
+        return self._sampling.probe.why_off
+
     def switch_probe(self, parts: Sequence[str]) -> None:
         """Count these parts in the kernel from now on; none: end it. What prevents it is a
         Notice."""

@@ -169,10 +169,13 @@ def test_what_is_watched_between_two_runs_is_what_they_work_on_and_nothing_is_wr
     (node,) = nodes_of("web1")
     said = argparse.Namespace(job="randread-4k", target=target, destroy_data=destroy, interval=2.0,
                               set=[], knob=[], size=None, bind=None, no_fence=False,
-                                  record=None)  # fmt: skip
+                                  record=None, probe=False)  # fmt: skip
     assert Orders(said, (node,)).watched(node, opened) == {
         "arguments": [watches, "--interval", "2"], "job": None
     }  # fmt: skip
+    said.probe = True
+    assert Orders(said, (node,)).watched(node, opened)["arguments"][-1] == "--probe"
+    assert "--probe" in Orders(said, (node,)).of(node)["arguments"]
 
 
 def one_host(**more: object) -> tuple[Fleet, SimpleNamespace, list[str], list[object]]:
@@ -183,7 +186,7 @@ def one_host(**more: object) -> tuple[Fleet, SimpleNamespace, list[str], list[ob
     fleet = Fleet((), lambda node: [], lambda node: {}, Merger(), Terms(1, watching=True), voices)
     host = SimpleNamespace(
         name="a", tell=orders.append, ask=lambda: None, link=SimpleNamespace(unsent=False),
-        silent_s=0.0, error="", lost=False, late=False, executed_ns=None, **more,
+        silent_s=0.0, error="", lost=False, late=False, executed_ns=None, no_probe="", **more,
     )  # fmt: skip
     fleet.members["a"] = cast("Member", host)
     return fleet, host, said, orders
@@ -198,6 +201,14 @@ def test_a_host_that_still_reads_the_package_is_given_no_order() -> None:
     fleet.tell("a", {"op": "tunables"})
     fleet._turn()
     assert orders == [{"op": "tunables"}]
+
+
+def test_a_host_that_has_no_probe_is_named_once() -> None:
+    fleet, host, said, _ = one_host(state=GREETED)
+    for why in ("", "no bpftrace", "no bpftrace"):
+        host.no_probe, fleet._next_look = why, 0.0
+        fleet._turn()
+    assert said == ["a: no percentiles of its device: no bpftrace"]
 
 
 def test_a_host_that_is_lost_without_a_job_is_named_once() -> None:

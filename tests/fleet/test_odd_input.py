@@ -95,6 +95,8 @@ def test_uses_that_are_no_list_are_none() -> None:
 def test_what_a_host_says_is_cut(member: Member) -> None:
     member._own({"event": "failed", "error": "x" * 10**6, "hint": "y" * 10**6})
     assert len(member.error) == len(member.hint) == LONGEST_WORDS
+    member._own({"event": "no_probe", "why": "\x1b[2J" + "x" * 10**6})
+    assert len(member.no_probe) <= LONGEST_WORDS + 3 and "\x1b" not in member.no_probe
 
 
 def test_a_host_that_says_it_is_another_one_is_itself() -> None:

@@ -74,7 +74,7 @@ def begun(probe: Probe, parts: Sequence[str]) -> tuple[int, int]:
 
 def test_latencies_alone_are_counted_by_its_own_programs(probe: Probe, told: list[str]) -> None:
     assert begun(probe, (LATENCY,)) == (1, 0) and probe.begins
-    assert "programs of its own: about 0.3 µs" in told[0]
+    assert "programs of its own: about 0.3 µs" in told[0] and probe.why_off == ""
     assert probe.take() is SAMPLE and not probe.begins
 
 
@@ -92,7 +92,10 @@ def test_where_they_can_t_bpftrace_does_and_says_why(
     monkeypatch.setattr(ready, "why_not", lambda *_: ("no bpftrace", "get it"))
     probe.switch((LATENCY,))
     assert "no probe: no bpftrace. To mend it: get it" in told[1] and "no BTF" in told[1]
+    assert probe.why_off.startswith("no bpftrace. To mend it: get it")
     assert probe.parts == () and probe.take() is None
+    probe.switch(())
+    assert probe.why_off == ""
 
 
 def test_programs_that_count_something_else_are_replaced(probe: Probe, told: list[str]) -> None:
@@ -113,4 +116,5 @@ def test_bpftrace_that_has_ended_is_off(probe: Probe, told: list[str]) -> None:
     only.take = lambda: None  # type: ignore[method-assign]
     only.trouble = "bpftrace has ended"
     assert probe.take() is None and only.closed and probe.parts == ()
+    assert probe.why_off.startswith("bpftrace has ended")
     assert told[-1].startswith("the probe is off: bpftrace has ended")

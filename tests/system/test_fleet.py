@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -12,6 +13,8 @@ import psutil
 import pytest
 from program import ROOT, UNHURRIED, events, iopstui
 from screen import screen
+
+from iopstui.fleet.merging.packed import from_wire, unpack
 
 LAUNCHER = f"{sys.executable} {ROOT / 'tests' / 'helpers' / 'far_host.py'} {{host}}"
 JOB = ("--job", "randread-4k", "--size", "4m", *UNHURRIED)
@@ -62,6 +65,35 @@ def test_two_hosts_start_together_and_their_sums_are_fio_s(tmp_path: Path) -> No
     again = iopstui("merge", str(tmp_path / "all.jsonl"), "--format", "jsonl", cwd=place)
     (same,) = [row for row in events(again.stdout) if row["event"] == "merged"]
     assert same["count"] == whole["count"] and same["fio"] == whole["fio"]
+
+
+def test_the_device_s_percentiles_are_of_the_requests_of_both_hosts(tmp_path: Path) -> None:
+    if os.geteuid() or not Path("/sys/kernel/btf/vmlinux").exists():
+        pytest.skip("the probe's own programs need root and a kernel that describes its types")
+    place = made(tmp_path)
+    if not os.major(place.stat().st_dev):
+        pytest.skip("no block device is under these files")
+    record = str(tmp_path / "all.jsonl")
+    done = fleet(place, "h[1-2]", str(place), "--probe", "--format", "jsonl", "--record", record,
+                 "--expect", "each.device.read.p50>=1ns", runtime=2)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "PASS  each.device.read.p50>=1ns" in done.stderr
+    (whole,) = [row for row in events(done.stdout) if row["event"] == "merged"]
+    assert whole["device"]["hosts"] == 2
+    rows = map(json.loads, Path(record).read_text().splitlines())
+    frames = [row for row in rows if row["event"] == "frame"]
+    counted = [row for row in frames if row["device"] and row["kernel"]["total"]]
+    bins: dict[int, int] = {}
+    for row in counted:
+        for key, count in unpack(from_wire(row["device"]["read"]["packed"])).items():
+            bins[key] = bins.get(key, 0) + count
+    assert {int(key): n for key, n in whole["device"]["read"]["bins"].items()} == bins
+    # /proc/diskstats counts the same requests, read a moment before
+    reads = sum(row["kernel"]["total"]["reads"] for row in counted)
+    assert sum(bins.values()) == pytest.approx(reads, abs=0.02 * reads + 10)
+    again = iopstui("merge", record, "--format", "jsonl", cwd=place)
+    (same,) = [row for row in events(again.stdout) if row["event"] == "merged"]
+    assert same["device"] == whole["device"]
 
 
 def test_none_starts_unless_all_are_ready(tmp_path: Path) -> None:

@@ -199,6 +199,36 @@ async def test_four_hosts_have_a_row_each_and_one_is_opened() -> None:
     assert runs.closed and app.return_code == 0
 
 
+def with_probe(rows: list[tuple[str, Object]]) -> list[tuple[str, Object]]:
+    """All but the first host's have the device's own latencies, of a bucket at 250 µs."""
+    none: Object = {"ios": 0, "bins": {}}
+    read = {"ios": 9000, "bins": {str(bucket_key(250_000)): 9000}}
+    device = {"seconds": 1.0, "read": read, "write": none, "discard": none, "missed": 0.0,
+              "skipped": 0, "lost": 0, "full": 0}  # fmt: skip
+    return [
+        (name, {**row, "device": device} if row["event"] == "frame" and name != "node01" else row)
+        for name, row in rows
+    ]
+
+
+async def test_the_device_s_percentiles_of_the_hosts_that_have_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plain = lines
+    monkeypatch.setitem(globals(), "lines", lambda *of: with_probe(plain(*of)))
+    app, runs = made(four())
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        runs.play(9)
+        await until(pilot, lambda: shows(app, "device: 3 of 4 hosts"))
+        assert shows(app, "device p50 ⠒⠒ 251µs")
+        await pilot.press("h", "h")
+        await until(pilot, lambda: shows(app, "device latency"))
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: shows(app, "on nvme0n1") and shows(app, "device p50 ⠒⠒ 251µs"))
+        await pilot.press("escape", "q")
+
+
 async def test_many_hosts_are_a_map_that_typing_narrows_to_rows() -> None:
     app, runs = made([f"node{n:02d}" for n in range(1, 100)])
     async with app.run_test(size=(80, 24)) as pilot:

@@ -45,6 +45,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="stop all hosts when it is so: 'read.p99>50ms for 5s'; may be "
                         "repeated")  # fmt: skip
     add_expect(parser)
+    parser.add_argument("--probe", action="store_true",
+                        help="each host counts its device's own latencies inside the kernel "
+                        "(root): the percentiles are those of all hosts' requests; what else a "
+                        "probe counts (--probe-with): iopstui on the host itself")  # fmt: skip
     parser.add_argument("--for", dest="length", type=values.span, metavar="TIME",
                         help="without --job: how long to watch (default: until "
                         "Ctrl-C)")  # fmt: skip

@@ -25,6 +25,8 @@ from iopstui.fleet.merging.compact import to_text
 from iopstui.fleet.merging.packed import pack, to_wire
 from iopstui.fleet.merging.sums import Malformed, frame_sums
 from iopstui.linux.roots import Roots
+from iopstui.model.metrics.fields import DEVICE
+from iopstui.model.metrics.probe import KINDS
 from iopstui.output.jsonl import dumps, event_object, session_object
 from iopstui.safety.signals import StopSignals
 from iopstui.safety.tunable_states import queued_disks
@@ -36,6 +38,7 @@ FLUSH_WITHIN_S = 2.0
 KILL_AFTER_S = 1.0
 # what the merger does not read is not sent
 _SENT = ("event", "seq", "step", "t", "wall_ms", "seconds", "flags", "own_cpu")
+_DEVICE_SENT = ("seconds", "missed", "skipped", "lost", "full")
 _FIO_SENT = ("seconds", "read", "write", "trim", "mixed", "total", "errors")
 
 
@@ -78,6 +81,7 @@ class Agent:
         self._begin: queue.SimpleQueue[Object | None] = queue.SimpleQueue()
         self._session: LiveSession | None = None
         self._why = ""
+        self._no_probe = ""
         self._detail = self._sums = False
         self._places: tuple[str, ...] = ()
 
@@ -146,7 +150,16 @@ class Agent:
             row["needs"] = [need.as_object() for need in needs_of(event.layout, Roots())]
         if isinstance(event, Armed):
             row["disks"] = disks_of(event.writes, Roots())
+        if isinstance(event, Armed | FrameReady):
+            self._tell_of_probe()
         self.lines.say(row)
+
+    def _tell_of_probe(self) -> None:
+        """Why there is none though it was asked for, once, before it is missed."""
+        why = self._session.no_probe if self._session is not None else ""
+        if why != self._no_probe:
+            self._no_probe = why
+            self.lines.say({"event": "no_probe", "why": why})
 
     # -- in the conversation's threads
 
@@ -237,6 +250,21 @@ def lean(row: Object) -> Object:
         **{name: row[name] for name in _SENT},
         "fio": {name: _packed(fio[name]) for name in _FIO_SENT} if fio else None,
         "kernel": {"total": total},
+        DEVICE: _device(row.get(DEVICE)),
+    }
+
+
+def _device(part: Any) -> Any:
+    """What the probe counted of all devices together."""
+    if part is None:
+        return None
+    kinds = {kind: part[kind] for kind in KINDS}
+    return {
+        **{name: part[name] for name in _DEVICE_SENT},
+        **{
+            kind: {"ios": one["ios"], "packed": to_wire(pack(one["bins"]))} if one else None
+            for kind, one in kinds.items()
+        },
     }
 
 
@@ -250,10 +278,11 @@ def compact(row: Object) -> Object:
         text = ""
     if not text:
         return lean(row)
-    total = row["kernel"]["total"]
+    total, device = row["kernel"]["total"], _device(row.get(DEVICE))
     return {
         **{name: row[name] for name in _SENT}, "seconds": seconds,
         "util": total["util"] if total else None, "sums": text,
+        **({} if device is None else {DEVICE: device}),
     }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from iopstui.cli.options import run_options
+from iopstui.cli.options import probe_parts, run_options
 from iopstui.cli.terminal import say
 from iopstui.errors import UsageError
 from iopstui.fio.inspect import find_fio
@@ -81,7 +81,7 @@ def _parsed(words: list[str], job: str | None) -> RunOptions:
         raise UsageError("The options are not those of iopstui " + command + ".") from error
     if job is None:
         return RunOptions(targets=tuple(arguments.target), interval_s=arguments.interval,
-                          own_cpus=())  # fmt: skip
+                          own_cpus=(), probe=probe_parts(arguments))  # fmt: skip
     options = run_options(arguments, job)
     if options.precondition:
         raise UsageError("--precondition is not for several machines at once.",

@@ -26,6 +26,7 @@ from iopstui.fleet.merging.figures import Abort, Wanted, figure, wanted
 from iopstui.fleet.merging.merger import Merger, Second
 from iopstui.format import put
 from iopstui.model.experiment.expectation import Outcome, parse_tolerance
+from iopstui.model.metrics.fields import DEVICE
 from iopstui.output.fleet.sinks import TotalsSink, totals_sink
 from iopstui.output.fleet.words import outcome_text
 from iopstui.output.jsonl import dumps
@@ -99,6 +100,7 @@ def run_fleet(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--min-hosts {least}: there are {len(nodes)} hosts.")
     if arguments.job is None and (expected or arguments.set or arguments.size):
         raise UsageError("Without --job nothing runs: --expect, --set and --size are for a job.")
+    _need_probe(arguments, expected)
     _allow(len(nodes))
     if arguments.axis:
         from iopstui.cli.fleet.axis import run_axis
@@ -134,6 +136,15 @@ def run_fleet(arguments: argparse.Namespace) -> int:
 def terms_of(arguments: argparse.Namespace, least: int) -> Terms:
     """How a fleet is run by these words; ``least`` hosts are enough."""
     return Terms(least, arguments.on_loss == "stop", arguments.job is None, arguments.assume_apart)
+
+
+def _need_probe(arguments: argparse.Namespace, expected: Sequence[Wanted]) -> None:
+    """UsageError for a figure of the device's that nobody would count."""
+    named = [(f"--expect {one.text!r}", one.expectation.path) for one in expected]
+    named += [(f"--abort {text!r}", Abort(text).path) for text in arguments.abort]
+    for asked, path in named:
+        if path[0] == DEVICE and not arguments.probe:
+            raise UsageError(f"{asked}: the device's own latencies are counted with --probe alone.")
 
 
 def _allow(hosts: int) -> None:

@@ -38,6 +38,7 @@ class Orders:
         self._targets = list(arguments.target)
         self._words = _words(arguments, self._job is None)
         self._interval = arguments.interval
+        self._probe = ["--probe"] * arguments.probe
         self._destroy = _destroyed(arguments.destroy_data, nodes)
         if arguments.job is None and self._destroy:
             raise UsageError("--destroy-data is for a job, and there is no --job.")
@@ -56,7 +57,8 @@ class Orders:
         none has come so far what the next one would work on."""
         known = [f"/dev/{name}" for name in devices]
         targets = known or self._targets or self._destroy.get(node.name) or ["."]
-        return {"arguments": [*targets, "--interval", f"{self._interval:g}"], "job": None}
+        words = ["--interval", f"{self._interval:g}", *self._probe]
+        return {"arguments": [*targets, *words], "job": None}
 
 
 def _job(name: str) -> Object | str:
@@ -66,7 +68,7 @@ def _job(name: str) -> Object | str:
 
 
 def _words(arguments: argparse.Namespace, watching: bool) -> list[str]:
-    words = ["--interval", f"{arguments.interval:g}"]
+    words = ["--interval", f"{arguments.interval:g}", *["--probe"] * arguments.probe]
     if watching:
         return words
     for text in arguments.set:

@@ -33,7 +33,8 @@ _BEAT = json.dumps({"op": BEAT}).encode() + b"\n"
 class Member:
     """``take`` reads what has come and gives the rows that concern others. ``error`` says why it
     is over before its time, "" if it ended in order; ``exit_code`` is its own then. ``executed_ns``
-    is when fio was executed, by our CLOCK_MONOTONIC, give or take ``error_ns``."""
+    is when fio was executed, by our CLOCK_MONOTONIC, give or take ``error_ns``. ``no_probe`` says
+    why its device's percentiles are missing though they were asked for."""
 
     def __init__(self, node: Node, command: Sequence[str], order: Object) -> None:
         self.name = node.name
@@ -45,6 +46,7 @@ class Member:
         self.needs: list[Need] | None = None
         self.seen: list[str] | None = None
         self.disks: list[Object] = []
+        self.no_probe = ""
         self.broken = 0
         self.executed_ns: int | None = None
         self.error_ns = 0
@@ -122,6 +124,7 @@ class Member:
         own: dict[str, Callable[[Object], None]] = {
             "send": self._send, "hello": self._hello, "lacks": self._lacks, "failed": self._failed,
             "pong": self._pong, "planned": self._planned, "seen": self._saw, "armed": self._armed,
+            "no_probe": self._without_probe,
         }  # fmt: skip
         if kind in own:
             own[kind](row)
@@ -199,6 +202,9 @@ class Member:
         self.disks = [one for one in disks if isinstance(one, dict)] if type(disks) is list else []
         if self.state == GREETED:
             self.state = ARMED
+
+    def _without_probe(self, row: Object) -> None:
+        self.no_probe = _words(row, "why")
 
     def _refuse_garbage(self, weight: int = 1) -> None:
         self.broken += weight

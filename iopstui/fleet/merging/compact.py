@@ -16,6 +16,7 @@ import binascii
 import struct
 from collections.abc import Iterator, Mapping
 
+from iopstui.fleet.merging.device import Device
 from iopstui.fleet.merging.packed import FIELD, KEYS
 from iopstui.fleet.merging.sums import (
     AWAITS,
@@ -71,11 +72,13 @@ _TOO_LARGE = int.from_bytes(
 class Compact:
     """One text. ``numbers`` is all that is added as one number, ``planes`` the bytes of its
     histograms by what they are of, ``first`` the numbers of the total, of the devices, and what has
-    no sum."""
+    no sum. ``device`` is what a probe has counted, which a frame says beside its text (``None``: no
+    probe has)."""
 
-    __slots__ = ("first", "numbers", "planes")
+    __slots__ = ("device", "first", "numbers", "planes")
 
-    def __init__(self, text: object) -> None:
+    def __init__(self, text: object, device: Device | None = None) -> None:
+        self.device = device
         if type(text) is not str or len(text) > LONGEST:
             raise Malformed("its sums are no text of a frame's")
         try:
@@ -159,7 +162,7 @@ def _planes(data: bytes, at: int, several: int) -> list[tuple[int, int]]:
 class Pile:
     """Adds frames up; ``taken`` gives their sums and begins anew."""
 
-    __slots__ = ("_bins", "_count", "_maxima", "_numbers", "_slowest", "_sums")
+    __slots__ = ("_bins", "_count", "_device", "_maxima", "_numbers", "_slowest", "_sums")
 
     def __init__(self) -> None:
         self._sums: Sums | None = None
@@ -171,6 +174,7 @@ class Pile:
         self._bins: dict[int, int] = {}
         self._maxima: list[tuple[int, ...]] = []
         self._slowest: tuple[int, str] | None = None
+        self._device = Device()
 
     def add(self, one: Compact, host: str, with_bins: bool = True) -> None:
         """A frame of ``host``; without the histograms nobody asks for maxima."""
@@ -183,6 +187,8 @@ class Pile:
             self._maxima.append(first[_AT_MAXIMA:])
             if len(self._maxima) == _TOGETHER:
                 self._maxima = [tuple(map(max, *self._maxima))]
+        if one.device is not None:
+            self._device.add(one.device, with_bins)
         p99 = first[_AT_P99]
         if p99 and (self._slowest is None or (p99, host) > self._slowest):
             self._slowest = (p99, host)
@@ -203,7 +209,7 @@ class Pile:
         data = self._numbers.to_bytes(_ALL.size, "little")
         numbers = _ALL.unpack(data)
         highest = [*map(max, zip(*self._maxima, strict=True))] or [0] * len(_KINDS)
-        found = Sums(kernel=_kernel(numbers), slowest=self._slowest)
+        found = Sums(kernel=_kernel(numbers), slowest=self._slowest, device=self._device)
         packed = _packed(self._bins)
         maxima = {kind: (highest[place], packed.get(place, 0)) for place, kind in enumerate(_KINDS)}
         # in the order of a frame's

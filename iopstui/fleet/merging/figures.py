@@ -2,7 +2,7 @@
 
 A figure is named as for one host (model/experiment/expectation.py): ``iops``, ``read.bw``,
 ``write.clat.p99``; a percentile without its kind is that of clat: ``read.p99``. ``each.`` before it
-means every single host.
+means every single host. ``device.read.p99`` is of what the hosts' probes counted.
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ from iopstui.errors import UsageError
 from iopstui.fleet.merging.merger import Second
 from iopstui.fleet.merging.sums import Sums
 from iopstui.model.experiment.expectation import Expectation, figure_and_value, parse_expectation
-from iopstui.model.metrics.fields import TOTAL
+from iopstui.model.histogram import PERCENTILES, percentile_name
+from iopstui.model.metrics.fields import DEVICE, TOTAL
+from iopstui.model.metrics.probe import KINDS
 from iopstui.model.watch.trigger import parse_span
 from iopstui.records import dataclass
 
 EACH = "each."
 _SHORT = re.compile(r"(?:((?:fio\.)?(?:read|write|trim|mixed|total))\.)?(p[0-9.]+|mean|max)")
 _ABORT = re.compile(r"\s*(\S+?)\s*(>=|<=|>|<)\s*(\S+)(?:\s+for\s+(\S+))?\s*")
+_OF_DEVICE = frozenset(("iops", "mean", "max", *map(percentile_name, PERCENTILES)))
 _COMPARE: Mapping[str, Callable[[float, float], bool]] = {
     ">": operator.gt, "<": operator.lt, ">=": operator.ge, "<=": operator.le
 }  # fmt: skip
@@ -37,8 +40,10 @@ def full_name(name: str) -> str:
 
 def figure(sums: Sums, path: Sequence[str]) -> float | None:
     """The figure at a field's path ("fio", "read", "clat", "p99"); ``None``: not measured."""
-    if path[0] != "fio" or len(path) < 3:
+    if not _known(path):
         return None
+    if path[0] == DEVICE:
+        return _of_device(sums, path[1], path[2])
     part = sums.total if path[1] == TOTAL else sums.fio.get(path[1])
     if part is None:
         return None
@@ -52,6 +57,25 @@ def figure(sums: Sums, path: Sequence[str]) -> float | None:
     if path[3] == "max":
         return float(found.max_ns) if found.packed else None
     return found.percentiles().get(path[3])
+
+
+def _of_device(sums: Sums, kind: str, name: str) -> float | None:
+    part = sums.device.part(kind)
+    if part is None:
+        return None
+    if name == "iops":
+        return part.iops
+    found = part.latencies
+    if name == "mean":
+        return found.mean_ns
+    return found.max_ns if name == "max" else found.percentiles.get(name)
+
+
+def _known(path: Sequence[str]) -> bool:
+    """Whether totals have it."""
+    if path[0] == DEVICE:
+        return len(path) == 3 and path[1] in (*KINDS, TOTAL) and path[2] in _OF_DEVICE
+    return path[0] == "fio" and len(path) >= 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +101,10 @@ def wanted(text: str, tolerance: float) -> Wanted:
 
 
 def _check(asked: str, path: Sequence[str]) -> None:
-    if path[0] != "fio" or len(path) < 3:
+    if not _known(path):
         raise UsageError(f"{asked}: the totals of many hosts don't have this figure.",
-                         "They have iops, bw and latencies: read.clat.p99, write.iops ...",
-                         )  # fmt: skip
+                         "They have iops, bw and latencies: read.clat.p99, write.iops ..., with "
+                         "--probe device.read.p99.")  # fmt: skip
 
 
 class Abort:
@@ -100,7 +124,7 @@ class Abort:
         if for_s is None:
             raise UsageError(f"{asked}: {span!r} is not a time such as 5s or 1m.")
         self.text = text.strip()
-        self._path = field.path
+        self.path = self._path = field.path
         self._for_s = for_s
         self._since: int | None = None
 

@@ -26,21 +26,26 @@ from iopstui.events import (
 from iopstui.fleet.merging.compact import Compact
 from iopstui.fleet.merging.packed import from_wire, unpack
 from iopstui.fleet.merging.sums import Object, Part
-from iopstui.fleet.merging.whole import direction_of, disk_of
+from iopstui.fleet.merging.whole import direction_of, disk_of, probe_of
 from iopstui.model.block.target import DEVICE, DIRECTORY, Target
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
-from iopstui.model.histogram import PERCENTILES, merge, percentile_name
+from iopstui.model.histogram import PERCENTILES, Bins, merge, percentile_name
 from iopstui.model.metrics import frame as flags
+from iopstui.model.metrics.fields import DEVICE as PROBED
 from iopstui.model.metrics.fields import TOTAL
 from iopstui.model.metrics.frame import CpuFrame, Frame, JobFrame
+from iopstui.model.metrics.probe import KINDS, ProbeInterval
 from iopstui.model.rates import MIB, CpuLoad, DiskRates
 from iopstui.model.samples import DIRECTIONS
 from iopstui.text import printable
 
 RANKS = tuple(map(percentile_name, PERCENTILES))
 _LOAD = ("usr", "sys", "iowait", "irq", "soft", "idle", "steal")
-TEXTS = frozenset({"event", "host", "utc", "flags", "packed", "bins_of", "name", "device", "sums"})
+TEXTS = frozenset({
+    "event", "host", "utc", "flags", "packed", "bins_of", "name", "device", "sums", "comm",
+    "cgroup", "disk",
+})  # fmt: skip
 _KINDS: Mapping[str, type] = {
     one.kind: one for one in (
         Ceased, Mark, Notice, Progress, SteadyState, StepFinished, StepStarted, TunableChanged
@@ -134,7 +139,28 @@ def frame_of(row: Mapping[str, Any], opened: tuple[str, ...]) -> Frame:
         jobs=tuple(JobFrame(**job) for job in row.get("jobs") or ()),
         throttled=row.get("throttled"),
         opened=opened,
+        probe=_probe(row[PROBED], opened) if row.get(PROBED) else None,
     )
+
+
+def _probe(row: Mapping[str, Any], opened: tuple[str, ...]) -> ProbeInterval | None:
+    """The latencies alone; ``None`` where the lines don't say of which of several devices."""
+    disks = row.get("disks") or {}
+    if not disks and len(opened) == 1 and all(row.get(kind) for kind in KINDS):
+        disks = {opened[0]: row}
+    bins = {
+        str(name): {kind: _bins(found[kind]) for kind in KINDS if found.get(kind)}
+        for name, found in disks.items()
+    }
+    counts = {name: int(row.get(name) or 0) for name in ("skipped", "lost", "full")}
+    return probe_of(float(row["seconds"]), bins, counts, row.get("missed")) if bins else None
+
+
+def _bins(row: Mapping[str, Any]) -> Bins:
+    packed = row.get("packed")
+    if packed:
+        return unpack(from_wire(packed))
+    return {int(key): int(count) for key, count in (row.get("bins") or {}).items()}
 
 
 def _of_sums(row: Mapping[str, Any], opened: tuple[str, ...]) -> Frame:
@@ -189,7 +215,6 @@ def _total(row: Mapping[str, Any], parts: Mapping[str, DirectionInterval]) -> Di
 def _direction(row: Mapping[str, Any]) -> DirectionInterval:
     kind = str(row.get("bins_of") or "clat")
     own = row.get(kind) or {}
-    packed, bins = row.get("packed"), row.get("bins") or {}
     return DirectionInterval(
         ios=int(row["ios"]),
         bytes=int(row["bytes"]),
@@ -200,7 +225,7 @@ def _direction(row: Mapping[str, Any]) -> DirectionInterval:
         lat_ns=(row.get("lat") or {}).get("mean"),
         percentiles={name: own[name] for name in RANKS if own.get(name) is not None},
         max_ns=own.get("max"),
-        bins=unpack(from_wire(packed)) if packed else {int(key): n for key, n in bins.items()},
+        bins=_bins(row),
         bins_of=kind,
     )
 

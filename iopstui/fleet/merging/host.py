@@ -15,8 +15,16 @@ from typing import Any
 
 from iopstui.fleet.merging.compact import Compact, Pile
 from iopstui.fleet.merging.finals import Counted
-from iopstui.fleet.merging.sums import MILLI, Malformed, Sums, frame_sums, part_of, whole
-from iopstui.model.metrics.fields import TOTAL
+from iopstui.fleet.merging.sums import (
+    MILLI,
+    Malformed,
+    Sums,
+    device_of_frame,
+    frame_sums,
+    part_of,
+    whole,
+)
+from iopstui.model.metrics.fields import DEVICE, TOTAL
 from iopstui.model.metrics.frame import FINAL, LATE, RAMP
 from iopstui.records import dataclass
 
@@ -69,6 +77,7 @@ class Slot:
         rates = self.sums.kernel.rates, sums.kernel.rates
         both = bool(rates[0]) and bool(rates[1])
         self.sums.add(sums)
+        self.sums.device.of_one()
         if not before or not self.measured:
             return
         for part in self.sums.fio.values():
@@ -144,7 +153,8 @@ class Host:
 
     def _feed_sums(self, row: Mapping[str, Any], flags: set[str]) -> list[Slot]:
         """The same, of a frame that was sent as its sums."""
-        own = Compact(row["sums"])
+        probed = row.get(DEVICE) is not None
+        own = Compact(row["sums"], device_of_frame(row) if probed else None)
         fio = own.fio
         seconds = _seconds(row.get("seconds"))
         if not seconds:
@@ -195,6 +205,7 @@ class Host:
     def rated(self) -> Sums:
         """``whole`` with the rates of the whole run. (Of single frames they don't add up.)"""
         found = self.whole
+        found.device.of_one()
         for part in found.fio.values():
             part.iops_m = whole(part.ios / self.measured, MILLI) if self.measured else 0
             part.bw_m = whole(part.bytes / self.measured, MILLI) if self.measured else 0

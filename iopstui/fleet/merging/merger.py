@@ -257,6 +257,11 @@ class Merger:
             parts = [one.fio[name] for one in rated if name in one.fio]
             part.iops_m = sum(one.iops_m for one in parts)
             part.bw_m = sum(one.bw_m for one in parts)
+        device = self.whole.device
+        device.hosts = sum(one.device.hosts for one in rated)
+        for kind, own in device.parts.items():
+            each = [one.device.parts[kind] for one in rated if kind in one.device.parts]
+            own.iops_m = sum(one.iops_m for one in each)
         return self.whole
 
     def closed(self, until: int | None = None, early: bool = True) -> Iterator[Second]:

@@ -14,10 +14,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import Any
 
-from iopstui.fleet.merging.packed import from_wire, pack, unpack
+from iopstui.fleet.merging.device import COUNTS, MICRO, Device, DevicePart, rate_m
+from iopstui.fleet.merging.packed import FIELD, KEYS, from_wire, pack, unpack
 from iopstui.model import histogram
 from iopstui.model.histogram import PERCENTILES, percentile_name
-from iopstui.model.metrics.fields import TOTAL
+from iopstui.model.metrics.fields import DEVICE, TOTAL
+from iopstui.model.metrics.probe import KINDS
 from iopstui.model.samples import DIRECTIONS, MIXED
 from iopstui.records import dataclass
 
@@ -29,6 +31,11 @@ MILLI = 1000
 MOST = 1 << 60
 # so that sums of thousands fit into the fields of packed.py
 MOST_IN_BIN = 1 << 50
+_TOO_MANY = int.from_bytes(
+    (((1 << 8 * FIELD) - 2 * MOST_IN_BIN).to_bytes(FIELD, "little")) * len(KEYS), "little"
+)
+# what a number of fields leaves when it is divided by this is the sum of them
+_ALL_FIELDS = (1 << 8 * FIELD) - 1
 
 DISK_RATES = ("r/s", "w/s", "rMB/s", "wMB/s", "aqu-sz", "in-flight")
 AWAITS = (("r_await", "reads"), ("w_await", "writes"))
@@ -73,7 +80,10 @@ def _bins(row: Mapping[str, Any]) -> int:
     wire, found = row.get("packed"), row.get("bins")
     try:
         if isinstance(wire, str):
-            return from_wire(wire)
+            packed = from_wire(wire)
+            if packed & _TOO_MANY:
+                raise Malformed("a histogram has impossible counts")
+            return packed
         if found is None:
             return 0
         if not 0 <= max(found.values(), default=0) <= MOST_IN_BIN:
@@ -290,20 +300,68 @@ def kernel_of_total(row: Mapping[str, Any]) -> Kernel:
     return found
 
 
+def device_of_frame(row: Mapping[str, Any]) -> Device:
+    """What a frame's probe counted; nothing where the devices were not followed. Malformed."""
+    found = part_of(row, DEVICE)
+    us = whole(found.get("seconds"), MICRO)
+    if not us or any(not part_of(found, kind) for kind in KINDS):
+        return Device()
+    device = _device(found, us)
+    device.hosts = 1
+    for part in device.parts.values():
+        part.iops_m = rate_m(part.ios, us)
+    done = sum(part.ios for part in device.parts.values())
+    share = whole(found.get("missed"), MILLI)
+    if share > 100 * MILLI:
+        raise Malformed("more was missed than there was")
+    # of nothing but completions without a beginning nobody says how many they were
+    left = 100 * MILLI - share
+    device.counts["missed"] = round(done * share / left) if left else 1
+    return device
+
+
+def device_of_total(row: Mapping[str, Any]) -> Device:
+    """What the probes of a merger's total counted. Malformed."""
+    found = part_of(row, DEVICE)
+    hosts = whole(found.get("hosts"))
+    if not hosts:
+        return Device()
+    device = _device(found, whole(found.get("seconds"), MICRO))
+    device.hosts = hosts
+    for kind, part in device.parts.items():
+        part.iops_m = whole(part_of(found, kind).get("iops"), MILLI)
+    device.counts["missed"] = whole(found.get("missed_ios"))
+    return device
+
+
+def _device(row: Mapping[str, Any], us: int) -> Device:
+    device = Device(us=us, counts={name: whole(row.get(name)) for name in COUNTS[1:]})
+    for kind in KINDS:
+        part = part_of(row, kind)
+        ios, packed = whole(part.get("ios")), _bins(part)
+        if packed % _ALL_FIELDS != ios:
+            raise Malformed("a device's histogram is not of its requests")
+        if ios:
+            device.parts[kind] = DevicePart(ios, 0, packed)
+    return device
+
+
 @dataclass(slots=True)
 class Sums:
-    """All that is added: fio's directions and its total, the devices, and the slowest host
-    (p99 in ns, its name)."""
+    """All that is added: fio's directions and its total, the devices as /proc/diskstats and as the
+    probes count them, and the slowest host (p99 in ns, its name)."""
 
     fio: dict[str, Part] = field(default_factory=dict)
     kernel: Kernel = field(default_factory=Kernel)
     slowest: tuple[int, str] | None = None
+    device: Device = field(default_factory=Device)
 
     def add(self, other: Sums, with_bins: bool = True) -> None:
         """Add other hosts', or other seconds'."""
         for name, part in other.fio.items():
             self.fio.setdefault(name, Part()).add(part, with_bins)
         self.kernel.add(other.kernel)
+        self.device.add(other.device, with_bins)
         both = [one for one in (self.slowest, other.slowest) if one is not None]
         self.slowest = max(both, default=None)
 
@@ -341,7 +399,7 @@ def split(fio: Mapping[str, Part]) -> Iterable[Part]:
 def frame_sums(host: str, row: Mapping[str, Any], seconds: float) -> Sums:
     """What a frame of ``host`` adds. Malformed."""
     fio = part_of(row, "fio")
-    found = Sums(kernel=kernel_of_frame(row))
+    found = Sums(kernel=kernel_of_frame(row), device=device_of_frame(row))
     for name in (*DIRECTIONS, TOTAL) if fio else ():
         part = part_of(fio, name)
         if part:
@@ -355,7 +413,7 @@ def frame_sums(host: str, row: Mapping[str, Any], seconds: float) -> Sums:
 def total_sums(row: Mapping[str, Any]) -> Sums:
     """What a merger's total adds. Malformed."""
     fio = part_of(row, "fio")
-    found = Sums(kernel=kernel_of_total(row))
+    found = Sums(kernel=kernel_of_total(row), device=device_of_total(row))
     for name in (*DIRECTIONS, TOTAL) if fio else ():
         part = part_of(fio, name)
         if part:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from iopstui.fleet.merging.device import Device
 from iopstui.fleet.merging.merger import Second
 from iopstui.fleet.merging.sums import Kernel, Part, Sums, split
 from iopstui.model import histogram
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
-from iopstui.model.histogram import percentile_name
+from iopstui.model.histogram import Bins, percentile_name
 from iopstui.model.metrics import frame as flags
 from iopstui.model.metrics.fields import TOTAL
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.probe import KINDS, LATENCY, Latencies, ProbeInterval, Requests
 from iopstui.model.rates import MIB, DiskRates
 
 ALL = "all"
@@ -55,6 +57,7 @@ def frame_of_second(
         disks={} if disk is None else {ALL: disk},
         own_cpu=own_cpu,
         opened=(ALL,),
+        probe=_probe(sums.device, second.interval_s),
     )
 
 
@@ -107,6 +110,44 @@ def direction_of(part: Part, bins: Mapping[int, int] | None = None) -> Direction
         max_ns=histogram.maximum(known),
         bins=known,
         bins_of=kind,
+    )
+
+
+def _probe(device: Device, seconds: float) -> ProbeInterval | None:
+    if not device.hosts:
+        return None
+    parts = {kind: device.part(kind) for kind in KINDS}
+    bins = {kind: part.latencies.bins for kind, part in parts.items() if part is not None}
+    return probe_of(seconds, {ALL: bins}, device.counts, device.missed)
+
+
+def probe_of(
+    seconds: float,
+    disks: Mapping[str, Mapping[str, Bins]],
+    counts: Mapping[str, int],
+    missed: float | None,
+) -> ProbeInterval:
+    """The latencies that a probe counted, by disk and direction, and what it has missed
+    (percent); it has no other part."""
+    return ProbeInterval(
+        seconds=seconds,
+        age_s=0.0,
+        parts=(LATENCY,),
+        disks={
+            disk: {kind: Requests(seconds, Latencies.of(bins)) for kind, bins in kinds.items()}
+            for disk, kinds in disks.items()
+        },
+        matrix={},
+        tasks=(),
+        requeued_s=None,
+        merged_s=None,
+        sequential=None,
+        missed=missed,
+        skipped=counts.get("skipped", 0),
+        lost=counts.get("lost", 0),
+        full=counts.get("full", 0),
+        busy=None,
+        run_ns=None,
     )
 
 

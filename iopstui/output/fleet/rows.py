@@ -38,6 +38,7 @@ def second_object(second: Second, label: str) -> Object:
         "slowest": {"host": slowest[1], "p99": slowest[0]} if slowest else None,
         "fio": second.sums.fio_object(),
         "kernel": second.sums.kernel.as_object(),
+        "device": second.sums.device.as_object(),
     }
 
 
@@ -61,6 +62,7 @@ def merged_object(merger: Merger, label: str) -> Object:
         "slowest": {"host": slowest[1], "p99": slowest[0]} if slowest else None,
         "fio": whole.fio_object(),
         "kernel": None,
+        "device": whole.device.as_object(),
     }  # fmt: skip
 
 

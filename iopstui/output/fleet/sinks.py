@@ -23,6 +23,7 @@ NAME_WIDTH = 13
 FIO_COLUMNS = ("iops", "bw", "ios", "bytes", "clat.mean", "lat.mean")
 KERNEL_COLUMNS = ("r/s", "w/s", "rMB/s", "wMB/s", "r_await", "w_await", "aqu-sz")
 RANKS = tuple(map(percentile_name, PERCENTILES))
+DEVICE_COLUMNS = ("iops", "ios", "mean", *RANKS, "max")
 
 
 class TotalsSink(Protocol):
@@ -49,14 +50,21 @@ class _Words:
 
     def __init__(self, err: TextIO) -> None:
         self._err = err
-        self._before = ""
+        self._before = self._device = ""
 
     def second(self, second: Second) -> None:
         words = absent(second)
         if words and words != self._before:
-            clock = (utc(second.wall_ms) or "")[11:19]
-            put(f"[{clock}] {words}", self._err)
+            self._say(second, words)
         self._before = words
+        all_of_them = second.sums.device.hosts == second.counted
+        device = "" if all_of_them else second.sums.device.words(second.counted)
+        if device and device != self._device:
+            self._say(second, device)
+        self._device = device
+
+    def _say(self, second: Second, words: str) -> None:
+        put(f"[{(utc(second.wall_ms) or '')[11:19]}] {words}", self._err)
 
     def whole(self, merger: Merger, out: TextIO) -> None:
         put("\n" + whole_text(merger.rated(), certified(merger)), out)
@@ -96,6 +104,9 @@ class TotalCsv:
         for name in (READ, WRITE, TRIM, TOTAL):
             head += [f"fio.{name}.{column}" for column in (*FIO_COLUMNS, *RANKS, "max")]
         head += [f"kernel.{column}" for column in KERNEL_COLUMNS]
+        head.append("device.hosts")
+        for name in (READ, WRITE, TOTAL):
+            head += [f"device.{name}.{column}" for column in DEVICE_COLUMNS]
         self._writer.writerow(head)
         out.flush()
 
@@ -112,6 +123,10 @@ class TotalCsv:
             row += _cells(part)
         kernel = second.sums.kernel.as_object() or {}
         row += [kernel.get(column) for column in KERNEL_COLUMNS]
+        device = second.sums.device.as_object() or {}
+        row.append(device.get("hosts"))
+        for name in (READ, WRITE, TOTAL):
+            row += [device.get(name, {}).get(column) for column in DEVICE_COLUMNS]
         self._writer.writerow("" if cell is None else cell for cell in row)
         self._out.flush()
 

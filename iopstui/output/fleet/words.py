@@ -17,6 +17,10 @@ from iopstui.text import printable
 WIDTH = 80
 MOST_NAMED = 6
 SHOWN = ("p50", "p99", "p99.9")
+_HEAD = " ".join((
+    f"{'all hosts':<10}",
+    *(f"{name:>9}" for name in ("IOPS", "MiB/s", "mean", *SHOWN, "max")),
+))  # fmt: skip
 
 
 def some(names: Sequence[str]) -> str:
@@ -71,13 +75,24 @@ def _certificate(found: Certified) -> str:
     return f"{held}{words}."
 
 
+def _device_rows(whole: Sums, found: Certified) -> Iterator[str]:
+    words = whole.device.words(found.hosts)
+    if words:
+        yield f"{words}, from a request's issue to its completion"
+    for kind, part in whole.device.parts.items():
+        own = part.latencies
+        yield _row(kind, part.iops, None, own.mean_ns, own.percentiles, own.max_ns)
+
+
 def whole_text(whole: Sums, found: Certified) -> str:
     """A table of the whole run of all hosts in at most 80 columns, and how they ended."""
     lines = []
     if whole.fio:
-        head = [f"{name:>9}" for name in ("mean", *SHOWN, "max")]
-        lines.append(f"{'all hosts':<10} {'IOPS':>9} {'MiB/s':>9} {' '.join(head)}")
+        lines.append(_HEAD)
         lines += [whole_row(name, whole.fio[name]) for name in DIRECTIONS if name in whole.fio]
+    elif whole.device.hosts:
+        lines.append(_HEAD)
+    lines += _device_rows(whole, found)
     for words in ending(found):
         lines += textwrap.wrap(words, WIDTH)
     return "\n".join(lines)
@@ -86,10 +101,18 @@ def whole_text(whole: Sums, found: Certified) -> str:
 def whole_row(name: str, part: Part) -> str:
     """One direction."""
     _, main = part.main
-    ranks = main.percentiles()
-    values = [main.mean_ns, *(ranks.get(rank) for rank in SHOWN), main.max_ns or None]
+    own = (main.mean_ns, main.percentiles(), main.max_ns or None)
+    return _row(name, part.iops, part.bw, *own)
+
+
+def _row(
+    name: str, iops: float, bw: float | None, mean: float | None, ranks: Mapping[str, int],
+    highest: int | None,
+) -> str:  # fmt: skip
+    values = [mean, *(ranks.get(rank) for rank in SHOWN), highest]
     cells = [f"{latency(value):>9}" for value in values]
-    return f"{name:<10} {number(part.iops):>9} {number(part.bw / MIB):>9} {' '.join(cells)}"
+    moved = number(None if bw is None else bw / MIB)
+    return f"{name:<10} {number(iops):>9} {moved:>9} {' '.join(cells)}"
 
 
 def outcome_text(text: str, found: Mapping[str, Outcome]) -> str:

@@ -65,10 +65,12 @@ _MERGED_SESSION: Keys = {"schema": {"const": SCHEMA}, "iopstui": TEXT, "merged":
 _MERGED: dict[str, Keys] = {
     "total": {"schema": {"const": SCHEMA}, "second": WHOLE, "interval_s": NUMBER,
               "wall_ms": WHOLE, "utc": TEXT, "hosts": _OBJECT, "flags": keyed(WHOLE),
-              "slowest": or_null(_OBJECT), "fio": or_null(_OBJECT), "kernel": or_null(_OBJECT)},
+              "slowest": or_null(_OBJECT), "fio": or_null(_OBJECT), "kernel": or_null(_OBJECT),
+              "device": or_null(_OBJECT)},
     "merged": {"schema": {"const": SCHEMA}, "interval_s": NUMBER, "hosts": _OBJECT,
                "lost": array(TEXT), "late": keyed(WHOLE), "count": _OBJECT,
-               "slowest": or_null(_OBJECT), "fio": or_null(_OBJECT), "kernel": or_null(_OBJECT)},
+               "slowest": or_null(_OBJECT), "fio": or_null(_OBJECT), "kernel": or_null(_OBJECT),
+               "device": or_null(_OBJECT)},
 }  # fmt: skip
 
 

@@ -40,11 +40,14 @@ class Probe:
         self._begun = 0
         self._answered = False
         self.parts: tuple[str, ...] = ()
+        self.why_off = ""
+        """What is in the way of the probe that was asked for; "" while nothing is."""
 
     def switch(self, parts: Sequence[str]) -> None:
         """Count these parts from now on; none: end the probe. What is in the way is told, and the
         session goes on without it."""
         self.close()
+        self.why_off = ""
         if not parts:
             return
         # nothing of it is loaded before it is asked for
@@ -53,7 +56,7 @@ class Probe:
         context = self._context
         self._followed = regions(context.target.tree, context.devices, context.roots)
         if not self._followed:
-            context.warn("no probe: nothing under the target is a block device")
+            self._off("nothing under the target is a block device")
             return
         because = ""
         if set(parts) <= {LATENCY}:
@@ -89,7 +92,7 @@ class Probe:
         reason = why_not(context.roots, parts, followed)
         if reason is not None:
             told = also if because else ""
-            context.warn(f"no probe: {reason[0]}. To mend it: {reason[1]}{told}")
+            self._off(f"{reason[0]}. To mend it: {reason[1]}{told}")
             return
         have = read_tracepoints(context.roots)
         keys = keys_for(len(online_cpus(context.roots)), MATRIX in parts)
@@ -100,6 +103,10 @@ class Probe:
         self._begins(parts, counter, False)
         words = f"the probe ({', '.join(parts)}) begins with bpftrace, which takes some seconds: "
         context.notice("info", words + costs(parts) + (also if because else ""))
+
+    def _off(self, why: str) -> None:
+        self.why_off = why
+        self._context.warn(f"no probe: {why}")
 
     def _begins(self, parts: Sequence[str], counter: Counter, own: bool) -> None:
         self._begun += 1
@@ -129,8 +136,8 @@ class Probe:
             if own:
                 self._begin_bpftrace(parts, problem)
             else:
-                words = f"the probe is off: {problem}. To look at it: iopstui doctor"
-                self._context.warn(words)
+                self.why_off = f"{problem}. To look at it: iopstui doctor"
+                self._context.warn(f"the probe is off: {self.why_off}")
         return None
 
     def close(self) -> None:

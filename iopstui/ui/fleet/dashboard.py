@@ -107,6 +107,12 @@ class FleetDashboard(Typed, Dashboard):
         for state, style in WORDS_OF_STATES:
             if counts.get(state):
                 line.try_add((f"  {counts[state]} {state}", style))
+        second = self.scene.second
+        if second is not None and self.shown.probed is not None:
+            # of how many hosts the device's percentiles are
+            device = second.sums.device
+            all_of_them = device.hosts == second.counted
+            line.try_add((f"  {device.words(second.counted)}", DIM if all_of_them else WARNING))
         spread = self.scene.spread()
         if spread is not None:
             line.try_add((f"  started within {f.latency(spread[0] * 1e6)}", None))

@@ -1,0 +1,122 @@
+"""What the probes of several hosts counted at their devices, added up as sums.py does it: whole
+numbers and histograms, from which every figure is made where it is shown."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import Any
+
+from iopstui.fleet.merging.packed import unpack
+from iopstui.format import counted
+from iopstui.model.histogram import PERCENTILES, percentile_name
+from iopstui.model.metrics.fields import TOTAL
+from iopstui.model.metrics.probe import KINDS, Latencies
+from iopstui.records import dataclass
+
+Object = dict[str, Any]
+MICRO = 10**6
+MILLI = 1000
+COUNTS = ("missed", "skipped", "lost", "full")
+"""What may be missing, by name (model/metrics/probe.py); ``missed`` as requests, not percent."""
+
+
+def rate_m(ios: int, us: int) -> int:
+    """So many in so many microseconds: per second, in thousandths; 0 in no time."""
+    return round(ios * MILLI * MICRO / us) if us else 0
+
+
+@dataclass(slots=True)
+class DevicePart:
+    """The requests of one direction: how many, their rate in thousandths, and their histogram from
+    issue to completion, packed (packed.py)."""
+
+    ios: int = 0
+    iops_m: int = 0
+    packed: int = 0
+
+    def add(self, other: DevicePart, with_bins: bool = True) -> None:
+        """Add others'."""
+        self.ios += other.ios
+        self.iops_m += other.iops_m
+        if with_bins:
+            self.packed += other.packed
+
+    @property
+    def iops(self) -> float:
+        """Requests per second of all hosts."""
+        return self.iops_m / MILLI
+
+    @property
+    def latencies(self) -> Latencies:
+        """All figures of the histogram."""
+        return Latencies.of(unpack(self.packed))
+
+    def as_object(self, with_bins: bool = True) -> Object:
+        """For JSON lines."""
+        found = self.latencies
+        row: Object = {"iops": self.iops, "ios": self.ios, "mean": found.mean_ns}
+        row |= {name: found.percentiles.get(name) for name in map(percentile_name, PERCENTILES)}
+        row["max"] = found.max_ns
+        if with_bins:
+            row["bins"] = {str(key): count for key, count in found.bins.items()}
+        return row
+
+
+@dataclass(slots=True)
+class Device:
+    """The devices under the jobs of the ``hosts`` whose probes counted, ``us`` microseconds of all
+    of them together. ``parts`` has the directions in which there was a request."""
+
+    hosts: int = 0
+    us: int = 0
+    parts: dict[str, DevicePart] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def add(self, other: Device, with_bins: bool = True) -> None:
+        """Add other hosts', or other seconds'; rates only mean something for hosts."""
+        if not other.hosts:
+            return
+        self.hosts += other.hosts
+        self.us += other.us
+        for kind, part in other.parts.items():
+            self.parts.setdefault(kind, DevicePart()).add(part, with_bins)
+        for name, count in other.counts.items():
+            self.counts[name] = self.counts.get(name, 0) + count
+
+    def of_one(self) -> None:
+        """All that was added is one host's: its rates over all of its time."""
+        self.hosts = min(self.hosts, 1)
+        for part in self.parts.values():
+            part.iops_m = rate_m(part.ios, self.us)
+
+    def part(self, kind: str) -> DevicePart | None:
+        """A direction, or all of them as "total"; ``None`` if nobody's probe counted."""
+        if not self.hosts:
+            return None
+        if kind != TOTAL:
+            return self.parts.get(kind, DevicePart())
+        found = DevicePart()
+        for part in self.parts.values():
+            found.add(part)
+        return found
+
+    @property
+    def missed(self) -> float | None:
+        """Percent of the completions, not matched with their beginning; ``None`` of none."""
+        missed = self.counts.get("missed", 0)
+        done = sum(part.ios for part in self.parts.values()) + missed
+        return 100 * missed / done if done else None
+
+    def words(self, of: int) -> str:
+        """Of how many of so many hosts it is; "" if nobody's probe counted."""
+        return f"device: {self.hosts} of {counted(of, 'host')}" if self.hosts else ""
+
+    def as_object(self) -> Object | None:
+        """For JSON lines; ``None`` if nobody's probe counted."""
+        if not self.hosts:
+            return None
+        row: Object = {"hosts": self.hosts, "seconds": self.us / MICRO}
+        for kind in (*KINDS, TOTAL):
+            row[kind] = (self.part(kind) or DevicePart()).as_object(kind != TOTAL)
+        counts = {name: self.counts.get(name, 0) for name in COUNTS}
+        return {**row, **counts, "missed": self.missed, "missed_ios": counts["missed"]}
