@@ -87,6 +87,22 @@ def test_the_figures_are_those_of_the_summed_bins(tmp_path: Path) -> None:
     assert [row["slowest"] for row in rows] == ["b", "b", "a", "b"]
 
 
+def test_the_devices_that_were_probed_have_rows_of_their_own(tmp_path: Path) -> None:
+    path, none = recorded(tmp_path), {"ios": 0, "bins": {}}
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    assert "device" not in rendered([path], "md")
+    for row in rows:
+        if row["event"] == "frame" and row["host"] == "b":
+            read = {"ios": 7, "bins": {str(SLOW): 7}}
+            row["device"] = {"seconds": 1.0, "read": read, "write": none, "discard": none,
+                             "missed": 0.0, "skipped": 0, "lost": 0, "full": 0}  # fmt: skip
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert "| device read (1 of 2 hosts) | 7.00 | – |" in rendered([path], "md")
+    assert "device read (1 of 2 hosts)" in rendered([path], "html")
+    device = json.loads(rendered([path], "json"))["device"]
+    assert (device["hosts"], device["read"]["ios"], device["read"]["p50"]) == (1, 21, SLOW)
+
+
 def test_the_page_is_one_and_escapes_what_it_shows(tmp_path: Path) -> None:
     page = rendered([recorded(tmp_path, {"event": "session", "host": "<script>"})], "html")
     xml.dom.minidom.parseString(page)

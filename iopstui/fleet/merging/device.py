@@ -3,6 +3,7 @@ numbers and histograms, from which every figure is made where it is shown."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import field
 from typing import Any
 
@@ -99,6 +100,10 @@ class Device:
         for part in self.parts.values():
             found.add(part)
         return found
+
+    def directions(self) -> Iterator[tuple[str, DevicePart]]:
+        """Those in which there was a request, always in the same order."""
+        return ((kind, self.parts[kind]) for kind in KINDS if kind in self.parts)
 
     @property
     def missed(self) -> float | None:

@@ -79,7 +79,7 @@ def _device_rows(whole: Sums, found: Certified) -> Iterator[str]:
     words = whole.device.words(found.hosts)
     if words:
         yield f"{words}, from a request's issue to its completion"
-    for kind, part in whole.device.parts.items():
+    for kind, part in whole.device.directions():
         own = part.latencies
         yield _row(kind, part.iops, None, own.mean_ns, own.percentiles, own.max_ns)
 

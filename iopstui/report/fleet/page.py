@@ -45,9 +45,9 @@ def _markdown(story: FleetStory) -> str:
              *md_table(("", ""), words.facts(story)), ""]  # fmt: skip
     if story.runs:
         parts += ["## Runs", "", *md_table(words.RUN_HEAD, words.run_rows(story)), ""]
-    if story.whole.fio:
-        parts += [f"## {words.whole_title(story)}", "",
-                  *md_table(words.WHOLE_HEAD, words.whole_rows(story)), ""]  # fmt: skip
+    whole = [*words.whole_rows(story)]
+    if whole:
+        parts += [f"## {words.whole_title(story)}", "", *md_table(words.WHOLE_HEAD, whole), ""]
     parts += ["## Hosts, the slowest first", "", *md_table(words.HOST_HEAD, hosts[:MOST_HOSTS]), ""]
     parts += [f"{left} more are in CSV and JSON.", ""] if left > 0 else []
     parts += [f"## Seconds ({words.which_seconds(story)})", "",
@@ -146,7 +146,8 @@ def _json(story: FleetStory) -> str:
         "interval_s": story.interval_s, "words": [*words.endings(story)],
         "spread_ms": story.spread[0] if story.spread else None,
         "clocks_within_ms": story.spread[1] if story.spread else None,
-        "left_out": story.broken, "fio": story.whole.fio_object(), "hosts": hosts,
+        "left_out": story.broken, "fio": story.whole.fio_object(),
+        "device": story.whole.device.as_object(), "hosts": hosts,
         "runs": [
             {"run": row.number, "job": job, "hosts": row.hosts, "finished": row.finished,
              "how": row.how, "said": [] if story.redact else list(row.said),

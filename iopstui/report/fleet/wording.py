@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from iopstui.format import counted, duration, latency, number, utc
+from iopstui.format import MISSING, counted, duration, latency, number, utc
 from iopstui.model.rates import MIB
 from iopstui.model.samples import DIRECTIONS
 from iopstui.output.fleet.words import ending
@@ -65,7 +65,7 @@ def endings(story: FleetStory) -> Iterator[str]:
 
 
 def whole_rows(story: FleetStory) -> Iterator[Row]:
-    """The whole run of all hosts by direction."""
+    """The whole run of all hosts by direction: fio's I/Os, and the requests that probes counted."""
     for name in DIRECTIONS:
         part = story.whole.fio.get(name)
         if part is not None:
@@ -75,6 +75,14 @@ def whole_rows(story: FleetStory) -> Iterator[Row]:
                 name, number(part.iops), number(part.bw / MIB), latency(main.mean_ns),
                 *(latency(ranks.get(rank)) for rank in RANKS), latency(main.max_ns or None),
             )  # fmt: skip
+    device = story.whole.device
+    for kind, one in device.directions():
+        own = one.latencies
+        yield (
+            f"device {kind} ({device.hosts} of {counted(story.certified.hosts, 'host')})",
+            number(one.iops), MISSING, latency(own.mean_ns),
+            *(latency(own.percentiles.get(rank)) for rank in RANKS), latency(own.max_ns),
+        )  # fmt: skip
 
 
 def whole_title(story: FleetStory) -> str:
