@@ -6,14 +6,18 @@ jump the last minutes before the place are played at once, so that charts and ma
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from iopstui.errors import UsageError
+from iopstui.errors import EXIT_OK, EXIT_VERDICT, UsageError
+from iopstui.fleet.curve import Curve, Place, scale_point
 from iopstui.fleet.hosts.settings import HostSettings, Turn
 from iopstui.fleet.merging.merger import Merger, Second
+from iopstui.fleet.merging.outcome import certified
 from iopstui.fleet.merging.sums import Malformed
 from iopstui.fleet.scene import DONE, FAILED, KEPT, STOPPED
 from iopstui.fleet.told import Anew, Begun, Over, Row, Said, Told, host_second
@@ -28,6 +32,7 @@ FED = ("frame", "session", "step_finished", "ended")
 STEP_S = 1.0
 LEAST_S, MOST_S = 0.01, 3600.0
 """A second's length can't be another one."""
+NO_MORE = "no more of it is recorded"
 LONGEST_PAUSE_S = 5.0
 """Of a recording in which nobody says anything is not waited for."""
 
@@ -56,7 +61,7 @@ class FleetReplay:
         self._goal: float | None = None
         self._at = 0.0
         self._first_s = self._last_s = 0.0
-        self._jobs = False
+        self._jobs = self._swept = False
         self._scan()
 
     def _scan(self) -> None:
@@ -69,6 +74,7 @@ class FleetReplay:
             self._jobs |= kind == "step_started"
             if kind == FLEET:
                 self.job = str(row.get("job") or self.job)
+                self._swept |= "axis" in row
             wall = _wall(row, name, offsets)
             if kind == "frame" and wall is not None:
                 names[name] = None
@@ -132,6 +138,9 @@ class FleetReplay:
     def run(self, job: str, options: Mapping[str, str]) -> None:
         """Nothing runs in a recording."""
 
+    def sweep(self, counts: Sequence[int], job: str, options: Mapping[str, str]) -> None:
+        """Nothing runs."""
+
     def stop(self) -> None:
         """Nothing runs."""
 
@@ -170,7 +179,8 @@ class FleetReplay:
     def _play(self, goal: float) -> float | None:
         """From the beginning, as far as ``goal`` at once; the next goal, ``None``: it is closed."""
         player = _Player(self._of_host, self.hosts, self._jobs, self.job, self._first_s)
-        since = goal - KEPT
+        # a curve is made of all of its points
+        since = -math.inf if self._swept else goal - KEPT
         pace = _Pace(goal)
         for name, row in self._rows():
             at = player.at(name, row)
@@ -182,7 +192,7 @@ class FleetReplay:
                     return found
             player.row(name, row)
             self._at = max(goal, at) if at >= goal else self._at
-        player.end()
+        player.end(last=True)
         self._at = self.end
         return self._next()
 
@@ -251,6 +261,7 @@ class _Player:
         self._last = 0.0
         self._broken: set[str] = set()
         self._over: Object = {}
+        self._curve: Curve | None = None
         tell(Anew())
 
     def at(self, name: str, row: Object) -> float:
@@ -279,6 +290,7 @@ class _Player:
         names = [str(one) for one in told] if isinstance(told, list) else self._hosts
         watching = bool(row.get("watching")) if "watching" in row else not self._jobs
         self._number += 0 if watching else 1
+        place = self._sweep(row)
         merger = self._merger = Merger(
             float(interval) if isinstance(interval, int | float) else 1.0
         )
@@ -287,7 +299,41 @@ class _Player:
             merger.host(name).offset_ms = offset
         job = str(row.get("job") or self._job)
         self._over = {}
-        self._tell(Begun(self._number, tuple(names), self._first_s + self._last, job, watching))
+        self._tell(Begun(
+            self._number, tuple(names), self._first_s + self._last, job, watching, place=place
+        ))  # fmt: skip
+
+    def _sweep(self, row: Object) -> Place | None:
+        """Of which point of a sweep a run is; the sweep that it is not of is over."""
+        axis, number = row.get("axis"), row.get("point")
+        counts = tuple(one for one in axis if type(one) is int) if type(axis) is list else ()
+        if type(number) is not int or not 0 <= number < len(counts) or min(counts) < 1:
+            self._end_sweep()
+            return None
+        curve = self._curve
+        if curve is None or curve.counts != counts or number <= (curve.at or 0):
+            self._end_sweep()
+            curve = Curve(str(row.get("job") or self._job), counts)
+        self._curve = replace(curve, at=number)
+        self._tell(self._curve)
+        return Place(counts, number)
+
+    def _point(self, merger: Merger, code: object, said: tuple[str, ...]) -> None:
+        """What the point that is over came to."""
+        curve = self._curve
+        if curve is None:
+            return
+        hosts = certified(merger).finished
+        counts = code in (EXIT_OK, EXIT_VERDICT) and hosts > 0
+        point = scale_point(hosts, merger) if counts else None
+        self._curve = curve.after(point, code if type(code) is int else EXIT_OK, said)
+        if curve.last:
+            self._end_sweep()
+
+    def _end_sweep(self) -> None:
+        curve, self._curve = self._curve, None
+        if curve is not None:
+            self._tell(curve.over(curve.notes.get(curve.at or 0, NO_MORE)))
 
     def _host_row(self, name: str, row: Object) -> None:
         if self._merger is None:
@@ -312,8 +358,13 @@ class _Player:
         for second in found:
             self._tell(second)
 
-    def end(self) -> None:
-        """The run is over, or the recording."""
+    def end(self, last: bool = False) -> None:
+        """The run is over; ``last``: the recording is."""
+        self._run_over()
+        if last:
+            self._end_sweep()
+
+    def _run_over(self) -> None:
         merger, self._merger = self._merger, None
         if merger is None:
             return
@@ -325,6 +376,7 @@ class _Player:
         said = tuple(str(one) for one in words) if isinstance(words, list) else ()
         if not over and merger.lost:
             said = (f"the recording ends without the end of {counted(len(merger.lost), 'host')}",)
+        self._point(merger, code, said)
         self._tell(Over(
             how if how in (DONE, FAILED, STOPPED) else DONE,
             code if isinstance(code, int) else 0, said, whole=merger.rated(),

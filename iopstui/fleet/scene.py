@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from typing import Any
 
+from iopstui.fleet.curve import Curve
 from iopstui.fleet.merging.merger import Second
 from iopstui.fleet.merging.sums import DISK_RATES, Object
 from iopstui.fleet.told import Anew, Begun, HostSecond, Over, Row, State, Told
@@ -30,7 +31,7 @@ FIGURES = (IOPS, BW, WAIT, AWAIT, UTIL)
 CONNECTS, READY, RUNS, LATE, LOST, FAILED, DONE = (
     "connects", "ready", "runs", "late", "lost", "failed", "done"
 )  # fmt: skip
-OUT, STOPPED, WATCHED = "no part", "stopped", "watched"
+OUT, STOPPED, WATCHED, RESTS = "no part", "stopped", "watched", "rests"
 MISSING, PARTLY = "missing", "partly"
 ABSENT = (LOST, FAILED, MISSING, OUT, LATE)
 """Of these nothing comes now."""
@@ -119,7 +120,8 @@ class FleetScene:
     anything, ``begun`` the number of the first one of the run that goes on, ``first`` that of the
     very first. ``between``: the hosts are watched between two runs, in which case a host that the
     run has lost, or that has failed, keeps that state with its reason; ``unwatched`` is why nobody
-    is watched any more. ``seen``: a second of what goes on has come."""
+    is watched any more. ``seen``: a second of what goes on has come. ``curve`` is the sweep that
+    runs or ran last."""
 
     def __init__(self) -> None:
         self.forget()
@@ -137,6 +139,7 @@ class FleetScene:
         self.running = self.watching = self.between = False
         self.unwatched = ""
         self.seen = False
+        self.curve: Curve | None = None
 
     @property
     def number(self) -> int:
@@ -181,6 +184,8 @@ class FleetScene:
                 self._begun(told)
             case Anew():
                 self.forget()
+            case Curve():
+                self.curve = told
             case Over():
                 self.running = self.between = False
                 self.unwatched = told.said[0] if told.between and told.said else ""
@@ -198,10 +203,11 @@ class FleetScene:
             # rows and small lines go on where the run has left them
             return
         self.begun = None
-        for name in told.hosts:
-            line = self.host(name)
-            line.state, line.error = CONNECTS, ""
+        for line in self.hosts.values():
+            line.state, line.error = RESTS, ""
             line.executed_ms = line.step = line.ended = None
+        for name in told.hosts:
+            self.host(name).state = CONNECTS
 
     def _state(self, told: State) -> None:
         line = self.host(told.name)
@@ -216,7 +222,9 @@ class FleetScene:
             return
         self._open.setdefault(told.number, []).append(told)
         line = self.host(told.name)
-        if line.state in (CONNECTS, READY) or (self.between and line.state in (DONE, STOPPED)):
+        if line.state in (CONNECTS, READY) or (
+            self.between and line.state in (DONE, STOPPED, RESTS)
+        ):
             line.state = self._measured
         # in the order of FIGURES
         values = told.iops, told.bw, told.wait_ns, told.await_ns, told.util
@@ -367,8 +375,9 @@ def hosts_words(scene: FleetScene) -> str:
     if not scene.running or (scene.between and not scene.seen):
         return counted(every, "host")
     if second is None or scene.begun is None:
-        ready = sum(one.state != CONNECTS for one in scene.hosts.values())
-        return f"{ready} of {counted(every, 'host')} ready"
+        here = [one for one in scene.hosts.values() if one.state != RESTS]
+        ready = sum(one.state != CONNECTS for one in here)
+        return f"{ready} of {counted(len(here), 'host')} ready"
     watched = " watched" if scene.between else ""
     expected = every if scene.between else second.expected
     return f"{second.counted} of {counted(expected, 'host')}{watched}"

@@ -11,6 +11,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from iopstui.errors import (
@@ -21,6 +22,8 @@ from iopstui.errors import (
     Interrupted,
     IopstuiError,
 )
+from iopstui.fleet.curve import STOPPED as STOPPED_BY_HAND
+from iopstui.fleet.curve import Curve, Place, ScalePoint
 from iopstui.fleet.fleet import Fleet, Voices
 from iopstui.fleet.hosts import member as states
 from iopstui.fleet.hosts.member import INTERRUPTED, Member
@@ -34,15 +37,28 @@ from iopstui.safety.crash import crash_sentence
 Object = dict[str, Any]
 STATES_EVERY_S = 0.5
 MOST_REASONS = 2
+CRASHED = "a fault of iopstui's own"
 REST_S = 0.7
 """After a run, before the hosts are watched: keys that ask for another one need not wait."""
 
 
 @dataclass(frozen=True, slots=True)
+class Judged:
+    """What came of a run: its exit code, what is said and what is printed, of a sweep's the point
+    if it counts, and whether no further one is to be run."""
+
+    code: int
+    said: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    point: ScalePoint | None = None
+    ends: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Planned:
     """A run that is about to begin: its fleet, what adds up, what is told of it; ``row`` is asked
-    to keep each line of a host's, ``stop`` whether to end with this second, and ``judge`` for the
-    exit code, what is said and what is printed in the end."""
+    to keep each line of a host's, ``stop`` whether to end with this second, and ``judge`` for what
+    came of it in the end."""
 
     fleet: Callable[[Voices], Fleet]
     merger: Merger
@@ -50,17 +66,29 @@ class Planned:
     second: Callable[[Second], None]
     row: Callable[[str, Object], None]
     stop: Callable[[Second], str]
-    judge: Callable[[Fleet], tuple[int, tuple[str, ...], tuple[str, ...]]]
+    judge: Callable[[Fleet], Judged]
 
 
-Plan = Callable[[int, str, Mapping[str, str]], Planned]
-"""Of a run's number, its job and its changed options. Raises IopstuiError."""
+Plan = Callable[[int, str, Mapping[str, str], Place | None], Planned]
+"""Of a run's number, its job and its changed options, and of which point of a sweep it is. Raises
+IopstuiError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to be run: ``job`` ("": watch) with these options changed; with ``counts`` it is a
+    sweep, a run on the first so many hosts for each of them."""
+
+    job: str
+    options: Mapping[str, str]
+    counts: tuple[int, ...] = ()
 
 
 class FleetSession:
     """``run`` begins a run, after the one that goes on was stopped; ``start`` is called once.
     ``frames`` are the hosts' newest, of which only those of a host in detail are told. ``watch``
-    plans what goes on between two runs."""
+    plans what goes on between two runs, ``hosts`` are all names, and ``table`` is asked for what is
+    printed of a sweep when the screen is left."""
 
     live = True
 
@@ -70,19 +98,23 @@ class FleetSession:
         note: Callable[[Object], None] = lambda row: None,
         watch: Callable[[], Planned] | None = None,
         settings: HostSettings | None = None,
+        hosts: Sequence[str] = (),
+        table: Callable[[Sequence[ScalePoint]], tuple[str, ...]] = lambda points: (),
     ) -> None:
         self._plan = plan
+        self.hosts = hosts
+        self._table = table
         self._note = note
         self.settings = settings or HostSettings()
         self._watch = watch
         self._between = False
         self._tell: Callable[[Told], None] = lambda told: None
-        self._orders: queue.SimpleQueue[tuple[str, dict[str, str]] | None] = queue.SimpleQueue()
+        self._orders: queue.SimpleQueue[Asked | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._main, name="fleet", daemon=True)
         self._fleet: Fleet | None = None
         self._number = 0
         self._next_look = 0.0
-        self._closing = self._watching = False
+        self._closing = self._watching = self._sweeping = self._halted = False
         self.frames: dict[str, Object] = {}
         self._had: dict[str, tuple[str, str]] = {}
         self._detailed: set[str] = set()
@@ -97,17 +129,26 @@ class FleetSession:
     @property
     def running(self) -> bool:
         """From the beginning of a run until nothing of it is left."""
-        return self._fleet is not None and not self._between
+        return self._sweeping or (self._fleet is not None and not self._between)
 
     def run(self, job: str, options: Mapping[str, str]) -> None:
         """Run ``job`` ("": watch) with these options changed, after what runs has stopped."""
+        self._ask(Asked(job, dict(options)))
+
+    def sweep(self, counts: Sequence[int], job: str, options: Mapping[str, str]) -> None:
+        """Run ``job`` on the first so many hosts for each of these, one run after another; what
+        they come to is told (Curve)."""
+        self._ask(Asked(job, dict(options), tuple(counts)))
+
+    def _ask(self, asked: Asked) -> None:
         # first: what begins by the order must not be stopped
         self._interrupt()
-        self._orders.put((job, dict(options)))
+        self._orders.put(asked)
 
     def stop(self) -> None:
-        """Have all hosts stop; their last figures still come."""
+        """Have all hosts stop; their last figures still come. It ends a sweep, too."""
         if not self._between:
+            self._halted = True
             self._interrupt()
 
     def _interrupt(self) -> None:
@@ -169,12 +210,15 @@ class FleetSession:
                     return
                 order = newer
             try:
-                self._one(*order)
+                if order.counts:
+                    self._sweep(order)
+                else:
+                    self._one(order)
             except Exception as error:  # of a thread nobody would hear of it
                 words = crash_sentence(error)
                 self._tell(Over(FAILED, EXIT_JOB_FAILED, (words,), (words,)))
 
-    def _next(self) -> tuple[str, dict[str, str]] | None:
+    def _next(self) -> Asked | None:
         """What is asked for next; the hosts of a run that is over are watched meanwhile."""
         self.settings.begin()
         self._turned()
@@ -209,17 +253,53 @@ class FleetSession:
             fleet.interrupt()
         self._look()
 
-    def _one(self, job: str, options: dict[str, str]) -> None:
+    def _sweep(self, asked: Asked) -> None:
+        """A run after another; what was measured before one that fails or is stopped stays."""
+        self._sweeping, self._halted = True, False
+        curve = Curve(asked.job, asked.counts)
+        why = CRASHED
+        try:
+            for number in range(len(asked.counts)):
+                curve = replace(curve, at=number)
+                self._tell(curve)
+                done = self._one(asked, Place(asked.counts, number))
+                curve = curve.after(done.point, done.code, done.said)
+                why = self._why_over(done)
+                if why:
+                    break
+        finally:
+            self._sweeping = False
+            over = curve.over(why)
+            words = (*self._table(curve.measured), *([over.ended] if over.ended else ()))
+            self._tell(replace(over, words=words))
+
+    def _why_over(self, done: Judged) -> str:
+        """Why no further point of a sweep is run; "" if it goes on."""
+        if self._halted or not self._orders.empty():
+            return STOPPED_BY_HAND
+        return (done.said[0] if done.said else CRASHED) if done.ends else ""
+
+    def _look_point(self, fleet: Fleet) -> None:
+        # what ends a sweep may have come when there was no fleet to interrupt yet
+        if self._halted or not self._orders.empty():
+            fleet.interrupt()
+        self._look()
+
+    def _one(self, asked: Asked, place: Place | None = None) -> Judged:
         self._number += 1
         try:
-            planned = self._plan(self._number, job, options)
+            planned = self._plan(self._number, asked.job, asked.options, place)
         except IopstuiError as error:
-            self._tell(Over(FAILED, error.exit_code, (_words(error),), (_words(error),)))
-            return
+            said = (_words(error),)
+            self._tell(Over(FAILED, error.exit_code, said, said))
+            return Judged(error.exit_code, said, said, ends=True)
         self._watching = planned.begun.watching
         fleet = self._begin(planned)
-        fleet.on_turn = self._look
-        self._tell(self._ran(fleet, planned))
+        fleet.on_turn = self._look if place is None else lambda: self._look_point(fleet)
+        how, done = self._ran(fleet, planned)
+        whole = None if how is not None else planned.merger.rated()
+        self._tell(Over(how or how_of(done.code), done.code, done.said, done.words, whole))
+        return done
 
     def _begin(self, planned: Planned) -> Fleet:
         planned.merger.on_slot = lambda name, slot, counted: self._tell(
@@ -235,7 +315,8 @@ class FleetSession:
         self._tell(planned.begun)
         return fleet
 
-    def _ran(self, fleet: Fleet, planned: Planned) -> Over:
+    def _ran(self, fleet: Fleet, planned: Planned) -> tuple[str | None, Judged]:
+        """How it ended if it could not run, and what came of it."""
         try:
             fleet.run()
         except IopstuiError as error:
@@ -243,13 +324,11 @@ class FleetSession:
             how = STOPPED if isinstance(error, Interrupted) else FAILED
             why = reasons(troubles(fleet)) if how == FAILED else ""
             told = f"{error.message.rstrip('.')}: {why}. {error.hint}" if why else _words(error)
-            return Over(how, error.exit_code, (told.strip(),), (_words(error),))
+            return how, Judged(error.exit_code, (told.strip(),), (_words(error),), ends=True)
         finally:
             self._fleet = None
         self._states(fleet)
-        code, said, words = planned.judge(fleet)
-        how = how_of(code)
-        return Over(how, code, said, words, planned.merger.rated())
+        return None, planned.judge(fleet)
 
     def say(self, text: str) -> None:
         """Tell the screen a warning."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from iopstui.fleet.curve import Curve, Place
 from iopstui.fleet.hosts.settings import Turned
 from iopstui.fleet.merging.compact import Compact
 from iopstui.fleet.merging.host import Slot
@@ -57,7 +58,8 @@ class Said:
 @dataclass(frozen=True, slots=True)
 class Begun:
     """Run ``number`` of these ``hosts`` begins at ``wall_s`` since 1970. ``watching``: without a
-    job; ``between``: it is no run, the hosts are watched until the next one."""
+    job; ``between``: it is no run, the hosts are watched until the next one. ``place``: it is a
+    point of a sweep, on the first of all hosts."""
 
     number: int
     hosts: tuple[str, ...]
@@ -65,6 +67,7 @@ class Begun:
     job: str = ""
     watching: bool = False
     between: bool = False
+    place: Place | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,7 @@ class Anew:
     """What follows is from another place of a recording: all that was told is void."""
 
 
-Told = Anew | HostSecond | Row | State | Said | Begun | Over | Second | Turned
+Told = Anew | Curve | HostSecond | Row | State | Said | Begun | Over | Second | Turned
 
 
 def host_second(name: str, slot: Slot, complete: bool) -> HostSecond:

@@ -343,6 +343,11 @@ class IopstuiApp(KeysInOrder):
 
     # -- keys
 
+    @property
+    def experiment_screen(self) -> Screen[Any] | None:
+        """That of the experiment that was shown last."""
+        return self.experiments.screen
+
     def experiment_hints(self) -> list[KeyHint]:
         """The keys of an experiment's screen that matter now."""
         return self.actions.footer(EXPERIMENT_SCREEN)
@@ -368,14 +373,15 @@ class IopstuiApp(KeysInOrder):
         if action != "do":
             return True
         on_dashboard = self.dashboard is not None and self.dashboard.is_current
-        return self.actions.possible(str(parameters[0]), on_dashboard, self.experiments.shown)
+        over = self.port.shows(self.experiment_screen)
+        return self.actions.possible(str(parameters[0]), on_dashboard, over)
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """Everything that keys do, for the command palette."""
         if self.dashboard is None:
             yield SystemCommand("Quit", "leave iopstui", self.action_quit)
             return
-        where = EXPERIMENT_SCREEN if screen is self.experiments.screen else DASHBOARD
+        where = EXPERIMENT_SCREEN if screen is self.experiment_screen else DASHBOARD
         yield from (SystemCommand(*command) for command in self.actions.palette(where))
 
 

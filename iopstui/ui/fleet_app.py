@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from textual.message import Message
+from textual.screen import Screen
 
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK
 from iopstui.events import Found, FrameReady
 from iopstui.fio.library import ShippedJob
+from iopstui.fleet.curve import Curve
 from iopstui.fleet.findings import found_in, together
 from iopstui.fleet.merging.merger import Second
 from iopstui.fleet.replay import FleetReplay
@@ -26,6 +29,7 @@ from iopstui.ui.fleet.controller import FleetController
 from iopstui.ui.fleet.dashboard import FleetDashboard
 from iopstui.ui.fleet.host import HostDashboard, HostView
 from iopstui.ui.fleet.part import ABOUT_JOBS, WITHOUT, FleetKeys
+from iopstui.ui.fleet.sweep import SweepKeys
 from iopstui.ui.keys import FLEET_BINDINGS, FLEET_REPLAY_BINDINGS
 from iopstui.ui.parts.kernel import KernelKeys
 from iopstui.ui.parts.leave import LeaveKeys
@@ -33,7 +37,7 @@ from iopstui.ui.parts.picture import PictureKeys
 from iopstui.ui.parts.replay import REPLACED, ReplayKeys
 from iopstui.ui.start import put_last
 
-NO_EXPERIMENTS = "sweeps and comparisons of many hosts are made without the screen"
+NO_EXPERIMENTS = "options of a job are varied on one host: iopstui sweep, iopstui compare"
 OLD_S = 2.0
 """After so long without a second the screen says anew how old its data are."""
 LOOK_EVERY, MANY, SELDOM = 2, 100, 10
@@ -49,7 +53,8 @@ class FleetFailed(Message):
 
 
 class FleetApp(IopstuiApp):
-    """Shows ``fleet``; ``job`` is what r runs on all hosts, ``None``: they are watched."""
+    """Shows ``fleet``; ``job`` is what r runs on all hosts, ``None``: they are watched. With
+    ``counts`` it begins with a sweep over hosts."""
 
     BINDINGS = FLEET_BINDINGS
 
@@ -61,8 +66,10 @@ class FleetApp(IopstuiApp):
         charset: Charset | None = None,
         theme: str = "dark",
         replay: bool = False,
+        counts: Sequence[int] = (),
     ) -> None:
         self.fleet = fleet
+        self._counts = counts
         self.scene = FleetScene()
         self.board: FleetDashboard | None = None
         self.whole = LiveState()
@@ -70,7 +77,8 @@ class FleetApp(IopstuiApp):
         self._watched = job is None and not replay
         super().__init__(
             lambda paths: fleet, (), job, {}, _no_devices, jobs, pick=False,
-            run_at_once=job is not None and not replay, charset=charset, replay=replay,
+            run_at_once=job is not None and not replay and not counts,
+            charset=charset, replay=replay,
             no_experiments=NO_EXPERIMENTS, theme=theme,
         )  # fmt: skip
         self.actions = Actions([*self._parts(), *self.more_parts()], self.without())
@@ -85,9 +93,14 @@ class FleetApp(IopstuiApp):
             lambda: self._watched,
             lambda: self.fleet.runs,
         )
+        self.sweeps = SweepKeys(
+            port, self.fleet, self.scene, self.jobs, lambda: keys.on_host,
+            lambda: self._watched, self.experiment_hints,
+        )  # fmt: skip
         return [
             self.jobs, self.view, KernelKeys(port, self.jobs, self.experiments),
             PictureKeys(port), LeaveKeys(port, self.action_quit), keys,
+            self.sweeps,
         ]  # fmt: skip
 
     def more_parts(self) -> list[Part]:
@@ -122,6 +135,8 @@ class FleetApp(IopstuiApp):
             self.set_interval(OLD_S, lambda: self.feed.paint_if_old(OLD_S))
         if self._watched:
             self.fleet.run_job("", {})
+        if self._counts:
+            self.sweeps.begin(self._counts, {})
 
     async def action_quit(self) -> None:
         """Stops all hosts first; again: doesn't wait for them."""
@@ -138,6 +153,11 @@ class FleetApp(IopstuiApp):
         last = self.fleet.last
         code = EXIT_OK if last is None else last.code
         return EXIT_OK if code == EXIT_INTERRUPTED else code
+
+    @property
+    def experiment_screen(self) -> Screen[Any] | None:
+        """The page of a sweep over hosts."""
+        return self.sweeps.page
 
     def next_job(self) -> str:
         """What r would run."""
@@ -182,6 +202,8 @@ class FleetApp(IopstuiApp):
                 self._follow(host)
             if isinstance(one, Second):
                 self._look(one)
+            elif isinstance(one, Curve):
+                self.sweeps.told()
 
     def _look(self, second: Second) -> None:
         every = SELDOM if len(self.scene.hosts) > MANY else LOOK_EVERY
@@ -287,10 +309,12 @@ def run_fleet_screen(
     jobs: Sequence[ShippedJob],
     theme: str,
     closed: Callable[[], None] = lambda: None,
+    counts: Sequence[int] = (),
 ) -> int:
-    """Shows a fleet until it is left; the exit code. What its last run came to is printed then."""
+    """Shows a fleet until it is left; the exit code. What its last run came to is printed then.
+    With ``counts`` it begins with a sweep over so many hosts."""
     fleet = FleetController(session, title, job)
-    app = FleetApp(fleet, jobs, job, theme=theme)
+    app = FleetApp(fleet, jobs, job, theme=theme, counts=counts)
     with stopping(app.interrupt):
         try:
             return run_to_end(app)

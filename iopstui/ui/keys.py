@@ -17,6 +17,7 @@ from iopstui.ui.core.actions import (
 )
 from iopstui.ui.experiment.part import ExperimentKeys
 from iopstui.ui.fleet.part import WITHOUT, FleetKeys
+from iopstui.ui.fleet.sweep import SweepKeys
 from iopstui.ui.lesson.part import LessonKeys
 from iopstui.ui.parts.job import JobKeys
 from iopstui.ui.parts.kernel import KernelKeys
@@ -37,7 +38,7 @@ REPLAY_ONLY = ReplayKeys.ACTIONS
 REPLAY_ACTIONS = tuple(one for one in LIVE_ACTIONS if one.id not in REPLACED) + REPLAY_ONLY
 
 FLEET_PARTS: tuple[type[Part], ...] = (JobKeys, ViewKeys, KernelKeys, PictureKeys, LeaveKeys)
-FLEET_ONLY = FleetKeys.ACTIONS
+FLEET_ONLY = (*FleetKeys.ACTIONS, *SweepKeys.ACTIONS)
 FLEET_ACTIONS = (
     *FLEET_ONLY,
     *(one for part in FLEET_PARTS for one in part.ACTIONS if one.id not in WITHOUT),

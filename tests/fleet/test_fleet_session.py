@@ -17,11 +17,12 @@ from iopstui.cli.fleet.screen import Recorder
 from iopstui.cli.fleet.words import Orders, launch_words
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_VERDICT, JobFailed, UsageError
 from iopstui.fleet import scene
+from iopstui.fleet.curve import Place
 from iopstui.fleet.fleet import Fleet, Terms, Voices
 from iopstui.fleet.hosts.member import GREETED, LAUNCHED, OVER, Member
 from iopstui.fleet.hosts.nodes import nodes_of
 from iopstui.fleet.merging.merger import Merger
-from iopstui.fleet.session import FleetSession, Planned, how_of, reasons, troubles
+from iopstui.fleet.session import FleetSession, Judged, Planned, how_of, reasons, troubles
 from iopstui.fleet.told import Begun, Over, Told
 
 WITHIN_S = 30.0
@@ -34,7 +35,7 @@ def test_what_can_t_be_planned_is_told_and_the_next_run_is_tried(
     asked: list[tuple[int, str, dict[str, str]]] = []
     told: queue.Queue[Told] = queue.Queue()
 
-    def plan(number: int, job: str, options: Mapping[str, str]) -> Planned:
+    def plan(number: int, job: str, options: Mapping[str, str], place: Place | None) -> Planned:
         asked.append((number, job, dict(options)))
         if number == 1:
             raise UsageError("That can't be.", "Something else can.")
@@ -115,7 +116,7 @@ def planned(begun: Begun, stays: bool) -> Planned:
     fleet = cast("Fleet", Made(stays))
     return Planned(
         lambda voices: fleet, Merger(), begun, lambda second: None, lambda name, row: None,
-        lambda second: "", lambda fleet: (0, (), ()),
+        lambda second: "", lambda fleet: Judged(0),
     )  # fmt: skip
 
 
@@ -131,7 +132,7 @@ def test_after_a_run_the_hosts_are_watched_until_the_next_one(
         return type(one), one.between
 
     session = FleetSession(
-        lambda number, job, options: planned(Begun(number, ("a",), 0.0, job), False),
+        lambda number, job, options, place: planned(Begun(number, ("a",), 0.0, job), False),
         watch=lambda: planned(Begun(0, ("a",), 0.0, watching=True, between=True), True),
     )
     session.start(told.put)

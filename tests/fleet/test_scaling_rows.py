@@ -12,9 +12,10 @@ from made import stream
 
 from iopstui.cli.fleet.axis import host_counts
 from iopstui.errors import UsageError
+from iopstui.fleet.curve import ScalePoint, scale_point
 from iopstui.fleet.merging.merger import Merger
 from iopstui.model.experiment.scaling import scaling
-from iopstui.output.fleet.scaling import ScalePoint, scale_point, scaling_sink
+from iopstui.output.fleet.scaling import scaling_sink
 
 
 def point(hosts: int) -> ScalePoint:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -81,14 +81,15 @@ class Runs:
     running = True
 
     def __init__(self, names: list[str]) -> None:
-        self.names = names
+        self.names = self.hosts = names
         self.ran: list[tuple[str, dict[str, str]]] = []
         self.details: list[tuple[str, bool]] = []
         self.marks: list[str] = []
         self.closed = False
         self.frames: dict[str, Object] = {}
         self.settings = HostSettings()
-        self.asked = 0
+        self.asked = self.stops = 0
+        self.swept: list[tuple[tuple[int, ...], str, dict[str, str]]] = []
         self.turns: list[Turn] = []
         self.tell: Callable[[Told], None] = lambda told: None
 
@@ -105,7 +106,11 @@ class Runs:
     def run(self, job: str, options: Mapping[str, str]) -> None:
         self.ran.append((job, dict(options)))
 
+    def sweep(self, counts: Sequence[int], job: str, options: Mapping[str, str]) -> None:
+        self.swept.append((tuple(counts), job, dict(options)))
+
     def stop(self) -> None:
+        self.stops += 1
         self.tell(Over("stopped", 130, (), ("all hosts stopped",)))
 
     def mark(self, text: str) -> None:

@@ -21,19 +21,18 @@ from iopstui.errors import (
     IopstuiError,
     UsageError,
 )
+from iopstui.fleet.curve import Place, ScalePoint, counts_of, scale_point
 from iopstui.fleet.fleet import Fleet, Voices
 from iopstui.fleet.hosts.nodes import Node
 from iopstui.fleet.merging.figures import Abort, Wanted
 from iopstui.fleet.merging.merger import Merger, Second
 from iopstui.fleet.merging.outcome import certified
 from iopstui.fleet.told import Begun
-from iopstui.format import counted, put
-from iopstui.model.experiment.plan import parse_axis
+from iopstui.format import put
 from iopstui.model.experiment.scaling import scaling
-from iopstui.output.fleet.scaling import ScalePoint, scale_point, scaling_sink
+from iopstui.output.fleet.scaling import scaling_sink
 from iopstui.safety.signals import StopSignals
 
-AXIS = "hosts"
 # the worst of all points is the exit code; what was stopped by hand is neither good nor bad
 _WORSE = (EXIT_OK, EXIT_VERDICT, EXIT_JOB_FAILED, EXIT_INTERRUPTED)
 
@@ -42,19 +41,23 @@ def host_counts(arguments: argparse.Namespace, hosts: int) -> list[int]:
     """How many hosts each point has, in the order in which they are run. UsageError."""
     if len(arguments.axis) > 1:
         raise UsageError("A fleet has one axis.", "For example: --axis hosts=1,2,4..32")
-    axis = parse_axis(arguments.axis[0])
-    if axis.name != AXIS:
-        raise UsageError(f"A fleet's axis is hosts=, not {axis.name}=.",
-                         "Options of the job are varied on one host: iopstui sweep",
-                         )  # fmt: skip
+    found = counts_of(arguments.axis[0], hosts)
     if arguments.job is None:
         raise UsageError("--axis hosts= needs a --job.")
-    found = []
-    for value in axis.values:
-        if not (value.isdecimal() and 1 <= int(value) <= hosts):
-            raise UsageError(f"--axis hosts={value}: there are {counted(hosts, 'host')}.")
-        found.append(int(value))
     return found
+
+
+def taken(
+    fleet: Fleet, merger: Merger, hosts: int, least: int, met: bool | None
+) -> tuple[ScalePoint | None, list[str]]:
+    """The point of a run on ``hosts`` that is over, of which ``least`` would do, and what is to be
+    said of it; ``None`` if it does not count. ``met`` as in ``ScalePoint``."""
+    began = sum(one.executed_ns is not None for one in fleet.members.values())
+    done = certified(merger).finished
+    if done < max(began, least) or fleet.stopped:
+        return None, [f"does not count: the job finished on {done} of {hosts}"]
+    said = [] if done == hosts else [f"{done} took part, so it is a point of {done}"]
+    return scale_point(done, merger, met), said
 
 
 class _Curve:
@@ -92,12 +95,13 @@ class _Curve:
         if self._fleet is not None:
             self._fleet.kill()
 
-    def run(self, hosts: int) -> ScalePoint | None:
+    def run(self, place: Place) -> ScalePoint | None:
         """One point; ``None`` if it does not count. Raises what Fleet.run raises."""
         self._number += 1
+        hosts = place.hosts
         names = tuple(node.name for node in self._nodes[:hosts])
         job = self._arguments.job
-        self._keep(fleet_object(Begun(self._number, names, time.time(), job),
+        self._keep(fleet_object(Begun(self._number, names, time.time(), job, place=place),
                                 self._arguments.interval))  # fmt: skip
         code, said = EXIT_JOB_FAILED, ["it did not come to its end"]
         try:
@@ -130,13 +134,10 @@ class _Curve:
             fleet.run()
         if self._stop:
             return EXIT_INTERRUPTED, [], None
-        began = sum(one.executed_ns is not None for one in fleet.members.values())
-        done = certified(merger).finished
-        if done < max(began, least) or fleet.stopped:
-            return EXIT_JOB_FAILED, [f"does not count: the job finished on {done} of {hosts}"], None
-        said = [] if done == hosts else [f"{done} took part, so it is a point of {done}"]
         met, outcomes = judged(merger, self._expected)
-        point = scale_point(done, merger, met if self._expected else None)
+        point, said = taken(fleet, merger, hosts, least, met if self._expected else None)
+        if point is None:
+            return EXIT_JOB_FAILED, said, None
         return EXIT_OK if met else EXIT_VERDICT, [*said, *outcomes], point
 
     @property
@@ -184,7 +185,7 @@ def _points(curve: _Curve, counts: Sequence[int], kind: str) -> None:
     try:
         for place, hosts in enumerate(counts):
             say(f"hosts={hosts} ({place + 1} of {len(counts)})")
-            point = curve.run(hosts)
+            point = curve.run(Place(tuple(counts), place))
             if point is not None:
                 points.append(point)
                 sink.point(point, points[0])

@@ -19,11 +19,13 @@ LABEL = "fleet"
 
 
 def fleet_object(begun: Begun, interval_s: float) -> dict[str, Any]:
-    """The line that begins a run in a recording."""
+    """The line that begins a run in a recording; of a sweep it has all points' hosts."""
+    place = begun.place
+    of = {"axis": list(place.counts), "point": place.number} if place is not None else {}
     return {
         "event": FLEET, "host": LABEL, "wall_ms": begun.wall_s * 1000, "run": begun.number,
         "job": begun.job, "watching": begun.watching, "interval_s": interval_s,
-        "hosts": list(begun.hosts),
+        "hosts": list(begun.hosts), **of,
     }  # fmt: skip
 
 

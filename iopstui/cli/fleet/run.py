@@ -102,11 +102,12 @@ def run_fleet(arguments: argparse.Namespace) -> int:
         raise UsageError("Without --job nothing runs: --expect, --set and --size are for a job.")
     _need_probe(arguments, expected)
     _allow(len(nodes))
-    if arguments.axis:
+    on_screen = arguments.format is None and has_screen()
+    if arguments.axis and not on_screen:
         from iopstui.cli.fleet.axis import run_axis
 
         return run_axis(arguments, nodes, expected, arguments.min_hosts)
-    if arguments.format is None and has_screen():
+    if on_screen:
         from iopstui.cli.fleet.screen import show_fleet
 
         return show_fleet(arguments, nodes, expected, least)

@@ -9,12 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from iopstui.cli.fleet.axis import host_counts, taken
 from iopstui.cli.fleet.record import LABEL, RecordFile, fleet_object, over_object
 from iopstui.cli.fleet.run import Run, code_of, judged, spread_words, terms_of
 from iopstui.cli.fleet.words import Orders, kept, launch_words
 from iopstui.cli.terminal import require_for_screen, say
-from iopstui.errors import EXIT_OK
+from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, EXIT_VERDICT
 from iopstui.fio.library import shipped_jobs
+from iopstui.fleet.curve import Place, ScalePoint
 from iopstui.fleet.fleet import Fleet, Terms, Voices
 from iopstui.fleet.hosts.nodes import Node
 from iopstui.fleet.hosts.settings import HostSettings
@@ -23,9 +25,10 @@ from iopstui.fleet.merging.merger import Merger, Second
 from iopstui.fleet.merging.outcome import certified
 from iopstui.fleet.replay import FleetReplay
 from iopstui.fleet.scene import FAILED
-from iopstui.fleet.session import FleetSession, Planned, how_of, reasons, troubles
+from iopstui.fleet.session import FleetSession, Judged, Planned, how_of, reasons, troubles
 from iopstui.fleet.told import Begun
 from iopstui.output.fleet.lines import file_rows
+from iopstui.output.fleet.scaling import scaling_words
 from iopstui.output.fleet.words import whole_text
 from iopstui.text import printable
 
@@ -83,8 +86,13 @@ class Planner:
         self._settings = settings
         self._opened: dict[str, list[str]] = {}
 
-    def __call__(self, number: int, job: str, options: Mapping[str, str]) -> Planned:
-        """Run ``number``. Raises what the command line would raise."""
+    def __call__(
+        self, number: int, job: str, options: Mapping[str, str], place: Place | None = None
+    ) -> Planned:
+        """Run ``number``, on all hosts or, as a point of a sweep, on the first of them. Raises what
+        the command line would raise."""
+        nodes = self._nodes if place is None else self._nodes[: place.hosts]
+        least = min(self._least, len(nodes))
         arguments = argparse.Namespace(**vars(self._arguments))
         changed = [f"{name}={value}" for name, value in options.items()]
         arguments.set = [*self._arguments.set, *changed]
@@ -93,19 +101,18 @@ class Planner:
         keep_bins = any(one.each for one in self._expected)
         merger = Merger(arguments.interval, keep_bins=keep_bins)
         run = Run(arguments, sys.stdout, sys.stderr)
-        terms = terms_of(arguments, self._least)
-        names = tuple(node.name for node in self._nodes)
-        begun = Begun(number, names, time.time(), job, not job)
+        names = tuple(node.name for node in nodes)
+        begun = Begun(number, names, time.time(), job, not job, place=place)
         self._recorder.write(fleet_object(begun, arguments.interval))
 
         def fleet(voices: Voices) -> Fleet:
             return Fleet(
-                self._nodes, self._launch, lambda node: self._set(node, orders.of(node)), merger,
-                terms, voices,
+                nodes, self._launch, lambda node: self._set(node, orders.of(node)), merger,
+                terms_of(arguments, least), voices,
             )  # fmt: skip
 
-        def judge(fleet: Fleet) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
-            return self._judged(fleet, merger, run)
+        def judge(fleet: Fleet) -> Judged:
+            return self._judged(fleet, merger, run, least if place is not None else None)
 
         return Planned(fleet, merger, begun, _nothing, self._row, run.stop, judge)
 
@@ -123,7 +130,7 @@ class Planner:
                 self._nodes, self._launch, order, merger, Terms(1, watching=True), voices
             ),
             merger, Begun(0, names, time.time(), watching=True, between=True), _nothing,
-            lambda name, row: None, lambda second: "", lambda fleet: (EXIT_OK, (), ()),
+            lambda name, row: None, lambda second: "", lambda fleet: Judged(EXIT_OK),
         )  # fmt: skip
 
     def _set(self, node: Node, order: Object) -> Object:
@@ -141,17 +148,30 @@ class Planner:
             self._opened[name] = [str(one) for one in opened] if type(opened) is list else []
         self._recorder.of_host(name, row)
 
-    def _judged(
-        self, fleet: Fleet, merger: Merger, run: Run
-    ) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
+    def _judged(self, fleet: Fleet, merger: Merger, run: Run, least: int | None) -> Judged:
+        """What came of a run; ``least``: it is a point of a sweep, for which so many would do."""
         met, outcomes = judged(merger, self._expected)
-        code = code_of(fleet, run, met)
-        spread = spread_words(fleet)
-        why = why_failed(fleet) if how_of(code) == FAILED else ""
-        said = (*([why] if why else ()), *outcomes, *([spread] if spread else ()))
+        code, point, spread = code_of(fleet, run, met), None, spread_words(fleet)
+        said = [*outcomes, *([spread] if spread else ())]
+        if least is not None:
+            passed = met if self._expected else None
+            point, about = taken(fleet, merger, len(fleet.members), least, passed)
+            code = _code_of_point(code, point, met)
+            gone = troubles(fleet)
+            about = [": ".join([*about, reasons(gone)])] if point is None and gone else about
+            said = [*(about if code != EXIT_INTERRUPTED else ()), *said]
+        elif how_of(code) == FAILED:
+            said.insert(0, why_failed(fleet))
         words = (whole_text(merger.rated(), certified(merger)), *said)
         self._recorder.write(over_object(code, said))
-        return code, said, words
+        return Judged(code, tuple(said), words, point, run.aborted)
+
+
+def _code_of_point(code: int, point: ScalePoint | None, met: bool) -> int:
+    """A host that took no part in a point that counts has not failed it."""
+    if point is not None:
+        return EXIT_OK if met else EXIT_VERDICT
+    return EXIT_JOB_FAILED if code in (EXIT_OK, EXIT_VERDICT) else code
 
 
 def why_failed(fleet: Fleet) -> str:
@@ -173,20 +193,22 @@ def show_fleet(
     """The screen, until it is left; the exit code."""
     require_for_screen()
     # what can't be so is said before there is a screen
+    counts = host_counts(arguments, len(nodes)) if arguments.axis else []
     Orders(arguments, nodes)
     Run(argparse.Namespace(**{**vars(arguments), "record": None}), sys.stdout, sys.stderr)
     recorder = Recorder(arguments.record)
     settings = HostSettings()
     planner = Planner(arguments, nodes, expected, least, recorder, settings)
     session = FleetSession(
-        planner, lambda row: recorder.write({**row, "host": LABEL}), planner.watch, settings
-    )
+        planner, lambda row: recorder.write({**row, "host": LABEL}), planner.watch, settings,
+        [node.name for node in nodes], scaling_words,
+    )  # fmt: skip
     recorder.on_trouble = session.say
     from iopstui.ui.fleet_app import run_fleet_screen
 
     return run_fleet_screen(
         session, printable(arguments.hosts), arguments.job, shipped_jobs(), arguments.theme,
-        recorder.close,
+        recorder.close, counts,
     )  # fmt: skip
 
 

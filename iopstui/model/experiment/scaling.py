@@ -181,8 +181,9 @@ def scaling(points: Points) -> Scaling:
     """Of measured (hosts, I/Os per second); those without throughput are left out."""
     known = tuple(sorted((hosts, measured) for hosts, measured in points if measured > 0))
     if len(known) < LEAST_POINTS:
-        have = counted(len(known), "point")
-        return Scaling(known, None, f"it needs {LEAST_POINTS} points, and there are {have}")
+        there = "is" if len(known) == 1 else "are"
+        have = f"there {there} {counted(len(known), 'point')}"
+        return Scaling(known, None, f"it needs {LEAST_POINTS} points, and {have}")
     law = fitted(known)
     if law is None:
         return Scaling(known, None, "no curve of this kind goes through the points")

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import csv
+import io
 import textwrap
-from collections.abc import Mapping
-from dataclasses import field
+from collections.abc import Sequence
 from typing import Protocol, TextIO
 
-from iopstui.fleet.merging.merger import Merger
-from iopstui.fleet.merging.sums import Object, Sums
+from iopstui.fleet.curve import ScalePoint
+from iopstui.fleet.merging.sums import Object
 from iopstui.format import fit, latency, number, put
-from iopstui.model.experiment.scaling import Scaling
+from iopstui.model.experiment.scaling import Scaling, scaling
 from iopstui.model.metrics.fields import SCHEMA
 from iopstui.model.rates import MIB
 from iopstui.output.fleet.words import SHOWN, WIDTH
 from iopstui.output.jsonl import dumps
-from iopstui.records import dataclass
 from iopstui.text import printable
 
 LABEL = "fleet"
@@ -24,59 +23,15 @@ HEAD = ("hosts", "IOPS", "MiB/s", *SHOWN, "a host", "lowest", "highest", "linear
 COLUMNS = ("hosts", "iops", "bw", *SHOWN, "iops_host", "iops_lowest", "iops_highest", "linear")
 
 
-@dataclass(frozen=True, slots=True)
-class ScalePoint:
-    """A run on ``hosts`` hosts: what all did, and I/Os per second of each by its name. ``met``:
-    whether all expectations were (``None``: there were none)."""
-
-    hosts: int
-    sums: Sums
-    each: Mapping[str, float] = field(default_factory=dict)
-    met: bool | None = None
-
-    @property
-    def iops(self) -> float:
-        """I/Os per second of all."""
-        total = self.sums.total
-        return total.iops if total is not None else 0.0
-
-    @property
-    def bw(self) -> float:
-        """Bytes per second of all."""
-        total = self.sums.total
-        return total.bw if total is not None else 0.0
-
-    def percentiles(self) -> Mapping[str, int]:
-        """In ns; empty without latencies."""
-        total = self.sums.total
-        return total.main[1].percentiles() if total is not None else {}
-
-    def linear(self, first: ScalePoint) -> float | None:
-        """The share that a host has of what one had at the first point; ``None``: it had
-        nothing."""
-        before = first.iops / first.hosts
-        return self.iops / self.hosts / before if before else None
-
-    def figures(self, first: ScalePoint) -> list[float | int | None]:
-        """By ``COLUMNS``."""
-        ranks = self.percentiles()
-        each = self.each.values()
-        return [
-            self.hosts, self.iops, self.bw, *(ranks.get(name) for name in SHOWN),
-            self.iops / self.hosts, min(each, default=None), max(each, default=None),
-            self.linear(first),
-        ]  # fmt: skip
-
-
-def scale_point(hosts: int, merger: Merger, met: bool | None = None) -> ScalePoint:
-    """Of a run that is over; ``met`` as in ``ScalePoint``."""
-    whole = merger.rated()
-    each = {}
-    took_part = ((name, host) for name, host in merger.hosts.items() if host.frames)
-    for name, host in sorted(took_part):
-        total = host.rated().total
-        each[name] = total.iops if total is not None else 0.0
-    return ScalePoint(hosts, whole, each, met)
+def figures(point: ScalePoint, first: ScalePoint) -> list[float | int | None]:
+    """By ``COLUMNS``; ``first`` is the first point of the curve."""
+    ranks = point.percentiles()
+    each = point.each.values()
+    return [
+        point.hosts, point.iops, point.bw, *(ranks.get(name) for name in SHOWN),
+        point.iops / point.hosts, min(each, default=None), max(each, default=None),
+        point.linear(first),
+    ]  # fmt: skip
 
 
 class ScalingSink(Protocol):
@@ -110,7 +65,7 @@ class ScalingTable:
         if not self._any:
             self._any = True
             self._print(_row(HEAD))
-        hosts, iops, bw, *ranks, one, low, high, linear = point.figures(first)
+        hosts, iops, bw, *ranks, one, low, high, linear = figures(point, first)
         share = "–" if linear is None else f"{100 * linear:.3g} %"
         self._print(_row((
             str(hosts), number(iops), number((bw or 0) / MIB), *map(latency, ranks),
@@ -142,9 +97,9 @@ class ScalingLines:
 
     def point(self, point: ScalePoint, first: ScalePoint) -> None:
         """Write one."""
-        figures = dict(zip(COLUMNS, point.figures(first), strict=True))
+        row = dict(zip(COLUMNS, figures(point, first), strict=True))
         self._write({
-            "event": "scale_point", "host": LABEL, "schema": SCHEMA, **figures,
+            "event": "scale_point", "host": LABEL, "schema": SCHEMA, **row,
             "met": point.met,
             "each": {printable(name): iops for name, iops in point.each.items()},
             "fio": point.sums.fio_object(),
@@ -180,10 +135,20 @@ class ScalingCsv:
 
     def point(self, point: ScalePoint, first: ScalePoint) -> None:
         """Write one."""
-        self._writer.writerow("" if cell is None else cell for cell in point.figures(first))
+        self._writer.writerow("" if cell is None else cell for cell in figures(point, first))
         self._out.flush()
 
     def end(self, found: Scaling) -> None:
         """The law has no row."""
         for words in found.words():
             put(words, self._err)
+
+
+def scaling_words(points: Sequence[ScalePoint]) -> tuple[str, ...]:
+    """The table and the law in words, when there is no more to come."""
+    out = io.StringIO()
+    sink = ScalingTable(out)
+    for one in points:
+        sink.point(one, points[0])
+    sink.end(scaling([(one.hosts, one.iops) for one in points]))
+    return tuple(out.getvalue().rstrip("\n").split("\n"))

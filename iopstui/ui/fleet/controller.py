@@ -16,10 +16,11 @@ from iopstui.events import (
     StepStarted,
     TunableChanged,
 )
+from iopstui.fleet.curve import Curve
 from iopstui.fleet.hosts.settings import HostSettings, Turn, Turned, together
 from iopstui.fleet.merging.merger import Second
 from iopstui.fleet.merging.whole import ALL, frame_of_second
-from iopstui.fleet.scene import FAILED, STOPPED, natural
+from iopstui.fleet.scene import DONE, FAILED, STOPPED, natural
 from iopstui.fleet.told import Anew, Begun, HostSecond, Over, Row, Said, Told
 from iopstui.format import counted
 from iopstui.model.block.device import BlockDevice
@@ -37,6 +38,11 @@ class FleetRuns(Protocol):
     """What runs on the hosts, or has run on them (fleet/session.py, fleet/replay.py)."""
 
     live: bool
+
+    @property
+    def hosts(self) -> Sequence[str]:
+        """All names, in the order in which a sweep takes them."""
+        ...
 
     @property
     def settings(self) -> HostSettings:
@@ -69,6 +75,10 @@ class FleetRuns(Protocol):
         """Run on all hosts."""
         ...
 
+    def sweep(self, counts: Sequence[int], job: str, options: Mapping[str, str]) -> None:
+        """Run on the first so many hosts for each of these."""
+        ...
+
     def stop(self) -> None:
         """Stop all hosts."""
         ...
@@ -88,7 +98,8 @@ class FleetRuns(Protocol):
 
 class FleetController:
     """``runs`` tells in its own thread; what the hosts' rows need is kept in ``told`` until the
-    screen takes it, the rest goes on as events. ``title`` says which hosts these are."""
+    screen takes it, the rest goes on as events. ``title`` says which hosts these are, ``runtime_s``
+    how long the job's newest run was to take, if that was said."""
 
     def __init__(self, runs: FleetRuns, title: str, job: str | None) -> None:
         self.runs = runs
@@ -100,6 +111,7 @@ class FleetController:
         self.job = job
         self.overrides: dict[str, str] = {}
         self.last: Over | None = None
+        self.runtime_s: int | None = None
         self.on_jump: Callable[[], None] = lambda: None
         self._watching = False
         # the hosts' of each second that is not over
@@ -135,8 +147,13 @@ class FleetController:
         self.job, self.overrides = job, dict(overrides)
         self.runs.run(job, overrides)
 
+    def sweep(self, counts: Sequence[int], job: str, overrides: Mapping[str, str]) -> None:
+        """Run on so many hosts, one run after another; what runs is stopped first."""
+        self.job, self.overrides = job, dict(overrides)
+        self.runs.sweep(counts, job, overrides)
+
     def stop_job(self) -> None:
-        """Stop all hosts."""
+        """Stop all hosts; it ends a sweep, too."""
         self.runs.stop()
 
     def mark(self, text: str) -> None:
@@ -187,6 +204,8 @@ class FleetController:
                 self._begun(told)
             case Over():
                 self._over(told)
+            case Curve():
+                self._curve(told)
             case Anew():
                 self._step, self._titled, self._begun_s = 0, False, None
                 self._origin_s, self._t = None, 0.0
@@ -232,6 +251,7 @@ class FleetController:
             )
             runtime = known.get("runtime", "").removesuffix("s")
             self._runtime = int(runtime) if runtime.isdigit() else None
+            self.runtime_s = self._runtime or self.runtime_s
             self._sink(StepStarted(
                 self._now(), self._step, printable(self.job or str(row.get("job") or "")),
                 printable(str(row.get("title") or "")), (), bool(row.get("read_only")), "run",
@@ -283,3 +303,18 @@ class FleetController:
         if self._step or failed:
             self._sink(StepFinished(t, self._step, told.code, error, told.how == STOPPED))
         self._step = 0
+
+    def _curve(self, told: Curve) -> None:
+        t = self._now()
+        if told.at is not None:
+            words = f"sweep over hosts: point {told.at + 1} of {len(told.counts)}"
+            self._sink(Notice(t, "info", words))
+            return
+        # of its points the last one is what was said; leaving is about all of them
+        self.last = Over(DONE, told.code, words=told.words)
+        if told.points:
+            for text in told.scaling().words():
+                self._sink(Notice(t, "info", text))
+        ended = f", {told.ended}" if told.why else ""
+        points = f"{len(told.points)} of {counted(len(told.counts), 'point')} measured"
+        self._sink(Notice(t, "info", f"the sweep over hosts is over: {points}{ended}"))

@@ -22,6 +22,7 @@ from iopstui.fleet.scene import (
     OUT,
     PARTLY,
     READY,
+    RESTS,
     UTIL,
     WAIT,
     FleetScene,
@@ -47,7 +48,7 @@ STANDS_S = 5
 """Seconds for which an order by figures is kept."""
 STYLES = {
     LOST: ERROR, FAILED: ERROR, MISSING: ERROR, OUT: WARNING, LATE: WARNING, PARTLY: WARNING,
-    DONE: DIM, READY: DIM, CONNECTS: DIM,
+    DONE: DIM, READY: DIM, CONNECTS: DIM, RESTS: DIM,
 }  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from iopstui.fleet.hosts.settings import turn_of
 from iopstui.fleet.scene import natural
 from iopstui.ui.core.actions import (
     ANYWHERE,
+    EXPERIMENT,
     IDLE,
     REPLAY,
     RUNNING,
@@ -177,7 +178,7 @@ class FleetKeys(Part):
             " question that names each with its disk and its value; restored at the end", place=55,
             footer=(Footer("settings", {IDLE: 110, RUNNING: 110},
                            when=lambda keys: not keys.on_host),),
-            measures=True,
+            disturbs=frozenset({EXPERIMENT}), measures=True,
         ),
         Action(
             "filter_hosts", (), order,

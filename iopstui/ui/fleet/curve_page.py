@@ -1,0 +1,175 @@
+"""The page of a sweep over hosts: it fills up while the points are run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from textual import events
+from textual.binding import Binding
+
+from iopstui.fleet.curve import Curve
+from iopstui.fleet.scene import FleetScene
+from iopstui.format import number
+from iopstui.text import printable
+from iopstui.ui.core.actions import KeyHint, press
+from iopstui.ui.core.state import LiveState
+from iopstui.ui.dashboard import bars
+from iopstui.ui.draw import layout
+from iopstui.ui.draw.canvas import CanvasScreen
+from iopstui.ui.draw.layout import HIDDEN, Box
+from iopstui.ui.draw.lines import Lines
+from iopstui.ui.draw.rows import Line, Row, pad, wrap
+from iopstui.ui.draw.style import BOLD, DIM, FIO, WARNING, Charset
+from iopstui.ui.fleet.curve_view import CurveView, now, progress, so_far
+
+NAMES = ("header", "chart", "table", "words", "message", "footer")
+
+
+class CurvePage(CanvasScreen):
+    """Draws the sweep that ``scene`` knows whenever ``paint`` is called; only what changed."""
+
+    BINDINGS = [  # noqa: RUF012 (Textual's own form)
+        Binding("escape,q,w", "leave", "all hosts"),
+        Binding("x", "app." + press("stop_sweep"), "stop"),
+        Binding("n", "app." + press("new_sweep"), "new"),
+        Binding("down", "scroll(1)", show=False),
+        Binding("up", "scroll(-1)", show=False),
+        Binding("pagedown", "scroll(10)", show=False),
+        Binding("pageup", "scroll(-10)", show=False),
+    ]
+    about = (
+        "A sweep over hosts: the same job on the first 1, 2, 4 ... of them. Esc goes back to all"
+        " hosts and the sweep goes on, x stops it and keeps what is measured, n begins another."
+    )
+
+    def __init__(
+        self,
+        scene: FleetScene,
+        live: Callable[[], LiveState],
+        hints: Callable[[], Sequence[KeyHint]],
+        where: str,
+        charset: Charset,
+    ) -> None:
+        super().__init__()
+        self._scene = scene
+        self._live = live
+        self._own_hints = hints
+        self._where = where
+        self._charset = charset
+        self._view = CurveView(charset)
+        self._top: int | None = None
+        self._placed: tuple[int, ...] = ()
+        self.panels = {name: Lines(f"curve-{name}") for name in NAMES}
+        self.small = Lines("curve-small")
+        self.canvas.add([*self.panels.values(), self.small])
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Places everything anew."""
+        self._placed = ()
+        self.paint()
+
+    def on_screen_resume(self) -> None:
+        """Back from another screen."""
+        self.paint()
+
+    def _place(self, width: int, height: int) -> None:
+        """Where everything is, which depends on how much is said."""
+        body = height - 4
+        sizes = self._view.heights(width, body)
+        if self._placed == (width, height, *sizes):
+            return
+        self._placed = (width, height, *sizes)
+        chart, table, words = sizes
+        places = {
+            "header": Box(0, 0, width, 2),
+            "chart": Box(0, 2, width, chart),
+            "table": Box(0, 2 + chart, width, table),
+            "words": Box(0, 2 + chart + table, width, words),
+            "message": Box(0, height - 2, width, 1),
+            "footer": Box(0, height - 1, width, 1),
+        }
+        tiny = layout.too_small(width, height)
+        for name, panel in self.panels.items():
+            panel.place(HIDDEN if tiny else places[name])
+        self.small.place(Box(0, 0, width, height) if tiny else HIDDEN)
+        if tiny:
+            least = f"{layout.MIN_WIDTH}×{layout.MIN_HEIGHT}"
+            said = f"This terminal is too small: {least} or more. The sweep goes on."
+            self.small.show(pad(wrap(width, self._charset, said, None), height, width))
+
+    def paint(self) -> None:
+        """Shows the newest state."""
+        curve = self._scene.curve
+        if curve is None:
+            # another place of a recording
+            self.dismiss(None)
+            return
+        view, charset = self._view, self._charset
+        view.take(curve)
+        width, height = self.app.size
+        self._place(width, height)
+        if self.small.shown:
+            return
+        shown = {
+            "header": [self._title(curve, width), self._status(curve, width)],
+            "message": [bars.message_line(self._live(), None, None, width, charset)],
+            "footer": [bars.footer_line(self._hints(), width, charset, "all hosts")],
+        }
+        for name, panel in self.panels.items():
+            box = panel.box
+            if name in shown:
+                panel.show(shown[name])
+            elif box.height:
+                panel.show(self._pane(name, box))
+
+    def _pane(self, name: str, box: Box) -> list[Row]:
+        if name == "chart":
+            return self._view.chart(box.width, box.height)
+        if name == "words":
+            return self._view.words(box.width, box.height)
+        return self._view.table(self._scene, box.width, box.height, self._top)
+
+    # -- its lines
+
+    def _title(self, curve: Curve, width: int) -> Row:
+        line = Line(width, self._charset).add(" sweep over hosts ", BOLD)
+        line.add(f" {printable(curve.job)}", BOLD)
+        line.try_add((f"  hosts × {len(curve.counts)}", None))
+        line.try_add((f"  on {printable(self._where)}", DIM))
+        return line.done()
+
+    def _status(self, curve: Curve, width: int) -> Row:
+        charset, count = self._charset, len(curve.counts)
+        done = count if curve.at is None and not curve.why else curve.at or len(curve.points)
+        filled = round(bars.BAR * done / count)
+        line = Line(width, charset).add(" ").add(charset.full * filled, FIO)
+        line.add(charset.empty * (bars.BAR - filled), DIM).add(f" {progress(curve)}", BOLD)
+        if curve.at is None:
+            return line.done()
+        iops = so_far(self._scene)
+        line.try_add((f"   {now(self._scene)}", WARNING))
+        if iops is not None:
+            line.try_add((f"   {number(iops)} IOPS", FIO))
+        return line.done()
+
+    def _hints(self) -> list[KeyHint]:
+        return [KeyHint("Esc", "all hosts"), *self._own_hints(), KeyHint("m", "mark"),
+                KeyHint("e", "messages"), KeyHint("up down", "scroll")]  # fmt: skip
+
+    # -- keys
+
+    def action_scroll(self, by: int) -> None:
+        """Scroll the table."""
+        curve, room = self._scene.curve, self.panels["table"].box.height - 2
+        if curve is None:
+            return
+        last = max(0, len(curve.counts) - room)
+        following = max(0, min(last, (last if curve.at is None else curve.at) - room + 2))
+        wanted = max(0, min(last, (following if self._top is None else self._top) + by))
+        # back where what runs is at the bottom, the table follows it again
+        self._top = None if wanted == following else wanted
+        self.paint()
+
+    def action_leave(self) -> None:
+        """Go back to all hosts; the sweep goes on."""
+        self.dismiss(None)

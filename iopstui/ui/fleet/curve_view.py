@@ -1,0 +1,222 @@
+"""A sweep over hosts drawn: the table of its points, the curve, what they say together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from iopstui import format as f
+from iopstui.fleet.curve import Curve, ScalePoint
+from iopstui.fleet.scene import IOPS, FleetScene, hosts_words
+from iopstui.format import counted
+from iopstui.model.experiment.scaling import Law, Scaling
+from iopstui.records import dataclass
+from iopstui.text import printable
+from iopstui.ui.draw import charts
+from iopstui.ui.draw.rows import Column, Line, Row, Table, pad
+from iopstui.ui.draw.style import BOLD, DIM, FIO, P99, WARNING, Charset
+from iopstui.ui.draw.xy_chart import Flag, XAxis, XYChart, XYLine, XYSpec, values_axis
+from iopstui.ui.experiment.rows import place_note, sentences, title, window
+
+MEASURED = "o"
+SAMPLES = 60
+"""Places of the law's line."""
+LABEL = 9
+LEAST_CHART = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A point, and the first one of its curve."""
+
+    point: ScalePoint
+    first: ScalePoint
+
+    @property
+    def linear(self) -> str:
+        """The share of what one host had at the first point."""
+        share = self.point.linear(self.first)
+        return f.MISSING if share is None else f"{100 * share:.3g} %"
+
+    def p(self, name: str) -> str:
+        """A percentile of all I/Os."""
+        return f.latency(self.point.percentiles().get(name), "")
+
+    def host(self, lowest: bool) -> str:
+        """What the slowest or the fastest host had."""
+        each = self.point.each.values()
+        found = min(each, default=None) if lowest else max(each, default=None)
+        return f.number(found)
+
+
+COLUMNS: tuple[Column[Measured], ...] = (
+    Column("IOPS", 7, lambda one: f.number(one.point.iops), style=FIO),
+    Column("MiB/s", 7, lambda one: f.mib(one.point.bw), drop=2),
+    Column("p50", 8, lambda one: one.p("p50"), drop=6),
+    Column("p99", 8, lambda one: one.p("p99"), style=P99),
+    Column("p99.9", 8, lambda one: one.p("p99.9"), drop=5),
+    Column("a host", 7, lambda one: f.number(one.point.iops / one.point.hosts)),
+    Column("lowest", 7, lambda one: one.host(lowest=True), drop=3),
+    Column("highest", 8, lambda one: one.host(lowest=False), drop=4),
+    Column("linear", 8, lambda one: one.linear),
+)
+
+
+class CurveView:
+    """Makes the rows of the three panes for ``curve`` as it stands, and keeps what is dear."""
+
+    def __init__(self, charset: Charset) -> None:
+        self._charset = charset
+        self._chart = XYChart(charset)
+        self._of: Curve | None = None
+        self._scaling = Scaling((), None, "")
+        self._made: tuple[int, Table[Measured], dict[int, Row]] | None = None
+
+    def take(self, curve: Curve) -> None:
+        """What is shown from now on."""
+        if curve is not self._of:
+            self._of, self._made = curve, None
+            self._scaling = curve.scaling()
+
+    @property
+    def curve(self) -> Curve:
+        """What is shown."""
+        assert self._of is not None
+        return self._of
+
+    def heights(self, width: int, height: int) -> tuple[int, int, int]:
+        """Of the chart, the table and the words."""
+        words = min(len(self._sentences(width)) + 1, max(3, height // 3))
+        table = min(len(self.curve.counts) + 2, max(4, height - words - LEAST_CHART))
+        return max(0, height - words - table), table, words
+
+    # -- the words
+
+    def _sentences(self, width: int) -> list[Row]:
+        return sentences(words(self.curve, self._scaling), width, self._charset)
+
+    def words(self, width: int, height: int) -> list[Row]:
+        """What the points say."""
+        head = "so far" if self.curve.at is not None else "what it says"
+        rows = [title(head, width, self._charset), *self._sentences(width)]
+        return pad(rows, height, width)
+
+    # -- the table
+
+    def table(self, scene: FleetScene, width: int, height: int, top: int | None) -> list[Row]:
+        """A row for each point; the one that runs is marked, those to come are dim."""
+        curve = self.curve
+        if self._made is None or self._made[0] != width:
+            made: Table[Measured] = Table(COLUMNS, LABEL, width, self._charset)
+            found = {n: self._point(made, n) for n in curve.points}
+            self._made = (width, made, found)
+        _, made, found = self._made
+        rows = [
+            found.get(number) or self._other(number, scene, width, made)
+            for number in range(len(curve.counts))
+        ]
+        focus = curve.at if curve.at is not None else len(rows)
+        shown, first = window(rows, height - 2, width, top, focus)
+        note = place_note(first, height - 2, len(rows))
+        return [title("points", width, self._charset, note), made.header("    hosts"), *shown]
+
+    def _point(self, made: Table[Measured], number: int) -> Row:
+        curve = self.curve
+        point, hosts = curve.points[number], curve.counts[number]
+        part = "" if point.hosts == hosts else f"{point.hosts} of "
+        return made.row(f"{part}{hosts}".rjust(LABEL), Measured(point, curve.measured[0]))
+
+    def _other(self, number: int, scene: FleetScene, width: int, made: Table[Measured]) -> Row:
+        """One that runs, is to come, or does not count."""
+        curve, runs = self.curve, self.curve.at == number
+        line = Line(width, self._charset).add(">" if runs else " ", BOLD)
+        line.add(str(curve.counts[number]).rjust(LABEL - 1), BOLD if runs else DIM)
+        if runs:
+            line.to(made.used - sum(one for _, one in made.columns))
+            line.add(f.number(so_far(scene)).rjust(made.columns[0][1]), FIO)
+            line.add(f"  {now(scene)}", WARNING)
+        elif number in curve.notes:
+            line.add(f"  {printable(curve.notes[number])}", WARNING)
+        return line.done()
+
+    # -- the curve
+
+    def chart(self, width: int, height: int) -> list[Row]:
+        """Measured points, and the law through them."""
+        return self._chart.rows(spec(self.curve, self._scaling), width, height)
+
+
+def now(scene: FleetScene) -> str:
+    """How far the point is that runs."""
+    if scene.running and scene.begun is not None and scene.second is not None:
+        return f"{hosts_words(scene)}, {scene.number - scene.begun + 1} s"
+    return hosts_words(scene) if scene.running else "begins"
+
+
+def so_far(scene: FleetScene) -> float | None:
+    """I/Os per second of the newest second of the point that runs."""
+    if not scene.running or scene.begun is None:
+        return None
+    return scene.sums[IOPS].at(scene.number)
+
+
+def progress(curve: Curve) -> str:
+    """Which point runs, or how many there are."""
+    if curve.at is None:
+        ended = ", ended early" if curve.why else ""
+        return f"{len(curve.points)} of {counted(len(curve.counts), 'point')} measured{ended}"
+    hosts = counted(curve.counts[curve.at], "host")
+    return f"point {curve.at + 1} of {len(curve.counts)}: {hosts}"
+
+
+def words(curve: Curve, found: Scaling) -> list[str]:
+    """Sentences."""
+    why = [printable(curve.ended)] if curve.why else []
+    if not curve.points:
+        none = "no point was measured" if curve.at is None else "the first point is under way"
+        return [none, *why]
+    return [*found.words(), *why]
+
+
+def spec(curve: Curve, found: Scaling) -> XYSpec:
+    """The chart of a curve."""
+    points = sorted((float(one.hosts), one.iops) for one in curve.measured)
+    axis = axis_of({*curve.counts, *(one.hosts for one in curve.measured)})
+    law = tuple(_law(found.law, axis, points)) if found.law is not None and points else ()
+    measured = XYLine(MEASURED, tuple(points), FIO, joined=not law)
+    names = [(f"{MEASURED} measured", FIO)]
+    if law:
+        doubted = " (see what is said of it below)" if found.doubt else ""
+        names.append((f"   line: fitted law of scaling{doubted}", DIM))
+    return XYSpec(
+        "IOPS of all hosts against their number", axis,
+        charts.linear_scale([y for _, y in (*points, *law)], None, True), f.axis_number,
+        (XYLine("", law, DIM), measured) if law else (measured,), tuple(names),
+        tuple(_knee(found, points)), note="" if points else "no point yet",
+    )  # fmt: skip
+
+
+def axis_of(hosts: set[int]) -> XAxis:
+    """An axis for these numbers of hosts; of a single one it stands in the middle."""
+    values = sorted(hosts)
+    if len(values) == 1:
+        (one,) = values
+        return XAxis(one - 0.5, one + 0.5, ((float(one), str(one)),))
+    return values_axis([str(one) for one in values])[0]
+
+
+def _law(law: Law, axis: XAxis, points: Sequence[tuple[float, float]]) -> Iterator[
+    tuple[float, float]
+]:  # fmt: skip
+    low, high = points[0][0], points[-1][0]
+    for step in range(SAMPLES + 1):
+        share = step / SAMPLES
+        # even steps on the screen
+        hosts = low * (high / low) ** share if axis.log else low + share * (high - low)
+        yield hosts, law.at(hosts)
+
+
+def _knee(found: Scaling, points: Sequence[tuple[float, float]]) -> Iterator[Flag]:
+    """Where the law is highest, between what was measured."""
+    knee, law = found.knee, found.law
+    if knee is not None and law is not None and points[0][0] <= knee <= points[-1][0]:
+        yield Flag((knee, law.at(knee)), f"knee {knee:.3g}")

@@ -1,0 +1,233 @@
+"""Key w of a fleet's screen: a sweep over hosts, and the page of its curve."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from iopstui.ui.core.actions import (
+    ANYWHERE,
+    BOTH_SCREENS,
+    EXPERIMENT,
+    EXPERIMENT_SCREEN,
+    IDLE,
+    LESSON,
+    REPLAY,
+    RUNNING,
+    Action,
+    Footer,
+    Key,
+    KeyHint,
+    Part,
+)
+from iopstui.ui.core.port import Port
+from iopstui.ui.fleet.part import ONE_HOST
+from iopstui.ui.parts.job import JobKeys
+
+if TYPE_CHECKING:
+    from iopstui.fleet.curve import Curve
+    from iopstui.fleet.scene import FleetScene
+    from iopstui.ui.fleet.controller import FleetController
+    from iopstui.ui.fleet.curve_page import CurvePage
+    from iopstui.ui.fleet.sweep_form import Sweep
+
+SHOW, NEW = "show the last one", "new sweep over hosts"
+HELD = "a sweep over hosts runs and must not be disturbed: x stops it"
+NO_JOB = "a sweep over hosts needs a job: iopstui fleet HOSTS --job JOB"
+TOO_FEW = "a sweep over hosts needs two hosts or more"
+NONE_RECORDED = "no sweep over hosts has been played of this recording yet"
+
+
+class SweepKeys(Part):
+    """``on_host`` says whether one host's screen is shown, ``watched`` whether the fleet has no
+    job."""
+
+    def __init__(
+        self,
+        port: Port,
+        fleet: FleetController,
+        scene: FleetScene,
+        jobs: JobKeys,
+        on_host: Callable[[], bool],
+        watched: Callable[[], bool],
+        hints: Callable[[], Sequence[KeyHint]],
+    ) -> None:
+        super().__init__(port)
+        self.page: CurvePage | None = None
+        self._fleet = fleet
+        self._scene = scene
+        self._jobs = jobs
+        self._on_host = on_host
+        self._watched = watched
+        self._hints = hints
+        self._opens = False
+
+    # -- what is known
+
+    @property
+    def curve(self) -> Curve | None:
+        """The sweep that runs or ran last."""
+        return self._scene.curve
+
+    @property
+    def live(self) -> bool:
+        """False in a recording."""
+        return self._fleet.runs.live
+
+    @property
+    def active(self) -> bool:
+        """While one runs here."""
+        return self.live and self.curve is not None and self.curve.at is not None
+
+    @property
+    def possible(self) -> bool:
+        """Whether one can be begun, or shown."""
+        return not self._on_host() and (self.curve is not None or not self._why_not())
+
+    @property
+    def can_renew(self) -> bool:
+        """Whether n begins another."""
+        return not self.active and not self._why_not()
+
+    def _why_not(self) -> str:
+        if not self.live:
+            return NONE_RECORDED
+        if self._watched():
+            return NO_JOB
+        return TOO_FEW if len(self._fleet.runs.hosts) < 2 else ""
+
+    @property
+    def mode(self) -> str | None:
+        """EXPERIMENT while one runs."""
+        return EXPERIMENT if self.active else None
+
+    def takes(self, action: Action) -> bool:
+        """Nothing disturbs a sweep; r stops it."""
+        if not self.active:
+            return False
+        if action.id == "run_or_stop":
+            self.stop()
+            return True
+        if EXPERIMENT in action.disturbs:
+            self.port.say("info", HELD)
+            return True
+        return False
+
+    def offers(self, action: Action) -> bool:
+        """Not where none can be begun."""
+        return action.id != "sweep_hosts" or self.possible
+
+    # -- keys
+
+    def sweep(self) -> None:
+        """Show the one that runs, or begin one; where there is a result that is asked first."""
+        curve, why = self.curve, self._why_not()
+        if self._on_host():
+            self.port.say("info", ONE_HOST)
+        elif curve is not None and (self.active or why):
+            self.show()
+        elif why:
+            self.port.say("info", why)
+        elif curve is None:
+            self._form()
+        else:
+            from iopstui.ui.dialogs.choice import Choice
+
+            choice = Choice("sweep over hosts", (SHOW, NEW), "", self.port.charset)
+            self.port.push(choice, self._chosen)
+
+    def _chosen(self, value: str | None) -> None:
+        if value == SHOW:
+            self.show()
+        elif value == NEW:
+            self._form()
+
+    def _form(self) -> None:
+        from iopstui.ui.fleet.sweep_form import SweepForm
+
+        fleet = self._fleet
+        said = self._jobs.overrides.get("runtime", "").removesuffix("s")
+        runtime = int(said) if said.isascii() and said.isdecimal() else fleet.runtime_s
+        self.port.push(
+            SweepForm(self._jobs.job, fleet.runs.hosts, runtime, self.port.charset, fleet.running),
+            self._begin,
+        )  # fmt: skip
+
+    def _begin(self, sweep: Sweep | None) -> None:
+        if sweep is None:
+            return
+        seconds = {} if sweep.seconds is None else {"runtime": str(sweep.seconds)}
+        self.begin(sweep.counts, {**self._jobs.overrides, **seconds})
+
+    def begin(self, counts: Sequence[int], options: dict[str, str]) -> None:
+        """Run the job on so many hosts in turn; the page opens with the first point."""
+        self._jobs.forget_pending()
+        self._opens = True
+        self._fleet.sweep(counts, self._jobs.job, options)
+
+    def told(self) -> None:
+        """Something of a sweep has come."""
+        if self._opens and self.active:
+            self._opens = False
+            if self.port.shows(self.port.dashboard):
+                self.show()
+
+    def show(self) -> None:
+        """The page."""
+        from iopstui.ui.fleet.curve_page import CurvePage
+
+        if self.curve is None:
+            return
+        self.page = CurvePage(
+            self._scene, lambda: self.port.state, self._hints, self._fleet.title, self.port.charset
+        )
+        self.port.push(self.page)
+
+    def renew(self) -> None:
+        """Another one, in place of what is shown."""
+        if self.can_renew:
+            self.port.pop()
+            self._form()
+
+    def stop(self) -> None:
+        """Stop it; what was measured stays."""
+        if self.active:
+            self._fleet.stop_job()
+            self.port.say("info", "stopping the sweep over hosts; what was measured stays")
+
+    ACTIONS = (
+        Action(
+            "sweep_hosts", (Key("w", "w"),), sweep, title="Sweep over hosts",
+            note="the job on 1, 2, 4 ... hosts, and the curve",
+            help="a sweep over hosts: the job on the first 1, 2, 4 ... of them in turn, with a"
+            " table of the points, the curve of throughput and its knee. While it runs: its page",
+            place=57,
+            footer=(
+                Footer("sweep over hosts", {IDLE: 40, RUNNING: 112},
+                       when=lambda keys: keys.possible),
+                Footer("show the sweep", {EXPERIMENT: 10}, when=lambda keys: not keys._on_host()),
+                Footer("show the sweep", {REPLAY: 20}, when=lambda keys: keys.curve is not None),
+            ),
+            disturbs=frozenset({LESSON}),
+        ),
+        Action(
+            "stop_sweep", (Key("x", "x"),), stop, title="Stop the sweep over hosts",
+            note="what was measured stays",
+            help="stop the sweep over hosts; what was measured stays", place=58,
+            footer=(
+                Footer("stop it", {EXPERIMENT: 20}),
+                Footer("stop, keep what is measured", {EXPERIMENT_SCREEN: 10},
+                       when=lambda keys: keys.active),
+            ),
+            applies=lambda keys: keys.active, where=ANYWHERE, offered_on=BOTH_SCREENS,
+        ),
+        Action(
+            # bound by its page
+            "new_sweep", (Key("", "n"),), renew,
+            title=lambda keys: "New sweep over hosts" if keys.can_renew else "",
+            note="the form again",
+            footer=(Footer("new sweep", {EXPERIMENT_SCREEN: 10},
+                           when=lambda keys: keys.can_renew),),
+            where=ANYWHERE, offered_on=frozenset({EXPERIMENT_SCREEN}),
+        ),
+    )  # fmt: skip

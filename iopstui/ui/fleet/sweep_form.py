@@ -1,0 +1,135 @@
+"""The form that begins a sweep over hosts: how many each point has, and how long it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, VerticalScroll
+from textual.screen import Screen
+from textual.widgets import Input, Static
+
+from iopstui.errors import IopstuiError, UsageError
+from iopstui.fleet.curve import counts_of, usual_counts
+from iopstui.format import counted, duration
+from iopstui.model.experiment.scaling import LEAST_POINTS
+from iopstui.records import dataclass
+from iopstui.text import printable
+from iopstui.ui.draw.style import Charset
+
+FOOT = " up/down, Tab: fields   Enter begins   Esc back"
+MOST_SECONDS = 7 * 86400
+FEW = f"With {LEAST_POINTS} points or more the law of scaling is fitted, and a knee looked for."
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """What is to be run: how many hosts each point has; ``seconds`` is each run's, ``None``: as the
+    job says."""
+
+    counts: tuple[int, ...]
+    seconds: int | None = None
+
+
+class SweepForm(Screen["Sweep | None"]):
+    """Gives the sweep to begin, or ``None``. ``hosts`` are all names in the order in which points
+    take them, ``runtime`` is the job's in seconds, if it has one that is known."""
+
+    BINDINGS = [  # noqa: RUF012 (Textual's own form)
+        Binding("escape", "leave", "back"),
+        Binding("tab,down", "app.focus_next", show=False, priority=True),
+        Binding("shift+tab,up", "app.focus_previous", show=False, priority=True),
+    ]
+    about = "The hosts of each point of a sweep: Enter begins it, Esc gives it up."
+
+    def __init__(
+        self, job: str, hosts: Sequence[str], runtime: int | None, charset: Charset, stops: bool
+    ) -> None:
+        super().__init__()
+        self._job = job
+        self._hosts = hosts
+        self._runtime = runtime
+        self._charset = charset
+        self._stops = stops
+
+    def compose(self) -> ComposeResult:
+        """The fields, each with what may be typed; then what will come of it."""
+        yield Static(Text(f" a sweep over hosts: {printable(self._job)}", style="bold"),
+                     id="form-head")  # fmt: skip
+        every = len(self._hosts)
+        yield from self._field("hosts", usual_counts(every), "1,2,4..64 doubles, 1..8 counts")
+        if self._runtime is not None:
+            yield from self._field("seconds", str(self._runtime), "of each point (runtime)")
+        with VerticalScroll(id="form-scroll", can_focus=False):
+            yield Static(id="form-words")
+        yield Static(Text(FOOT, style="dim"), id="form-foot")
+
+    def _field(self, name: str, value: str, words: str) -> ComposeResult:
+        with Horizontal(classes="form-row"):
+            yield Static(Text(f" {name}"), classes="form-label")
+            yield Input(value, id=f"form-{name}", select_on_focus=False, classes="form-input")
+            yield Static(Text(words, style="dim"), classes="form-hint")
+
+    def on_mount(self) -> None:
+        """The axis has the keys."""
+        self.query_one("#form-hosts", Input).focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Show what it would do, or what is wrong."""
+        self._read()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Begin it."""
+        sweep = self._read()
+        if sweep is not None:
+            self.dismiss(sweep)
+
+    def action_leave(self) -> None:
+        """Close the form without a sweep."""
+        self.dismiss(None)
+
+    def _read(self) -> Sweep | None:
+        """What the fields say; ``None`` for what can't be, which is shown."""
+        try:
+            typed = self.query_one("#form-hosts", Input).value.strip().removeprefix("hosts=")
+            counts = counts_of(f"hosts={typed}", len(self._hosts))
+            seconds = self._seconds()
+        except IopstuiError as error:
+            text = Text(self._clean(error.message), style="bold red")
+            text.append(self._clean(f"\n{error.hint}"), style="not bold default")
+            self.query_one("#form-words", Static).update(text)
+            return None
+        self.query_one("#form-words", Static).update(self._words(counts, seconds))
+        return Sweep(tuple(counts), seconds)
+
+    def _seconds(self) -> int | None:
+        if self._runtime is None:
+            return None
+        typed = self.query_one("#form-seconds", Input).value.strip().removesuffix("s").strip()
+        digits = typed.isascii() and typed.isdecimal() and len(typed) <= len(str(MOST_SECONDS))
+        if not digits or not 1 <= int(typed) <= MOST_SECONDS:
+            raise UsageError(
+                f"seconds: {typed!r} is no whole number from 1 to {MOST_SECONDS}.", "Such as: 60"
+            )
+        return int(typed)
+
+    def _words(self, counts: Sequence[int], seconds: int | None) -> Text:
+        points = counted(len(counts), "point")
+        said = f"{points}, one after another, each with all checks of a run."
+        if seconds is not None:
+            long = duration(len(counts) * seconds)
+            said += f" {long} of running, and some seconds to begin each."
+        most = max(counts)
+        names = self._hosts[:most]
+        who = ", ".join(names[:4]) + (f" ... {names[-1]}" if most > 4 else "")
+        text = Text(self._clean(f"{said}\nThe first ones of: {who}\n"))
+        if len(set(counts)) < LEAST_POINTS:
+            text.append(f"{FEW}\n", style="yellow")
+        if self._stops:
+            text.append("The run that goes on is stopped first.\n", style="yellow")
+        return text
+
+    def _clean(self, words: str) -> str:
+        return "\n".join(self._charset.text(printable(line)) for line in words.split("\n"))

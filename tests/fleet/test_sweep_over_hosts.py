@@ -1,0 +1,217 @@
+"""A sweep over hosts beside a screen: its points one after another, and what ends it."""
+
+from __future__ import annotations
+
+import argparse
+import queue
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+import pytest
+from made import stream
+from test_fleet_session import WITHIN_S, Made
+
+from iopstui.cli.commands import fleet as command
+from iopstui.cli.fleet.record import fleet_object, over_object
+from iopstui.cli.fleet.screen import Planner, Recorder
+from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, EXIT_VERDICT, UsageError
+from iopstui.fleet.curve import Curve, Place, ScalePoint, counts_of, usual_counts
+from iopstui.fleet.fleet import Fleet
+from iopstui.fleet.hosts.nodes import nodes_of
+from iopstui.fleet.hosts.settings import HostSettings
+from iopstui.fleet.merging.merger import Merger
+from iopstui.fleet.replay import FleetReplay
+from iopstui.fleet.scene import RESTS, FleetScene
+from iopstui.fleet.session import FleetSession, Judged, Planned
+from iopstui.fleet.told import Begun, Told
+from iopstui.output.fleet.scaling import scaling_words
+
+FAKE = Path(__file__).parents[1] / "helpers" / "fake_agent.py"
+
+
+class Swept:
+    """A session whose points come to what ``ends`` says; "stays": goes on until it is stopped."""
+
+    def __init__(self, ends: Sequence[Judged | str | Exception]) -> None:
+        self.asked: list[tuple[int, str, dict[str, str], Place | None]] = []
+        self.told: queue.Queue[Told] = queue.Queue()
+        self._ends = list(ends)
+        self.session = FleetSession(
+            self.plan, hosts=("a", "b", "c"),
+            table=lambda points: tuple(f"{one.hosts} hosts" for one in points),
+        )  # fmt: skip
+        self.session.start(self.told.put)
+
+    def plan(
+        self, number: int, job: str, options: Mapping[str, str], place: Place | None
+    ) -> Planned:
+        self.asked.append((number, job, dict(options), place))
+        end = self._ends[number - 1]
+        if isinstance(end, Exception):
+            raise end
+        done = end if isinstance(end, Judged) else Judged(EXIT_INTERRUPTED, ("a spread",))
+        begun = Begun(number, ("a", "b", "c")[: place.hosts if place else 3], 0.0, job, place=place)
+        made = cast("Fleet", Made(end == "stays"))
+        return Planned(lambda voices: made, Merger(), begun, lambda second: None,
+                       lambda name, row: None, lambda second: "", lambda fleet: done)  # fmt: skip
+
+    def until(self, kind: type) -> Told:
+        while True:
+            one = self.told.get(timeout=WITHIN_S)
+            if type(one) is kind:
+                return one
+
+    def over(self) -> Curve:
+        while True:
+            one = self.until(Curve)
+            assert isinstance(one, Curve)
+            if one.at is None:
+                return one
+
+
+def counts(hosts: int) -> Judged:
+    return Judged(EXIT_OK, point=ScalePoint(hosts, Merger().rated()))
+
+
+def test_points_are_run_one_after_another_on_the_first_hosts() -> None:
+    late = Judged(EXIT_VERDICT, point=ScalePoint(2, Merger().rated()))
+    swept = Swept([counts(1), late, counts(3)])
+    swept.session.sweep((1, 2, 3), "one", {"runtime": "5"})
+    for at in range(3):
+        one = swept.until(Curve)
+        assert isinstance(one, Curve) and (one.at, len(one.points)) == (at, at)
+        begun = swept.until(Begun)
+        assert isinstance(begun, Begun) and begun.hosts == ("a", "b", "c")[: at + 1]
+    over = swept.over()
+    assert [one.hosts for one in over.measured] == [1, 2, 3] and not over.why
+    assert over.words == ("1 hosts", "2 hosts", "3 hosts") and over.code == EXIT_VERDICT
+    assert not swept.session.running
+    swept.session.close()
+    assert swept.asked == [
+        (n + 1, "one", {"runtime": "5"}, Place((1, 2, 3), n)) for n in range(3)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("how", ["stop", "run", "close"])
+def test_what_was_measured_before_it_is_stopped_stays(how: str) -> None:
+    swept = Swept([counts(1), "stays", counts(3), counts(3)])
+    swept.session.sweep((1, 2, 3), "one", {})
+    while len(swept.asked) < 2:
+        swept.until(Begun)
+    assert swept.session.running
+    {"stop": swept.session.stop, "run": lambda: swept.session.run("two", {}),
+     "close": swept.session.close}[how]()  # fmt: skip
+    over = swept.over()
+    assert over.why == "stopped" and [*over.points] == [0] and over.notes == {1: "stopped"}
+    # what a key has stopped has not failed
+    assert over.code == EXIT_INTERRUPTED and over.words[-1] == over.ended
+    if how == "run":
+        swept.until(Begun)
+    swept.session.close()
+    jobs = [(job, place) for _, job, _, place in swept.asked[2:]]
+    assert jobs == ([("two", None)] if how == "run" else [])
+
+
+def test_a_point_that_does_not_count_is_noted_and_what_can_t_be_run_ends_it() -> None:
+    swept = Swept([
+        counts(1), Judged(EXIT_JOB_FAILED, ("does not count",)), UsageError("That can't be."),
+    ])  # fmt: skip
+    swept.session.sweep((1, 2, 3, 2), "one", {})
+    over = swept.over()
+    assert over.notes == {1: "does not count", 2: "That can't be."}
+    assert over.why.startswith("That can't be.") and len(swept.asked) == 3
+    assert over.code == 2
+    swept.session.close()
+
+
+def test_the_last_point_that_is_stopped_ends_it_early_and_one_that_failed_does_not() -> None:
+    curve = Curve("one", (1, 2), 1, {0: ScalePoint(1, Merger().rated())})
+    assert curve.after(None, EXIT_INTERRUPTED, ()).over("stopped").ended == "ended early: stopped"
+    assert curve.after(None, EXIT_JOB_FAILED, ("it broke",)).over("it broke").ended == ""
+    assert curve.over("cut off").ended == "ended early: cut off"
+
+
+def test_an_abort_ends_it() -> None:
+    swept = Swept([Judged(EXIT_JOB_FAILED, ("does not count",), ends=True), counts(2)])
+    swept.session.sweep((1, 2), "one", {})
+    assert swept.over().why == "does not count" and len(swept.asked) == 1
+    swept.session.close()
+
+
+def test_a_point_has_the_first_hosts_and_one_that_is_lost_is_no_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    launcher = f"{shlex.quote(sys.executable)} {shlex.quote(str(FAKE))} {{host}}"
+    record = tmp_path / "all.jsonl"
+    said = parser.parse_args(["good1,die1", "--job", "randread-4k", "--launcher", launcher,
+                              "--record", str(record)])  # fmt: skip
+    nodes, recorder = nodes_of(said.hosts), Recorder(str(record))
+    planner = Planner(said, nodes, (), 2, recorder, HostSettings())
+    told: queue.Queue[Told] = queue.Queue()
+    session = FleetSession(planner, table=scaling_words)
+    session.start(told.put)
+    session.sweep((1, 2), "randread-4k", {})
+    over = None
+    while not isinstance(over, Curve) or over.at is not None:
+        over = told.get(timeout=WITHIN_S)
+    session.close()
+    recorder.close()
+    (point,) = over.measured
+    assert (point.hosts, point.iops, [*point.each]) == (1, 100, ["good1"])
+    assert over.notes == {1: "does not count: the job finished on 1 of 2: die1 (its connection has"
+                             " ended)"}  # fmt: skip
+    assert over.words[1].split()[:2] == ["1", "100"]
+    kept = record.read_text()
+    assert '"axis":[1,2],"point":1' in kept and kept.count('"event":"fleet_over"') == 2
+
+
+def recorded() -> list[tuple[str, dict[str, object]]]:
+    """Two points, of which the second one failed, and then a run that is no point."""
+    rows: list[tuple[str, dict[str, object]]] = []
+    for number, (hosts, code) in enumerate([(1, 0), (2, 1), (2, 0)]):
+        names = tuple(f"h{n}" for n in range(hosts))
+        place = Place((1, 2, 2), number) if number < 2 else None
+        begun = Begun(number + 1, names, 1_800_000_000.0 + 700 * number, "one", place=place)
+        rows.append(("fleet", fleet_object(begun, 1.0)))
+        begin_ms = begun.wall_s * 1000
+        for name in names:
+            rows += [(name, row) for row in stream(name, number, 4, begin_ms)]
+        rows.append(("fleet", over_object(code, ["it broke"] if code else [])))
+    return rows
+
+
+def test_a_recording_of_one_tells_the_same_also_after_a_jump() -> None:
+    rows = recorded()
+    told: queue.Queue[Told] = queue.Queue()
+    replay = FleetReplay(lambda: iter(rows), speed=1e9)
+    # farther than what a chart keeps
+    replay.seek(replay.end)
+    replay.start(told.put)
+    over = None
+    while not isinstance(over, Curve) or over.at is not None:
+        over = told.get(timeout=WITHIN_S)
+    replay.close()
+    assert over.counts == (1, 2, 2) and [one.hosts for one in over.measured] == [1]
+    assert over.measured[0].iops > 0 and over.notes == {1: "it broke"} and over.why == "it broke"
+
+
+def test_hosts_that_take_no_part_rest() -> None:
+    scene = FleetScene()
+    scene.apply(Begun(1, ("a", "b"), 0.0, "one"))
+    scene.apply(Begun(2, ("a",), 0.0, "one", place=Place((1, 2), 0)))
+    assert [one.state for one in scene.hosts.values()] == ["connects", RESTS]
+
+
+@pytest.mark.parametrize(("hosts", "values"), [
+    (2, "1,2"), (3, "1,2,3"), (4, "1,2,3,4"), (5, "1,2,4,5"), (16, "1,2,4,8,16"),
+    (40, "1,2,4,8,16,32,40"),
+])  # fmt: skip
+def test_the_usual_axis(hosts: int, values: str) -> None:
+    assert usual_counts(hosts) == values
+    assert counts_of(f"hosts={values}", hosts)[-1] == hosts

@@ -1,0 +1,109 @@
+"""A sweep over hosts on a fleet's screen: its form, its page, its keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from test_app import screen_text, settle, shows
+from test_fleet_screen import JOB, START_S, Runs, four, frame, made, until, words_of
+from textual.pilot import Pilot
+
+from iopstui.fleet.curve import Curve, Place, ScalePoint, scale_point
+from iopstui.fleet.merging.merger import Merger
+from iopstui.fleet.told import Begun, Over
+from iopstui.ui.fleet.controller import FleetController
+from iopstui.ui.fleet_app import FleetApp
+
+
+def point(hosts: int, seconds: int = 3) -> ScalePoint:
+    """Hosts that hinder each other: contention 2 %, coherency 0.5 %."""
+    merger = Merger()
+    each = 10_000 / (1 + 0.02 * (hosts - 1) + 0.005 * hosts * (hosts - 1))
+    for at in range(hosts):
+        for t in range(1, seconds + 1):
+            # the same chance everywhere: what differs is what the law says
+            merger.feed(f"node{at + 1:02d}", frame(0, t, int(each), 300_000))
+    list(merger.finish())
+    return scale_point(hosts, merger)
+
+
+def swept(*counts: int) -> Curve:
+    return Curve(JOB, counts, None, {n: point(hosts) for n, hosts in enumerate(counts)})
+
+
+async def test_the_form_begins_one_and_its_page_fills_up() -> None:
+    app, runs = made(four())
+    runs.live = True
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        runs.play(6)
+        await settle(pilot)
+        assert "Sweep over hosts" in [title for title, *_ in app.actions.palette("dashboard")]
+        await pilot.press("w")
+        await until(pilot, lambda: "4 points, one after another" in words_of(app))
+        await pilot.press(*["backspace"] * 7, *"1,5")
+        await until(pilot, lambda: "hosts=5: there are 4 hosts" in words_of(app))
+        await pilot.press("enter", "backspace", "4", "tab", *["backspace"] * 2, "9", "enter")
+        await settle(pilot)
+        assert runs.swept == [((1, 4), JOB, {"runtime": "9"})]
+        curve = Curve(JOB, (1, 4))
+        runs.tell(Over("stopped", 130))
+        runs.tell(curve)
+        runs.tell(Begun(2, tuple(four()[:1]), START_S + 20.0, JOB, place=Place((1, 4), 0)))
+        await until(pilot, lambda: shows(app, "point 1 of 2: 1 host"))
+        runs.tell(replace(curve, at=1, points={0: point(1)}))
+        await until(pilot, lambda: shows(app, "point 2 of 2: 4 hosts"))
+        assert shows(app, "it needs 4 points, and there is 1 point")
+        # it goes on without its page, and nothing disturbs it
+        await pilot.press("escape", "right_square_bracket", "K")
+        await until(pilot, lambda: shows(app, "must not be disturbed: x stops it"))
+        assert runs.asked == 0 and shows(app, "show the sweep") and shows(app, "rests")
+        await pilot.press("r")
+        assert runs.stops == 1
+        await pilot.press("w")
+        over = replace(curve, at=None, points={0: point(1)}, notes={1: "stopped"}, why="stopped",
+                       words=("hosts",))  # fmt: skip
+        runs.tell(over)
+        await until(pilot, lambda: shows(app, "1 of 2 points measured, ended early"))
+        await pilot.press("x")
+        assert runs.stops == 1 and app.fleet.last is not None and app.fleet.last.words == ("hosts",)
+        await pilot.press("n")
+        await until(pilot, lambda: "one after another" in words_of(app))
+        await pilot.press("escape", "q")
+    assert app.return_code == 0
+
+
+async def test_an_axis_of_the_command_line_is_run_at_once_and_one_host_has_none() -> None:
+    runs = Runs(four())
+    runs.live = True
+    app = FleetApp(FleetController(runs, "node[01-04]", JOB), (), JOB, counts=(1, 2))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        assert runs.ran == [] and runs.swept == [((1, 2), JOB, {})]
+        runs.tell(Curve(JOB, (1, 2)))
+        await until(pilot, lambda: shows(app, "point 1 of 2: 1 host"))
+        await pilot.press("x")
+        assert runs.stops == 1
+    alone, runs = made(four()[:1])
+    runs.live = True
+    async with alone.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await pilot.press("w")
+        assert "needs two hosts or more" in screen_text(alone)
+        assert not any("Sweep" in title for title, *_ in alone.actions.palette("dashboard"))
+
+
+def test_looks(snap_compare: Callable[..., bool]) -> None:
+    app, runs = made([f"node{n:02d}" for n in range(1, 25)])
+    app.fleet._own_cpu = lambda: 2.5  # type: ignore[method-assign]
+
+    async def before(pilot: Pilot[int]) -> None:
+        await settle(pilot)
+        runs.tell(Begun(1, tuple(runs.names), float(START_S), JOB))
+        runs.tell(swept(1, 2, 4, 8, 16, 24))
+        await settle(pilot)
+        await pilot.press("w")
+        await until(pilot, lambda: shows(app, "6 of 6 points measured"))
+
+    assert snap_compare(app, terminal_size=(120, 36), run_before=before)
