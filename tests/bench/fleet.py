@@ -21,6 +21,7 @@ from typing import Any
 from iopstui.cli.fleet.agent import compact, lean
 from iopstui.events import FrameReady
 from iopstui.fleet.hosts.orders import LINES, SUMS
+from iopstui.fleet.hosts.wire import object_of
 from iopstui.fleet.merging.merger import Merger
 from iopstui.output.fleet.sinks import TotalLines
 from iopstui.output.jsonl import dumps, event_object
@@ -77,7 +78,7 @@ def play(hosts: int, seconds: int) -> dict[str, float]:
         for name, line in zip(names, lines, strict=True):
             os.write(write, line)
             began = time.process_time()
-            merger.feed(name, json.loads(os.read(read, 1 << 16)))
+            merger.feed(name, object_of(os.read(read, 1 << 16)[:-1]) or {})
             used += time.process_time() - began
         began = time.process_time()
         for one in merger.closed():

@@ -97,7 +97,8 @@ class Agent:
         at = (int(self.name[-3:]) + self.number) % len(made)
         key = self.kind, at
         if key not in self.lines:
-            row = {**made[at], "t": 1e9, "wall_ms": 2e12, "host": "HOST"}
+            # in the order in which an agent has them
+            row = {"event": "frame", "host": "HOST", **made[at], "t": 1e9, "wall_ms": 2e12}
             self.lines[key] = dumps(row).encode() + b"\n"
         line = self.lines[key].replace(b"1000000000.0", b"%d" % self.number)
         line = line.replace(b"2000000000000.0", b"%.3f" % (wall_s * 1000))
