@@ -39,7 +39,10 @@ def _story(story: Story) -> dict[str, Any]:
         ],
         "runs": [_run(story, run) for run in story.runs],
         "side_by_side": [asdict(row) for row in story.rows],
-        "findings": [{"t": found.t, **asdict(found.finding)} for found in story.findings],
+        "findings": [
+            {"t": found.t, **asdict(found.finding), "ceased": _ends(story, place)}
+            for place, found in enumerate(story.findings)
+        ],
         "marks": [asdict(mark) for mark in story.marks],
         "between_marks": [asdict(one) for one in story.stretches],
         "changes": [asdict(change) for change in story.changes],
@@ -76,3 +79,8 @@ def _run(story: Story, run: Run) -> dict[str, Any]:
         "overrides": run.asked.overrides if run.asked else None,
         "binding": asdict(run.asked.binding) if run.asked and run.asked.binding else None,
     }
+
+
+def _ends(story: Story, place: int) -> dict[str, Any] | None:
+    ends = story.ends_of.get(place)
+    return asdict(ends) if ends is not None else None

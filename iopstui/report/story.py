@@ -73,6 +73,15 @@ class Device:
 
 
 @dataclass
+class Ends:
+    """How often a finding ceased, how long it held in all until then, and the last second of it."""
+
+    times: int = 0
+    held_s: float = 0.0
+    until: float = 0.0
+
+
+@dataclass
 class Run:
     """One fio run: what was asked for, what fio says of it in the end, and what the frames hold.
 
@@ -214,6 +223,8 @@ class Story:
     stretches: list[Stretch] = field(default_factory=list)
     changes: list[events.TunableChanged] = field(default_factory=list)
     findings: list[events.Found] = field(default_factory=list)
+    ends_of: dict[int, Ends] = field(default_factory=dict)
+    """Of the findings that ceased, by their place in ``findings``."""
     notices: list[events.Notice] = field(default_factory=list)
     devices: tuple[BlockDevice, ...] = ()
     ends: str = ""
@@ -304,6 +315,16 @@ def _started(story: Story, event: events.StepStarted) -> None:
         run.point = story.experiments[-1].began(event.step)
 
 
+def _ceased(story: Story, event: events.Ceased) -> None:
+    """An end belongs to the newest of its rule."""
+    of_rule = [n for n, one in enumerate(story.findings) if one.finding.rule == event.rule]
+    if of_rule:
+        ends = story.ends_of.setdefault(of_rule[-1], Ends())
+        ends.times += 1
+        ends.held_s += event.until - event.since
+        ends.until = max(ends.until, event.until)
+
+
 def _said(story: Story, event: events.Event) -> None:
     """Take in a message, up to the number that a report can hold."""
     match event:
@@ -320,6 +341,8 @@ def _said(story: Story, event: events.Event) -> None:
                     story.findings[place] = events.Found(before.t, event.finding)
                     return
             story.findings.append(event)
+        case events.Ceased():
+            _ceased(story, event)
         case events.Notice() if len(story.notices) < MOST_SAID:
             # passing messages (fio's progress) are not part of a report
             story.notices += [event] if event.level != "info" else []

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from iopstui import format as units
+from iopstui.events import Found
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DIRECTORY, Place, Target
 from iopstui.model.block.topology import Topology
@@ -29,6 +30,7 @@ from iopstui.report.story import (
     READ,
     WRITTEN,
     Device,
+    Ends,
     Run,
     Story,
 )
@@ -413,12 +415,23 @@ def verdicts(run: Run) -> Iterator[str]:
 
 
 def findings(story: Story) -> Iterator[str]:
-    """What the evidence showed, with the seconds it is about; in older recordings when it was
-    said."""
-    for found in story.findings:
+    """What the evidence showed, with the seconds it is about (in older recordings when it was
+    said), and whether that ceased."""
+    for place, found in enumerate(story.findings):
         advice = f" → {found.finding.advice}" if found.finding.advice else ""
         when = seconds_words(found.finding) or units.clock(found.t)
-        yield printable(f"{when}  {found.finding.text}{advice}")
+        over = _over(found, story.ends_of.get(place))
+        yield printable(f"{when}  {found.finding.text}{over}{advice}")
+
+
+def _over(found: Found, ends: Ends | None) -> str:
+    if ends is None:
+        return ""
+    times = f" {ends.times} times, the last" if ends.times > 1 else ""
+    in_all = " in all" if ends.times > 1 else ""
+    again = ", then again" if (found.finding.since or 0.0) > ends.until else ""
+    held = units.duration(ends.held_s)
+    return f" (ceased{times} at {units.clock(ends.until)}, held for {held}{in_all}{again})"
 
 
 def happened(story: Story) -> Iterator[str]:

@@ -144,6 +144,31 @@ def hostile(path: Path) -> None:
     one.close(events.Ended(2.5, 0))
 
 
+def test_a_finding_that_ceased_says_so(path: Path) -> None:
+    def busy(since: float) -> events.Found:
+        return events.Found(since + 3, Finding("busy", "it is busy", since=since, until=since + 3))
+
+    def over(since: float, until: float) -> events.Ceased:
+        return events.Ceased(until + 10, "busy", "it is busy", since, until)
+
+    told = [busy(2.0), over(2.0, 12.0), busy(30.0), over(30.0, 34.0), busy(60.0)]
+    words = ["", " (ceased at 0:12, held for 10 s)",
+             " (ceased at 0:12, held for 10 s, then again)",
+             " (ceased 2 times, the last at 0:34, held for 14 s in all)",
+             " (ceased 2 times, the last at 0:34, held for 14 s in all, then again)"]  # fmt: skip
+    for count, end in enumerate(words, 1):
+        path.unlink(missing_ok=True)
+        one = made.tape(path)
+        made.tell(one, [made.raws(made.RUN)[0], *told[:count], events.Ceased(0, "else", "", 0, 1)])
+        one.close(events.Ended(99.0, 0))
+        assert [line.split(" ", 1)[1].strip() for line in report_words.findings(gather(path))] == [
+            "it is busy" + end
+        ]
+    assert json.loads(rendered([path], "json"))["recordings"][0]["findings"][0]["ceased"] == {
+        "times": 2, "held_s": 14.0, "until": 34.0,
+    }  # fmt: skip
+
+
 def test_what_the_device_did_not_tell_is_no_zero() -> None:
     known = made.frames(made.raws(made.RUN))[1]
     disk = known.disks["vda"]
