@@ -87,6 +87,19 @@ def test_the_figures_are_those_of_the_summed_bins(tmp_path: Path) -> None:
     assert [row["slowest"] for row in rows] == ["b", "b", "a", "b"]
 
 
+def test_bytes_of_devices_without_a_job_are_counted_as_iostat_does(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [{"event": "session", "host": "a"}]
+    rates = {"r/s": 10.0, "w/s": 0.0, "rMB/s": 3.0, "wMB/s": 0.5, "aqu-sz": 1.0, "in-flight": 1}
+    for second in range(3):
+        rows.append({"event": "frame", "host": "a", "t": second + 1.0, "flags": [], "fio": None,
+                     "wall_ms": START_MS + (second + 1) * 1000, "seconds": 1.0,
+                     "kernel": {"total": rates}})  # fmt: skip
+    path = tmp_path / "watched.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    # its MB are 1024 * 1024 bytes (sysstat's iostat.c)
+    assert "| 3.50 |" in rendered([path], "md")
+
+
 def test_the_devices_that_were_probed_have_rows_of_their_own(tmp_path: Path) -> None:
     path, none = recorded(tmp_path), {"ios": 0, "bins": {}}
     rows = [json.loads(line) for line in path.read_text().splitlines()]

@@ -16,11 +16,12 @@ from iopstui.fleet.merging.merger import Merger, Second
 from iopstui.fleet.merging.outcome import Certified, certified
 from iopstui.fleet.merging.sums import Kernel, Malformed, Part, Sums, split
 from iopstui.fleet.replay import FLEET
+from iopstui.model.rates import MIB
 from iopstui.output.fleet.lines import file_rows
 from iopstui.output.fleet.once import Once, each_once
 from iopstui.output.fleet.words import ends
 from iopstui.records import dataclass
-from iopstui.report.fleet_runs import RunRow, runs_of
+from iopstui.report.fleet.runs import RunRow, runs_of
 from iopstui.report.redact import WORD
 from iopstui.report.story import HEAT_COLUMNS, HEAT_ROWS_PER_DECADE
 from iopstui.text import printable
@@ -202,7 +203,7 @@ def _moved(sums: Sums) -> float | None:
 def _device_bytes(kernel: Kernel) -> float | None:
     found = [kernel.rate(name) for name in ("rMB/s", "wMB/s")]
     known = [value for value in found if value is not None]
-    return 1e6 * sum(known) if known else None
+    return MIB * sum(known) if known else None
 
 
 def gather_fleet(path: Path, redact: bool = False) -> FleetStory:
