@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import pytest
 from test_app import screen_text, settle, shows
 from test_fleet_screen import JOB, START_S, Runs, four, frame, made, until, words_of
 from textual.pilot import Pilot
@@ -94,7 +95,11 @@ async def test_an_axis_of_the_command_line_is_run_at_once_and_one_host_has_none(
         assert not any("Sweep" in title for title, *_ in alone.actions.palette("dashboard"))
 
 
-def test_looks(snap_compare: Callable[..., bool]) -> None:
+SCENES = {"120x36-24-hosts": (120, 36)}
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_looks(name: str, snap_compare: Callable[..., bool]) -> None:
     app, runs = made([f"node{n:02d}" for n in range(1, 25)])
     app.fleet._own_cpu = lambda: 2.5  # type: ignore[method-assign]
 
@@ -106,4 +111,4 @@ def test_looks(snap_compare: Callable[..., bool]) -> None:
         await pilot.press("w")
         await until(pilot, lambda: shows(app, "6 of 6 points measured"))
 
-    assert snap_compare(app, terminal_size=(120, 36), run_before=before)
+    assert snap_compare(app, terminal_size=SCENES[name], run_before=before)

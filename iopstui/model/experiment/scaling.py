@@ -58,16 +58,15 @@ def fitted(points: Points) -> Law | None:
     none with a finite rate. Throughputs are above 0."""
     if len({hosts for hosts, _ in points}) < 3:
         return None
-    most = max(hosts for hosts, _ in points)
-    # columns of about 1, or the equations would lose digits
-    scales = (1.0, float(most), float(most) * most)
     first = min(points)
     unit = first[0] / first[1]
-    rows = []
+    weighted = []
     for hosts, measured in points:
         weight = measured * unit / hosts
-        columns = (1.0, hosts - 1.0, hosts * (hosts - 1.0))
-        rows.append([weight * one / scale for one, scale in zip(columns, scales, strict=True)])
+        weighted.append((weight, weight * (hosts - 1), weight * hosts * (hosts - 1)))
+    # columns of length 1, or the equations would lose digits
+    scales = [math.hypot(*column) or 1.0 for column in zip(*weighted, strict=True)]
+    rows = [[one / scale for one, scale in zip(row, scales, strict=True)] for row in weighted]
     best: tuple[float, list[float]] | None = None
     # the best one with nothing below 0 is the best one of those that leave some at 0
     for free in chain.from_iterable(combinations(range(3), count) for count in (1, 2, 3)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from lazy_scipy import optimize
 
@@ -25,6 +25,7 @@ def points(law: Law, counts: tuple[int, ...] = COUNTS, *off: float) -> list[tupl
     st.lists(st.tuples(st.integers(1, 1000), st.floats(1.0, 1e8)), min_size=3, max_size=9,
              unique_by=lambda one: one[0]),
 )  # fmt: skip
+@example([(1, 878411.0), (2, 1.0), (3, 1.0)])
 def test_no_other_curve_is_nearer(measured: list[tuple[int, float]]) -> None:
     hosts = np.array([one for one, _ in measured], dtype=float)
     scale = max(value for _, value in measured)
