@@ -12,6 +12,7 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 import traceback
 import warnings
 from collections import deque
@@ -191,6 +192,8 @@ class _Worker:
     def __init__(self, session: pytest.Session, link: Connection, number: int) -> None:
         self._session = session
         self._link = link
+        # Python before 3.13 keeps the number that this thread had where it was forked
+        threading.current_thread()._set_native_id()  # type: ignore[attr-defined]
         config = session.config
         factory = config._tmp_path_factory  # type: ignore[attr-defined]
         factory._basetemp = factory.getbasetemp() / f"worker{number}"

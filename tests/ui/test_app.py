@@ -444,6 +444,14 @@ async def test_a_tiny_terminal_gets_a_plain_sentence(size: tuple[int, int]) -> N
     assert app.return_value == 0
 
 
+def laid_out(app: IopstuiApp) -> bool:
+    """Whether the panes have places for the terminal's size of now."""
+    canvas = getattr(app.screen, "canvas", None)
+    boxes = [one.box for one in canvas.lines if one.shown] if canvas is not None else []
+    width, height = app.size
+    return all(box.x + box.width <= width and box.y + box.height <= height for box in boxes)
+
+
 async def test_resizing_live_goes_through_every_layout() -> None:
     app = make()
     async with app.run_test(size=(80, 24)) as pilot:
@@ -452,6 +460,10 @@ async def test_resizing_live_goes_through_every_layout() -> None:
             await pilot.resize_terminal(*size)
             fake.tick(1)
             await settle(pilot)
+            for _ in range(200):
+                if laid_out(app):
+                    break
+                await pilot.pause(0.01)
             lines = screen_text(app).split("\n")
             assert len(lines) == size[1] and {len(line) for line in lines} == {size[0]}
             if size != (40, 10):
