@@ -99,11 +99,8 @@ class _Workers:
                 for link in wait(list(self._given)):
                     self._hear(cast(Connection, link))
         finally:
-            # interrupted, or something is wrong here: each ends now or when it next has to tell
-            for link, (pid, _, _) in self._given.items():
-                link.close()
+            for pid, _, _ in self._given.values():  # interrupted, or something is wrong here
                 os.kill(pid, signal.SIGINT)
-            for pid, _, _ in self._given.values():
                 os.waitpid(pid, 0)
 
     def _fork(self, from_behind: bool) -> None:
