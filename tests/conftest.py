@@ -15,11 +15,31 @@ from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
 
-pytest_plugins = ["at_once"]
-
 # Collecting makes a million objects that stay: looking through them for garbage takes longer than
 # making them, here, with every collection of a test, and five times at the end.
 gc.disable()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Each worker is given a stretch of this order, and what is left at its end to others: what
+    waits for fio stands at the beginnings, so that no long test is begun last."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if workers == 1:
+        return
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    waiting = [f for f in files if f.parent.name == "system"]
+    rest = [item for f in files if f not in set(waiting) for item in files[f]]
+    shares: list[list[pytest.Item]] = [[] for _ in range(workers)]
+    for file in sorted(waiting, key=lambda f: (-len(files[f]), f.name)):
+        min(shares, key=len).extend(files[file])
+    size = -(-len(items) // workers)
+    for share in shares:
+        more = size - len(share)
+        share += rest[:more]
+        del rest[:more]
+    items[:] = [item for share in shares for item in share] + rest
 
 
 def pytest_collection_finish() -> None:
@@ -38,7 +58,7 @@ def the_machine(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[None]:
     """Shared by the tests that run at the same time, but for one that has to be ``alone``."""
-    if request.config.getoption("at_once") < 2:
+    if "PYTEST_XDIST_WORKER" not in os.environ:
         yield
         return
     alone = request.node.get_closest_marker("alone") is not None
