@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
+from textual.widgets import Input
 
 from iopstui.ui.core import feed
 from iopstui.ui.core.pace import OwnCost
@@ -27,6 +28,15 @@ def _data_of_no_age(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     """On a busy machine the figures of a picture may be a second old when it is taken."""
     if "snap_compare" in request.fixturenames:
         monkeypatch.setattr(feed, "OwnCost", lambda cpu, age_s, dropped: OwnCost(cpu, 0.0, 0))
+
+
+@pytest.fixture(autouse=True)
+def _cursors_that_stand_still(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine half a second may pass before a picture is taken."""
+    if "snap_compare" in request.fixturenames:
+        monkeypatch.setattr(Input, "_toggle_cursor", lambda field: None)
 
 
 @pytest.fixture(scope="session", autouse=True)
