@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from _pytest.runner import runtestprotocol
 from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -18,6 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent
 # Collecting makes a million objects that stay: looking through them for garbage takes longer than
 # making them, here, with every collection of a test, and five times at the end.
 gc.disable()
+
+_ANY_ALONE = pytest.StashKey[bool]()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -42,9 +45,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items[:] = [item for share in shares for item in share] + rest
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
+    session.stash[_ANY_ALONE] = any(map(_is_alone, session.items))
     gc.freeze()
     gc.enable()
+
+
+def _is_alone(item: pytest.Item) -> bool:
+    return item.get_closest_marker("alone") is not None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """What a worker tells of a test is packed, sent, unpacked and, if all is well, thrown away but
+    for the answer itself: that took as long as many a test. The rest is told if it is bad."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return None
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed:
+            item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
 
 
 # A slow or busy machine is no failure. Where others wait for the answer it is the same each time;
@@ -58,10 +79,10 @@ def the_machine(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[None]:
     """Shared by the tests that run at the same time, but for one that has to be ``alone``."""
-    if "PYTEST_XDIST_WORKER" not in os.environ:
+    if "PYTEST_XDIST_WORKER" not in os.environ or not request.session.stash[_ANY_ALONE]:
         yield
         return
-    alone = request.node.get_closest_marker("alone") is not None
+    alone = _is_alone(request.node)
     shared = tmp_path_factory.getbasetemp().parent
     with open(shared / "door", "w") as door, open(shared / "room", "w") as room:
         # who waits for the room to be empty keeps the door: nobody overtakes it
