@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import json
 import os
 import shutil
 import subprocess
@@ -21,7 +20,7 @@ from iopstui.records import dataclass
 __all__ = ["LANDLOCK", "NAMESPACE", "NONE", "Fence", "Grant", "fence_kind", "fenced", "grant",
            "isolated"]  # fmt: skip
 
-_SPEC = "fence.json"
+_SPEC = "fence"
 # what lies beside the bin directory of a program that is not the system's own
 _BESIDE = ("lib", "lib64", "lib/fio", "libexec", "share", "bin", "pyvenv.cfg")
 
@@ -81,8 +80,8 @@ def written(fence: Fence, program: str, private: Path) -> str:
 
 
 def specification(fence: Fence, program: str) -> str:
-    """The JSON that ``fence_exec`` takes."""
-    return json.dumps(
+    """What ``fence_exec`` takes."""
+    return fence_exec.text(
         {
             "kind": fence_kind(),
             "read": [[one.path, one.device, one.inode] for one in fence.read],

@@ -1,8 +1,9 @@
 """The fence around every fio that is started: what it may read, write and execute, by the kernel.
 
 Run by itself (``python -I -S fence_exec.py SPEC -- COMMAND...``) it fences itself in and becomes
-COMMAND; ``guard`` does the same in the child it forks. It imports nothing of iopstui, to be
-small and quick. SPEC is JSON, or ``@FILE`` with the JSON in it:
+COMMAND; ``guard`` does the same in the child it forks. It imports nothing of iopstui and little of
+Python (json, signal and contextlib take longer than all it does), to be small and quick. SPEC is
+what ``text`` makes of a dictionary, or ``@FILE`` with that in it:
 
 ``kind``     "landlock", "namespace" or "none" (see ``available``)
 ``read``     [[path, st_dev, st_ino]...] files and devices that may be read
@@ -25,14 +26,11 @@ gets a node of its own without the right to write.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import errno
 import fcntl
-import json
 import os
 import resource
-import signal
 import stat
 import struct
 import sys
@@ -62,6 +60,7 @@ PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_SETGID, CAP_SETUID = 1, 2, 6, 7
 CAP_IPC_LOCK, CAP_SYS_NICE = 14, 23
 CAPABILITY_VERSION_3 = 0x20080522
+SIGKILL = 9
 BLKFLSBUF = 0x1261
 
 LIBRARIES = ("/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec",
@@ -94,17 +93,15 @@ def available() -> str:
         return LANDLOCK
     pid = os.fork()
     if pid == 0:
-        with contextlib.suppress(BaseException):
+        try:
             spec = {"kind": NAMESPACE}
             before_fork(spec)
-            inner = os.fork()
-            if inner == 0:
-                with contextlib.suppress(BaseException):
-                    enter(spec)
-                    os._exit(0)
-                os._exit(1)
+            if (inner := os.fork()) == 0:
+                enter(spec)
+                os._exit(0)
             os._exit(os.waitstatus_to_exitcode(os.waitpid(inner, 0)[1]))
-        os._exit(1)
+        finally:  # however it failed, in either process
+            os._exit(1)
     return NAMESPACE if os.waitpid(pid, 0)[1] == 0 else NONE
 
 
@@ -176,8 +173,8 @@ class Grants:
 
 
 def _limit(fsize: int | None) -> None:
-    # the signal's default action is death without a word; ignored, write(2) says EFBIG
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    # SIGXFSZ's default action is death without a word. Python ignores it from its start on
+    # (PyConfig.install_signal_handlers), and so does what it becomes: write(2) says EFBIG.
     if fsize is None:
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -308,12 +305,14 @@ def _flush(fd: int) -> None:
     """Drop a device's cache for fio: invalidate=1 takes CAP_SYS_ADMIN, which fio will not have."""
     if not _is_device(fd):
         return
-    with contextlib.suppress(OSError):
+    try:
         device = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             fcntl.ioctl(device, BLKFLSBUF)
         finally:
             os.close(device)
+    except OSError:
+        pass
 
 
 def _close_all(writable: set[str], nodes: set[str], programs: set[str]) -> None:
@@ -326,8 +325,10 @@ def _close_all(writable: set[str], nodes: set[str], programs: set[str]) -> None:
             wanted |= MS_NODEV
         if not _within(path, programs):
             wanted |= MS_NOEXEC
-        with contextlib.suppress(OSError):  # hidden below another mount; looked at next
+        try:
             _mount(None, path, None, MS_REMOUNT | MS_BIND | wanted)
+        except OSError:
+            pass  # hidden below another mount; looked at next
     for path, flags in _mounts():
         if flags & MS_RDONLY and flags & MS_NODEV:
             continue  # not asked: a file system whose server is gone would never answer
@@ -401,13 +402,51 @@ def _there(*paths: str) -> list[str]:
 # -- as a program
 
 
+_FILES, _PLACES = ("read", "write"), ("own", "open", "execute")
+
+
+def text(spec: Spec) -> str:
+    """A specification as ``parsed`` takes it: a line for each thing that is named."""
+    lines = [f"kind {spec['kind']}"]
+    for name in _FILES:
+        lines += [f"{name} {device} {inode} {_escaped(path)}"
+                  for path, device, inode in spec.get(name, ())]  # fmt: skip
+    for name in _PLACES:
+        lines += [f"{name} {_escaped(path)}" for path in spec.get(name, ())]
+    if spec.get("fsize") is not None:
+        lines.append(f"fsize {spec['fsize']}")
+    return "\n".join(lines)
+
+
 def parsed(text: str) -> Spec:
-    """The specification, from the argument itself or the file it names."""
+    """The specification, from the argument itself or the file it names. Raises ValueError for what
+    is none."""
     if text.startswith("@"):
-        with open(text[1:], encoding="utf-8", errors="surrogateescape") as file:
+        with open(text[1:], encoding="utf-8", errors="surrogateescape", newline="\n") as file:
             text = file.read()
-    spec: Spec = json.loads(text)
+    spec: Spec = {}
+    for line in text.split("\n"):
+        name, _, value = line.partition(" ")
+        if name in _FILES:
+            device, inode, path = value.split(" ", 2)
+            spec.setdefault(name, []).append([_unescaped(path), int(device), int(inode)])
+        elif name in _PLACES:
+            spec.setdefault(name, []).append(_unescaped(value))
+        elif name in ("kind", "fsize") and name not in spec:
+            spec[name] = int(value) if name == "fsize" else value
+        else:
+            raise ValueError(f"no fence is told by {line!r}")
+    if spec.get("kind") not in (LANDLOCK, NAMESPACE, NONE):
+        raise ValueError(f"there is no such fence: {spec.get('kind')!r}")
     return spec
+
+
+def _escaped(path: str) -> str:
+    return path.replace("\\", "\\\\").replace("\n", "\\n")
+
+
+def _unescaped(path: str) -> str:
+    return "\\".join(part.replace("\\n", "\n") for part in path.split("\\\\"))
 
 
 def main(argv: list[str]) -> int:
@@ -423,7 +462,7 @@ def main(argv: list[str]) -> int:
         if pid:
             return _follow(pid)
         if spec["kind"] == NAMESPACE:
-            _call("prctl", PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+            _call("prctl", PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
         enter(spec)
     except OSError as error:
         sys.stderr.write(f"iopstui: no fence for {command[0]}: {error.strerror}\n")
@@ -437,8 +476,10 @@ def main(argv: list[str]) -> int:
 
 def _follow(pid: int) -> int:
     """The child's exit code, as a shell gives it. It dies with this process."""
+    import signal  # as long as all the rest
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda got, frame: os.kill(pid, signal.SIGKILL))
+        signal.signal(number, lambda got, frame: os.kill(pid, SIGKILL))
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     return code if code >= 0 else 128 - code
 

@@ -23,7 +23,6 @@ instant, and ``started PID WHEN`` says when that was.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
 import select
@@ -48,8 +47,10 @@ def prctl(option: int, value: int) -> None:
 
 def say(line: str) -> None:
     """Write a line to iopstui, if it still listens."""
-    with contextlib.suppress(OSError):
+    try:
         os.write(1, (line + "\n").encode())
+    except OSError:
+        pass
 
 
 def children(pid: int) -> list[int]:
@@ -288,8 +289,10 @@ class Guard:
 
 def send(pid: int, number: int) -> None:
     """kill(2) to a process that may be gone."""
-    with contextlib.suppress(OSError):
+    try:
         os.kill(pid, number)
+    except OSError:
+        pass
 
 
 def remove(places: list[str]) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from iopstui.fio import fence_exec as fence
 
@@ -99,10 +101,48 @@ def test_every_mount_loses_the_rights_it_is_not_named_for(monkeypatch: pytest.Mo
 def test_a_specification_may_be_in_a_file(tmp_path: Path) -> None:
     """Names of files are bytes: those that are no UTF-8 come back as they were."""
     spec = {"kind": "none", "own": ["/tmp/\udcff"]}
-    assert fence.parsed(json.dumps(spec)) == spec
+    assert fence.parsed(fence.text(spec)) == spec
     file = tmp_path / "spec"
-    file.write_bytes(b'{"kind": "none", "own": ["/tmp/\xff"]}')
+    file.write_bytes(b"kind none\nown /tmp/\xff")
     assert fence.parsed(f"@{file}") == spec
+
+
+_PATHS = st.binary(min_size=1).filter(lambda path: b"\0" not in path).map(os.fsdecode)
+_GRANTS = st.lists(
+    st.tuples(_PATHS, st.integers(0, 1 << 64), st.integers(0, 1 << 64)).map(list), min_size=1
+)
+
+
+@given(
+    st.fixed_dictionaries(
+        {"kind": st.sampled_from([fence.LANDLOCK, fence.NAMESPACE, fence.NONE])},
+        optional={
+            **dict.fromkeys(("read", "write"), _GRANTS),
+            **dict.fromkeys(("own", "open", "execute"), st.lists(_PATHS, min_size=1)),
+            "fsize": st.integers(0, 1 << 64),
+        },
+    )
+)
+@example({"kind": "none", "own": ["/a\nwrite 1 2 /b", "/\\", "/\\n", "/\\\n", "/\r", "/ "]})
+def test_what_a_specification_names_comes_back_whatever_it_is_called(spec: fence.Spec) -> None:
+    """A name that could end its line would be granted as another file."""
+    text = fence.text(spec)
+    assert fence.parsed(text) == spec
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(text.encode("utf-8", "surrogateescape"))
+        file.flush()
+        assert fence.parsed(f"@{file.name}") == spec
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "kind", "kind all", "own /tmp", "kind none\n", "kind none\nkind landlock",
+     "kind none\nfsize x", "kind none\nread /tmp", "kind none\nread 1 /tmp",
+     "kind none\nall /tmp", '{"kind": "none"}'],
+)  # fmt: skip
+def test_what_is_no_specification_is_no_fence(text: str) -> None:
+    with pytest.raises(ValueError):
+        fence.parsed(text)
 
 
 def test_what_is_below_a_program_s_directory() -> None:

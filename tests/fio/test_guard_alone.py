@@ -130,7 +130,7 @@ def test_what_can_t_be_executed_is_said(tmp_path: Path) -> None:
 
 
 def test_without_its_fence_nothing_is_executed(tmp_path: Path) -> None:
-    gone = '{"kind": "none", "own": ["/none/at-all"]}'
+    gone = "kind none\nown /none/at-all"
     one = Run(tmp_path, "sh", "-c", "echo ran", spec=gone)
     with contextlib.closing(one.orders):
         assert one.rest() == ["exited 127", "over"]

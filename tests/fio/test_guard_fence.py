@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import signal
 import subprocess
 import sys
 import time
@@ -156,12 +158,26 @@ def test_relative_names_work_where_fio_is_started(place: Path) -> None:
     assert answers == {"make:new": True}
 
 
+@pytest.mark.usefixtures("kind")
+def test_a_file_that_becomes_too_long_is_no_death_by_signal() -> None:
+    """By its default action SIGXFSZ would end fio without a word; ignored it is EFBIG."""
+    command = ["/usr/bin/env", "cat", "/proc/self/status"]
+    own = Fence(open=("/bin", "/usr/bin"), fsize=1 << 20)
+    spec = fence_exec.parsed(fence.specification(own, command[0]))
+    spec["execute"] += ["/bin", "/usr/bin"]
+    told = [*fence.isolated(fence_exec), fence_exec.text(spec), "--", *command]
+    done = subprocess.run(told, capture_output=True, text=True, check=True)
+    (ignored,) = re.findall(r"^SigIgn:\s*([0-9a-f]+)$", done.stdout, re.M)
+    assert int(ignored, 16) >> (signal.SIGXFSZ - 1) & 1
+
+
 def test_what_is_fenced_in_sees_no_other_process(tmp_path: Path) -> None:
     command = ["/bin/sh", "-c", "echo $$; ls /proc | grep -c '^[0-9]'; cat /proc/self/status"]
     spec = fence.specification(Fence(open=("/bin",)), sys.executable)
     script = [sys.executable, "-I", "-S", fence_exec.__file__]
-    spec = spec.replace(f'"{fence.fence_kind()}"', f'"{NAMESPACE}"', 1)
-    spec = spec.replace('"execute": [', '"execute": ["/bin", "/usr/bin", ')
+    told = fence_exec.parsed(spec)
+    told["kind"], told["execute"] = NAMESPACE, ["/bin", "/usr/bin", *told["execute"]]
+    spec = fence_exec.text(told)
     done = subprocess.run([*script, spec, "--", *command], capture_output=True, text=True)
     if done.returncode == 126:
         pytest.skip("this user may not make namespaces")
