@@ -62,6 +62,7 @@ _BRACE = pattern(rb"\n([{}])\r*\n")
 _MAYBE_OPENING = pattern(rb"\{\r*\Z")
 _VERSION = b'  "fio version"'
 _NAME = _VERSION.strip()
+_NEWLINE = ord("\n")
 
 
 class Framer:
@@ -155,16 +156,25 @@ class Framer:
 
 
 def _brace(rest: bytearray, since: int) -> re.Match[bytes] | None:
-    """The next brace that is alone in its line. Both are looked for as plain bytes, because a
-    pattern would stop at each of a hundred thousand lines."""
-    following = {brace: rest.find(brace, since) for brace in (b"\n{", b"\n}")}
+    """The next brace that is alone in its line."""
+    following = {brace: _first_column(rest, brace, since) for brace in (b"{", b"}")}
     while found := [(at, brace) for brace, at in following.items() if at >= 0]:
         at, brace = min(found)
         match = _BRACE.match(rest, at)
         if match is not None:
             return match
-        following[brace] = rest.find(brace, at + 1)
+        following[brace] = _first_column(rest, brace, at + 1)
     return None
+
+
+def _first_column(rest: bytearray, brace: bytes, since: int) -> int:
+    """The next line end from ``since`` on that a brace follows; -1 if there is none. There are few
+    braces, which one byte finds at the speed of memory; the two bytes together have to be looked
+    for at each of a hundred thousand line ends."""
+    at = rest.find(brace, since + 1)
+    while at >= 0 and rest[at - 1] != _NEWLINE:
+        at = rest.find(brace, at + 1)
+    return at - 1 if at >= 0 else -1
 
 
 def _opening(rest: bytearray, begin: int, end: int) -> int | None:
@@ -224,20 +234,34 @@ def parse_status(data: Mapping[str, Any], sections: Sequence[Section] = ()) -> F
     common = _options(data.get("global options"))
     known = [row for row in rows if isinstance(row, dict)]
     behind = rows_of(sections, len(known)) or (None,) * len(known)
-    idle = _Idle()
+    same = _Same()
     return FioStatus(
         version=str(data.get("fio version", "")),
         timestamp_ms=timestamp,
-        jobs=tuple(_job(row, common, own, idle) for row, own in zip(known, behind, strict=True)),
+        jobs=tuple(_job(row, common, own, same) for row, own in zip(known, behind, strict=True)),
     )
 
 
-class _Idle:
-    """The directions that a document's rows don't use: all look the same, and two of three are."""
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What the options of a row, or of the sections behind it, say of it."""
+
+    options: dict[str, str]
+    block_size: int | None
+    has_ramp: bool
+    timed: tuple[bool, ...]
+    in_flight: int | None
+    members: int | None
+
+
+class _Same:
+    """What a document's rows have in common, made once: hundreds of them may be of one section, and
+    the directions that a row doesn't use all look the same."""
 
     def __init__(self) -> None:
         self._row: dict[str, Any] | None = None
         self._status: DirectionStatus | None = None
+        self._asked: tuple[object, Row | None, bool, _Asked] | None = None
 
     def direction(self, row: dict[str, Any]) -> DirectionStatus:
         """What ``row`` says; read once, if it says what the one before said."""
@@ -247,24 +271,45 @@ class _Idle:
             self._row, self._status = row, _direction(row)
         return self._status
 
+    def asked(self, row: Mapping[str, Any], common: Mapping[str, str], own: Row | None) -> _Asked:
+        """What was asked of ``row``."""
+        raw, counts = row.get("job options"), _says_counts(row)
+        if self._asked is not None:
+            last, behind, counted, found = self._asked
+            if behind is own and counted == counts and last == raw:
+                return found
+        found = _asked({**common, **_options(raw)}, own, counts)
+        self._asked = raw, own, counts, found
+        return found
+
+
+def _asked(options: dict[str, str], behind: Row | None, counts: bool) -> _Asked:
+    each = [section.options for section in behind.sections] if behind else [options]
+    sizes = {fixed_block_size(one) for one in each}
+    return _Asked(
+        options=options,
+        block_size=sizes.pop() if len(sizes) == 1 else None,
+        has_ramp=any(duration_s(one.get("ramp_time", "0")) for one in each),
+        timed=tuple(_measures_latency(one, counts) for one in each),
+        in_flight=behind.in_flight if behind else None,
+        members=behind.members if behind else None,
+    )
+
 
 def _job(
-    row: Mapping[str, Any], common: Mapping[str, str], behind: Row | None, idle: _Idle
+    row: Mapping[str, Any], common: Mapping[str, str], behind: Row | None, same: _Same
 ) -> JobStatus:
-    options = {**common, **_options(row.get("job options"))}
-    each = [section.options for section in behind.sections] if behind else [options]
-    timed = [_measures_latency(one, row) for one in each]
-    sizes = {fixed_block_size(one) for one in each}
+    asked = same.asked(row, common, behind)
     directions = {
-        name: idle.direction(row[name]) for name in DIRECTIONS if isinstance(row.get(name), dict)
+        name: same.direction(row[name]) for name in DIRECTIONS if isinstance(row.get(name), dict)
     }
-    longest = max((d.runtime_ms for d in directions.values()), default=0)
+    longest = max([d.runtime_ms for d in directions.values()], default=0)
     return JobStatus(
         name=str(row.get("jobname", "")),
         group=_int(row.get("groupid")),
         error=_int(row.get("error")),
         elapsed_s=_int(row["elapsed"]) if "elapsed" in row else None,
-        eta_s=_eta(row, options),
+        eta_s=_eta(row, asked.options),
         job_start=_int(row["job_start"]) if "job_start" in row else None,
         job_runtime_ms=_int(row.get("job_runtime")) or longest,
         usr_cpu=_float(row.get("usr_cpu")),
@@ -272,13 +317,13 @@ def _job(
         ctx=_int(row.get("ctx")),
         iodepth_level=_percentages(row.get("iodepth_level")),
         directions=directions,
-        options=options,
-        block_size=sizes.pop() if len(sizes) == 1 else None,
-        has_ramp=any(duration_s(one.get("ramp_time", "0")) for one in each),
-        measures_latency=any(timed),
-        times_all=all(timed),
-        in_flight=behind.in_flight if behind else None,
-        members=behind.members if behind else None,
+        options=asked.options,
+        block_size=asked.block_size,
+        has_ramp=asked.has_ramp,
+        measures_latency=any(asked.timed),
+        times_all=all(asked.timed),
+        in_flight=asked.in_flight,
+        members=asked.members,
         failed=_int(row["total_err"]) if "total_err" in row else None,
     )
 
@@ -336,8 +381,8 @@ _KEYS = _Keys()
 def _counts(raw: Mapping[Any, Any]) -> dict[int, int]:
     counts = raw.values()
     # all of fio's are: a call for each of hundreds in each of hundreds of rows would cost most
-    if set(map(type, counts)) == {int} and min(counts) > 0:
-        with contextlib.suppress(ValueError, TypeError):
+    with contextlib.suppress(ValueError, TypeError):
+        if type(sum(counts)) is int and min(counts) > 0:
             return dict(zip(map(_KEYS.__getitem__, raw), counts, strict=True))
     bins = {_int(key): _int(count) for key, count in raw.items()}
     return {key: count for key, count in bins.items() if count > 0}
@@ -354,14 +399,39 @@ def _latency_sum(block: object, counted: int | None) -> LatencySum | None:
     return LatencySum(mean, count)
 
 
-def _percentile_list(block: Mapping[str, Any]) -> dict[str, int]:
+class _Percentiles(Mapping[str, int]):
+    """fio's list of percentiles, read when somebody looks at it: only a run's last one is."""
+
+    __slots__ = ("_found", "_raw")
+
+    def __init__(self, raw: dict[str, Any]) -> None:
+        self._raw = raw
+        self._found: dict[str, int] | None = None
+
+    def _all(self) -> dict[str, int]:
+        if self._found is None:
+            self._found = {
+                name: _int(value)
+                for key, value in self._raw.items() if (name := _percentile_name(key))
+            }  # fmt: skip
+        return self._found
+
+    def __getitem__(self, name: str) -> int:
+        return self._all()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def __repr__(self) -> str:
+        return repr(self._all())
+
+
+def _percentile_list(block: Mapping[str, Any]) -> Mapping[str, int]:
     raw = block.get("percentile")
-    if not isinstance(raw, dict):
-        return {}
-    return {
-        name: value if type(value) is int else _int(value)
-        for key, value in raw.items() if (name := _percentile_name(key))
-    }  # fmt: skip
+    return _Percentiles(raw) if isinstance(raw, dict) else {}
 
 
 @lru_cache(256)
@@ -370,16 +440,14 @@ def _percentile_name(key: object) -> str:
     return f"p{percent:g}" if percent else ""
 
 
-def _measures_latency(options: Mapping[str, str], row: Mapping[str, Any]) -> bool:
+def _measures_latency(options: Mapping[str, str], says_counts: bool) -> bool:
     """Whether completions have a latency sample that the document counts. fio before 3.19 counts
     them in the histogram alone, which is that of clat (of lat with lat_percentiles, 3.16)."""
     if flag(options, "gtod_reduce"):
         return False
     if not flag(options, "disable_clat"):
         return True
-    return not flag(options, "disable_lat") and (
-        _says_counts(row) or flag(options, "lat_percentiles")
-    )
+    return not flag(options, "disable_lat") and (says_counts or flag(options, "lat_percentiles"))
 
 
 def _says_counts(row: Mapping[str, Any]) -> bool:

@@ -52,29 +52,31 @@ def rows_of(sections: Sequence[Section], count: int) -> tuple[Row, ...] | None:
     if not sections:
         return None
     grouped = {flag(section.options, "group_reporting") for section in sections}
-    found = [Row(tuple(one)) for one in _rows(sections)]
+    found = list(_rows(sections))
     if len(found) == count and len(grouped) == 1:
         return tuple(found)
     return (Row(tuple(sections)),) * count
 
 
-def _rows(sections: Sequence[Section]) -> Iterator[list[Section]]:
+def _rows(sections: Sequence[Section]) -> Iterator[Row]:
     grouped: list[Section] = []
     for place, section in enumerate(sections):
         own = section.options
         begins = place > 0 and any(flag(own, name) for name in _BEGIN_A_GROUP)
         if grouped and (begins or not flag(own, "group_reporting")):
-            yield grouped
+            yield Row(tuple(grouped))
             grouped = []
         if "stats" in own and not flag(own, "stats"):
             continue
         if flag(own, "group_reporting"):
             grouped.append(section)
             continue
+        # jobs of one section: one object, so that what reads them has to look at it once
+        alone = Row((Section(section.name, {**own, "numjobs": "1"}),))
         for _ in range(_count(own, "numjobs")):
-            yield [Section(section.name, {**own, "numjobs": "1"})]
+            yield alone
     if grouped:
-        yield grouped
+        yield Row(tuple(grouped))
 
 
 def _count(options: Options, name: str) -> int:
