@@ -20,6 +20,7 @@ from iopstui.model.fio.counts import (
     count,
     counted_by,
 )
+from iopstui.model.fio.packed_bins import PackedBins
 from iopstui.model.fio.ramp import Ramps, in_ramp
 from iopstui.model.fio.time import (
     Pair,
@@ -41,6 +42,8 @@ from iopstui.records import dataclass
 
 DUPLICATE_BELOW_S = 0.05
 PARTIAL_BELOW = 0.8
+# fewer rows are subtracted bucket by bucket
+MANY_ROWS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +138,7 @@ class _Growth:
     bins_of: str = "clat"
     max_ns: int | None = None
     counted_by: str = SAMPLES
+    packed: int = 0
 
     def add(self, other: _Growth, bins: bool = True) -> None:
         """``bins=False``: all but the histogram, which is added otherwise."""
@@ -148,6 +152,7 @@ class _Growth:
             self.bins_of = other.bins_of
             if bins:
                 histogram.add(self.bins, other.bins)
+                self.packed += other.packed
             self.max_ns = max(self.max_ns or 0, other.max_ns)
 
     def interval(
@@ -186,6 +191,7 @@ class FioIntervals:
         self._ramps = Ramps()
         self._counted: Counted = {}
         self._since: dict[int, float] = {}
+        self._packed: dict[str, PackedBins] = {}
 
     def feed(
         self, status: FioStatus, arrived_ns: int, interval_s: float, final: bool
@@ -216,12 +222,27 @@ class FioIntervals:
         too_short = previous is not None and (seconds or 0) < DUPLICATE_BELOW_S
         first = previous is None and self._idle_ms is None
         ramp = any([self._ramps.feed(p.index, p.now, p.reset, interval_s, first) for p in pairs])
-        interval = _interval(pairs, None if too_short else seconds, interval_s, ramp, self._counted)
+        packed = self._widened(pairs)
+        interval = _interval(
+            pairs, None if too_short else seconds, interval_s, ramp, self._counted, packed
+        )
         if too_short and not interval.total.bytes:
             return None
         self._previous = status
         self._arrived_ns = arrived_ns
         return interval
+
+    def _widened(self, pairs: list[Pair]) -> Mapping[str, PackedBins]:
+        """What subtracts the histograms of many rows, by their direction."""
+        names = {name for pair in pairs for name in pair.now.directions}
+        # where I/Os are printed twice, what is added up differs from row to row
+        if len(pairs) < MANY_ROWS or MIXED in names:
+            return {}
+        for name in names:
+            each = (pair.now.directions.get(name) for pair in pairs)
+            packed = self._packed.setdefault(name, PackedBins())
+            packed.widen([one.bins for one in each if one is not None and one.bins])
+        return self._packed
 
     def _go_on(self, pairs: Iterable[Pair], seconds: float | None) -> None:
         """Note how long each row has run by the intervals so far."""
@@ -240,14 +261,19 @@ class FioIntervals:
 
 
 def _interval(
-    pairs: list[Pair], seconds: float | None, interval_s: float, ramp: bool, counted: Counted
+    pairs: list[Pair],
+    seconds: float | None,
+    interval_s: float,
+    ramp: bool,
+    counted: Counted,
+    packed: Mapping[str, PackedBins],
 ) -> FioInterval:
     by_direction: dict[str, _Growth] = {}
     whole = _Growth()
     jobs = []
     counted_parts: list[_Growth] = []
     for pair in pairs:
-        growths = _row_growth(pair, counted)
+        growths = _row_growth(pair, counted, packed)
         parts = _parts(growths)
         counted_parts += parts
         growth = _total(parts)
@@ -255,6 +281,9 @@ def _interval(
         for name, one in growths.items():
             by_direction.setdefault(name, _Growth()).add(one)
         jobs.append(_job_interval(pair, growth, seconds))
+    for name, one in by_direction.items():
+        if one.packed:
+            histogram.add(one.bins, packed[name].unpacked(one.packed))
     # what is in the directions' histograms, each added up once, need not be added up row by row
     summed = counted_parts if MIXED in by_direction else by_direction.values()
     whole.bins = histogram.merge(one.bins for one in summed)
@@ -333,7 +362,9 @@ def _job_interval(pair: Pair, growth: _Growth, seconds: float | None) -> JobInte
     )
 
 
-def _row_growth(pair: Pair, counted: Counted) -> dict[str, _Growth]:
+def _row_growth(
+    pair: Pair, counted: Counted, packed: Mapping[str, PackedBins]
+) -> dict[str, _Growth]:
     growths = {}
     for name, now in pair.now.directions.items():
         if not (now.issued or now.io_bytes):
@@ -353,24 +384,36 @@ def _row_growth(pair: Pair, counted: Counted) -> dict[str, _Growth]:
             bins_of=now.bins_of,
             counted_by=by,
         )
-        growth.bins = _grown_bins(now, old)
-        growth.max_ns = _grown_max(growth.bins, now, old)
+        highest = _grow_bins(growth, pair.index, now, old, packed.get(name))
+        growth.max_ns = _grown_max(highest, now, old)
         growths[name] = growth
     return growths
 
 
-def _grown_bins(now: DirectionStatus, old: DirectionStatus | None) -> dict[int, int]:
+def _grow_bins(
+    growth: _Growth,
+    index: int,
+    now: DirectionStatus,
+    old: DirectionStatus | None,
+    packed: PackedBins | None,
+) -> int | None:
+    """Put to ``growth`` what came to the histogram; the key of its highest bucket in ns."""
     if not now.bins:
-        return {}
-    return histogram.subtract(now.bins, (old.bins if old else None) or {}) or {}
+        return None
+    before = (old.bins if old else None) or {}
+    grown = packed.growth(index, now.bins, before) if packed is not None else None
+    if packed is None or grown is None:
+        growth.bins = histogram.subtract(now.bins, before) or {}
+        return histogram.maximum(growth.bins)
+    growth.packed = grown
+    return packed.highest(grown)
 
 
 def _grown_max(
-    bins: Mapping[int, int], now: DirectionStatus, old: DirectionStatus | None
+    highest: int | None, now: DirectionStatus, old: DirectionStatus | None
 ) -> int | None:
     """The slowest I/O of the interval: fio's own maximum where that rose in it, else within a
-    bucket's width, from the histogram."""
-    highest = histogram.maximum(bins)
+    bucket's width, from the histogram, whose ``highest`` bucket is given."""
     if highest is None or not now.lat_max_ns:
         return highest
     before = old.lat_max_ns if old is not None and old.bins else None
@@ -409,9 +452,13 @@ def _iodepth(pairs: Iterable[Pair]) -> dict[str, float]:
     counts: dict[str, float] = {}
     for pair in pairs:
         for job, sign in ((pair.now, 1), (pair.old, -1)):
-            issued = sum(d.issued for d in job.directions.values()) if job else 0
-            for depth, percent in job.iodepth_level.items() if job else ():
-                counts[depth] = counts.get(depth, 0.0) + sign * percent * issued / 100
+            if job is None:
+                continue
+            issued = sum([d.issued for d in job.directions.values()])
+            for depth, percent in job.iodepth_level.items():
+                # most depths are never reached
+                if percent or depth not in counts:
+                    counts[depth] = counts.get(depth, 0.0) + sign * percent * issued / 100
     positive = {depth: max(0.0, count) for depth, count in counts.items()}
     total = sum(positive.values())
     if total <= 0:

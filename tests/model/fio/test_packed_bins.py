@@ -1,0 +1,77 @@
+"""Held against the subtraction of one histogram after the other, bucket by bucket."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from fio_recordings import samples, statuses
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iopstui.model import histogram
+from iopstui.model.fio import interval
+from iopstui.model.fio.packed_bins import MOST, PackedBins
+from iopstui.model.metrics.frame import Frame, FrameBuilder
+from iopstui.model.samples import FioStatus
+
+KEYS = st.sampled_from([0, 1, 127, 129, 17792, 20864, 1 << 40])
+BINS = st.dictionaries(KEYS, st.integers(1, MOST - 1), max_size=7)
+
+
+@given(st.lists(st.lists(BINS, min_size=3, max_size=3), min_size=1, max_size=6))
+def test_rows_are_subtracted_and_added_up_as_one_by_one(
+    documents: list[list[dict[int, int]]],
+) -> None:
+    packed, before = PackedBins(), [dict[int, int]()] * 3
+    for rows in documents:
+        packed.widen(rows)
+        total, expected = 0, dict[int, int]()
+        for row, (now, old) in enumerate(zip(rows, before, strict=True)):
+            grown = packed.growth(row, now, old)
+            lost = any(now.get(key, 0) < count for key, count in old.items())
+            assert (grown is None) == lost
+            if grown is not None:
+                one = histogram.subtract(now, old)
+                assert packed.unpacked(grown) == one
+                assert packed.highest(grown) == histogram.maximum(one or {})
+                total += grown
+                histogram.add(expected, one or {})
+        assert packed.unpacked(total) == expected
+        before = rows
+
+
+@pytest.mark.parametrize("count", [-1, MOST, 1 << 64, 1.5])
+def test_what_is_no_count_of_fio_s_is_left_to_others(count: float) -> None:
+    packed, odd = PackedBins(), {5: count}
+    packed.widen([odd])  # type: ignore[list-item]
+    assert packed.growth(0, odd, None) is None  # type: ignore[arg-type]
+    assert packed.growth(0, {5: 1}, odd) is None  # type: ignore[arg-type]
+
+
+def test_a_bucket_that_nobody_announced_is_left_to_others() -> None:
+    packed = PackedBins()
+    packed.widen([{5: 1}])
+    assert packed.growth(0, {5: 1, 6: 1}, None) is None
+    assert packed.growth(0, {5: 1}, {6: 1}) is None
+
+
+def _wide(status: FioStatus, rows: int) -> FioStatus:
+    return replace(status, jobs=(status.jobs * rows)[:rows])
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["3.42-c-numjobs4-nogroup", "3.1-b-randrw-gtod", "3.42-e-ramp", "3.42-p-both", "3.1-p-mixed"],
+)
+def test_frames_of_many_rows_are_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    documents = [_wide(status, 12) for status in statuses(name)]
+
+    def frames() -> list[Frame]:
+        builder = FrameBuilder()
+        return [builder.feed(sample) for sample in samples(documents)]
+
+    packed = frames()
+    monkeypatch.setattr(interval, "MANY_ROWS", 1000)
+    assert packed == frames()
+    assert any(frame.fio is not None for frame in packed)
