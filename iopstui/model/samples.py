@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from types import MappingProxyType
 
 from iopstui.records import dataclass
 
@@ -61,6 +62,30 @@ class CpuTimes:
     irq: int
     softirq: int
     steal: int
+
+
+class CpuCounts(dict[int, int]):
+    """A counter's value on each CPU that knows where it differs from the reading before it: most
+    interrupts come to a few of hundreds of CPUs. A dictionary like any other, not to be changed.
+    """
+
+    __slots__ = ("_after", "_id", "grown")
+
+    def __init__(
+        self,
+        counts: Mapping[int, int] = MappingProxyType({}),
+        grown: Mapping[int, int] = MappingProxyType({}),
+    ) -> None:
+        """What ``counts`` says but for ``grown``, the new values of the CPUs that changed."""
+        super().__init__(counts)
+        self.update(grown)
+        self._id = object()
+        self._after = counts._id if isinstance(counts, CpuCounts) else None
+        self.grown = grown
+
+    def follows(self, before: object) -> bool:
+        """True if ``grown`` is all that differs from ``before``, whose CPUs are the same."""
+        return isinstance(before, CpuCounts) and before._id is self._after
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from iopstui.linux.counters import procfs
 from iopstui.linux.counters.procfs import (
+    STRETCH,
     PerCpuCount,
     next_per_cpu_count,
     parse_cpu_header,
@@ -18,7 +19,7 @@ from iopstui.linux.counters.procfs import (
     parse_softirqs_block,
     parse_stat_cpus,
 )
-from iopstui.model.samples import CpuTimes, DiskCounters
+from iopstui.model.samples import CpuCounts, CpuTimes, DiskCounters
 
 PROC = Path(__file__).parent.parent / "fixtures" / "proc"
 TWO = "2cpu-6.18"
@@ -247,6 +248,43 @@ def test_counts_that_are_read_one_after_the_other(rows: list[list[int]]) -> None
     for row in rows:
         last = next_per_cpu_count((",".join(map(str, row)) + "\n").encode(), cpus, last)
         assert last is not None and last.counts == dict(zip(cpus, row, strict=True))
+
+
+@given(st.data(), st.integers(1, 4 * STRETCH + 1))
+def test_counts_of_a_wide_machine_and_what_changed_of_them(data: st.DataObject, width: int) -> None:
+    cpus = list(range(0, 2 * width, 2))
+    row = [10**6 + cpu for cpu in cpus]
+    last: PerCpuCount | None = None
+    changes = st.dictionaries(st.integers(0, width - 1), st.integers(0, 1 << 24), max_size=5)
+    for changed in data.draw(st.lists(changes, min_size=1, max_size=6)):
+        for column, count in changed.items():
+            row[column] = count
+        before, text = last, ",".join(map(str, row)).encode() + b"\n"
+        last = next_per_cpu_count(text, cpus, before)
+        assert last is not None and last.counts == dict(zip(cpus, row, strict=True))
+        assert list(last.counts) == cpus
+        if before is not None and last is not before:
+            assert last.counts.follows(before.counts)
+            old = before.counts
+            assert last.counts.grown == {c: n for c, n in last.counts.items() if n != old[c]}
+
+
+@pytest.mark.parametrize(
+    "torn", [b" 111,22\n", b"111,222", b"1111,22\n", b"111 222\n", b"111,2x2\n", b"1,1,222\n"]
+)
+def test_a_text_as_long_as_before_is_read_as_if_it_were_the_first(torn: bytes) -> None:
+    first = next_per_cpu_count(b"111,222\n", [0, 1], None)
+    found = next_per_cpu_count(torn, [0, 1], first)
+    assert (None if found is None else found.counts) == parse_per_cpu_count(torn, [0, 1])
+
+
+def test_what_follows_only_on_one_reading() -> None:
+    first = CpuCounts({0: 1, 1: 2})
+    second = CpuCounts(first, {1: 3})
+    assert (second, first) == ({0: 1, 1: 3}, {0: 1, 1: 2})
+    assert second.follows(first)
+    assert not first.follows(second) and not second.follows(second) and not first.follows({})
+    assert not CpuCounts({0: 1}).follows(CpuCounts({0: 1}))
 
 
 def test_counts_before_are_not_touched() -> None:

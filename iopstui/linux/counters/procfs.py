@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
-from itertools import compress
+from itertools import accumulate, compress, pairwise
 from operator import ne
 
-from iopstui.model.samples import CpuTimes, DiskCounters
+from iopstui.model.samples import CpuCounts, CpuTimes, DiskCounters
 from iopstui.records import dataclass
 
 FUNCTION_CALLS = b"function call interrupts"
 # a label and the ten columns that Linux has since 2.6.33
 STAT_COLUMNS = 11
+# as many columns of per_cpu_count are compared at once
+STRETCH = 32
+COMMA = ord(",")
 
 
 def parse_diskstats(data: bytes, wanted: Collection[str] | None = None) -> dict[str, DiskCounters]:
@@ -84,14 +87,24 @@ def _uniform_stat(lines: bytes) -> dict[int, CpuTimes] | None:
     labels = words[::STAT_COLUMNS]
     if len(words) != STAT_COLUMNS * len(labels) or labels[:1] != [b"cpu"]:
         return None
-    if not all(label.startswith(b"cpu") for label in labels):
+    columns = [words[STAT_COLUMNS + n :: STAT_COLUMNS] for n in range(1, 9)]
+    if not all(b"".join(column).isdigit() for column in columns):
         return None
-    numbers = _integers([label[3:] for label in labels[1:]])
-    columns = [_integers(words[STAT_COLUMNS + n :: STAT_COLUMNS]) for n in range(1, 9)]
-    whole = [column for column in columns if column is not None]
-    if numbers is None or len(whole) < len(columns):
+    try:
+        numbers = _cpu_numbers(b" ".join(labels))
+        times = map(CpuTimes, *(map(int, column) for column in columns))
+        return None if numbers is None else dict(zip(numbers, times, strict=True))
+    except ValueError:  # of more digits than Python reads
         return None
-    return dict(zip(numbers, map(CpuTimes, *whole), strict=True))
+
+
+@lru_cache(maxsize=8)
+def _cpu_numbers(labels: bytes) -> tuple[int, ...] | None:
+    """The CPUs that the lines "cpu cpu0 cpu1 ..." of /proc/stat are of; ``None`` if one is not."""
+    # the same in each sample until a CPU comes or goes
+    words = labels.split()[1:]
+    whole = all(word.startswith(b"cpu") and word[3:].isdigit() for word in words)
+    return tuple(int(word[3:]) for word in words) if whole else None
 
 
 def _any_stat(lines: bytes) -> dict[int, CpuTimes]:
@@ -187,11 +200,12 @@ def _function_calls(data: bytes, label: bytes, end: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PerCpuCount:
-    """What per_cpu_count said: its text, its words, and the same as numbers by CPU."""
+    """What per_cpu_count said: its text, where in it every ``STRETCH`` columns begin (and its end),
+    and the same as numbers by CPU."""
 
     text: bytes
-    words: Sequence[bytes]
-    counts: dict[int, int]
+    starts: Sequence[int]
+    counts: CpuCounts
 
 
 def parse_per_cpu_count(data: bytes, possible: Sequence[int]) -> dict[int, int] | None:
@@ -207,27 +221,61 @@ def parse_per_cpu_count(data: bytes, possible: Sequence[int]) -> dict[int, int] 
 def next_per_cpu_count(
     data: bytes, possible: Sequence[int], before: PerCpuCount | None
 ) -> PerCpuCount | None:
-    """The same as ``parse_per_cpu_count``, cheaper: only columns that are not as ``before`` (of
-    the same interrupt and the same CPUs) are read anew. An interrupt comes to few CPUs.
+    """The same as ``parse_per_cpu_count``, cheaper: only stretches of columns that are not as
+    ``before`` (of the same interrupt and the same CPUs) are read anew. An interrupt comes to few
+    CPUs.
     """
     if before is not None and data == before.text:
         return before
+    if before is not None and len(data) == len(before.text):
+        grown = _changed(data, possible or range(len(before.counts)), before)
+        if grown is not None:
+            return PerCpuCount(data, before.starts, CpuCounts(before.counts, grown))
     words = data.strip().split(b",")
     cpus = possible or range(len(words))
-    if len(words) != len(cpus):
-        return None
-    if before is None or len(before.words) != len(words):
-        numbers = _integers(words)
-        counts = None if numbers is None else dict(zip(cpus, numbers, strict=True))
-        return None if counts is None else PerCpuCount(data, words, counts)
-    changed = list(compress(range(len(words)), map(ne, words, before.words)))
-    numbers = _integers([words[column] for column in changed]) if changed else []
+    numbers = _integers(words) if len(words) == len(cpus) else None
     if numbers is None:
         return None
-    counts = before.counts.copy()
-    for column, number in zip(changed, numbers, strict=True):
-        counts[cpus[column]] = number
-    return PerCpuCount(data, words, counts)
+    counts = dict(zip(cpus, numbers, strict=True))
+    if before is not None and before.counts.keys() == counts.keys():
+        kept = before.counts
+        moved = compress(counts, map(ne, counts.values(), kept.values()))
+        return PerCpuCount(
+            data, _starts(data, words), CpuCounts(kept, {c: counts[c] for c in moved})
+        )
+    return PerCpuCount(data, _starts(data, words), CpuCounts(counts))
+
+
+def _starts(data: bytes, words: list[bytes]) -> list[int]:
+    """Where every ``STRETCH``th column begins, and what is behind the text's end; none unless the
+    columns and a line end are all of the text."""
+    ends = [*accumulate(map(len, words))]
+    end = ends[-1] + len(words)
+    if data != b"%b\n" % data.strip():
+        return []
+    return [0, *(ends[n - 1] + n for n in range(STRETCH, len(words), STRETCH)), end]
+
+
+def _changed(data: bytes, cpus: Sequence[int], before: PerCpuCount) -> dict[int, int] | None:
+    """The counts that are not as ``before``, in a text that is as long; ``None`` where its columns
+    may stand elsewhere."""
+    last = before.starts[-1] if before.starts else None
+    if last is None or data[last - 1 :] != before.text[last - 1 :]:
+        return None
+    changed: dict[int, int] = {}
+    for stretch, (start, end) in enumerate(pairwise(before.starts)):
+        if data[start:end] == before.text[start:end]:
+            continue
+        words, old = (text[start : end - 1].split(b",") for text in (data, before.text))
+        if len(words) != len(old) or (end < last and data[end - 1] != COMMA):
+            return None
+        moved = [*compress(range(len(words)), map(ne, words, old))]
+        numbers = _integers([words[n] for n in moved])
+        if numbers is None:
+            return None
+        own = stretch * STRETCH
+        changed.update((cpus[own + n], number) for n, number in zip(moved, numbers, strict=True))
+    return changed
 
 
 def _labelled_lines(data: bytes) -> Iterator[tuple[bytes, int, int]]:
