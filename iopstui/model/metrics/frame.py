@@ -7,12 +7,12 @@ distance is kept as ``skew_ms``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
-from itertools import compress
 
 from iopstui.model import rates, sources
 from iopstui.model.fio.interval import FioInterval, FioIntervals
+from iopstui.model.metrics.irq_rates import IrqRates
 from iopstui.model.metrics.probe import ProbeInterval, ProbeIntervals
 from iopstui.model.samples import KernelSample, RawSample
 from iopstui.records import dataclass
@@ -246,7 +246,10 @@ def _skew(raw: RawSample) -> float | None:
 def _kernel_rates(
     current: KernelSample | None, previous: KernelSample | None, ipi_before: KernelSample | None
 ) -> tuple[
-    float | None, dict[str, rates.DiskRates], dict[int, CpuFrame], dict[int, dict[int, float]]
+    float | None,
+    dict[str, rates.DiskRates],
+    dict[int, CpuFrame],
+    Mapping[int, Mapping[int, float]],
 ]:
     if current is None or previous is None:
         return None, {}, {}, {}
@@ -259,11 +262,7 @@ def _kernel_rates(
             rate = rates.disk_rates(counters, previous.disks[name], seconds)
             if rate is not None:
                 disks[name] = rate
-    irqs = {
-        irq: rates.per_second(counts, previous.irqs.get(irq), seconds)
-        for irq, counts in current.irqs.items()
-        if irq in previous.irqs
-    }
+    irqs = IrqRates(current.irqs, previous.irqs, seconds)
     ipi = _ipi_rates(current, ipi_before)
     return seconds, disks, _cpu_frames(current, previous, seconds, irqs, ipi), irqs
 
@@ -289,11 +288,11 @@ def _cpu_frames(
     current: KernelSample,
     previous: KernelSample,
     seconds: float,
-    irqs: Mapping[int, Mapping[int, float]],
+    irqs: IrqRates,
     ipi: Mapping[int, float],
 ) -> dict[int, CpuFrame]:
     block = rates.per_second(current.softirq_block, previous.softirq_block, seconds)
-    own = _by_cpu(irqs.values())
+    own = irqs.by_cpu()
     frames = {}
     for cpu, times in current.cpus.items():
         before = previous.cpus.get(cpu)
@@ -304,16 +303,3 @@ def _cpu_frames(
             ipi_s=ipi.get(cpu),
         )
     return frames
-
-
-def _by_cpu(irqs: Iterable[Mapping[int, float]]) -> dict[int, float]:
-    """All vectors' interrupts on each CPU that any of them counts. Most come to a few CPUs."""
-    total: dict[int, float] = {}
-    known: list[int] = []
-    for counts in irqs:
-        if known != [*counts]:
-            known = [*counts]
-            total = {**dict.fromkeys(counts, 0.0), **total}
-        for cpu in compress(counts, counts.values()):
-            total[cpu] += counts[cpu]
-    return total
