@@ -64,28 +64,39 @@ class CpuTimes:
     steal: int
 
 
-class CpuCounts(dict[int, int]):
-    """A counter's value on each CPU that knows where it differs from the reading before it: most
-    interrupts come to a few of hundreds of CPUs. A dictionary like any other, not to be changed.
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Where a reading of a counter for each CPU differs from the one before it. ``reading`` is an
+    object that stands for it, ``after`` that of the one before, ``grown`` the new values."""
+
+    reading: object
+    after: object
+    grown: Mapping[int, int]
+
+
+class IrqCounts(dict[int, Mapping[int, int]]):
+    """Interrupts' counts by CPU that know where they differ from the readings before: most come to
+    a few of hundreds of CPUs. A dictionary like any other; the counts in it are plain ones, which
+    Python's garbage collector doesn't have to look into.
     """
 
-    __slots__ = ("_after", "_id", "grown")
+    __slots__ = ("changes",)
 
     def __init__(
         self,
-        counts: Mapping[int, int] = MappingProxyType({}),
-        grown: Mapping[int, int] = MappingProxyType({}),
+        counts: Mapping[int, Mapping[int, int]] = MappingProxyType({}),
+        changes: Mapping[int, Change] = MappingProxyType({}),
     ) -> None:
-        """What ``counts`` says but for ``grown``, the new values of the CPUs that changed."""
         super().__init__(counts)
-        self.update(grown)
-        self._id = object()
-        self._after = counts._id if isinstance(counts, CpuCounts) else None
-        self.grown = grown
+        self.changes = changes
 
-    def follows(self, before: object) -> bool:
-        """True if ``grown`` is all that differs from ``before``, whose CPUs are the same."""
-        return isinstance(before, CpuCounts) and before._id is self._after
+    def grown(self, irq: int, before: object) -> Mapping[int, int] | None:
+        """All that differs from the counts of ``irq`` in ``before``, whose CPUs are the same;
+        ``None`` where that is not known."""
+        change = self.changes.get(irq)
+        old = before.changes.get(irq) if isinstance(before, IrqCounts) else None
+        known = change is not None and old is not None and change.after is old.reading
+        return change.grown if known and change is not None else None
 
 
 @dataclass(frozen=True, slots=True)

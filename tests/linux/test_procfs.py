@@ -19,7 +19,7 @@ from iopstui.linux.counters.procfs import (
     parse_softirqs_block,
     parse_stat_cpus,
 )
-from iopstui.model.samples import CpuCounts, CpuTimes, DiskCounters
+from iopstui.model.samples import CpuTimes, DiskCounters
 
 PROC = Path(__file__).parent.parent / "fixtures" / "proc"
 TWO = "2cpu-6.18"
@@ -264,9 +264,9 @@ def test_counts_of_a_wide_machine_and_what_changed_of_them(data: st.DataObject, 
         assert last is not None and last.counts == dict(zip(cpus, row, strict=True))
         assert list(last.counts) == cpus
         if before is not None and last is not before:
-            assert last.counts.follows(before.counts)
+            assert last.change.after is before.change.reading
             old = before.counts
-            assert last.counts.grown == {c: n for c, n in last.counts.items() if n != old[c]}
+            assert last.change.grown == {c: n for c, n in last.counts.items() if n != old[c]}
 
 
 @pytest.mark.parametrize(
@@ -276,15 +276,6 @@ def test_a_text_as_long_as_before_is_read_as_if_it_were_the_first(torn: bytes) -
     first = next_per_cpu_count(b"111,222\n", [0, 1], None)
     found = next_per_cpu_count(torn, [0, 1], first)
     assert (None if found is None else found.counts) == parse_per_cpu_count(torn, [0, 1])
-
-
-def test_what_follows_only_on_one_reading() -> None:
-    first = CpuCounts({0: 1, 1: 2})
-    second = CpuCounts(first, {1: 3})
-    assert (second, first) == ({0: 1, 1: 3}, {0: 1, 1: 2})
-    assert second.follows(first)
-    assert not first.follows(second) and not second.follows(second) and not first.follows({})
-    assert not CpuCounts({0: 1}).follows(CpuCounts({0: 1}))
 
 
 def test_counts_before_are_not_touched() -> None:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import accumulate, compress, pairwise
 from operator import ne
 
-from iopstui.model.samples import CpuCounts, CpuTimes, DiskCounters
+from iopstui.model.samples import Change, CpuTimes, DiskCounters
 from iopstui.records import dataclass
 
 FUNCTION_CALLS = b"function call interrupts"
@@ -201,11 +201,12 @@ def _function_calls(data: bytes, label: bytes, end: int) -> bool:
 @dataclass(frozen=True, slots=True)
 class PerCpuCount:
     """What per_cpu_count said: its text, where in it every ``STRETCH`` columns begin (and its end),
-    and the same as numbers by CPU."""
+    the same as numbers by CPU, and what changed."""
 
     text: bytes
     starts: Sequence[int]
-    counts: CpuCounts
+    counts: dict[int, int]
+    change: Change
 
 
 def parse_per_cpu_count(data: bytes, possible: Sequence[int]) -> dict[int, int] | None:
@@ -227,10 +228,13 @@ def next_per_cpu_count(
     """
     if before is not None and data == before.text:
         return before
+    after = before.change.reading if before is not None else None
     if before is not None and len(data) == len(before.text):
         grown = _changed(data, possible or range(len(before.counts)), before)
         if grown is not None:
-            return PerCpuCount(data, before.starts, CpuCounts(before.counts, grown))
+            counts = before.counts.copy()
+            counts.update(grown)
+            return PerCpuCount(data, before.starts, counts, Change(object(), after, grown))
     words = data.strip().split(b",")
     cpus = possible or range(len(words))
     numbers = _integers(words) if len(words) == len(cpus) else None
@@ -238,12 +242,11 @@ def next_per_cpu_count(
         return None
     counts = dict(zip(cpus, numbers, strict=True))
     if before is not None and before.counts.keys() == counts.keys():
-        kept = before.counts
-        moved = compress(counts, map(ne, counts.values(), kept.values()))
-        return PerCpuCount(
-            data, _starts(data, words), CpuCounts(kept, {c: counts[c] for c in moved})
-        )
-    return PerCpuCount(data, _starts(data, words), CpuCounts(counts))
+        moved = compress(counts, map(ne, counts.values(), before.counts.values()))
+        grown = {cpu: counts[cpu] for cpu in moved}
+    else:
+        after, grown = None, {}
+    return PerCpuCount(data, _starts(data, words), counts, Change(object(), after, grown))
 
 
 def _starts(data: bytes, words: list[bytes]) -> list[int]:

@@ -17,7 +17,7 @@ from iopstui.linux.counters.cgroup import cpu_stat_files, parse_throttled_us
 from iopstui.linux.counters.function_calls import FunctionCallReader, FunctionCalls
 from iopstui.linux.counters.reread import Reread, opened
 from iopstui.linux.roots import Roots
-from iopstui.model.samples import CpuTimes, DiskCounters, KernelSample
+from iopstui.model.samples import CpuTimes, DiskCounters, IrqCounts, KernelSample
 from iopstui.model.sources import SOURCES, Counters
 
 # reading /proc/interrupts within a sample: on so many CPUs at most, and not longer than this
@@ -37,11 +37,11 @@ class _PerCpuCount(Reread):
         super().__init__(path)
         self._last: procfs.PerCpuCount | None = None
 
-    def counts(self, possible: Sequence[int]) -> dict[int, int] | None:
-        """The counts now; the same dictionary as last time if nothing has changed."""
+    def counts(self, possible: Sequence[int]) -> procfs.PerCpuCount | None:
+        """The counts now; the same object as last time if nothing has changed."""
         data = self.read_attribute()
         self._last = procfs.next_per_cpu_count(data, possible, self._last)
-        return None if self._last is None else self._last.counts
+        return self._last
 
 
 class KernelSampler:
@@ -136,7 +136,7 @@ class KernelSampler:
             disks=disks,
             cpus=cpus or {},
             softirq_block=softirqs or {},
-            irqs={**irqs, **table},
+            irqs=IrqCounts({**irqs, **table}, irqs.changes),
             ipi=ipi,
             ipi_ns=ipi_ns,
             throttled_us=self._throttled(),
@@ -207,8 +207,8 @@ class KernelSampler:
     def _parse_disks(self, data: bytes) -> dict[str, DiskCounters]:
         return procfs.parse_diskstats(data, self._disks)
 
-    def _per_irq(self) -> dict[int, dict[int, int]]:
-        found = {}
+    def _per_irq(self) -> IrqCounts:
+        found: dict[int, procfs.PerCpuCount] = {}
         for irq, file in list(self._irqs.items()):
             try:
                 counts = file.counts(self._possible)
@@ -219,7 +219,10 @@ class KernelSampler:
                 continue
             if counts is not None:
                 found[irq] = counts
-        return found
+        return IrqCounts(
+            {irq: one.counts for irq, one in found.items()},
+            {irq: one.change for irq, one in found.items()},
+        )
 
     def _interrupts(
         self,

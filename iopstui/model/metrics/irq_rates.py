@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import compress
 
 from iopstui.model.rates import per_second
-from iopstui.model.samples import CpuCounts
+from iopstui.model.samples import IrqCounts
 
 Counts = Mapping[int, int]
 
@@ -18,12 +18,13 @@ class IrqRates(Mapping[int, Mapping[int, float]]):
     interrupt's are made when somebody asks for it. What all of them came to is known without.
     """
 
-    __slots__ = ("_before", "_found", "_now", "_seconds")
+    __slots__ = ("_before", "_changes", "_found", "_now", "_seconds")
 
     def __init__(
         self, now: Mapping[int, Counts], before: Mapping[int, Counts], seconds: float
     ) -> None:
         self._now = {irq: counts for irq, counts in now.items() if irq in before}
+        self._changes = now if isinstance(now, IrqCounts) else IrqCounts()
         self._before = before
         self._seconds = seconds
         self._found: dict[int, Mapping[int, float]] = {}
@@ -65,9 +66,10 @@ class IrqRates(Mapping[int, Mapping[int, float]]):
         before = self._before[irq]
         if now is before:
             return {}
-        if not (isinstance(now, CpuCounts) and now.follows(before)):
+        changed = self._changes.grown(irq, self._before)
+        if changed is None:
             return None
-        grown = {cpu: count - before[cpu] for cpu, count in now.grown.items()}
+        grown = {cpu: count - before[cpu] for cpu, count in changed.items()}
         # one that went backwards has no rate
         if min(grown.values(), default=0) < 0:
             return None
