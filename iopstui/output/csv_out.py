@@ -18,6 +18,7 @@ from iopstui.output.jsonl import frame_object
 from iopstui.text import printable
 
 _HEAD = ("t", "wall_ms", "utc", "step", "seconds", "flags.*")
+_FORMULA = ("=", "+", "-", "@")
 _LEFT_OUT = {"ios", "bytes", "n", "bins_of", "bins"}
 
 
@@ -50,7 +51,7 @@ class CsvSink:
     def _row(self, frame: Frame) -> Iterator[str]:
         row = frame_object(frame)
         for path in self._columns:
-            yield _text(value_at(row, path))
+            yield cell_text(value_at(row, path))
 
 
 def session_columns(devices: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -101,7 +102,10 @@ def value_at(row: Any, path: Sequence[str]) -> Any:
     return row
 
 
-def _text(value: Any) -> str:
+def cell_text(value: Any) -> str:
+    """A value as a cell. A text that a spreadsheet would carry out as a formula has an apostrophe
+    before it: names come from other machines."""
     if value is None:
         return ""
-    return " ".join(value) if isinstance(value, list) else str(value)
+    text = " ".join(value) if isinstance(value, list) else str(value)
+    return f"'{text}" if isinstance(value, str) and text.startswith(_FORMULA) else text

@@ -14,9 +14,9 @@ from typing import BinaryIO
 from iopstui.errors import EXIT_OK, UsageError
 from iopstui.recording.foreign import RECORDING, kind_of_file
 from iopstui.recording.reader import Recording, recording_path
-from iopstui.report.fleet.page import fleet_report
-from iopstui.report.fleet.story import is_fleet
-from iopstui.report.formats import DEFAULT, FORMATS, TEXTS, Format, called, either
+from iopstui.report.fleet.page import ROWS, fleet_report, put_fleet
+from iopstui.report.fleet.reading import is_fleet
+from iopstui.report.formats import DEFAULT, FORMATS, Format, called, either
 from iopstui.report.sources import Source, credible, sources
 from iopstui.text import printable
 
@@ -32,23 +32,25 @@ def report(
     paths = [recording_path(name) for name in names]
     if out is not None and out != "-":
         _check_place(Path(out), paths)
-    text = FORMATS[kind].stream is None
-    if not text and (out is None or out == "-"):
+    by_rows = FORMATS[kind].stream is not None
+    if by_rows and (out is None or out == "-"):
         _check_no_terminal(kind)
     _announce(paths)
+    # a row for each second of each host is too much to be kept
+    by_rows = by_rows or (kind in ROWS and any(map(is_fleet, paths)))
     if out is None or out == "-":
-        if text:
+        if not by_rows:
             encoding = sys.stdout.encoding or "utf-8"
             content = rendered(paths, kind, redact)
             sys.stdout.write(content.encode(encoding, "replace").decode(encoding))
         else:
             put(paths, kind, redact, sys.stdout.buffer)
         return EXIT_OK
-    if text:
+    if by_rows:
+        write_whole(Path(out), lambda file: put(paths, kind, redact, file))
+    else:
         encoded = rendered(paths, kind, redact).encode()
         write_whole(Path(out), lambda file: file.write(encoded))
-    else:
-        write_whole(Path(out), lambda file: put(paths, kind, redact, file))
     print(f"iopstui: {printable(out)} written", file=sys.stderr)
     return EXIT_OK
 
@@ -123,10 +125,10 @@ def rendered(paths: Sequence[Path], kind: str, redact: bool = False) -> str:
 
 
 def put(paths: Sequence[Path], kind: str, redact: bool, out: BinaryIO) -> None:
-    """Write a report that is no text; errors as of ``rendered``."""
+    """Write a report piece by piece; errors as of ``rendered``."""
     if any(map(is_fleet, paths)):
-        raise UsageError(f"{called(kind)} holds the seconds of one host, not of many.",
-                         f"Choose {either(TEXTS)}.")  # fmt: skip
+        put_fleet(paths, kind, redact, out)
+        return
     found, chosen = _chosen(paths, kind)
     assert chosen.stream is not None, kind
     with credible(found):

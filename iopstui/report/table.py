@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from math import isnan
 from typing import Any
 
-from iopstui.output.csv_out import CsvSink
+from iopstui.output.csv_out import CsvSink, cell_text
 from iopstui.output.replay import ReplayedExperiments, has_experiment
 from iopstui.output.sinks import EventSink
 from iopstui.recording.reader import Recording
@@ -68,4 +68,4 @@ def _rows(story: Story) -> Iterator[list[str]]:
                 found = [figures[name] for name in _FIGURES]
                 found += [figures["percentiles"].get(name) for name in _PERCENTILES]
                 told = ["" if value is None else f"{value:.10g}" for value in found]
-                yield [printable(str(row["name"])), direction, *told]
+                yield [cell_text(printable(str(row["name"]))), direction, *told]

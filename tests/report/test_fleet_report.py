@@ -8,16 +8,22 @@ import json
 import os
 import xml.dom.minidom
 from collections.abc import Callable
+from datetime import datetime
+from html import escape
+from math import floor, log10
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet
 import pytest
 
 from iopstui.cli.fleet import screen
 from iopstui.errors import UsageError
 from iopstui.model.histogram import bucket_key
-from iopstui.report.files import rendered
-from iopstui.report.fleet.story import FleetHeat, gather_fleet, interval_of, is_fleet
+from iopstui.report.files import put, rendered
+from iopstui.report.fleet.reading import interval_of, is_fleet
+from iopstui.report.fleet.story import FleetHeat, gather_fleet
+from iopstui.report.story import HEAT_ROWS_PER_DECADE
 
 START_MS = 1_800_000_000_000.0
 SLOW, FAST = bucket_key(9_000_000), bucket_key(100_000)
@@ -82,9 +88,120 @@ def test_the_figures_are_those_of_the_summed_bins(tmp_path: Path) -> None:
     assert [row["rates"]["read"] for row in found["seconds"]] == [150, 150, 100, 150]
     assert [row["latencies"]["p50"] for row in found["seconds"]] == [FAST] * 4
     assert {host["host"]: host["count"]["ios"] for host in found["hosts"]} == {"a": 400, "b": 150}
-    rows = list(csv.DictReader(io.StringIO(rendered([recorded(tmp_path)], "csv"))))
-    assert [float(row["read.iops"]) for row in rows] == [150, 150, 100, 150]
-    assert [row["slowest"] for row in rows] == ["b", "b", "a", "b"]
+
+
+def csv_rows(path: Path, redact: bool = False) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(rendered([path], "csv", redact))))
+
+
+def test_a_table_has_a_row_for_all_and_one_for_each_host(tmp_path: Path) -> None:
+    rows = csv_rows(recorded(tmp_path))
+    together = [row for row in rows if not row["host"]]
+    assert [float(row["fio.total.iops"]) for row in together] == [150, 150, 100, 150]
+    assert [row["slowest"] for row in together] == ["b", "b", "a", "b"]
+    assert [row["t"] for row in together] == ["0.0", "1.0", "2.0", "3.0"]
+    assert [row["host"] for row in rows] == ["", "a", "b"] * 4
+    told = {(row["t"], row["host"]): row for row in rows}
+    # who is missing has a row, and no figure
+    absent = told["2.0", "b"]
+    assert (absent["counted"], absent["missing"], absent["fio.read.iops"]) == ("0", "b", "")
+    assert told["2.0", ""]["missing"] == "b" and told["2.0", "a"]["missing"] == ""
+    # counts and rates of the hosts add up to those of all
+    for name in ("counted", "expected", "fio.read.iops", "fio.read.ios", "fio.total.bytes"):
+        for row in together:
+            each = [told[row["t"], host][name] for host in "ab"]
+            assert float(row[name]) == sum(float(one) for one in each if one), name
+    assert told["0.0", "b"]["fio.read.p50"] == str(SLOW)
+    assert {row["run"] for row in rows} == {""}
+
+
+def test_each_run_of_a_table_has_its_number(tmp_path: Path) -> None:
+    rows = csv_rows(two_runs(tmp_path))
+    assert {(row["run"], row["host"]) for row in rows if row["fio.read.iops"]} == {
+        ("1", ""), ("1", "a"), ("2", ""), ("2", "a"), ("2", "b")
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("rows_at_once", [3600, 5])
+def test_parquet_has_the_cells_of_the_csv(
+    rows_at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("iopstui.output.parquet.ROWS", rows_at_once)
+    path, out = two_runs(tmp_path), io.BytesIO()
+    put([path], "parquet", False, out)
+    found, expected = pyarrow.parquet.read_table(out), csv_rows(path)
+    assert found.column_names == list(expected[0]) and len(found) == len(expected) > 10
+    for name in found.column_names:
+        kind = str(found.schema.field(name).type)
+        told = found.schema.field(name).metadata
+        assert told[b"meaning"] and told.keys() == {b"unit", b"source", b"meaning"}, name
+        for value, text in zip(
+            found[name].to_pylist(), (row[name] for row in expected), strict=True
+        ):
+            if kind == "string":
+                assert value == text, name
+            elif name == "utc":
+                assert value == datetime.fromisoformat(text.replace("Z", "+00:00"))
+            else:
+                assert value == (float(text) if text else None), name
+    assert {str(kind) for kind in found.schema.types} == {
+        "double", "int64", "string", "timestamp[ms, tz=UTC]"
+    }  # fmt: skip
+    assert found.schema.metadata[b"iopstui.file"] == b"runs.jsonl"
+    put([path], "parquet", True, hidden := io.BytesIO())
+    bare = pyarrow.parquet.read_table(hidden)
+    assert {*bare["host"].to_pylist()} == {"", "host 1", "host 2"}
+    assert bare.schema.metadata[b"iopstui.file"] == b"redacted"
+
+
+def test_no_name_of_a_host_is_a_formula_or_breaks_a_row(tmp_path: Path) -> None:
+    names = ["=cmd|'/c calc'!A0", "+1", "-1", "@x", 'a,"b"', "c\nd", "ends\r\n", "e;f", " ", "ü"]
+    rows = [frame(name, second, 10, FAST) for second in range(3) for name in names]
+    path = tmp_path / "x.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = csv_rows(path)
+    assert len(found) == 3 * (1 + len({row["host"] for row in found if row["host"]}))
+    cells = [row[name] for row in found for name in ("host", "slowest", "missing")]
+    assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@"))]
+    # the one without a name is called as the file is
+    assert {"x", 'a,"b"', "c d", "ends", "e;f", "ü", "'=cmd|'/c calc'!A0"} <= {*cells}
+
+
+def with_devices(path: Path) -> Path:
+    """The recording with a disk under each host, and a probe on b."""
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    none = {"ios": 0, "bins": {}}
+    for row in rows:
+        if row["event"] == "frame":
+            row["kernel"] = {"total": {
+                "r/s": 80.0, "w/s": 1.0, "aqu-sz": 2.0, "util": 40.0 if row["host"] == "a" else 90.0
+            }}  # fmt: skip
+        if row["event"] == "frame" and row["host"] == "b":
+            read = {"ios": 7, "bins": {str(SLOW): 7}}
+            row["device"] = {"seconds": 1.0, "read": read, "write": none, "discard": none,
+                             "missed": 0.0, "skipped": 0, "lost": 0, "full": 0}  # fmt: skip
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_the_page_shows_what_the_devices_did(tmp_path: Path) -> None:
+    path = with_devices(recorded(tmp_path))
+    page = rendered([path], "html")
+    xml.dom.minidom.parseString(page)
+    assert page.count("<svg") == 5 + 4
+    for title in ("the kernels' own count", "(aqu-sz)", "util of the hosts", "own latency, every"):
+        assert escape(title) in page
+    seconds = json.loads(rendered([path], "json"))["seconds"]
+    assert [row["kernel"]["r/s"] for row in seconds] == [160, 160, 80, 160]
+    assert seconds[0]["util"] == {"highest": 90.0, "middle": 65.0}
+    assert seconds[2]["util"] == {"highest": 40.0, "middle": 40.0}
+    # every request that the probe counted is in the map, once
+    row = floor(log10(SLOW) * HEAT_ROWS_PER_DECADE)
+    assert gather_fleet(path).device_heat.cells == {(0, row): 7, (1, row): 7, (3, row): 7}
+    rows = csv_rows(path)
+    told = {(row["t"], row["host"]): row for row in rows}
+    assert [told["0.0", host]["kernel.util"] for host in ("", "a", "b")] == ["", "40.0", "90.0"]
+    assert [told["0.0", host]["device.read.ios"] for host in ("", "a", "b")] == ["7", "", "7"]
 
 
 def test_bytes_of_devices_without_a_job_are_counted_as_iostat_does(tmp_path: Path) -> None:
@@ -206,11 +323,8 @@ def test_a_pipe_is_not_opened_to_be_looked_at(
 
 
 def test_a_long_run_has_wider_columns() -> None:
-    from iopstui.fleet.merging.packed import pack
-    from iopstui.fleet.merging.sums import Latencies, Part
-
     heat = FleetHeat()
     for place in range(10_000):
-        heat.add(place, [Part(1, latencies={"clat": Latencies(1, 1, 1, pack({str(FAST): 1}))})])
+        heat.add(place, [{FAST: 1}])
     assert heat.columns <= 240 and sum(heat.cells.values()) == 10_000
     assert heat.columns * heat.width >= 10_000

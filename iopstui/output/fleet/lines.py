@@ -44,7 +44,7 @@ def line_rows(stream: BinaryIO, label: str, say: Say) -> Iterator[Labelled]:
                 say(f"{label}: lines that are no JSON objects are left out")
             continue
         host = row.get("host")
-        yield (printable(host) if isinstance(host, str) and host else label), row
+        yield (printable(host) if isinstance(host, str) else "") or label, row
 
 
 def parsed(line: bytes) -> Object | None:

@@ -7,12 +7,12 @@ from typing import Protocol, TextIO
 
 from iopstui.fleet.merging.merger import Merger, Second
 from iopstui.fleet.merging.outcome import certified
-from iopstui.fleet.merging.sums import Object, Part
+from iopstui.fleet.merging.sums import Object
 from iopstui.format import MISSING, cut, fit, latency, milliseconds, number, put, utc
-from iopstui.model.histogram import PERCENTILES, percentile_name
-from iopstui.model.metrics.fields import TOTAL
 from iopstui.model.rates import MIB
-from iopstui.model.samples import READ, TRIM, WRITE
+from iopstui.model.samples import READ, WRITE
+from iopstui.output.csv_out import cell_text
+from iopstui.output.fleet.columns import figure_cells, figure_columns, head_cells, head_columns
 from iopstui.output.fleet.rows import merged_object, second_object, session_object
 from iopstui.output.fleet.words import SHOWN, absent, ends, whole_text
 from iopstui.output.jsonl import dumps
@@ -20,10 +20,6 @@ from iopstui.text import printable
 
 HEADER_EVERY = 20
 NAME_WIDTH = 13
-FIO_COLUMNS = ("iops", "bw", "ios", "bytes", "clat.mean", "lat.mean")
-KERNEL_COLUMNS = ("r/s", "w/s", "rMB/s", "wMB/s", "r_await", "w_await", "aqu-sz")
-RANKS = tuple(map(percentile_name, PERCENTILES))
-DEVICE_COLUMNS = ("iops", "ios", "mean", *RANKS, "max")
 
 
 class TotalsSink(Protocol):
@@ -100,49 +96,20 @@ class TotalCsv:
         self._out, self._err = out, err
         self._words = _Words(err)
         self._writer = csv.writer(out, lineterminator="\n")
-        head = ["wall_ms", "utc", "interval_s", "expected", "counted", "missing", "incomplete"]
-        for name in (READ, WRITE, TRIM, TOTAL):
-            head += [f"fio.{name}.{column}" for column in (*FIO_COLUMNS, *RANKS, "max")]
-        head += [f"kernel.{column}" for column in KERNEL_COLUMNS]
-        head.append("device.hosts")
-        for name in (READ, WRITE, TOTAL):
-            head += [f"device.{name}.{column}" for column in DEVICE_COLUMNS]
-        self._writer.writerow(head)
+        columns = (*head_columns(), *figure_columns())
+        self._writer.writerow(column.name for column in columns)
         out.flush()
 
     def second(self, second: Second) -> None:
         """Write one second."""
         self._words.second(second)
-        row: list[object] = [
-            second.wall_ms, utc(second.wall_ms), second.interval_s, second.expected,
-            second.counted, printable(" ".join(second.missing)),
-            printable(" ".join(second.incomplete)),
-        ]  # fmt: skip
-        for name in (READ, WRITE, TRIM, TOTAL):
-            part = second.sums.total if name == TOTAL else second.sums.fio.get(name)
-            row += _cells(part)
-        kernel = second.sums.kernel.as_object() or {}
-        row += [kernel.get(column) for column in KERNEL_COLUMNS]
-        device = second.sums.device.as_object() or {}
-        row.append(device.get("hosts"))
-        for name in (READ, WRITE, TOTAL):
-            row += [device.get(name, {}).get(column) for column in DEVICE_COLUMNS]
-        self._writer.writerow("" if cell is None else cell for cell in row)
+        row = [*head_cells(second), *figure_cells(second.sums)]
+        self._writer.writerow(cell_text(cell) for cell in row)
         self._out.flush()
 
     def end(self, merger: Merger) -> None:
         """Nothing more will come."""
         self._words.whole(merger, self._err)
-
-
-def _cells(part: Part | None) -> list[object]:
-    if part is None:
-        return [None] * (len(FIO_COLUMNS) + len(RANKS) + 1)
-    _, main = part.main
-    ranks = main.percentiles()
-    means = [part.of(kind).mean_ns for kind in ("clat", "lat")]
-    return [part.iops, part.bw, part.ios, part.bytes, *means, *map(ranks.get, RANKS),
-            main.max_ns if main.packed else None]  # fmt: skip
 
 
 class TotalTable:

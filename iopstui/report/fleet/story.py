@@ -4,50 +4,36 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from iopstui.errors import UsageError
-from iopstui.fleet.hosts.wire import object_of
-from iopstui.fleet.merging.host import Host
-from iopstui.fleet.merging.merger import Merger, Second
+from iopstui.fleet.merging.host import Host, Slot
+from iopstui.fleet.merging.merger import Second
 from iopstui.fleet.merging.outcome import Certified, certified
-from iopstui.fleet.merging.sums import Kernel, Malformed, Part, Sums, split
+from iopstui.fleet.merging.packed import unpack
+from iopstui.fleet.merging.sums import Kernel, Sums, split
 from iopstui.fleet.replay import FLEET
 from iopstui.model.rates import MIB
 from iopstui.output.fleet.lines import file_rows
 from iopstui.output.fleet.once import Once, each_once
 from iopstui.output.fleet.words import ends
 from iopstui.records import dataclass
+from iopstui.report.fleet.reading import Names, Reading
 from iopstui.report.fleet.runs import RunRow, runs_of
 from iopstui.report.redact import WORD
 from iopstui.report.story import HEAT_COLUMNS, HEAT_ROWS_PER_DECADE
 from iopstui.text import printable
 
-FIRST_LINE = 1 << 22
-LOOKED_AT = 400
-LONG = 1.5
+KERNEL = ("r/s", "w/s", "aqu-sz")
 Object = dict[str, Any]
-
-
-def is_fleet(path: Path) -> bool:
-    """Whether a file holds JSON lines of hosts (fleet --record, merge, run --format jsonl)."""
-    try:
-        # to open a pipe is to wait for its writer
-        if not path.is_file():
-            return False
-        with path.open("rb") as file:
-            row = object_of(file.readline(FIRST_LINE))
-    except (OSError, ValueError):
-        return False
-    return row is not None and isinstance(row.get("event"), str)
 
 
 @dataclass(frozen=True, slots=True)
 class SecondRow:
-    """Totals of a second; latencies in ns by name. ``None``: not measured."""
+    """Totals of a second: latencies in ns by name, ``kernel`` as /proc/diskstats has it, and the
+    ``util`` of the hosts' devices in percent. ``None``: not measured."""
 
     t: float
     wall_ms: float
@@ -57,6 +43,8 @@ class SecondRow:
     bw: float | None
     latencies: dict[str, int]
     slowest: str
+    kernel: dict[str, float | None]
+    util: dict[str, float]
 
 
 class FleetHeat:
@@ -71,15 +59,15 @@ class FleetHeat:
         """How many there are."""
         return max((column for column, _ in self.cells), default=-1) + 1
 
-    def add(self, place: int, parts: Iterator[Part] | Sequence[Part]) -> None:
-        """The histograms of the ``place``-th second."""
+    def add(self, place: int, histograms: Iterable[Mapping[int, int]]) -> None:
+        """The counts by latency (ns) of the ``place``-th second."""
         while place // self.width >= 2 * HEAT_COLUMNS:
             self.width *= 2
             found, self.cells = self.cells, {}
             for (column, row), count in found.items():
                 self._count(column // 2, row, count)
-        for part in parts:
-            for key, count in part.main[1].numbered().items():
+        for bins in histograms:
+            for key, count in bins.items():
                 row = math.floor(math.log10(max(key, 1)) * HEAT_ROWS_PER_DECADE)
                 self._count(place // self.width, row, count)
 
@@ -99,6 +87,7 @@ class FleetStory:
     redact: bool = False
     seconds: list[SecondRow] = field(default_factory=list)
     heat: FleetHeat = field(default_factory=FleetHeat)
+    device_heat: FleetHeat = field(default_factory=FleetHeat)
     absent: dict[str, int] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
     hosts: dict[str, Host] = field(default_factory=dict)
@@ -108,14 +97,9 @@ class FleetStory:
     broken: int = 0
     repeated: int = 0
     _begins: list[list[tuple[float, float]]] = field(default_factory=lambda: [[]])
+    name: Names = field(default_factory=lambda: Names(False))
     _first: int | None = None
-    _names: dict[str, str] = field(default_factory=dict)
-
-    def name(self, host: str) -> str:
-        """What a host is called here."""
-        if not self.redact:
-            return printable(host)
-        return self._names.setdefault(host, f"host {len(self._names) + 1}")
+    _utils: dict[int, list[float]] = field(default_factory=dict)
 
     @property
     def file(self) -> str:
@@ -147,6 +131,7 @@ class FleetStory:
 
     def add(self, second: Second) -> None:
         """Take a second."""
+        utils = self._utils.pop(second.number, [])
         if ends(second):
             return
         for host in (*second.missing, *second.incomplete):
@@ -160,8 +145,17 @@ class FleetStory:
             place * self.interval_s, second.wall_ms, second.counted, second.expected,
             _rates(second.sums), _moved(second.sums), total.main[1].percentiles() if total else {},
             self.name(slowest[1]) if slowest else "",
+            {name: second.sums.kernel.rate(name) for name in KERNEL}, _of_hosts(utils),
         ))  # fmt: skip
-        self.heat.add(place, [*split(second.sums.fio)])
+        self.heat.add(place, (part.main[1].numbered() for part in split(second.sums.fio)))
+        self.device_heat.add(
+            place, (unpack(part.packed) for part in second.sums.device.parts.values())
+        )
+
+    def slot(self, host: str, slot: Slot, counted: bool) -> None:
+        """A host's second, told before the totals that it is in."""
+        if counted and slot.util is not None:
+            self._utils.setdefault(slot.number, []).append(slot.util)
 
     def note(self, host: str, row: Object) -> None:
         """What a host says beside its frames, and where runs begin."""
@@ -181,6 +175,11 @@ class FleetStory:
 def _between(began: Sequence[tuple[float, float]]) -> float:
     instants = [at for at, _ in began]
     return max(instants, default=0.0) - min(instants, default=0.0)
+
+
+def _of_hosts(utils: Sequence[float]) -> dict[str, float]:
+    """Of percents, which are not added up: the highest, and that of the host in the middle."""
+    return {"highest": max(utils), "middle": statistics.median(utils)} if utils else {}
 
 
 def _rates(sums: Sums) -> dict[str, float]:
@@ -208,50 +207,16 @@ def _device_bytes(kernel: Kernel) -> float | None:
 
 def gather_fleet(path: Path, redact: bool = False) -> FleetStory:
     """Of a file of JSON lines. UsageError for one that holds no frames."""
-    interval_s = interval_of(path)
-    story = FleetStory(path, interval_s, redact)
-    merger = Merger(interval_s, keep_bins=True)
-    once = Once()
-    for name, row in each_once(file_rows(path, "", lambda words: None), once):
-        try:
-            merger.feed(name, row)
-        except Malformed:
-            story.broken += 1
-            continue
-        story.note(name, row)
-        for second in merger.closed(early=False):
-            story.add(second)
-    for second in merger.finish():
+    reading = Reading(path, keep_bins=True)
+    merger = reading.merger
+    story = FleetStory(path, reading.interval_s, redact, name=Names(redact))
+    merger.on_slot = story.slot
+    for second in reading.seconds(story.note):
         story.add(second)
-    if not (merger.merged or any(host.frames for host in merger.hosts.values())):
-        raise UsageError(
-            f"{printable(str(path))} has JSON lines of iopstui, but not a single frame.",
-            "iopstui fleet HOSTS --job JOB --record FILE writes one that has.",
-        )
     story.whole, story.certified = merger.rated(), certified(merger)
     story.hosts = merger.hosts
-    story.repeated = sum(once.repeated.values())
+    story.broken, story.repeated = reading.broken, reading.repeated
     if story.several:
         rows = each_once(file_rows(path, "", lambda words: None), Once())
-        story.runs = [*runs_of(rows, interval_s)]
+        story.runs = [*runs_of(rows, reading.interval_s)]
     return story
-
-
-def interval_of(path: Path) -> float:
-    """The length of a row's second: that of the totals in it, or what holds its frames."""
-    found = []
-    for _, row in file_rows(path, "", lambda words: None):
-        interval: Any = row.get("interval_s")
-        seconds: Any = row.get("seconds")
-        if row.get("event") == "total" and _is_length(interval):
-            return float(interval)
-        if row.get("event") == "frame" and _is_length(seconds):
-            found.append(float(seconds))
-        if len(found) >= LOOKED_AT:
-            break
-    middle = statistics.median(found) if found else 1.0
-    return float(round(middle)) if middle > LONG else 1.0
-
-
-def _is_length(value: Any) -> bool:
-    return type(value) in (int, float) and 0 < value <= 60

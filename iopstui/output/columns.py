@@ -1,0 +1,19 @@
+"""A column of a flat table: its heading, its type, and what is told of it."""
+
+from __future__ import annotations
+
+from iopstui.records import dataclass
+
+TIME, WHOLE, WORDS, FIGURE = "time", "whole", "words", "figure"
+"""The types: a time (UTC, ms), a whole number, a text, and any number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """``unit``, ``source`` and ``meaning`` are a field's (model/metrics/fields.py)."""
+
+    name: str
+    type: str = FIGURE
+    unit: str = ""
+    source: str = "iopstui"
+    meaning: str = ""

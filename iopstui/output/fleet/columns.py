@@ -1,0 +1,88 @@
+"""The columns of a flat table of many hosts' seconds: `merge --format csv`, and reports.
+
+A percentile without its kind is that of the latencies which have a histogram. ``None`` is not
+measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from iopstui.fleet.merging.merger import Second
+from iopstui.fleet.merging.sums import Part, Sums
+from iopstui.format import utc
+from iopstui.model.histogram import PERCENTILES, percentile_name
+from iopstui.model.metrics.fields import BY_ID, DEVICE, TOTAL
+from iopstui.model.samples import READ, TRIM, WRITE
+from iopstui.output.columns import FIGURE, TIME, WHOLE, WORDS, Column
+from iopstui.text import printable
+
+RANKS = tuple(map(percentile_name, PERCENTILES))
+_OF_FIO = ("iops", "bw", "ios", "bytes", "clat.mean", "lat.mean", *RANKS, "max")
+_OF_KERNEL = ("r/s", "w/s", "rMB/s", "wMB/s", "r_await", "w_await", "aqu-sz")
+_OF_DEVICE = ("iops", "ios", "mean", *RANKS, "max")
+_FIO_PARTS = (READ, WRITE, TRIM, TOTAL)
+_DEVICE_PARTS = (READ, WRITE, TOTAL)
+
+
+def like(name: str, field: str, type_: str = FIGURE) -> Column:
+    """A column ``name`` that means what a host's field does."""
+    found = BY_ID[field]
+    return Column(name, type_, found.unit, found.source, found.meaning.strip())
+
+
+def head_columns() -> Iterator[Column]:
+    """When a second was, and who is in it."""
+    yield Column("wall_ms", unit="ms", meaning="the second's beginning, since 1970")
+    yield Column("utc", TIME, meaning="the same as date and time (UTC)")
+    yield Column("interval_s", unit="s", meaning="the second's length")
+    yield Column("expected", WHOLE, meaning="hosts that take part in it")
+    yield Column("counted", WHOLE, meaning="hosts of which all of it was measured")
+    yield Column("missing", WORDS, meaning="hosts that say nothing of it")
+    yield Column("incomplete", WORDS, meaning="hosts of which less than 80 % of it was measured")
+
+
+def head_cells(second: Second) -> list[object]:
+    """Of the totals."""
+    return [
+        second.wall_ms, utc(second.wall_ms), second.interval_s, second.expected, second.counted,
+        printable(" ".join(second.missing)), printable(" ".join(second.incomplete)),
+    ]  # fmt: skip
+
+
+def figure_columns() -> Iterator[Column]:
+    """What was done in it: fio's, the kernels' and the probes' figures."""
+    for part in _FIO_PARTS:
+        for name in _OF_FIO:
+            kind = "clat." if name in RANKS or name == "max" else ""
+            yield like(f"fio.{part}.{name}", f"fio.{part}.{kind}{name}")
+    for name in _OF_KERNEL:
+        yield like(f"kernel.{name}", f"kernel.{TOTAL}.{name}")
+    yield Column("device.hosts", WHOLE, source="probe", meaning="hosts whose probe counted")
+    for part in _DEVICE_PARTS:
+        for name in _OF_DEVICE:
+            yield like(f"device.{part}.{name}", f"{DEVICE}.{part}.{name}")
+
+
+def figure_cells(sums: Sums) -> list[object]:
+    """A value for each of ``figure_columns``."""
+    row: list[object] = []
+    for name in _FIO_PARTS:
+        row += _of_fio(sums.total if name == TOTAL else sums.fio.get(name))
+    kernel = sums.kernel.as_object() or {}
+    row += [kernel.get(name) for name in _OF_KERNEL]
+    device = sums.device.as_object() or {}
+    row.append(device.get("hosts"))
+    for name in _DEVICE_PARTS:
+        row += [device.get(name, {}).get(one) for one in _OF_DEVICE]
+    return row
+
+
+def _of_fio(part: Part | None) -> list[object]:
+    if part is None:
+        return [None] * len(_OF_FIO)
+    _, main = part.main
+    ranks = main.percentiles()
+    means = [part.of(kind).mean_ns for kind in ("clat", "lat")]
+    return [part.iops, part.bw, part.ios, part.bytes, *means, *map(ranks.get, RANKS),
+            main.max_ns if main.packed else None]  # fmt: skip

@@ -1,0 +1,93 @@
+"""The charts of a page of many hosts: what fio did, and what the devices under it did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from iopstui import format as units
+from iopstui.model.rates import MIB
+from iopstui.report.drawing.svg import Curve, Times, chart, heat, linear, logarithmic
+from iopstui.report.fleet.story import FleetHeat, FleetStory, SecondRow
+from iopstui.report.story import HEAT_ROWS_PER_DECADE
+
+RANKS = (("p99.9", "p999"), ("p99", "p99"), ("p50", "p50"))
+Figures = Mapping[str, float | None]
+
+
+def charts(story: FleetStory) -> list[str]:
+    """Those that have something to show; "" for some that have not."""
+    if not story.seconds:
+        return []
+    times = Times(0.0, max(story.length_s, story.interval_s))
+    return [
+        *_of_fio(story, times),
+        *_of_kernels(story, times),
+        *_hosts(story, times),
+        _heat("latency, every I/O of all hosts: the stronger the colour, the more of that "
+              "moment's I/Os", story, story.heat, times),
+        _heat("the devices' own latency, every request that the probes counted: the stronger the "
+              "colour, the more of that moment's requests", story, story.device_heat, times),
+    ]  # fmt: skip
+
+
+def _curves(
+    story: FleetStory, named: Sequence[tuple[str, str]], of: Callable[[SecondRow], Figures]
+) -> list[Curve]:
+    """A curve for each name, in its style, of what a second has by that name."""
+    middle = story.interval_s / 2
+    return [
+        Curve(name, style, [(row.t + middle, of(row).get(name)) for row in story.seconds])
+        for name, style in named
+    ]
+
+
+def _values(curves: list[Curve]) -> list[float]:
+    return [value for curve in curves for _, value in curve.points if value]
+
+
+def _of_fio(story: FleetStory, times: Times) -> Iterator[str]:
+    both = _curves(story, (("read", "fio"), ("write", "device")), lambda row: row.rates)
+    rates = [one for one in both if _values([one])]
+    yield chart("IOPS of all hosts that are counted", rates, linear(_values(rates)), units.number,
+                times)  # fmt: skip
+    ranks = _curves(story, RANKS, lambda row: row.latencies)
+    if _values(ranks):
+        yield chart("latency of all I/Os of all hosts, logarithmic", ranks,
+                    logarithmic(_values(ranks)), units.latency, times)  # fmt: skip
+    moved = _curves(story, (("all", "fio"),),
+                    lambda row: {"all": row.bw / MIB if row.bw is not None else None})  # fmt: skip
+    yield chart("MiB/s", moved, linear(_values(moved)), units.number, times)
+
+
+def _of_kernels(story: FleetStory, times: Times) -> Iterator[str]:
+    """As /proc/diskstats has it; nothing of hosts whose files are on no disk."""
+    if all(row.kernel["r/s"] is None for row in story.seconds):
+        return
+    done = _curves(story, (("r/s", "fio"), ("w/s", "device")), lambda row: row.kernel)
+    yield chart("requests per second at the devices of all hosts: the kernels' own count", done,
+                linear(_values(done)), units.number, times)  # fmt: skip
+    waiting = _curves(story, (("aqu-sz", "device"),), lambda row: row.kernel)
+    yield chart("requests under way at the devices of all hosts (aqu-sz)", waiting,
+                linear(_values(waiting)), units.number, times)  # fmt: skip
+    if any(row.util for row in story.seconds):
+        busy = _curves(story, (("highest", "p999"), ("middle", "fio")), lambda row: row.util)
+        top = 100.0 if max(_values(busy), default=0.0) <= 100 else None
+        yield chart("util of the hosts' devices, percent: the highest, and the middle one", busy,
+                    linear(_values(busy), top), units.percent, times)  # fmt: skip
+
+
+def _hosts(story: FleetStory, times: Times) -> Iterator[str]:
+    counted = _curves(story, (("hosts", "fio"),), lambda row: {"hosts": float(row.counted)})
+    top = linear([float(row.expected) for row in story.seconds])
+    yield chart("hosts that are counted", counted, top, units.number, times)
+
+
+def _heat(title: str, story: FleetStory, found: FleetHeat, times: Times) -> str:
+    lows = [row for _, row in found.cells]
+    if not lows:
+        return ""
+    covered = Times(0.0, found.columns * found.width * story.interval_s)
+    return heat(
+        title, found.cells, (min(lows), max(lows)), found.columns, HEAT_ROWS_PER_DECADE,
+        units.latency, Times(0.0, max(times.end, covered.end)), covered=covered,
+    )  # fmt: skip

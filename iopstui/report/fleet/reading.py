@@ -1,0 +1,110 @@
+"""A file of hosts' JSON lines, read once and added up: how each report of many hosts begins."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from iopstui.errors import UsageError
+from iopstui.fleet.hosts.wire import object_of
+from iopstui.fleet.merging.merger import Merger, Second
+from iopstui.fleet.merging.sums import Malformed
+from iopstui.fleet.replay import FLEET
+from iopstui.output.fleet.lines import file_rows
+from iopstui.output.fleet.once import Once, each_once
+from iopstui.text import printable
+
+FIRST_LINE = 1 << 22
+LOOKED_AT = 400
+LONG = 1.5
+Object = dict[str, Any]
+
+
+def is_fleet(path: Path) -> bool:
+    """Whether a file holds JSON lines of hosts (fleet --record, merge, run --format jsonl)."""
+    try:
+        # to open a pipe is to wait for its writer
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            row = object_of(file.readline(FIRST_LINE))
+    except (OSError, ValueError):
+        return False
+    return row is not None and isinstance(row.get("event"), str)
+
+
+class Names:
+    """What hosts are called in a report: by their names, or by numbers if it is redacted."""
+
+    def __init__(self, redact: bool) -> None:
+        self._redact = redact
+        self._numbers: dict[str, int] = {}
+
+    def __call__(self, host: str) -> str:
+        """Of one host."""
+        if not self._redact:
+            return printable(host)
+        return f"host {self._numbers.setdefault(host, len(self._numbers) + 1)}"
+
+
+class Reading:
+    """``seconds`` may be taken once. ``run`` is the number of the run that the lines read last are
+    of (``None``: the file doesn't say); ``broken`` lines were none of ours."""
+
+    def __init__(self, path: Path, keep_bins: bool) -> None:
+        self.path = path
+        self.interval_s = interval_of(path)
+        self.merger = Merger(self.interval_s, keep_bins=keep_bins)
+        self.run: int | None = None
+        self.broken = 0
+        self._once = Once()
+
+    @property
+    def repeated(self) -> int:
+        """Frames and totals that came twice."""
+        return sum(self._once.repeated.values())
+
+    def seconds(
+        self, note: Callable[[str, Object], None] = lambda host, row: None
+    ) -> Iterator[Second]:
+        """Those that are over, in their order; ``note`` is told each line. UsageError at the end of
+        a file that has no frame."""
+        merger = self.merger
+        for name, row in each_once(file_rows(self.path, "", lambda words: None), self._once):
+            try:
+                merger.feed(name, row)
+            except Malformed:
+                self.broken += 1
+                continue
+            if row.get("event") == FLEET:
+                self.run = (self.run or 0) + 1
+            note(name, row)
+            yield from merger.closed(early=False)
+        yield from merger.finish()
+        if not (merger.merged or any(host.frames for host in merger.hosts.values())):
+            raise UsageError(
+                f"{printable(str(self.path))} has JSON lines of iopstui, but not a single frame.",
+                "iopstui fleet HOSTS --job JOB --record FILE writes one that has.",
+            )
+
+
+def interval_of(path: Path) -> float:
+    """The length of a row's second: that of the totals in it, or what holds its frames."""
+    found = []
+    for _, row in file_rows(path, "", lambda words: None):
+        interval: Any = row.get("interval_s")
+        seconds: Any = row.get("seconds")
+        if row.get("event") == "total" and _is_length(interval):
+            return float(interval)
+        if row.get("event") == "frame" and _is_length(seconds):
+            found.append(float(seconds))
+        if len(found) >= LOOKED_AT:
+            break
+    middle = statistics.median(found) if found else 1.0
+    return float(round(middle)) if middle > LONG else 1.0
+
+
+def _is_length(value: Any) -> bool:
+    return type(value) in (int, float) and 0 < value <= 60

@@ -1,0 +1,120 @@
+"""The seconds of many hosts as a flat table, CSV or Parquet: a row for all of them together, then
+one for each host that takes part. Made in one pass, and written meanwhile: it may be long."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from iopstui import __version__
+from iopstui.fleet.merging.host import Slot
+from iopstui.fleet.merging.merger import Second
+from iopstui.fleet.merging.sums import Sums
+from iopstui.linux.process.packages import require
+from iopstui.output.columns import WHOLE, WORDS, Column
+from iopstui.output.csv_out import cell_text
+from iopstui.output.fleet.columns import (
+    figure_cells,
+    figure_columns,
+    head_cells,
+    head_columns,
+    like,
+)
+from iopstui.output.fleet.words import ends
+from iopstui.output.parquet import PACKAGE, ParquetTable, instant
+from iopstui.report.fleet.reading import Names, Reading
+from iopstui.report.redact import WORD
+from iopstui.text import printable
+
+Cells = list[Any]
+
+
+def columns() -> Iterator[Column]:
+    """Of a row; ``host`` is empty in those of all together."""
+    yield Column("t", unit="s", meaning="since the first second in which a host is counted")
+    yield Column("run", WHOLE, meaning="number of the run; null where the recording says of none")
+    yield Column("host", WORDS, meaning='"" in a row of all hosts that are counted')
+    yield from head_columns()
+    yield from figure_columns()
+    # percents are not added up
+    yield like("kernel.util", "kernel.total.util")
+    yield Column("slowest", WORDS, meaning="the host with the highest p99")
+
+
+class _Rows:
+    """The rows of a file's seconds, each host's beside those of all."""
+
+    def __init__(self, path: Path, redact: bool) -> None:
+        self._reading = Reading(path, keep_bins=False)
+        self._reading.merger.on_slot = self._slot
+        self._name = Names(redact)
+        self._slots: dict[int, dict[str, Slot]] = {}
+        self._runs: dict[int, int | None] = {}
+        self._first: int | None = None
+
+    def __iter__(self) -> Iterator[Cells]:
+        for second in self._reading.seconds():
+            slots = self._slots.pop(second.number, {})
+            run = self._runs.pop(second.number, self._reading.run)
+            if not ends(second):
+                self._first = second.number if self._first is None else self._first
+                at = (second.number - self._first) * second.interval_s
+                yield [at, run, "", *self._all(second)]
+                yield from ([at, run, *row] for row in self._each(second, slots))
+
+    def _slot(self, host: str, slot: Slot, counted: bool) -> None:
+        """A host's second is told before the totals that it is in."""
+        self._runs[slot.number] = self._reading.run
+        if counted:
+            self._slots.setdefault(slot.number, {})[host] = slot
+
+    def _all(self, second: Second) -> Cells:
+        names = [" ".join(map(self._name, hosts)) for hosts in (second.missing, second.incomplete)]
+        slowest = second.sums.slowest
+        name = self._name(slowest[1]) if slowest else ""
+        return [*head_cells(second)[:-2], *names, *figure_cells(second.sums), None, name]
+
+    def _each(self, second: Second, slots: dict[str, Slot]) -> Iterator[Cells]:
+        when = head_cells(second)[:3]
+        for host in sorted({*slots, *second.missing, *second.incomplete}):
+            name, slot = self._name(host), slots.get(host)
+            absent = [
+                name if host in hosts else "" for hosts in (second.missing, second.incomplete)
+            ]
+            figures = figure_cells(slot.sums if slot else Sums())
+            yield [name, *when, 1, int(slot is not None), *absent, *figures,
+                   slot.util if slot else None, ""]  # fmt: skip
+
+
+def put_csv(path: Path, redact: bool, out: BinaryIO) -> None:
+    """A row for every second and for every host in it. UsageError for a file without a frame."""
+    text = io.TextIOWrapper(out, "utf-8", newline="")
+    try:
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(column.name for column in columns())
+        for cells in _Rows(path, redact):
+            writer.writerow(map(cell_text, cells))
+        text.flush()
+    finally:
+        # else it would close what is not its own
+        text.detach()
+
+
+def put_parquet(path: Path, redact: bool, out: BinaryIO) -> None:
+    """The same as Parquet. Missing (exit 5) without pyarrow."""
+    require(PACKAGE)
+    about = {"version": __version__, "file": WORD if redact else printable(path.name)}
+    table = ParquetTable(out, [*columns()], about)
+    when = [column.name for column in columns()].index("wall_ms")
+    try:
+        for cells in _Rows(path, redact):
+            # the time itself in place of its text
+            cells[when + 1] = instant(cells[when]) if cells[when + 1] else None
+            table.row(cells)
+        table.close()
+    except BaseException:
+        table.abandon()
+        raise
