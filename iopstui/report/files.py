@@ -31,7 +31,7 @@ def report(
     kind = kind or kind_of(out)
     paths = [recording_path(name) for name in names]
     if out is not None and out != "-":
-        _check_place(Path(out), paths)
+        _check_place(out, paths)
     by_rows = FORMATS[kind].stream is not None
     if by_rows and (out is None or out == "-"):
         _check_no_terminal(kind)
@@ -55,12 +55,16 @@ def report(
     return EXIT_OK
 
 
-def _check_place(out: Path, recordings: Sequence[Path]) -> None:
+def _check_place(name: str, recordings: Sequence[Path]) -> None:
     """UsageError where no report can be written, before a long recording is read."""
+    out = Path(name)
     # os.path: a place that can't be examined gives its error when it is written
     if os.path.isdir(out):
         inside = printable(str(out / f"report{out.suffix or '.html'}"))
         raise UsageError(f"{printable(str(out))} is a directory.", f"Name a file in it: {inside}")
+    if name.endswith("/"):
+        raise UsageError(f"{printable(name)} names a directory, by the / at its end.",
+                         f"Name a file: {printable(str(out))}")  # fmt: skip
     if not os.path.isdir(out.parent):
         raise UsageError(f"The report's directory {printable(str(out.parent))} does not exist.")
     if _is_no_file(out):

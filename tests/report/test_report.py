@@ -433,6 +433,11 @@ def test_it_is_written_whole_or_not_at_all(
         report([str(path)], str(tmp_path / "none" / "x.html"))
     with pytest.raises(UsageError, match="is a directory"):
         report([str(path)], str(tmp_path), "html")
+    for name in ("none.html/", "x.html/", "none.parquet/"):
+        with pytest.raises(UsageError, match="names a directory, by the /") as caught:
+            report([str(path)], f"{tmp_path}/{name}")
+        assert caught.value.hint.endswith(name.rstrip("/"))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["run.iops", "x.html"]
     with pytest.raises(UsageError, match="covers 26 recordings at most"):
         report([str(path)] * 27, None)
 
