@@ -13,6 +13,7 @@ from iopstui.linux.roots import Roots
 
 _WHOLE = (Region("", 0, 0),)
 LOCKDOWN = "kernel/security/lockdown"
+ONLY_ROOT = "only root may load BPF programs"
 
 
 def why_not(
@@ -20,10 +21,11 @@ def why_not(
 ) -> tuple[str, str] | None:
     """(why the probe can't run, the command that mends it); ``None`` if nothing is known to be in
     its way."""
+    # before bpftrace: as root the probe's own programs may do without it
+    if os.geteuid() != 0:
+        return ONLY_ROOT, "sudo iopstui ..."
     if shutil.which(PROGRAM) is None:
         return "bpftrace is not installed", "sudo apt-get install bpftrace, or dnf, zypper, pacman"
-    if os.geteuid() != 0:
-        return "only root may load BPF programs", "sudo iopstui ..."
     if locked_down(roots):
         return (
             "the kernel is locked down (lockdown=confidentiality) and loads no BPF programs",

@@ -83,7 +83,7 @@ class Probe:
 
     def _begin_bpftrace(self, parts: Sequence[str], because: str) -> None:
         from iopstui.linux.probe.process import ProbeProcess, keys_for
-        from iopstui.linux.probe.ready import why_not
+        from iopstui.linux.probe.ready import ONLY_ROOT, why_not
         from iopstui.linux.probe.script import script
         from iopstui.linux.probe.tracepoints import read_tracepoints
 
@@ -91,7 +91,8 @@ class Probe:
         also = f" (its own programs, which would cost less, don't count: {because})"
         reason = why_not(context.roots, parts, followed)
         if reason is not None:
-            told = also if because else ""
+            # the same right was missing for both
+            told = also if because and reason[0] != ONLY_ROOT else ""
             self._off(f"{reason[0]}. To mend it: {reason[1]}{told}")
             return
         have = read_tracepoints(context.roots)
