@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
 import sys
@@ -85,5 +86,19 @@ def main(pictures: Sequence[Picture]) -> None:
         print(f"written: {one.out}, {len(text) // 1024} KiB")
 
 
+def chosen(arguments: Sequence[str]) -> Sequence[Picture]:
+    """What the command line asks for; SystemExit for help, or for one that is none of its."""
+    parser = argparse.ArgumentParser(
+        prog="tests/pictures", description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.add_argument("file", nargs="?", metavar="FILE", help="a recording")
+    parser.add_argument("out", nargs="?", metavar="OUT", help="the picture to be written (SVG)")
+    asked = parser.parse_args(arguments)
+    if asked.file is not None and asked.out is None:
+        parser.error("FILE needs an OUT")
+    return [Picture(asked.file, asked.out)] if asked.file else PICTURES
+
+
 if __name__ == "__main__":
-    main([Picture(*sys.argv[1:3])] if len(sys.argv) == 3 else PICTURES)
+    main(chosen(sys.argv[1:]))
