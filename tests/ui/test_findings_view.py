@@ -29,6 +29,10 @@ def text(found: LiveState, width: int = 100, height: int = 2) -> str:
     return "\n".join(lines)
 
 
+def listed(found: LiveState) -> str:
+    return "".join(piece for row in finding_line.listed(found, 80, UTF8) for piece, _ in row)
+
+
 def test_the_line_has_sentence_advice_and_key() -> None:
     found = state(STARTED, Found(9.0, ONE_CPU))
     assert "finding: CPU 1 runs 97 % of it" in text(found)
@@ -133,11 +137,14 @@ def test_one_that_ceased_says_so_behind_those_that_hold() -> None:
     found = state(Found(14.0, ONE_CPU), over)
     found.t = 47.0
     assert "ceased at 0:36, held for 24 s: CPU 1 runs" in text(found)
+    # there is nothing left to be mended, neither in the line nor in the list
+    for shown in (text(found), text(found, height=1), listed(found)):
+        assert "CPU 1 runs" in shown and "rq_affinity" not in shown and "key" not in shown
     found.apply(Found(47.0, DEPTH))
     assert "iodepth=16" in text(found) and "ceased" not in text(found)
-    listed = "".join(p for row in finding_line.listed(found, 80, UTF8) for p, _ in row)
-    assert "0:14  no job  ceased at 0:36, held for 24 s" in listed
+    assert "0:14  no job  ceased at 0:36, held for 24 s" in listed(found)
     found.apply(Found(48.0, ONE_CPU))
+    assert "rq_affinity" in listed(found)
     assert [bool(one.ceased) for one in found.current_findings()] == [False, False, True]
     found.t = 100.0
     assert found.current_findings() == []

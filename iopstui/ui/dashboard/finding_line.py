@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rich.cells import cell_len
 
@@ -27,7 +28,7 @@ def rows(state: LiveState, width: int, height: int, charset: Charset) -> list[Ro
     found = state.current_findings()
     if not found:
         return pad([message(width, charset, _nothing(state))], height, width)
-    finding, more = found[0].finding, len(found) - 1
+    finding, more = _now(found[0]), len(found) - 1
     when = seconds_words(finding) + _ago(found[0], state)
     when = found[0].ceased or when
     title = f" finding {when}: " if when else " finding: "
@@ -43,6 +44,13 @@ def rows(state: LiveState, width: int, height: int, charset: Charset) -> list[Ro
     for text, style in _advice(finding):
         second.add(text, style)
     return pad([(*first.done(), (_more(more), DIM)), second.done()], height, width)
+
+
+def _now(entry: FoundEntry) -> Finding:
+    """The finding; of one that has ceased nothing to be tried: its cause is gone."""
+    if not entry.ceased:
+        return entry.finding
+    return replace(entry.finding, advice="", key="", test=())
 
 
 def _ago(entry: FoundEntry, state: LiveState) -> str:
@@ -157,7 +165,7 @@ def _entry(entry: FoundEntry, holds: bool, width: int, charset: Charset) -> Sequ
     head = Line(width, charset).add(f" {when}", BOLD).add(run, DIM)
     head.add("  holds now" if holds and not entry.ceased else "", FINDING)
     head.add(f"  {entry.ceased}" if entry.ceased else "")
-    finding = entry.finding
+    finding = _now(entry)
     seconds = seconds_words(finding)
     head.add(f"  of {seconds}" if seconds else "", DIM)
     body = wrap(width, charset, printable(finding.text), None)
