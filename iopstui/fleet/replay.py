@@ -19,15 +19,25 @@ from iopstui.fleet.hosts.settings import HostSettings, Turn
 from iopstui.fleet.merging.merger import Merger, Second
 from iopstui.fleet.merging.outcome import certified
 from iopstui.fleet.merging.sums import Malformed
+from iopstui.fleet.once import Once, judged
 from iopstui.fleet.scene import DONE, FAILED, KEPT, STOPPED
-from iopstui.fleet.told import Anew, Begun, Over, Row, Said, Told, host_second
+from iopstui.fleet.told import (
+    FLEET,
+    FLEET_OVER,
+    Anew,
+    Begun,
+    Over,
+    Row,
+    Said,
+    Told,
+    host_second,
+)
 from iopstui.format import counted
 from iopstui.recording.replay import next_speed
 
 Object = dict[str, Any]
 Rows = Callable[[], Iterator[tuple[str, Object]]]
 CLOSE_AFTER_S = 1.5
-FLEET, FLEET_OVER = "fleet", "fleet_over"
 FED = ("frame", "session", "step_finished", "ended")
 STEP_S = 1.0
 LEAST_S, MOST_S = 0.01, 3600.0
@@ -46,7 +56,7 @@ class FleetReplay:
     settings = HostSettings()
 
     def __init__(self, rows: Rows, speed: float = 1.0) -> None:
-        self._rows = rows
+        self._lines = rows
         self.speed = speed
         self.paused = False
         self.hosts: list[str] = []
@@ -62,14 +72,24 @@ class FleetReplay:
         self._at = 0.0
         self._first_s = self._last_s = 0.0
         self._jobs = self._swept = False
+        self._copies: set[int] = set()
+        self._unsaid = ""
         self._scan()
 
+    def _rows(self) -> Iterator[tuple[str, Object]]:
+        """Each line once."""
+        return (row for place, row in enumerate(self._lines()) if place not in self._copies)
+
     def _scan(self) -> None:
-        """When it begins and ends, and who is in it."""
+        """When it begins and ends, who is in it, and what in it came twice."""
+        once = Once()
         names: dict[str, None] = {}
         walls: list[float] = []
         offsets: dict[str, float] = {}
-        for name, row in self._rows():
+        for place, (name, row), again in judged(self._lines(), once):
+            if again:
+                self._copies.add(place)
+                continue
             kind = row.get("event")
             self._jobs |= kind == "step_started"
             if kind == FLEET:
@@ -83,6 +103,9 @@ class FleetReplay:
             raise UsageError("No line of this recording is a host's second: nothing to replay.")
         self.hosts = [*names]
         self._first_s, self._last_s = walls
+        twice = sum(once.repeated.values())
+        if twice:
+            self._unsaid = f"{counted(twice, 'second')} of hosts came twice: each is played once"
 
     # -- where it is: what ReplayKeys ask for
 
@@ -179,6 +202,9 @@ class FleetReplay:
     def _play(self, goal: float) -> float | None:
         """From the beginning, as far as ``goal`` at once; the next goal, ``None``: it is closed."""
         player = _Player(self._of_host, self.hosts, self._jobs, self.job, self._first_s)
+        words, self._unsaid = self._unsaid, ""
+        if words:
+            self._tell(Said("warning", words))
         # a curve is made of all of its points
         since = -math.inf if self._swept else goal - KEPT
         pace = _Pace(goal)

@@ -13,6 +13,8 @@ from iopstui.fleet.merging.sums import MILLI, Sums
 from iopstui.records import dataclass
 
 Object = dict[str, Any]
+FLEET, FLEET_OVER = "fleet", "fleet_over"
+"""The lines of a recording that begin and end a run."""
 
 
 class HostSecond(NamedTuple):

@@ -15,8 +15,8 @@ from made import START_MS, Row, frame, stream
 
 from iopstui.cli.program import main
 from iopstui.fleet.merging.merger import Merger
+from iopstui.fleet.once import Once, each_once
 from iopstui.output.fleet.lines import several
-from iopstui.output.fleet.once import Once, each_once
 from iopstui.output.fleet.rows import merged_object
 
 
@@ -53,6 +53,24 @@ def test_a_file_appended_to_itself_and_its_copies_are_one(seed: int, data: st.Da
     assert whole([rows, cut], Once()) == expected
     assert whole([cut + rows], Once()) == expected
     assert whole([rows + cut[1:]], Once()) == expected
+
+
+def test_a_session_that_came_before_has_no_beginning_either() -> None:
+    rows = two_runs(3)
+    twice, once = [(row["host"], row) for row in rows + rows], Once()
+    found = [row for _, row in each_once(twice, once)]
+    # what stands before a first frame, too
+    assert sorted(found, key=str) == sorted(rows, key=str)
+    assert sum(once.repeated.values()) == sum(row["event"] == "frame" for row in rows)
+
+
+def test_a_later_session_without_a_frame_stands_where_it_stood() -> None:
+    run = {"event": "fleet", "host": "fleet", "run": 2}
+    failed = [{"event": "session", "host": "a"}, {"event": "notice", "host": "a"},
+              {"event": "step_finished", "host": "a", "error": "no room"}]  # fmt: skip
+    for rows in (stream("a", 1, 2) + failed + [run], stream("a", 1, 2) + failed[:2] + [run]):
+        labelled = [(row["host"], row) for row in rows]
+        assert [*each_once(labelled, Once())] == labelled
 
 
 def test_what_is_another_session_is_counted() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -15,7 +16,7 @@ from iopstui.fleet.hosts.settings import HostSettings, Turn, Turned, states_obje
 from iopstui.fleet.merging.merger import Merger
 from iopstui.fleet.replay import FleetReplay
 from iopstui.fleet.scene import HostLine
-from iopstui.fleet.told import Begun, Over, Row, State, Told, host_second
+from iopstui.fleet.told import Begun, Over, Row, Said, State, Told, host_second
 from iopstui.model.histogram import bucket_key
 from iopstui.safety.tunable_states import TunableState
 from iopstui.ui.fleet.controller import FleetController
@@ -328,6 +329,24 @@ async def test_a_recording_is_played_and_looked_through() -> None:
         assert shows(app, "this is a recording")
         await pilot.press("q")
     assert app.return_code == 0
+
+
+async def test_what_is_in_a_recording_twice_is_played_once() -> None:
+    rows = lines(four(), 30)
+    once, twice = (FleetReplay(lambda n=n: iter(rows * n), speed=1e9) for n in (1, 2))
+    assert (twice.end, twice.hosts) == (once.end, once.hosts)
+    told: list[list[Told]] = [[], []]
+    for replay, into in zip((once, twice), told, strict=True):
+        replay.start(into.append)
+        while not into or not isinstance(into[-1], Over):
+            await asyncio.sleep(0.01)
+        replay.close()
+    said = [one for one in told[1] if isinstance(one, Said)]
+    frames = sum(row["event"] == "frame" for _, row in rows)
+    assert [one.text for one in said] == [
+        f"{frames} seconds of hosts came twice: each is played once"
+    ]
+    assert [one for one in told[1] if one not in said] == told[0]
 
 
 def words_of(app: FleetApp) -> str:

@@ -11,8 +11,8 @@ from iopstui.cli.terminal import say
 from iopstui.errors import EXIT_OK, UsageError
 from iopstui.fleet.merging.merger import Merger
 from iopstui.fleet.merging.sums import Malformed
+from iopstui.fleet.once import Once, each_once
 from iopstui.output.fleet.lines import Labelled, file_rows, line_rows, several
-from iopstui.output.fleet.once import Once, each_once
 from iopstui.output.fleet.sinks import totals_sink
 from iopstui.output.replay import believed
 

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from iopstui.errors import UsageError
-from iopstui.fleet.replay import FLEET, FLEET_OVER
 from iopstui.fleet.session import how_of
-from iopstui.fleet.told import Begun
+from iopstui.fleet.told import FLEET, FLEET_OVER, Begun
 from iopstui.output.jsonl import dumps
 from iopstui.text import printable
 

@@ -16,7 +16,7 @@ from iopstui.errors import UsageError
 from iopstui.fleet.hosts.orders import LATEST_MS
 from iopstui.fleet.hosts.wire import object_of
 from iopstui.fleet.merging.sums import Object
-from iopstui.output.fleet.once import Once
+from iopstui.fleet.once import Once
 from iopstui.output.jsonl import event_object, session_object
 from iopstui.recording import layout as form
 from iopstui.recording.reader import Recording

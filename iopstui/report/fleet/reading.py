@@ -11,9 +11,9 @@ from iopstui.errors import UsageError
 from iopstui.fleet.hosts.wire import object_of
 from iopstui.fleet.merging.merger import Merger, Second
 from iopstui.fleet.merging.sums import Malformed
-from iopstui.fleet.replay import FLEET
+from iopstui.fleet.once import Once, each_once
+from iopstui.fleet.told import FLEET
 from iopstui.output.fleet.lines import file_rows
-from iopstui.output.fleet.once import Once, each_once
 from iopstui.text import printable
 
 FIRST_LINE = 1 << 22

@@ -9,7 +9,7 @@ from typing import Any
 from iopstui.fleet.merging.merger import Merger
 from iopstui.fleet.merging.outcome import certified
 from iopstui.fleet.merging.sums import Malformed, Sums
-from iopstui.fleet.replay import FLEET, FLEET_OVER
+from iopstui.fleet.told import FLEET, FLEET_OVER
 from iopstui.records import dataclass
 from iopstui.text import printable
 

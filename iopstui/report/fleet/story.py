@@ -14,10 +14,10 @@ from iopstui.fleet.merging.merger import Second
 from iopstui.fleet.merging.outcome import Certified, certified
 from iopstui.fleet.merging.packed import unpack
 from iopstui.fleet.merging.sums import Kernel, Sums, split
-from iopstui.fleet.replay import FLEET
+from iopstui.fleet.once import Once, each_once
+from iopstui.fleet.told import FLEET
 from iopstui.model.rates import MIB
 from iopstui.output.fleet.lines import file_rows
-from iopstui.output.fleet.once import Once, each_once
 from iopstui.output.fleet.words import ends
 from iopstui.records import dataclass
 from iopstui.report.fleet.reading import Names, Reading

@@ -7,16 +7,18 @@ by all that is in them.
 
 from __future__ import annotations
 
+import json
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from iopstui.fleet.replay import FLEET, FLEET_OVER
-from iopstui.output.jsonl import dumps
+from iopstui.fleet.told import FLEET, FLEET_OVER
 
 Object = dict[str, Any]
 Labelled = tuple[str, Object]
+_KNOWN = ("frame", "total", "merged")
+_SETTLES = (*_KNOWN, "step_finished", "ended")
 
 
 class _Session:
@@ -67,6 +69,10 @@ class Once:
         now = self._now.get((source, name))
         return now is not None and now.copy
 
+    def began(self, name: str) -> bool:
+        """Whether a session of this host was seen."""
+        return name in self._sessions
+
     def origin(self, source: int, name: str) -> int:
         """The stream of which ``source`` has a copy as far as this host goes; itself if of none."""
         return self._origins.get((source, name), source)
@@ -93,7 +99,7 @@ class Once:
 
     def _whole(self, name: str, row: Object) -> bool:
         try:
-            known = hash(dumps(row))
+            known = hash(json.dumps(row))
         except RecursionError:
             return False
         seen = self._wholes.setdefault(name, set())
@@ -109,4 +115,30 @@ class Once:
 
 def each_once(rows: Iterable[Labelled], once: Once) -> Iterator[Labelled]:
     """The lines of one stream without those that came before."""
-    return ((name, row) for name, row in rows if not once.again(0, name, row))
+    return (labelled for _, labelled, again in judged(rows, once) if not again)
+
+
+def judged(rows: Iterable[Labelled], once: Once) -> Iterator[tuple[int, Labelled, bool]]:
+    """Each line, its place, and whether it came before. What stands between the beginning of a
+    host's later session and its first frame is a copy if that is, and waits for it."""
+    waiting: dict[str, list[tuple[int, Labelled]]] = {}
+
+    def settled(name: str, again: bool) -> Iterator[tuple[int, Labelled, bool]]:
+        for place, labelled in waiting.pop(name, ()):
+            yield place, labelled, again
+
+    for place, labelled in enumerate(rows):
+        name, row = labelled
+        kind = row.get("event")
+        later = kind == "session" and once.began(name)
+        again = once.again(0, name, row)
+        if later or (name in waiting and kind not in _SETTLES):
+            yield from settled(name, False) if later else ()
+            waiting.setdefault(name, []).append((place, labelled))
+            continue
+        # another run: what waits was no copy
+        for one in [*waiting] if kind == FLEET and not again else [name]:
+            yield from settled(one, again and kind in _KNOWN)
+        yield place, labelled, again
+    for one in [*waiting]:
+        yield from settled(one, False)
