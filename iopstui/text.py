@@ -16,6 +16,8 @@ def printable(text: str) -> str:
     unassigned characters become ``?`` (``str.isprintable``). Ends are stripped.
     """
     spaced = " ".join(text.split())
+    if spaced.isprintable():
+        return spaced
     return "".join(char if char.isprintable() else "?" for char in spaced)
 
 

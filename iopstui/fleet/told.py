@@ -32,6 +32,13 @@ class HostSecond(NamedTuple):
     util: float | None = None
 
 
+class HostSeconds(NamedTuple):
+    """Those of many hosts, in the order in which they came: of a thousand hosts nobody looks
+    between two seconds."""
+
+    of: tuple[HostSecond, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """A line of a host's."""
@@ -91,7 +98,7 @@ class Anew:
     """What follows is from another place of a recording: all that was told is void."""
 
 
-Told = Anew | Curve | HostSecond | Row | State | Said | Begun | Over | Second | Turned
+Told = Anew | Curve | HostSecond | HostSeconds | Row | State | Said | Begun | Over | Second | Turned
 
 
 def host_second(name: str, slot: Slot, complete: bool) -> HostSecond:
@@ -99,10 +106,10 @@ def host_second(name: str, slot: Slot, complete: bool) -> HostSecond:
     own = slot.own
     if isinstance(own, Compact) and own.fio:
         # nearly always
-        requests, wait = own.awaited
+        iops_m, bw_m, p99_ns, requests, wait = own.second
         return HostSecond(
-            name, slot.number, complete, own.iops_m / MILLI, own.bw_m / MILLI,
-            float(own.p99) if own.p99 else None, wait * 1000 / requests if requests else None,
+            name, slot.number, complete, iops_m / MILLI, bw_m / MILLI,
+            float(p99_ns) if p99_ns else None, wait * 1000 / requests if requests else None,
             slot.util,
         )  # fmt: skip
     if isinstance(own, Compact):

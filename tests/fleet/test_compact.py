@@ -15,7 +15,8 @@ from made import START_MS, Row, direction, frame, frames, stream
 
 from iopstui.cli.fleet.agent import compact, lean
 from iopstui.fleet.hosts.wire import object_of
-from iopstui.fleet.merging.compact import BITS, LONGEST, OFTEN, PARTS, Compact, Pile, to_text
+from iopstui.fleet.merging import compact as compacts
+from iopstui.fleet.merging.compact import BITS, EVEN, LONGEST, OFTEN, PARTS, Compact, Pile, to_text
 from iopstui.fleet.merging.merger import Merger
 from iopstui.fleet.merging.outcome import certified
 from iopstui.fleet.merging.packed import FIELD, KEYS, pack
@@ -70,6 +71,29 @@ def test_what_comes_is_what_was_sent_and_adds_up_to_the_same(made: list[Sums]) -
         sums.add(one)
     assert pile.taken() == sums
     assert pile.taken() == Sums()
+
+
+def test_layouts_that_are_forgotten_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compacts, "_MOST_LAYOUTS", 2)
+    pile, found = Pile(), Sums()
+    for place in range(0, len(KEYS), 97):
+        part = Part(1, 1, 1, 1)
+        part.latencies["clat"] = Latencies(3, 9, 9, pack({str(KEYS[place]): 3}))
+        one = Sums({PARTS[0]: part, "read": part})
+        pile.add(Compact(to_text(one)), "h")
+        found.add(one)
+    assert pile.taken() == found
+    assert len(compacts._LAYOUTS) <= 2
+
+
+def test_hosts_with_nearly_the_same_buckets_have_one_layout() -> None:
+    texts = []
+    for count in range(EVEN):
+        bins = {str(key): 1 for key in KEYS[EVEN : EVEN + 1 + count]}
+        part = Part(1, 1, 1, 1)
+        part.latencies["clat"] = Latencies(count + 1, 9, 9, pack(bins))
+        texts.append(to_text(Sums({PARTS[0]: part, "read": part})))
+    assert len({Compact(text).layout for text in texts}) == 1
 
 
 def test_fields_that_are_full_are_emptied_in_time() -> None:

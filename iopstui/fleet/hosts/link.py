@@ -91,7 +91,8 @@ class Link:
         if not data:
             self.out = -1
             return None
-        *whole, rest = data.split(b"\n")
+        whole = data.split(b"\n")
+        rest = whole.pop()
         if not rest and not self._rest and not self._skipping:
             # nearly always
             return whole

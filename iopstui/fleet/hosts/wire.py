@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 Object = dict[str, Any]
 _DECODER = json.JSONDecoder()
 _SPACE = " \t\r\n"
-_FRAME, _SUMS, _END = b'{"event":"frame",', b',"sums":"', b'"}'
+# raw_decode without its words for people
+_SCAN: Callable[[str, int], tuple[Any, int]] = vars(_DECODER)["scan_once"]
+_FRAME, _SUMS, _END = b'{"event":"frame",', b',"sums":"', b"}"
 
 
 def object_of(line: bytes) -> Object | None:
@@ -30,17 +33,19 @@ def _with_sums(line: bytes) -> Object | None:
     """The same of a frame whose last field is the text of its sums, which is long and needs no
     look at each of its letters (compact.py refuses what is none); ``None``: read it as any other
     line."""
-    head, mark, text = line.partition(_SUMS)
+    at = line.find(_SUMS)
+    begin = at + len(_SUMS)
     # the first quote ends the text, and the text the line
-    if not mark or text.find(b'"') != len(text) - 2 or not text.endswith(_END) or b"\\" in text:
+    end = line.find(b'"', begin)
+    if at < 0 or end != len(line) - 2 or line[-1:] != _END or b"\\" in line:
         return None
     try:
-        before = head.decode("ascii") + "}"
-        found, end = _DECODER.raw_decode(before)
-        sums = text[:-2].decode("ascii")
-    except (ValueError, RecursionError):
+        before = line[:at].decode("ascii") + "}"
+        found, stop = _SCAN(before, 0)
+        sums = line[begin:end].decode("ascii")
+    except (ValueError, RecursionError, StopIteration):
         return None
-    if end != len(before):
+    if stop != len(before):
         return None
     row: Object = found
     row["sums"] = sums

@@ -12,8 +12,8 @@ Texts come from other machines: ``Malformed`` for one that ``to_text`` never giv
 
 from __future__ import annotations
 
-import binascii
 import struct
+from binascii import unhexlify
 from collections.abc import Iterator, Mapping
 
 from iopstui.fleet.merging.device import Device
@@ -38,6 +38,8 @@ BITS = 55
 OFTEN = 256
 # a byte of each bucket's count in fields in which it can be added as often, from a step on
 NARROW, PLANES, STEP = 2, 3, 64
+EVEN = 32
+"""A plane has a multiple of so many bytes: most hosts with one job have few layouts then."""
 LONGEST = 1 << 17
 # maxima are kept until there are so many
 _TOGETHER = 16
@@ -49,16 +51,22 @@ _KINDS = tuple((place, kind) for place in range(len(PARTS)) for kind in WITH_BIN
 # the total, the devices and the slowest host's p99 stand first: they are looked at
 _AT_KERNEL = _IN_PART
 _AT_P99 = _AT_KERNEL + _KERNEL
+_AT_AWAITS = _AT_P99 - len(_COUNTS) - len(_WAITS)
 _AT_MAXIMA = _AT_P99 + 1
 _AT_PARTS = _AT_MAXIMA + len(_KINDS)
 _NUMBERS = _AT_PARTS + len(DIRECTIONS) * _IN_PART
 _STARTS = (0, *range(_AT_PARTS, _NUMBERS, _IN_PART))
+# where the numbers end, by how many parts there are beside the total
+_ENDS = tuple(2 + (_AT_PARTS + parts * _IN_PART) * FIELD for parts in range(len(PARTS)))
 _ALL = struct.Struct(f"<{_NUMBERS}Q")
 _FIRST = struct.Struct(f"<{_AT_PARTS}Q")
 _HEAD = struct.Struct("<BB")
 _PLANE = struct.Struct("<HH")
 _STEPS = -(-len(KEYS) // STEP)
 _MOST_PLANES = _STEPS * PLANES * len(_KINDS)
+_LAYOUTS: dict[bytes, tuple[int, ...]] = {}
+_MOST_LAYOUTS = 4096
+from_bytes = int.from_bytes
 _ONES = frozenset((*_STARTS, _AT_KERNEL))
 _TOO_LARGE = int.from_bytes(
     b"".join(
@@ -70,27 +78,32 @@ _TOO_LARGE = int.from_bytes(
 
 
 class Compact:
-    """One text. ``numbers`` is all that is added as one number, ``planes`` the bytes of its
-    histograms by what they are of, ``first`` the numbers of the total, of the devices, and what has
-    no sum. ``device`` is what a probe has counted, which a frame says beside its text (``None``: no
-    probe has)."""
+    """One text. ``numbers`` is all that is added as one number, ``fields`` the bytes of its
+    histograms as another one, which stand as ``layout`` says (one of ``_LAYOUTS``), ``first`` the
+    numbers of the total, of the devices, and what has no sum. ``device`` is what a probe has
+    counted, which a frame says beside its text (``None``: no probe has)."""
 
-    __slots__ = ("device", "first", "numbers", "planes")
+    __slots__ = ("device", "fields", "first", "layout", "numbers")
 
     def __init__(self, text: object, device: Device | None = None) -> None:
         self.device = device
         if type(text) is not str or len(text) > LONGEST:
             raise Malformed("its sums are no text of a frame's")
         try:
-            data = binascii.unhexlify(text)
-            parts, several = _HEAD.unpack_from(data)
+            data = unhexlify(text)
             self.first: tuple[int, ...] = _FIRST.unpack_from(data, _HEAD.size)
-            end = _HEAD.size + (_AT_PARTS + parts * _IN_PART) * FIELD
-            self.numbers = int.from_bytes(data[_HEAD.size : end], "little")
-            if parts >= len(PARTS) or self.numbers & _TOO_LARGE:
+            end = _ENDS[data[0]]
+            self.numbers = from_bytes(data[_HEAD.size : end], "little")
+            body = end + _PLANE.size * data[1]
+            if self.numbers & _TOO_LARGE or body > len(data):
                 raise ValueError
-            self.planes = _planes(data, end, several)
-        except (ValueError, struct.error) as error:
+            self.layout = data[end:body]
+            # a 0 behind each byte: so it is done soonest
+            fields = data[body:].decode("latin-1").encode("utf-16-le")
+            if (_LAYOUTS.get(self.layout) or _layout(self.layout))[-1] != len(fields):
+                raise ValueError
+            self.fields = from_bytes(fields, "little")
+        except (ValueError, IndexError, struct.error) as error:
             raise Malformed("its sums are none of a frame's") from error
 
     @property
@@ -129,10 +142,12 @@ class Compact:
         return _kernel(self.first)
 
     @property
-    def awaited(self) -> tuple[int, int]:
-        """How many requests the devices had, and how long they took together (sums.py, Kernel)."""
-        reads, writes, read_wait, write_wait = self.first[_AT_P99 - 4 : _AT_P99]
-        return reads + writes, read_wait + write_wait
+    def second(self) -> tuple[int, int, int, int, int]:
+        """``iops_m``, ``bw_m`` and ``p99``, how many requests the devices had, and how long they
+        took together (sums.py, Kernel)."""
+        first = self.first
+        reads, writes, read_wait, write_wait = first[_AT_AWAITS:_AT_P99]
+        return first[3], first[4], first[_AT_P99], reads + writes, read_wait + write_wait
 
     def sums(self, host: str) -> Sums:
         """The same as an object to be shown, or added to others."""
@@ -141,21 +156,34 @@ class Compact:
         return pile.taken()
 
 
-def _planes(data: bytes, at: int, several: int) -> list[tuple[int, int]]:
-    """What follows the numbers: which byte of which histogram from which bucket on, and these bytes
-    in fields of ``NARROW``. ValueError or struct.error for what are none."""
-    body = at + _PLANE.size * several
-    # a 0 behind each byte: so it is done soonest
-    fields = data[body:].decode("latin-1").encode("utf-16-le")
+def _layout(layout: bytes) -> tuple[int, ...]:
+    """Which byte of which histogram from which bucket on stands where: each one's number, then
+    where its fields begin; at the end where the last one's end. Kept, as hosts with one job have
+    few. ValueError or struct.error for what is none."""
     found, before, begin = [], -1, 0
-    for which, count in _PLANE.iter_unpack(data[at:body]):
-        end = begin + count * NARROW
+    for which, count in _PLANE.iter_unpack(layout):
         if which <= before or which % _STEPS * STEP + count > len(KEYS):
             raise ValueError
-        found.append((which, int.from_bytes(fields[begin:end], "little")))
-        before, begin = which, end
-    if begin != len(fields) or len(found) != several or before >= _MOST_PLANES:
+        found += [which, begin]
+        before, begin = which, begin + count * NARROW
+    if before >= _MOST_PLANES:
         raise ValueError
+    if len(_LAYOUTS) >= _MOST_LAYOUTS:
+        _LAYOUTS.clear()
+    _LAYOUTS[layout] = (*found, begin)
+    return _LAYOUTS[layout]
+
+
+def _planes(bins: Mapping[bytes, int]) -> dict[int, int]:
+    """The sums of histograms by their layouts: each of their planes alone."""
+    found: dict[int, int] = {}
+    for layout, fields in bins.items():
+        places = _LAYOUTS.get(layout) or _layout(layout)
+        data = fields.to_bytes(places[-1], "little")
+        for at in range(0, len(places) - 1, 2):
+            which, begin = places[at : at + 2]
+            end = places[at + 3] if at + 3 < len(places) else places[-1]
+            found[which] = found.get(which, 0) + from_bytes(data[begin:end], "little")
     return found
 
 
@@ -171,7 +199,7 @@ class Pile:
     def _begin(self) -> None:
         self._count = 0
         self._numbers = 0
-        self._bins: dict[int, int] = {}
+        self._bins: dict[bytes, int] = {}
         self._maxima: list[tuple[int, ...]] = []
         self._slowest: tuple[int, str] | None = None
         self._device = Device()
@@ -182,8 +210,8 @@ class Pile:
         self._numbers += one.numbers
         if with_bins:
             own = self._bins
-            for which, fields in one.planes:
-                own[which] = own.get(which, 0) + fields
+            layout = one.layout
+            own[layout] = own.get(layout, 0) + one.fields
             self._maxima.append(first[_AT_MAXIMA:])
             if len(self._maxima) == _TOGETHER:
                 self._maxima = [tuple(map(max, *self._maxima))]
@@ -210,7 +238,7 @@ class Pile:
         numbers = _ALL.unpack(data)
         highest = [*map(max, zip(*self._maxima, strict=True))] or [0] * len(_KINDS)
         found = Sums(kernel=_kernel(numbers), slowest=self._slowest, device=self._device)
-        packed = _packed(self._bins)
+        packed = _packed(_planes(self._bins))
         maxima = {kind: (highest[place], packed.get(place, 0)) for place, kind in enumerate(_KINDS)}
         # in the order of a frame's
         for place in (*range(1, len(PARTS)), 0):
@@ -292,7 +320,7 @@ def _planes_of(sums: Sums) -> Iterator[tuple[int, bytes]]:
                 continue
             step = (len(found) - len(found.lstrip(b"\0"))) // STEP
             which = (place * PLANES + plane) * _STEPS + step if plane < PLANES else -1
-            yield which, found[step * STEP :]
+            yield which, (found + bytes(-len(found) % EVEN))[step * STEP :]
 
 
 def _histograms(sums: Sums) -> Iterator[tuple[int, int]]:

@@ -122,6 +122,7 @@ class Host:
         self.longest_s = 0.0
         self._keep_bins = keep_bins
         self._interval_s = interval_s
+        self._enough_s = COMPLETE * interval_s
         self._origin_ms: float | None = None
         self._newest_t: float | None = None
         self._slot: Slot | None = None
@@ -179,6 +180,10 @@ class Host:
         self, own: Sums | Compact, number: int, seconds: float, flags: set[str],
         util: float | None, fio: bool,
     ) -> list[Slot]:  # fmt: skip
+        if self._slot is None and not flags and seconds >= self._enough_s:
+            # a whole second, nearly always
+            self._expected_from(number)
+            return [Slot(self.name, number, own, seconds, flags, util=util)]
         over = self._take(number)
         slot = self._slot
         assert slot is not None
@@ -217,11 +222,16 @@ class Host:
             over = self.flush()
         if self._slot is None:
             self._slot = Slot(self.name, number)
-            # it is expected from here on, but not in the time between two runs
-            self.first = number if self.first is None or self.ended else self.first
-            self.ended = False
+            self._expected_from(number)
         self.last = number
         return over
+
+    def _expected_from(self, number: int) -> None:
+        """It is in this second; where it is not yet, it is expected from here on, but not in the
+        time between two runs."""
+        if self.first is None or self.ended:
+            self.first, self.ended = number, False
+        self.last = number
 
     def flush(self) -> list[Slot]:
         """The second that it is in, as far as it has come."""

@@ -188,7 +188,7 @@ class Merger:
 
     def _put(self, host: Host, slot: Slot) -> None:
         found = self._at(slot.number)
-        name = host.name
+        name, flags = host.name, slot.flags
         self.lost.discard(name)
         counted = found is not None and slot.complete(self.interval_s)
         self.on_slot(name, slot, counted)
@@ -197,16 +197,16 @@ class Merger:
         elif counted:
             found.hosts.add(name)
             found.incomplete.discard(name)
-            ramp, own = RAMP in slot.flags, slot.own
+            ramp, own = RAMP in flags, slot.own
             if isinstance(own, Compact) and not ramp:
                 found.compact.add(own, name)
             else:
                 (found.ramps if ramp else found.sums).add(slot.sums)
-            for flag in slot.flags:
+            for flag in flags:
                 found.flags[flag] = found.flags.get(flag, 0) + 1
         elif name not in found.hosts:
             found.incomplete.add(name)
-        if not counted and RAMP not in slot.flags:
+        if not counted and RAMP not in flags:
             # what is counted comes with its second: histograms are long, so each is added once
             self.whole.add(slot.sums)
 

@@ -51,12 +51,9 @@ def pack(bins: Mapping[str, int]) -> int:
 
 def unpack(packed: int) -> dict[int, int]:
     """Its counts by their keys (ns), in order."""
-    data = packed.to_bytes((packed.bit_length() + 7) // 8 + FIELD, "little")
-    return {
-        key: int.from_bytes(data[place : place + FIELD], "little")
-        for key, place in zip(KEYS, range(0, len(data), FIELD), strict=False)
-        if data[place : place + FIELD] not in (_EMPTY, _EMPTY[: len(data) - place])
-    }
+    fields = -(-packed.bit_length() // (8 * FIELD))
+    counts = struct.unpack(f"<{fields}Q", packed.to_bytes(fields * FIELD, "little"))
+    return {key: count for key, count in zip(KEYS, counts, strict=False) if count}
 
 
 def to_wire(packed: int) -> str:
