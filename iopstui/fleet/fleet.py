@@ -7,7 +7,7 @@ single host.
 
 from __future__ import annotations
 
-import selectors
+import select
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,12 +32,15 @@ from iopstui.records import dataclass
 from iopstui.text import printable
 
 Object = dict[str, Any]
+FED = frozenset({"frame", "session", "step_finished", "ended"})
+"""What the merger takes of a host's lines."""
 TICK_S = 0.1
 LOOK_S = 0.25
 BEAT_S = 1.0
 CLOCKS_EVERY = 10
 """With so many beats clocks are compared again; that is the slower, the more hosts there are."""
 MANY, REST_S = 16, 0.1
+VERY_MANY, LONG_REST_S = 256, 0.2
 """So many hosts send more than is worth waking up for each line: what has come is read together.
 Not while clocks are compared."""
 # shown as late, and given up
@@ -78,7 +81,8 @@ class Voices:
 
 class Fleet:
     """See the module. ``run`` raises IopstuiError where nothing was started. ``on_turn`` is called
-    in its thread, every tenth of a second."""
+    in its thread, every tenth of a second or, with ``VERY_MANY`` hosts, every fifth of one.
+    ``news``: the state of a host may be another one since that was set to False."""
 
     def __init__(
         self,
@@ -91,15 +95,18 @@ class Fleet:
     ) -> None:
         self.members: dict[str, Member] = {}
         self.stopped = ""
+        self.news = True
         self._nodes = nodes
         self._command = command
         self._order = order
         self._merger = merger
         self._terms = terms
         self._voices = voices
-        self._selector = selectors.DefaultSelector()
+        self._waiting = select.epoll()
+        self._of: dict[int, Member] = {}
         self._told: set[str] = set()
         self._next_beat = self._next_look = self._next_turn = self._asked = 0.0
+        self._now_s = 0.0
         self._beats = 0
         self._under_way = False
         self._interrupted = False
@@ -162,7 +169,8 @@ class Fleet:
                 ) from error
             self.members[node.name] = member
             for fd in (member.link.out, member.link.err):
-                self._selector.register(fd, selectors.EVENT_READ, member)
+                self._waiting.register(fd, select.EPOLLIN)
+                self._of[fd] = member
 
     def _planned(self) -> bool:
         """Every host has said what it would lay out; or takes no part."""
@@ -281,9 +289,8 @@ class Fleet:
 
     def _turn(self) -> None:
         if self._may_rest():
-            time.sleep(REST_S)
-        for key, _ in self._selector.select(TICK_S):
-            self._read(key.fd, key.data)
+            time.sleep(REST_S if len(self.members) < VERY_MANY else LONG_REST_S)
+        self._read_all()
         now = time.monotonic()
         if now < self._next_turn:
             return
@@ -304,7 +311,9 @@ class Fleet:
                 if one.link.unsent:
                     one.link.flush()
                 if one.state != STARTED or one.heard_ns < lately_ns:
+                    before = one.state, one.late
                     self._look_after(one)
+                    self.news |= before != (one.state, one.late)
         until = int((time.time() - CLOSE_AFTER_S) / self._merger.interval_s) - 1
         for second in self._merger.closed(until):
             self._voices.second(second)
@@ -329,25 +338,43 @@ class Fleet:
             else:
                 one.beat()
 
+    def _read_all(self) -> None:
+        """What has come from all hosts, or will within a tenth of a second."""
+        ready = self._waiting.poll(TICK_S)
+        self._now_s = time.time()
+        for fd, _ in ready:
+            self._read(fd, self._of[fd])
+
     def _read(self, fd: int, member: Member) -> None:
-        if fd == member.link.err:
-            member.link.errors()
-            if member.link.err < 0:
-                self._selector.unregister(fd)
+        link = member.link
+        if fd == link.err:
+            link.errors()
+            if link.err < 0:
+                self._forget(fd)
             return
+        state = member.state
         for row in member.take():
             self._row(member, row)
-        if member.link.out < 0:
-            self._selector.unregister(fd)
-            member.link.hang_up()
+        if member.state != state:
+            self.news = True
+        if link.out < 0:
+            self._forget(fd)
+            link.hang_up()
+
+    def _forget(self, fd: int) -> None:
+        self._waiting.unregister(fd)
+        del self._of[fd]
 
     def _row(self, member: Member, row: Object) -> None:
+        kind, name = row["event"], member.name
+        if kind != "frame" or member.late:
+            self.news = True
         member.late = False
-        self._merger.host(member.name).near_s = time.time()
-        self._voices.row(member.name, row)
+        self._merger.host(name).near_s = self._now_s
+        self._voices.row(name, row)
         try:
-            if row["event"] in ("frame", "session", "step_finished", "ended"):
-                self._merger.feed(member.name, row)
+            if kind in FED:
+                self._merger.feed(name, row)
         except Malformed as error:
             member.broken += 1
             self._once(member, f"a row of it is left out, and those like it: {error}")
@@ -398,13 +425,12 @@ class Fleet:
             one.link.hang_up()
         until = time.monotonic() + END_WITHIN_S
         while not self._hard and time.monotonic() < until and self._still_open():
-            for key, _ in self._selector.select(TICK_S):
-                self._read(key.fd, key.data)
+            self._read_all()
         for one in self.members.values():
             if one.link.out >= 0:
                 one.link.kill()
             one.link.close()
-        self._selector.close()
+        self._waiting.close()
 
     def _still_open(self) -> bool:
         return any(one.link.out >= 0 for one in self.members.values())

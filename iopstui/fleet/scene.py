@@ -17,7 +17,7 @@ from typing import Any
 from iopstui.fleet.curve import Curve
 from iopstui.fleet.merging.merger import Second
 from iopstui.fleet.merging.sums import DISK_RATES, Object
-from iopstui.fleet.told import Anew, Begun, HostSecond, Over, Row, State, Told
+from iopstui.fleet.told import Anew, Begun, HostSecond, HostSeconds, Over, Row, State, Told
 from iopstui.format import counted
 from iopstui.model.means import median
 from iopstui.model.rates import MIB
@@ -47,10 +47,10 @@ NOTED = ("found", "notice", "mark", "tunable_changed", "progress")
 class Past:
     """One figure's last ``KEPT`` seconds by their numbers; NaN where there is none."""
 
-    __slots__ = ("_values", "last")
+    __slots__ = ("last", "values")
 
     def __init__(self) -> None:
-        self._values = array("f", [math.nan]) * KEPT
+        self.values = array("f", [math.nan]) * KEPT
         self.last = -1
 
     def put(self, second: int, value: float | None) -> None:
@@ -59,22 +59,22 @@ class Past:
             if second < self.last:
                 return
             for gap in range(max(self.last + 1, second - KEPT + 1), second):
-                self._values[gap % KEPT] = math.nan
-        self._values[second % KEPT] = math.nan if value is None else value
+                self.values[gap % KEPT] = math.nan
+        self.values[second % KEPT] = math.nan if value is None else value
         self.last = second
 
     def at(self, second: int) -> float | None:
         """``None``: not measured, or too long ago."""
         if not self.last - KEPT < second <= self.last:
             return None
-        value = self._values[second % KEPT]
+        value = self.values[second % KEPT]
         return None if value != value else value
 
     def between(self, first: int, after: int) -> list[float | None]:
         """Of the seconds from ``first`` up to ``after``, which is not among them."""
         if self.last - KEPT < first and after - 1 <= self.last:
             begin, end = first % KEPT, after % KEPT
-            values = self._values
+            values = self.values
             found: Any
             if begin < end:
                 found = values[begin:end].tolist()
@@ -174,6 +174,9 @@ class FleetScene:
         match told:
             case HostSecond():
                 self._host_second(told)
+            case HostSeconds():
+                for one in told.of:
+                    self._host_second(one)
             case Row():
                 self._row(self.host(told.name), told.row)
             case Second():
@@ -228,8 +231,15 @@ class FleetScene:
             line.state = self._measured
         # in the order of FIGURES
         values = told.iops, told.bw, told.wait_ns, told.await_ns, told.util
-        for past, value in zip(line.past.values(), values, strict=True):
-            past.put(told.number, value)
+        number = told.number
+        at, before = number % KEPT, number - 1
+        for past, value in zip(line.past.values(), values, strict=False):
+            if past.last == before:
+                # as put does it, nearly always
+                past.values[at] = math.nan if value is None else value
+                past.last = number
+            else:
+                past.put(number, value)
 
     def _row(self, line: HostLine, row: Object) -> None:
         kind = row["event"]

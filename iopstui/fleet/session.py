@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from iopstui.errors import (
@@ -28,9 +29,20 @@ from iopstui.fleet.fleet import Fleet, Voices
 from iopstui.fleet.hosts import member as states
 from iopstui.fleet.hosts.member import INTERRUPTED, Member
 from iopstui.fleet.hosts.settings import HostSettings, Turn
+from iopstui.fleet.merging.host import Slot
 from iopstui.fleet.merging.merger import Merger, Second
 from iopstui.fleet.scene import CONNECTS, DONE, FAILED, LATE, LOST, OUT, READY, RUNS, STOPPED
-from iopstui.fleet.told import Begun, Over, Row, Said, State, Told, host_second
+from iopstui.fleet.told import (
+    Begun,
+    HostSecond,
+    HostSeconds,
+    Over,
+    Row,
+    Said,
+    State,
+    Told,
+    host_second,
+)
 from iopstui.records import dataclass
 from iopstui.safety.crash import crash_sentence
 
@@ -302,13 +314,19 @@ class FleetSession:
         return done
 
     def _begin(self, planned: Planned) -> Fleet:
-        planned.merger.on_slot = lambda name, slot, counted: self._tell(
-            host_second(name, slot, counted)
-        )
+        seconds: list[HostSecond] = []
+
+        def slot(name: str, slot: Slot, counted: bool) -> None:
+            # who isn't counted has no figures
+            if counted:
+                seconds.append(host_second(name, slot, counted))
+
+        planned.merger.on_slot = slot
         # who can't be watched between two runs stands in its row: what the run came to stays said
         say = _nothing if planned.begun.between else self.say
-        voices = Voices(say, lambda s: self._second(planned, s),
-                        lambda name, row: self._row(planned, name, row), planned.stop)  # fmt: skip
+        voices = Voices(
+            say, partial(self._second, planned, seconds), partial(self._row, planned), planned.stop
+        )
         self._had = {}
         self.settings.begin()
         fleet = self._fleet = planned.fleet(voices)
@@ -334,22 +352,26 @@ class FleetSession:
         """Tell the screen a warning."""
         self._tell(Said("warning", text))
 
-    def _second(self, planned: Planned, second: Second) -> None:
+    def _second(self, planned: Planned, seconds: list[HostSecond], second: Second) -> None:
         planned.second(second)
+        if seconds:
+            self._tell(HostSeconds(tuple(seconds)))
+            seconds.clear()
         self._tell(second)
 
     def _row(self, planned: Planned, name: str, row: Object) -> None:
-        if row["event"] in ("tunables", "turned"):
+        kind = row["event"]
+        if kind in ("tunables", "turned"):
             self.settings.heard(name, row)
             return
         planned.row(name, row)
-        if row["event"] == "frame":
+        if kind == "frame":
             # of a thousand hosts nobody looks at: what counts of it comes with its second
             self.frames[name] = row
             if name not in self._detailed:
                 return
         self._tell(Row(name, row))
-        if row["event"] != "session":
+        if kind != "session":
             return
         if name in self._detailed:
             self.detail(name, True)
@@ -358,9 +380,11 @@ class FleetSession:
 
     def _look(self) -> None:
         now = time.monotonic()
-        if self._fleet is not None and now >= self._next_look:
+        fleet = self._fleet
+        if fleet is not None and fleet.news and now >= self._next_look:
             self._next_look = now + STATES_EVERY_S
-            self._states(self._fleet)
+            fleet.news = False
+            self._states(fleet)
         self._turned()
 
     def _turned(self) -> None:

@@ -6,6 +6,7 @@ import argparse
 import errno
 import queue
 import threading
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,8 +19,8 @@ from iopstui.cli.fleet.words import Orders, launch_words
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_VERDICT, JobFailed, UsageError
 from iopstui.fleet import scene
 from iopstui.fleet.curve import Place
-from iopstui.fleet.fleet import Fleet, Terms, Voices
-from iopstui.fleet.hosts.member import GREETED, LAUNCHED, OVER, Member
+from iopstui.fleet.fleet import LATE_S, Fleet, Terms, Voices
+from iopstui.fleet.hosts.member import GREETED, LAUNCHED, OVER, STARTED, Member
 from iopstui.fleet.hosts.nodes import nodes_of
 from iopstui.fleet.merging.merger import Merger
 from iopstui.fleet.session import FleetSession, Judged, Planned, how_of, reasons, troubles
@@ -191,6 +192,22 @@ def one_host(**more: object) -> tuple[Fleet, SimpleNamespace, list[str], list[ob
     )  # fmt: skip
     fleet.members["a"] = cast("Member", host)
     return fleet, host, said, orders
+
+
+def test_a_fleet_says_whether_a_hosts_state_may_be_another_one() -> None:
+    fleet, host, _, _ = one_host(state=STARTED, heard_ns=time.monotonic_ns())
+    fleet.news = False
+    fleet._turn()
+    assert not fleet.news
+    host.broken, host.silent_s, host.heard_ns = 0, LATE_S + 1, 0
+    fleet._next_turn = fleet._next_look = 0.0
+    fleet._turn()
+    assert fleet.news and host.late
+    fleet.news, fleet._next_turn, fleet._next_look = False, 0.0, 0.0
+    fleet._turn()
+    assert not fleet.news
+    fleet._row(cast("Member", host), {"event": "frame"})
+    assert fleet.news and not host.late
 
 
 def test_a_host_that_still_reads_the_package_is_given_no_order() -> None:

@@ -12,7 +12,7 @@ from made import frames, stream
 from iopstui.fleet import scene as s
 from iopstui.fleet.merging.merger import Merger, Second
 from iopstui.fleet.scene import FleetScene, HostLine, Past
-from iopstui.fleet.told import Begun, HostSecond, Over, Row, State, host_second
+from iopstui.fleet.told import Begun, HostSecond, HostSeconds, Over, Row, State, host_second
 
 Put = list[tuple[int, float]]
 
@@ -89,6 +89,41 @@ def test_who_is_missing_is_named_and_comes_back() -> None:
     assert (scene.hosts["b"].state, scene.hosts["b"].error) == (s.LOST, "its connection has ended")
     scene.apply(Over(s.DONE))
     assert [one.state for one in scene.hosts.values()] == [s.DONE, s.LOST]
+
+
+seconds_of_hosts = st.lists(st.builds(
+    HostSecond, st.sampled_from("abc"), st.integers(0, 9), st.booleans(),
+    *[st.none() | st.floats(0, 1e6, width=32)] * 5,
+), max_size=30)  # fmt: skip
+
+
+@given(seconds_of_hosts)
+def test_seconds_that_come_together_are_those_that_come_alone(told: list[HostSecond]) -> None:
+    alone, together = FleetScene(), FleetScene()
+    for one in told:
+        alone.apply(one)
+    together.apply(HostSeconds(tuple(told)))
+    for scene in (alone, together):
+        scene.apply(Second(9, 1.0, expected=3, counted=3))
+    assert [*alone.hosts] == [*together.hosts]
+    for name, line in alone.hosts.items():
+        other = together.hosts[name]
+        assert (line.state, line.odd) == (other.state, other.odd)
+        for figure, past in line.past.items():
+            assert past.between(0, 10) == other.past[figure].between(0, 10)
+
+
+@given(seconds_of_hosts)
+def test_a_hosts_figures_are_the_newest_that_came_of_each_second(told: list[HostSecond]) -> None:
+    scene, kept, last = FleetScene(), {}, {}
+    for one in told:
+        scene.apply(one)
+        if one.complete and one.number >= last.get(one.name, 0):
+            last[one.name] = one.number
+            kept[one.name, one.number] = one.iops
+    for name, newest in last.items():
+        found = scene.hosts[name].past[s.IOPS].between(0, newest + 1)
+        assert found == [kept.get((name, second)) for second in range(newest + 1)]
 
 
 def test_the_odd_one_is_found_whether_it_is_slow_or_late() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import resource
 import sys
 import time
@@ -35,6 +36,8 @@ from iopstui.safety.signals import StopSignals
 Object = dict[str, Any]
 # descriptors for each host, and for everything else
 FDS, OWN_FDS = 4, 64
+YOUNG_OF_HOST = 500
+"""Objects that a host's seconds make before garbage is looked for: they end by themselves."""
 
 
 class Run:
@@ -102,6 +105,8 @@ def run_fleet(arguments: argparse.Namespace) -> int:
         raise UsageError("Without --job nothing runs: --expect, --set and --size are for a job.")
     _need_probe(arguments, expected)
     _allow(len(nodes))
+    young, *older = gc.get_threshold()
+    gc.set_threshold(young + len(nodes) * YOUNG_OF_HOST, *older)
     on_screen = arguments.format is None and has_screen()
     if arguments.axis and not on_screen:
         from iopstui.cli.fleet.axis import run_axis

@@ -21,7 +21,7 @@ from iopstui.fleet.hosts.settings import HostSettings, Turn, Turned, together
 from iopstui.fleet.merging.merger import Second
 from iopstui.fleet.merging.whole import ALL, frame_of_second
 from iopstui.fleet.scene import DONE, FAILED, STOPPED, natural
-from iopstui.fleet.told import Anew, Begun, HostSecond, Over, Row, Said, Told
+from iopstui.fleet.told import Anew, Begun, HostSecond, HostSeconds, Over, Row, Said, Told
 from iopstui.format import counted
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, Target
@@ -189,8 +189,10 @@ class FleetController:
         self.told.append(told)
         match told:
             case HostSecond():
-                if told.complete and told.util is not None:
-                    self._utils.setdefault(told.number, []).append(told.util)
+                self._host_second(told)
+            case HostSeconds():
+                for one in told.of:
+                    self._host_second(one)
             case Row():
                 if not self._titled and told.row["event"] == "step_started":
                     self._row(told)
@@ -210,6 +212,10 @@ class FleetController:
                 self._step, self._titled, self._begun_s = 0, False, None
                 self._origin_s, self._t = None, 0.0
                 self.on_jump()
+
+    def _host_second(self, told: HostSecond) -> None:
+        if told.complete and told.util is not None:
+            self._utils.setdefault(told.number, []).append(told.util)
 
     def _turned(self, told: Turned) -> None:
         t = self._now()
