@@ -13,6 +13,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import importlib
+import re
 import sys
 from collections.abc import Callable
 from operator import attrgetter
@@ -213,6 +214,8 @@ def _compiled_init(cls: Any, frozen: bool) -> _Method:
         if one.init:
             (named if one.kw_only else positional).append(parameter)
         body.append(f"_set(self,{name!r},{value})" if frozen else f"self.{name}={value}")
+    if frozen and len(body) > _FEW and not hasattr(cls, "__post_init__"):
+        body = _while_unfrozen(cls, body, known)
     if hasattr(cls, "__post_init__"):
         body.append("self.__post_init__()")
     parameters = ", ".join([*positional, *(["*", *named] if named else [])])
@@ -220,6 +223,25 @@ def _compiled_init(cls: Any, frozen: bool) -> _Method:
     made: _Method = known["__init__"]
     made.__qualname__ = f"{cls.__qualname__}.__init__"
     return made
+
+
+_FEW = 4
+
+
+def _while_unfrozen(cls: Any, body: list[str], known: dict[str, Any]) -> list[str]:
+    """The same assignments in less than half the time: a new object is one of a class with the same
+    slots that is not frozen until it has its values."""
+    slots = cls.__dict__.get("__slots__")
+    if slots is None or cls.__bases__ != (object,):
+        return body
+    known["_own"], known["_open"] = cls, type(cls.__name__, (), {"__slots__": slots})
+    plain = [re.sub(r"^_set\(self,'(\w+)',(.*)\)$", r"self.\1=\2", line) for line in body]
+    return [
+        "if self.__class__ is _own:",
+        *(f" {line}" for line in ("_set(self,'__class__',_open)", *plain, "self.__class__=_own")),
+        "else:",
+        *(f" {line}" for line in body),
+    ]
 
 
 def _repr(cls: Any) -> _Method:
