@@ -94,11 +94,20 @@ def _encoder_of_dataclass(kind: Any) -> Coder:
 
 
 class Decoder:
-    """From JSON to dataclasses, for one recording's ``layouts``. Raises ``Malformed``."""
+    """From JSON to dataclasses, for one recording's ``layouts``. Raises ``Malformed``.
 
-    def __init__(self, layouts: Layouts, names: Names) -> None:
+    ``without``: fields that are not even looked at, by their dataclass, and what they are then.
+    """
+
+    def __init__(
+        self,
+        layouts: Layouts,
+        names: Names,
+        without: Mapping[type, Mapping[str, Any]] | None = None,
+    ) -> None:
         self._layouts = layouts
         self._names = names
+        self._without = without or {}
         self._made: dict[Any, Coder] = {}
 
     def __call__(self, kind: Any, value: Any) -> Any:
@@ -139,33 +148,76 @@ class Decoder:
         for name, field in known.items():
             if name not in there and _has_no_default(field):
                 raise Malformed(f"a {kind_name} has no {name}")
+        left_out = self._without.get(kind, {})
         slots = [
-            (position, name, self.of(hints[name]))
+            _Slot(position, name, hints[name], None if name in left_out else self.of(hints[name]))
             for position, name in enumerate(there)
             if name in known
         ]
-        return _record(kind, kind_name, slots, len(there))
+        return _record(kind, kind_name, slots, len(there), left_out)
 
 
-def _record(kind: Any, kind_name: str, slots: list[tuple[int, str, Coder]], count: int) -> Coder:
+class _Slot:
+    """A field and its place in the list; ``part`` decodes it, ``None``: it is left out."""
+
+    def __init__(self, position: int, name: str, hint: Any, part: Coder | None) -> None:
+        self.position, self.name, self.hint, self.part = position, name, hint, part
+
+    @property
+    def value(self) -> str:
+        """What its value is called in the text of the function."""
+        return f"v{self.position}" if self.part is not None else f"n{self.position}"
+
+
+def _record(
+    kind: Any, kind_name: str, slots: list[_Slot], count: int, left_out: Mapping[str, Any]
+) -> Coder:
     """The function that makes a ``kind`` of a list of ``count`` values. A day's recording has
-    millions of them: what can be asked of all values at once is not asked of each."""
-    names = [name for _, name, _ in slots]
+    millions of them, so it is written as text, with what is asked of plain values in it."""
+    known: dict[str, Any] = {"kind": kind, "Malformed": Malformed}
+    for slot in slots:
+        if slot.part is None:
+            known[slot.value] = left_out[slot.name]
+        known[f"p{slot.position}"] = slot.part
+    read = {slot.position for slot in slots if slot.part is not None}
+    lines = [
+        "def decode(value):",
+        f" if type(value) is not list or len(value) != {count}:",
+        f"  raise Malformed('not a {kind_name}')",
+        f" [{', '.join(f'v{n}' if n in read else '_' for n in range(count))}] = value",
+    ]
+    lines += [_conversion(slot) for slot in slots if slot.part is not None]
+    # the last of several of one name counts
+    by_name = {slot.name: slot.value for slot in slots}
     fields = [field.name for field in dataclasses.fields(kind)]
-    in_order = names == fields[: len(names)]
-    parts = [(position, part) for position, _, part in slots]
-    counts_only = all(part is _whole for _, part in parts)
-    as_it_is = in_order and [position for position, _ in parts] == [*range(count)]
+    in_order = [*by_name] == fields[: len(by_name)]
+    given = by_name.values() if in_order else (f"{name}={v}" for name, v in by_name.items())
+    lines.append(f" return kind({', '.join(given)})")
+    # text of ours: of the file only numbers are in it
+    exec("\n".join(lines), known)
+    made: Coder = known["decode"]
+    return made
 
-    def decode(value: Any) -> Any:
-        if type(value) is not list or len(value) != count:
-            raise Malformed(f"not a {kind_name}")
-        if counts_only and as_it_is and _are_whole(value):
-            return kind(*value)
-        made = [part(value[position]) for position, part in parts]
-        return kind(*made) if in_order else kind(**dict(zip(names, made, strict=True)))
 
-    return decode
+_REFUSED = {
+    int: f"type({{0}}) is not int or not {-MOST_COUNT} < {{0}} < {MOST_COUNT}",
+    float: f"type({{0}}) is not float and type({{0}}) is not int or "
+    f"not {-MOST_FIGURE} < {{0}} < {MOST_FIGURE}",
+    str: "type({0}) is not str",
+    bool: "type({0}) is not bool",
+}
+"""By type: which values of it are refused, by the function of _PLAIN that says why."""
+
+
+def _conversion(slot: _Slot) -> str:
+    """The line that checks a plain value, or decodes another."""
+    name, hint, prefix = slot.value, slot.hint, ""
+    if typing.get_origin(hint) in (types.UnionType, typing.Union):
+        hint, prefix = _without_none(typing.get_args(hint)), f"{name} is not None and "
+    if hint not in _PLAIN:
+        return f" {name} = p{slot.position}({name})"
+    refused = _REFUSED[hint].format(name)
+    return f" if {prefix}({refused}): p{slot.position}({name})"
 
 
 def _has_no_default(field: dataclasses.Field[Any]) -> bool:
