@@ -9,8 +9,10 @@ several jobs or hosts add exactly.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
+
+from iopstui.model.columns import Columns
 
 Bins = Mapping[int, int]
 
@@ -40,12 +42,16 @@ def bucket_bounds(key: int) -> tuple[int, int]:
     return low, low + (1 << shift) - 1
 
 
-def subtract(current: Bins, previous: Bins) -> dict[int, int] | None:
+def subtract(current: Bins, previous: Bins) -> Bins | None:
     """What was counted between two cumulative histograms.
 
     ``None`` if the counters were reset in between. fio copies its counters without stopping
     the jobs, so a single bucket may lag; a negative one beside a growing total is left out.
     """
+    if type(current) is Columns and (not previous or type(previous) is Columns):
+        found = current.since(previous if type(previous) is Columns else None)
+        if found is not None:
+            return found
     # hundreds of buckets a row, hundreds of rows: what is rare is looked for only where it is
     before = previous.get
     difference = {key: grown for key, count in current.items() if (grown := count - before(key, 0))}
@@ -83,9 +89,13 @@ def percentiles(bins: Bins, wanted: Iterable[float] = PERCENTILES) -> dict[float
     The answer is the key of the first bucket whose cumulative count reaches p/100 of the
     total, so it is within 1/128 of the true sample. Empty bins give an empty dict.
     """
-    keys = sorted(bins)
-    # at each key, how many are counted up to it: whole numbers, so nothing is lost by adding
-    cumulative = list(accumulate(map(bins.__getitem__, keys)))
+    keys: Sequence[int]
+    if type(bins) is Columns:
+        keys, cumulative = bins.places, bins.sums
+    else:
+        keys = sorted(bins)
+        # at each key, how many are counted up to it: whole numbers, so nothing is lost by adding
+        cumulative = list(accumulate(map(bins.__getitem__, keys)))
     total = cumulative[-1] if cumulative else 0
     if total <= 0:
         return {}
@@ -95,6 +105,8 @@ def percentiles(bins: Bins, wanted: Iterable[float] = PERCENTILES) -> dict[float
 
 def maximum(bins: Bins) -> int | None:
     """The highest non-empty bucket's key (ns), or ``None`` if there is none."""
+    if type(bins) is Columns:
+        return bins.highest
     highest = max(bins, default=None)
     if highest is None or bins[highest] > 0:
         return highest
@@ -103,4 +115,7 @@ def maximum(bins: Bins) -> int | None:
 
 def percentile_name(p: float) -> str:
     """50.0 -> "p50", 99.9 -> "p99.9"."""
-    return f"p{p:g}"
+    return _NAMES.get(p) or f"p{p:g}"
+
+
+_NAMES = {p: f"p{p:g}" for p in PERCENTILES}

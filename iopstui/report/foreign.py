@@ -111,7 +111,7 @@ def _of_result(story: Story, run: Run, result: FioResult) -> None:
             take_frame(story, replace(frame, t=at))
             story.samples += 1
         else:
-            run.add(frame, story.header.target)
+            run.add(frame, story.header.target.tree)
     run.begin, run.end = 0.0, story.duration
     run.note = ONE_WORD if len(result.statuses) == 1 else ""
 
@@ -178,8 +178,10 @@ def _of_logs(story: Story, run: Run, logs: Logs, result: FioResult | None) -> No
         take_row(story, row)
     bins = logs.bins()
     if bins and not run.all_bins:
-        run.bins, run.bins_of = bins, logs.bins_of
-        run.all_bins = histogram.merge(bins.values())
+        run.bins_of, run.added = logs.bins_of, {}
+        for direction, one in bins.items():
+            run.add_bins(direction, one)
+        run.added_all.add(histogram.merge(bins.values()))
         run.max_ns = max((f["lat_max_ns"] or 0 for f in logs.directions().values()), default=None)
     if result is not None:
         run.note = run.note or ""

@@ -15,13 +15,14 @@ from iopstui import events
 from iopstui.errors import UsageError
 from iopstui.model import histogram
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.block.target import Target
+from iopstui.model.columns import BinsTotal
 from iopstui.model.fio.log_lines import LogRow
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.probe import ProbeTotal
 from iopstui.model.metrics.run_history import RunHistory, RunRow
 from iopstui.model.metrics.stretches import Stretch, Stretches
 from iopstui.model.metrics.summary import FramesTotal
+from iopstui.model.rates import DiskRates
 from iopstui.model.samples import DIRECTIONS
 from iopstui.recording import layout as form
 from iopstui.recording.replay import Fold, how_it_ends
@@ -48,23 +49,26 @@ class Device:
     what they completed (``None``: they did not tell)."""
 
     ios: int | None = None
-    _totals: dict[str, tuple[float, float]] = field(default_factory=dict)
+    _totals: dict[str, list[float]] = field(default_factory=dict)
 
-    def add(self, frame: Frame, names: Sequence[str]) -> None:
-        """One more interval."""
-        disk = frame.together(names)
+    def add(self, disk: DiskRates | None) -> None:
+        """One more interval; ``None``: not all of them were measured in it."""
         if disk is None:
             return
-        if disk.ios is not None:
-            self.ios = (self.ios or 0) + disk.ios
+        ios, length = disk.ios, disk.seconds
+        if ios is not None:
+            self.ios = (self.ios or 0) + ios
         for what, value in (
             (COMPLETED, disk.ios_s),
             (READ, disk.r_bytes_s), (WRITTEN, disk.w_bytes_s), (QUEUE, disk.aqu_sz),
             (BUSY, disk.util),
         ):  # fmt: skip
             if value is not None:
-                total, seconds = self._totals.get(what, (0.0, 0.0))
-                self._totals[what] = total + value * disk.seconds, seconds + disk.seconds
+                held = self._totals.get(what)
+                if held is None:
+                    held = self._totals[what] = [0.0, 0.0]
+                held[0] += value * length
+                held[1] += length
 
     def mean(self, what: str) -> float | None:
         """I/Os or bytes a second, aqu-sz or percent; ``None`` where it was not measured."""
@@ -81,12 +85,16 @@ class Ends:
     until: float = 0.0
 
 
+def _in_order() -> BinsTotal:
+    return BinsTotal(in_order=True)
+
+
 @dataclass
 class Run:
     """One fio run: what was asked for, what fio says of it in the end, and what the frames hold.
 
-    ``bins`` are all latencies of a direction in one histogram, ``all_bins`` those of every I/O
-    once. ``part``: the recording began or
+    ``added`` has all latencies of a direction, ``added_all`` those of every I/O once. ``part``:
+    the recording began or
     ended within the run, so the frames can't add up to fio's count. ``point`` is the label of the
     experiment's point that it is, "" outside of one. ``device`` are the devices together, ``each``
     every one of them by itself, and what lies below. ``note`` is said where nothing can be checked.
@@ -100,8 +108,8 @@ class Run:
     probed: ProbeTotal = field(default_factory=ProbeTotal)
     device: Device = field(default_factory=Device)
     each: dict[str, Device] = field(default_factory=dict)
-    bins: dict[str, dict[int, int]] = field(default_factory=dict)
-    all_bins: dict[int, int] = field(default_factory=dict)
+    added: dict[str, BinsTotal] = field(default_factory=dict)
+    added_all: BinsTotal = field(default_factory=_in_order)
     max_ns: int | None = None
     bins_of: str = "clat"
     part: bool = False
@@ -118,6 +126,16 @@ class Run:
         return self.started.job if self.started else f"run {self.step}"
 
     @property
+    def bins(self) -> dict[str, dict[int, int]]:
+        """All latencies (ns) of each direction in one histogram."""
+        return {name: total.bins for name, total in self.added.items()}
+
+    @property
+    def all_bins(self) -> dict[int, int]:
+        """The latencies of every I/O once."""
+        return self.added_all.bins
+
+    @property
     def title(self) -> str:
         """What it does, in a line."""
         return self.started.title if self.started else ""
@@ -127,8 +145,8 @@ class Run:
         """How long it was measured."""
         return self.end - self.begin if self.begin is not None else 0.0
 
-    def add(self, frame: Frame, target: Target) -> None:
-        """One more frame of this run."""
+    def add(self, frame: Frame, tree: Sequence[str]) -> None:
+        """One more frame of this run. ``tree``: the target's devices and those below them."""
         fio = frame.fio
         if fio is None:
             return
@@ -136,18 +154,26 @@ class Run:
             self.begin = max(0.0, frame.t - (fio.seconds or 0.0))
         self.end = frame.t
         self.total.add(fio)
-        self.probed.add(frame.probe, target.opened)
-        self.device.add(frame, target.opened)
-        for name in target.tree:
-            self.each.setdefault(name, Device()).add(frame, (name,))
+        self.probed.add(frame.probe, frame.opened)
+        self.device.add(frame.total)
+        for name in tree:
+            one = self.each.get(name)
+            if one is None:
+                one = self.each[name] = Device()
+            one.add(frame.disks.get(name))
         self.bins_of = fio.total.bins_of
-        for held, part in (
-            *((self.bins.setdefault(name, {}), part) for name, part in fio.directions.items()),
-            (self.all_bins, fio.total),
-        ):
-            histogram.add(held, part.bins)
+        for name, part in fio.directions.items():
+            self.add_bins(name, part.bins)
+        self.added_all.add(fio.total.bins)
         if fio.total.max_ns is not None:
             self.max_ns = max(self.max_ns or 0, fio.total.max_ns)
+
+    def add_bins(self, name: str, bins: Mapping[int, int]) -> None:
+        """More latencies of one direction."""
+        total = self.added.get(name)
+        if total is None:
+            total = self.added[name] = _in_order()
+        total.add(bins)
 
     def latencies(self) -> dict[str, int | None]:
         """p50 ... p99.99 and max in ns of all I/Os of the run, from the frames' histograms."""
@@ -174,19 +200,38 @@ class Heat:
     """Counts of I/Os by time (columns) and latency (rows, ``HEAT_ROWS_PER_DECADE``)."""
 
     duration: float
-    cells: dict[tuple[int, int], int] = field(default_factory=dict)
+    _cells: dict[tuple[int, int], int] = field(default_factory=dict)
+    # of a day some 700 intervals make a column: they are added up first
+    _now: int = 0
+    _added: BinsTotal = field(default_factory=BinsTotal)
 
     def add(self, t: float, seconds: float, bins: Mapping[int, int]) -> None:
         """The histogram of the interval that ends at ``t``: in every column that it reaches."""
         last = self._column(t)
         first = min(last, self._column(t - seconds) + 1)
-        rows: dict[int, int] = {}
+        if first == last:
+            if last != self._now:
+                self._settle()
+                self._now = last
+            self._added.add(bins)
+            return
+        for column in range(first, last + 1):
+            self._count(column, bins)
+
+    def _settle(self) -> None:
+        added, self._added = self._added, BinsTotal()
+        self._count(self._now, added.bins)
+
+    def _count(self, column: int, bins: Mapping[int, int]) -> None:
         for key, count in bins.items():
-            row = _heat_row(key)
-            rows[row] = rows.get(row, 0) + count
-        for row, count in rows.items():
-            for column in range(first, last + 1):
-                self.cells[column, row] = self.cells.get((column, row), 0) + count
+            place = column, _heat_row(key)
+            self._cells[place] = self._cells.get(place, 0) + count
+
+    @property
+    def cells(self) -> dict[tuple[int, int], int]:
+        """I/Os by column and row."""
+        self._settle()
+        return self._cells
 
     def _column(self, t: float) -> int:
         return min(HEAT_COLUMNS - 1, max(0, int(HEAT_COLUMNS * t / self.duration)))
@@ -244,6 +289,7 @@ def gather(path: Path, redact: bool = False) -> Story:
     """Read the recording. UsageError if it is not one, or holds no sample. ``redact``: without
     what says whose machine it is of."""
     with opened(path, redact) as recording:
+        recording.only_needed()
         index = recording.index()
         if not index.samples:
             raise UsageError(
@@ -355,11 +401,9 @@ def _begin(story: Story, step: int) -> float:
 
 def take_frame(story: Story, frame: Frame) -> None:
     """One more interval of a recording, or of fio's own documents."""
-    target = story.header.target
+    fio, disk = frame.fio, frame.total
     if frame.step:
-        _run(story, frame.step).add(frame, target)
-    fio = frame.fio
-    disk = frame.together(target.opened)
+        _run(story, frame.step).add(frame, story.header.target.tree)
     loads = [cpu.load for cpu in frame.cpus.values() if cpu.load is not None]
     busy = [100 - load.idle - load.iowait for load in loads]
     job = [v for v in (fio.usr_cpu, fio.sys_cpu) if v is not None] if fio else []

@@ -367,7 +367,7 @@ def test_a_whole_run_has_one_figure_of_the_sum() -> None:
 def test_a_report_has_a_row_for_the_sum_and_for_each() -> None:
     run = report_data.Run(1)
     for event in frames():
-        run.add(event.frame, BOTH)
+        run.add(event.frame, BOTH.tree)
     rows = list(report_words.device_rows(BOTH, [run]))
     assert [row[0] for row in rows] == [
         "1, 2 devices together", "1, loop0", "1, loop1", "1, └ vda1", "1, └ vda",

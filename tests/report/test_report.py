@@ -176,12 +176,12 @@ def test_what_the_device_did_not_tell_is_no_zero() -> None:
                    discards=None, r_s=None, w_s=None, d_s=None)  # fmt: skip
     blind = replace(known, disks={"vda": lost})
     run = report_data.Run(1)
-    run.add(blind, made.TARGET)
+    run.add(blind, made.TARGET.tree)
     whole = next(report_words.device_rows(made.TARGET, [run]))
     assert whole[1:4] == (MISSING,) * 3 and whole[5:7] == (MISSING,) * 2, "neither is it 0"
-    run.add(known, made.TARGET)
+    run.add(known, made.TARGET.tree)
     alone = report_data.Run(1)
-    alone.add(known, made.TARGET)
+    alone.add(known, made.TARGET.tree)
     assert (
         next(report_words.device_rows(made.TARGET, [run]))[1:7]
         == next(report_words.device_rows(made.TARGET, [alone]))[1:7]

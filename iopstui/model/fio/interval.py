@@ -31,6 +31,7 @@ from iopstui.model.fio.time import (
     repeats,
     seconds_of,
 )
+from iopstui.model.histogram import Bins
 from iopstui.model.samples import (
     DIRECTIONS,
     MIXED,
@@ -127,18 +128,20 @@ Counted = dict[tuple[int, str], str]
 
 @dataclass(slots=True)
 class _Growth:
-    """How much one direction of one or more rows grew."""
+    """How much one direction of one or more rows grew. ``own``: its ``bins``, if they are no other
+    one's."""
 
     ios: int = 0
     bytes: int = 0
     slat: LatencySum | None = None
     clat: LatencySum | None = None
     lat: LatencySum | None = None
-    bins: dict[int, int] = field(default_factory=dict)
+    bins: Bins = field(default_factory=dict)
     bins_of: str = "clat"
     max_ns: int | None = None
     counted_by: str = SAMPLES
     packed: int = 0
+    own: dict[int, int] | None = None
 
     def add(self, other: _Growth, bins: bool = True) -> None:
         """``bins=False``: all but the histogram, which is added otherwise."""
@@ -151,16 +154,26 @@ class _Growth:
         if other.max_ns is not None:
             self.bins_of = other.bins_of
             if bins:
-                histogram.add(self.bins, other.bins)
+                self.put(other.bins)
                 self.packed += other.packed
             self.max_ns = max(self.max_ns or 0, other.max_ns)
 
+    def put(self, more: Bins) -> None:
+        """Add a histogram."""
+        # a row alone is the whole: its histogram is not copied
+        if not self.bins:
+            self.bins = more
+            return
+        if self.own is None:
+            self.bins = self.own = dict(self.bins)
+        histogram.add(self.own, more)
+
     def interval(
-        self, seconds: float | None, found: Mapping[float, int] | None = None
+        self, seconds: float | None, found: Mapping[str, int] | None = None
     ) -> DirectionInterval:
         """``found``: the percentiles, where they are known."""
         if found is None:
-            found = histogram.percentiles(self.bins)
+            found = _percentiles(self.bins)
         return DirectionInterval(
             ios=self.ios,
             bytes=self.bytes,
@@ -169,7 +182,7 @@ class _Growth:
             slat_ns=_mean(self.slat),
             clat_ns=_mean(self.clat),
             lat_ns=_mean(self.lat),
-            percentiles={histogram.percentile_name(p): v for p, v in found.items()},
+            percentiles=found,
             max_ns=self.max_ns,
             bins=self.bins,
             bins_of=self.bins_of,
@@ -283,11 +296,12 @@ def _interval(
         jobs.append(_job_interval(pair, growth, seconds))
     for name, one in by_direction.items():
         if one.packed:
-            histogram.add(one.bins, packed[name].unpacked(one.packed))
+            one.put(packed[name].unpacked(one.packed))
     # what is in the directions' histograms, each added up once, need not be added up row by row
     summed = counted_parts if MIXED in by_direction else by_direction.values()
-    whole.bins = histogram.merge(one.bins for one in summed)
-    found = histogram.percentiles(whole.bins)
+    several = [one.bins for one in summed]
+    whole.bins = several[0] if len(several) == 1 else histogram.merge(several)
+    found = _percentiles(whole.bins)
     # a single direction is the whole
     known = found if len(by_direction) == 1 else None
     eta = _latest(pair.now.eta_s for pair in pairs)
@@ -316,6 +330,11 @@ def _interval(
         counts_submissions=whole.counted_by == SUBMISSIONS,
         times_all=_times_all(pairs, jobs),
     )
+
+
+def _percentiles(bins: Bins) -> dict[str, int]:
+    found = histogram.percentiles(bins)
+    return {histogram.percentile_name(p): value for p, value in found.items()}
 
 
 def _times_all(pairs: Iterable[Pair], jobs: Iterable[JobInterval]) -> bool:

@@ -74,7 +74,7 @@ class PackedBins:
         return {key: count for key, count in zip(self._keys, counts, strict=True) if count}
 
     def _pack(self, bins: Bins) -> int | None:
-        counts = self._zeros | bins  # type: ignore[operator]
+        counts = self._zeros | (bins if type(bins) is dict else dict(bins))
         if len(counts) != len(self._keys):
             return None
         try:

@@ -251,9 +251,9 @@ def _requests(
     )
 
 
-def _grown(now: ByDisk, before: ByDisk) -> dict[str, dict[str, dict[int, int]]] | None:
+def _grown(now: ByDisk, before: ByDisk) -> dict[str, dict[str, Bins]] | None:
     """What was counted in between; ``None`` if a counter began again."""
-    found: dict[str, dict[str, dict[int, int]]] = {}
+    found: dict[str, dict[str, Bins]] = {}
     for disk, kinds in now.items():
         for kind, bins in kinds.items():
             grown = histogram.subtract(bins, before.get(disk, {}).get(kind, {}))

@@ -13,6 +13,7 @@ from copy import deepcopy
 from dataclasses import field, replace
 
 from iopstui.model import histogram
+from iopstui.model.columns import BinsTotal
 from iopstui.model.metrics.fields import TOTAL
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import RAMP, SOME_HOSTS, Frame
@@ -81,7 +82,7 @@ class _Figures:
         self._meters = {name: Meter(path) for name, path in paths.items()}
         self._whole = False
         self._seconds = 0.0
-        self._bins: dict[int, int] = {}
+        self._bins = BinsTotal()
         self._bins_of = "clat"
         self._begin: float | None = None
         self._end: float | None = None
@@ -93,7 +94,7 @@ class _Figures:
         self._seconds += fio.seconds
         self._begin = frame.t - fio.seconds if self._begin is None else self._begin
         self._end = frame.t
-        histogram.add(self._bins, fio.total.bins)
+        self._bins.add(fio.total.bins)
         self._bins_of = fio.total.bins_of
         self._meter(frame)
 
@@ -115,7 +116,7 @@ class _Figures:
 
     def of(self, row: RunRow) -> RunRow:
         """The row with the figures so far."""
-        found = histogram.percentiles(self._bins, (50.0, 99.0))
+        found = histogram.percentiles(self._bins.bins, (50.0, 99.0))
         values = {name: meter.value for name, meter in self._meters.items()}
         return replace(
             row,

@@ -12,6 +12,7 @@ from copy import deepcopy
 from dataclasses import field
 
 from iopstui.model import histogram
+from iopstui.model.columns import BinsTotal
 from iopstui.model.metrics.frame import RAMP, Frame
 from iopstui.records import dataclass
 
@@ -60,14 +61,14 @@ class _Open:
     fio_end: float = 0.0
     fio: _Sum = field(default_factory=_Sum)
     device: _Sum = field(default_factory=_Sum)
-    bins: dict[int, int] = field(default_factory=dict)
+    bins: BinsTotal = field(default_factory=BinsTotal)
 
     def stretch(self) -> Stretch | None:
         by_fio = self.fio.seconds > 0
         found = self.fio if by_fio else self.device
         if not found.seconds:
             return None
-        p99 = histogram.percentiles(self.bins, (99.0,)).get(99.0)
+        p99 = histogram.percentiles(self.bins.bins, (99.0,)).get(99.0)
         mean, bw = found.ios / found.seconds, found.bytes / found.seconds
         end = max(self.start, self.fio_end if by_fio else self.end)
         return Stretch(self.start, end, self.text, by_fio, found.seconds, mean, bw, p99)
@@ -120,7 +121,7 @@ class Stretches:
         if fio is not None:
             now.fio_end = frame.t
             now.fio.add(seconds, fio.total.iops, fio.total.bw)
-            histogram.add(now.bins, fio.total.bins)
+            now.bins.add(fio.total.bins)
 
     @property
     def all(self) -> list[Stretch]:

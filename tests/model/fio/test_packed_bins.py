@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.model import histogram
+from iopstui.model.columns import Columns
 from iopstui.model.fio import interval
 from iopstui.model.fio.packed_bins import MOST, PackedBins
 from iopstui.model.metrics.frame import Frame, FrameBuilder
-from iopstui.model.samples import FioStatus
+from iopstui.model.samples import DirectionStatus, FioStatus
 
 KEYS = st.sampled_from([0, 1, 127, 129, 17792, 20864, 1 << 40])
 BINS = st.dictionaries(KEYS, st.integers(1, MOST - 1), max_size=7)
@@ -60,18 +61,34 @@ def _wide(status: FioStatus, rows: int) -> FioStatus:
     return replace(status, jobs=(status.jobs * rows)[:rows])
 
 
+def _by_columns(status: FioStatus) -> FioStatus:
+    """The same as a recording's reader gives it to a report."""
+
+    def read(one: DirectionStatus) -> DirectionStatus:
+        bins = one.bins
+        return replace(one, bins=Columns(sorted(bins), [bins[key] for key in sorted(bins)]))
+
+    rows = [
+        replace(row, directions={name: read(one) for name, one in row.directions.items()})
+        for row in status.jobs
+    ]
+    return replace(status, jobs=tuple(rows))
+
+
 @pytest.mark.parametrize(
     "name",
     ["3.42-c-numjobs4-nogroup", "3.1-b-randrw-gtod", "3.42-e-ramp", "3.42-p-both", "3.1-p-mixed"],
 )
 def test_frames_of_many_rows_are_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     documents = [_wide(status, 12) for status in statuses(name)]
+    columns = [_by_columns(status) for status in documents]
 
-    def frames() -> list[Frame]:
+    def frames(documents: list[FioStatus]) -> list[Frame]:
         builder = FrameBuilder()
         return [builder.feed(sample) for sample in samples(documents)]
 
-    packed = frames()
+    packed = frames(documents)
+    assert packed == frames(columns)
     monkeypatch.setattr(interval, "MANY_ROWS", 1000)
-    assert packed == frames()
+    assert packed == frames(documents) == frames(columns)
     assert any(frame.fio is not None for frame in packed)

@@ -39,7 +39,7 @@ def test_all_that_show_it_agree() -> None:
     of_report = Device()
     for one in frames:
         meter.add(one)
-        of_report.add(one, ["vda"])
+        of_report.add(one.together(["vda"]))
     point = meter.point()
     assert point is not None and point.device_iops == 500
     assert point.device_bw == 500 * 4096 and point.request_bytes == 4096

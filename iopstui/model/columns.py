@@ -1,0 +1,165 @@
+"""Histograms as two columns, and their sum over many intervals without adding up each.
+
+A day has 86,400 histograms of some 200 buckets. Successive ones of fio have the same buckets, so
+they are subtracted list by list; and what has grown from one to the next needs no adding up where
+one follows the other: the last one less the first one is the sum.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
+from itertools import accumulate
+from operator import sub
+
+
+class Columns(Mapping[int, int]):
+    """A histogram: ``places`` (keys in ns, ascending) and their ``counts``, none of them below 0.
+    A bucket that counted nothing is not in it, as in a dict. ``ends`` are the cumulative one that
+    it is the growth to, and the one before that (``None``: it grew from nothing); ``lag`` what this
+    growth has more than their difference.
+
+    Those with the same buckets should share one list of ``places``: that is what makes it fast.
+    """
+
+    __slots__ = ("_held", "_sums", "counts", "ends", "lag", "places")
+
+    def __init__(
+        self,
+        places: Sequence[int],
+        counts: Sequence[int],
+        ends: tuple[Columns, Columns | None] | None = None,
+        lag: Mapping[int, int] | None = None,
+    ) -> None:
+        self.places = places
+        self.counts = counts
+        self.ends = ends
+        self.lag = lag
+        self._sums: list[int] | None = None
+        self._held: dict[int, int] | None = None
+
+    def __getitem__(self, key: int) -> int:
+        return self.as_dict()[key]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.as_dict())
+
+    def __len__(self) -> int:
+        return len(self.as_dict())
+
+    def __bool__(self) -> bool:
+        return any(self.counts)
+
+    def __repr__(self) -> str:
+        return f"Columns({self.as_dict()!r})"
+
+    def keys(self) -> KeysView[int]:
+        """As of a dict."""
+        return self.as_dict().keys()
+
+    def values(self) -> ValuesView[int]:
+        """As of a dict."""
+        return self.as_dict().values()
+
+    def items(self) -> ItemsView[int, int]:
+        """As of a dict."""
+        return self.as_dict().items()
+
+    def as_dict(self) -> dict[int, int]:
+        """The same as a dict, which nobody may change."""
+        if self._held is None:
+            pairs = zip(self.places, self.counts, strict=True)
+            self._held = {place: count for place, count in pairs if count}
+        return self._held
+
+    @property
+    def sums(self) -> list[int]:
+        """How many are counted up to each place."""
+        if self._sums is None:
+            self._sums = list(accumulate(self.counts))
+        return self._sums
+
+    @property
+    def highest(self) -> int | None:
+        """The highest key that counted anything; ``None`` of an empty one."""
+        sums = self.sums
+        return self.places[bisect_left(sums, sums[-1])] if sums and sums[-1] else None
+
+    def since(self, before: Columns | None) -> Columns | None:
+        """What was counted since ``before`` (``None``: all of it is new), as
+        ``histogram.subtract`` has it; ``None`` where a bucket is gone or they began again."""
+        if before is None:
+            return Columns(self.places, self.counts, (self, None))
+        then = before.counts
+        if self.places is not before.places:
+            held = before.as_dict().get
+            then = [held(place, 0) for place in self.places]
+            if sum(map(bool, then)) != sum(map(bool, before.counts)):
+                return None
+        counts = list(map(sub, self.counts, then))
+        if not counts or min(counts) >= 0:
+            return Columns(self.places, counts, (self, before))
+        return self._without_lag(counts, before)
+
+    def _without_lag(self, counts: list[int], before: Columns) -> Columns | None:
+        """fio copies its counters without stopping the jobs, so a single one may lag: it counted
+        nothing. ``None`` where that is more than what was counted."""
+        lag = {place: -count for place, count in zip(self.places, counts, strict=True) if count < 0}
+        counts = [max(0, count) for count in counts]
+        if sum(lag.values()) > sum(counts):
+            return None
+        return Columns(self.places, counts, (self, before), lag)
+
+
+class BinsTotal:
+    """The sum of many intervals' histograms. ``in_order``: its keys come in the order in which
+    they were first counted, as if one was added after the other."""
+
+    def __init__(self, in_order: bool = False) -> None:
+        self._in_order = in_order
+        self._held: dict[int, int] = {}
+        # what has grown between these two is not in _held yet
+        self._first: Columns | None = None
+        self._last: Columns | None = None
+        self._lagged = False
+
+    def add(self, part: Mapping[int, int]) -> None:
+        """Count one more interval."""
+        last, ends = self._last, part.ends if type(part) is Columns else None
+        if last is not None and ends is not None and ends[1] is last:
+            now = ends[0]
+            if now.places is last.places:
+                self._last = now
+                if part.lag:  # type: ignore[attr-defined]
+                    self._lagged = True
+                    self._count(part.lag)  # type: ignore[attr-defined]
+                return
+        self._settle()
+        self._count(part)
+        first = ends[0] if ends is not None else None
+        if first is not None and self._in_order and not self._held.keys() >= set(first.places):
+            first = None
+        self._first = self._last = first
+
+    def _settle(self) -> None:
+        first, last = self._first, self._last
+        if first is None or last is None or first is last:
+            return
+        self._first = last
+        self._count(Columns(last.places, list(map(sub, last.counts, first.counts))))
+        if self._lagged:
+            self._lagged = False
+            self._held = {key: count for key, count in self._held.items() if count}
+
+    def _count(self, part: Mapping[int, int]) -> None:
+        if not self._held:
+            self._held.update(part)
+            return
+        before = self._held.get
+        self._held.update({key: before(key, 0) + count for key, count in part.items()})
+
+    @property
+    def bins(self) -> dict[int, int]:
+        """The sum so far, which nobody else may change."""
+        self._settle()
+        return self._held

@@ -1,0 +1,124 @@
+"""A recording's samples with no more in them than a report looks at.
+
+Most of a sample's text is fio's histogram, which is read as two columns (model/columns.py) and not
+as an object of JSON. What no report uses stays text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from operator import ge
+from typing import Any
+
+from iopstui.model.columns import Columns
+from iopstui.model.samples import DirectionStatus, JobStatus, KernelSample, RawSample
+from iopstui.recording import layout as form
+from iopstui.recording.coding import MOST_COUNT, Decoder, Layouts, Malformed
+
+WITHOUT: Mapping[type, Mapping[str, Any]] = {
+    RawSample: {"jobs": (), "own_busy_s": None},
+    KernelSample: {"softirq_block": {}, "irqs": {}, "ipi": None, "ipi_ns": None,
+                   "throttled_us": None, "more": {}},
+    JobStatus: {"iodepth_level": {}},
+    DirectionStatus: {"slat": None, "lat": None, "percentiles": {}},
+}  # fmt: skip
+"""What a report does not need, by dataclass, and what stands there instead."""
+
+_ENDS = (b'},"clat",', b'},"lat",')
+_DIGITS = b"0123456789"
+_AS_LIST = bytes.maketrans(b"{}:", b"[],")
+_read = json.JSONDecoder().raw_decode
+
+
+class NeededSamples:
+    """Reads the JSON of samples, in their order: successive ones share what is the same.
+
+    Figures are those of ``Decoder`` for all fields but ``WITHOUT``. Raises as it does.
+    """
+
+    def __init__(self, layouts: Layouts) -> None:
+        self._decode = _Needed(layouts)
+        fields = layouts.get(form.NAMES[DirectionStatus], [])
+        # the histogram is found by what follows it
+        self._known = "bins" in fields and fields[fields.index("bins") :][1:2] == ["bins_of"]
+        self._places: dict[int, list[int]] = {}
+
+    def read(self, data: bytes) -> tuple[Any, RawSample]:
+        """Whether it is shown, and the sample."""
+        cut = self._cut(data) if self._known else None
+        if cut is None:
+            shown, value = json.loads(data)
+            found: list[Columns] = []
+        else:
+            text, found = cut
+            shown, value = json.loads(text)
+        self._decode.found = found
+        raw: RawSample = self._decode(RawSample, value)
+        return shown, raw
+
+    def _cut(self, data: bytes) -> tuple[bytes, list[Columns]] | None:
+        """The text with a number in place of each histogram, and those; ``None`` where they are
+        no plain columns."""
+        found: list[Columns] = []
+        parts: list[bytes] = []
+        place = 0
+        while (end := _next_end(data, place)) >= 0:
+            begin = data.rfind(b"{", place, end)
+            one = self._columns(data, begin, end + 1, len(found)) if begin >= 0 else None
+            if one is None:
+                return None
+            parts += (data[place:begin], b"%d" % len(found))
+            found.append(one)
+            place = end + 1
+        parts.append(data[place:])
+        return b"".join(parts), found
+
+    def _columns(self, data: bytes, begin: int, end: int, number: int) -> Columns | None:
+        """The object from ``begin`` to ``end`` if it has whole keys, ascending, and counts."""
+        text = data[begin:end]
+        buckets = text.count(b":")
+        # what is left without the digits says that there are whole numbers and nothing else
+        if text.translate(None, _DIGITS) != b'{%s"":}' % (b'"":,' * (buckets - 1)):
+            return None
+        try:
+            flat, _ = _read(text.translate(_AS_LIST, b'"').decode("ascii"))
+        except ValueError:
+            return None
+        places, counts = flat[0::2], flat[1::2]
+        if max(counts) >= MOST_COUNT or not any(counts):
+            return None
+        known = self._places.get(number)
+        if known is not None and known == places:
+            return Columns(known, counts)
+        if places[-1] >= MOST_COUNT or any(map(ge, places, places[1:])):
+            return None
+        self._places[number] = places
+        return Columns(places, counts)
+
+
+def _next_end(data: bytes, place: int) -> int:
+    found = [end for end in (data.find(mark, place) for mark in _ENDS) if end >= 0]
+    return min(found, default=-1)
+
+
+class _Needed(Decoder):
+    """A decoder that takes ``found`` where its number stands."""
+
+    def __init__(self, layouts: Layouts) -> None:
+        super().__init__(layouts, form.NAMES, WITHOUT)
+        self.found: list[Columns] = []
+
+    def _make(self, kind: Any) -> Any:
+        made = super()._make(kind)
+        if kind != Mapping[int, int]:
+            return made
+
+        def decode(value: Any) -> Any:
+            if type(value) is not int:
+                return made(value)
+            if not 0 <= value < len(self.found):
+                raise Malformed("not an object")
+            return self.found[value]
+
+        return decode

@@ -1,0 +1,137 @@
+"""What a report reads of samples is what stands in them, read in a fraction of the time."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iopstui.model.columns import Columns
+from iopstui.model.samples import DirectionStatus, RawSample
+from iopstui.recording import layout as form
+from iopstui.recording.coding import Decoder, Malformed, encoder
+from iopstui.recording.needed import WITHOUT, NeededSamples
+from iopstui.recording.reader import Recording, Sample, recording_path
+from iopstui.report.files import rendered
+
+KEPT = Path(__file__).parents[1] / "fixtures" / "recordings"
+FILES = [recording_path("demo"), *sorted(KEPT.glob("*.iops"))]
+
+
+def samples(path: Path, needed: bool) -> list[RawSample]:
+    with Recording(path) as recording:
+        if needed:
+            recording.only_needed()
+        return [one.raw for one in recording.records() if isinstance(one, Sample)]
+
+
+def without(value: Any) -> Any:
+    """The same with what is left out left out."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        parts = {f.name: without(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return dataclasses.replace(value, **{**parts, **WITHOUT.get(type(value), {})})
+    if isinstance(value, Mapping):
+        return {key: without(one) for key, one in value.items()}
+    return tuple(map(without, value)) if isinstance(value, tuple) else value
+
+
+def of_fio(raw: RawSample) -> list[DirectionStatus]:
+    jobs = raw.fio.jobs if raw.fio is not None else ()
+    return [one for job in jobs for one in job.directions.values()]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_samples_are_the_same_but_for_what_is_left_out(path: Path) -> None:
+    whole, needed = samples(path, False), samples(path, True)
+    assert needed == [without(raw) for raw in whole]
+    bins = [one.bins for raw in needed for one in of_fio(raw) if one.bins]
+    assert all(type(one) is Columns for one in bins)
+
+
+def test_the_same_buckets_are_held_once() -> None:
+    read = NeededSamples(LAYOUTS).read
+    found = [of_fio(read(text_of(bins))[1])[0].bins for bins in ('{"1":2,"3":4}', '{"1":3,"3":9}')]
+    first, second = (one for one in found if isinstance(one, Columns))
+    assert first.places is second.places
+
+
+@pytest.mark.parametrize("kind", ["html", "md", "json"])
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_report_of_them_is_that_of_whole_samples(
+    path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needed = rendered([path], kind)
+    monkeypatch.setattr(Recording, "only_needed", lambda self: None)
+    assert rendered([path], kind) == needed
+
+
+RAW = next(
+    raw for raw in samples(recording_path("demo"), False) if any(one.bins for one in of_fio(raw))
+)
+LAYOUTS = form.all_layouts()
+
+
+def text_of(bins: str, raw: RawSample = RAW) -> bytes:
+    """A sample's JSON with another histogram, or with text in its place."""
+    fio = raw.fio
+    assert fio is not None
+    job = fio.jobs[0]
+    name, one = next((n, d) for n, d in job.directions.items() if d.bins)
+    job = dataclasses.replace(job, directions={name: dataclasses.replace(one, bins={7: 77777})})
+    raw = dataclasses.replace(raw, fio=dataclasses.replace(fio, jobs=(job,)))
+    text = form.pack([1, encoder(RawSample)(raw)])
+    assert text.count(b'{"7":77777}') == 1
+    return text.replace(b'{"7":77777}', bins.encode())
+
+
+@pytest.mark.parametrize(
+    "bins",
+    ['{"1":2,"3":4}', '{"3":4,"1":2}', '{"1":0,"3":4}', '{"1":0}', "{}", "null", '{"1":-2,"3":4}',
+     '{"1":2, "3":4}', '{"1":2,"1":3}', '{"1":18446744073709551615}'],
+)  # fmt: skip
+def test_any_histogram_is_read_as_it_stands(bins: str) -> None:
+    text = text_of(bins)
+    _, raw = NeededSamples(LAYOUTS).read(text)
+    whole = Decoder(LAYOUTS, form.NAMES)(RawSample, json.loads(text)[1])
+    (found,), (expected,) = of_fio(raw), of_fio(whole)
+    assert (found.bins is None) == (expected.bins is None)
+    counted = {key: count for key, count in (expected.bins or {}).items() if count}
+    assert {key: count for key, count in (found.bins or {}).items() if count} == counted
+
+
+@pytest.mark.parametrize(
+    "bins", ['{"1":2.5}', '{"1":"2"}', '{"a":2}', '{"1":18446744073709551616}', '{"1":1e3}', "[1]",
+             "5", '{"":3}', '{"18446744073709551616":1}', '{"1":[2]}'],
+)  # fmt: skip
+def test_one_that_can_not_be_is_refused_as_ever(bins: str) -> None:
+    text = text_of(bins)
+    with pytest.raises((Malformed, ValueError)):
+        Decoder(LAYOUTS, form.NAMES)(RawSample, json.loads(text)[1])
+    with pytest.raises((Malformed, ValueError)):
+        NeededSamples(LAYOUTS).read(text)
+
+
+def test_words_that_look_like_a_histogram_stay_words() -> None:
+    fio = RAW.fio
+    assert fio is not None
+    odd = '{"1":2},"clat",' + '}","clat",{'
+    job = dataclasses.replace(fio.jobs[0], name=odd, options={odd: odd, '"': '},"lat",'})
+    raw = dataclasses.replace(RAW, fio=dataclasses.replace(fio, jobs=(job,)))
+    _, found = NeededSamples(LAYOUTS).read(form.pack([1, encoder(RawSample)(raw)]))
+    assert found == without(raw)
+
+
+def test_a_recording_of_other_fields_is_read_without_the_short_way() -> None:
+    other = {**LAYOUTS, "DirectionStatus": [*LAYOUTS["DirectionStatus"][::-1]]}
+    whole = form.pack([1, encoder(RawSample)(RAW)])
+    value = json.loads(whole)
+    for job in value[1][4][2]:
+        directions = job[LAYOUTS["JobStatus"].index("directions")]
+        for name in directions:
+            directions[name] = directions[name][::-1]
+    _, found = NeededSamples(other).read(form.pack(value))
+    assert found == without(RAW)
