@@ -126,18 +126,22 @@ def _how_ended(answer: subprocess.CompletedProcess[str]) -> str:
     return ", ".join([f"exit code {answer.returncode}", *map(printable, said)])
 
 
-def inspect(fio: Fio, job_file: Path, label: str, cwd: Path | None = None) -> JobFacts:
+def inspect(
+    fio: Fio, job_file: Path, label: str, cwd: Path | None = None, writes: bool = False
+) -> JobFacts:
     """How fio reads ``job_file``; UsageError with fio's own words if it refuses it.
 
     ``label`` is what messages call the job. The file's last section has to be ``END``: there fio
     gives up, after it has said what it would open and before it has opened anything. It is fenced
-    in and can write nowhere.
+    in and can write nowhere. With ``writes`` it is known to be none that only reads.
     """
     fence = Fence(open=(str(job_file.parent),))
     words = ["--debug=file,parse", str(job_file)]
-    # a job that fio takes as a read-only one is what it is without the switch, too
-    parsed = ask([fio.path, "--readonly", *words], cwd, fence)
-    if writes := not _reached_end(parsed.stdout):
+    if not writes:
+        # a job that fio takes as a read-only one is what it is without the switch, too
+        parsed = ask([fio.path, "--readonly", *words], cwd, fence)
+        writes = not _reached_end(parsed.stdout)
+    if writes:
         parsed = ask([fio.path, *words], cwd, fence)
     if not _reached_end(parsed.stdout):
         why = complaint((parsed.stdout + "\n" + parsed.stderr).split("\n"))
