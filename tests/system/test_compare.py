@@ -23,7 +23,7 @@ def here(tmp_path: Path) -> Path:
 def test_a_real_difference_is_found(here: Path) -> None:
     done = iopstui(
         *SHORT, "--variant", "rate_iops=100", "--variant", "rate_iops=400", "--repeats", "4",
-        "--seed", "1", "--format", "jsonl", cwd=here,
+        "--set", "clocksource=clock_gettime", "--seed", "1", "--format", "jsonl", cwd=here,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     rows = events(done.stdout)

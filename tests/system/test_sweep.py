@@ -96,7 +96,7 @@ def test_an_interrupted_sweep_goes_on(here: Path) -> None:
 
 
 def test_a_sweep_does_not_go_on_with_another_fio(here: Path) -> None:
-    words = ("sweep", "--job", "randread-4k", "--axis", "iodepth=1,2,4", *SHORT,
+    words = ("sweep", "--job", "randread-4k", "--axis", "iodepth=1,2", *SHORT, *UNHURRIED,
              "--format", "jsonl")  # fmt: skip
     process = start(*words, "--state", "kept", cwd=here)
     assert process.stdout is not None

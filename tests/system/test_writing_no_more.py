@@ -8,10 +8,12 @@ import socket
 from pathlib import Path
 
 import pytest
-from program import WITHIN_S, events, fio_at_work, iopstui, start
+from program import UNHURRIED, WITHIN_S, events, fio_at_work, iopstui, start
 
 MIB = 1 << 20
-WRITES = ("--job", "randwrite-4k", "--size", "8m", "--set", "rate=10m")
+# what is between two of fio's writes at that rate is long enough for it to sleep
+WRITES = ("--job", "randwrite-4k", "--size", "8m", "--set", "rate=10m", "--set", "bs=64k",
+          "--set", "clocksource=clock_gettime")  # fmt: skip
 
 
 @pytest.fixture
@@ -45,7 +47,8 @@ def test_a_sweep_ends_with_whole_points(here: Path) -> None:
 
 
 def test_what_only_reads_needs_none(here: Path) -> None:
-    words = ("run", "--job", "randread-4k", "--size", "8m", "--set", "runtime=1")
+    words = ("run", "--job", "randread-4k", "--size", "8m", "--set", "runtime=1",
+             *UNHURRIED)  # fmt: skip
     refused = iopstui(*words, "--write-budget", "4m", cwd=here)
     assert refused.returncode == 1 and "new files take 8" in refused.stderr
     done = iopstui(*words, "--write-budget", "9m", cwd=here)
@@ -106,7 +109,8 @@ def test_what_a_job_says_of_itself_is_not_exceeded(here: Path) -> None:
 def test_preconditioning_comes_first_and_counts(here: Path) -> None:
     disk = here / "disk.img"
     disk.write_bytes(bytes(4 * MIB))
-    words = ("run", str(disk), "--job", "randread-4k", "--precondition", "--set", "runtime=1")
+    words = ("run", str(disk), "--job", "randread-4k", "--precondition", "--set", "runtime=1",
+             *UNHURRIED)  # fmt: skip
     refused = iopstui(*words, cwd=here)
     assert refused.returncode == 3 and f"--destroy-data {disk}" in refused.stderr
     with socket.create_server(("127.0.0.1", 0)) as taken:
