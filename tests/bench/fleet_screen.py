@@ -14,7 +14,7 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ import fleet
 from terminal import Terminal, cpu_s
 
 from iopstui.cli.fleet.agent import compact, lean
+from iopstui.fleet.hosts.settings import HostSettings, Turn
 from iopstui.fleet.merging.merger import Merger
 from iopstui.fleet.told import Begun, Row, Told, host_second
 from iopstui.output.jsonl import dumps
@@ -60,6 +61,8 @@ class MadeUp:
 
     def __init__(self, hosts: int) -> None:
         self.names = [f"node{n:0{len(str(hosts))}d}" for n in range(1, hosts + 1)]
+        self.hosts = self.names
+        self.settings = HostSettings()
         self.running = True
         self.frames: dict[str, Object] = {}
         self._tell: Callable[[Told], None] = lambda told: None
@@ -71,6 +74,15 @@ class MadeUp:
         self._thread.start()
 
     def run(self, job: str, options: Mapping[str, str]) -> None:
+        return
+
+    def sweep(self, counts: Sequence[int], job: str, options: Mapping[str, str]) -> None:
+        return
+
+    def ask_settings(self) -> bool:
+        return False
+
+    def turn(self, turn: Turn) -> None:
         return
 
     def stop(self) -> None:
