@@ -30,7 +30,7 @@ from iopstui.ui.fleet.dashboard import FleetDashboard
 from iopstui.ui.fleet.host import HostDashboard, HostView
 from iopstui.ui.fleet.part import ABOUT_JOBS, WITHOUT, FleetKeys
 from iopstui.ui.fleet.sweep import SweepKeys
-from iopstui.ui.keys import FLEET_BINDINGS, FLEET_REPLAY_BINDINGS
+from iopstui.ui.fleet_keys import FLEET_BINDINGS, FLEET_REPLAY_BINDINGS
 from iopstui.ui.parts.kernel import KernelKeys
 from iopstui.ui.parts.leave import LeaveKeys
 from iopstui.ui.parts.picture import PictureKeys

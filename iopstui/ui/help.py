@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iopstui.ui.core.actions import helped
-from iopstui.ui.keys import FLEET_ONLY, LIVE_ACTIONS, REPLAY_ONLY
+from iopstui.ui.keys import LIVE_ACTIONS, REPLAY_ONLY
 
 Section = tuple[str, tuple[tuple[str, str], ...]]
 
@@ -156,6 +156,8 @@ PANELS: tuple[Section, ...] = (
 
 def help_sections() -> tuple[Section, ...]:
     """All of it, in the order of the help screen."""
+    from iopstui.ui.fleet_keys import FLEET_ONLY
+
     return (
         ("Keys", helped(LIVE_ACTIONS)),
         *SCREENS,

@@ -5,19 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from textual.binding import Binding
-
 from iopstui.ui.core.actions import (
     Action,
     Part,
     bindings,
-    bindings_of_screen,
     helped,
-    press,
 )
 from iopstui.ui.experiment.part import ExperimentKeys
-from iopstui.ui.fleet.part import WITHOUT, FleetKeys
-from iopstui.ui.fleet.sweep import SweepKeys
 from iopstui.ui.lesson.part import LessonKeys
 from iopstui.ui.parts.job import JobKeys
 from iopstui.ui.parts.kernel import KernelKeys
@@ -37,21 +31,10 @@ LIVE_ACTIONS = tuple(action for part in PARTS for action in part.ACTIONS)
 REPLAY_ONLY = ReplayKeys.ACTIONS
 REPLAY_ACTIONS = tuple(one for one in LIVE_ACTIONS if one.id not in REPLACED) + REPLAY_ONLY
 
-FLEET_PARTS: tuple[type[Part], ...] = (JobKeys, ViewKeys, KernelKeys, PictureKeys, LeaveKeys)
-FLEET_ONLY = (*FleetKeys.ACTIONS, *SweepKeys.ACTIONS)
-FLEET_ACTIONS = (
-    *FLEET_ONLY,
-    *(one for part in FLEET_PARTS for one in part.ACTIONS if one.id not in WITHOUT),
-)
-
 LIVE_BINDINGS = bindings(LIVE_ACTIONS)
 REPLAY_BINDINGS = bindings(REPLAY_ONLY)
 DASHBOARD_BINDINGS = bindings(LIVE_ACTIONS, on_dashboard=True)
 """The dashboard's own, because a screen binds these keys to its focus."""
-FLEET_BINDINGS = bindings(FLEET_ACTIONS)
-FLEET_REPLAY_BINDINGS = bindings((*FLEET_ACTIONS, *REPLAY_ONLY))
-FLEET_SCREEN_BINDINGS = bindings_of_screen((*FLEET_ACTIONS, *REPLAY_ONLY))
-HOST_SCREEN_BINDINGS = [*DASHBOARD_BINDINGS, Binding("escape,q", "app." + press("close_host"))]
 
 
 def closing(*actions: str) -> str:

@@ -22,7 +22,7 @@ from iopstui.ui.draw.rows import Column, Line, Row, Table, message, pad, rule
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, ERROR, WARNING, Charset
 from iopstui.ui.fleet.controller import FleetController
 from iopstui.ui.fleet.hosts import FEW, HostsView
-from iopstui.ui.keys import FLEET_SCREEN_BINDINGS
+from iopstui.ui.fleet_keys import FLEET_SCREEN_BINDINGS
 
 TITLES = ("IOPS", "latency", "numbers", "hosts")
 HOSTS_TAB = TITLES.index("hosts")

@@ -21,7 +21,7 @@ from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.draw.rows import Line, message, pad, rule
 from iopstui.ui.draw.rows import Row as DrawnRow
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, Charset
-from iopstui.ui.keys import HOST_SCREEN_BINDINGS
+from iopstui.ui.fleet_keys import HOST_SCREEN_BINDINGS
 
 PAST_S = KEPT
 NO_CPUS = "its lines have no CPUs: a host sends them while it is shown, not for the totals"

@@ -1,0 +1,28 @@
+"""The keys of many hosts' screen. Apart from ``keys``: what they act on is not loaded where one
+machine is looked at."""
+
+from __future__ import annotations
+
+from textual.binding import Binding
+
+from iopstui.ui.core.actions import Part, bindings, bindings_of_screen, press
+from iopstui.ui.fleet.part import WITHOUT, FleetKeys
+from iopstui.ui.fleet.sweep import SweepKeys
+from iopstui.ui.keys import DASHBOARD_BINDINGS, REPLAY_ONLY
+from iopstui.ui.parts.job import JobKeys
+from iopstui.ui.parts.kernel import KernelKeys
+from iopstui.ui.parts.leave import LeaveKeys
+from iopstui.ui.parts.picture import PictureKeys
+from iopstui.ui.parts.view import ViewKeys
+
+FLEET_PARTS: tuple[type[Part], ...] = (JobKeys, ViewKeys, KernelKeys, PictureKeys, LeaveKeys)
+FLEET_ONLY = (*FleetKeys.ACTIONS, *SweepKeys.ACTIONS)
+FLEET_ACTIONS = (
+    *FLEET_ONLY,
+    *(one for part in FLEET_PARTS for one in part.ACTIONS if one.id not in WITHOUT),
+)
+
+FLEET_BINDINGS = bindings(FLEET_ACTIONS)
+FLEET_REPLAY_BINDINGS = bindings((*FLEET_ACTIONS, *REPLAY_ONLY))
+FLEET_SCREEN_BINDINGS = bindings_of_screen((*FLEET_ACTIONS, *REPLAY_ONLY))
+HOST_SCREEN_BINDINGS = [*DASHBOARD_BINDINGS, Binding("escape,q", "app." + press("close_host"))]
