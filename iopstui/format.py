@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta, timezone
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 MISSING = "–"
 NUMBER_WIDTH = 5
@@ -18,7 +20,6 @@ LATENCY_WIDTH = 7
 SIZE_WIDTH = 8
 MIB_WIDTH = 5
 PERCENT_WIDTH = 4
-EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 ASCII = {
     "µ": "u", "μ": "u", "×": "x", "→": ">", "←": "<", "·": ".", "…": "~", "─": "-", "│": "|",
@@ -128,10 +129,18 @@ def clock(seconds: float | None) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
+def moment(wall_ms: float) -> datetime:
+    """Milliseconds since 1970 as a time, UTC. OverflowError or ValueError for what is none."""
+    from datetime import datetime, timedelta, timezone
+
+    # fromtimestamp() would leave it to the C library what an impossible time is
+    return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=wall_ms)
+
+
 def utc(wall_ms: float) -> str | None:
     """Milliseconds since 1970 as "2026-03-01T12:00:00.250Z"; ``None`` for what is no time."""
     try:
-        when = EPOCH + timedelta(milliseconds=round(wall_ms))
+        when = moment(round(wall_ms))
     except (OverflowError, ValueError):  # a recording may hold anything
         return None
     return when.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"

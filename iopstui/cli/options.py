@@ -26,6 +26,8 @@ exit codes: 0 done, 1 the job failed, 2 usage or bad input, 3 refused for safety
 4 an expectation was not met, 5 something needed is missing, 130 interrupted (by any signal)
 """
 
+NO_TOLERANCE = "0%"
+
 
 def add_run_options(command: argparse.ArgumentParser) -> None:
     """Add the options of every run. ``run_options`` reads them."""
@@ -154,7 +156,7 @@ def add_expect(command: argparse.ArgumentParser, baseline: bool = True) -> None:
                              help="what --expect 'iops>=95%%' is a share of: a recording, or "
                              "fio's JSON; only if the whole interval of the ratio lies below "
                              "does it fail")  # fmt: skip
-    command.add_argument("--tolerance", default="0%", metavar="PERCENT",
+    command.add_argument("--tolerance", default=NO_TOLERANCE, metavar="PERCENT",
                          help="how far --expect may be missed, e.g. 10%%")  # fmt: skip
 
 
@@ -215,9 +217,11 @@ def with_expectations(options: RunOptions, arguments: argparse.Namespace) -> Run
     """``options`` and what ``add_expect`` has taken. UsageError for an invalid --tolerance."""
     from dataclasses import replace
 
-    from iopstui.model.experiment.expectation import parse_tolerance
+    tolerance = 0.0
+    if arguments.tolerance != NO_TOLERANCE:
+        from iopstui.model.experiment.expectation import parse_tolerance
 
-    tolerance = parse_tolerance(arguments.tolerance)
+        tolerance = parse_tolerance(arguments.tolerance)
     return replace(
         options, expect=tuple(arguments.expect), tolerance=tolerance,
         baseline=getattr(arguments, "baseline", None),

@@ -7,6 +7,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from iopstui.cli.terminal import width
 from iopstui.errors import EXIT_USAGE
 
 FIO = frozenset({
@@ -19,6 +20,14 @@ FIO = frozenset({
 """Options of fio that are typed by habit; all that fio knows go with --set."""
 RENAMED = {"blocksize": "bs", "engine": "ioengine", "readwrite": "rw"}
 PLACES = ("--filename", "--file", "--device", "--dev", "--target")
+
+
+class Formatter(argparse.RawDescriptionHelpFormatter):
+    """As argparse's, which is asked with every option that is added, and loads ``shutil``."""
+
+    def __init__(self, prog: str, **named: Any) -> None:
+        named.setdefault("width", width() - 2)
+        super().__init__(prog, **named)
 
 
 class Parser(argparse.ArgumentParser):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from iopstui import __version__
 from iopstui.cli.command import Command, command_names, commands
-from iopstui.cli.parser import Parser
+from iopstui.cli.parser import Formatter, Parser
 from iopstui.cli.terminal import say
 from iopstui.errors import (
     EXIT_INTERRUPTED,
@@ -21,6 +21,7 @@ from iopstui.errors import (
     IopstuiError,
     UsageError,
 )
+from iopstui.later import load_later
 from iopstui.safety.signals import handle_stop_signals, interrupt
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is not None:
         return _whole(argv)
     gc.set_threshold(YOUNG, 10, 10)
+    load_later("inspect", "ipaddress")
     try:
         handle_stop_signals(interrupt)
         try:
@@ -188,16 +190,18 @@ class TopParser(Parser):
 def parser(word: str = "", config: Config | None = None) -> Parser:
     """The whole command line; where its first word, ``word``, is a command, no other is read.
     What ``config`` says are then the defaults."""
-    top = TopParser(prog="iopstui")
+    top = TopParser(prog="iopstui", formatter_class=Formatter)
     top.add_argument("--version", action="version", version=f"iopstui {__version__}")
-    choices = top.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
+    choices = top.add_subparsers(
+        title="commands", metavar="COMMAND", parser_class=Parser, prog="iopstui"
+    )
     for command in commands(word):
         below = choices.add_parser(
             command.name,
             help=command.help,
             description=command.help[0].upper() + command.help[1:] + ".",
             epilog=command.epilog,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=Formatter,
         )
         below.set_defaults(command=command, own_parser=below)
         command.add_arguments(below)

@@ -48,9 +48,14 @@ def require_for_runs() -> None:
 
 def width() -> int:
     """Columns of the terminal; 80 where there is none."""
-    import shutil
-
-    return shutil.get_terminal_size((80, 24)).columns
+    with contextlib.suppress(ValueError):
+        if (asked := int(os.environ.get("COLUMNS", ""))) > 0:
+            return asked
+    # as shutil.get_terminal_size; the command line is read with every start, and shutil loads the
+    # packers of four kinds of archives
+    with contextlib.suppress(AttributeError, ValueError, OSError):
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80  # type: ignore[union-attr]
+    return 80
 
 
 def show(text: str) -> None:

@@ -13,7 +13,6 @@ import queue
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from statistics import median
 
 from iopstui.errors import EXIT_JOB_FAILED, IopstuiError, JobFailed, error_of
 from iopstui.events import (
@@ -40,6 +39,7 @@ from iopstui.model.experiment.plan import BIND, KNOB, OPTION, SIZE, Plan, Planne
 from iopstui.model.experiment.point import Point, PointMeter, Settling, little, run_s
 from iopstui.model.findings.evidence import SYNCHRONOUS
 from iopstui.model.fio import jobfile
+from iopstui.model.means import median
 from iopstui.preflight.kept_scratch import KeptScratch
 from iopstui.preflight.request import JobRequest
 from iopstui.records import dataclass

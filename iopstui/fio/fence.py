@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import glob
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,12 +13,15 @@ from types import ModuleType
 from iopstui.fio import fence_exec
 from iopstui.fio.fence_exec import LANDLOCK, NAMESPACE, NONE
 from iopstui.linux.process.private import write
+from iopstui.linux.process.programs import which
+from iopstui.linux.sysattr import list_names
 from iopstui.records import dataclass
 
 __all__ = ["LANDLOCK", "NAMESPACE", "NONE", "Fence", "Grant", "fence_kind", "fenced", "grant",
            "isolated"]  # fmt: skip
 
 _SPEC = "fence"
+_MORE_LIBRARIES = "/etc/ld.so.conf.d"
 # what lies beside the bin directory of a program that is not the system's own
 _BESIDE = ("lib", "lib64", "lib/fio", "libexec", "share", "bin", "pyvenv.cfg")
 
@@ -140,12 +141,15 @@ def _interpreters(program: str) -> Iterator[str]:
     if words:
         yield words[0]
     if words and os.path.basename(words[0]) == "env":
-        yield from filter(None, (shutil.which(word) for word in words[1:2]))
+        yield from filter(None, (which(word) for word in words[1:2]))
 
 
 def _library_directories() -> Iterator[str]:
     """Those the system has set up (ld.so(8)), and those this user's environment names."""
-    for file in ("/etc/ld.so.conf", *sorted(glob.glob("/etc/ld.so.conf.d/*.conf"))):
+    more = (
+        name for name in list_names(_MORE_LIBRARIES) if name.endswith(".conf") and name[0] != "."
+    )
+    for file in ("/etc/ld.so.conf", *(f"{_MORE_LIBRARIES}/{name}" for name in more)):
         try:
             lines = Path(file).read_text(errors="replace").split("\n")
         except OSError:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import threading
 import time
@@ -17,6 +16,7 @@ from iopstui.fio.fence import Fence, fenced
 from iopstui.linux.counters.interrupts import shielded
 from iopstui.linux.process.limits import mend
 from iopstui.linux.process.processes import children, cpu_s, waits_for_cpu
+from iopstui.linux.process.programs import which
 from iopstui.model.fio.jobfile import END_SECTION as _END
 from iopstui.patterns import pattern
 from iopstui.records import dataclass
@@ -90,7 +90,7 @@ def give_up_when(asked: threading.Event) -> None:
 def find_fio(path: str | None = None) -> Fio:
     """The fio in PATH (or IOPSTUI_FIO). Missing (exit 5) if there is none or it is too old."""
     wanted = path or os.environ.get("IOPSTUI_FIO") or "fio"
-    found = shutil.which(wanted)
+    found = which(wanted)
     if found is None:
         raise Missing(f"{wanted} was not found, and nothing can be measured without it.",
                       INSTALL_HINT)  # fmt: skip

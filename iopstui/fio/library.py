@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from pathlib import Path
 
@@ -159,6 +158,8 @@ def _advice(name: str, paths: dict[str, Path]) -> str:
     """What was probably meant: names with that beginning, else similar ones."""
     wanted = os.path.basename(name).removesuffix(SUFFIX).lower()
     meant = [known for known in paths if wanted and known.startswith(wanted)]
+    import difflib
+
     meant = meant or difflib.get_close_matches(wanted, paths, n=3, cutoff=0.5)
     listing = "All of them: iopstui jobs"
     return f"Did you mean {' or '.join(meant)}? {listing}" if meant else listing

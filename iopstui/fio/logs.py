@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -100,4 +99,6 @@ def _asked(text: str) -> Sequence[tuple[str, bool]]:
 def _copy(source: Path, target: Path) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with open(source, "rb") as log, open(os.open(target, flags, 0o644), "wb") as file:
+        import shutil
+
         shutil.copyfileobj(log, file)

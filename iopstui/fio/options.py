@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from functools import lru_cache
@@ -47,6 +46,8 @@ def check_option(fio: Fio, name: str, value: str, engine: str = "") -> None:
         )
     known = known_options(fio, engine)
     if known and name not in known:
+        import difflib
+
         near = difflib.get_close_matches(name, known, n=2, cutoff=0.7)
         raise UsageError(
             f"fio has no option {name}.",
@@ -66,6 +67,8 @@ def check_option(fio: Fio, name: str, value: str, engine: str = "") -> None:
 
 def _refuse(name: str, value: str, said: str, meaning: str) -> None:
     values = [one or two for one, two in _VALUES.findall(said)]
+    import difflib
+
     near = difflib.get_close_matches(value, values, n=2)
     lines = [line for line in said.splitlines() if "failed parsing" not in line]
     # "rwmixread: max value out of range: 170 (100 max)"

@@ -8,11 +8,11 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, BinaryIO
 
 from iopstui.events import Event, FrameReady
-from iopstui.format import EPOCH
+from iopstui.format import moment
 from iopstui.linux.process.packages import no_package
 from iopstui.model.metrics.fields import SCHEMA, Field, find
 from iopstui.output.columns import FIGURE, TIME, WHOLE, WORDS, Column
@@ -117,7 +117,7 @@ class ParquetSink:
 
 def instant(wall_ms: float) -> datetime:
     """Of a clock that ``utc`` (format.py) has a text for; rounded as there."""
-    return EPOCH + timedelta(milliseconds=round(wall_ms))
+    return moment(round(wall_ms))
 
 
 _TYPES: Mapping[tuple[str, ...], str] = {("utc",): TIME, _FLAGS: WORDS, ("step",): WHOLE}

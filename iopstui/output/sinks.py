@@ -8,14 +8,9 @@ from iopstui.events import Event, FrameReady, StepFinished, StepStarted
 from iopstui.format import fit
 from iopstui.model.block.target import Target
 from iopstui.model.metrics.summary import FramesTotal
-from iopstui.output.csv_out import CsvSink
-from iopstui.output.influx import InfluxSink
-from iopstui.output.jsonl import JsonlSink
 from iopstui.output.narration import Narrator
 from iopstui.output.status_line import StatusLine, run_words
 from iopstui.output.summary import summary_text
-from iopstui.output.table import TableSink
-from iopstui.output.watch_table import WatchTable
 
 
 class EventSink(Protocol):
@@ -80,12 +75,21 @@ class WithStatus:
 
 def make_sink(kind: str, out: TextIO, err: TextIO, target: Target, host: str) -> EventSink:
     """The sink for --format ``kind`` ("table", "jsonl", "csv" or "influx")."""
+    # only the one that is asked for is loaded
     if kind == "jsonl":
+        from iopstui.output.jsonl import JsonlSink
+
         return Narrated(JsonlSink(out, host, target), err)
     if kind == "influx":
+        from iopstui.output.influx import InfluxSink
+
         return Narrated(InfluxSink(out, host, target), err)
     if kind == "csv":
+        from iopstui.output.csv_out import CsvSink
+
         return Narrated(CsvSink(out, target.on), err)
+    from iopstui.output.table import TableSink
+
     return TableSink(out, err, target)
 
 
@@ -94,5 +98,7 @@ def make_watch_sink(
 ) -> EventSink:
     """The same of a watch, where no job runs; ``probed``: the probe counts, too."""
     if kind == "table":
+        from iopstui.output.watch_table import WatchTable
+
         return WatchTable(out, err, target, probed)
     return make_sink(kind, out, err, target, host)

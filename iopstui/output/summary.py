@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -38,6 +37,8 @@ def summary_text(summary: Mapping[str, Any], frames_total: FramesTotal | None) -
         lines += _table_rows(name, {key: part for key, part in parts if part["rows"] > each})
     lines += _errors(rows)
     if frames_total is not None:
+        import textwrap
+
         lines += textwrap.wrap(reconciliation(summary, frames_total), WIDTH)
     return "\n".join(lines)
 
@@ -85,6 +86,8 @@ def reconciliation(summary: Mapping[str, Any], frames: FramesTotal) -> str:
 def probe_text(total: ProbeTotal) -> str:
     """What the device took for the run's requests, in at most 80 columns; "" if the probe counted
     none."""
+    import textwrap
+
     lines: list[str] = []
     for kind, device, waiting in total.parts():
         if not lines:

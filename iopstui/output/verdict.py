@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TextIO
 
 from iopstui import format as units
@@ -50,6 +49,8 @@ class VerdictSink:
 
 def wrapped(text: str, first: int, rest: int, width: int = 80) -> str:
     """``text`` in lines of at most ``width``, indented by ``first`` and then ``rest``."""
+    import textwrap
+
     lines = textwrap.fill(
         tied(text), width, initial_indent=" " * first, subsequent_indent=" " * rest,
         break_long_words=False, break_on_hyphens=False,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from iopstui.model.block.binding import Binding
-from iopstui.recording import layout as form
+from iopstui.recording.parts import JobRun
 from iopstui.records import dataclass
 from iopstui.safety.scratch import Scratch
 
@@ -42,9 +42,9 @@ def recorded(
     text: str,
     files: Sequence[str],
     binding: Binding | None = None,
-) -> form.JobRun:
+) -> JobRun:
     """What a recording says of the job that was asked for; ``text`` is what fio is given."""
-    return form.JobRun(
+    return JobRun(
         step, request.job, dict(request.overrides), request.size, request.bind, text, tuple(files),
         tuple(request.knobs), binding,
     )  # fmt: skip

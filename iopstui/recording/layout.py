@@ -23,7 +23,6 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Mapping
 from dataclasses import field
 from functools import cache
 from typing import Any
@@ -54,6 +53,9 @@ from iopstui.model.samples import (
     TaskCounts,
 )
 from iopstui.recording.coding import layouts
+from iopstui.recording.parts import Devices as Devices
+from iopstui.recording.parts import JobRun as JobRun
+from iopstui.recording.parts import Stopped as Stopped
 from iopstui.records import dataclass
 
 SCHEMA = 1
@@ -63,39 +65,6 @@ HEAD = struct.Struct(">cdII")
 HEADER, KEY, SAMPLE, EVENT = b"H", b"K", b"S", b"E"
 KEY_EVERY = 60
 LARGEST = 64 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class JobRun:
-    """The job of a step: as it was asked for (``job`` with ``overrides``, ``size``, ``bind``, and
-    ``knobs`` of this run alone), and as fio got it (``text``, whose ``files`` it opens; surrogates
-    stand for odd bytes). ``binding`` says which of its jobs ran on which CPU, if that was chosen.
-    """
-
-    step: int
-    job: str
-    overrides: Mapping[str, str]
-    size: str | None
-    bind: bool
-    text: str
-    files: tuple[str, ...] = ()
-    knobs: tuple[tuple[str, str], ...] = ()
-    binding: Binding | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Devices:
-    """The target's device and those below it, as they are from here on (serial numbers are
-    left out)."""
-
-    devices: tuple[BlockDevice, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Stopped:
-    """The recording was stopped properly: it is complete."""
-
-    t: float
 
 
 @dataclass(frozen=True, slots=True)

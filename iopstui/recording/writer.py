@@ -9,15 +9,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import platform
 import queue
-import socket
 import stat
 import threading
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from iopstui import __version__, events
 from iopstui.errors import UsageError
@@ -26,10 +24,12 @@ from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.block.tunable import TunableRequest
 from iopstui.model.samples import RawSample
-from iopstui.recording import layout as form
-from iopstui.recording.coding import encoder
 from iopstui.recording.kept import Kept, Lead
+from iopstui.recording.parts import Devices, JobRun, Stopped
 from iopstui.text import printable
+
+if TYPE_CHECKING:
+    from iopstui.recording import layout as form
 
 Chunk = tuple[bytes, float, Any]
 MOST_WAITING = 300
@@ -106,6 +106,9 @@ class Recorder:
     # -- the recorder's thread
 
     def _main(self) -> None:
+        # loaded with the first recording, and here that holds nobody up
+        from iopstui.recording import layout as form
+
         try:
             self._write(form.MAGIC)
             while (item := self._queue.get()) is not None:
@@ -119,6 +122,9 @@ class Recorder:
             self._end()
 
     def _chunk(self, kind: bytes, t: float, value: Any) -> None:
+        from iopstui.recording import layout as form
+        from iopstui.recording.coding import encoder
+
         if kind == form.SAMPLE:
             if self.samples % form.KEY_EVERY == 0:
                 kind = form.KEY
@@ -279,7 +285,7 @@ class Tape:
             recorder = self._recorder
             if recorder is None:
                 return str
-            self._put_other(form.Stopped(self._last_t + self._shift_s))
+            self._put_other(Stopped(self._last_t + self._shift_s))
             self._recorder = None
         return lambda: _closed(recorder)
 
@@ -328,10 +334,10 @@ class Tape:
         elif isinstance(event, events.ExperimentFinished):
             self._experiment = []
 
-    def job(self, job: form.JobRun) -> None:
+    def job(self, job: JobRun) -> None:
         """The job that is about to start."""
         with self._lock:
-            self._run = {form.JobRun: job}
+            self._run = {JobRun: job}
             self._keep(job)
             self._put_other(job)
 
@@ -361,14 +367,17 @@ class Tape:
             self._kept.add(item)
 
     def _begin(self, recorder: Recorder, first: RawSample) -> None:
+        from iopstui.recording import layout as form
+
         self._recorder = recorder
         self._origin_ns = first.arrived_ns
         self._shift_s = (first.arrived_ns - (self._first_ns or first.arrived_ns)) / 1e9
+        machine = os.uname()
         header = form.Header(
             iopstui=__version__,
-            host=socket.gethostname(),
-            kernel=platform.release(),
-            machine=platform.machine(),
+            host=machine.nodename,
+            kernel=machine.release,
+            machine=machine.machine,
             started_ms=first.wall_ms,
             target=self._target,
             interval_s=self._interval_s,
@@ -381,22 +390,30 @@ class Tape:
 
     def _head(self, header: form.Header) -> dict[str, Any]:
         """In the recorder's thread: of many CPUs the topology takes a while."""
+        from iopstui.recording import layout as form
+        from iopstui.recording.coding import encoder
+
         whole = dataclasses.replace(header, topology=self._topology())
         return {"layouts": form.all_layouts(), "header": encoder(form.Header)(whole)}
 
-    def _facts(self) -> form.Devices:
+    def _facts(self) -> Devices:
         found = self._devices()
         here = (found[name] for name in self._target.tree if name in found)
-        return form.Devices(tuple(dataclasses.replace(device, serial=None) for device in here))
+        return Devices(tuple(dataclasses.replace(device, serial=None) for device in here))
 
     def _put_sample(self, raw: RawSample, shown: bool) -> None:
         if self._recorder is not None:
+            from iopstui.recording import layout as form
+
             self._last_t = (raw.arrived_ns - self._origin_ns) / 1e9
             self._put(form.SAMPLE, self._last_t, (int(shown), raw))
 
     def _put_other(self, value: Any) -> None:
         if self._recorder is None:
             return
+        from iopstui.recording import layout as form
+        from iopstui.recording.coding import encoder
+
         if self._shift_s and hasattr(value, "t"):
             value = self._shifted(value)
         t = getattr(value, "t", self._last_t)

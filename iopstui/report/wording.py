@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import timedelta
 from typing import Any
 
 from iopstui import format as units
@@ -77,8 +76,7 @@ def facts(story: Story) -> Iterator[tuple[str, str]]:
         yield from _foreign_facts(story)
         return
     header = story.header
-    # fromtimestamp() would leave it to the C library what an impossible time is
-    when = units.EPOCH + timedelta(milliseconds=header.started_ms)
+    when = units.moment(header.started_ms)
     versions = dict.fromkeys(
         run.started.fio_version for run in story.runs if run.started and run.started.fio_version
     )
@@ -101,7 +99,7 @@ def _foreign_facts(story: Story) -> Iterator[tuple[str, str]]:
     header = story.header
     yield "made from", printable(story.foreign)
     if header.started_ms:
-        began = units.EPOCH + timedelta(milliseconds=header.started_ms)
+        began = units.moment(header.started_ms)
         yield "measured", f"{began:%Y-%m-%d %H:%M:%S} UTC, {units.clock(story.duration)} (m:ss)"
     else:
         yield "measured", f"{units.clock(story.duration)} (m:ss); the file does not say when"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Callable
 
 from iopstui.linux.process.private import abandoned_directories, remove
@@ -20,6 +19,8 @@ def clean_up(roots: Roots) -> tuple[list[str], list[str]]:
         scratch.close()
         if scratch.path.exists():
             sudo = "sudo " if os.geteuid() else ""
+            import shlex
+
             where = shlex.quote(str(scratch.path))
             failed.append(f"{scratch.path} can't be removed: {sudo}rm -r {where}")
         elif existed:

@@ -10,12 +10,11 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from iopstui.errors import UsageError
+from iopstui.linux.process.programs import new_directory, unforeseen
 from iopstui.records import dataclass
 from iopstui.safety import journal
 from iopstui.safety.journal import Note
@@ -61,6 +60,8 @@ class Scratch:
         called twice."""
         for one in self.spread[1:]:
             one.close()
+        import shutil
+
         shutil.rmtree(self.path, ignore_errors=True)
         if self.fd >= 0:
             # somebody may have renamed a directory above it
@@ -95,7 +96,7 @@ def make_scratches(directories: Sequence[Path]) -> Scratch:
 def make_scratch(directory: Path) -> Scratch:
     """Create a scratch directory inside ``directory``; UsageError where that fails."""
     try:
-        path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=directory))
+        path = new_directory(directory, PREFIX)
         fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
         raise UsageError(
@@ -160,8 +161,9 @@ def room_for_all(directories: Sequence[Path]) -> int:
 
 def supports_direct(directory: Path) -> bool:
     """Whether files here can be opened with O_DIRECT (open(2)); tmpfs before Linux 6.6 can't."""
+    name = os.path.join(directory, unforeseen(PREFIX))
     try:
-        fd, name = tempfile.mkstemp(prefix=PREFIX, dir=directory)
+        fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except OSError:
         return True
     os.close(fd)

@@ -25,7 +25,6 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.block.tunable import TunableRequest
-from iopstui.model.experiment.expectation import Expectation, Outcome
 from iopstui.model.findings.evidence import Finding
 from iopstui.recording.writer import Recorder, Tape
 from iopstui.session.fio.current_run import CurrentRun
@@ -40,6 +39,7 @@ from iopstui.session.tunable_turns import TunableTurns
 from iopstui.text import printable
 
 if TYPE_CHECKING:
+    from iopstui.model.experiment.expectation import Expectation, Outcome
     from iopstui.preflight.request import JobRequest
     from iopstui.safety.tunable_states import TunableState
     from iopstui.session.held import Word

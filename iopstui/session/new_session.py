@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
-from iopstui.model.experiment.expectation import Expectation
 from iopstui.model.experiment.options import RunOptions
 from iopstui.recording.writer import Recorder
 from iopstui.session.fio.write_budget import WriteBudget
 from iopstui.session.live import LiveSession
 from iopstui.session.own_cpus import OwnCpus
+
+if TYPE_CHECKING:
+    from iopstui.model.experiment.expectation import Expectation
 
 
 def new_session(

@@ -46,6 +46,30 @@ def test_the_command_line_starts_without_a_screen() -> None:
     assert loaded_by(code) == set()
 
 
+def test_a_run_loads_only_what_it_does() -> None:
+    """Half of the CPU that a run takes to its first line is for loading modules."""
+    code = (
+        "import sys; import iopstui.cli.runs.one_run, iopstui.session.runs, iopstui.output.table; "
+        "print(*sys.modules)"
+    )
+    loaded = loaded_by(code)
+    assert "iopstui.session.live" in loaded
+    assert loaded.isdisjoint({
+        "textual", "rich", "plotext", "pyudev", "psutil", "asyncio",
+        "statistics", "random", "shutil", "tempfile", "socket", "platform", "difflib", "csv",
+        "datetime", "textwrap", "iopstui.experiment", "iopstui.recording.layout",
+        "iopstui.model.experiment.expectation", "iopstui.model.experiment.plan",
+        "iopstui.model.metrics.fields", "iopstui.output.jsonl", "iopstui.ui", "iopstui.report",
+    })  # fmt: skip
+
+
+def test_the_screen_of_one_machine_loads_nothing_of_fleets() -> None:
+    code = "import sys; import iopstui.ui.app, iopstui.ui.dashboard.screen; print(*sys.modules)"
+    loaded = loaded_by(code)
+    assert "textual" in loaded
+    assert not {name for name in loaded if ".fleet" in name}
+
+
 def lint_imports(directory: Path) -> subprocess.CompletedProcess[str]:
     tool = "import sys; from importlinter.cli import lint_imports_command as c; c()"
     return subprocess.run(

@@ -180,7 +180,8 @@ def test_a_moment_in_utc_can_be_read_back(ms: int) -> None:
     text = units.utc(float(ms))
     assert text is not None and len(text) == len("2026-03-01T12:00:00.250Z") and text[-1] == "Z"
     found = datetime.fromisoformat(text[:-1]).replace(tzinfo=timezone.utc)
-    assert found == units.EPOCH + timedelta(milliseconds=ms)
+    began = datetime(1970, 1, 1, tzinfo=timezone.utc)
+    assert found == units.moment(ms) == began + timedelta(milliseconds=ms)
 
 
 def test_a_known_moment_in_utc() -> None:

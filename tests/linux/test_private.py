@@ -6,7 +6,6 @@ import errno
 import fcntl
 import os
 import stat
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (tmp_path / name).mkdir(mode=0o700)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
     monkeypatch.setattr(private, "SHARED_MEMORY", str(tmp_path / "shm"))
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    monkeypatch.setattr(private, "temporary_directory", lambda: str(tmp_path / "tmp"))
     yield tmp_path
     private.remove_all()
 
@@ -135,7 +134,7 @@ def test_without_any_temporary_directory_memory_is_enough(
     def none() -> str:
         raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
 
-    monkeypatch.setattr(tempfile, "gettempdir", none)
+    monkeypatch.setattr(private, "temporary_directory", none)
     (here / "runtime").chmod(0o755)
     assert where(here) == "shm"
     assert private.abandoned_directories() == []

@@ -15,7 +15,7 @@ MIB = 1 << 20
 
 @pytest.fixture
 def without_blkid(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(signatures.shutil, "which", lambda *_, **__: None)
+    monkeypatch.setattr(signatures, "which", lambda *_, **__: None)
 
 
 def image(path: Path, *patches: tuple[int, bytes], size: int = 4 * MIB) -> str:
@@ -60,7 +60,7 @@ def test_a_blank_disk_is_blank_with_and_without_blkid(
 ) -> None:
     path = image(tmp_path / "disk")
     assert read_signatures(path) == signatures.Signatures()
-    monkeypatch.setattr(signatures.shutil, "which", lambda *_, **__: None)
+    monkeypatch.setattr(signatures, "which", lambda *_, **__: None)
     assert read_signatures(path) == signatures.Signatures()
 
 

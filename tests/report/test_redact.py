@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import re
-import socket
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,7 +50,8 @@ rw=randread
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A recording whose every place has something private in it."""
-    monkeypatch.setattr(socket, "gethostname", lambda: HOST)
+    machine = os.uname_result(("Linux", HOST, "6.1.0", "#1 SMP", "x86_64"))
+    monkeypatch.setattr(os, "uname", lambda: machine)
     place = tmp_path / f"{HOST}.iops"
     devices = {"dm-0": DISK, "vda": replace(made.VDA, serial=SERIAL)}
     one = Tape(TARGET, lambda: devices, 1.0, True, (), Recorder(place))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import socket
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -53,7 +53,7 @@ def run_experiment(options: ExperimentOptions) -> int:
     put(writes_text(setup), sys.stderr)
     if setup.plan.variants:
         put(before(setup.plan, setup.spread), sys.stderr)
-    sink = experiment_sink(setup.plan, options.format, socket.gethostname(), setup.target,
+    sink = experiment_sink(setup.plan, options.format, os.uname().nodename, setup.target,
                            sys.stdout, sys.stderr)  # fmt: skip
     told = Told(sink, sys.stderr, sys.stdout)
     runner = Runner(

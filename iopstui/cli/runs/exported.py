@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import socket
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ def exported(options: RunOptions, keep: bool = False) -> Iterator[Export]:
     from iopstui.output.export.exports import exporting
 
     with exporting(
-        options.textfile, options.metrics_port, socket.gethostname(), say, keep
+        options.textfile, options.metrics_port, os.uname().nodename, say, keep
     ) as exports:
         yield lambda session: session.also(
             exports.sink_of(session.target, lambda text: session.notice("warning", text))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import socket
+import os
 import sys
+from typing import TYPE_CHECKING
 
 from iopstui.cli.runs.exported import exported
-from iopstui.cli.runs.holding import WordSink
-from iopstui.cli.runs.preconditioning import checked, preconditioned
 from iopstui.cli.runs.to_the_end import run_to_the_end
 from iopstui.cli.terminal import answering, say
 from iopstui.errors import (
@@ -19,23 +18,21 @@ from iopstui.errors import (
     error_of,
 )
 from iopstui.events import StepFinished
-from iopstui.experiment.baseline import held_against
-from iopstui.experiment.expectations import expectations_of, job_sections
 from iopstui.fio.inspect import find_fio
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.process.private import private_directory, remove
 from iopstui.linux.roots import Roots
 from iopstui.model.block.target import Target
-from iopstui.model.experiment.expectation import Expectation
 from iopstui.model.experiment.options import RunOptions
 from iopstui.output.sinks import EventSink, WithStatus, make_sink
 from iopstui.output.verdict import VerdictSink
-from iopstui.preflight.job import prepare
-from iopstui.preflight.request import JobRequest
 from iopstui.preflight.targets import choose_targets
 from iopstui.safety.leftovers import clean_up_and_say
 from iopstui.session.live import LiveSession
 from iopstui.session.new_session import new_session
+
+if TYPE_CHECKING:
+    from iopstui.model.experiment.expectation import Expectation
 
 NEVER_STEADY = (
     "The run was never steady by SNIA's rule. Give it more time (--set runtime=1h), or shorter "
@@ -53,7 +50,10 @@ def run_job(job: str, options: RunOptions, kind: str) -> int:
     # what it came to stays in the file: it may be over before anybody has read it
     with exported(options, keep=True) as export:
         # only now: a file or a port that can't be had is told before hours of writing
-        options = preconditioned(options)
+        if options.precondition:
+            from iopstui.cli.runs.preconditioning import preconditioned
+
+            options = preconditioned(options)
         session = _session(job, options)
         export(session)
         return _run(job, options, kind, session)
@@ -63,6 +63,8 @@ def _run(job: str, options: RunOptions, kind: str, session: LiveSession) -> int:
     judging = _sink(kind, session.target)
     sink: EventSink = judging
     if options.hold:
+        from iopstui.cli.runs.holding import WordSink
+
         sink = WordSink(sink, session)
     with answering(options.expect):
         finished = run_to_the_end(session, job, options.overrides, sink)
@@ -84,6 +86,11 @@ def _session(job: str, options: RunOptions) -> LiveSession:
 
 
 def _expected(job: str, options: RunOptions, target: Target) -> tuple[Expectation, ...]:
+    if not options.expect and options.baseline is None:
+        return ()  # as most runs: what judges takes as long to load as twenty of our files
+    from iopstui.experiment.baseline import held_against
+    from iopstui.experiment.expectations import expectations_of, job_sections
+
     jobs = [job_sections(job, options.overrides)] if options.expect else []
     return held_against(
         expectations_of(options.expect, options.tolerance, target, jobs), options.baseline
@@ -92,6 +99,10 @@ def _expected(job: str, options: RunOptions, target: Target) -> tuple[Expectatio
 
 def _check(job: str, options: RunOptions) -> None:
     """What can't be run is refused before the target is written for hours. As ``run_job``."""
+    from iopstui.cli.runs.preconditioning import checked
+    from iopstui.preflight.job import prepare
+    from iopstui.preflight.request import JobRequest
+
     devices = read_devices(Roots())
     checked(options, devices)
     target, job_target = choose_targets(options.targets, job, devices, Roots())
@@ -106,7 +117,7 @@ def _check(job: str, options: RunOptions) -> None:
 
 
 def _sink(kind: str, target: Target) -> VerdictSink:
-    data = make_sink(kind, sys.stdout, sys.stderr, target, socket.gethostname())
+    data = make_sink(kind, sys.stdout, sys.stderr, target, os.uname().nodename)
     return VerdictSink(
         WithStatus(data, sys.stderr, sys.stdout), sys.stdout if kind == "table" else sys.stderr
     )

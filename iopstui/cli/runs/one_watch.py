@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import signal
-import socket
 import sys
 import threading
 from dataclasses import replace
@@ -48,7 +48,7 @@ def watch(options: RunOptions, how: WatchOptions) -> int:
 
 def _watch(options: RunOptions, how: WatchOptions, session: LiveSession, one: Watch) -> int:
     sink = make_watch_sink(how.format, sys.stdout, sys.stderr, session.target,
-                           socket.gethostname(), bool(options.probe))  # fmt: skip
+                           os.uname().nodename, bool(options.probe))  # fmt: skip
     ending = _Ending(one)
     StopSignals(ending.asked, drop)
     try:

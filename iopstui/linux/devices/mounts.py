@@ -5,6 +5,7 @@ Sources: proc_pid_mountinfo(5), /proc/swaps (proc(5)), /sys/fs/btrfs.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
@@ -126,14 +127,20 @@ def _other_namespaces(roots: Roots) -> Iterator[str]:
     """
     seen: set[str | bytes] = set()
     proc = str(roots.proc)
-    own = _namespace(f"{proc}/self")
-    if own is not None:
-        seen.add(own)
+    with contextlib.suppress(FileNotFoundError):
+        if own := _namespace(f"{proc}/self"):
+            seen.add(own)
     for pid in list_names(proc):
         if not pid.isdecimal():
             continue
         process = f"{proc}/{pid}"
-        namespace = _namespace(process)
+        try:
+            namespace = _namespace(process)
+        except FileNotFoundError:
+            # a process that has ended and that nobody has asked for (a zombie) is in none
+            if roots.real:
+                continue
+            namespace = None
         if namespace is not None and namespace in seen:
             continue
         data = read_bytes(f"{process}/mountinfo")
@@ -145,8 +152,11 @@ def _other_namespaces(roots: Roots) -> Iterator[str]:
 
 
 def _namespace(process: str) -> str | None:
+    """``None`` where that may not be told. FileNotFoundError where there is none."""
     try:
         return os.readlink(f"{process}/ns/mnt")
+    except FileNotFoundError:
+        raise
     except OSError:
         return None
 

@@ -7,10 +7,10 @@ in where it is missing, and behind it where it finds nothing.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 
+from iopstui.linux.process.programs import which
 from iopstui.records import dataclass
 from iopstui.text import printable
 
@@ -120,7 +120,7 @@ def _read_ends(path: str) -> tuple[bytes, bytes, int]:
 
 def _blkid(path: str) -> Signatures | None:
     """libblkid's answer; None if blkid is missing or could not answer."""
-    program = shutil.which("blkid", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+    program = which("blkid", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
     if program is None:
         return None
     try:

@@ -70,6 +70,16 @@ _DM_LAYERS = (
     ("DMRAID-", "dm-raid"),
     ("stratis-", "Stratis"),
 )
+# by what sysfs calls a device's ancestors, before their numbers; the first of these that there is
+_TRANSPORTS = {
+    "usb": "usb",
+    "ata": "sata",
+    "session": "iscsi",
+    "end_device-": "sas",
+    "rport-": "fc",
+    "virtio": "virtio",
+}
+_NUMBERED = pattern(rf"({'|'.join(_TRANSPORTS)})[0-9][0-9:.-]*")
 _WITHOUT_REQUESTS = frozenset({"dm", "md", "zram", "ram", "nvme"})
 
 
@@ -239,23 +249,13 @@ def _serials(directory: Path, roots: Roots) -> Iterator[str | None]:
 
 
 def _transport(kind: str, directory: Path) -> str | None:
-    parts = directory.parts
     if kind == "nvme":
         transport = read_text(f"{directory}/device/transport")
         return "nvme" if transport in (None, "pcie") else f"nvme-{printable(transport)}"
-    markers = (
-        ("usb", "usb"),
-        ("ata", "sata"),
-        ("session", "iscsi"),
-        ("end_device-", "sas"),
-        ("rport-", "fc"),
-        ("virtio", "virtio"),
-    )
-    for prefix, transport in markers:
-        pattern = re.compile(re.escape(prefix) + r"[0-9][0-9:.-]*")
-        if any(pattern.fullmatch(part) for part in parts):
-            return transport
-    return "mmc" if kind == "mmc" else None
+    numbered = (_NUMBERED.fullmatch(part) for part in directory.parts)
+    buses = {match[1] for match in numbered if match}
+    named = next((transport for bus, transport in _TRANSPORTS.items() if bus in buses), None)
+    return named or ("mmc" if kind == "mmc" else None)
 
 
 def _above(directory: Path, roots: Roots) -> Iterator[Path]:

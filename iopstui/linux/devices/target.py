@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
@@ -242,6 +241,8 @@ def _known_device(text: str, given: Path, roots: Roots, devices: Devices) -> Pat
 
 def _did_you_mean(given: Path, devices: Devices) -> str:
     paths = [d.path for d in devices.values() if not d.hidden and d.size]
+    import difflib
+
     close = difflib.get_close_matches(str(given), paths, n=3, cutoff=0.75)
     if not close:
         return LIST_DEVICES

@@ -12,9 +12,7 @@ import contextlib
 import errno
 import fcntl
 import os
-import shutil
 import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +21,7 @@ from iopstui.errors import Missing
 from iopstui.linux.counters.interrupts import shielded
 from iopstui.linux.process.limits import mend
 from iopstui.linux.process.processes import start_time
+from iopstui.linux.process.programs import new_directory, temporary_directory
 
 PREFIX = "iopstui-"
 SHARED_MEMORY = "/dev/shm"
@@ -111,10 +110,25 @@ def no_room(private: Path, error: OSError) -> Missing:
 def remove(private: Path) -> None:
     """Remove the directory with everything in it."""
     # before the lock is let go of: nobody else takes it for an abandoned one meanwhile
-    shutil.rmtree(private, ignore_errors=True)
+    if not _removed(private):
+        import shutil
+
+        shutil.rmtree(private, ignore_errors=True)
     fd = _held.pop(private, None)
     if fd is not None:
         os.close(fd)
+
+
+def _removed(private: Path) -> bool:
+    """Whether it is gone. False with what has directories in it."""
+    try:
+        with _opened(private) as directory:
+            for name in os.listdir(directory):
+                os.unlink(name, dir_fd=directory)
+        os.rmdir(private)
+    except OSError:
+        return not private.exists()
+    return True
 
 
 @atexit.register
@@ -158,7 +172,7 @@ def _places() -> Iterator[str]:
         yield os.path.realpath(runtime)
     yield SHARED_MEMORY
     with contextlib.suppress(OSError):  # there is none
-        yield os.path.realpath(tempfile.gettempdir())
+        yield os.path.realpath(temporary_directory())
 
 
 def _is_runtime(path: str) -> bool:
@@ -177,7 +191,7 @@ def _made(place: str) -> Path:
     if room.f_blocks and room.f_bavail * room.f_frsize < ROOM:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     prefix = f"{PREFIX}{os.getpid()}-{start_time(os.getpid())}-"
-    path = Path(tempfile.mkdtemp(prefix=prefix, dir=place))
+    path = new_directory(place, prefix)
     try:
         fd = _descriptor(path)
     except BaseException:

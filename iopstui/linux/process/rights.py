@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shlex
 
 from iopstui.text import printable
 
@@ -23,6 +22,8 @@ def why_closed(path: str) -> OSError | None:
 
 def how_to_open(path: str) -> str:
     """How this user can get the missing right: a command where there is one."""
+    import shlex
+
     shown = printable(shlex.quote(path))
     if os.geteuid() != 0:
         return (

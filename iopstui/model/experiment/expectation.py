@@ -9,7 +9,6 @@ share of a baseline's figure (model/experiment/baseline.py).
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -184,6 +183,8 @@ def _field(asked: str, name: str, tree: Sequence[str], opened: Sequence[str]) ->
             "fio's own figures can: iops, bw, clat.mean, clat.p99 ...",
         )
     short = {_short(one, prefixes) for one in known}
+    import difflib
+
     near = difflib.get_close_matches(name.lower(), sorted(short), n=3, cutoff=0.5)
     near = [one for one in short if one.lower() == name.lower()] or near
     raise UsageError(

@@ -5,7 +5,6 @@ This explains a refusal before fio sees the file; what holds is the fence (fio/f
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator
 
 from iopstui.patterns import pattern
@@ -78,6 +77,8 @@ def _objections(options: Options) -> Iterator[str]:
 def _why_not(engine: str) -> str:
     if "/" in engine or engine.startswith("external"):
         return "loads a program from a file"
+    import difflib
+
     near = difflib.get_close_matches(engine, sorted(ENGINES), n=1)
     if near:
         return f"is not among the engines that can be guarded (did you mean {near[0]}?)"

@@ -8,7 +8,6 @@ units. A value that is not known is null, never 0.
 from __future__ import annotations
 
 import json
-import textwrap
 from collections.abc import Iterator, Sequence
 
 from iopstui.model.histogram import PERCENTILES, percentile_name
@@ -333,6 +332,8 @@ def fields_json() -> str:
 
 def fields_table(width: int = 80) -> str:
     """The registry as text, one field a line where ``width`` allows (at least 60 is used)."""
+    import textwrap
+
     rows = [(field.id, field.unit, field.source, field.meaning) for field in FIELDS]
     rows.insert(0, ("FIELD", "UNIT", "SOURCE", "MEANING"))
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
@@ -348,6 +349,8 @@ def fields_table(width: int = 80) -> str:
 
 
 def _stacked(row: tuple[str, str, str, str], width: int) -> str:
+    import textwrap
+
     name, unit, source, meaning = row
     tail = f"{meaning} ({source})"
     head = f"{name} [{unit}]" if unit else name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from iopstui.events import (
     Event,
@@ -18,12 +18,13 @@ from iopstui.events import (
     StepStarted,
 )
 from iopstui.format import latency, milliseconds
-from iopstui.model.experiment.expectation import Expectation, Judge, Outcome
-from iopstui.model.metrics.fields import TOTAL
 from iopstui.model.rates import MIB
 from iopstui.model.samples import DIRECTIONS, MIXED
 from iopstui.session.tick.steady import Series, UntilSteady, steady_event
 from iopstui.text import printable
+
+if TYPE_CHECKING:
+    from iopstui.model.experiment.expectation import Expectation, Judge, Outcome
 
 PASS, FAIL, UNKNOWN = "PASS", "FAIL", "NOT MEASURED"
 _WORDS = {True: PASS, False: FAIL, None: UNKNOWN}
@@ -48,10 +49,18 @@ class Verdicts:
         self._begin()
 
     def _begin(self) -> None:
-        self._judge = Judge(self._expectations)
+        self._judge = self._new_judge()
         self._series = Series()
         if self._until is not None:
             self._until.begin()
+
+    def _new_judge(self) -> Judge | None:
+        """``None`` where nothing is expected: then what judges isn't even loaded."""
+        if not self._expectations:
+            return None
+        from iopstui.model.experiment.expectation import Judge
+
+        return Judge(self._expectations)
 
     @property
     def passed(self) -> bool | None:
@@ -77,12 +86,14 @@ class Verdicts:
             case StepStarted():
                 self._begin()
             case FrameReady():
-                self._judge.add(event.frame)
+                if self._judge is not None:
+                    self._judge.add(event.frame)
                 self._series.add(event.frame)
                 if self._until is not None and (why := self._until.look(self._series)):
                     yield Notice(event.t, "info", why)
             case StepFinished() if event.summary:
-                self.outcomes = self._judge.outcomes(final_rates(event.summary))
+                judge = self._judge
+                self.outcomes = [] if judge is None else judge.outcomes(final_rates(event.summary))
                 for outcome in self.outcomes:
                     yield judged_event(event.t, event.step, outcome)
                 found = self._until.found if self._until is not None else None
@@ -92,6 +103,9 @@ class Verdicts:
 def final_rates(summary: Mapping[str, Any]) -> dict[tuple[str, ...], float]:
     """fio's own final IOPS and bandwidth by field path; none where stages of a job followed
     one another (there is then no rate of the whole)."""
+    from iopstui.model.experiment.job_figures import job_figures
+    from iopstui.model.metrics.fields import TOTAL
+
     rates: dict[tuple[str, ...], float] = {}
     for name in DIRECTIONS:
         part = summary["total"].get(name)
@@ -102,8 +116,6 @@ def final_rates(summary: Mapping[str, Any]) -> dict[tuple[str, ...], float]:
         whole = [part for row in summary["rows"] for part in _each_once(row["directions"])]
         rates["fio", TOTAL, "iops"] = sum(part["iops"] for part in whole)
         rates["fio", TOTAL, "bw"] = sum(part["bw_bytes"] for part in whole)
-    from iopstui.model.experiment.job_figures import job_figures
-
     return rates | job_figures(summary)
 
 

@@ -66,6 +66,8 @@ def _by_columns(status: FioStatus) -> FioStatus:
 
     def read(one: DirectionStatus) -> DirectionStatus:
         bins = one.bins
+        if bins is None:
+            return one
         return replace(one, bins=Columns(sorted(bins), [bins[key] for key in sorted(bins)]))
 
     rows = [
