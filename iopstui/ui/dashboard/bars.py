@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from rich.cells import cell_len
 from rich.style import Style
@@ -342,6 +343,12 @@ def footer_line(
     hints: Sequence[KeyHint], width: int, charset: Charset, q_does: str = "quit"
 ) -> Row:
     """The keys that matter now. Those that don't fit are left out; ? and q always stand there."""
+    return _footer(tuple(hints), width, charset, q_does)
+
+
+@lru_cache(maxsize=4)
+def _footer(hints: tuple[KeyHint, ...], width: int, charset: Charset, q_does: str) -> Row:
+    """Each second the same, nearly always."""
     ends = [KeyHint("?", "help"), KeyHint("q", q_does)]
     reserved = sum(len(h.key) + len(h.does) + 3 for h in ends)
     line = Line(width - reserved, charset).add(" ")

@@ -283,6 +283,8 @@ def _fill(
 def overlay(cells: list[list[Cell]], drawn: Sequence[str], style: Style | None) -> None:
     """Draws characters over what is there; braille dots join."""
     for line, text in zip(cells, drawn, strict=False):
+        if text.isspace():
+            continue
         for column, char in enumerate(text):
             if char in (" ", "⠀"):
                 continue

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import or_
 
 BRAILLE = "braille"
 DOTS_OF_BRAILLE = 2, 4
@@ -26,6 +28,7 @@ def _table(bits: Sequence[int]) -> tuple[int, ...]:
 
 
 _OF_LEFT, _OF_RIGHT = _table(_LEFT), _table(_RIGHT)
+_CHARACTERS = " " + "".join(chr(_BLANK + cell) for cell in range(1, 256))
 
 
 def draw(
@@ -90,10 +93,16 @@ def _run(low: int, high: int) -> int:
 
 def _braille(dots: Sequence[int], rows: int) -> list[str]:
     pairs = [*zip(dots[::2], dots[1::2], strict=True)]
+    blank, used = " " * len(pairs), reduce(or_, dots, 0)
     found = []
     for shift in range(4 * rows - 4, -1, -4):
-        cells = [
-            _OF_LEFT[left >> shift & 15] | _OF_RIGHT[right >> shift & 15] for left, right in pairs
-        ]
-        found.append("".join(chr(_BLANK + cell) if cell else " " for cell in cells))
+        # most rows of a line's picture are empty
+        found.append(
+            "".join([
+                _CHARACTERS[_OF_LEFT[left >> shift & 15] | _OF_RIGHT[right >> shift & 15]]
+                for left, right in pairs
+            ])
+            if used >> shift & 15
+            else blank
+        )  # fmt: skip
     return found

@@ -71,10 +71,11 @@ class Line:
 
     def add(self, text: str, style: Style | None = PLAIN) -> Line:
         """Appends as much of ``text`` as there is room for."""
-        room = self.left
-        if not text or not room:
+        # some hundred times a second: without a property and functions for what is nearly always so
+        room = self._width - self.used
+        if not text or room <= 0:
             return self
-        size = cells(text)
+        size = len(text) if text.isascii() else cell_len(text)
         if size > room:
             text, size = fit(text, room), room
         self._pieces.append((self._charset.text(text), style))
