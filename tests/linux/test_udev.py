@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -87,3 +88,14 @@ def test_events_that_were_lost_are_told(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_tree_of_files_has_no_events(tmp_path: Path) -> None:
     assert HotplugMonitor(lambda action, name: None, Roots.under(tmp_path)).start() is False
+
+
+def test_each_thread_has_a_context_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[object] = []
+    monkeypatch.setitem(sys.modules, "pyudev", SimpleNamespace(Context=object))
+    monkeypatch.setattr(udev, "_OF_THREAD", threading.local())
+    thread = threading.Thread(target=lambda: made.append(udev._context()))
+    thread.start()
+    thread.join()
+    first, again = udev._context(), udev._context()
+    assert first is again and made and made[0] is not first

@@ -9,7 +9,6 @@ import os
 import select
 import threading
 from collections.abc import Callable, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -60,11 +59,18 @@ def udev_properties(directory: Path, roots: Roots) -> Mapping[str, str]:
         return {}  # it vanished while libudev looked at it
 
 
-@cache
-def _context() -> Any:
-    import pyudev
+_OF_THREAD = threading.local()
 
-    return pyudev.Context()
+
+def _context() -> Any:
+    """The thread's own: libudev counts what refers to one without a lock, and ctypes lets other
+    threads run meanwhile."""
+    found = getattr(_OF_THREAD, "context", None)
+    if found is None:
+        import pyudev
+
+        found = _OF_THREAD.context = pyudev.Context()
+    return found
 
 
 class HotplugMonitor:
@@ -145,6 +151,7 @@ def _open_monitor(roots: Roots) -> Any:
     # udev's multicast group is silent without udevd; with it, the kernel's own events come
     # before the properties exist
     source = "udev" if (roots.run / "udev/control").exists() else "kernel"
+    # not this thread's context (see there): the monitor is used in one of its own
     monitor = pyudev.Monitor.from_netlink(pyudev.Context(), source=source)
     monitor.filter_by(subsystem="block")
     monitor.start()
