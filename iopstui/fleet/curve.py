@@ -21,7 +21,8 @@ from iopstui.model.experiment.scaling import LEAST_POINTS, Scaling, scaling
 from iopstui.records import dataclass
 
 AXIS, STOPPED = "hosts", "stopped"
-# what was stopped by hand has not failed
+# of a screen, on which stopping is no interruption: what failed before counts for more. Without one
+# (cli/fleet/axis.py) a signal ends it, and that is its exit code whatever was before
 _WORSE = (EXIT_OK, EXIT_INTERRUPTED, EXIT_VERDICT, EXIT_JOB_FAILED)
 
 

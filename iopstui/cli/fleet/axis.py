@@ -33,7 +33,8 @@ from iopstui.model.experiment.scaling import scaling
 from iopstui.output.fleet.scaling import scaling_sink
 from iopstui.safety.signals import StopSignals
 
-# the worst of all points is the exit code; what was stopped by hand is neither good nor bad
+# the worst of all points is the exit code; a signal's is that of the whole, other than on a screen
+# (fleet/curve.py)
 _WORSE = (EXIT_OK, EXIT_VERDICT, EXIT_JOB_FAILED, EXIT_INTERRUPTED)
 
 

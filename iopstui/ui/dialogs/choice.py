@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -15,6 +16,9 @@ from textual.widgets.option_list import Option
 from iopstui.ui.core.actions import HELP
 from iopstui.ui.dialogs.typed import Typed
 from iopstui.ui.draw.style import Charset
+
+if TYPE_CHECKING:
+    from iopstui.ui.core.port import Port
 
 FOOT = "Enter takes it   Esc goes back"
 
@@ -66,3 +70,17 @@ class Choice(Typed, ModalScreen["str | None"]):
     def action_leave(self) -> None:
         """Close without a value."""
         self.dismiss(None)
+
+
+def last_or_new(
+    port: Port, title: str, last: str, new: str, show: Callable[[], None], begin: Callable[[], None]
+) -> None:
+    """Ask whether the last one of something is shown (``last`` says which; "": nothing is to be
+    said of it) or a ``new`` one begun."""
+    values = (f"show the last one ({last})" if last else "show the last one", new)
+
+    def chosen(value: str | None) -> None:
+        if value is not None:
+            (begin if value == new else show)()
+
+    port.push(Choice(title, values, "", port.charset), chosen)

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from iopstui.ui.experiment.form import Chosen, Field
 
 WAITS_S = 5.0
-SHOW = "show the last one"
 NONE_HERE = "no experiment can be run in this session"
 
 MakeBackground = Callable[[Controller], "Background"]
@@ -130,20 +129,10 @@ class ExperimentKeys(Part):
         if self.active or (self.noun and self.background is None):
             self.show()
         elif self.noun:
-            from iopstui.ui.dialogs.choice import Choice
+            from iopstui.ui.dialogs.choice import last_or_new
 
             new = "new comparison" if kind == "compare" else "new sweep"
-            values = (f"{SHOW} ({self.noun})", new)
-            choice = Choice(kind, values, "", self.port.charset)
-            self.port.push(choice, lambda value: self._chosen_view(kind, value))
-        else:
-            self._new(kind)
-
-    def _chosen_view(self, kind: str, value: str | None) -> None:
-        if value is None:
-            return
-        if value.startswith(SHOW):
-            self.show()
+            last_or_new(self.port, kind, self.noun, new, self.show, lambda: self._new(kind))
         else:
             self._new(kind)
 

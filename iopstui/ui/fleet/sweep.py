@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from iopstui.ui.fleet.curve_page import CurvePage
     from iopstui.ui.fleet.sweep_form import Sweep
 
-SHOW, NEW = "show the last one", "new sweep over hosts"
 HELD = "a sweep over hosts runs and must not be disturbed: x stops it"
 NO_JOB = "a sweep over hosts needs a job: iopstui fleet HOSTS --job JOB"
 TOO_FEW = "a sweep over hosts needs two hosts or more"
@@ -131,16 +130,11 @@ class SweepKeys(Part):
         elif curve is None:
             self._form()
         else:
-            from iopstui.ui.dialogs.choice import Choice
+            from iopstui.ui.dialogs.choice import last_or_new
 
-            choice = Choice("sweep over hosts", (SHOW, NEW), "", self.port.charset)
-            self.port.push(choice, self._chosen)
-
-    def _chosen(self, value: str | None) -> None:
-        if value == SHOW:
-            self.show()
-        elif value == NEW:
-            self._form()
+            last_or_new(
+                self.port, "sweep over hosts", "", "new sweep over hosts", self.show, self._form
+            )
 
     def _form(self) -> None:
         from iopstui.ui.fleet.sweep_form import SweepForm
