@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
 import os
@@ -20,7 +21,7 @@ import pytest
 from iopstui.cli.fleet import screen
 from iopstui.errors import UsageError
 from iopstui.model.histogram import bucket_key
-from iopstui.report.files import put, rendered
+from iopstui.report.files import put, rendered, report
 from iopstui.report.fleet.reading import interval_of, is_fleet
 from iopstui.report.fleet.story import FleetHeat, gather_fleet
 from iopstui.report.story import HEAT_ROWS_PER_DECADE
@@ -56,6 +57,9 @@ def recorded(place: Path, *more: dict[str, Any]) -> Path:
     for second in range(4):
         rows.append(frame("a", second, 100, FAST))
         rows += [frame("b", second, 50, SLOW)] if second != 2 else []
+    for row in rows:
+        # both clocks are ahead
+        row |= {"wall_ms": row["wall_ms"] + 500} if row["event"] == "frame" else {}
     rows += [finished("a", 400), finished("b", 200, "fio: /dev/sdb: EIO"), *more]
     path = place / "all<&>.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -165,6 +169,56 @@ def test_no_name_of_a_host_is_a_formula_or_breaks_a_row(tmp_path: Path) -> None:
     assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@"))]
     # the one without a name is called as the file is
     assert {"x", 'a,"b"', "c d", "ends", "e;f", "ü", "'=cmd|'/c calc'!A0"} <= {*cells}
+
+
+def test_what_is_not_in_a_table_is_said_beside_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = recorded(tmp_path)
+    text = path.read_text()
+    lines = text.splitlines(keepends=True)
+    no_time = json.dumps({**frame("b", 9, 1, FAST), "wall_ms": "x"}) + "\n"
+    path.write_text("".join(lines[:-1]) + no_time + text[: len(lines[0]) + 20])
+    for out in ("x.csv", "x.parquet"):
+        assert report([str(path)], str(tmp_path / out)) == 0
+        told = capsys.readouterr().err
+        assert "left out: 1 line that no iopstui writes" in told and "not read: lines" in told
+        assert "no end seen: b" in told
+        assert report([str(path)], str(tmp_path / out), redact=True) == 0
+        assert "no end seen: host 2" in capsys.readouterr().err
+    assert "not read" in rendered([path], "md")
+    path.write_text(text + text)
+    rendered([path], "csv")
+    assert "counted once: 7 seconds of hosts that came twice" in capsys.readouterr().err
+    # the starts of the copy are none of their own
+    assert "within 4.0 ms on 2 hosts" in rendered([path], "md")
+
+
+def test_a_clock_that_is_ahead_moves_no_second(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = []
+    for host, ahead in (("a", 0.0), ("b", 7000.0)):
+        rows += [{"event": "session", "host": host},
+                 {"event": "executed", "host": host, "wall_ms": START_MS + ahead,
+                  "offset_ms": ahead, "error_ms": 0.5}]  # fmt: skip
+    for second in range(4):
+        late = frame("b", second, 50, SLOW)
+        rows += [frame("a", second, 100, FAST), {**late, "wall_ms": late["wall_ms"] + 7000}]
+    path = tmp_path / "x.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert [row.counted for row in gather_fleet(path).seconds] == [2] * 4
+
+
+class Full(io.BytesIO):
+    def write(self, data: Any) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_full_disk_ends_a_table_and_closes_nothing(kind: str, tmp_path: Path) -> None:
+    out = Full()
+    with pytest.raises(OSError, match="No space left"):
+        put([recorded(tmp_path)], kind, False, out)
+    assert not out.closed
 
 
 def with_devices(path: Path) -> Path:

@@ -13,12 +13,14 @@ from iopstui.fleet.merging.merger import Merger, Second
 from iopstui.fleet.merging.sums import Malformed
 from iopstui.fleet.once import Once, each_once
 from iopstui.fleet.told import FLEET
+from iopstui.format import counted
 from iopstui.output.fleet.lines import file_rows
 from iopstui.text import printable
 
 FIRST_LINE = 1 << 22
 LOOKED_AT = 400
 LONG = 1.5
+FARTHEST_MS = 1e15
 Object = dict[str, Any]
 
 
@@ -50,21 +52,46 @@ class Names:
 
 
 class Reading:
-    """``seconds`` may be taken once. ``run`` is the number of the run that the lines read last are
-    of (``None``: the file doesn't say); ``broken`` lines were none of ours."""
+    """``seconds`` may be taken once. ``name`` says what hosts are called, ``run`` is the number of
+    the run that the lines read last are of (``None``: the file doesn't say); ``broken`` lines were
+    none of ours."""
 
-    def __init__(self, path: Path, keep_bins: bool) -> None:
+    def __init__(self, path: Path, redact: bool, keep_bins: bool) -> None:
         self.path = path
+        self.name = Names(redact)
         self.interval_s = interval_of(path)
         self.merger = Merger(self.interval_s, keep_bins=keep_bins)
         self.run: int | None = None
         self.broken = 0
         self._once = Once()
+        self._unread = False
 
     @property
     def repeated(self) -> int:
         """Frames and totals that came twice."""
         return sum(self._once.repeated.values())
+
+    def _correct(self, name: str, row: Object) -> None:
+        """By how much a host's clock is ahead, as it was told at its start: live its seconds were
+        put where they belong by that."""
+        offset: Any = row.get("offset_ms")
+        host = self.merger.hosts.get(name)
+        known = type(offset) in (int, float) and abs(offset) < FARTHEST_MS
+        if row.get("event") == "executed" and host is not None and known:
+            host.offset_ms = float(offset)
+
+    def left_out(self) -> Iterator[tuple[str, str]]:
+        """Of what was read: a word for it, and what is not in the seconds."""
+        if self.repeated:
+            yield "counted once", f"{counted(self.repeated, 'second')} of hosts that came twice"
+        if self.broken:
+            yield "left out", f"{counted(self.broken, 'line')} that no iopstui writes"
+        if self._unread:
+            yield "not read", "lines that are no JSON objects, or cut off"
+
+    def _say(self, words: str) -> None:
+        """A line that is none is told of; which label it has is no matter."""
+        self._unread = True
 
     def seconds(
         self, note: Callable[[str, Object], None] = lambda host, row: None
@@ -72,7 +99,7 @@ class Reading:
         """Those that are over, in their order; ``note`` is told each line. UsageError at the end of
         a file that has no frame."""
         merger = self.merger
-        for name, row in each_once(file_rows(self.path, "", lambda words: None), self._once):
+        for name, row in each_once(file_rows(self.path, "", self._say), self._once):
             try:
                 merger.feed(name, row)
             except Malformed:
@@ -80,6 +107,10 @@ class Reading:
                 continue
             if row.get("event") == FLEET:
                 self.run = (self.run or 0) + 1
+            self._correct(name, row)
+            if name in merger.hosts:
+                # the first is host 1, in whatever format
+                self.name(name)
             note(name, row)
             yield from merger.closed(early=False)
         yield from merger.finish()

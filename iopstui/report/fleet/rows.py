@@ -4,7 +4,7 @@ one for each host that takes part. Made in one pass, and written meanwhile: it m
 from __future__ import annotations
 
 import csv
-import io
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 from iopstui import __version__
 from iopstui.fleet.merging.host import Slot
 from iopstui.fleet.merging.merger import Second
+from iopstui.fleet.merging.outcome import certified
 from iopstui.fleet.merging.sums import Sums
 from iopstui.linux.process.packages import require
 from iopstui.output.columns import WHOLE, WORDS, Column
@@ -23,9 +24,9 @@ from iopstui.output.fleet.columns import (
     head_columns,
     like,
 )
-from iopstui.output.fleet.words import ends
+from iopstui.output.fleet.words import ends, some
 from iopstui.output.parquet import PACKAGE, ParquetTable, instant
-from iopstui.report.fleet.reading import Names, Reading
+from iopstui.report.fleet.reading import Reading
 from iopstui.report.redact import WORD
 from iopstui.text import printable
 
@@ -48,9 +49,9 @@ class _Rows:
     """The rows of a file's seconds, each host's beside those of all."""
 
     def __init__(self, path: Path, redact: bool) -> None:
-        self._reading = Reading(path, keep_bins=False)
+        self._reading = Reading(path, redact, keep_bins=False)
         self._reading.merger.on_slot = self._slot
-        self._name = Names(redact)
+        self._name = self._reading.name
         self._slots: dict[int, dict[str, Slot]] = {}
         self._runs: dict[int, int | None] = {}
         self._first: int | None = None
@@ -64,6 +65,13 @@ class _Rows:
                 at = (second.number - self._first) * second.interval_s
                 yield [at, run, "", *self._all(second)]
                 yield from ([at, run, *row] for row in self._each(second, slots))
+
+    def say_what_is_not_in_it(self) -> None:
+        """On standard error: rows alone can't say it."""
+        reading = self._reading
+        lost = [self._name(host) for host in certified(reading.merger).lost]
+        for title, words in (*reading.left_out(), *([("no end seen", some(lost))] if lost else ())):
+            print(f"iopstui: {title}: {words}", file=sys.stderr)
 
     def _slot(self, host: str, slot: Slot, counted: bool) -> None:
         """A host's second is told before the totals that it is in."""
@@ -91,16 +99,23 @@ class _Rows:
 
 def put_csv(path: Path, redact: bool, out: BinaryIO) -> None:
     """A row for every second and for every host in it. UsageError for a file without a frame."""
-    text = io.TextIOWrapper(out, "utf-8", newline="")
-    try:
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(column.name for column in columns())
-        for cells in _Rows(path, redact):
-            writer.writerow(map(cell_text, cells))
-        text.flush()
-    finally:
-        # else it would close what is not its own
-        text.detach()
+    writer = csv.writer(_Encoded(out), lineterminator="\n")
+    writer.writerow(column.name for column in columns())
+    rows = _Rows(path, redact)
+    for cells in rows:
+        writer.writerow(map(cell_text, cells))
+    rows.say_what_is_not_in_it()
+
+
+class _Encoded:
+    """A text's way to a file of bytes. (One of the standard library's would close that.)"""
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out = out
+
+    def write(self, text: str) -> None:
+        """A row."""
+        self._out.write(text.encode())
 
 
 def put_parquet(path: Path, redact: bool, out: BinaryIO) -> None:
@@ -109,8 +124,9 @@ def put_parquet(path: Path, redact: bool, out: BinaryIO) -> None:
     about = {"version": __version__, "file": WORD if redact else printable(path.name)}
     table = ParquetTable(out, [*columns()], about)
     when = [column.name for column in columns()].index("wall_ms")
+    rows = _Rows(path, redact)
     try:
-        for cells in _Rows(path, redact):
+        for cells in rows:
             # the time itself in place of its text
             cells[when + 1] = instant(cells[when]) if cells[when + 1] else None
             table.row(cells)
@@ -118,3 +134,4 @@ def put_parquet(path: Path, redact: bool, out: BinaryIO) -> None:
     except BaseException:
         table.abandon()
         raise
+    rows.say_what_is_not_in_it()

@@ -80,7 +80,7 @@ class FleetStory:
     """Everything a report says of many hosts. ``absent`` counts the seconds in which a host is not
     in the totals, ``began`` are the instants (ms, our clock) at which fio was executed, with their
     errors, those of each run by themselves; of several ``runs`` each is told. ``broken`` lines were
-    none of ours, and ``repeated`` ones came twice."""
+    none of ours; ``left_out`` says of these and others that they are not in it (reading.py)."""
 
     path: Path
     interval_s: float
@@ -95,7 +95,7 @@ class FleetStory:
     certified: Certified = field(default_factory=Certified)
     runs: list[RunRow] = field(default_factory=list)
     broken: int = 0
-    repeated: int = 0
+    left_out: tuple[tuple[str, str], ...] = ()
     _begins: list[list[tuple[float, float]]] = field(default_factory=lambda: [[]])
     name: Names = field(default_factory=lambda: Names(False))
     _first: int | None = None
@@ -207,15 +207,15 @@ def _device_bytes(kernel: Kernel) -> float | None:
 
 def gather_fleet(path: Path, redact: bool = False) -> FleetStory:
     """Of a file of JSON lines. UsageError for one that holds no frames."""
-    reading = Reading(path, keep_bins=True)
+    reading = Reading(path, redact, keep_bins=True)
     merger = reading.merger
-    story = FleetStory(path, reading.interval_s, redact, name=Names(redact))
+    story = FleetStory(path, reading.interval_s, redact, name=reading.name)
     merger.on_slot = story.slot
     for second in reading.seconds(story.note):
         story.add(second)
     story.whole, story.certified = merger.rated(), certified(merger)
     story.hosts = merger.hosts
-    story.broken, story.repeated = reading.broken, reading.repeated
+    story.broken, story.left_out = reading.broken, tuple(reading.left_out())
     if story.several:
         rows = each_once(file_rows(path, "", lambda words: None), Once())
         story.runs = [*runs_of(rows, reading.interval_s)]

@@ -48,10 +48,7 @@ def facts(story: FleetStory) -> Iterator[tuple[str, str]]:
             f"are known to within {error:.2f} ms)",
         )
     yield "hosts", " ".join(endings(story))
-    if story.repeated:
-        yield "counted once", f"{counted(story.repeated, 'second')} of hosts that came twice"
-    if story.broken:
-        yield "left out", f"{counted(story.broken, 'line')} that no iopstui writes"
+    yield from story.left_out
 
 
 def endings(story: FleetStory) -> Iterator[str]:
