@@ -243,7 +243,7 @@ def test_the_page_shows_what_the_devices_did(tmp_path: Path) -> None:
     page = rendered([path], "html")
     xml.dom.minidom.parseString(page)
     assert page.count("<svg") == 5 + 4
-    for title in ("the kernels' own count", "(aqu-sz)", "util of the hosts", "own latency, every"):
+    for title in ("the kernels' own count", "(aqu-sz)", "util of the hosts", "own latency, by the"):
         assert escape(title) in page
     seconds = json.loads(rendered([path], "json"))["seconds"]
     assert [row["kernel"]["r/s"] for row in seconds] == [160, 160, 80, 160]

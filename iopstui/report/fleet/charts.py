@@ -25,8 +25,8 @@ def charts(story: FleetStory) -> list[str]:
         *_hosts(story, times),
         _heat("latency, every I/O of all hosts: the stronger the colour, the more of that "
               "moment's I/Os", story, story.heat, times),
-        _heat("the devices' own latency, every request that the probes counted: the stronger the "
-              "colour, the more of that moment's requests", story, story.device_heat, times),
+        _heat("the devices' own latency, by the probes: the stronger the colour, the more requests",
+              story, story.device_heat, times),
     ]  # fmt: skip
 
 
