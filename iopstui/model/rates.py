@@ -231,10 +231,13 @@ def cpu_load(current: CpuTimes, previous: CpuTimes) -> CpuLoad | None:
     irq = current.irq - previous.irq
     soft = current.softirq - previous.softirq
     steal = current.steal - previous.steal
-    if min(usr, system, irq, soft, steal) < 0:
+    if usr < 0 or system < 0 or irq < 0 or soft < 0 or steal < 0:
         return None
-    iowait = max(0, current.iowait - previous.iowait)
-    idle = max(0, current.idle - previous.idle)
+    # hundreds of CPUs: no call for each figure
+    iowait = current.iowait - previous.iowait
+    iowait = iowait if iowait > 0 else 0
+    idle = current.idle - previous.idle
+    idle = idle if idle > 0 else 0
     total = usr + system + irq + soft + steal + iowait + idle
     if total <= 0:
         return None

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import program
 import report
 
-PARTS = "abcdefghijkl"
+PARTS = "abcdefghijklm"
 
 
 def machine() -> dict[str, Any]:
@@ -83,6 +83,14 @@ def _day(place: Path, quick: bool) -> Any:
     return json.loads(done.stdout)
 
 
+def _report(place: Path, quick: bool) -> Any:
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).parent / "report_day.py"), "600" if quick else "3600"],
+        capture_output=True, text=True, env=program.environment(place), check=True,
+    )  # fmt: skip
+    return json.loads(done.stdout)
+
+
 def _skew(place: Path, quick: bool) -> Any:
     import pace
 
@@ -132,7 +140,7 @@ def _links(place: Path, quick: bool) -> Any:
 MEASURES: dict[str, Callable[[Path, bool], Any]] = {
     "a": _beside, "b": _cost, "c": _first_frame, "d": _kernel, "e": _documents, "f": _day,
     "g": _skew, "h": _slow, "i": _probe, "j": _hosts("fleet.py"),
-    "k": _hosts("fleet_screen.py"), "l": _links,
+    "k": _hosts("fleet_screen.py"), "l": _links, "m": _report,
 }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import itertools
 import json
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -107,21 +107,27 @@ def sample(n: int, wall_ms: float) -> KernelSample:
     )  # fmt: skip
 
 
-def frames(count: int) -> Any:
-    """A day's frames."""
+def raws() -> Iterator[RawSample]:
+    """A day's samples, one a second."""
     framer = Framer()
     first = next(
         found
         for item in framer.feed(gzip.decompress(FIXTURE.read_bytes()))
         if isinstance(item, Document) and (found := parse_status(item.data))
     )
-    builder = FrameBuilder()
-    for n in range(1, count + 1):
+    for n in itertools.count(1):
         fio = status(first, n)
-        yield builder.feed(RawSample(
+        yield RawSample(
             n, n * 10**9, fio.timestamp_ms, sample(n, fio.timestamp_ms + 1), fio, False, 1,
             own_busy_s=0.015 * n,
-        ))  # fmt: skip
+        )  # fmt: skip
+
+
+def frames(count: int) -> Any:
+    """A day's frames."""
+    builder = FrameBuilder()
+    for raw in itertools.islice(raws(), count):
+        yield builder.feed(raw)
 
 
 async def day(seconds: int, paint_every: int) -> Mapping[str, Any]:

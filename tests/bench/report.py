@@ -37,7 +37,7 @@ def _rows(result: Mapping[str, Any]) -> Iterator[Row]:
     for letter, rows in (
         ("a", _beside), ("b", _cost), ("c", _first), ("d", _kernel), ("e", _documents),
         ("f", _day), ("g", _skew), ("h", _slow), ("i", _probe),
-        ("j", _fleet), ("k", _fleet_screen), ("l", _links),
+        ("j", _fleet), ("k", _fleet_screen), ("l", _links), ("m", _report),
     ):  # fmt: skip
         if letter in result:
             yield from rows(result[letter])
@@ -202,6 +202,15 @@ def _day(found: Mapping[str, Any]) -> Iterator[Row]:
         "screens were opened (after half of them)",
         f"{rss[-1]:.0f} MiB ({half:.0f} MiB)", "≤ 80 MiB, flat",
         rss[-1] <= 80 and rss[-1] - half <= 3,
+    )  # fmt: skip
+
+
+def _report(found: Mapping[str, Any]) -> Iterator[Row]:
+    seconds = found["html"] * 86400 / 1e6
+    yield (
+        "`report` of a recorded day with a job at 1 Hz, as HTML, from an hour of it",
+        f"{seconds:.0f} s of CPU ({found['html']:.0f} µs a sample; as CSV {found['csv']:.0f} µs)",
+        "≤ 10 s", seconds <= 10,
     )  # fmt: skip
 
 

@@ -471,7 +471,7 @@ def _iodepth(pairs: Iterable[Pair]) -> dict[str, float]:
     counts: dict[str, float] = {}
     for pair in pairs:
         for job, sign in ((pair.now, 1), (pair.old, -1)):
-            if job is None:
+            if job is None or not job.iodepth_level:
                 continue
             issued = sum([d.issued for d in job.directions.values()])
             for depth, percent in job.iodepth_level.items():

@@ -1,0 +1,58 @@
+"""(m) The report of a day with a job at 1 Hz: a made-up hour of it is recorded and reported, in CPU
+time a sample. Run as a program of its own: prints JSON.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import day
+
+from iopstui import events
+from iopstui.model.metrics.summary import fio_summary
+from iopstui.model.samples import FioStatus
+from iopstui.recording.writer import Recorder, Tape
+from iopstui.report.files import rendered
+
+SECONDS, DAY = 3600, 86400
+
+
+def record(path: Path, seconds: int) -> None:
+    """The first ``seconds`` of the day of day.py."""
+    controller, recorder = day.Controller(), Recorder(path)
+    tape = Tape(controller.target, lambda: controller.devices, 1.0, True, recorder=recorder,
+                topology=controller.topology)  # fmt: skip
+    last: FioStatus | None = None
+    for raw in itertools.islice(day.raws(), seconds):
+        tape.sample(raw)
+        last = raw.fio
+        if raw.seq == 1:
+            tape.event(events.StepStarted(0.0, 1, "day", "randread 4k", ("fio",), True))
+        while recorder.waiting > 200:
+            time.sleep(0.001)
+    assert last is not None
+    tape.event(events.StepFinished(seconds - 1.0, 1, 0, "", False, fio_summary(last)))
+    tape.close(events.Ended(seconds - 1.0, 0))
+
+
+def measure(seconds: int) -> dict[str, Any]:
+    """µs of CPU a sample, by format, and the recording's bytes a sample."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as place:
+        path = Path(place) / "day.iops"
+        record(path, seconds)
+        found: dict[str, Any] = {"seconds": seconds, "bytes": path.stat().st_size / seconds}
+        for kind in ("html", "csv"):
+            before = time.process_time()
+            rendered([path], kind)
+            found[kind] = (time.process_time() - before) / seconds * 1e6
+    return found
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(int(sys.argv[1]))))
