@@ -1,4 +1,4 @@
-"""scipy for the tests that ask it: it takes a second to import, and to collect all takes four."""
+"""scipy and numpy for tests that ask them: a second to import, and to collect all takes four."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ class _Later:
         return getattr(importlib.import_module(self._module), name)
 
 
+np = _Later("numpy")
 integrate = _Later("scipy.integrate")
 optimize = _Later("scipy.optimize")
 stats = _Later("scipy.stats")

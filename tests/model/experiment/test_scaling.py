@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from lazy_scipy import optimize
+from lazy_scipy import np, optimize
 
 from iopstui.model.experiment.scaling import Law, fitted, scaling
 
