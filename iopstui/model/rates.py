@@ -222,7 +222,32 @@ class CpuLoad:
 
 
 def cpu_load(current: CpuTimes, previous: CpuTimes) -> CpuLoad | None:
-    """Load of one CPU; ``None`` if no tick passed or it was reset (CPU off- and online).
+    """Load of one CPU; ``None`` if no tick passed or it was reset (CPU off- and online)."""
+    grown = _grown(current, previous)
+    if grown is None:
+        return None
+    usr, system, iowait, irq, soft, idle, steal, scale = grown
+    return CpuLoad(
+        usr=usr * scale,
+        sys=system * scale,
+        iowait=iowait * scale,
+        irq=irq * scale,
+        soft=soft * scale,
+        idle=idle * scale,
+        steal=steal * scale,
+    )
+
+
+def cpu_busy(current: CpuTimes, previous: CpuTimes) -> float | None:
+    """What ``cpu_load`` leaves without idle and iowait, in percent; ``None`` as there."""
+    grown = _grown(current, previous)
+    return None if grown is None else 100 - grown[5] * grown[7] - grown[2] * grown[7]
+
+
+def _grown(
+    current: CpuTimes, previous: CpuTimes
+) -> tuple[int, int, int, int, int, int, int, float] | None:
+    """The ticks of each field of ``CpuLoad``, and what makes percents of them.
 
     iowait (and idle with it) may step back a little by design (proc(5)); it counts as 0 then.
     """
@@ -241,16 +266,7 @@ def cpu_load(current: CpuTimes, previous: CpuTimes) -> CpuLoad | None:
     total = usr + system + irq + soft + steal + iowait + idle
     if total <= 0:
         return None
-    scale = 100.0 / total
-    return CpuLoad(
-        usr=usr * scale,
-        sys=system * scale,
-        iowait=iowait * scale,
-        irq=irq * scale,
-        soft=soft * scale,
-        idle=idle * scale,
-        steal=steal * scale,
-    )
+    return usr, system, iowait, irq, soft, idle, steal, 100.0 / total
 
 
 def per_second(

@@ -25,9 +25,8 @@ WITHOUT: Mapping[type, Mapping[str, Any]] = {
 }  # fmt: skip
 """What a report does not need, by dataclass, and what stands there instead."""
 
-_ENDS = (b'},"clat",', b'},"lat",')
+_ENDS = (b'},"c', b'},"')
 _DIGITS = b"0123456789"
-_AS_LIST = bytes.maketrans(b"{}:", b"[],")
 _read = json.JSONDecoder().raw_decode
 
 
@@ -42,7 +41,8 @@ class NeededSamples:
         fields = layouts.get(form.NAMES[DirectionStatus], [])
         # the histogram is found by what follows it
         self._known = "bins" in fields and fields[fields.index("bins") :][1:2] == ["bins_of"]
-        self._places: dict[int, list[int]] = {}
+        # the keys of the one before, as text and as numbers, by which one of a sample it is
+        self._keys: dict[int, tuple[list[bytes], list[int]]] = {}
 
     def read(self, data: bytes) -> tuple[Any, RawSample]:
         """Whether it is shown, and the sample."""
@@ -81,25 +81,46 @@ class NeededSamples:
         # what is left without the digits says that there are whole numbers and nothing else
         if text.translate(None, _DIGITS) != b'{%s"":}' % (b'"":,' * (buckets - 1)):
             return None
+        parts = text.split(b'"')
+        keys = parts[1::2]
         try:
-            flat, _ = _read(text.translate(_AS_LIST, b'"').decode("ascii"))
+            places = self._places(number, keys)
+            counts = _list(b"".join(parts[2::2]).translate(None, b":}"))
         except ValueError:
             return None
-        places, counts = flat[0::2], flat[1::2]
+        if not places or len(counts) != len(places):
+            return None
         if max(counts) >= MOST_COUNT or not any(counts):
             return None
-        known = self._places.get(number)
-        if known is not None and known == places:
-            return Columns(known, counts)
-        if places[-1] >= MOST_COUNT or any(map(ge, places, places[1:])):
-            return None
-        self._places[number] = places
         return Columns(places, counts)
+
+    def _places(self, number: int, keys: list[bytes]) -> list[int] | None:
+        """The keys as numbers, those of the one before where they are the same; ``None`` if they
+        are no places. ValueError if they are not as JSON has numbers."""
+        known = self._keys.get(number)
+        if known is not None and known[0] == keys:
+            return known[1]
+        places = _list(b",".join(keys))
+        if not places or places[-1] >= MOST_COUNT or any(map(ge, places, places[1:])):
+            return None
+        self._keys[number] = keys, places
+        return places
+
+
+def _list(text: bytes) -> list[int]:
+    found: list[int] = _read(f"[{text.decode('ascii')}]")[0]
+    return found
 
 
 def _next_end(data: bytes, place: int) -> int:
-    found = [end for end in (data.find(mark, place) for mark in _ENDS) if end >= 0]
-    return min(found, default=-1)
+    """Where the next histogram ends: at the brace before "clat" or "lat"; -1: there is none."""
+    at = place
+    while (found := data.find(b'lat",', at)) >= 0:
+        at = found + 1
+        end = found - (3 if data[found - 1 : found] == b'"' else 4)
+        if end >= place and data[end:found] in _ENDS:
+            return end
+    return -1
 
 
 class _Needed(Decoder):

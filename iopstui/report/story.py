@@ -17,7 +17,7 @@ from iopstui.model import histogram
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.columns import BinsTotal
 from iopstui.model.fio.log_lines import LogRow
-from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.frame import Frame, busy_of
 from iopstui.model.metrics.probe import ProbeTotal
 from iopstui.model.metrics.run_history import RunHistory, RunRow
 from iopstui.model.metrics.stretches import Stretch, Stretches
@@ -297,7 +297,7 @@ def gather(path: Path, redact: bool = False) -> Story:
             )
         duration = max(index.end, 1e-3)
         story = Story(recording.path, recording.header, duration, Heat(duration))
-        fold = Fold(recording.header)
+        fold = Fold(recording.header, lazy=True)
         history = RunHistory(recording.header.target.opened)
         stretches = Stretches(recording.header.target.opened)
         for record in recording.records():
@@ -404,25 +404,20 @@ def take_frame(story: Story, frame: Frame) -> None:
     fio, disk = frame.fio, frame.total
     if frame.step:
         _run(story, frame.step).add(frame, story.header.target.tree)
-    loads = [cpu.load for cpu in frame.cpus.values() if cpu.load is not None]
-    busy = [100 - load.idle - load.iowait for load in loads]
+    busy = busy_of(frame.cpus)
     job = [v for v in (fio.usr_cpu, fio.sys_cpu) if v is not None] if fio else []
     seconds = frame.seconds or (fio.seconds if fio else None) or 0.0
     percentiles = fio.total.percentiles if fio else {}
-    values: dict[str, float | None] = {
-        "t": frame.t,
-        "seconds": seconds,
-        "fio": fio.total.iops if fio else None,
-        "device": disk.ios_s if disk else None,
-        **{key: percentiles.get(key) for key in ("p50", "p99", "p99.9")},
-        "aqu-sz": disk.aqu_sz if disk else None,
-        "busy": sum(busy) / len(busy) if busy else None,
-        "busiest": max(busy, default=None),
-        "job_cpu": sum(job) if job else None,
-        "mean": fio.total.clat_ns if fio else None,
-        "bw": fio.total.bw if fio else None,
-    }
-    _append(story, values)
+    # in the order of SERIES
+    _append(
+        story, frame.t, seconds,
+        fio.total.iops if fio else None, disk.ios_s if disk else None,
+        percentiles.get("p50"), percentiles.get("p99"), percentiles.get("p99.9"),
+        disk.aqu_sz if disk else None,
+        sum(busy) / len(busy) if busy else None, max(busy, default=None),
+        sum(job) if job else None,
+        fio.total.clat_ns if fio else None, fio.total.bw if fio else None,
+    )  # fmt: skip
     if fio is not None:
         story.heat.add(frame.t, fio.seconds or 0.0, fio.total.bins)
 
@@ -430,19 +425,18 @@ def take_frame(story: Story, frame: Frame) -> None:
 def take_row(story: Story, row: LogRow) -> None:
     """One more interval of fio's logs."""
     found = histogram.percentiles(row.bins, (50.0, 99.0, 99.9))
-    values = {
-        "t": row.t, "seconds": row.seconds, "fio": row.iops, "mean": row.mean_ns, "bw": row.bw,
-        **{histogram.percentile_name(p): float(value) for p, value in found.items()},
-    }  # fmt: skip
-    _append(story, values)
+    ranks = [found.get(p) for p in (50.0, 99.0, 99.9)]
+    unknown = [None] * 4
+    _append(story, row.t, row.seconds, row.iops, None, *ranks, *unknown, row.mean_ns, row.bw)
     story.heat.add(row.t, row.seconds, row.bins)
 
 
-def _append(story: Story, values: Mapping[str, float | None]) -> None:
-    _gap(story, (values["t"] or 0.0) - (values["seconds"] or 0.0))
-    for key in SERIES:
-        value = values.get(key)
-        story.series[key].append(nan if value is None else value)
+def _append(story: Story, t: float, seconds: float, *others: float | None) -> None:
+    """One value for each of SERIES."""
+    _gap(story, t - seconds)
+    values = (t, seconds, *others)
+    for column, value in zip(story.series.values(), values, strict=True):
+        column.append(nan if value is None else value)
 
 
 def _gap(story: Story, begin: float) -> None:

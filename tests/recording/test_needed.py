@@ -91,7 +91,7 @@ def text_of(bins: str, raw: RawSample = RAW) -> bytes:
 @pytest.mark.parametrize(
     "bins",
     ['{"1":2,"3":4}', '{"3":4,"1":2}', '{"1":0,"3":4}', '{"1":0}', "{}", "null", '{"1":-2,"3":4}',
-     '{"1":2, "3":4}', '{"1":2,"1":3}', '{"1":18446744073709551615}'],
+     '{"1":2, "3":4}', '{"01":2}', '{"1":2,"1":3}', '{"1":18446744073709551615}'],
 )  # fmt: skip
 def test_any_histogram_is_read_as_it_stands(bins: str) -> None:
     text = text_of(bins)
@@ -105,7 +105,8 @@ def test_any_histogram_is_read_as_it_stands(bins: str) -> None:
 
 @pytest.mark.parametrize(
     "bins", ['{"1":2.5}', '{"1":"2"}', '{"a":2}', '{"1":18446744073709551616}', '{"1":1e3}', "[1]",
-             "5", '{"":3}', '{"18446744073709551616":1}', '{"1":[2]}'],
+             "5", '{"":3}', '{"1":}', '{"1":2,"3":}', '{"":}', '{"1":02}',
+             '{"18446744073709551616":1}', '{"1":[2]}'],
 )  # fmt: skip
 def test_one_that_can_not_be_is_refused_as_ever(bins: str) -> None:
     text = text_of(bins)
@@ -113,6 +114,15 @@ def test_one_that_can_not_be_is_refused_as_ever(bins: str) -> None:
         Decoder(LAYOUTS, form.NAMES)(RawSample, json.loads(text)[1])
     with pytest.raises((Malformed, ValueError)):
         NeededSamples(LAYOUTS).read(text)
+
+
+def test_a_text_of_known_buckets_is_looked_at_all_the_same() -> None:
+    read = NeededSamples(LAYOUTS).read
+    read(text_of('{"1":2,"3":4}'))
+    for bins in ('{"1":2,"3":}', '{"1":2,"3":18446744073709551616}', '{"1":2,"3":04}'):
+        with pytest.raises((Malformed, ValueError)):
+            read(text_of(bins))
+    assert of_fio(read(text_of('{"1":2,"4":4}'))[1])[0].bins == {1: 2, 4: 4}
 
 
 def test_words_that_look_like_a_histogram_stay_words() -> None:

@@ -19,7 +19,7 @@ def active(job: JobStatus) -> bool:
 
 def longest_runtime(job: JobStatus) -> int:
     """How long a row has run, in ms: the longest of its directions."""
-    return max((d.runtime_ms for d in job.directions.values()), default=0)
+    return max([one.runtime_ms for one in job.directions.values()], default=0)
 
 
 def completions(job: JobStatus, direction: DirectionStatus) -> int:

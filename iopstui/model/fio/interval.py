@@ -247,9 +247,11 @@ class FioIntervals:
 
     def _widened(self, pairs: list[Pair]) -> Mapping[str, PackedBins]:
         """What subtracts the histograms of many rows, by their direction."""
+        if len(pairs) < MANY_ROWS:
+            return {}
         names = {name for pair in pairs for name in pair.now.directions}
         # where I/Os are printed twice, what is added up differs from row to row
-        if len(pairs) < MANY_ROWS or MIXED in names:
+        if MIXED in names:
             return {}
         for name in names:
             each = (pair.now.directions.get(name) for pair in pairs)
@@ -290,10 +292,14 @@ def _interval(
         parts = _parts(growths)
         counted_parts += parts
         growth = _total(parts)
+        jobs.append(_job_interval(pair, growth, seconds))
+        if len(pairs) == len(growths) == 1 and growth.max_ns is not None and not growth.packed:
+            # one row with one direction is the whole: nothing is added up
+            by_direction, whole = growths, growth
+            break
         whole.add(growth, bins=False)
         for name, one in growths.items():
             by_direction.setdefault(name, _Growth()).add(one)
-        jobs.append(_job_interval(pair, growth, seconds))
     for name, one in by_direction.items():
         if one.packed:
             one.put(packed[name].unpacked(one.packed))
@@ -307,14 +313,16 @@ def _interval(
     eta = _latest(pair.now.eta_s for pair in pairs)
     elapsed = _latest(pair.now.elapsed_s for pair in pairs)
     working = [pair.now for pair in pairs if active(pair.now)]
+    directions = {
+        name: by_direction[name].interval(seconds, known)
+        for name in DIRECTIONS
+        if name in by_direction
+    }
+    alone = next((name for name, one in by_direction.items() if one is whole), "")
     return FioInterval(
         seconds=seconds,
-        directions={
-            name: by_direction[name].interval(seconds, known)
-            for name in DIRECTIONS
-            if name in by_direction
-        },
-        total=whole.interval(seconds, found),
+        directions=directions,
+        total=directions.get(alone) or whole.interval(seconds, found),
         jobs=tuple(jobs),
         iodepth_level=_iodepth(pairs),
         usr_cpu=_cpu(pairs, "usr_cpu", seconds),

@@ -89,6 +89,7 @@ class Meter:
         if not measurable(path):
             raise ValueError(f"no figure of a whole run: {'.'.join(path)}")
         self.path = tuple(path)
+        self._by_bins = _by_bins(path)
         self._sum = 0.0
         self._weight = 0.0
         self._bins: dict[int, int] = {}
@@ -98,10 +99,8 @@ class Meter:
         """Count one frame; its own value, ``None`` if it has none."""
         if RAMP in frame.flags or (self._weight and self._ends_idle(frame)):
             return None
-        if self.path[0] == DEVICE and self._by_bins:
-            return self._add_requests(frame)
         if self._by_bins:
-            return self._add_bins(frame)
+            return self._add_requests(frame) if self.path[0] == DEVICE else self._add_bins(frame)
         value, weight = self._read(frame)
         if value is not None and weight:
             self._sum += value * weight
@@ -130,12 +129,6 @@ class Meter:
             percent = _PERCENTILES[self.path[-1]]
             return histogram.percentiles(self._bins, (percent,)).get(percent)
         return self._sum / self._weight if self._weight else None
-
-    @property
-    def _by_bins(self) -> bool:
-        if self.path[0] == DEVICE:
-            return self.path[-1] not in ("mean", "iops")
-        return len(self.path) == 4 and self.path[0] == "fio" and self.path[3] != "mean"
 
     def _add_requests(self, frame: Frame) -> float | None:
         found = _requests(frame, self.path)
@@ -182,6 +175,12 @@ class Meter:
         if part is None:
             return None, None
         return getattr(part, f"{path[2]}_ns"), part.samples.get(path[2])
+
+
+def _by_bins(path: Sequence[str]) -> bool:
+    if path[0] == DEVICE:
+        return path[-1] not in ("mean", "iops")
+    return len(path) == 4 and path[0] == "fio" and path[3] != "mean"
 
 
 def _requests(frame: Frame, path: Sequence[str]) -> Requests | None:

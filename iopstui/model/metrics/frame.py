@@ -7,7 +7,7 @@ distance is kept as ``skew_ms``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 
 from iopstui.model import rates, sources
@@ -99,17 +99,67 @@ class Frame:
 
     def together(self, names: Sequence[str]) -> rates.DiskRates | None:
         """These devices as one (rates.summed); ``None`` if one of them was not measured."""
+        if len(names) == 1:
+            return self.disks.get(names[0])
         known = [self.disks[name] for name in names if name in self.disks]
         return rates.summed(known) if len(known) == len(names) else None
+
+
+class LazyCpus(Mapping[int, CpuFrame]):
+    """The CPUs' seconds, made when somebody asks for them: a report looks at ``busy`` alone."""
+
+    __slots__ = ("_current", "_found", "_make", "_previous")
+
+    def __init__(
+        self,
+        current: KernelSample,
+        previous: KernelSample,
+        make: Callable[[], Mapping[int, CpuFrame]],
+    ) -> None:
+        self._current, self._previous, self._make = current.cpus, previous.cpus, make
+        self._found: Mapping[int, CpuFrame] | None = None
+
+    def _all(self) -> Mapping[int, CpuFrame]:
+        if self._found is None:
+            self._found = self._make()
+        return self._found
+
+    def __getitem__(self, cpu: int) -> CpuFrame:
+        return self._all()[cpu]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._current)
+
+    def __len__(self) -> int:
+        return len(self._current)
+
+    def busy(self) -> list[float]:
+        """As ``busy_of``."""
+        before = self._previous.get
+        both = [(now, then) for cpu, now in self._current.items() if (then := before(cpu))]
+        found = [rates.cpu_busy(now, then) for now, then in both]
+        return [busy for busy in found if busy is not None]
+
+
+def busy_of(cpus: Mapping[int, CpuFrame]) -> list[float]:
+    """What each CPU worked, in percent: all but idle and iowait, of those that tell."""
+    if type(cpus) is LazyCpus:
+        return cpus.busy()
+    loads = [cpu.load for cpu in cpus.values() if cpu.load is not None]
+    return [100 - load.idle - load.iowait for load in loads]
 
 
 class FrameBuilder:
     """Folds raw samples into frames. The first sample is a baseline and gives no kernel rates.
 
-    ``opened`` are the devices that the jobs work on.
+    ``opened`` are the devices that the jobs work on; ``lazy``: the CPUs' figures are made when
+    they are asked for.
     """
 
-    def __init__(self, origin_ns: int | None = None, opened: Sequence[str] = ()) -> None:
+    def __init__(
+        self, origin_ns: int | None = None, opened: Sequence[str] = (), lazy: bool = False
+    ) -> None:
+        self._lazy = lazy
         self._opened = tuple(opened)
         # a fold that begins in the middle is told when the first sample was taken
         self._origin_ns = origin_ns
@@ -134,7 +184,7 @@ class FrameBuilder:
         flags: set[str] = set()
         fio = self._fio_interval(raw, flags)
         previous, self._kernel = self._kernel, raw.kernel or self._kernel
-        seconds, disks, cpus, irqs = _kernel_rates(raw.kernel, previous, self._ipi)
+        seconds, disks, cpus, irqs = _kernel_rates(raw.kernel, previous, self._ipi, self._lazy)
         if raw.kernel is not None and raw.kernel.ipi is not None:
             self._ipi = raw.kernel
         return Frame(
@@ -244,11 +294,14 @@ def _skew(raw: RawSample) -> float | None:
 
 
 def _kernel_rates(
-    current: KernelSample | None, previous: KernelSample | None, ipi_before: KernelSample | None
+    current: KernelSample | None,
+    previous: KernelSample | None,
+    ipi_before: KernelSample | None,
+    lazy: bool,
 ) -> tuple[
     float | None,
     dict[str, rates.DiskRates],
-    dict[int, CpuFrame],
+    Mapping[int, CpuFrame],
     Mapping[int, Mapping[int, float]],
 ]:
     if current is None or previous is None:
@@ -263,8 +316,12 @@ def _kernel_rates(
             if rate is not None:
                 disks[name] = rate
     irqs = IrqRates(current.irqs, previous.irqs, seconds)
-    ipi = _ipi_rates(current, ipi_before)
-    return seconds, disks, _cpu_frames(current, previous, seconds, irqs, ipi), irqs
+
+    def cpus() -> dict[int, CpuFrame]:
+        ipi = _ipi_rates(current, ipi_before)
+        return _cpu_frames(current, previous, seconds, irqs, ipi)
+
+    return seconds, disks, LazyCpus(current, previous, cpus) if lazy else cpus(), irqs
 
 
 def _ipi_rates(current: KernelSample, before: KernelSample | None) -> dict[int, float]:

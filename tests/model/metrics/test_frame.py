@@ -9,7 +9,7 @@ from fio_recordings import NAMES, frames, samples, statuses
 from iopstui.model.metrics import frame as flags
 from iopstui.model.metrics import frame as frame_module
 from iopstui.model.metrics.fields import BY_ID
-from iopstui.model.metrics.frame import Frame, FrameBuilder
+from iopstui.model.metrics.frame import Frame, FrameBuilder, busy_of
 from iopstui.model.samples import (
     CpuTimes,
     DiskCounters,
@@ -260,3 +260,13 @@ def test_flags_are_the_words_that_the_reference_explains() -> None:
     assert [getattr(frame_module, word) for word in words] == words
     told = [part.split()[0] for part in BY_ID["flags.*"].meaning.split(";")]
     assert sorted(told) == sorted(words)
+
+
+def test_what_is_made_when_asked_for_is_the_same() -> None:
+    gone = {0: CpuTimes(250, 0, 0, 310, 40, 0, 0, 0), 2: CpuTimes(1, 0, 0, 1, 0, 0, 0, 0)}
+    ticks = [tick(1), tick(2), tick(3, kernel=kernel(3, cpus=gone, ipi=None)), tick(4)]
+    lazy = FrameBuilder(lazy=True)
+    for frame, other in zip(build(*ticks), map(lazy.feed, ticks), strict=True):
+        assert busy_of(other.cpus) == busy_of(frame.cpus)
+        assert dict(other.cpus) == frame.cpus
+        assert len(other.cpus) == len(frame.cpus)
