@@ -13,6 +13,7 @@ from typing import Any
 
 from iopstui.model.columns import Columns
 from iopstui.model.samples import DirectionStatus, JobStatus, KernelSample, RawSample
+from iopstui.patterns import pattern
 from iopstui.recording import layout as form
 from iopstui.recording.coding import MOST_COUNT, Decoder, Layouts, Malformed
 
@@ -28,6 +29,14 @@ WITHOUT: Mapping[type, Mapping[str, Any]] = {
 _ENDS = (b'},"c', b'},"')
 _DIGITS = b"0123456789"
 _read = json.JSONDecoder().raw_decode
+_COUNTS = rb'\{[\d",:]*\}'
+# what stands before them in a sample, and the counts of interrupts by CPU: of block softirqs, of
+# each IRQ, of function calls
+_INTERRUPTS = pattern(
+    rb"(\[[^\[{]*,\[[^\[{]*,\[[^\[{]*,\{[^{}]*\},\{[^{}]*\},)"
+    rb'%s,\{(?:"\d+":%s,?)*\},(?:null|%s)(?=,)' % (_COUNTS, _COUNTS, _COUNTS)
+)
+_KERNEL = ["monotonic_ns", "wall_ms", "took_ns", "disks", "cpus", "softirq_block", "irqs", "ipi"]
 
 
 class NeededSamples:
@@ -41,11 +50,18 @@ class NeededSamples:
         fields = layouts.get(form.NAMES[DirectionStatus], [])
         # the histogram is found by what follows it
         self._known = "bins" in fields and fields[fields.index("bins") :][1:2] == ["bins_of"]
+        # the interrupts by what stands before them, and that something follows
+        kernel = layouts.get(form.NAMES[KernelSample], [])[:-1]
+        fourth = layouts.get(form.NAMES[RawSample], [])[3:4]
+        self._interrupts_known = fourth == ["kernel"] and kernel[: len(_KERNEL)] == _KERNEL
         # the keys of the one before, as text and as numbers, by which one of a sample it is
         self._keys: dict[int, tuple[list[bytes], list[int]]] = {}
 
     def read(self, data: bytes) -> tuple[Any, RawSample]:
         """Whether it is shown, and the sample."""
+        if self._interrupts_known:
+            # of a wide machine they are most of the text
+            data = _without_interrupts(data)
         cut = self._cut(data) if self._known else None
         if cut is None:
             shown, value = json.loads(data)
@@ -105,6 +121,12 @@ class NeededSamples:
             return None
         self._keys[number] = keys, places
         return places
+
+
+def _without_interrupts(data: bytes) -> bytes:
+    """The text with no counts of interrupts in it; as it is where they are written otherwise."""
+    found = _INTERRUPTS.match(data)
+    return data if found is None else b"%s{},{},null%s" % (found[1], data[found.end() :])
 
 
 def _list(text: bytes) -> list[int]:

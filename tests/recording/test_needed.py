@@ -11,7 +11,13 @@ from typing import Any
 import pytest
 
 from iopstui.model.columns import Columns
-from iopstui.model.samples import DirectionStatus, RawSample
+from iopstui.model.samples import (
+    CpuTimes,
+    DirectionStatus,
+    DiskCounters,
+    KernelSample,
+    RawSample,
+)
 from iopstui.recording import layout as form
 from iopstui.recording.coding import Decoder, Malformed, encoder
 from iopstui.recording.needed import WITHOUT, NeededSamples
@@ -69,6 +75,8 @@ def test_a_report_of_them_is_that_of_whole_samples(
     assert rendered([path], kind) == needed
 
 
+DISK = DiskCounters("a", 1, 2, *range(17))
+CPU = CpuTimes(*range(8))
 RAW = next(
     raw for raw in samples(recording_path("demo"), False) if any(one.bins for one in of_fio(raw))
 )
@@ -133,6 +141,29 @@ def test_words_that_look_like_a_histogram_stay_words() -> None:
     raw = dataclasses.replace(RAW, fio=dataclasses.replace(fio, jobs=(job,)))
     _, found = NeededSamples(LAYOUTS).read(form.pack([1, encoder(RawSample)(raw)]))
     assert found == without(raw)
+
+
+KERNEL = KernelSample(1, 2.5, 3, {"a": DISK}, {0: CPU, 1: CPU}, {0: 4}, {}, None)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"irqs": {9: {0: 5}, 8: {}, 7: {0: 1, 1: 2}}, "ipi": {0: 6}, "ipi_ns": 7},
+     {"disks": {}}, {"cpus": {}}, {"softirq_block": {}, "disks": {}, "cpus": {}},
+     {"disks": {"]},{": dataclasses.replace(DISK, name='{"0":1},{},null,')}},
+     {"more": {"pressure": {"some": 1}}, "throttled_us": 5}],
+)  # fmt: skip
+def test_interrupts_are_passed_over(changes: dict[str, Any]) -> None:
+    for kernel in (dataclasses.replace(KERNEL, **changes), None):
+        raw = dataclasses.replace(RAW, kernel=kernel)
+        text = form.pack([0, encoder(RawSample)(raw)])
+        assert NeededSamples(LAYOUTS).read(text) == (0, without(raw))
+
+
+def test_interrupts_are_not_even_read_as_json() -> None:
+    raw = dataclasses.replace(RAW, kernel=dataclasses.replace(KERNEL, irqs={9: {0: 123456789}}))
+    text = form.pack([0, encoder(RawSample)(raw)]).replace(b"123456789", b"0123456789")
+    assert NeededSamples(LAYOUTS).read(text) == (0, without(raw))
 
 
 def test_a_recording_of_other_fields_is_read_without_the_short_way() -> None:
