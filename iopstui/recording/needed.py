@@ -29,12 +29,12 @@ WITHOUT: Mapping[type, Mapping[str, Any]] = {
 _ENDS = (b'},"c', b'},"')
 _DIGITS = b"0123456789"
 _read = json.JSONDecoder().raw_decode
-_COUNTS = rb'\{[\d",:]*\}'
+_COUNTS = rb'\{[0-9",:]*\}'
 # what stands before them in a sample, and the counts of interrupts by CPU: of block softirqs, of
 # each IRQ, of function calls
 _INTERRUPTS = pattern(
     rb"(\[[^\[{]*,\[[^\[{]*,\[[^\[{]*,\{[^{}]*\},\{[^{}]*\},)"
-    rb'%s,\{(?:"\d+":%s,?)*\},(?:null|%s)(?=,)' % (_COUNTS, _COUNTS, _COUNTS)
+    rb'%s,\{(?:"[0-9]+":%s,?)*\},(?:null|%s)(?=,)' % (_COUNTS, _COUNTS, _COUNTS)
 )
 _KERNEL = ["monotonic_ns", "wall_ms", "took_ns", "disks", "cpus", "softirq_block", "irqs", "ipi"]
 
