@@ -4,6 +4,7 @@ many."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from iopstui import format as f
 from iopstui.model.block.device import BlockDevice
@@ -125,17 +126,16 @@ def _blocks(
 ) -> list[Row]:
     block_width = (width - (blocks - 1)) // blocks
     with_bar = block_width >= BLOCK_WIDTH
-    columns = [c for c in COLUMNS if c.title != "irq" or topology.irq_time is not False]
-    table = Table(columns, LABEL, block_width - (BAR + 2 if with_bar else 0), charset)
+    table = _shape(
+        block_width - (BAR + 2 if with_bar else 0), charset, topology.irq_time is not False
+    )
     per_block = -(-len(cpus) // blocks)
-    found: list[Row] = []
-    for line in range(-1, per_block):
+    found = [_head(table, blocks, width, charset, with_bar)]
+    for line in range(per_block):
         row: list[Piece] = []
         for block in range(blocks):
             index = block * per_block + line
-            if line < 0:
-                part = table.header("cpu") + _bar_head(with_bar, charset)
-            elif index < len(cpus) and line < per_block:
+            if index < len(cpus):
                 cpu = cpus[index]
                 part = table.row(str(cpu.cpu), cpu) + _bar(cpu, with_bar, charset)
             else:
@@ -143,6 +143,21 @@ def _blocks(
             row += [(" ", None)] * bool(block) + list(part)
         found.append(Line(width, charset).extend(row).done())
     return found
+
+
+@lru_cache(8)
+def _shape(width: int, charset: Charset, with_irq: bool) -> Table[CpuRow]:
+    columns = [column for column in COLUMNS if column.title != "irq" or with_irq]
+    return Table(columns, LABEL, width, charset)
+
+
+@lru_cache(8)
+def _head(table: Table[CpuRow], blocks: int, width: int, charset: Charset, with_bar: bool) -> Row:
+    part = table.header("cpu") + _bar_head(with_bar, charset)
+    line = Line(width, charset).extend(part)
+    for _ in range(1, blocks):
+        line.add(" ", None).extend(part)
+    return line.done()
 
 
 def _bar_head(wanted: bool, charset: Charset) -> Row:

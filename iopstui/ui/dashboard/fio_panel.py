@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 from iopstui import format as f
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
@@ -62,8 +63,13 @@ def rows(state: LiveState, width: int, height: int, charset: Charset, job: str) 
     return pad([title, *body, *note], height, width)
 
 
+@lru_cache(8)
+def _shape(width: int, charset: Charset) -> Table[DirectionInterval]:
+    return Table(COLUMNS, LABEL, width, charset)
+
+
 def _table(fio: FioInterval, width: int, charset: Charset, dim: bool) -> list[Row]:
-    table = Table(COLUMNS, LABEL, width, charset)
+    table = _shape(width, charset)
     found = [table.header()]
     for name, direction in fio.directions.items():
         found.append(table.row(name, direction, dim))

@@ -6,7 +6,7 @@ below it alone; in the end what lies below several.
 
 from __future__ import annotations
 
-from rich.cells import cell_len
+from functools import lru_cache
 
 from iopstui import format as f
 from iopstui.model.block.target import Layer, Target
@@ -14,7 +14,7 @@ from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import DiskRates
 from iopstui.text import printable
 from iopstui.ui.core.state import LiveState
-from iopstui.ui.draw.rows import Column, Row, Table, message, pad, rule, wrap
+from iopstui.ui.draw.rows import Column, Row, Table, cells, message, pad, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, Charset
 
 LABEL, LONGEST = 7, 14
@@ -66,7 +66,7 @@ def _body(state: LiveState, target: Target, width: int, height: int, charset: Ch
         return [message(width, charset, "first reading; a rate needs two")]
     several, layers = len(target.on) > 1, target.layers
     labels = [_label(layer) for layer in layers] + [SUM.format(len(target.on))] * several
-    table = Table(COLUMNS, min(LONGEST, max(LABEL, *map(cell_len, labels))), width, charset)
+    table = _shape(min(LONGEST, max(LABEL, *map(cells, labels))), width, charset)
     found = [table.header("device")]
     notes: list[Row] = []
     if several:
@@ -92,6 +92,11 @@ def _body(state: LiveState, target: Target, width: int, height: int, charset: Ch
     if target.unseen and several:
         notes.append(message(width, charset, _unseen(target)))
     return [*found, *notes]
+
+
+@lru_cache(8)
+def _shape(label: int, width: int, charset: Charset) -> Table[DiskRates]:
+    return Table(COLUMNS, label, width, charset)
 
 
 def _sum_row(

@@ -7,6 +7,7 @@ twentieth. The base stays in sight as the last row when newer runs would push it
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from iopstui import format as f
 from iopstui.model.metrics.run_history import FAILED, RUNS, RunRow
@@ -41,9 +42,10 @@ def _columns(base: int | None) -> tuple[Column[RunRow], ...]:
     )
 
 
-def _table(state: LiveState, width: int, charset: Charset) -> Table[RunRow]:
+@lru_cache(8)
+def _table(base: int | None, width: int, charset: Charset) -> Table[RunRow]:
     """Its columns depend on the width alone."""
-    columns = _columns(state.runs.base)
+    columns = _columns(base)
     spare = width - sum(column.width for column in columns)
     return Table(columns, min(MOST_WHAT, max(LEAST_WHAT, spare)), width, charset)
 
@@ -61,7 +63,7 @@ def _body(
     cursor: int | None = None,
     chosen: Sequence[int] = (),
 ) -> list[Row]:
-    table = _table(state, width, charset)
+    table = _table(state.runs.base, width, charset)
     found = [_row(row, state.runs.base, table) for row in rows]
     for at, row in enumerate(rows):
         if row.step in chosen:

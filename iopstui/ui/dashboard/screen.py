@@ -146,6 +146,7 @@ class Dashboard(CanvasScreen):
         self.window = TimeWindow(0.0, ZOOMS[0] / charset.dots)
         self._zoom = 0
         self._cells_placed = -1
+        self._placed_in = (0, 0)
         self._topology = Topology()
         self._topology_of: tuple[tuple[int, ...], int] = ((), -1)
         self._plan: layout.Plan | None = None
@@ -237,8 +238,9 @@ class Dashboard(CanvasScreen):
         self._still = self._looked_at = None
 
     def on_resize(self, event: events.Resize) -> None:
-        """Places everything anew."""
-        self.relayout()
+        """Places everything anew; a new screen is told its size twice."""
+        if self._plan is None or self._placed_in != self.app.size:
+            self.relayout()
 
     def on_screen_resume(self) -> None:
         """Back from another screen: what happened meanwhile is painted now."""
@@ -247,7 +249,7 @@ class Dashboard(CanvasScreen):
 
     def relayout(self) -> None:
         """Gives every widget its place for this size and tab, and paints it."""
-        width, height = self.app.size
+        width, height = self._placed_in = self.app.size
         if layout.too_small(width, height):
             self._place_nothing(width, height)
             return

@@ -23,6 +23,9 @@ from textual.widget import Widget
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Piece
 
+_Part = tuple[int, int, int, Lines]
+"""Of one row of the screen: the columns it begins and ends at, and which row of which lines."""
+
 
 class Canvas(Widget):
     """Shows ``Lines``, each in its own region of the screen."""
@@ -30,7 +33,7 @@ class Canvas(Widget):
     def __init__(self, lines: Iterable[Lines] = ()) -> None:
         super().__init__()
         self.lines: list[Lines] = []
-        self._by_row: dict[int, list[Lines]] | None = None
+        self._by_row: dict[int, list[_Part]] | None = None
         self._changed: list[Region] = []
         self.add(lines)
 
@@ -63,27 +66,32 @@ class Canvas(Widget):
         changed, self._changed = self._changed, []
         return changed
 
-    def _at(self, y: int) -> Sequence[Lines]:
+    def _at(self, y: int) -> Sequence[_Part]:
         """What has a part of this row, from left to right."""
         if self._by_row is None:
             self._by_row = {}
             for one in sorted((one for one in self.lines if one.shown), key=lambda one: one.box.x):
-                for row in range(one.box.y, one.box.y + one.box.height):
-                    self._by_row.setdefault(row, []).append(one)
+                box = one.box
+                for row in range(box.height):
+                    part = (box.x, box.x + box.width, row, one)
+                    self._by_row.setdefault(box.y + row, []).append(part)
         return self._by_row.get(y, ())
 
     def part(self, y: int, begin: int, end: int) -> list[Segment]:
         """Cells ``begin`` to ``end`` of row ``y`` of the screen, before any filter."""
         pieces: list[Piece] = []
         at = begin
-        for one in self._at(y):
-            box = one.box
-            first, last = max(at, box.x), min(end, box.x + box.width)
-            if first < last:
-                if first > at:
-                    pieces.append((" " * (first - at), None))
-                pieces += one.part(y - box.y, first - box.x, last - box.x)
-                at = last
+        for left, right, row, one in self._at(y):
+            if left >= end:
+                break
+            if right <= at:
+                continue
+            if left > at:
+                pieces.append((" " * (left - at), None))
+                at = left
+            last = min(right, end)
+            pieces += one.part(row, at - left, last - left)
+            at = last
         if at < end:
             pieces.append((" " * (end - at), None))
         return [Segment(text, style) for text, style in pieces]

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from textual.geometry import Region
 
-from iopstui.ui.draw.layout import Box
+from iopstui.ui.draw.layout import HIDDEN, Box
 from iopstui.ui.draw.rows import Piece, Row, cells, part
 
 
@@ -28,7 +28,11 @@ class Lines:
     def __init__(self, id: str | None = None) -> None:
         self.id = id
         self._rows: list[Row] = []
-        self._box: Box | None = None
+        self._placed = False
+        self.box = HIDDEN
+        """Its place."""
+        self.shown = False
+        """While it has no place on the screen it must not be painted."""
         self._moved: Callable[[], None] = lambda: None
         self._refresh: Refresh = lambda *regions: None
 
@@ -36,21 +40,13 @@ class Lines:
         """From now on its canvas is told when it got another place, and what changed."""
         self._moved, self._refresh = moved, refresh
 
-    @property
-    def shown(self) -> bool:
-        """False while it has no place on the screen: then it must not be painted."""
-        return self._box is not None and self._box.width > 0 and self._box.height > 0
-
-    @property
-    def box(self) -> Box:
-        """Its place."""
-        return self._box or Box(0, 0, 0, 0)
-
     def place(self, box: Box) -> None:
         """Moves it; only a resize or another tab does."""
-        if box == self._box:
+        if self._placed and box == self.box:
             return
-        self._box = box
+        self._placed = True
+        self.box = box
+        self.shown = box.width > 0 and box.height > 0
         self._rows = []
         self._moved()
 

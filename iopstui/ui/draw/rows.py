@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Generic, TypeVar
 
 from rich.cells import cell_len, set_cell_size
@@ -20,7 +21,11 @@ T = TypeVar("T")
 
 def cells(text: str) -> int:
     """How many cells of the terminal it takes; most of what is shown needs no look at a table."""
-    return len(text) if text.isascii() else cell_len(text)
+    return len(text) if text.isascii() else _wide(text)
+
+
+# half of what is shown are the same few frames, bars and dots as a second ago
+_wide = lru_cache(4096)(cell_len)
 
 
 def fit(text: str, width: int) -> str:
@@ -38,10 +43,14 @@ def part(row: Row, begin: int, end: int) -> list[Piece]:
     found: list[Piece] = []
     at = 0
     for text, style in row:
-        size = cells(text)
-        first, last = max(0, begin - at), min(size, end - at)
-        if first < last:
-            found.append((text if last - first == size else _cells_of(text, first, last), style))
+        size = len(text) if text.isascii() else _wide(text)
+        if begin <= at and at + size <= end:
+            if size:
+                found.append((text, style))
+        else:
+            first, last = max(0, begin - at), min(size, end - at)
+            if first < last:
+                found.append((_cells_of(text, first, last), style))
         at += size
         if at >= end:
             return found
@@ -75,7 +84,7 @@ class Line:
         room = self._width - self.used
         if not text or room <= 0:
             return self
-        size = len(text) if text.isascii() else cell_len(text)
+        size = len(text) if text.isascii() else _wide(text)
         if size > room:
             text, size = fit(text, room), room
         self._pieces.append((self._charset.text(text), style))
@@ -118,6 +127,11 @@ class Line:
 
 def rule(width: int, charset: Charset, *pieces: Piece, right: Sequence[Piece] = ()) -> Row:
     """A panel's title in a horizontal line: ``── title ─────── note ─``."""
+    return _rule(width, charset, pieces, tuple(right))
+
+
+@lru_cache(64)
+def _rule(width: int, charset: Charset, pieces: tuple[Piece, ...], right: tuple[Piece, ...]) -> Row:
     line = Line(width, charset).add(charset.rule * 2 + " ", DIM)
     for text, style in pieces:
         line.add(text, style)
@@ -138,6 +152,12 @@ def message(width: int, charset: Charset, text: str, style: Style | None = DIM) 
 
 def wrap(width: int, charset: Charset, text: str, style: Style | None = DIM) -> list[Row]:
     """``text`` as rows of words, broken between them."""
+    return list(_wrapped(width, charset, text, style))
+
+
+# a second's words are mostly those of the second before
+@lru_cache(64)
+def _wrapped(width: int, charset: Charset, text: str, style: Style | None) -> tuple[Row, ...]:
     rows: list[Row] = []
     current = ""
     for word in map(untied, tied(" ".join(charset.words(text).split())).split(" ")):
@@ -149,7 +169,7 @@ def wrap(width: int, charset: Charset, text: str, style: Style | None = DIM) -> 
             current = candidate
     if current:
         rows.append(message(width, charset, current, style))
-    return rows
+    return tuple(rows)
 
 
 @dataclass(frozen=True)
@@ -185,6 +205,7 @@ class Table(Generic[T]):
         self._label = label + extra
         self._columns = [(column, column.width + extra) for column in kept]
         self.titles = {column.title for column in kept}
+        self._headers: dict[str, Row] = {}
 
     @property
     def columns(self) -> Sequence[tuple[Column[T], int]]:
@@ -198,6 +219,12 @@ class Table(Generic[T]):
 
     def header(self, label: str = "") -> Row:
         """The column titles."""
+        found = self._headers.get(label)
+        if found is None:
+            found = self._headers[label] = self._header(label)
+        return found
+
+    def _header(self, label: str) -> Row:
         line = Line(self._width, self._charset).add(fit(label, self._label), DIM)
         for column, width in self._columns:
             line.add(column.title.rjust(width), DIM)
