@@ -173,10 +173,9 @@ class FleetScene:
         """Take in what a fleet or a recording of one tells."""
         match told:
             case HostSecond():
-                self._host_second(told)
+                self._host_seconds((told,))
             case HostSeconds():
-                for one in told.of:
-                    self._host_second(one)
+                self._host_seconds(told.of)
             case Row():
                 self._row(self.host(told.name), told.row)
             case Second():
@@ -220,26 +219,29 @@ class FleetScene:
         if told.state != RUNS or line.state not in (MISSING, PARTLY):
             line.state, line.error = told.state, told.error
 
-    def _host_second(self, told: HostSecond) -> None:
-        if not told.complete:
-            return
-        self._open.setdefault(told.number, []).append(told)
-        line = self.host(told.name)
-        if line.state in (CONNECTS, READY) or (
-            self.between and line.state in (DONE, STOPPED, RESTS)
-        ):
-            line.state = self._measured
-        # in the order of FIGURES
-        values = told.iops, told.bw, told.wait_ns, told.await_ns, told.util
-        number = told.number
-        at, before = number % KEPT, number - 1
-        for past, value in zip(line.past.values(), values, strict=False):
-            if past.last == before:
-                # as put does it, nearly always
-                past.values[at] = math.nan if value is None else value
-                past.last = number
-            else:
-                past.put(number, value)
+    def _host_seconds(self, ones: Iterable[HostSecond]) -> None:
+        hosts, between = self.hosts, self.between
+        for told in ones:
+            # the last ones in the order of FIGURES
+            name, number, complete, *values = told
+            if not complete:
+                continue
+            here = self._open.get(number)
+            if here is None:
+                here = self._open[number] = []
+            here.append(told)
+            line = hosts.get(name) or self.host(name)
+            state = line.state
+            if state in (CONNECTS, READY) or (between and state in (DONE, STOPPED, RESTS)):
+                line.state = self._measured
+            at, before = number % KEPT, number - 1
+            for past, value in zip(line.past.values(), values, strict=False):
+                if past.last == before:
+                    # as put does it, nearly always
+                    past.values[at] = math.nan if value is None else value
+                    past.last = number
+                else:
+                    past.put(number, value)
 
     def _row(self, line: HostLine, row: Object) -> None:
         kind = row["event"]
@@ -310,14 +312,15 @@ class FleetScene:
         here = self._open.pop(second, [])
         for late in [number for number in self._open if number < second]:
             del self._open[late]
-        iops = _middle([one.iops for one in here])
-        wait = _middle([one.wait_ns for one in here])
+        names, _, _, rates, _, waits, _, utils = zip(*here, strict=True) if here else ((),) * 8
+        iops, wait = _middle(rates), _middle(waits)
         self.medians[IOPS].put(second, iops)
         self.medians[WAIT].put(second, wait)
-        self.medians[UTIL].put(second, _middle([one.util for one in here]))
-        for one in here:
-            line = self.hosts[one.name]
-            now = max(ratio_log(one.iops, iops), ratio_log(one.wait_ns, wait))
+        self.medians[UTIL].put(second, _middle(utils))
+        hosts = self.hosts
+        for name, rate, waited in zip(names, rates, waits, strict=True):
+            line = hosts[name]
+            now = max(ratio_log(rate, iops), ratio_log(waited, wait))
             line.odd += ODD_SHARE * (now - line.odd)
 
 

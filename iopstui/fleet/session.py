@@ -42,6 +42,7 @@ from iopstui.fleet.told import (
     State,
     Told,
     host_second,
+    host_seconds,
 )
 from iopstui.records import dataclass
 from iopstui.safety.crash import crash_sentence
@@ -322,6 +323,7 @@ class FleetSession:
                 seconds.append(host_second(name, slot, counted))
 
         planned.merger.on_slot = slot
+        planned.merger.on_plain = lambda ones: seconds.extend(host_seconds(ones))
         # who can't be watched between two runs stands in its row: what the run came to stays said
         say = _nothing if planned.begun.between else self.say
         voices = Voices(

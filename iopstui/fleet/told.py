@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from iopstui.fleet.curve import Curve, Place
 from iopstui.fleet.hosts.settings import Turned
 from iopstui.fleet.merging.compact import Compact
-from iopstui.fleet.merging.host import Slot
+from iopstui.fleet.merging.host import Plain, Slot
 from iopstui.fleet.merging.merger import Second
 from iopstui.fleet.merging.sums import MILLI, Sums
 from iopstui.records import dataclass
@@ -130,3 +131,20 @@ def host_second(name: str, slot: Slot, complete: bool) -> HostSecond:
     iops = (rates.get("r/s", 0) + rates.get("w/s", 0)) / MILLI
     bw = (rates.get("rMB/s", 0) + rates.get("wMB/s", 0)) / MILLI * (1 << 20)
     return HostSecond(name, slot.number, complete, iops, bw, await_ns, await_ns, slot.util)
+
+
+def host_seconds(ones: Iterable[Plain]) -> list[HostSecond]:
+    """The same of many hosts, all of which are counted."""
+    found, make = [], HostSecond
+    for name, number, own, util, seconds in ones:
+        if not own.first[0]:
+            # without fio
+            slot = Slot(name, number, own, seconds, util=util)
+            found.append(host_second(name, slot, True))
+            continue
+        iops_m, bw_m, p99_ns, requests, wait = own.second
+        found.append(make(
+            name, number, True, iops_m / MILLI, bw_m / MILLI, float(p99_ns) if p99_ns else None,
+            wait * 1000 / requests if requests else None, util,
+        ))  # fmt: skip
+    return found

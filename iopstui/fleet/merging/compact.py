@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import struct
 from binascii import unhexlify
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from iopstui.fleet.merging.device import Device
 from iopstui.fleet.merging.packed import FIELD, KEYS
@@ -223,6 +223,27 @@ class Pile:
         self._count += 1
         if self._count == OFTEN:
             self._settle()
+
+    def add_all(self, ones: Sequence[tuple[Compact, str]]) -> None:
+        """Frames and their hosts', of which no device has a probe: many at once, as a call for each
+        costs more than its numbers."""
+        begin = 0
+        while begin < len(ones):
+            part = ones[begin : begin + OFTEN - self._count]
+            begin += len(part)
+            self._numbers += sum([one.numbers for one, _ in part])
+            bins = self._bins
+            for one, _ in part:
+                layout = one.layout
+                bins[layout] = bins.get(layout, 0) + one.fields
+            self._maxima += [one.first[_AT_MAXIMA:] for one, _ in part]
+            self._maxima = [tuple(map(max, zip(*self._maxima, strict=True)))]
+            slowest = max([(one.first[_AT_P99], host) for one, host in part])
+            if slowest[0] and (self._slowest is None or slowest > self._slowest):
+                self._slowest = slowest
+            self._count += len(part)
+            if self._count == OFTEN:
+                self._settle()
 
     def taken(self) -> Sums:
         """All that was added since the last time."""

@@ -38,6 +38,11 @@ LONGEST = 1.5
 LATEST_S = 1e10
 MOST_UTIL = 1e6
 FAR_S = 60.0
+_NUMBERS = frozenset((int, float))
+_NO_FLAGS: set[str] = set()
+Plain = tuple[str, int, Compact, float | None, float]
+"""A whole second as one frame told it, without anything special: its host's name, its number, what
+it did, the device's util (percent), and its length (s)."""
 
 
 @dataclass(slots=True)
@@ -169,6 +174,41 @@ class Host:
             self.measured += seconds if fio else 0.0
             self._pile.add(own, self.name, self._keep_bins)
         return self._put(own, number, seconds, flags, _util(row), fio)
+
+    def plain(self, row: Mapping[str, Any]) -> Plain | None:
+        """``feed`` of a frame that was sent as its sums and is the whole second behind the last
+        one, as nearly all are; ``None`` for any other: then nothing is taken yet. Malformed."""
+        text, seconds, last = row.get("sums"), row.get("seconds"), self.last
+        t: Any = row.get("t")
+        wall: Any = row.get("wall_ms")
+        origin, newest = self._origin_ms, self._newest_t
+        if (
+            text is None or row.get("event") != "frame" or row.get("flags") or self.ended
+            or type(seconds) is not float
+            or type(t) not in _NUMBERS or type(wall) not in _NUMBERS or self._slot is not None
+            or last is None or origin is None or newest is None or row.get(DEVICE) is not None
+            or not self._enough_s <= seconds <= LONGEST * self._interval_s
+            or not newest < t < LATEST_S or not 0 <= wall < LATEST_S * 1000
+            or not abs(wall - t * 1000 - origin - self.jumped_ms) <= JUMP_MS
+        ):  # fmt: skip
+            return None
+        at_s = (origin - self.offset_ms) / 1000 + t
+        ahead = (at_s - seconds / 2) / self._interval_s - (last + 1.5)
+        if not -EARLY <= ahead <= BEHIND or (
+            self.near_s is not None and abs(at_s - self.near_s) > FAR_S
+        ):
+            return None
+        own = Compact(text)
+        fio = own.first[0] == 1
+        if not fio and row.get("step"):
+            return None
+        self.frames += 1
+        self._newest_t, self.last = t, last + 1
+        self.counted.count(own.first[1], own.first[2], _NO_FLAGS)
+        if fio:
+            self.measured += seconds
+        self._pile.add(own, self.name, self._keep_bins)
+        return self.name, last + 1, own, _util(row), seconds
 
     @property
     def whole(self) -> Sums:

@@ -8,13 +8,13 @@ tree, and give what one merger of all hosts gives.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
 from iopstui.errors import EXIT_INTERRUPTED
 from iopstui.fleet.merging.compact import Compact, Pile
-from iopstui.fleet.merging.host import LATEST_S, Host, Slot
+from iopstui.fleet.merging.host import LATEST_S, Host, Plain, Slot
 from iopstui.fleet.merging.sums import Malformed, Sums, part_of, total_sums, whole
 from iopstui.model.metrics.fields import SCHEMA
 from iopstui.model.metrics.frame import RAMP
@@ -92,7 +92,8 @@ class Merger:
     that are over. ``hosts`` are those that sent frames; ``interval_s`` is a second's length.
 
     ``keep_bins``: every host's whole histogram is kept (for ``--expect each...``). ``on_slot`` is
-    told each host's own seconds, and whether they are counted, before the totals of them.
+    told each host's own seconds, and whether they are counted, before the totals of them;
+    ``on_plain`` of many at once that are counted, which come to ``on_slot`` unless it is set.
     ``late`` counts frames that came when their second was closed, ``lost`` names who says no more,
     ``whole`` adds up all frames of all hosts, late and incomplete ones too, but fio's ramp.
     """
@@ -100,6 +101,7 @@ class Merger:
     def __init__(self, interval_s: float = 1.0, lag: int = LAG, keep_bins: bool = False) -> None:
         self.interval_s = interval_s
         self.on_slot: Callable[[str, Slot, bool], None] = lambda name, slot, counted: None
+        self.on_plain: Callable[[Sequence[Plain]], None] = self._each_slot
         self.hosts: dict[str, Host] = {}
         self.below: dict[str, _Below] = {}
         self.merged: dict[str, Mapping[str, Any]] = {}
@@ -138,6 +140,32 @@ class Merger:
             self._total(name, row)
         elif kind == "merged":
             self._merged(name, row)
+
+    def feed_all(
+        self, rows: Iterable[tuple[str, Mapping[str, Any]]], near_s: float,
+        refused: Callable[[str, Malformed], None],
+    ) -> None:  # fmt: skip
+        """``feed`` of lines that have just come, by our clock at ``near_s``; ``refused`` is told
+        whose was malformed. What is the same of nearly all is done for all of them at once."""
+        plain: list[Plain] = []
+        for name, row in rows:
+            try:
+                host = self.hosts.get(name)
+                if host is not None:
+                    host.near_s = near_s
+                if host is not None and not self._foreign and "schema" not in row:
+                    one = host.plain(row)
+                    if one is not None:
+                        plain.append(one)
+                        continue
+                # in the order in which they came
+                self._put_all(plain)
+                plain.clear()
+                self.host(name).near_s = near_s
+                self.feed(name, row)
+            except Malformed as error:
+                refused(name, error)
+        self._put_all(plain)
 
     def _check_schema(self, name: str, row: Mapping[str, Any]) -> None:
         """What follows a session of another schema may mean something else."""
@@ -209,6 +237,28 @@ class Merger:
         if not counted and RAMP not in flags:
             # what is counted comes with its second: histograms are long, so each is added once
             self.whole.add(slot.sums)
+
+    def _put_all(self, plain: Sequence[Plain]) -> None:
+        """``_put`` of whole seconds without flags."""
+        each: dict[int, list[Plain]] = {}
+        for one in plain:
+            each.setdefault(one[1], []).append(one)
+        for number, ones in each.items():
+            found = self._at(number)
+            if found is None:
+                for name, _, own, util, seconds in ones:
+                    self._put(self.hosts[name], Slot(name, number, own, seconds, util=util))
+                continue
+            names = [name for name, *_ in ones]
+            self.lost.difference_update(names)
+            self.on_plain(ones)
+            found.hosts.update(names)
+            found.incomplete.difference_update(names)
+            found.compact.add_all([(own, name) for name, _, own, _, _ in ones])
+
+    def _each_slot(self, ones: Sequence[Plain]) -> None:
+        for name, number, own, util, seconds in ones:
+            self.on_slot(name, Slot(name, number, own, seconds, util=util), True)
 
     def _total(self, name: str, row: Mapping[str, Any]) -> None:
         if row.get("interval_s") != self.interval_s:

@@ -191,8 +191,10 @@ class FleetController:
             case HostSecond():
                 self._host_second(told)
             case HostSeconds():
-                for one in told.of:
-                    self._host_second(one)
+                utils = self._utils
+                for _, number, complete, *_, util in told.of:
+                    if complete and util is not None:
+                        utils.setdefault(number, []).append(util)
             case Row():
                 if not self._titled and told.row["event"] == "step_started":
                     self._row(told)
