@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import stat
 import zlib
 from array import array
@@ -89,7 +90,7 @@ def recording_path(name: str) -> Path:
 class Recording:
     """An open recording. Raises UsageError if it is none, or of a newer iopstui.
 
-    ``damage`` says after reading in words why it ended early ("" if it did not).
+    ``damage`` says after reading in words why not all of the file was read ("" if it did not).
     """
 
     def __init__(self, path: Path) -> None:
@@ -180,13 +181,18 @@ class Recording:
         while True:
             # someone else may have read from the same file since
             self._file.seek(place)
-            head = self._file.read(form.HEAD.size)
+            head = self._file.read(max(form.HEAD.size, len(form.NAME)))
+            if head.startswith(form.NAME):
+                self._followed(place)
+                return
+            head = head[: form.HEAD.size]
             if len(head) < form.HEAD.size:
                 if head:
                     self._damaged(place, "cut off")
                 return
             kind, t, length, checksum = form.HEAD.unpack(head)
             after = place + form.HEAD.size + length
+            self._file.seek(place + form.HEAD.size)
             if length > form.LARGEST or not 0 <= t < LATEST_S:
                 self._damaged(place, "no chunk")
                 return
@@ -204,7 +210,16 @@ class Recording:
             place = after
 
     def _damaged(self, place: int, why: object) -> None:
-        self.damage = f"from byte {place} on it can't be read ({why})"
+        self.damage = (
+            f"the recording is damaged or cut off: from byte {place} on it can't be read ({why})"
+        )
+
+    def _followed(self, place: int) -> None:
+        """Files were put behind each other (cat a b > c)."""
+        self.damage = (
+            f"another recording begins at byte {place} and is not in this; to read it, too: "
+            f"tail -c +{place + 1} {shlex.quote(_name(self.path))} > OTHER.iops"
+        )
 
     # -- decoding
 

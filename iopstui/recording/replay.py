@@ -100,7 +100,7 @@ BEGINS_WITHIN = (
 def how_it_ends(recording: Recording, whole: bool) -> str:
     """Why the recording is not whole, in words; "" if it is."""
     if recording.damage:
-        return f"the recording is damaged or cut off: {recording.damage}"
+        return recording.damage
     if whole:
         return ""
     return "the recording has no end: iopstui was killed, or is still recording"

@@ -150,6 +150,22 @@ def test_the_verdict_is_replayed_too(
     assert "steady state: yes" in (out if kind == "table" else err)
 
 
+def test_of_two_recordings_in_one_file_the_second_is_named(path: Path) -> None:
+    made.write(path)
+    data = path.read_bytes()
+    path.write_bytes(data * 2)
+    with Recording(path) as recording:
+        played = list(replayed(recording))
+    last = played[-1]
+    assert isinstance(last, events.Notice) and last.level == "warning"
+    assert f"another recording begins at byte {len(data)} " in last.text
+    assert f"tail -c +{len(data) + 1} {path} > OTHER.iops" in last.text
+    path.write_bytes(data)
+    with Recording(path) as recording:
+        once = list(replayed(recording))
+    assert played[: len(once)] == once
+
+
 def test_a_cut_off_recording_says_so_at_its_end(path: Path) -> None:
     made.write(path)
     data = path.read_bytes()
