@@ -70,7 +70,7 @@ def add_run_options(command: argparse.ArgumentParser) -> None:
                          help="nice value of iopstui itself, 0 to 19; its sampling is exempt "
                          "(default: 0)")  # fmt: skip
     add_probe(command)
-    command.add_argument("--record", metavar="FILE",
+    command.add_argument("--record", type=values.new_file, metavar="FILE",
                          help="record everything that is measured in FILE, which must not exist "
                          "yet: see `iopstui replay` and `iopstui report`")  # fmt: skip
 
@@ -90,7 +90,7 @@ def add_interval(command: argparse.ArgumentParser) -> None:
 
 def add_exports(command: argparse.ArgumentParser) -> None:
     """Add what others can read while it measures. ``RunOptions`` has it."""
-    command.add_argument("--textfile", metavar="FILE",
+    command.add_argument("--textfile", type=values.new_file, metavar="FILE",
                          help="keep the metrics of now in FILE (*.prom), for node_exporter's "
                          "textfile collector")  # fmt: skip
     command.add_argument("--openmetrics-listen", type=values.port, metavar="PORT",
@@ -176,7 +176,7 @@ def add_experiment(command: argparse.ArgumentParser) -> None:
 
 def add_resume(command: argparse.ArgumentParser) -> None:
     """Add the options of an experiment that can be resumed after an interruption."""
-    command.add_argument("--state", metavar="FILE",
+    command.add_argument("--state", type=values.new_file, metavar="FILE",
                          help="keep the progress here; after an interruption the same command "
                          "goes on (default: in the state directory)")  # fmt: skip
     command.add_argument("--fresh", action="store_true",

@@ -167,6 +167,16 @@ def port(text: str) -> int:
     raise ArgumentTypeError(f"{text!r} is not a port number from 0 to 65535")
 
 
+def new_file(text: str) -> str:
+    """The name of a file that will be written."""
+    if text.endswith("/"):
+        raise ArgumentTypeError(
+            f"{text!r} names a directory, by the / at its end; name a file, such as "
+            f"{text.rstrip('/') or '/tmp/run'!r}"
+        )
+    return text
+
+
 def knob(text: str) -> TunableRequest:
     """A tunable, its new value, and when it is changed."""
     from iopstui.model.block.tunable import parse_tunable

@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--for", dest="length", type=values.span, metavar="TIME",
                         help="without --job: how long to watch (default: until "
                         "Ctrl-C)")  # fmt: skip
-    parser.add_argument("--record", metavar="FILE",
+    parser.add_argument("--record", type=values.new_file, metavar="FILE",
                         help="keep the JSON lines of all hosts in FILE, which must not exist yet: "
                         "`iopstui merge FILE` and `iopstui report FILE` read it")  # fmt: skip
     parser.add_argument("--bring", action="store_true",

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--trigger", action="append", default=[], metavar="WHEN",
                         help="'FIGURE>VALUE for TIME', e.g. 'r_await>20ms for 3s' (also >=, <, "
                         "<=): say when that is so; may be repeated")  # fmt: skip
-    parser.add_argument("--record", metavar="FILE",
+    parser.add_argument("--record", type=values.new_file, metavar="FILE",
                         help="record everything, or with --trigger the time around each firing; "
                         "FILE must not exist yet")  # fmt: skip
     parser.add_argument("--before", type=values.before, metavar="TIME",
