@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from iopstui.errors import EXIT_OK, UsageError
+from iopstui.output.fleet.lines import is_fleet
 from iopstui.recording.foreign import RECORDING, kind_of_file
 from iopstui.recording.reader import Recording, recording_path
 from iopstui.report.fleet.page import ROWS, fleet_report, put_fleet
-from iopstui.report.fleet.reading import is_fleet
 from iopstui.report.formats import DEFAULT, FORMATS, Format, called, either
 from iopstui.report.sources import Source, credible, sources
 from iopstui.text import printable

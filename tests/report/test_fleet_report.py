@@ -8,7 +8,6 @@ import io
 import json
 import os
 import xml.dom.minidom
-from collections.abc import Callable
 from datetime import datetime
 from html import escape
 from math import floor, log10
@@ -17,12 +16,13 @@ from typing import Any
 
 import pyarrow.parquet
 import pytest
+from json_schema import check
 
-from iopstui.cli.fleet import screen
 from iopstui.errors import UsageError
 from iopstui.model.histogram import bucket_key
+from iopstui.output.fleet.lines import is_fleet
 from iopstui.report.files import put, rendered, report
-from iopstui.report.fleet.reading import interval_of, is_fleet
+from iopstui.report.fleet.reading import interval_of
 from iopstui.report.fleet.story import FleetHeat, gather_fleet
 from iopstui.report.story import HEAT_ROWS_PER_DECADE
 
@@ -86,6 +86,7 @@ def test_it_says_what_all_did_and_who_was_missing(tmp_path: Path) -> None:
 
 def test_the_figures_are_those_of_the_summed_bins(tmp_path: Path) -> None:
     found = json.loads(rendered([recorded(tmp_path)], "json"))
+    check(found, "document.fleet_report")
     assert found["fio"]["read"]["ios"] == 550
     clat = found["fio"]["read"]["clat"]
     assert (clat["p50"], clat["p99"]) == (FAST, SLOW)
@@ -283,7 +284,9 @@ def test_the_devices_that_were_probed_have_rows_of_their_own(tmp_path: Path) -> 
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert "| device read (1 of 2 hosts) | 7.00 | – |" in rendered([path], "md")
     assert "device read (1 of 2 hosts)" in rendered([path], "html")
-    device = json.loads(rendered([path], "json"))["device"]
+    whole = json.loads(rendered([path], "json"))
+    check(whole, "document.fleet_report")
+    device = whole["device"]
     assert (device["hosts"], device["read"]["ios"], device["read"]["p50"]) == (1, 21, SLOW)
 
 
@@ -333,7 +336,9 @@ def test_several_runs_are_told_one_by_one(tmp_path: Path) -> None:
     ]  # fmt: skip
     # not from the first run to the second
     assert "fio was executed within 4000.0 ms on 2 hosts" in text
-    found = json.loads(rendered([path], "json"))["runs"]
+    whole = json.loads(rendered([path], "json"))
+    check(whole, "document.fleet_report")
+    found = whole["runs"]
     assert [run["fio"]["read"]["ios"] for run in found] == [300, 600]
     assert "<h2>Runs</h2>" in rendered([path], "html")
     for kind in ("md", "html", "json"):
@@ -362,9 +367,42 @@ def test_what_is_no_recording_of_hosts(tmp_path: Path) -> None:
         rendered([recorded(tmp_path), path], "md")
 
 
-@pytest.mark.parametrize("asked", [is_fleet, screen.is_fleet])
+def test_a_launcher_s_words_before_a_line_are_no_matter(tmp_path: Path) -> None:
+    """clush and srun -l write whose line it is; merge and replay leave that out, too."""
+    path = recorded(tmp_path)
+    named = tmp_path / "clush"
+    named.write_text("".join(f"a: {line}\n" for line in path.read_text().splitlines()))
+    assert is_fleet(named)
+    found, same = (json.loads(rendered([one], "json")) for one in (path, named))
+    assert found["hosts"] == same["hosts"] and found["seconds"] == same["seconds"]
+
+
+@pytest.mark.parametrize("kind", ["md", "csv"])
+def test_frames_that_are_none_are_not_a_single_frame(kind: str, tmp_path: Path) -> None:
+    wrong = frame("a", 0, 100, FAST)
+    wrong["fio"]["read"]["ios"] = "many"
+    path = tmp_path / "wrong.jsonl"
+    path.write_text("".join(json.dumps({**wrong, "t": n + 1.0}) + "\n" for n in range(3)))
+    with pytest.raises(UsageError, match=r"but not a single frame.*3 lines"):
+        rendered([path], kind)
+
+
+def test_who_adds_up_the_rows_is_told_what_is_not_in_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    last = frame("a", 4, 7, FAST)
+    last |= {"t": 4.25, "wall_ms": START_MS + 4750, "seconds": 0.25}
+    last["fio"]["seconds"] = 0.25
+    path = recorded(tmp_path, last)
+    together = [row for row in csv_rows(path) if not row["host"]]
+    assert sum(float(row["fio.total.ios"] or 0) for row in together) == 550
+    assert "not in the rows: 7 I/Os" in capsys.readouterr().err
+    found = json.loads(rendered([path], "json"))
+    assert found["fio"]["total"]["ios"] == 557
+
+
 def test_a_pipe_is_not_opened_to_be_looked_at(
-    asked: Callable[[Path], bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -373,7 +411,7 @@ def test_a_pipe_is_not_opened_to_be_looked_at(
         pytest.fail("it would wait for a writer")
 
     monkeypatch.setattr(Path, "open", waits)
-    assert not asked(pipe)
+    assert not is_fleet(pipe)
 
 
 def test_a_long_run_has_wider_columns() -> None:

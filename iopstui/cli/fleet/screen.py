@@ -218,18 +218,3 @@ def show_recording(path: Path, speed: float, theme: str) -> int:
     from iopstui.ui.fleet_app import run_fleet_replay
 
     return run_fleet_replay(replay, printable(path.name), theme)
-
-
-def is_fleet(path: Path) -> bool:
-    """Whether a file holds JSON lines of hosts."""
-    from iopstui.output.fleet.lines import parsed
-
-    try:
-        # to open a pipe is to wait for its writer
-        if not path.is_file():
-            return False
-        with path.open("rb") as file:
-            row = parsed(file.readline(1 << 20))
-    except (OSError, ValueError):
-        return False
-    return row is not None and isinstance(row.get("event"), str)

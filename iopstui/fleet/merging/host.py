@@ -150,6 +150,7 @@ class Host:
         util = _util(part_of(part_of(row, "kernel"), TOTAL))
         own = frame_sums(self.name, row, seconds) if seconds else Sums()
         # nothing below can fail: all of the frame is taken, or nothing
+        self.frames += 1
         self._newest_t = row["t"]
         self.counted.add(fio, flags, own)
         if RAMP not in flags:
@@ -168,6 +169,7 @@ class Host:
         if not fio and _says_nothing(row, flags):
             return []
         number = self._number(self._middle_s(row, seconds), seconds)
+        self.frames += 1
         self._newest_t = row["t"]
         self.counted.count(own.ios, own.bytes, flags)
         if RAMP not in flags:
@@ -300,7 +302,6 @@ class Host:
 
     def _number(self, middle_s: float, seconds: float) -> int:
         """Which second (of ``interval_s``) since 1970 it is in."""
-        self.frames += 1
         if seconds > LONGEST * self._interval_s:
             self.too_long, self.longest_s = self.too_long + 1, max(self.longest_s, seconds)
         at = middle_s / self._interval_s

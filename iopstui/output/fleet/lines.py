@@ -24,6 +24,7 @@ from iopstui.recording.replay import Fold, replayed
 from iopstui.text import printable
 
 LONGEST_LINE = 16 << 20
+FIRST_LINE = 4 << 20
 Labelled = tuple[str, Object]
 Say = Callable[[str], None]
 
@@ -82,6 +83,20 @@ def file_rows(path: Path, label: str, say: Say) -> Iterator[Labelled]:
     except OSError as error:
         raise UsageError(f"{printable(str(path))} can't be read: {error.strerror}.") from error
     yield from recording_rows(path, label)
+
+
+def is_fleet(path: Path) -> bool:
+    """Whether a file holds JSON lines of hosts (fleet --record, merge, run --format jsonl), by its
+    first one."""
+    try:
+        # to open a pipe is to wait for its writer
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            row = parsed(file.readline(FIRST_LINE))
+    except (OSError, ValueError):
+        return False
+    return row is not None and isinstance(row.get("event"), str)
 
 
 def several(

@@ -7,6 +7,7 @@ import json
 
 from iopstui.model.block.device import BlockDevice, Hctx
 from iopstui.model.metrics.fields import SCHEMA
+from iopstui.output.schema.fleet_report import fleet_report_schema
 from iopstui.output.schema.lines import line_schemas
 from iopstui.output.schema.notation import (
     NUMBER,
@@ -53,6 +54,7 @@ def _documents(strict: bool) -> dict[str, Schema]:
         "devices": record({"schema": one, "devices": array(_device(strict))}, strict),
         "jobs": {"anyOf": [array(job), job]},
         "fields": record({"schema": {"const": SCHEMA}, "fields": array(field)}, strict),
+        "fleet_report": fleet_report_schema(strict),
         "report": record({"report": one, "iopstui": TEXT, "recordings": array(_report())}, strict),
     }
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from iopstui.errors import UsageError
-from iopstui.fleet.hosts.wire import object_of
 from iopstui.fleet.merging.merger import Merger, Second
 from iopstui.fleet.merging.sums import Malformed
 from iopstui.fleet.once import Once, each_once
@@ -17,24 +16,10 @@ from iopstui.format import counted
 from iopstui.output.fleet.lines import file_rows
 from iopstui.text import printable
 
-FIRST_LINE = 1 << 22
 LOOKED_AT = 400
 LONG = 1.5
 FARTHEST_MS = 1e15
 Object = dict[str, Any]
-
-
-def is_fleet(path: Path) -> bool:
-    """Whether a file holds JSON lines of hosts (fleet --record, merge, run --format jsonl)."""
-    try:
-        # to open a pipe is to wait for its writer
-        if not path.is_file():
-            return False
-        with path.open("rb") as file:
-            row = object_of(file.readline(FIRST_LINE))
-    except (OSError, ValueError):
-        return False
-    return row is not None and isinstance(row.get("event"), str)
 
 
 class Names:
@@ -115,8 +100,11 @@ class Reading:
             yield from merger.closed(early=False)
         yield from merger.finish()
         if not (merger.merged or any(host.frames for host in merger.hosts.values())):
+            broken = counted(self.broken, "line")
+            none = f" ({broken} that no iopstui writes)" if self.broken else ""
             raise UsageError(
-                f"{printable(str(self.path))} has JSON lines of iopstui, but not a single frame.",
+                f"{printable(str(self.path))} has JSON lines of iopstui, but not a single frame"
+                f"{none}.",
                 "iopstui fleet HOSTS --job JOB --record FILE writes one that has.",
             )
 

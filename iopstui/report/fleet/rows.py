@@ -55,6 +55,7 @@ class _Rows:
         self._slots: dict[int, dict[str, Slot]] = {}
         self._runs: dict[int, int | None] = {}
         self._first: int | None = None
+        self._left = 0
 
     def __iter__(self) -> Iterator[Cells]:
         for second in self._reading.seconds():
@@ -70,6 +71,10 @@ class _Rows:
         """On standard error: rows alone can't say it."""
         reading = self._reading
         lost = [self._name(host) for host in certified(reading.merger).lost]
+        if self._left:
+            # who adds up the rows has less than fio
+            print(f"iopstui: not in the rows: {self._left} I/Os of seconds that a host has "
+                  "measured only a part of", file=sys.stderr)  # fmt: skip
         for title, words in (*reading.left_out(), *([("no end seen", some(lost))] if lost else ())):
             print(f"iopstui: {title}: {words}", file=sys.stderr)
 
@@ -78,6 +83,8 @@ class _Rows:
         self._runs[slot.number] = self._reading.run
         if counted:
             self._slots.setdefault(slot.number, {})[host] = slot
+        elif (total := slot.sums.total) is not None:
+            self._left += total.ios
 
     def _all(self, second: Second) -> Cells:
         names = [" ".join(map(self._name, hosts)) for hosts in (second.missing, second.incomplete)]
