@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 import ui_fakes as fakes
@@ -75,21 +76,40 @@ async def test_leaving_works_while_the_terminal_is_behind() -> None:
     assert ("close",) in fake.calls
 
 
+@pytest.fixture
+def signals() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in (signal.SIGTSTP, signal.SIGCONT)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 @pytest.mark.parametrize("suspended", [False, True])
 async def test_only_a_suspended_screen_is_resumed(
-    suspended: bool, monkeypatch: pytest.MonkeyPatch
+    suspended: bool, monkeypatch: pytest.MonkeyPatch, signals: None
 ) -> None:
-    before = {number: signal.getsignal(number) for number in (signal.SIGTSTP, signal.SIGCONT)}
     resumed: list[bool] = []
     app = make(fakes.FakeController())
     async with app.run_test(size=WIDE) as pilot:
-        try:
-            driver = PatientDriver(app)
-            monkeypatch.setattr(driver, "start_application_mode", lambda: resumed.append(True))
-            driver._must_signal_resume = suspended
-            os.kill(os.getpid(), signal.SIGCONT)
-            await pilot.pause()
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        driver = PatientDriver(app)
+        monkeypatch.setattr(driver, "start_application_mode", lambda: resumed.append(True))
+        driver._must_signal_resume = suspended
+        os.kill(os.getpid(), signal.SIGCONT)
+        await pilot.pause()
     assert resumed == ([True] if suspended else [])
+
+
+async def test_a_write_that_has_begun_ends_before_it_is_suspended(
+    monkeypatch: pytest.MonkeyPatch, signals: None
+) -> None:
+    did: list[object] = []
+    app = make(fakes.FakeController())
+    async with app.run_test(size=WIDE) as pilot:
+        driver = PatientDriver(app)
+        monkeypatch.setattr(driver, "stop_application_mode", lambda: did.append("given back"))
+        monkeypatch.setattr(driver, "start_application_mode", lambda: did.append("taken"))
+        monkeypatch.setattr(os, "kill", lambda pid, number: did.append(number))
+        signal.raise_signal(signal.SIGTSTP)
+        did.append("written")
+        await pilot.pause()
+    assert did == ["written", "given back", signal.SIGSTOP, "taken"]

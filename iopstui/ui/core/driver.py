@@ -7,9 +7,12 @@ screen asks ``behind`` before it paints again.
 
 from __future__ import annotations
 
+import asyncio
 import codecs
+import contextlib
 import os
 import select
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -42,6 +45,8 @@ class PatientDriver(LinuxDriver):
     on_gone: Callable[[], None] = staticmethod(lambda: None)
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
+        # before Textual has the signals come here
+        self._loop = asyncio.get_running_loop()
         super().__init__(*arguments, **options)
         self._lag_s = 0.0
         self._answers = False
@@ -150,12 +155,33 @@ class PatientDriver(LinuxDriver):
         if output is not None:
             output.stop()
 
+    def _sigtstp_application(self, *arguments: Any) -> None:
+        """Textual suspends inside the handler of the signal, wherever the screen happens to be: in
+        the middle of a write, too, which then can never end. Here it is one more thing to do."""
+        self._later(self._suspend)
+
     def _sigcont_application(self, *arguments: Any) -> None:
+        self._later(self._continue)
+
+    def _later(self, do: Callable[[], None]) -> None:
+        # a screen that has just ended has neither
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(do)
+
+    def _suspend(self) -> None:
+        """Give the terminal back and stop. The next line is executed when it goes on."""
+        if self._auto_restart:
+            self.suspend_application_mode()
+            self._must_signal_resume = True
+        os.kill(os.getpid(), signal.SIGSTOP)
+        self._continue()
+
+    def _continue(self) -> None:
         """A closed terminal sends SIGCONT behind its SIGHUP, and anybody may. Textual would start
         reading keys anew beside the thread that reads them, which then never ends: only what was
-        suspended is resumed."""
+        suspended is resumed. In the background that is stopped again, until the next SIGCONT."""
         if self._must_signal_resume:
-            super()._sigcont_application(*arguments)
+            self.resume_application_mode()
         else:
             self._app.call_later(self._app.refresh)
 
