@@ -5,12 +5,14 @@
   makes its list itself, so the fix is for all lists.
 * ``StylesCache.get_inner_outer`` keeps, in a cache for the whole process, the caches of 1024
   widgets with all that they have drawn: some hundred KiB for each screen that was opened.
+* ``OptionList._move_page`` looks up a line where a terminal is too small for any.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
+from typing import Literal
 
 from textual._styles_cache import StylesCache
 from textual.color import Color
@@ -18,17 +20,25 @@ from textual.style import Style
 from textual.widget import Widget
 from textual.widgets import OptionList
 
+_move_page = OptionList._move_page
+
 
 def mend() -> None:
     """Apply the fixes; calling it again changes nothing."""
     OptionList.get_visual_style = _visual_style  # type: ignore[assignment, method-assign]
     StylesCache.get_inner_outer = _inner_outer  # type: ignore[assignment, method-assign]
+    OptionList._move_page = _page_if_any  # type: ignore[method-assign]
 
 
 def _visual_style(self: OptionList, *classes: str, partial: bool = False) -> Style:
     style = Widget.get_visual_style(self, *classes, partial=partial)
     parts = [self.get_component_styles(name).text_style for name in classes]
     return replace(style, reverse=True) if any(part.reverse for part in parts) else style
+
+
+def _page_if_any(self: OptionList, direction: Literal[-1, 1]) -> None:
+    if self._lines:
+        _move_page(self, direction)
 
 
 def _inner_outer(self: StylesCache, base: Color, background: Color) -> tuple[Style, Style]:
