@@ -195,6 +195,15 @@ def _heat_row(key: int) -> int:
     return math.floor(math.log10(max(key, 1)) * HEAT_ROWS_PER_DECADE)
 
 
+def _heat_rows(bins: Mapping[int, int]) -> dict[int, int]:
+    """I/Os by row: a tenth as many as there are buckets."""
+    rows: dict[int, int] = {}
+    for key, count in bins.items():
+        row = _heat_row(key)
+        rows[row] = rows.get(row, 0) + count
+    return rows
+
+
 @dataclass
 class Heat:
     """Counts of I/Os by time (columns) and latency (rows, ``HEAT_ROWS_PER_DECADE``)."""
@@ -215,16 +224,17 @@ class Heat:
                 self._now = last
             self._added.add(bins)
             return
+        rows = _heat_rows(bins)
         for column in range(first, last + 1):
-            self._count(column, bins)
+            self._count(column, rows)
 
     def _settle(self) -> None:
         added, self._added = self._added, BinsTotal()
-        self._count(self._now, added.bins)
+        self._count(self._now, _heat_rows(added.bins))
 
-    def _count(self, column: int, bins: Mapping[int, int]) -> None:
-        for key, count in bins.items():
-            place = column, _heat_row(key)
+    def _count(self, column: int, rows: Mapping[int, int]) -> None:
+        for row, count in rows.items():
+            place = column, row
             self._cells[place] = self._cells.get(place, 0) + count
 
     @property
