@@ -12,7 +12,7 @@ import dataclasses
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from iopstui.records import type_hints
@@ -194,9 +194,16 @@ def _record(
     given = by_name.values() if in_order else (f"{name}={v}" for name, v in by_name.items())
     lines.append(f" return kind({', '.join(given)})")
     # text of ours: of the file only numbers are in it
-    exec("\n".join(lines), known)
+    exec(_compiled("\n".join(lines)), known)
     made: Coder = known["decode"]
     return made
+
+
+@lru_cache(256)
+def _compiled(text: str) -> types.CodeType:
+    """Kept: a comparison, a fleet or a library opens many recordings of the same layouts, and
+    compiling their functions takes 10 ms each time."""
+    return compile(text, "<decode>", "exec")
 
 
 _REFUSED = {
