@@ -10,7 +10,7 @@ import sys
 import time
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import psutil
 from json_schema import check_line
@@ -89,6 +89,11 @@ def afresh(*arguments: str, cwd: Path, timeout: float = LONG_S, fence: str = LAN
 
 
 def start(*arguments: str, cwd: Path, nohup: bool = False, **more: str) -> subprocess.Popen[str]:
+    """In a session of its own, with its output in pipes. ``nohup``: with the signals as they are
+    here."""
+    if not nohup and not any(name.startswith(_AT_START) for name in more):
+        one = _warm().start(arguments, cwd, environment(cwd.parent, **more))
+        return cast("subprocess.Popen[str]", one)
     return subprocess.Popen(
         command(*arguments),
         cwd=cwd,
@@ -98,7 +103,6 @@ def start(*arguments: str, cwd: Path, nohup: bool = False, **more: str) -> subpr
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        preexec_fn=None if nohup else all_signals,
     )
 
 
