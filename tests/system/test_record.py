@@ -35,7 +35,8 @@ def test_replayed_it_says_bit_for_bit_what_the_live_run_said(here: Path) -> None
     assert list(here.iterdir()) == [], "only the recording is left, where it was wanted"
     again = iopstui("replay", "../run.iops", "--format", "jsonl", cwd=here)
     assert again.returncode == 0, again.stderr
-    assert sum(line["event"] == "frame" for line in events(live.stdout)) == 4
+    # a busy machine cuts the end in two
+    assert sum(line["event"] == "frame" for line in events(live.stdout)) >= 4
     lines = again.stdout.splitlines(keepends=True)
     # the live run's output ends with its job; after it the session ended
     assert "".join(lines[: live.stdout.count("\n")]) == live.stdout
