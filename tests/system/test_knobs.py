@@ -50,6 +50,7 @@ def loop() -> Iterator[Path]:
             pytest.skip(f"no loop device can be made here: {made.stderr.strip()}")
         device = Path(made.stdout.strip())
         try:
+            assert knob(device, "rq_affinity").read_text() != "2\n", "what the tests set"
             if not os.access(knob(device, "rq_affinity"), os.W_OK):
                 pytest.skip("/sys can't be written here")
             yield device
@@ -149,8 +150,8 @@ def test_a_killed_iopstui_leaves_a_note_and_doctor_undoes_it(here: Path, loop: P
 def test_a_signal_puts_it_back(here: Path, loop: Path, number: signal.Signals) -> None:
     before = knob(loop, "rq_affinity").read_text()
     process = start("run", str(loop), "--job", "two.fio", "--set", "runtime=60",
-                    "--knob", "rq_affinity=0", cwd=here)  # fmt: skip
-    until(lambda: knob(loop, "rq_affinity").read_text() == "0\n")
+                    "--knob", "rq_affinity=2", cwd=here)  # fmt: skip
+    until(lambda: knob(loop, "rq_affinity").read_text() == "2\n")
     process.send_signal(number)
     process.communicate(timeout=WITHIN_S)
     assert knob(loop, "rq_affinity").read_text() == before
@@ -184,8 +185,8 @@ def test_jobs_are_bound_to_the_cpus_that_were_said(here: Path, loop: Path) -> No
 def test_a_signal_to_the_screen_puts_it_back(here: Path, loop: Path, number: int) -> None:
     before = knob(loop, "rq_affinity").read_text()
     words = ("live", str(loop), "--job", "two.fio", "--set", "runtime=60")
-    with screen(here, *words, "--knob", "rq_affinity=0") as one:
-        until(lambda: knob(loop, "rq_affinity").read_text() == "0\n")
+    with screen(here, *words, "--knob", "rq_affinity=2") as one:
+        until(lambda: knob(loop, "rq_affinity").read_text() == "2\n")
         one.shows("fio, this second")
         one.process.send_signal(number)
         assert one.end() == 130
