@@ -6,10 +6,10 @@ and the first frame of the screen does not wait for it.
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
 from iopstui.errors import EXIT_OK
+from iopstui.linux.counters.interrupts import Wish
 
 if TYPE_CHECKING:
     from iopstui.preflight.request import JobRequest
@@ -24,7 +24,7 @@ class LaterRuns:
     def __init__(self, *arguments: Any) -> None:
         self._arguments = arguments
         self._runs: Runs | None = None
-        self.given_up = threading.Event()
+        self.given_up = Wish()
 
     def request(self, request: JobRequest) -> None:
         """Run this job; a running one is stopped first."""

@@ -18,6 +18,7 @@ from iopstui.errors import (
 )
 from iopstui.fio.inspect import Fio, find_fio, give_up_when
 from iopstui.fio.layout import OFFLOAD_STALLED, SILENT, STALLED, Stall
+from iopstui.linux.counters.interrupts import Wish
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.process.private import private_directory, remove
 from iopstui.model.block import target as kinds
@@ -79,7 +80,7 @@ class Runs:
         keep_scratch: bool = False,
         budget: WriteBudget | None = None,
         hold: bool = False,
-        given_up: threading.Event | None = None,
+        given_up: Wish | None = None,
     ) -> None:
         self.began_ns: int | None = None
         self.exit_code = EXIT_OK
@@ -114,7 +115,7 @@ class Runs:
         self._stall, self._look_again, self._silence_told = Stall(), 0.0, False
         # set from any thread before ``stop`` is asked for: a job that is being looked at can take
         # a while, if fio hangs
-        self.given_up = given_up or threading.Event()
+        self.given_up = given_up or Wish()
 
     @property
     def run(self) -> FioRun | None:

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import queue
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -31,3 +36,35 @@ def test_what_fails_at_the_end_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPa
     assert done == ["put back"]
     assert found[-1] == Ended(found[-1].t, EXIT_JOB_FAILED)
     assert any(isinstance(one, Notice) and "internal error" in one.text for one in found)
+
+
+WITHIN_S = 30.0
+"""Only a failure waits for it."""
+
+
+def at_each_line(do: Callable[[], object], within: Callable[[], object]) -> None:
+    """``do``, as a signal's handler does that comes at each line of ``within`` in turn."""
+
+    def trace(frame: FrameType, event: str, argument: object) -> Any:
+        do()
+        return trace
+
+    sys.settrace(trace)
+    try:
+        within()
+    finally:
+        sys.settrace(None)
+
+
+def test_two_signals_at_the_same_time_end_it_all_the_same() -> None:
+    """The second one's handler is called in the middle of the first one's."""
+    session = LiveSession(Target("file", "/nowhere", None), {}, job_target=None)
+
+    def ends() -> None:
+        at_each_line(session.kill_job, session.stop_job)
+        at_each_line(session.stop_job, session.close)
+
+    thread = threading.Thread(target=ends, daemon=True)
+    thread.start()
+    thread.join(WITHIN_S)
+    assert not thread.is_alive()

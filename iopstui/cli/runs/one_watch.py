@@ -76,13 +76,17 @@ class _Ending:
     def __init__(self, one: Watch) -> None:
         self.heard = threading.Event()
         self._one = one
+        self._said: queue.SimpleQueue[None] = queue.SimpleQueue()
+        # not by the handler: what it interrupts may be starting one
+        threading.Thread(target=self._insist, name="ending", daemon=True).start()
 
     def asked(self) -> None:
         """The first signal has come."""
         self._one.events.put(None)
-        threading.Thread(target=self._insist, name="ending", daemon=True).start()
+        self._said.put(None)
 
     def _insist(self) -> None:
+        self._said.get()
         while not self.heard.wait(HEARD_WITHIN_S):
             drop()
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)

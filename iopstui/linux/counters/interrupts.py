@@ -38,3 +38,23 @@ def shielded() -> Iterator[None]:
     if _asked and not _shields:
         _asked = False
         raise KeyboardInterrupt
+
+
+class Wish:
+    """A flag that may be set in a signal's handler. A ``threading.Event`` may not: a handler that
+    interrupts its ``set`` waits in another one for a lock that what it interrupted holds."""
+
+    def __init__(self) -> None:
+        self._there = False
+
+    def set(self) -> None:
+        """From now on it is there; from any thread, at any time."""
+        self._there = True
+
+    def clear(self) -> None:
+        """It is not there any more."""
+        self._there = False
+
+    def is_set(self) -> bool:
+        """Whether it is there."""
+        return self._there
