@@ -5,22 +5,25 @@
   makes its list itself, so the fix is for all lists.
 * ``StylesCache.get_inner_outer`` keeps, in a cache for the whole process, the caches of 1024
   widgets with all that they have drawn: some hundred KiB for each screen that was opened.
-* ``OptionList._move_page`` looks up a line where a terminal is too small for any.
+* ``OptionList._move_page`` looks up a line where a terminal is too small for any, and
+  ``Content`` folds words at every 0th cell where it leaves no column to text.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 from textual._styles_cache import StylesCache
 from textual.color import Color
+from textual.content import Content
 from textual.style import Style
 from textual.widget import Widget
 from textual.widgets import OptionList
 
 _move_page = OptionList._move_page
+_wrapped = Content._wrap_and_format
 
 
 def mend() -> None:
@@ -28,6 +31,7 @@ def mend() -> None:
     OptionList.get_visual_style = _visual_style  # type: ignore[assignment, method-assign]
     StylesCache.get_inner_outer = _inner_outer  # type: ignore[assignment, method-assign]
     OptionList._move_page = _page_if_any  # type: ignore[method-assign]
+    Content._wrap_and_format = _wrap_at_least_one  # type: ignore[method-assign]
 
 
 def _visual_style(self: OptionList, *classes: str, partial: bool = False) -> Style:
@@ -39,6 +43,10 @@ def _visual_style(self: OptionList, *classes: str, partial: bool = False) -> Sty
 def _page_if_any(self: OptionList, direction: Literal[-1, 1]) -> None:
     if self._lines:
         _move_page(self, direction)
+
+
+def _wrap_at_least_one(self: Content, width: int, *arguments: Any, **options: Any) -> Any:
+    return _wrapped(self, max(width, 1), *arguments, **options)
 
 
 def _inner_outer(self: StylesCache, base: Color, background: Color) -> tuple[Style, Style]:
