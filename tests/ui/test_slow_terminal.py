@@ -113,3 +113,51 @@ async def test_a_write_that_has_begun_ends_before_it_is_suspended(
         did.append("written")
         await pilot.pause()
     assert did == ["written", "given back", signal.SIGSTOP, "taken"]
+
+
+@pytest.mark.parametrize(
+    ("come", "stops"),
+    [
+        ([signal.SIGTSTP, signal.SIGTSTP], 1),
+        ([signal.SIGTSTP, signal.SIGCONT], 0),
+        ([signal.SIGTSTP, signal.SIGCONT, signal.SIGTSTP], 1),
+    ],
+    ids=["twice", "taken back", "and again"],
+)
+async def test_it_stops_as_often_as_the_kernel_would(
+    come: list[int], stops: int, monkeypatch: pytest.MonkeyPatch, signals: None
+) -> None:
+    """Nobody sends a second SIGCONT to what should go on by now."""
+    did: list[int] = []
+    app = make(fakes.FakeController())
+    async with app.run_test(size=WIDE) as pilot:
+        driver = PatientDriver(app)
+        monkeypatch.setattr(driver, "stop_application_mode", lambda: None)
+        monkeypatch.setattr(driver, "start_application_mode", lambda: None)
+        monkeypatch.setattr(os, "kill", lambda pid, number: did.append(number))
+        for number in come:
+            signal.raise_signal(number)
+        await pilot.pause()
+    assert did == [signal.SIGSTOP] * stops
+
+
+async def test_it_goes_on_where_that_is_wished_while_the_terminal_is_given_back(
+    monkeypatch: pytest.MonkeyPatch, signals: None
+) -> None:
+    did: list[object] = []
+    app = make(fakes.FakeController())
+    async with app.run_test(size=WIDE) as pilot:
+        driver = PatientDriver(app)
+        monkeypatch.setattr(
+            driver, "stop_application_mode", lambda: signal.raise_signal(signal.SIGCONT)
+        )
+
+        def take() -> None:
+            driver._must_signal_resume = False
+            did.append("taken")
+
+        monkeypatch.setattr(driver, "start_application_mode", take)
+        monkeypatch.setattr(os, "kill", lambda pid, number: did.append(number))
+        signal.raise_signal(signal.SIGTSTP)
+        await pilot.pause()
+    assert did == ["taken"]

@@ -47,6 +47,8 @@ class PatientDriver(LinuxDriver):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         # before Textual has the signals come here
         self._loop = asyncio.get_running_loop()
+        # a SIGTSTP has come, and no SIGCONT behind it
+        self._stops = False
         super().__init__(*arguments, **options)
         self._lag_s = 0.0
         self._answers = False
@@ -158,9 +160,12 @@ class PatientDriver(LinuxDriver):
     def _sigtstp_application(self, *arguments: Any) -> None:
         """Textual suspends inside the handler of the signal, wherever the screen happens to be: in
         the middle of a write, too, which then can never end. Here it is one more thing to do."""
+        self._stops = True
         self._later(self._suspend)
 
     def _sigcont_application(self, *arguments: Any) -> None:
+        # as the kernel does: it is void that somebody wanted it stopped
+        self._stops = False
         self._later(self._continue)
 
     def _later(self, do: Callable[[], None]) -> None:
@@ -170,10 +175,15 @@ class PatientDriver(LinuxDriver):
 
     def _suspend(self) -> None:
         """Give the terminal back and stop. The next line is executed when it goes on."""
+        if not self._stops:
+            return
         if self._auto_restart:
             self.suspend_application_mode()
             self._must_signal_resume = True
-        os.kill(os.getpid(), signal.SIGSTOP)
+        # giving the terminal back may have taken a while
+        if self._stops:
+            self._stops = False
+            os.kill(os.getpid(), signal.SIGSTOP)
         self._continue()
 
     def _continue(self) -> None:
