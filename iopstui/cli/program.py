@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import gc
 import os
-import signal
 import sys
 from collections.abc import Sequence
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from iopstui import __version__
@@ -53,14 +54,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     load_later("inspect", "ipaddress")
     try:
         handle_stop_signals(interrupt)
+        code = EXIT_INTERRUPTED
         try:
-            return _whole(None)
+            code = _whole(None)
         finally:
-            # nothing is left to undo, and the process ends with all its memory
-            handle_stop_signals(signal.SIG_DFL)
+            _over(code)
+            # the process ends with all its memory
             gc.freeze()
+        return code
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
+
+
+def _over(code: int) -> None:
+    """Whatever came of the command stays so: a signal from now on hastens the end, no more. What
+    Python's own end undoes (private directories) is undone then, too."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        atexit._run_exitfuncs()
+        os._exit(code)
+
+    handle_stop_signals(end)
 
 
 def _whole(argv: Sequence[str] | None) -> int:

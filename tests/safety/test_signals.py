@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import atexit
+import os
 import signal
+import sys
 from collections.abc import Iterator
 
 import pytest
 
+from iopstui.cli import main
+from iopstui.errors import EXIT_USAGE
 from iopstui.safety.signals import STOP_SIGNALS, handle_stop_signals
 
 
@@ -35,3 +40,18 @@ def test_what_there_was_before_is_given_back() -> None:
     assert before[signal.SIGTERM] is signal.SIG_DFL
     handle_stop_signals(signal.SIG_DFL)
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_a_signal_behind_the_end_changes_nothing_of_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ctrl-C is pressed twice: the first one has ended it before the second comes."""
+    did: list[object] = []
+    monkeypatch.setattr(sys, "argv", ["iopstui", "run", "--no-such-option"])
+    monkeypatch.setattr(atexit, "_run_exitfuncs", lambda: did.append("undone"))
+    monkeypatch.setattr(os, "_exit", did.append)
+    assert main() == EXIT_USAGE
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+        assert callable(signal.getsignal(number))
+        signal.raise_signal(number)
+    assert did == ["undone", EXIT_USAGE] * 3
