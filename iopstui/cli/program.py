@@ -23,7 +23,7 @@ from iopstui.errors import (
     UsageError,
 )
 from iopstui.later import load_later
-from iopstui.safety.signals import handle_stop_signals, interrupt
+from iopstui.safety.signals import handle_stop_signals, heed_ignored, interrupt
 
 if TYPE_CHECKING:
     from iopstui.cli.config import Config
@@ -54,6 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     load_later("inspect", "ipaddress")
     try:
         handle_stop_signals(interrupt)
+        heed_ignored()
         code = EXIT_INTERRUPTED
         try:
             code = _whole(None)

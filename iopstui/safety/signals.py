@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from iopstui.linux.counters import interrupts
 
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
+
+AGAIN_S = 0.01
 Handler = Callable[[int, "FrameType | None"], object]
 
 _LEFT_ALONE = frozenset(
@@ -76,3 +82,18 @@ def interrupt(number: int, frame: FrameType | None) -> None:
     """What Ctrl-C does by default, but not in the middle of what has to be made whole: everything
     that must be restored is restored on the way out."""
     interrupts.interrupt()
+
+
+def heed_ignored() -> None:
+    """From now on no ``interrupt`` is lost. Where it happens to be in the callback of a weak
+    reference or a finalizer, Python only reports it, and goes on: then it comes again soon."""
+    before = sys.unraisablehook
+
+    def hook(ignored: UnraisableHookArgs) -> None:
+        if issubclass(ignored.exc_type, KeyboardInterrupt):
+            # as SIGALRM, for whichever handler there is by then
+            signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
+        else:
+            before(ignored)
+
+    sys.unraisablehook = hook

@@ -4,17 +4,22 @@ import atexit
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 
 import pytest
 
 from iopstui.cli import main
 from iopstui.errors import EXIT_USAGE
-from iopstui.safety.signals import STOP_SIGNALS, handle_stop_signals
+from iopstui.safety.signals import STOP_SIGNALS, handle_stop_signals, heed_ignored, interrupt
+
+WITHIN_S = 20.0
+"""Only a failure waits for it."""
 
 
 @pytest.fixture(autouse=True)
-def as_before() -> Iterator[None]:
+def as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
     kept = {number: signal.getsignal(number) for number in STOP_SIGNALS}
     yield
     for number, handler in kept.items():
@@ -55,3 +60,20 @@ def test_a_signal_behind_the_end_changes_nothing_of_it(
         assert callable(signal.getsignal(number))
         signal.raise_signal(number)
     assert did == ["undone", EXIT_USAGE] * 3
+
+
+class Finalized:
+    def __del__(self) -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+
+def test_a_signal_amid_a_finalizer_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python reports what a finalizer raises, and goes on."""
+    told: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", told.append)
+    handle_stop_signals(interrupt)
+    heed_ignored()
+    with pytest.raises(KeyboardInterrupt):
+        Finalized().__doc__  # noqa: B018
+        time.sleep(WITHIN_S)
+    assert told == []
