@@ -55,6 +55,7 @@ class LessonRun:
         self._own_cpus: frozenset[int] = frozenset()
         self._meter: PointMeter | None = None
         self._started = False
+        self._stopping = False
         self._index = -1
         self._move()
 
@@ -190,10 +191,15 @@ class LessonRun:
         self._known.figures[run.name] = asked_figures(shape_of(text))
         cpus = {s.options.get("cpus_allowed", "") for s in jobfile.effective(text)}
         self._own_cpus = frozenset(parse_cpu_list(cpus.pop()) if len(cpus) == 1 else ())
-        self._meter = PointMeter(run.settle, self._target.opened, run.seconds)
-        self._started = False
+        self._started = self._stopping = False
         self.elapsed_s = 0.0
+        self._meter = PointMeter(run.settle, self._target.opened, run.seconds)
         return request
+
+    def stop(self) -> None:
+        """The session was asked to stop what runs, so the next end of a run is that of this one:
+        no other begins."""
+        self._stopping = True
 
     def feed(self, event: Event) -> bool:
         """Take an event of the session; True if it ended the run that is waited for."""
@@ -207,7 +213,7 @@ class LessonRun:
                 meter.add(event.frame)
                 if event.frame.fio is not None:
                     self.elapsed_s += event.frame.fio.seconds or 0.0
-            case StepFinished() if self._started or event.error:
+            case StepFinished() if self._started or self._stopping or event.error:
                 self._finish(run, meter, event)
                 return True
         return False

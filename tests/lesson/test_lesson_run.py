@@ -287,6 +287,17 @@ def test_the_end_of_an_earlier_run_is_not_this_one_s(play: LessonRun) -> None:
     assert play.failed["one"] == "fio is missing. Install it."
 
 
+def test_a_run_that_is_stopped_before_it_begins_is_over(play: LessonRun) -> None:
+    """While its job is looked at, or the end of an earlier run is waited for."""
+    to(play, "run: one")
+    play.request()
+    play.stop()
+    assert play.feed(StepFinished(1.0, 3, 130, "", True))
+    assert play.failed["one"] == "it was stopped" and not play.running
+    play.request()
+    assert not play.feed(StepFinished(1.0, 4, 130, "", True)), "nobody has stopped this one"
+
+
 def test_what_a_session_is_asked_to_run(play: LessonRun) -> None:
     to(play, "run: one")
     first = play.request()
@@ -424,6 +435,37 @@ def test_impatience_does_not_keep_settings_from_being_put_back(
         for number, handler in before.items():
             signal.signal(number, handler)
     assert undone == ["settings", "files"]
+
+
+def test_a_signal_while_a_run_is_asked_for_stops_it(
+    play: LessonRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+
+    class Session:
+        def start(self, sink: object) -> None:
+            """Nothing happens."""
+
+        def run_request(self, request: object) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+            calls.append("run")
+
+        def stop_job(self) -> None:
+            calls.append("stop")
+
+        def close(self) -> None:
+            calls.append("close")
+
+    before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
+    to(play, "run: one")
+    try:
+        player = LessonPlayer(play, Session(), {}, asks=False)  # type: ignore[arg-type]
+        monkeypatch.setattr(player, "_follow", lambda: None)
+        assert player.play() == EXIT_INTERRUPTED
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert calls == ["stop", "run", "stop", "close"]
 
 
 def test_a_lesson_explains_one_target(tmp_path: Path) -> None:

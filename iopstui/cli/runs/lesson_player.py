@@ -122,6 +122,7 @@ class LessonPlayer:
             return  # settings are being put back
         if not self._run.running:
             raise KeyboardInterrupt
+        self._run.stop()
         if self._stopped:
             self._session.kill_job()
         else:
@@ -184,6 +185,8 @@ class LessonPlayer:
             self._run.give_up(f"{error.message} {error.hint}".strip())
         else:
             self._session.run_request(request)
+            if self._stopped:  # before there was anything to stop
+                self._session.stop_job()
             self._follow()
         page = self._run.page()
         if page is None:

@@ -93,6 +93,7 @@ class Playing:
     def stop(self) -> None:
         """The run was asked to stop."""
         self.stopping = True
+        self.run.stop()
 
     @property
     def measured(self) -> Run | None:
