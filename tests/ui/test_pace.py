@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import os
+import select
 import threading
+import time
+import tty
 from collections.abc import Iterator
 
 import pytest
@@ -131,6 +134,19 @@ def test_the_last_words_wait_for_no_picture(terminal: StoppedTerminal) -> None:
     assert terminal.ready.wait(10)
     assert terminal.output.waiting == 0
     terminal.output.stop()
+
+
+def test_a_stopped_terminal_has_the_last_words_when_it_is_left(terminal: StoppedTerminal) -> None:
+    """The process ends then, and the thread with it."""
+    tty.setraw(terminal.slave)  # one that the kernel says has no room
+    terminal.output.write("x" * 500_000)
+    while select.select([], [terminal.slave], [], 0)[1]:
+        time.sleep(0.01)
+    terminal.output.forget()
+    terminal.output.write("last words")
+    terminal.output.stop()
+    assert not terminal.output._thread.is_alive()
+    assert terminal.output.waiting == 0
 
 
 def test_forgetting_where_nothing_waits_loses_nothing(terminal: StoppedTerminal) -> None:

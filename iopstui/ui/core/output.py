@@ -15,6 +15,7 @@ PIECE = 4096
 SMALL_PIECE = 256
 MOST_WAITING = 1 << 20
 LAST_WORDS_S = 1.0
+ROOM_POLL_S = 0.1
 CANCEL = b"\x18"
 
 
@@ -99,7 +100,9 @@ class Output:
         rest = memoryview(data)
         while rest:
             try:
-                select.select([], [self._fd], [])
+                # what is thrown away (stop) makes room, of which the kernel wakes nobody
+                while not select.select([], [self._fd], [], ROOM_POLL_S)[1]:
+                    continue
                 done = os.write(self._fd, rest[: self._piece])
             except BlockingIOError:
                 # a stopped terminal may claim to be writable
