@@ -91,7 +91,7 @@ def _whole(argv: Sequence[str] | None) -> int:
 
 def _told(argv: Sequence[str] | None, writable: bool) -> int:
     """Run the command; report what goes wrong."""
-    from iopstui.output.streams import OutputLost, drop
+    from iopstui.output.streams import OutputLost, drop, drop_stuck
 
     try:
         return _main(argv, writable)
@@ -106,6 +106,7 @@ def _told(argv: Sequence[str] | None, writable: bool) -> int:
     except OutputLost as error:
         return _output_lost(error)
     except KeyboardInterrupt:
+        drop_stuck()
         print("iopstui: interrupted.", file=sys.stderr)
         return EXIT_INTERRUPTED
     except Exception as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from iopstui.errors import Interrupted, UsageError
 
@@ -78,6 +78,18 @@ def answering(expect: Sequence[str]) -> Iterator[None]:
             raise
         words = "Standard output was closed by its reader before --expect was judged."
         raise Interrupted(words) from error
+
+
+def at_once(kill: Callable[[], None]) -> Callable[[], None]:
+    """``kill``, for a second signal: it does not wait for who reads the output either."""
+
+    def asked() -> None:
+        from iopstui.output.streams import drop_stuck
+
+        drop_stuck()
+        kill()
+
+    return asked
 
 
 def say(text: str) -> None:

@@ -12,7 +12,11 @@ import io
 import os
 import select
 import sys
+from collections.abc import Iterable
 from typing import Any, TextIO
+
+STUCK_S = 0.2
+"""A reader that takes nothing for so long does not read."""
 
 
 class OutputLost(OSError):
@@ -96,9 +100,18 @@ def _text(raw: io.FileIO, before: TextIO | None, errors: str) -> io.TextIOWrappe
     )
 
 
-def drop() -> None:
+def drop(number: int = 1) -> None:
     """What is still to be written to standard output goes nowhere: no later flush fails again."""
     with contextlib.suppress(OSError):
         null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, 1)
+        os.dup2(null, number)
         os.close(null)
+
+
+def drop_stuck(numbers: Iterable[int] = (1, 2)) -> None:
+    """The same for each of these descriptors that nobody reads, for whoever wants the end now: a
+    write that waits there goes on with the signal that says so."""
+    for number in numbers:
+        with contextlib.suppress(OSError, ValueError):
+            if not select.select([], [number], [], STUCK_S)[1]:
+                drop(number)

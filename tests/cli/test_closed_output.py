@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import queue
+import signal
+from collections.abc import Iterator
 from typing import cast
 
 import pytest
 
-from iopstui.cli.runs.to_the_end import to_the_end
+from iopstui.cli.runs.to_the_end import run_to_the_end, to_the_end
 from iopstui.cli.terminal import answering
 from iopstui.errors import EXIT_INTERRUPTED, Interrupted
 from iopstui.events import Event, Notice, StepFinished
+from iopstui.output import streams
 from iopstui.output.sinks import EventSink
+from iopstui.safety.signals import STOP_SIGNALS
 from iopstui.session.live import LiveSession
 
 
@@ -53,3 +59,63 @@ def test_an_expectation_that_was_not_judged_is_no_success() -> None:
     assert caught.value.exit_code == EXIT_INTERRUPTED
     with pytest.raises(BrokenPipeError), answering([]):
         raise BrokenPipeError
+
+
+@pytest.fixture
+def signals() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    reads, writes = os.pipe2(os.O_NONBLOCK)
+    fcntl.fcntl(writes, fcntl.F_SETPIPE_SZ, 4096)
+    yield reads, writes
+    os.close(reads)
+    os.close(writes)
+
+
+def test_a_reader_that_does_not_read_is_given_up(pipe: tuple[int, int]) -> None:
+    reads, writes = pipe
+    os.write(writes, b"x" * 4096)
+    with pytest.raises(BlockingIOError):
+        os.write(writes, b"y")
+    streams.drop_stuck([writes])
+    os.write(writes, b"y")
+    assert os.read(reads, 8192) == b"x" * 4096
+
+
+def test_a_reader_that_reads_has_all_of_it(pipe: tuple[int, int]) -> None:
+    reads, writes = pipe
+    streams.drop_stuck([writes])
+    os.write(writes, b"y")
+    assert os.read(reads, 8192) == b"y"
+
+
+def test_the_second_signal_waits_for_no_reader(
+    signals: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    did: list[str] = []
+
+    class Session:
+        def start(self, put: object) -> None:
+            signal.raise_signal(signal.SIGTERM)
+            assert did == ["stop"]
+            signal.raise_signal(signal.SIGTERM)
+            assert did == ["stop", "given up", "kill"]
+
+        def run_job(self, job: str, overrides: object) -> None:
+            raise BrokenPipeError
+
+        def stop_job(self) -> None:
+            did.append("stop")
+
+        def kill_job(self) -> None:
+            did.append("kill")
+
+    monkeypatch.setattr(streams, "drop_stuck", lambda: did.append("given up"))
+    with pytest.raises(BrokenPipeError):
+        run_to_the_end(cast(LiveSession, Session()), "a", {}, cast(EventSink, Closed()))

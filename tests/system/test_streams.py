@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import os
+import select
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
-from program import UNHURRIED, command, environment
+from program import UNHURRIED, WITHIN_S, command, environment
 
 COMMANDS = {
     "version": ("--version",),
@@ -134,3 +137,22 @@ def test_an_output_that_does_not_block_gets_all_of_it(here: Path) -> None:
     with os.fdopen(read, "rb") as stdout:
         assert stdout.read().decode() == whole
     assert process.wait(timeout=60) == 0
+
+
+def test_a_signal_ends_what_waits_for_its_reader(here: Path) -> None:
+    reads, writes = os.pipe()
+    fcntl.fcntl(writes, fcntl.F_SETPIPE_SZ, 4096)
+    env = environment(here.parent)
+    process = subprocess.Popen(command(*COMMANDS["replay"]), cwd=here, env=env, stdout=writes,
+                               stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+    try:
+        os.read(reads, 1)  # it has begun
+        while select.select([], [writes], [], 0)[1] and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(WITHIN_S) == 130
+    finally:
+        process.kill()
+        process.wait()
+        os.close(reads)
+        os.close(writes)

@@ -12,7 +12,7 @@ from typing import Any
 from iopstui.cli.fleet.record import RecordFile, fleet_object, over_object
 from iopstui.cli.fleet.run import judged, terms_of
 from iopstui.cli.fleet.words import Orders, kept, launch_words
-from iopstui.cli.terminal import answering, say
+from iopstui.cli.terminal import answering, at_once, say
 from iopstui.errors import (
     EXIT_INTERRUPTED,
     EXIT_JOB_FAILED,
@@ -84,7 +84,7 @@ class _Curve:
         self._aborts: list[Abort] = []
         self._aborted = False
         self._number = 0
-        StopSignals(self._interrupt, self._kill)
+        StopSignals(self._interrupt, at_once(self._kill))
 
     def _interrupt(self) -> None:
         self._stop = True

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 from iopstui.cli.fleet.record import LABEL, RecordFile
 from iopstui.cli.fleet.words import Orders, kept, launch_words
-from iopstui.cli.terminal import answering, has_screen, say
+from iopstui.cli.terminal import answering, at_once, has_screen, say
 from iopstui.errors import (
     EXIT_INTERRUPTED,
     EXIT_JOB_FAILED,
@@ -126,7 +126,7 @@ def run_fleet(arguments: argparse.Namespace) -> int:
         terms_of(arguments, least),
         Voices(say, run.second, run.row, run.stop),
     )
-    StopSignals(fleet.interrupt, fleet.kill)
+    StopSignals(fleet.interrupt, at_once(fleet.kill))
     with contextlib.closing(run), answering(arguments.expect):
         fleet.run()
         run.sink().end(merger)

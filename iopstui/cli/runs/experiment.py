@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from iopstui.cli.runs.preconditioning import checked, preconditioned
-from iopstui.cli.terminal import answering, say
+from iopstui.cli.terminal import answering, at_once, say
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, EXIT_VERDICT, UsageError
 from iopstui.events import PointFinished
 from iopstui.experiment.runner import Runner
@@ -60,7 +60,7 @@ def run_experiment(options: ExperimentOptions) -> int:
         experiment_session(setup, options.run, progress, say), setup.plan, setup.job_target,
         setup.conditions, told.handle, progress, expected,
     )  # fmt: skip
-    StopSignals(runner.stop, runner.kill)
+    StopSignals(runner.stop, at_once(runner.kill))
     with answering(options.run.expect):
         try:
             runner.run()

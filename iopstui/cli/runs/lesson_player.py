@@ -28,6 +28,7 @@ from iopstui.model.lesson.pages import ASK, RUN_STEP, Ask, Lesson
 from iopstui.output.lesson.pages import flowed, head_lines, page_lines
 from iopstui.output.lesson.text import end_lines, measured_line
 from iopstui.output.narration import Narrator
+from iopstui.output.streams import drop_stuck
 from iopstui.preflight.targets import choose_targets
 from iopstui.safety.leftovers import clean_up_and_say
 from iopstui.safety.signals import handle_stop_signals
@@ -119,11 +120,13 @@ class LessonPlayer:
 
     def _stop(self, number_: int, frame: FrameType | None) -> None:
         if self._leaving:
+            drop_stuck()
             return  # settings are being put back
         if not self._run.running:
             raise KeyboardInterrupt
         self._run.stop()
         if self._stopped:
+            drop_stuck()
             self._session.kill_job()
         else:
             self._session.stop_job()

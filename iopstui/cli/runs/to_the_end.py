@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 from collections.abc import Mapping
 
-from iopstui.cli.terminal import say
+from iopstui.cli.terminal import at_once, say
 from iopstui.events import Ended, Event, Notice, StepFinished
 from iopstui.output.sinks import EventSink
 from iopstui.safety.signals import StopSignals
@@ -20,7 +20,7 @@ def run_to_the_end(
     """Starts the session, and the run in it. Its end; ``None``: the session ended before it. The
     session and the sink are closed. The first signal lets fio write its last document."""
     events: Events = queue.SimpleQueue()
-    signals = StopSignals(session.stop_job, session.kill_job)
+    signals = StopSignals(session.stop_job, at_once(session.kill_job))
     session.start(events.put)
     session.run_job(job, dict(overrides))
     if signals.asked:  # perhaps before there was anything to stop
