@@ -12,12 +12,23 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
+from itertools import repeat
 from typing import Any
 
 from iopstui.fleet.curve import Curve
 from iopstui.fleet.merging.merger import Second
 from iopstui.fleet.merging.sums import DISK_RATES, Object
-from iopstui.fleet.told import Anew, Begun, HostSecond, HostSeconds, Over, Row, State, Told
+from iopstui.fleet.told import (
+    Anew,
+    Begun,
+    HostColumns,
+    HostSecond,
+    HostSeconds,
+    Over,
+    Row,
+    State,
+    Told,
+)
 from iopstui.format import counted
 from iopstui.model.means import median
 from iopstui.model.rates import MIB
@@ -134,7 +145,7 @@ class FleetScene:
         self.first: int | None = None
         self.medians = {name: Past() for name in (IOPS, WAIT, UTIL)}
         # by the seconds that are not over
-        self._open: dict[int, list[HostSecond]] = {}
+        self._open: dict[int, list[tuple[Any, ...]]] = {}
         self.sums = {name: Past() for name in (IOPS, BW)}
         self.running = self.watching = self.between = False
         self.unwatched = ""
@@ -172,6 +183,8 @@ class FleetScene:
     def apply(self, told: Told) -> None:
         """Take in what a fleet or a recording of one tells."""
         match told:
+            case HostColumns():
+                self._columns(told)
             case HostSecond():
                 self._host_seconds((told,))
             case HostSeconds():
@@ -238,6 +251,27 @@ class FleetScene:
             for past, value in zip(line.past.values(), values, strict=False):
                 if past.last == before:
                     # as put does it, nearly always
+                    past.values[at] = math.nan if value is None else value
+                    past.last = number
+                else:
+                    past.put(number, value)
+
+    def _columns(self, told: HostColumns) -> None:
+        number, names, figures = told
+        here = self._open.setdefault(number, [])
+        # as HostSecond has them
+        here += zip(names, repeat(number), repeat(True), *figures)
+        hosts, between = self.hosts, self.between
+        lines = [hosts.get(name) or self.host(name) for name in names]
+        for line in lines:
+            state = line.state
+            if state in (CONNECTS, READY) or (between and state in (DONE, STOPPED, RESTS)):
+                line.state = self._measured
+        at, before = number % KEPT, number - 1
+        for figure, values in zip(FIGURES, figures, strict=True):
+            for line, value in zip(lines, values, strict=True):
+                past = line.past[figure]
+                if past.last == before:
                     past.values[at] = math.nan if value is None else value
                     past.last = number
                 else:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -31,9 +31,11 @@ from iopstui.fleet.hosts.member import INTERRUPTED, Member
 from iopstui.fleet.hosts.settings import HostSettings, Turn
 from iopstui.fleet.merging.host import Slot
 from iopstui.fleet.merging.merger import Merger, Second
+from iopstui.fleet.merging.short import row_of
 from iopstui.fleet.scene import CONNECTS, DONE, FAILED, LATE, LOST, OUT, READY, RUNS, STOPPED
 from iopstui.fleet.told import (
     Begun,
+    HostColumns,
     HostSecond,
     HostSeconds,
     Over,
@@ -41,6 +43,7 @@ from iopstui.fleet.told import (
     Said,
     State,
     Told,
+    host_columns,
     host_second,
     host_seconds,
 )
@@ -80,6 +83,32 @@ class Planned:
     row: Callable[[str, Object], None]
     stop: Callable[[Second], str]
     judge: Callable[[Fleet], Judged]
+
+
+class Newest(Mapping[str, Object]):
+    """The newest frame of each host, made a row of where it is asked for. Kept in one thread, asked
+    for in another."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Object | bytes] = {}
+
+    def row(self, name: str, row: Object) -> None:
+        """This one is newer."""
+        self._kept[name] = row
+
+    def shorts(self, lines: Sequence[tuple[str, bytes]]) -> None:
+        """These short lines are."""
+        self._kept.update(lines)
+
+    def __getitem__(self, name: str) -> Object:
+        found = self._kept[name]
+        return found if isinstance(found, dict) else row_of(found.rstrip()) or {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self._kept])
+
+    def __len__(self) -> int:
+        return len(self._kept)
 
 
 Plan = Callable[[int, str, Mapping[str, str], Place | None], Planned]
@@ -128,7 +157,7 @@ class FleetSession:
         self._number = 0
         self._next_look = 0.0
         self._closing = self._watching = self._sweeping = self._halted = False
-        self.frames: dict[str, Object] = {}
+        self.frames = Newest()
         self._had: dict[str, tuple[str, str]] = {}
         self._detailed: set[str] = set()
 
@@ -316,6 +345,7 @@ class FleetSession:
 
     def _begin(self, planned: Planned) -> Fleet:
         seconds: list[HostSecond] = []
+        columns: list[HostColumns] = []
 
         def slot(name: str, slot: Slot, counted: bool) -> None:
             # who isn't counted has no figures
@@ -324,11 +354,13 @@ class FleetSession:
 
         planned.merger.on_slot = slot
         planned.merger.on_plain = lambda ones: seconds.extend(host_seconds(ones))
+        planned.merger.on_columns = lambda found: columns.append(host_columns(found))
         # who can't be watched between two runs stands in its row: what the run came to stays said
         say = _nothing if planned.begun.between else self.say
         voices = Voices(
-            say, partial(self._second, planned, seconds), partial(self._row, planned), planned.stop
-        )
+            say, partial(self._second, planned, seconds, columns), partial(self._row, planned),
+            planned.stop, self._shorts,
+        )  # fmt: skip
         self._had = {}
         self.settings.begin()
         fleet = self._fleet = planned.fleet(voices)
@@ -354,11 +386,17 @@ class FleetSession:
         """Tell the screen a warning."""
         self._tell(Said("warning", text))
 
-    def _second(self, planned: Planned, seconds: list[HostSecond], second: Second) -> None:
+    def _second(
+        self, planned: Planned, seconds: list[HostSecond], columns: list[HostColumns],
+        second: Second,
+    ) -> None:  # fmt: skip
         planned.second(second)
         if seconds:
             self._tell(HostSeconds(tuple(seconds)))
             seconds.clear()
+        for one in columns:
+            self._tell(one)
+        columns.clear()
         self._tell(second)
 
     def _row(self, planned: Planned, name: str, row: Object) -> None:
@@ -369,7 +407,7 @@ class FleetSession:
         planned.row(name, row)
         if kind == "frame":
             # of a thousand hosts nobody looks at: what counts of it comes with its second
-            self.frames[name] = row
+            self.frames.row(name, row)
             if name not in self._detailed:
                 return
         self._tell(Row(name, row))
@@ -379,6 +417,11 @@ class FleetSession:
             self.detail(name, True)
         if self.settings.wanted:
             self._order(name, {"op": "tunables"})
+
+    def _shorts(self, lines: Sequence[tuple[str, bytes]]) -> None:
+        self.frames.shorts(lines)
+        for name in self._detailed.intersection(name for name, _ in lines):
+            self._tell(Row(name, self.frames[name]))
 
     def _look(self) -> None:
         now = time.monotonic()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from iopstui.fleet.curve import Curve, Place
@@ -10,6 +10,16 @@ from iopstui.fleet.hosts.settings import Turned
 from iopstui.fleet.merging.compact import Compact
 from iopstui.fleet.merging.host import Plain, Slot
 from iopstui.fleet.merging.merger import Second
+from iopstui.fleet.merging.short import (
+    BW_M,
+    IOPS_M,
+    P99,
+    READ_WAIT,
+    READS,
+    WRITE_WAIT,
+    WRITES,
+    Columns,
+)
 from iopstui.fleet.merging.sums import MILLI, Sums
 from iopstui.records import dataclass
 
@@ -38,6 +48,20 @@ class HostSeconds(NamedTuple):
     between two seconds."""
 
     of: tuple[HostSecond, ...]
+
+
+class HostColumns(NamedTuple):
+    """The same second of many hosts, all of which are counted: by ``names`` the figures of
+    HostSecond, in its order."""
+
+    number: int
+    names: Sequence[str]
+    figures: Sequence[Sequence[float | None]]
+
+    @property
+    def utils(self) -> Sequence[float | None]:
+        """The devices' util in percent."""
+        return self.figures[-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +123,10 @@ class Anew:
     """What follows is from another place of a recording: all that was told is void."""
 
 
-Told = Anew | Curve | HostSecond | HostSeconds | Row | State | Said | Begun | Over | Second | Turned
+Told = (
+    Anew | Curve | HostColumns | HostSecond | HostSeconds | Row | State | Said | Begun | Over
+    | Second | Turned
+)  # fmt: skip
 
 
 def host_second(name: str, slot: Slot, complete: bool) -> HostSecond:
@@ -148,3 +175,18 @@ def host_seconds(ones: Iterable[Plain]) -> list[HostSecond]:
             wait * 1000 / requests if requests else None, util,
         ))  # fmt: skip
     return found
+
+
+def host_columns(found: Columns) -> HostColumns:
+    """The same of columns."""
+    figures = found.figures
+    waits = map(_wait_ns, *(figures[at] for at in (READS, WRITES, READ_WAIT, WRITE_WAIT)))
+    return HostColumns(found.number, found.names, (
+        [one / MILLI for one in figures[IOPS_M]], [one / MILLI for one in figures[BW_M]],
+        [float(one) if one else None for one in figures[P99]], [*waits], found.utils,
+    ))  # fmt: skip
+
+
+def _wait_ns(reads: int, writes: int, read_wait: int, write_wait: int) -> float | None:
+    requests = reads + writes
+    return (read_wait + write_wait) * 1000 / requests if requests else None

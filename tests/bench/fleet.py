@@ -20,7 +20,7 @@ from typing import Any
 
 from iopstui.cli.fleet.agent import compact, lean
 from iopstui.events import FrameReady
-from iopstui.fleet.hosts.orders import LINES, SUMS
+from iopstui.fleet.hosts.orders import LINES, SHORT, SUMS
 from iopstui.fleet.hosts.wire import object_of
 from iopstui.fleet.merging.merger import Merger
 from iopstui.output.fleet.sinks import TotalLines
@@ -45,7 +45,7 @@ def frames(made: Callable[[Object], Object] = compact) -> list[Object]:
 
 def demo() -> dict[str, list[Object]]:
     """The same by the name of their form (fleet/hosts/orders.py)."""
-    return {SUMS: frames(), LINES: frames(lean)}
+    return {SHORT: frames(), SUMS: frames(), LINES: frames(lean)}
 
 
 def second(made: list[Object], number: int, hosts: int) -> Iterator[bytes]:

@@ -62,7 +62,8 @@ def test_an_abort_waits_for_its_time_without_a_break() -> None:
 
 def drained(source: str) -> tuple[list[bytes], Link]:
     link, lines = Link([sys.executable, "-c", source]), []
-    while (found := link.lines()) is not None:
+    while (data := link.receive()) is not None:
+        found = link.lines(data)
         lines += found
     return lines, link
 

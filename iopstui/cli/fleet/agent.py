@@ -18,11 +18,12 @@ from iopstui.events import Armed, Ended, Event, FrameReady, Planned, StepFinishe
 from iopstui.fleet.hosts.apart import seen_in
 from iopstui.fleet.hosts.conversation import Conversation
 from iopstui.fleet.hosts.facts import disks_of
-from iopstui.fleet.hosts.orders import SPEAKS, SUMS
+from iopstui.fleet.hosts.orders import SHORT, SPEAKS, SUMS
 from iopstui.fleet.hosts.room import needs_of
 from iopstui.fleet.hosts.settings import states_object
 from iopstui.fleet.merging.compact import to_text
 from iopstui.fleet.merging.packed import pack, to_wire
+from iopstui.fleet.merging.short import short_line
 from iopstui.fleet.merging.sums import Malformed, frame_sums
 from iopstui.linux.roots import Roots
 from iopstui.model.metrics.fields import DEVICE
@@ -55,7 +56,11 @@ class Lines:
     def say(self, row: Object) -> None:
         """One object; from any thread."""
         line = dumps({"event": row["event"], "host": self.host, **row}) + "\n"
-        self._queue.put(line.encode("ascii"))
+        self.write(line.encode("ascii"))
+
+    def write(self, line: bytes) -> None:
+        """A line as it is, with its newline; from any thread."""
+        self._queue.put(line)
 
     def close(self) -> None:
         """Wait until it is all written, but not for long."""
@@ -82,7 +87,7 @@ class Agent:
         self._session: LiveSession | None = None
         self._why = ""
         self._no_probe = ""
-        self._detail = self._sums = False
+        self._detail = self._sums = self._short = False
         self._places: tuple[str, ...] = ()
 
     def serve(self) -> int:
@@ -97,7 +102,8 @@ class Agent:
             if order is None:
                 return EXIT_OK
             self.lines.host = str(order.get("host") or "")
-            self._sums = order.get("frames") == SUMS
+            self._short = order.get("frames") == SHORT
+            self._sums = self._short or order.get("frames") == SUMS
             with contextlib.ExitStack() as stack:
                 job = AgentJob(order, stack)
                 return self._run(job, order.get("plan") is True)
@@ -152,7 +158,11 @@ class Agent:
             row["disks"] = disks_of(event.writes, Roots())
         if isinstance(event, Armed | FrameReady):
             self._tell_of_probe()
-        self.lines.say(row)
+        short = short_line(row) if self._short and isinstance(event, FrameReady) else b""
+        if short:
+            self.lines.write(short)
+        else:
+            self.lines.say(row)
 
     def _tell_of_probe(self) -> None:
         """Why there is none though it was asked for, once, before it is missed."""

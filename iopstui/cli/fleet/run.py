@@ -124,7 +124,8 @@ def run_fleet(arguments: argparse.Namespace) -> int:
         orders.of,
         merger,
         terms_of(arguments, least),
-        Voices(say, run.second, run.row, run.stop),
+        # where lines are kept they are asked for as JSON
+        Voices(say, run.second, run.row, run.stop, lambda lines: None),
     )
     StopSignals(fleet.interrupt, at_once(fleet.kill))
     with contextlib.closing(run), answering(arguments.expect):

@@ -80,17 +80,25 @@ class Link:
             with contextlib.suppress(OSError):
                 self.process.stdin.close()
 
-    def lines(self) -> list[bytes] | None:
-        """The lines that have come; ``None``: no more will. One that is too long is left out."""
+    def receive(self) -> bytes | None:
+        """What has come; ``None``: no more will."""
         try:
             data = os.read(self.out, READ)
         except BlockingIOError:
-            return []
+            return b""
         except OSError:
             data = b""
         if not data:
             self.out = -1
             return None
+        return data
+
+    def is_line(self, data: bytes) -> bool:
+        """Whether what was received is one whole line, as it is nearly always."""
+        return data.find(b"\n") == len(data) - 1 and not self._rest and not self._skipping
+
+    def lines(self, data: bytes) -> list[bytes]:
+        """The lines that end in what was received; one that is too long is left out."""
         whole = data.split(b"\n")
         rest = whole.pop()
         if not rest and not self._rest and not self._skipping:

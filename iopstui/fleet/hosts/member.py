@@ -13,7 +13,7 @@ from iopstui.fleet.hosts.bring import bundle
 from iopstui.fleet.hosts.clocks import Offset
 from iopstui.fleet.hosts.link import Link
 from iopstui.fleet.hosts.nodes import Node
-from iopstui.fleet.hosts.orders import BEAT, LATEST_NS, SPEAKS, SUMS
+from iopstui.fleet.hosts.orders import BEAT, LATEST_NS, SHORT, SPEAKS, SUMS
 from iopstui.fleet.hosts.room import Need, needs_in
 from iopstui.fleet.hosts.wire import object_of
 from iopstui.text import printable
@@ -31,12 +31,16 @@ _BEAT = json.dumps({"op": BEAT}).encode() + b"\n"
 
 
 class Member:
-    """``take`` reads what has come and gives the rows that concern others. ``error`` says why it
+    """``take`` gets what has come and gives the rows that concern others. ``error`` says why it
     is over before its time, "" if it ended in order; ``exit_code`` is its own then. ``executed_ns``
     is when fio was executed, by our CLOCK_MONOTONIC, give or take ``error_ns``. ``no_probe`` says
-    why its device's percentiles are missing though they were asked for."""
+    why its device's percentiles are missing though they were asked for. ``read`` understands the
+    lines of its frames; ``short`` are short ones asked for, if it knows these."""
 
-    def __init__(self, node: Node, command: Sequence[str], order: Object) -> None:
+    def __init__(
+        self, node: Node, command: Sequence[str], order: Object,
+        read: Callable[[bytes], Object | None] = object_of, short: bool = False,
+    ) -> None:  # fmt: skip
         self.name = node.name
         self.state = LAUNCHED
         self.offset = Offset()
@@ -55,6 +59,8 @@ class Member:
         self.lost = False
         self.link = Link(command)
         self._order = order
+        self._read = read
+        self._short = short
         self._start_ns: int | None = None
         self._wanted = PROBES
         self._speaks: frozenset[str] = frozenset()
@@ -96,15 +102,14 @@ class Member:
         self._wanted = self.offset.answers + AGAIN
         self.ask()
 
-    def take(self) -> list[Object]:
-        """Read once from its link."""
-        lines = self.link.lines()
-        if lines is None:
+    def take(self, data: bytes | None) -> list[Object]:
+        """The rows of others in what came from its link (``Link.receive``)."""
+        if data is None:
             self._cut()
             return []
         found, heard = [], False
-        for line in lines:
-            row = _parsed(line)
+        for line in self.link.lines(data):
+            row = self._parsed(line)
             if row is None:
                 self._refuse_garbage()
                 continue
@@ -117,6 +122,10 @@ class Member:
             self.link.too_long = 0
             self._refuse_garbage(MOST_BROKEN)
         return found
+
+    def _parsed(self, line: bytes) -> Object | None:
+        row = self._read(line)
+        return row if row is not None and isinstance(row.get("event"), str) else None
 
     def _own(self, row: Object) -> bool:
         """Whether it concerns others."""
@@ -159,7 +168,8 @@ class Member:
         speaks = row.get("speaks")
         self._speaks = frozenset(one for one in SPEAKS if type(speaks) is list and one in speaks)
         self.ask()
-        self.tell({"op": "begin", "host": self.name, "plan": True, "frames": SUMS, **self._order})
+        frames = SHORT if self._short and SHORT in self._speaks else SUMS
+        self.tell({"op": "begin", "host": self.name, "plan": True, "frames": frames, **self._order})
 
     def _lacks(self, row: Object) -> None:
         what, why = _words(row, "what"), _words(row, "why")
@@ -249,8 +259,3 @@ class Member:
 def _words(row: Object, key: str) -> str:
     """A text of a host's for people; "" without one."""
     return printable(str(row.get(key) or "")[:LONGEST_WORDS])
-
-
-def _parsed(line: bytes) -> Object | None:
-    row = object_of(line)
-    return row if row is not None and isinstance(row.get("event"), str) else None

@@ -11,10 +11,11 @@ Object = Mapping[str, Any]
 LATEST_NS = 1 << 63
 """An instant of CLOCK_MONOTONIC is below."""
 LATEST_MS = 1e15
-SUMS, LINES = "sums", "lines"
-"""How frames are told: by their sums (compact.py) where the agent knows these, or as JSON lines."""
+SHORT, SUMS, LINES = "short", "sums", "lines"
+"""How frames are told: in short lines (short.py) or by their sums (compact.py) where the agent
+knows these, or as JSON lines."""
 BEAT = "beat"
-SPEAKS = (BEAT, SUMS)
+SPEAKS = (BEAT, SUMS, SHORT)
 """What an agent says in its first line that it knows; an older one says nothing of it."""
 
 

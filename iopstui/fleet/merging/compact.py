@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import struct
 from binascii import unhexlify
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from iopstui.fleet.merging.device import Device
 from iopstui.fleet.merging.packed import FIELD, KEYS
@@ -60,12 +60,16 @@ _STARTS = (0, *range(_AT_PARTS, _NUMBERS, _IN_PART))
 _ENDS = tuple(2 + (_AT_PARTS + parts * _IN_PART) * FIELD for parts in range(len(PARTS)))
 _ALL = struct.Struct(f"<{_NUMBERS}Q")
 _FIRST = struct.Struct(f"<{_AT_PARTS}Q")
-_HEAD = struct.Struct("<BB")
+HEAD = struct.Struct("<BB")
+LOOKED = f"5Q{(_AT_AWAITS - 5) * FIELD}x{_AT_PARTS - _AT_AWAITS}Q"
+"""What is looked at of the numbers, as struct has it: fio, ios, bytes, iops_m and bw_m of the
+total, the devices' requests and times, the p99, the maxima."""
 _PLANE = struct.Struct("<HH")
 _STEPS = -(-len(KEYS) // STEP)
 _MOST_PLANES = _STEPS * PLANES * len(_KINDS)
 _LAYOUTS: dict[bytes, tuple[int, ...]] = {}
 _MOST_LAYOUTS = 4096
+_MASKS: dict[int, int] = {}
 from_bytes = int.from_bytes
 _ONES = frozenset((*_STARTS, _AT_KERNEL))
 _TOO_LARGE = int.from_bytes(
@@ -75,6 +79,26 @@ _TOO_LARGE = int.from_bytes(
     ),
     "little",
 )
+
+
+Pieces = tuple[int, bytes, int]
+"""All that is added as one number, the layout of the histograms (one of ``_LAYOUTS``), and their
+bytes as another number."""
+
+
+def pieces_of(data: bytes, begin: int) -> Pieces:
+    """Of the bytes of a text, from ``begin`` on. ValueError, IndexError or struct.error for what
+    ``to_text`` never gives."""
+    first = begin + HEAD.size
+    end = begin + _ENDS[data[begin]]
+    numbers = from_bytes(data[first:end], "little")
+    body = end + _PLANE.size * data[begin + 1]
+    if numbers & _TOO_LARGE or body > len(data):
+        raise ValueError
+    layout = data[end:body]
+    if (_LAYOUTS.get(layout) or _layout(layout))[-1] != NARROW * (len(data) - body):
+        raise ValueError
+    return numbers, layout, from_bytes(data[body:], "little")
 
 
 class Compact:
@@ -91,9 +115,9 @@ class Compact:
             raise Malformed("its sums are no text of a frame's")
         try:
             data = unhexlify(text)
-            self.first: tuple[int, ...] = _FIRST.unpack_from(data, _HEAD.size)
+            self.first: tuple[int, ...] = _FIRST.unpack_from(data, HEAD.size)
             end = _ENDS[data[0]]
-            self.numbers = from_bytes(data[_HEAD.size : end], "little")
+            self.numbers = from_bytes(data[HEAD.size : end], "little")
             body = end + _PLANE.size * data[1]
             if self.numbers & _TOO_LARGE or body > len(data):
                 raise ValueError
@@ -174,6 +198,24 @@ def _layout(layout: bytes) -> tuple[int, ...]:
     return _LAYOUTS[layout]
 
 
+def _mask(places: tuple[int, ...]) -> int:
+    """Every other byte of histograms that stand there, from the first on."""
+    size = places[-1]
+    if size not in _MASKS:
+        _MASKS[size] = from_bytes(b"\xff\0" * (-(-size // (2 * NARROW))), "little")
+    return _MASKS[size]
+
+
+def _joined(layout: bytes, even: int, odd: int) -> int:
+    """The sums of the even and the odd bytes side by side, as ``fields`` of a Compact."""
+    size = (_LAYOUTS.get(layout) or _layout(layout))[-1]
+    half = -(-size // (2 * NARROW)) * NARROW
+    data = bytearray(2 * half)
+    for at, part in ((0, even.to_bytes(half, "little")), (NARROW, odd.to_bytes(half, "little"))):
+        data[at :: 2 * NARROW], data[at + 1 :: 2 * NARROW] = part[::NARROW], part[1::NARROW]
+    return from_bytes(data, "little")
+
+
 def _planes(bins: Mapping[bytes, int]) -> dict[int, int]:
     """The sums of histograms by their layouts: each of their planes alone."""
     found: dict[int, int] = {}
@@ -190,7 +232,9 @@ def _planes(bins: Mapping[bytes, int]) -> dict[int, int]:
 class Pile:
     """Adds frames up; ``taken`` gives their sums and begins anew."""
 
-    __slots__ = ("_bins", "_count", "_device", "_maxima", "_numbers", "_slowest", "_sums")
+    __slots__ = (
+        "_bins", "_count", "_device", "_halves", "_maxima", "_numbers", "_slowest", "_sums"
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self._sums: Sums | None = None
@@ -200,6 +244,7 @@ class Pile:
         self._count = 0
         self._numbers = 0
         self._bins: dict[bytes, int] = {}
+        self._halves: dict[bytes, tuple[int, int]] = {}
         self._maxima: list[tuple[int, ...]] = []
         self._slowest: tuple[int, str] | None = None
         self._device = Device()
@@ -245,6 +290,48 @@ class Pile:
             if self._count == OFTEN:
                 self._settle()
 
+    def add_number(self, numbers: int, p99: int, host: str) -> None:
+        """``add`` of a frame without its histograms, of whose device there is no probe."""
+        self._numbers += numbers
+        if p99 and (self._slowest is None or (p99, host) > self._slowest):
+            self._slowest = (p99, host)
+        self._count += 1
+        if self._count == OFTEN:
+            self._settle()
+
+    @property
+    def room(self) -> int:
+        """So many can be added at once."""
+        return OFTEN - self._count
+
+    def add_pieces(
+        self, pieces: Sequence[Pieces], maxima: Iterable[int], slowest: tuple[int, str]
+    ) -> None:
+        """``add_all`` of pieces, of which there is ``room``: with the largest of each of their
+        maxima, and the largest p99 with its host."""
+        numbers, layouts, fields = zip(*pieces, strict=True)
+        self._numbers += sum(numbers)
+        self._maxima.append(tuple(maxima))
+        if slowest[0] and (self._slowest is None or slowest > self._slowest):
+            self._slowest = slowest
+        alike: dict[bytes, list[int]] = {}
+        for layout, one in zip(layouts, fields, strict=True):
+            ones = alike.get(layout)
+            if ones is None:
+                alike[layout] = [one]
+            else:
+                ones.append(one)
+        for layout, found in alike.items():
+            # each other byte has room for what is added to it
+            mask = _mask(_LAYOUTS.get(layout) or _layout(layout))
+            even, odd = self._halves.get(layout, (0, 0))
+            even += sum([one & mask for one in found])
+            odd += sum([one >> 8 & mask for one in found])
+            self._halves[layout] = even, odd
+        self._count += len(pieces)
+        if self._count == OFTEN:
+            self._settle()
+
     def taken(self) -> Sums:
         """All that was added since the last time."""
         self._settle()
@@ -259,6 +346,8 @@ class Pile:
         numbers = _ALL.unpack(data)
         highest = [*map(max, zip(*self._maxima, strict=True))] or [0] * len(_KINDS)
         found = Sums(kernel=_kernel(numbers), slowest=self._slowest, device=self._device)
+        for layout, halves in self._halves.items():
+            self._bins[layout] = self._bins.get(layout, 0) + _joined(layout, *halves)
         packed = _packed(_planes(self._bins))
         maxima = {kind: (highest[place], packed.get(place, 0)) for place, kind in enumerate(_KINDS)}
         # in the order of a frame's
@@ -325,7 +414,7 @@ def to_text(sums: Sums) -> str:
     parts = max((place for place, name in enumerate(PARTS) if name in sums.fio), default=0)
     end = (_AT_PARTS + parts * _IN_PART) * FIELD
     data = b"".join((
-        _HEAD.pack(parts, len(planes)), _ALL.pack(*numbers)[:end],
+        HEAD.pack(parts, len(planes)), _ALL.pack(*numbers)[:end],
         *(_PLANE.pack(which, len(one)) for which, one in planes), *(one for _, one in planes),
     ))  # fmt: skip
     return data.hex() if 2 * len(data) <= LONGEST else ""

@@ -43,7 +43,9 @@ class Counted:
             self.ios, self.bytes = self.ios - self._run[0], self.bytes - self._run[1]
             self._run = [0, 0]
         self.ios, self.bytes = self.ios + ios, self.bytes + moved
-        self._run = [self._run[0] + ios, self._run[1] + moved]
+        run = self._run
+        run[0] += ios
+        run[1] += moved
 
     def finished(self, row: Mapping[str, Any]) -> None:
         """A run is over: fio's final figures (step_finished). Malformed."""

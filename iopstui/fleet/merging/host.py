@@ -15,6 +15,18 @@ from typing import Any
 
 from iopstui.fleet.merging.compact import Compact, Pile
 from iopstui.fleet.merging.finals import Counted
+from iopstui.fleet.merging.short import (
+    BYTES,
+    FIO,
+    IOS,
+    MOST_UTIL,
+    P99,
+    SECONDS,
+    WALL_MS,
+    Short,
+    T,
+    looked,
+)
 from iopstui.fleet.merging.sums import (
     MILLI,
     Malformed,
@@ -36,7 +48,6 @@ EARLY, BEHIND = 1.25, 0.75
 # an interval may be that much longer than the seconds into which it is to be put
 LONGEST = 1.5
 LATEST_S = 1e10
-MOST_UTIL = 1e6
 FAR_S = 60.0
 _NUMBERS = frozenset((int, float))
 _NO_FLAGS: set[str] = set()
@@ -183,22 +194,13 @@ class Host:
         text, seconds, last = row.get("sums"), row.get("seconds"), self.last
         t: Any = row.get("t")
         wall: Any = row.get("wall_ms")
-        origin, newest = self._origin_ms, self._newest_t
         if (
-            text is None or row.get("event") != "frame" or row.get("flags") or self.ended
+            text is None or row.get("event") != "frame" or row.get("flags")
             or type(seconds) is not float
-            or type(t) not in _NUMBERS or type(wall) not in _NUMBERS or self._slot is not None
-            or last is None or origin is None or newest is None or row.get(DEVICE) is not None
-            or not self._enough_s <= seconds <= LONGEST * self._interval_s
-            or not newest < t < LATEST_S or not 0 <= wall < LATEST_S * 1000
-            or not abs(wall - t * 1000 - origin - self.jumped_ms) <= JUMP_MS
+            or type(t) not in _NUMBERS or type(wall) not in _NUMBERS
+            or last is None or row.get(DEVICE) is not None
+            or not self._follows(t, wall, seconds)
         ):  # fmt: skip
-            return None
-        at_s = (origin - self.offset_ms) / 1000 + t
-        ahead = (at_s - seconds / 2) / self._interval_s - (last + 1.5)
-        if not -EARLY <= ahead <= BEHIND or (
-            self.near_s is not None and abs(at_s - self.near_s) > FAR_S
-        ):
             return None
         own = Compact(text)
         fio = own.first[0] == 1
@@ -211,6 +213,40 @@ class Host:
             self.measured += seconds
         self._pile.add(own, self.name, self._keep_bins)
         return self.name, last + 1, own, _util(row), seconds
+
+    def short(self, line: bytes) -> Short | None:
+        """``plain`` of a short line (short.py) in which fio has counted. Its second is ``last``
+        then."""
+        last, found = self.last, looked(line)
+        if last is None or found is None or self._keep_bins:
+            return None
+        own = found[0]
+        t, seconds = own[T], own[SECONDS]
+        if not own[FIO] or not self._follows(t, own[WALL_MS], seconds):
+            return None
+        self.frames += 1
+        self._newest_t, self.last = t, last + 1
+        self.counted.count(own[IOS], own[BYTES], _NO_FLAGS)
+        self.measured += seconds
+        self._pile.add_number(found[1][0], own[P99], self.name)
+        return found
+
+    def _follows(self, t: float, wall: float, seconds: float) -> bool:
+        """Whether a frame is the whole second behind the last one, as far as its times say."""
+        last, origin, newest = self.last, self._origin_ms, self._newest_t
+        if (
+            last is None or origin is None or newest is None
+            or self.ended or self._slot is not None
+            or not self._enough_s <= seconds <= LONGEST * self._interval_s
+            or not newest < t < LATEST_S or not 0 <= wall < LATEST_S * 1000
+            or not abs(wall - t * 1000 - origin - self.jumped_ms) <= JUMP_MS
+        ):  # fmt: skip
+            return False
+        at_s = (origin - self.offset_ms) / 1000 + t
+        ahead = (at_s - seconds / 2) / self._interval_s - (last + 1.5)
+        return -EARLY <= ahead <= BEHIND and (
+            self.near_s is None or abs(at_s - self.near_s) <= FAR_S
+        )
 
     @property
     def whole(self) -> Sums:

@@ -21,7 +21,17 @@ from iopstui.fleet.hosts.settings import HostSettings, Turn, Turned, together
 from iopstui.fleet.merging.merger import Second
 from iopstui.fleet.merging.whole import ALL, frame_of_second
 from iopstui.fleet.scene import DONE, FAILED, STOPPED, natural
-from iopstui.fleet.told import Anew, Begun, HostSecond, HostSeconds, Over, Row, Said, Told
+from iopstui.fleet.told import (
+    Anew,
+    Begun,
+    HostColumns,
+    HostSecond,
+    HostSeconds,
+    Over,
+    Row,
+    Said,
+    Told,
+)
 from iopstui.format import counted
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, Target
@@ -188,6 +198,9 @@ class FleetController:
     def _tell(self, told: Told) -> None:
         self.told.append(told)
         match told:
+            case HostColumns():
+                known = [util for util in told.utils if util is not None]
+                self._utils.setdefault(told.number, []).extend(known)
             case HostSecond():
                 self._host_second(told)
             case HostSeconds():
