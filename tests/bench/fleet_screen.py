@@ -1,17 +1,20 @@
 """What the screen of many hosts costs: made-up hosts whose lines come each second.
 
 ``fleet_screen.py HOSTS SECONDS [COLUMNS ROWS]`` measures: the CPU time of the whole process
-(making lines up, merging, the screen) and of the screen's thread alone, and the bytes that the
-terminal is sent. ``fleet_screen.py show HOSTS`` is the program that is measured; in a terminal it
-can be looked at. One of its hosts is slow, two share a path, and one is lost after a while.
+(making lines up, merging, the screen), the same without the making up, that of the screen's thread
+alone, and the bytes that the terminal is sent. ``fleet_screen.py show HOSTS [FILE]`` is the program
+that is measured; in a terminal it can be looked at. One of its hosts is slow, two share a path, and
+one is lost after a while.
 """
 
 from __future__ import annotations
 
 import copy
 import json
+import os
 import random
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -26,8 +29,9 @@ from terminal import Terminal, cpu_s
 from iopstui.cli.fleet.agent import compact, lean
 from iopstui.fleet.hosts.settings import HostSettings, Turn
 from iopstui.fleet.merging.merger import Merger
-from iopstui.fleet.told import Begun, Row, Told, host_second
-from iopstui.output.jsonl import dumps
+from iopstui.fleet.merging.short import row_of, short_line
+from iopstui.fleet.session import Newest
+from iopstui.fleet.told import Begun, Row, Told, host_columns, host_second
 
 Object = dict[str, Any]
 SLOW, PAIR, LOST = 17, (3, 7), 11
@@ -59,12 +63,15 @@ class MadeUp:
 
     live = True
 
-    def __init__(self, hosts: int) -> None:
+    def __init__(self, hosts: int, spent: int = -1) -> None:
+        """``spent`` is a file that is told the CPU seconds of making lines up; -1: none is."""
         self.names = [f"node{n:0{len(str(hosts))}d}" for n in range(1, hosts + 1)]
         self.hosts = self.names
         self.settings = HostSettings()
         self.running = True
-        self.frames: dict[str, Object] = {}
+        self.frames = Newest()
+        self._spent = spent
+        self._made_s = 0.0
         self._tell: Callable[[Told], None] = lambda told: None
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._main, daemon=True)
@@ -101,6 +108,7 @@ class MadeUp:
         made = fleet.frames(lean)
         merger = Merger()
         merger.on_slot = lambda name, slot, counted: self._tell(host_second(name, slot, counted))
+        merger.on_columns = lambda found: self._tell(host_columns(found))
         self._tell(Begun(1, tuple(self.names), time.time(), "randread-4k"))
         for at, name in enumerate(self.names):
             session = {"event": "session", "device": "vda", "devices": ["vda"], "opened": ["vda"],
@@ -121,14 +129,11 @@ class MadeUp:
             number += 1
 
     def _row(self, merger: Merger, name: str, row: Object) -> None:
-        if row["event"] == "frame":
-            self.frames[name] = row
-        else:
-            self._tell(Row(name, row))
+        self._tell(Row(name, row))
         merger.feed(name, row)
 
     def _second(self, merger: Merger, made: list[Object], number: int) -> None:
-        chance = random.Random(number)
+        chance, began = random.Random(number), time.thread_time()
         wall_ms = time.time() * 1000
         both = chance.uniform(0.3, 0.7)
         odd = {SLOW: (0.4, 5.0), PAIR[0]: (both, 1.6), PAIR[1]: (1 - both, 1.6)}
@@ -136,25 +141,34 @@ class MadeUp:
             key: [self._line(scaled(row, *scale), number, wall_ms) for row in made[:6]]
             for key, scale in {**odd, -1: (1.0, 1.0)}.items()
         }
+        self._made_s += time.thread_time() - began
+        if self._spent >= 0:
+            os.pwrite(self._spent, f"{self._made_s:20.6f}".encode(), 0)
+        # as a fleet takes them (fleet/fleet.py)
+        came = []
         for at, name in enumerate(self.names):
-            if at == LOST and number > LOST_AFTER:
-                continue
-            mine = lines.get(at, lines[-1])
-            self._row(merger, name, json.loads(mine[(at + number) % len(mine)]))
+            if at != LOST or number <= LOST_AFTER:
+                mine = lines.get(at, lines[-1])
+                came.append((name, mine[(at + number) % len(mine)]))
+        self.frames.shorts(came)
+        rows = [
+            (name, row_of(line[:-1]) or {})
+            for name, line in merger.feed_shorts(came, wall_ms / 1000)
+        ]
+        merger.feed_all(rows, wall_ms / 1000, lambda name, error: None)
         until = int(time.time() - 1.5) - 1
         for second in merger.closed(until):
             self._tell(second)
 
     def _line(self, row: Object, number: int, wall_ms: float) -> bytes:
-        line = {**compact(row), "t": number + 1.0, "wall_ms": wall_ms, "step": 1}
-        return dumps(line).encode()
+        return short_line({**compact(row), "t": number + 1.0, "wall_ms": wall_ms, "step": 1})
 
 
-def show(hosts: int) -> None:
+def show(hosts: int, spent: str = "") -> None:
     from iopstui.ui.fleet.controller import FleetController
     from iopstui.ui.fleet_app import FleetApp
 
-    runs = MadeUp(hosts)
+    runs = MadeUp(hosts, os.open(spent, os.O_WRONLY) if spent else -1)
     fleet_controller = FleetController(runs, f"node[1-{hosts}]", "randread-4k")
     FleetApp(fleet_controller, (), "randread-4k").run(mouse=False)
     runs.close()
@@ -166,16 +180,27 @@ def screen_s(pid: int) -> float:
 
 
 def measure(hosts: int, seconds: int, columns: int = 160, rows: int = 45) -> dict[str, float]:
-    """Percent of a CPU, of all and of the screen's thread; bytes a second."""
-    terminal = Terminal([sys.executable, __file__, "show", str(hosts)], columns, rows)
+    """Percent of a CPU, of the process, of all but making up, and of the screen's thread; bytes a
+    second."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(b"0")
+        file.flush()
+        return _measured(hosts, seconds, columns, rows, Path(file.name))
+
+
+def _measured(hosts: int, seconds: int, columns: int, rows: int, file: Path) -> dict[str, float]:
+    words = [sys.executable, __file__, "show", str(hosts), str(file)]
+    terminal = Terminal(words, columns, rows)
     # until all hosts are there, and findings have their seconds
     time.sleep(25 + hosts / 200)
     used, own, sent = cpu_s(terminal.pid), screen_s(terminal.pid), terminal.total
+    made = float(file.read_text())
     began = time.monotonic()
     time.sleep(seconds)
     took = time.monotonic() - began
+    used, made = cpu_s(terminal.pid) - used, float(file.read_text()) - made
     found = {
-        "hosts": hosts, "cpu": 100 * (cpu_s(terminal.pid) - used) / took,
+        "hosts": hosts, "cpu": 100 * used / took, "all": 100 * (used - made) / took,
         "screen": 100 * (screen_s(terminal.pid) - own) / took,
         "bytes_s": (terminal.total - sent) / took,
     }  # fmt: skip
@@ -185,6 +210,6 @@ def measure(hosts: int, seconds: int, columns: int = 160, rows: int = 45) -> dic
 
 if __name__ == "__main__":
     if sys.argv[1] == "show":
-        show(int(sys.argv[2]))
+        show(int(sys.argv[2]), *sys.argv[3:])
     else:
         print(json.dumps(measure(*map(int, sys.argv[1:]))))
