@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
+from operator import lt
 
 from iopstui import format as units
 from iopstui.model.findings import evidence as e
@@ -138,7 +140,7 @@ def _step(frames: Sequence[Frame]) -> int | None:
     """Where the seconds fall into two parts, the second lower by far more than each part varies;
     ``None`` if they don't."""
     each = [e.fio_iops([frame]) for frame in frames]
-    if not all(each):
+    if not all(each) or not _falls(each):
         return None
     fits = []
     for place in range(EACH_SIDE, len(each) - EACH_SIDE + 1):
@@ -150,6 +152,15 @@ def _step(frames: Sequence[Frame]) -> int | None:
     low, high = fmean(right), fmean(left)
     clear = high - low >= CLEAR * max(pstdev(left), pstdev(right))
     return place if clear and low <= STEP * high and max(right) < min(left) else None
+
+
+def _falls(each: Sequence[float]) -> bool:
+    """Whether all seconds from some place on are lower than all before it: a load without a step
+    is looked at each second, and nearly always ends here."""
+    least = [*accumulate(each, min)][EACH_SIDE - 1 :]
+    most = [*accumulate(reversed(each), max)][EACH_SIDE - 1 :]
+    # what is before the first place beside what is behind it, and so on
+    return any(map(lt, most[-1 - EACH_SIDE :: -1], least))
 
 
 def _taken_by_others(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from math import fsum
 
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
@@ -173,8 +174,9 @@ def spread(frames: Sequence[Frame]) -> float | None:
 
 def fio_iops(frames: Sequence[Frame]) -> float:
     """fio's completions per second over these frames."""
-    seconds = sum(f.fio.seconds or 0.0 for f in frames if f.fio)
-    return sum(f.fio.total.ios for f in frames if f.fio) / seconds if seconds else 0.0
+    each = [f.fio for f in frames if f.fio]
+    seconds = sum([one.seconds or 0.0 for one in each])
+    return sum([one.total.ios for one in each]) / seconds if seconds else 0.0
 
 
 def fio_bytes(frames: Sequence[Frame]) -> float:
@@ -220,19 +222,23 @@ def device_figures(
 ) -> DeviceFigures | None:
     """Means over the frames that measured all the devices; ``None`` if fewer than ``least``
     did."""
+    least = max(least, 1)
+    # a dozen rules ask for it each second
+    if not devices or len(frames) < least:
+        return None
     names = [device.name for device in devices]
-    each = [frame.together(names) for frame in frames] if names else []
-    disks = [disk for disk in each if disk is not None]
-    disks = [disk for disk in disks if disk.r_s is not None and disk.w_s is not None]
-    if len(disks) < max(least, 1):
+    each = [frame.together(names) for frame in frames]
+    disks = [d for d in each if d is not None and d.r_s is not None and d.w_s is not None]
+    count = len(disks)
+    if count < least:
         return None
     return DeviceFigures(
-        r_s=fmean(d.r_s or 0.0 for d in disks),
-        w_s=fmean(d.w_s or 0.0 for d in disks),
-        ios_s=fmean(d.ios_s or 0.0 for d in disks),
-        bytes_s=fmean(d.bytes_s or 0.0 for d in disks),
-        merges_s=fmean(d.merges_s or 0.0 for d in disks),
-        f_s=fmean(d.f_s or 0.0 for d in disks),
+        r_s=fsum([d.r_s or 0.0 for d in disks]) / count,
+        w_s=fsum([d.w_s or 0.0 for d in disks]) / count,
+        ios_s=fsum([d.ios_s or 0.0 for d in disks]) / count,
+        bytes_s=fsum([d.bytes_s or 0.0 for d in disks]) / count,
+        merges_s=fsum([d.merges_s or 0.0 for d in disks]) / count,
+        f_s=fsum([d.f_s or 0.0 for d in disks]) / count,
         aqu_sz=mean([d.aqu_sz for d in disks]),
     )
 

@@ -7,9 +7,10 @@ from evidence_frames import device, disk, fio, fired, frame
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.model.findings.by_curve import burst, cap
+from iopstui.model.findings.by_curve import CLEAR, EACH_SIDE, STEP, _step, burst, cap
 from iopstui.model.findings.conditions import Conditions, DeviceState, IoLimit
 from iopstui.model.findings.evidence import Evidence, JobShape, Steady
+from iopstui.model.means import fmean, pstdev
 
 SHAPE = JobShape(jobs=1, iodepth=32, engine="libaio", direct=True, block_size=4096)
 LIMIT = IoLimit("/work", "io.max", "riops", 1_000)
@@ -119,6 +120,31 @@ def test_a_step_stands_out_of_what_the_seconds_vary() -> None:
     assert burst(stepped(*wavy)) is not None
     wild = [(1, iops) for iops in (1_400, 900, 1_450, 850, 1_400, 950, 600, 220, 560, 280)]
     assert burst(stepped(*wild)) is None
+
+
+def _step_by_trying_all(each: list[float]) -> int | None:
+    fits = []
+    for place in range(EACH_SIDE, len(each) - EACH_SIDE + 1):
+        parts = each[:place], each[place:]
+        fits.append((sum(pstdev(part) ** 2 * len(part) for part in parts), place))
+    place = min(fits)[1]
+    left, right = each[:place], each[place:]
+    high, low = fmean(left), fmean(right)
+    clear = high - low >= CLEAR * max(pstdev(left), pstdev(right))
+    return place if clear and low <= STEP * high and max(right) < min(left) else None
+
+
+@given(
+    st.lists(st.integers(1, 12), min_size=4, max_size=15),
+    st.lists(st.integers(1, 12), min_size=4, max_size=15),
+    st.integers(0, 40),
+)
+def test_a_step_is_where_trying_all_places_finds_it(
+    left: list[int], right: list[int], higher: int
+) -> None:
+    each = [100.0 * x for x in (*(x + higher for x in left), *right)]
+    frames = [frame(1.0 + n, fio(x)) for n, x in enumerate(each)]
+    assert _step(frames) == _step_by_trying_all(each)
 
 
 @pytest.mark.parametrize(
