@@ -25,6 +25,7 @@ from iopstui.ui.core.pace import OwnCost
 from iopstui.ui.core.state import LiveState
 from iopstui.ui.dashboard import bars, cpu_panel, fio_panel, kernel_panel, panels
 from iopstui.ui.dashboard.panels import tabs
+from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.draw.rows import Row, pad
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
 
@@ -59,6 +60,21 @@ def test_fio_panel_shows_directions_and_total() -> None:
     lines = shown.splitlines()
     assert [line.split()[0] for line in lines[2:5]] == ["read", "write", "total"]
     assert "p99.99" in shown and "MiB/s" in shown and "32:" in shown and "ctx/s" in shown
+
+
+def test_the_device_s_line_is_made_anew_when_a_setting_changes() -> None:
+    controller = fakes.FakeController()
+    dashboard = Dashboard(controller, state(), UTF8, lambda *size: [])
+    first = dashboard.what(120)
+    assert dashboard.what(120) is first
+    device = fakes.DEVICES["nvme0n1"]
+    assert device.queue is not None
+    turned = replace(device, queue=replace(device.queue, scheduler="kyber"))
+    controller.devices = {**fakes.DEVICES, "nvme0n1": turned}
+    assert "scheduler kyber" in text(dashboard.what(120)) and "kyber" not in text(first)
+    assert text(dashboard.what(60)) == text(bars.device_line(
+        controller.target, controller.devices, 60, UTF8
+    ))  # fmt: skip
 
 
 def test_one_direction_needs_no_total() -> None:

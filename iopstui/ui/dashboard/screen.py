@@ -9,6 +9,8 @@ from typing import Protocol, runtime_checkable
 from textual import events
 
 from iopstui import format as f
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.frame import NO_LATENCY, Frame
 from iopstui.model.rates import DiskRates
@@ -143,6 +145,9 @@ class Dashboard(CanvasScreen):
         self.next_job = ""
         self.hints: Sequence[KeyHint] = ()
         self._strip = strip
+        # the same each second until a setting is changed
+        self._what: Row = ()
+        self._what_of: tuple[int, Target, list[int], list[BlockDevice | None]] | None = None
         self.window = TimeWindow(0.0, ZOOMS[0] / charset.dots)
         self._zoom = 0
         self._cells_placed = -1
@@ -398,10 +403,14 @@ class Dashboard(CanvasScreen):
 
     def what(self, width: int) -> Row:
         """The line that says what is measured."""
-        return bars.device_line(
-            self.controller.target, self.controller.devices, width, self.charset,
-            self._cpu_numbers(),
-        )  # fmt: skip
+        target, devices = self.controller.target, self.controller.devices
+        cpus = self._cpu_numbers()
+        known = [devices.get(name or "") for name in (target.device, *target.on)]
+        of = (width, target, cpus, known)
+        if of != self._what_of:
+            self._what_of = of
+            self._what = bars.device_line(target, devices, width, self.charset, cpus)
+        return self._what
 
     def _frozen_frame(self) -> Frame | None:
         return self.shown.frame if self._still is not None else None

@@ -81,8 +81,9 @@ class Lines:
 def _same(row: Row, before: Row) -> int:
     """How many cells at the beginning need not be sent again."""
     same = 0
-    for (text, style), (old, old_style) in zip(row, before, strict=False):
-        if text != old or style != old_style:
+    # as pairs: what is the very same style need not be compared by its values
+    for piece, old in zip(row, before, strict=False):
+        if piece != old:
             break
-        same += cells(text)
+        same += cells(piece[0])
     return same
