@@ -6,6 +6,7 @@ import argparse
 import atexit
 import gc
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from types import FrameType
@@ -23,6 +24,8 @@ from iopstui.errors import (
     UsageError,
 )
 from iopstui.later import load_later
+from iopstui.linux.counters.interrupts import no_more
+from iopstui.output import streams
 from iopstui.safety.signals import handle_stop_signals, heed_ignored, interrupt
 
 if TYPE_CHECKING:
@@ -52,19 +55,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _whole(argv)
     gc.set_threshold(YOUNG, 10, 10)
     load_later("inspect", "ipaddress")
+    code = EXIT_INTERRUPTED
     try:
-        handle_stop_signals(interrupt)
-        heed_ignored()
-        code = EXIT_INTERRUPTED
         try:
+            handle_stop_signals(interrupt)
+            heed_ignored()
             code = _whole(None)
         finally:
-            _over(code)
-            # the process ends with all its memory
-            gc.freeze()
-        return code
+            no_more()
     except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
+        no_more()
+    _over(code)
+    # the process ends with all its memory
+    gc.freeze()
+    return code
 
 
 def _over(code: int) -> None:
@@ -76,23 +80,27 @@ def _over(code: int) -> None:
         os._exit(code)
 
     handle_stop_signals(end)
+    atexit.register(_last_moment)
+
+
+def _last_moment() -> None:
+    """Behind it Python sets what a signal does to the default, unless that is nothing; and flushes
+    what it has for a reader, for whom nothing may be left to wait then."""
+    streams.drop_stuck()
+    handle_stop_signals(signal.SIG_IGN)
 
 
 def _whole(argv: Sequence[str] | None) -> int:
     """Run the command with its standard streams in order."""
-    from iopstui.output.streams import finish, prepare
-
-    writable = prepare()
+    writable = streams.prepare()
     code = _told(argv, writable)
-    lost = finish()
+    lost = streams.finish()
     # a reader that had enough changes nothing in what came of the command
     return code if lost is None or isinstance(lost, BrokenPipeError) else _output_lost(lost)
 
 
 def _told(argv: Sequence[str] | None, writable: bool) -> int:
     """Run the command; report what goes wrong."""
-    from iopstui.output.streams import OutputLost, drop, drop_stuck
-
     try:
         return _main(argv, writable)
     except SystemExit as ended:  # argparse: help, or a wrong command line that it has told
@@ -101,12 +109,12 @@ def _told(argv: Sequence[str] | None, writable: bool) -> int:
         complain(error)
         return error.exit_code
     except BrokenPipeError:  # the reader had enough: | head
-        drop()
+        streams.drop()
         return EXIT_OK
-    except OutputLost as error:
+    except streams.OutputLost as error:
         return _output_lost(error)
     except KeyboardInterrupt:
-        drop_stuck()
+        streams.drop_stuck()
         print("iopstui: interrupted.", file=sys.stderr)
         return EXIT_INTERRUPTED
     except Exception as error:
@@ -176,9 +184,7 @@ def complain(error: IopstuiError) -> None:
 
 
 def _output_lost(error: OSError) -> int:
-    from iopstui.output.streams import drop
-
-    drop()
+    streams.drop()
     print(f"iopstui: standard output can't be written: {error.strerror}.", file=sys.stderr)
     return EXIT_JOB_FAILED
 

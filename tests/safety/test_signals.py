@@ -5,12 +5,14 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from iopstui.cli import main
 from iopstui.errors import EXIT_USAGE
+from iopstui.linux.counters import interrupts
+from iopstui.output import streams
 from iopstui.safety.signals import STOP_SIGNALS, handle_stop_signals, heed_ignored, interrupt
 
 WITHIN_S = 20.0
@@ -52,14 +54,23 @@ def test_a_signal_behind_the_end_changes_nothing_of_it(
 ) -> None:
     """Ctrl-C is pressed twice: the first one has ended it before the second comes."""
     did: list[object] = []
+    monkeypatch.setattr(interrupts, "_over", False)
     monkeypatch.setattr(sys, "argv", ["iopstui", "run", "--no-such-option"])
     monkeypatch.setattr(atexit, "_run_exitfuncs", lambda: did.append("undone"))
     monkeypatch.setattr(os, "_exit", did.append)
+    last: list[Callable[[], None]] = []
+    monkeypatch.setattr(atexit, "register", last.append)
+    monkeypatch.setattr(streams, "drop_stuck", lambda: did.append("not waited for"))
     assert main() == EXIT_USAGE
+    interrupt(signal.SIGINT, None)  # of a handler that was called before it was replaced
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
         assert callable(signal.getsignal(number))
         signal.raise_signal(number)
     assert did == ["undone", EXIT_USAGE] * 3
+    last[-1]()
+    assert did[-1] == "not waited for"
+    # Python's own end sets others to what they do by default
+    assert signal.getsignal(signal.SIGUSR1) is signal.SIG_IGN
 
 
 class Finalized:

@@ -12,15 +12,24 @@ from contextlib import contextmanager
 
 _shields = 0
 _asked = False
+_over = False
 
 
 def interrupt() -> None:
     """For a signal's handler: KeyboardInterrupt, now or at the end of what is shielded."""
     global _asked
+    if _over:
+        return
     if _shields:
         _asked = True
     else:
         raise KeyboardInterrupt
+
+
+def no_more() -> None:
+    """From now on ``interrupt`` does nothing: what could be broken off is over."""
+    global _over
+    _over = True
 
 
 @contextmanager
