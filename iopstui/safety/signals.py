@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
 AGAIN_S = 0.01
+_IMPORTS = "<frozen importlib"
 Handler = Callable[[int, "FrameType | None"], object]
 
 _LEFT_ALONE = frozenset(
@@ -81,7 +82,16 @@ class StopSignals:
 def interrupt(number: int, frame: FrameType | None) -> None:
     """What Ctrl-C does by default, but not in the middle of what has to be made whole: everything
     that must be restored is restored on the way out."""
-    interrupts.interrupt()
+    if frame is not None and frame.f_code.co_filename.startswith(_IMPORTS):
+        # amid Python's own steps of an import a lock would stay taken, for which other threads wait
+        _again_soon()
+    else:
+        interrupts.interrupt()
+
+
+def _again_soon() -> None:
+    """It comes again as SIGALRM, for whichever handler there is by then."""
+    signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
 
 
 def heed_ignored() -> None:
@@ -91,8 +101,7 @@ def heed_ignored() -> None:
 
     def hook(ignored: UnraisableHookArgs) -> None:
         if issubclass(ignored.exc_type, KeyboardInterrupt):
-            # as SIGALRM, for whichever handler there is by then
-            signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
+            _again_soon()
         else:
             before(ignored)
 

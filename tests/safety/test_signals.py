@@ -88,3 +88,15 @@ def test_a_signal_amid_a_finalizer_is_not_lost(monkeypatch: pytest.MonkeyPatch) 
         Finalized().__doc__  # noqa: B018
         time.sleep(WITHIN_S)
     assert told == []
+
+
+def test_an_import_is_not_broken_off_amid_python_s_own_steps() -> None:
+    """Its locks would stay taken."""
+    handle_stop_signals(interrupt)
+    steps = "signal.raise_signal(signal.SIGTERM)\ndid.append('lock released')"
+    did: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        code = compile(steps, "<frozen importlib._bootstrap>", "exec")
+        exec(code, {"signal": signal, "did": did})
+        time.sleep(WITHIN_S)
+    assert did == ["lock released"]
