@@ -1,5 +1,31 @@
 """The command line: options that commands share, and a file for each command."""
 
-from iopstui.cli.program import main
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Sequence
+from types import FrameType
+
+from iopstui.errors import EXIT_INTERRUPTED
 
 __all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command (``program.main``); the exit code. Without ``argv`` the process is ours: a
+    signal that comes while the program is being loaded ends it as one that comes later does."""
+    if argv is None:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+            # what the parent process has told us to ignore stays ignored
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, _end)
+    from iopstui.cli.program import main as run
+
+    return run(argv)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    # nothing was begun that would have to be undone
+    os.write(2, b"iopstui: interrupted.\n")
+    os._exit(EXIT_INTERRUPTED)

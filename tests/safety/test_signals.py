@@ -3,6 +3,7 @@ from __future__ import annotations
 import atexit
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from iopstui.cli import main
-from iopstui.errors import EXIT_USAGE
+from iopstui.errors import EXIT_INTERRUPTED, EXIT_USAGE
 from iopstui.linux.counters import interrupts
 from iopstui.output import streams
 from iopstui.safety.signals import STOP_SIGNALS, handle_stop_signals, heed_ignored, interrupt
@@ -100,3 +101,36 @@ def test_an_import_is_not_broken_off_amid_python_s_own_steps() -> None:
         exec(code, {"signal": signal, "did": did})
         time.sleep(WITHIN_S)
     assert did == ["lock released"]
+
+
+WHILE_LOADED = """
+import os, signal, sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "iopstui.cli.program":
+            os.kill(os.getpid(), {number})
+sys.meta_path.insert(0, Finder())
+signal.signal({ignored}, signal.SIG_IGN)
+sys.argv = ["iopstui", "--version"]
+from iopstui.cli import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "ignored", "ends"),
+    [
+        (signal.SIGINT, signal.SIGHUP, (EXIT_INTERRUPTED, "iopstui: interrupted.\n")),
+        (signal.SIGTERM, signal.SIGHUP, (EXIT_INTERRUPTED, "iopstui: interrupted.\n")),
+        (signal.SIGHUP, signal.SIGHUP, (0, "")),
+    ],
+    ids=["SIGINT", "SIGTERM", "ignored"],
+)
+def test_a_signal_while_the_program_is_being_loaded(
+    number: int, ignored: int, ends: tuple[int, str]
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WHILE_LOADED.format(number=int(number), ignored=int(ignored))],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == ends
