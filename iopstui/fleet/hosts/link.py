@@ -16,7 +16,8 @@ TAIL = 4096
 class Link:
     """Starts ``command``; nothing here ever waits. ``too_long`` counts lines that were left out.
 
-    ``out`` and ``err`` are its descriptors to wait on; -1 once they have ended.
+    ``out`` and ``err`` are its descriptors to wait on; -1 once they have ended. While there is
+    something ``unsent``, ``flush`` is still to be called.
     """
 
     def __init__(self, command: Sequence[str]) -> None:
@@ -32,16 +33,16 @@ class Link:
         for fd in (self.into, self.out, self.err):
             os.set_blocking(fd, False)
         self.too_long = 0
-        self._unsent = bytearray()
+        self.unsent = bytearray()
         self._rest = bytearray()
         self._skipping = False
         self._said = b""
 
     def send(self, data: bytes) -> None:
         """Send, now or as soon as the other side reads."""
-        if self.into < 0 or len(self._unsent) >= MOST_UNSENT:
+        if self.into < 0 or len(self.unsent) >= MOST_UNSENT:
             return
-        if not self._unsent:
+        if not self.unsent:
             # nearly always all of it at once
             try:
                 data = data[os.write(self.into, data[:CHUNK]) :]
@@ -51,30 +52,25 @@ class Link:
                 self.hang_up()
                 return
         if data:
-            self._unsent += data
+            self.unsent += data
             self.flush()
 
     def flush(self) -> bool:
         """Send what could not be sent yet; False if there is more."""
-        while self._unsent and self.into >= 0:
+        while self.unsent and self.into >= 0:
             try:
-                sent = os.write(self.into, self._unsent[:CHUNK])
+                sent = os.write(self.into, self.unsent[:CHUNK])
             except BlockingIOError:
                 return False
             except OSError:
                 self.hang_up()
                 break
-            del self._unsent[:sent]
+            del self.unsent[:sent]
         return True
-
-    @property
-    def unsent(self) -> bool:
-        """Whether ``flush`` is still to be called."""
-        return bool(self._unsent) and self.into >= 0
 
     def hang_up(self) -> None:
         """Nothing more is sent: the end of the other side's input."""
-        self._unsent.clear()
+        self.unsent.clear()
         if self.into >= 0 and self.process.stdin is not None:
             self.into = -1
             with contextlib.suppress(OSError):

@@ -86,17 +86,15 @@ Pieces = tuple[int, bytes, int]
 bytes as another number."""
 
 
-def pieces_of(data: bytes, begin: int) -> Pieces:
-    """Of the bytes of a text, from ``begin`` on. ValueError, IndexError or struct.error for what
-    ``to_text`` never gives."""
-    first = begin + HEAD.size
-    end = begin + _ENDS[data[begin]]
-    numbers = from_bytes(data[first:end], "little")
-    body = end + _PLANE.size * data[begin + 1]
-    if numbers & _TOO_LARGE or body > len(data):
-        raise ValueError
-    layout = data[end:body]
-    if (_LAYOUTS.get(layout) or _layout(layout))[-1] != NARROW * (len(data) - body):
+def pieces_of(data: bytes, first: int, parts: int, planes: int) -> Pieces:
+    """Of the bytes of a text whose numbers stand from ``first`` on. ValueError, IndexError or
+    struct.error for what ``to_text`` never gives."""
+    end = first - HEAD.size + _ENDS[parts]
+    body = end + _PLANE.size * planes
+    numbers, layout = from_bytes(data[first:end], "little"), data[end:body]
+    places = _LAYOUTS.get(layout) or _layout(layout)
+    # of a text that is too short the second is negative
+    if numbers & _TOO_LARGE or places[-1] != NARROW * (len(data) - body):
         raise ValueError
     return numbers, layout, from_bytes(data[body:], "little")
 
@@ -206,14 +204,39 @@ def _mask(places: tuple[int, ...]) -> int:
     return _MASKS[size]
 
 
-def _joined(layout: bytes, even: int, odd: int) -> int:
-    """The sums of the even and the odd bytes side by side, as ``fields`` of a Compact."""
-    size = (_LAYOUTS.get(layout) or _layout(layout))[-1]
-    half = -(-size // (2 * NARROW)) * NARROW
+def _joined(even: int, odd: int, half: int) -> int:
+    """The sums of the even and the odd bytes side by side, of ``half`` bytes each."""
     data = bytearray(2 * half)
     for at, part in ((0, even.to_bytes(half, "little")), (NARROW, odd.to_bytes(half, "little"))):
         data[at :: 2 * NARROW], data[at + 1 :: 2 * NARROW] = part[::NARROW], part[1::NARROW]
     return from_bytes(data, "little")
+
+
+def _planes_of_halves(halves: Mapping[bytes, tuple[int, int]]) -> dict[int, int]:
+    """The same of sums of even and odd bytes: these are put side by side when all layouts' are
+    added, as planes are fewer than layouts."""
+    evens: dict[int, int] = {}
+    odds: dict[int, int] = {}
+    odd_layouts: dict[bytes, int] = {}
+    most = 0
+    for layout, (even, odd) in halves.items():
+        places = _LAYOUTS.get(layout) or _layout(layout)
+        half = -(-places[-1] // (2 * NARROW)) * NARROW
+        if any(begin % (2 * NARROW) for begin in (*places[1::2], places[-1])):
+            # none that we send: a plane begins with an odd byte
+            odd_layouts[layout] = _joined(even, odd, half)
+            continue
+        ones, others = even.to_bytes(half, "little"), odd.to_bytes(half, "little")
+        begin, ends = 0, (*places[3::2], places[-1])
+        for which, after in zip(places[:-1:2], ends, strict=True):
+            end = after // NARROW
+            evens[which] = evens.get(which, 0) + from_bytes(ones[begin:end], "little")
+            odds[which] = odds.get(which, 0) + from_bytes(others[begin:end], "little")
+            most, begin = max(most, end - begin), end
+    found = _planes(odd_layouts)
+    for which, even in evens.items():
+        found[which] = found.get(which, 0) + _joined(even, odds[which], most)
+    return found
 
 
 def _planes(bins: Mapping[bytes, int]) -> dict[int, int]:
@@ -346,9 +369,10 @@ class Pile:
         numbers = _ALL.unpack(data)
         highest = [*map(max, zip(*self._maxima, strict=True))] or [0] * len(_KINDS)
         found = Sums(kernel=_kernel(numbers), slowest=self._slowest, device=self._device)
-        for layout, halves in self._halves.items():
-            self._bins[layout] = self._bins.get(layout, 0) + _joined(layout, *halves)
-        packed = _packed(_planes(self._bins))
+        planes = _planes_of_halves(self._halves)
+        for which, plane in _planes(self._bins).items():
+            planes[which] = planes.get(which, 0) + plane
+        packed = _packed(planes)
         maxima = {kind: (highest[place], packed.get(place, 0)) for place, kind in enumerate(_KINDS)}
         # in the order of a frame's
         for place in (*range(1, len(PARTS)), 0):

@@ -22,6 +22,8 @@ MARK = b"#"
 MOST_UTIL = 1e6
 _OWN = struct.Struct("<II5d")
 _LINE = struct.Struct(_OWN.format + HEAD.format.removeprefix("<") + LOOKED)
+_UNPACK = _LINE.unpack_from
+_FIRST = _OWN.size + HEAD.size
 _NAMES = ("seq", "step", "t", "wall_ms", "seconds", "own_cpu", "util")
 _WHOLE, _NUMBERS = frozenset((int,)), frozenset((int, float))
 _MAY_LACK = frozenset(("own_cpu", "util"))
@@ -31,6 +33,7 @@ _NAN = float("nan")
 _SUMS = len(MARK) + 2 * _OWN.size
 # where which figure is in what ``looked`` gives
 T, WALL_MS, SECONDS, UTIL = 2, 3, 4, 6
+_PARTS, _PLANES = 7, 8
 FIO, IOS, BYTES, IOPS_M, BW_M = 9, 10, 11, 12, 13
 READS, WRITES, READ_WAIT, WRITE_WAIT, P99, MAXIMA = 14, 15, 16, 17, 18, 19
 Short = tuple[tuple[Any, ...], Pieces]
@@ -82,7 +85,8 @@ def looked(line: bytes) -> Short | None:
     """A short line with its newline, checked; ``None`` if anything about it is odd."""
     try:
         data = unhexlify(line[len(MARK) : -1])
-        return _LINE.unpack_from(data), pieces_of(data, _OWN.size)
+        own = _UNPACK(data)
+        return own, pieces_of(data, _FIRST, own[_PARTS], own[_PLANES])
     except (Error, ValueError, IndexError, struct.error):
         return None
 
