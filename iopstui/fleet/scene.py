@@ -55,42 +55,77 @@ MOST_NOTES = 60
 NOTED = ("found", "notice", "mark", "tunable_changed", "progress")
 
 
-class Past:
-    """One figure's last ``KEPT`` seconds by their numbers; NaN where there is none."""
+class Seconds:
+    """Some figures' last ``KEPT`` seconds by their numbers; NaN where there is none. Those of one
+    second stand side by side: of a thousand hosts each lies somewhere else in memory, and finding
+    five places there took longer than anything else that is done with a host's second."""
 
-    __slots__ = ("last", "values")
+    __slots__ = ("last", "values", "width")
 
-    def __init__(self) -> None:
-        self.values = array("f", [math.nan]) * KEPT
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.values = array("f", [math.nan]) * (KEPT * width)
         self.last = -1
 
-    def put(self, second: int, value: float | None) -> None:
+    def put(self, second: int, values: Sequence[float | None]) -> None:
         """Of a second after the last one, or the last one again."""
+        width = self.width
         if second != self.last + 1:
             if second < self.last:
                 return
+            nothing = array("f", [math.nan]) * width
             for gap in range(max(self.last + 1, second - KEPT + 1), second):
-                self.values[gap % KEPT] = math.nan
-        self.values[second % KEPT] = math.nan if value is None else value
+                at = gap % KEPT * width
+                self.values[at : at + width] = nothing
+        at = second % KEPT * width
+        self.values[at : at + width] = array("f", [nan_or(value) for value in values])
         self.last = second
+
+
+def nan_or(value: float | None) -> float:
+    """NaN where there is none."""
+    return math.nan if value is None else value
+
+
+class Past:
+    """One figure's last seconds: its own, or the one at ``place`` of several."""
+
+    __slots__ = ("_of", "_place")
+
+    def __init__(self, of: Seconds | None = None, place: int = 0) -> None:
+        self._of = of or Seconds(1)
+        self._place = place
+
+    @property
+    def last(self) -> int:
+        """The newest second's number; -1: none."""
+        return self._of.last
+
+    def put(self, second: int, value: float | None) -> None:
+        """As ``Seconds.put``, of a figure of its own."""
+        self._of.put(second, (value,))
 
     def at(self, second: int) -> float | None:
         """``None``: not measured, or too long ago."""
-        if not self.last - KEPT < second <= self.last:
+        of = self._of
+        if not of.last - KEPT < second <= of.last:
             return None
-        value = self.values[second % KEPT]
+        value = of.values[second % KEPT * of.width + self._place]
         return None if value != value else value
 
     def between(self, first: int, after: int) -> list[float | None]:
         """Of the seconds from ``first`` up to ``after``, which is not among them."""
-        if self.last - KEPT < first and after - 1 <= self.last:
-            begin, end = first % KEPT, after % KEPT
-            values = self.values
+        of = self._of
+        if of.last - KEPT < first and after - 1 <= of.last:
+            width, values = of.width, of.values
+            begin, end = first % KEPT * width + self._place, after % KEPT * width + self._place
             found: Any
             if begin < end:
-                found = values[begin:end].tolist()
+                found = values[begin:end:width].tolist()
+            elif first < after:
+                found = (values[begin::width] + values[self._place : end : width]).tolist()
             else:
-                found = (values[begin:] + values[:end]).tolist() if first < after else []
+                found = []
             whole = sum(found)
             # nearly always: with a NaN among them their sum is one
             return found if whole == whole else [None if one != one else one for one in found]
@@ -99,15 +134,16 @@ class Past:
 
 @dataclass(slots=True)
 class HostLine:
-    """One host. ``past`` are its figures by name (FIGURES): I/Os and bytes per second, ``wait`` the
-    p99 in ns (without a job the mean time of the device's requests), ``await`` that of the device
-    in ns, ``util`` in percent. ``odd`` grows with how far it is from the others.
+    """One host. ``past`` are its figures (``seconds``) by name (FIGURES): I/Os and bytes per
+    second, ``wait`` the p99 in ns (without a job the mean time of the device's requests), ``await``
+    that of the device in ns, ``util`` in percent. ``odd`` grows with how far it is from the others.
     """
 
     name: str
     state: str = CONNECTS
     error: str = ""
-    past: dict[str, Past] = field(default_factory=lambda: {name: Past() for name in FIGURES})
+    seconds: Seconds = field(default_factory=lambda: Seconds(len(FIGURES)))
+    past: dict[str, Past] = field(default_factory=dict)
     odd: float = 0.0
     session: Object | None = None
     step: Object | None = None
@@ -120,6 +156,7 @@ class HostLine:
 
     def __post_init__(self) -> None:
         self.key = natural(self.name)
+        self.past = {name: Past(self.seconds, at) for at, name in enumerate(FIGURES)}
 
     def now(self, figure: str, second: int) -> float | None:
         """Its value in this second."""
@@ -247,14 +284,7 @@ class FleetScene:
             state = line.state
             if state in (CONNECTS, READY) or (between and state in (DONE, STOPPED, RESTS)):
                 line.state = self._measured
-            at, before = number % KEPT, number - 1
-            for past, value in zip(line.past.values(), values, strict=False):
-                if past.last == before:
-                    # as put does it, nearly always
-                    past.values[at] = math.nan if value is None else value
-                    past.last = number
-                else:
-                    past.put(number, value)
+            line.seconds.put(number, values)
 
     def _columns(self, told: HostColumns) -> None:
         number, names, figures = told
@@ -267,15 +297,21 @@ class FleetScene:
             state = line.state
             if state in (CONNECTS, READY) or (between and state in (DONE, STOPPED, RESTS)):
                 line.state = self._measured
-        at, before = number % KEPT, number - 1
-        for figure, values in zip(FIGURES, figures, strict=True):
-            for line, value in zip(lines, values, strict=True):
-                past = line.past[figure]
-                if past.last == before:
-                    past.values[at] = math.nan if value is None else value
-                    past.last = number
-                else:
-                    past.put(number, value)
+        at, before = number % KEPT * len(FIGURES), number - 1
+        known = ([nan_or(value) for value in values] for values in figures)
+        for line, rate, moved, wait, device, util in zip(lines, *known, strict=True):
+            seconds = line.seconds
+            if seconds.last != before:
+                seconds.put(number, (rate, moved, wait, device, util))
+                continue
+            # as put does it, nearly always
+            values = seconds.values
+            values[at] = rate
+            values[at + 1] = moved
+            values[at + 2] = wait
+            values[at + 3] = device
+            values[at + 4] = util
+            seconds.last = number
 
     def _row(self, line: HostLine, row: Object) -> None:
         kind = row["event"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import groupby
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,16 @@ from made import frames, stream
 from iopstui.fleet import scene as s
 from iopstui.fleet.merging.merger import Merger, Second
 from iopstui.fleet.scene import FleetScene, HostLine, Past
-from iopstui.fleet.told import Begun, HostSecond, HostSeconds, Over, Row, State, host_second
+from iopstui.fleet.told import (
+    Begun,
+    HostColumns,
+    HostSecond,
+    HostSeconds,
+    Over,
+    Row,
+    State,
+    host_second,
+)
 
 Put = list[tuple[int, float]]
 
@@ -99,15 +109,19 @@ seconds_of_hosts = st.lists(st.builds(
 
 @given(seconds_of_hosts)
 def test_seconds_that_come_together_are_those_that_come_alone(told: list[HostSecond]) -> None:
-    alone, together = FleetScene(), FleetScene()
+    alone, together, columns = FleetScene(), FleetScene(), FleetScene()
     for one in told:
         alone.apply(one)
     together.apply(HostSeconds(tuple(told)))
-    for scene in (alone, together):
+    whole = [one for one in told if one.complete]
+    for number, ones in groupby(whole, lambda one: one.number):
+        names, figures = zip(*((one.name, one[3:]) for one in ones), strict=True)
+        columns.apply(HostColumns(number, names, [*zip(*figures, strict=True)]))
+    for scene in (alone, together, columns):
         scene.apply(Second(9, 1.0, expected=3, counted=3))
-    assert [*alone.hosts] == [*together.hosts]
-    for name, line in alone.hosts.items():
-        other = together.hosts[name]
+    assert [*alone.hosts] == [*together.hosts] == [*columns.hosts]
+    for name, other in [*together.hosts.items(), *columns.hosts.items()]:
+        line = alone.hosts[name]
         assert (line.state, line.odd) == (other.state, other.odd)
         for figure, past in line.past.items():
             assert past.between(0, 10) == other.past[figure].between(0, 10)
