@@ -21,15 +21,17 @@ from typing import Any
 from iopstui.cli.fleet.agent import compact, lean
 from iopstui.events import FrameReady
 from iopstui.fleet.hosts.orders import LINES, SHORT, SUMS
-from iopstui.fleet.hosts.wire import object_of
 from iopstui.fleet.merging.merger import Merger
+from iopstui.fleet.merging.short import row_of, short_line
 from iopstui.output.fleet.sinks import TotalLines
-from iopstui.output.jsonl import dumps, event_object
+from iopstui.output.jsonl import event_object
 from iopstui.recording.reader import Recording, recording_path
 from iopstui.recording.replay import replayed
 
 Object = dict[str, Any]
 START_MS = 1.8e12
+TURN = 200
+"""Of a thousand hosts so many are read in one turn."""
 
 
 def frames(made: Callable[[Object], Object] = compact) -> list[Object]:
@@ -51,11 +53,18 @@ def demo() -> dict[str, list[Object]]:
 def second(made: list[Object], number: int, hosts: int) -> Iterator[bytes]:
     """The lines of one second, each host's another one."""
     cache = [
-        dumps({**row, "t": number + 1.0, "wall_ms": START_MS + (number + 1) * 1000}).encode()
+        short_line({**row, "t": number + 1.0, "wall_ms": START_MS + (number + 1) * 1000})
         for row in made
     ]
     for host in range(hosts):
-        yield cache[(host + number) % len(cache)] + b"\n"
+        yield cache[(host + number) % len(cache)]
+
+
+def feed(merger: Merger, came: list[tuple[str, bytes]], near_s: float) -> None:
+    """As a fleet feeds what it has read in a turn."""
+    left = merger.feed_shorts(came, near_s)
+    rows = [(name, row_of(line[:-1]) or {}) for name, line in left]
+    merger.feed_all(rows, near_s, lambda name, error: None)
 
 
 def play(hosts: int, seconds: int) -> dict[str, float]:
@@ -75,10 +84,14 @@ def play(hosts: int, seconds: int) -> dict[str, float]:
         size += sum(map(len, lines))
         # each host has a stream of its own; one stands for all
         packed += len(squeeze.compress(lines[0])) + len(squeeze.flush(zlib.Z_SYNC_FLUSH))
+        came = []
         for name, line in zip(names, lines, strict=True):
             os.write(write, line)
             began = time.process_time()
-            merger.feed(name, object_of(os.read(read, 1 << 16)[:-1]) or {})
+            came.append((name, os.read(read, 1 << 16)))
+            if len(came) == TURN or name == names[-1]:
+                feed(merger, came, START_MS / 1000 + number + 1)
+                came.clear()
             used += time.process_time() - began
         began = time.process_time()
         for one in merger.closed():

@@ -29,7 +29,7 @@ from terminal import Terminal, cpu_s
 from iopstui.cli.fleet.agent import compact, lean
 from iopstui.fleet.hosts.settings import HostSettings, Turn
 from iopstui.fleet.merging.merger import Merger
-from iopstui.fleet.merging.short import row_of, short_line
+from iopstui.fleet.merging.short import short_line
 from iopstui.fleet.session import Newest
 from iopstui.fleet.told import Begun, Row, Told, host_columns, host_second
 
@@ -144,18 +144,13 @@ class MadeUp:
         self._made_s += time.thread_time() - began
         if self._spent >= 0:
             os.pwrite(self._spent, f"{self._made_s:20.6f}".encode(), 0)
-        # as a fleet takes them (fleet/fleet.py)
         came = []
         for at, name in enumerate(self.names):
             if at != LOST or number <= LOST_AFTER:
                 mine = lines.get(at, lines[-1])
                 came.append((name, mine[(at + number) % len(mine)]))
         self.frames.shorts(came)
-        rows = [
-            (name, row_of(line[:-1]) or {})
-            for name, line in merger.feed_shorts(came, wall_ms / 1000)
-        ]
-        merger.feed_all(rows, wall_ms / 1000, lambda name, error: None)
+        fleet.feed(merger, came, wall_ms / 1000)
         until = int(time.time() - 1.5) - 1
         for second in merger.closed(until):
             self._tell(second)
