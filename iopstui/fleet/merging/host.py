@@ -215,10 +215,10 @@ class Host:
         return self.name, last + 1, own, _util(row), seconds
 
     def short(self, line: bytes) -> Short | None:
-        """``plain`` of a short line (short.py) in which fio has counted. Its second is ``last``
-        then."""
+        """``plain`` of a short line (short.py) in which fio has counted, of a host whose histograms
+        aren't kept. Its second is ``last`` then."""
         last, found = self.last, looked(line)
-        if last is None or found is None or self._keep_bins:
+        if last is None or found is None:
             return None
         own = found[0]
         t, seconds = own[T], own[SECONDS]

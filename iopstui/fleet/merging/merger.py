@@ -179,7 +179,8 @@ class Merger:
     ) -> Sequence[tuple[str, bytes]]:
         """``feed_all`` of frames' lines in short (short.py), one of each host at most; those of
         them that were not taken, because they are not what nearly all are."""
-        if self._foreign or (self.on_columns is None and self.on_slot is not _unheard):
+        in_columns = self.on_columns is not None or self.on_slot is _unheard
+        if self._foreign or self._keep_bins or not in_columns:
             return lines
         left: list[tuple[str, bytes]] = []
         each: dict[int, list[tuple[str, Short]]] = {}
