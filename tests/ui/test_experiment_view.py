@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import experiment_fakes as lab
@@ -37,6 +38,16 @@ async def settled(pilot: Pilot[int]) -> None:
     await pilot.pause()
 
 
+async def until(pilot: Pilot[int], done: Callable[[], bool]) -> None:
+    """What a worker's answer leads to takes as long as it takes."""
+    for _ in range(500):
+        await settled(pilot)
+        if done():
+            return
+        await pilot.pause(0.01)
+    raise AssertionError(screen_text(pilot.app))  # type: ignore[arg-type]
+
+
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(experiment_form, "LOOK_WAITS_S", 0.01)
@@ -47,12 +58,10 @@ async def form(pilot: Pilot[int], key: str = "w") -> ExperimentForm:
     await pilot.pause()
     await pilot.press(key)
     await pilot.pause()
-    assert isinstance(pilot.app.screen, ExperimentForm)
-    for _ in range(50):
-        await settled(pilot)
-        if experiment_form.SOON not in words(pilot.app.screen):
-            break
-    return pilot.app.screen
+    screen = pilot.app.screen
+    assert isinstance(screen, ExperimentForm)
+    await until(pilot, lambda: experiment_form.SOON not in words(screen))
+    return screen
 
 
 def words(screen: ExperimentForm) -> str:
@@ -205,7 +214,7 @@ async def test_what_does_not_fit_below_the_fields_can_be_scrolled_to() -> None:
     async with lab.make(Talkative()).run_test(size=SMALL) as pilot:
         screen = await form(pilot, "c")
         said = screen.query_one("#form-scroll", VerticalScroll)
-        assert said.max_scroll_y > 0 and "PgUp/PgDn: read on" in foot(screen)
+        await until(pilot, lambda: said.max_scroll_y > 0 and "PgUp/PgDn: read on" in foot(screen))
         await pilot.press("pagedown")
         await settled(pilot)
         assert said.scroll_y == said.max_scroll_y
@@ -214,11 +223,9 @@ async def test_what_does_not_fit_below_the_fields_can_be_scrolled_to() -> None:
         await settled(pilot)
         assert said.scroll_y == 0
         type_in(screen, repeats="2")
-        for _ in range(50):
-            await settled(pilot)
-            if "last" in words(screen):
-                break
-        assert said.max_scroll_y == 0 and "read on" not in foot(screen), "all of it fits"
+        # all of it fits
+        await until(pilot, lambda: said.max_scroll_y == 0 and "read on" not in foot(screen))
+        assert "last" in words(screen)
 
 
 def foot(screen: ExperimentForm) -> str:
