@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     code = EXIT_INTERRUPTED
     try:
         try:
-            handle_stop_signals(interrupt)
+            handle_stop_signals(_interrupt)
             heed_ignored()
             code = _whole(None)
         finally:
@@ -71,6 +71,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    # what is left on the way out may say something, too
+    streams.drop_stuck()
+    interrupt(number, frame)
+
+
 def _over(code: int) -> None:
     """Whatever came of the command stays so: a signal from now on hastens the end, no more. What
     Python's own end undoes (private directories) is undone then, too."""
@@ -81,6 +87,9 @@ def _over(code: int) -> None:
 
     handle_stop_signals(end)
     atexit.register(_last_moment)
+    # where text was executed (the standard library does that) Python remembers that it was
+    # interrupted, until it executes another, and would end by SIGINT
+    exec("")
 
 
 def _last_moment() -> None:
@@ -114,7 +123,6 @@ def _told(argv: Sequence[str] | None, writable: bool) -> int:
     except streams.OutputLost as error:
         return _output_lost(error)
     except KeyboardInterrupt:
-        streams.drop_stuck()
         print("iopstui: interrupted.", file=sys.stderr)
         return EXIT_INTERRUPTED
     except Exception as error:

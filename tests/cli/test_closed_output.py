@@ -6,7 +6,10 @@ import fcntl
 import os
 import queue
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -119,3 +122,39 @@ def test_the_second_signal_waits_for_no_reader(
     monkeypatch.setattr(streams, "drop_stuck", lambda: did.append("given up"))
     with pytest.raises(BrokenPipeError):
         run_to_the_end(cast(LiveSession, Session()), "a", {}, cast(EventSink, Closed()))
+
+
+ENDS = """
+import os, signal, sys, threading
+from iopstui.cli import program
+def command(words, writable):
+    {body}
+program._main = command
+sys.exit(program.main())
+"""
+WAITS = """
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    try:
+        print("x" * 1_000_000, flush=True)
+    finally:
+        print("y" * 1_000_000, flush=True)
+"""
+EXECUTES = """
+    exec("os.kill(os.getpid(), signal.SIGTERM)\\nwhile True: pass", globals())
+"""
+
+
+@pytest.mark.parametrize("body", [WAITS, EXECUTES], ids=["waits for its reader", "executes text"])
+def test_a_signal_to_a_command_that(body: str, tmp_path: Path, root: Path) -> None:
+    """Its way out writes as well; that executed text was interrupted is remembered by ``-m``."""
+    (tmp_path / "ends.py").write_text(ENDS.format(body=body.strip()))
+    reads, writes = os.pipe()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "ends"], cwd=tmp_path, stdout=writes, stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(root)}, text=True, timeout=60,
+        )  # fmt: skip
+    finally:
+        os.close(reads)
+        os.close(writes)
+    assert (done.returncode, done.stderr) == (EXIT_INTERRUPTED, "iopstui: interrupted.\n")
