@@ -298,11 +298,10 @@ class FleetSession:
     def _sweep(self, asked: Asked) -> None:
         """A run after another; what was measured before one that fails or is stopped stays."""
         self._sweeping, self._halted = True, False
-        curve = Curve(asked.job, asked.counts)
-        why = CRASHED
+        curve, why = Curve(asked.job, asked.counts), CRASHED
         try:
             for number in range(len(asked.counts)):
-                curve = replace(curve, at=number)
+                curve, why = replace(curve, at=number), CRASHED
                 self._tell(curve)
                 done = self._one(asked, Place(asked.counts, number))
                 curve = curve.after(done.point, done.code, done.said)

@@ -101,6 +101,7 @@ class Made:
     def __init__(self, stays: bool) -> None:
         self.members: dict[str, object] = {}
         self.stopped = ""
+        self.news = False
         self.on_turn: Callable[[], None] = lambda: None
         self._stays = stays
         self._end = threading.Event()

@@ -127,6 +127,14 @@ def test_a_point_that_does_not_count_is_noted_and_what_can_t_be_run_ends_it() ->
     swept.session.close()
 
 
+def test_a_fault_at_a_later_point_is_said() -> None:
+    swept = Swept([counts(1), ZeroDivisionError("ours")])
+    swept.session.sweep((1, 2, 3), "one", {})
+    over = swept.over()
+    assert over.why == "a fault of iopstui's own" and [*over.points] == [0]
+    swept.session.close()
+
+
 def test_the_last_point_that_is_stopped_ends_it_early_and_one_that_failed_does_not() -> None:
     curve = Curve("one", (1, 2), 1, {0: ScalePoint(1, Merger().rated())})
     assert curve.after(None, EXIT_INTERRUPTED, ()).over("stopped").ended == "ended early: stopped"
