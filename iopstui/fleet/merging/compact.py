@@ -285,19 +285,14 @@ class Pile:
                 self._maxima = [tuple(map(max, *self._maxima))]
         if one.device is not None:
             self._device.add(one.device, with_bins)
-        p99 = first[_AT_P99]
-        if p99 and (self._slowest is None or (p99, host) > self._slowest):
-            self._slowest = (p99, host)
-        self._count += 1
-        if self._count == OFTEN:
-            self._settle()
+        self._took(1, (first[_AT_P99], host))
 
     def add_all(self, ones: Sequence[tuple[Compact, str]]) -> None:
         """Frames and their hosts', of which no device has a probe: many at once, as a call for each
         costs more than its numbers."""
         begin = 0
         while begin < len(ones):
-            part = ones[begin : begin + OFTEN - self._count]
+            part = ones[begin : begin + self.room]
             begin += len(part)
             self._numbers += sum([one.numbers for one, _ in part])
             bins = self._bins
@@ -306,21 +301,12 @@ class Pile:
                 bins[layout] = bins.get(layout, 0) + one.fields
             self._maxima += [one.first[_AT_MAXIMA:] for one, _ in part]
             self._maxima = [tuple(map(max, zip(*self._maxima, strict=True)))]
-            slowest = max([(one.first[_AT_P99], host) for one, host in part])
-            if slowest[0] and (self._slowest is None or slowest > self._slowest):
-                self._slowest = slowest
-            self._count += len(part)
-            if self._count == OFTEN:
-                self._settle()
+            self._took(len(part), max([(one.first[_AT_P99], host) for one, host in part]))
 
     def add_number(self, numbers: int, p99: int, host: str) -> None:
         """``add`` of a frame without its histograms, of whose device there is no probe."""
         self._numbers += numbers
-        if p99 and (self._slowest is None or (p99, host) > self._slowest):
-            self._slowest = (p99, host)
-        self._count += 1
-        if self._count == OFTEN:
-            self._settle()
+        self._took(1, (p99, host))
 
     @property
     def room(self) -> int:
@@ -335,8 +321,6 @@ class Pile:
         numbers, layouts, fields = zip(*pieces, strict=True)
         self._numbers += sum(numbers)
         self._maxima.append(tuple(maxima))
-        if slowest[0] and (self._slowest is None or slowest > self._slowest):
-            self._slowest = slowest
         alike: dict[bytes, list[int]] = {}
         for layout, one in zip(layouts, fields, strict=True):
             ones = alike.get(layout)
@@ -351,7 +335,13 @@ class Pile:
             even += sum([one & mask for one in found])
             odd += sum([one >> 8 & mask for one in found])
             self._halves[layout] = even, odd
-        self._count += len(pieces)
+        self._took(len(pieces), slowest)
+
+    def _took(self, count: int, slowest: tuple[int, str]) -> None:
+        """So many were added, of which this is the largest p99 with its host."""
+        if slowest[0] and (self._slowest is None or slowest > self._slowest):
+            self._slowest = slowest
+        self._count += count
         if self._count == OFTEN:
             self._settle()
 
