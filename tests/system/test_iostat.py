@@ -121,6 +121,10 @@ RELATIVE = 0.05
 ABSOLUTE = {"r/s": 5, "w/s": 20, "rrqm/s": 5, "wrqm/s": 20, "d/s": 5, "drqm/s": 5, "f/s": 5,
             "rMB/s": 0.1, "wMB/s": 0.5, "dMB/s": 5, "r_await": 0.02, "w_await": 0.05,
             "rareq-sz": 0.5, "wareq-sz": 2, "aqu-sz": 0.05, "%util": 2}  # fmt: skip
+# What is said of each request is moved by one request more or less, where there are few: of six
+# writes that others do, the seventh may fall between the two programs' readings.
+FEW = 200
+REQUESTS = {"r_await": "r/s", "rareq-sz": "r/s", "w_await": "w/s", "wareq-sz": "w/s"}
 
 
 @pytest.mark.parametrize(
@@ -152,6 +156,8 @@ def test_the_same_figures_as_iostat(
     assert {"r/s", "w/s", "rMB/s", "wMB/s", "r_await", "aqu-sz", "%util"} <= set(compared)
     print(*(f"{name}: {theirs[name]} {mine[name]}" for name in compared), sep="\n")
     for name in compared:
+        if (mine[REQUESTS.get(name, name)] or 0) * WINDOW_S < FEW and name in REQUESTS:
+            continue
         # where there was no request, iostat prints 0 and we say that it is not known
         value = mine[name] if mine[name] is not None else 0.0
         expected = pytest.approx(theirs[name], rel=RELATIVE, abs=ABSOLUTE[name])

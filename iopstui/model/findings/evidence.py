@@ -125,9 +125,17 @@ class Finding:
 
 
 def measured(frames: Iterable[Frame]) -> list[Frame]:
-    """Frames whose figures stand for a whole interval."""
+    """Frames whose figures stand for a whole interval, the kernel's as well: after a stall of
+    ours they may be of its last milliseconds."""
     unfit = {RAMP, PARTIAL, RESET}
-    return [f for f in frames if f.fio is not None and f.fio.seconds and not unfit & f.flags]
+    return [
+        f
+        for f in frames
+        if f.fio is not None
+        and f.fio.seconds
+        and not unfit & f.flags
+        and (f.seconds is None or f.seconds >= f.fio.seconds / 2)
+    ]
 
 
 def recent(evidence: Evidence, count: int = ENOUGH) -> list[Frame]:

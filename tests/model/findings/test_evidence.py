@@ -32,7 +32,8 @@ def test_only_frames_of_a_whole_interval_are_measured() -> None:
     bad = [frame(n, fio(100), flags=frozenset({flag}))
            for n, flag in enumerate((RAMP, PARTIAL, RESET))]  # fmt: skip
     unknown = replace(fio(100), seconds=None)
-    assert e.measured([*bad, *good, frame(9), frame(10, unknown)]) == good
+    stalled = replace(frame(11, fio(100)), seconds=0.4)
+    assert e.measured([*bad, *good, frame(9), frame(10, unknown), stalled]) == good
     assert e.recent(e.Evidence([*good, *bad])) == good
     assert e.recent(e.Evidence([*good[1:], *bad])) == []
     assert e.recent(e.Evidence(good), 2) == good[1:]
