@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from iopstui.errors import Interrupted, Missing, UsageError
-from iopstui.fio.fence import Fence, fenced
+from iopstui.fio.fence import Fence, started
 from iopstui.linux.counters.interrupts import Wish, shielded
 from iopstui.linux.process.limits import mend
 from iopstui.linux.process.processes import children, cpu_s, waits_for_cpu
@@ -222,13 +222,7 @@ def ask(command: Sequence[str], cwd: Path | None, fence: Fence) -> subprocess.Co
     process = None
     try:
         with shielded():
-            process = subprocess.Popen(
-                fenced(fence, command),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                cwd=cwd,
-            )
+            process = started(fence, command, cwd)
         streams = _answer(process, command[0])
     except OSError as error:
         raise Missing(f"Can't run {command[0]}: {error.strerror}.",

@@ -7,13 +7,16 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from iopstui.errors import Missing
 from iopstui.fio import fence, fence_exec
-from iopstui.fio.fence import LANDLOCK, NAMESPACE, Fence, fenced, grant
+from iopstui.fio.fence import LANDLOCK, NAMESPACE, Fence, fenced, grant, started
+from iopstui.fio.inspect import ask
 from iopstui.fio.process import FioProcess, abandoned_directories, private_directory
 
 # not that of a virtual environment, which reads files beside it
@@ -102,6 +105,63 @@ def test_only_what_is_granted_can_be_written(place: Path) -> None:
     assert [one for one in may if not answers[one]] == []
     assert [one for one in not_ if answers[one]] == []
     assert (place / "theirs/file").read_text() == "x"
+
+
+@pytest.mark.usefixtures("kind")
+def test_what_is_asked_is_fenced_in_and_who_asks_is_not(place: Path) -> None:
+    """Landlock fences the thread alone that starts it: neither those that were there before nor
+    those that come after."""
+    there, asked = threading.Event(), threading.Event()
+    before: list[str] = []
+    after: list[str] = []
+
+    def write(done: list[str]) -> None:
+        there.set()
+        assert asked.wait(60)
+        (place / "other").write_text("y")
+        done.append(Path("/proc/thread-self/status").read_text())
+
+    threads = [threading.Thread(target=write, args=(done,)) for done in (before, after)]
+    threads[0].start()
+    assert there.wait(60)
+    tries = [f"write:{place}/other", f"make:{place}/new", f"read:{place}/readable"]
+    what = Fence(read=(grant(f"{place}/readable"),))
+    process = started(what, [PYTHON, "-I", "-S", "-c", TRY, *tries], place)
+    out, _ = process.communicate()
+    threads[1].start()
+    asked.set()
+    for thread in threads:
+        thread.join()
+    said = [line.split()[0] for line in out.decode().splitlines()]
+    assert said == ["not", "not", "may"]
+    for status in (*before, *after, Path("/proc/self/status").read_text()):
+        assert "NoNewPrivs:\t0" in status
+
+
+@pytest.mark.usefixtures("kind")
+def test_nothing_is_asked_where_a_granted_file_is_another_one(place: Path) -> None:
+    examined = grant(f"{place}/granted")
+    (place / "granted").rename(place / "kept")
+    (place / "granted").write_text("x")
+    try:
+        process = started(Fence(read=(examined,)), [PYTHON, "-c", "print(1)"])
+    except OSError as error:
+        assert "not the file it was" in str(error.strerror)
+        return
+    out, said = process.communicate()
+    assert (process.returncode, out) == (126, b"")
+    assert b"not the file it was" in said
+
+
+def test_no_thread_to_ask_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(fence, "fence_kind", lambda: LANDLOCK)
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises(Missing, match="Resource temporarily unavailable") as found:
+        ask(["/bin/true"], None, Fence())
+    assert "ulimit -u" in found.value.hint
 
 
 def test_what_is_not_granted_is_not_even_read(kind: str, place: Path) -> None:
