@@ -2,7 +2,8 @@
 
 The standard one writes source text for up to seven methods of each class and compiles it whenever
 the program starts, which took longer for 130 classes than reading all of their files. Here methods
-that need no source text are shared functions, and ``__init__`` is made when the first object is.
+that need no source text are shared functions, and ``__init__`` is compiled once a class has more
+objects than a few.
 Fields are found without the standard library where all annotations are text: its own look at each
 of them was two thirds of what was left.
 ``fields``, ``replace``, ``asdict`` and ``is_dataclass`` work as on any dataclass, messages too.
@@ -187,11 +188,57 @@ def _values_of(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
 
 
 def _init(cls: Any, frozen: bool) -> _Method:
+    """For the first few objects; more than those of most classes are never made."""
+    plain: Callable[..., bool] | None = None
+    left = _FEW_OBJECTS
+
     def __init__(self: Any, /, *arguments: Any, **named: Any) -> None:
-        cls.__init__ = _compiled_init(cls, frozen)
-        cls.__init__(self, *arguments, **named)
+        nonlocal left, plain
+        left -= 1
+        plain = plain or _plain_init(cls)
+        if left < 0 or not plain(self, arguments, named):
+            cls.__init__ = _compiled_init(cls, frozen)
+            cls.__init__(self, *arguments, **named)
 
     return __init__
+
+
+# what a compiled method costs, in objects that are made without one
+_FEW_OBJECTS = 30
+
+
+def _plain_init(cls: Any) -> Callable[..., bool]:
+    """Makes an object without compiling anything. False for arguments that don't fit, with nothing
+    done: the compiled one refuses them in Python's words."""
+    fields = dataclasses.fields(cls)
+    positional = tuple(one.name for one in fields if one.init and not one.kw_only)
+    names = {one.name for one in fields if one.init}
+    missing = dataclasses.MISSING
+    steps = [
+        (one.name, one.default, one.default_factory)
+        for one in fields
+        if one.init or one.default is not missing or one.default_factory is not missing
+    ]
+    needed = {name for name, default, factory in steps if default is factory}
+    finishes = hasattr(cls, "__post_init__")
+
+    def plain(self: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> bool:
+        given = dict(zip(positional, arguments))  # noqa: B905  # too many are told by their number
+        given.update(named)
+        if len(given) != len(arguments) + len(named) or not needed <= given.keys() <= names:
+            return False
+        for name, default, factory in steps:
+            absent = name not in given
+            made = factory() if absent and factory is not missing else default
+            _set(self, name, made if absent else given[name])
+        if finishes:
+            self.__post_init__()
+        return True
+
+    return plain
+
+
+_set = object.__setattr__
 
 
 def _compiled_init(cls: Any, frozen: bool) -> _Method:

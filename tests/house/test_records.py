@@ -106,6 +106,9 @@ ASKED: tuple[Callable[[Any], object], ...] = (
     lambda cls: repr(cls(1, 2)),
     lambda cls: cls(1, 2, 3, 4),
     lambda cls: cls(nothing=1),
+    lambda cls: cls(1, a=1),
+    lambda cls: cls(1, 2, nothing=1),
+    lambda cls: [repr(cls(a=n)) for n in range(3)],
     lambda cls: (cls(a=1) == cls(a=1), cls(a=1) == cls(a=2), cls(a=1) == 1),
     lambda cls: hash(cls(a=1)) == hash(cls(a=1)),
     lambda cls: hash(cls()) == hash(cls()),
@@ -132,11 +135,36 @@ def answer(ask: Callable[[Any], object], cls: Any) -> object:
         return type(error), str(error)
 
 
+@pytest.mark.parametrize("few", [0, 1, 1000], ids=["compiled", "second", "plain"])
 @pytest.mark.parametrize("make", [plain, frozen, below, by_name, finished, own, empty])
-def test_what_is_asked_of_it_is_answered_as_by_the_standard_one(make: Any) -> None:
+def test_what_is_asked_of_it_is_answered_as_by_the_standard_one(
+    monkeypatch: pytest.MonkeyPatch, make: Any, few: int
+) -> None:
+    monkeypatch.setattr(records, "_FEW_OBJECTS", few)
     for ask in ASKED:
         standard, ours = make(dataclasses.dataclass), make(records.dataclass)
         assert answer(ask, ours) == answer(ask, standard)
+
+
+@pytest.mark.skipif(records.dataclass is dataclasses.dataclass, reason="Python 3.14 has its own")
+def test_only_a_class_of_many_objects_has_anything_compiled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compiled: list[str] = []
+    really = records._compiled_init  # type: ignore[attr-defined]
+    monkeypatch.setattr(
+        records,
+        "_compiled_init",
+        lambda cls, frozen: (compiled.append(cls.__name__), really(cls, frozen))[1],
+    )
+    made = frozen(records.dataclass)
+    few = records._FEW_OBJECTS  # type: ignore[attr-defined]
+    before = [made(n, c={"n": n}) for n in range(few)]
+    assert compiled == []
+    after = [made(n, c={"n": n}) for n in range(few)]
+    assert compiled == ["Frozen"]
+    assert before == after
+    assert [one.c for one in before] == [one.c for one in after]
 
 
 def test_a_standard_one_may_inherit_from_it_and_it_from_a_standard_one() -> None:
