@@ -114,7 +114,7 @@ def within(text: str) -> float:
 
 def budget(text: str) -> int:
     """A number of bytes."""
-    from iopstui.fio.stream import size_bytes
+    from iopstui.model.fio.sizes import size_bytes
 
     found = size_bytes(text)
     if not found:

@@ -8,10 +8,10 @@ from math import gcd
 from typing import TypeVar
 
 from iopstui.fio.job_text import expand
-from iopstui.fio.stream import size_bytes
 from iopstui.model.findings.evidence import SYNCHRONOUS, JobShape
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.rows import flag
+from iopstui.model.fio.sizes import size_bytes
 
 _PACES = ("rate", "rate_iops", "thinktime", "flow")
 _POLLS = ("hipri", "sqthread_poll")

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from iopstui.errors import Refused, UsageError
 from iopstui.fio.inspect import JobFacts
-from iopstui.fio.stream import size_bytes
 from iopstui.model.fio import job_rules, jobfile
 from iopstui.model.fio.jobfile import Section
 from iopstui.model.fio.rows import flag
+from iopstui.model.fio.sizes import size_bytes
 from iopstui.text import printable
 
 MAX_JOB_FILE = 1 << 20

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from iopstui.fio.stream import size_bytes
 from iopstui.model.fio import jobfile
+from iopstui.model.fio.sizes import size_bytes
 from iopstui.records import dataclass
 
 # startdelay is waited for; with io_submit_mode=offload the threads that would submit are started

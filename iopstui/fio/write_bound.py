@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from iopstui.fio.inspect import SectionFiles
 from iopstui.fio.job_shape import may_write
 from iopstui.fio.job_text import expand, largest_block, number
-from iopstui.fio.stream import size_bytes
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.jobfile import Section
 from iopstui.model.fio.ramp import duration_s
 from iopstui.model.fio.rows import flag
+from iopstui.model.fio.sizes import size_bytes
 
 SizeOf = Callable[[str], "int | None"]
 # what is written follows from elsewhere: a trace, the free space, a random pace

@@ -9,7 +9,6 @@ from typing import Any
 from iopstui.errors import UsageError
 from iopstui.fio.job_text import read_job
 from iopstui.fio.library import find_job
-from iopstui.fio.stream import size_bytes
 from iopstui.lesson.known import Known
 from iopstui.linux.process.private import private_directory, remove, write
 from iopstui.model.block import target as kinds
@@ -17,6 +16,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.block.tunable import RESET_BY_SCHEDULER, restore_rank, with_side_effects
 from iopstui.model.experiment.point import run_s
 from iopstui.model.fio import jobfile
+from iopstui.model.fio.sizes import size_bytes
 from iopstui.model.lesson.pages import Run
 from iopstui.preflight.kept_scratch import KeptScratch
 from iopstui.preflight.request import JobRequest

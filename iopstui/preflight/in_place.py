@@ -18,12 +18,12 @@ from iopstui.fio.job_text import (
 )
 from iopstui.fio.layout import layout_text
 from iopstui.fio.logs import FioLogs
-from iopstui.fio.stream import size_bytes
 from iopstui.fio.write_bound import laid_out
 from iopstui.model.block import target
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.fio import job_rules, jobfile
+from iopstui.model.fio.sizes import size_bytes
 from iopstui.preflight.asked import Asked, accept, grouped
 from iopstui.preflight.prepared import Prepared
 from iopstui.preflight.staging import Staging

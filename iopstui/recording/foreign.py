@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from iopstui.errors import UsageError
-from iopstui.fio.stream import Broken, Document, Framer, LogLine, decode, parse_status
+from iopstui.fio.stream.framing import Broken, Document, Framer, LogLine, decode
+from iopstui.fio.stream.status import parse_status
 from iopstui.model.fio.log_lines import FioLog, LogName, log_name, looks_like_a_log, read_log
 from iopstui.model.samples import FioStatus
 from iopstui.patterns import pattern

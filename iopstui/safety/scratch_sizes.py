@@ -8,11 +8,11 @@ from pathlib import Path
 from iopstui.errors import UsageError
 from iopstui.fio.inspect import SectionFiles
 from iopstui.fio.job_text import expand, largest_block, number
-from iopstui.fio.stream import size_bytes
 from iopstui.format import counted
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.jobfile import Section
 from iopstui.model.fio.rows import flag
+from iopstui.model.fio.sizes import size_bytes
 from iopstui.safety import scratch
 
 SMALLEST = 4 << 20

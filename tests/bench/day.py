@@ -21,7 +21,8 @@ sys.path.insert(0, str(ROOT))
 
 from iopstui import events  # noqa: E402
 from iopstui.fio.library import shipped_jobs  # noqa: E402
-from iopstui.fio.stream import Document, Framer, parse_status  # noqa: E402
+from iopstui.fio.stream.framing import Document, Framer  # noqa: E402
+from iopstui.fio.stream.status import parse_status  # noqa: E402
 from iopstui.model.block.device import BlockDevice  # noqa: E402
 from iopstui.model.block.target import DEVICE, Target  # noqa: E402
 from iopstui.model.block.topology import Topology  # noqa: E402

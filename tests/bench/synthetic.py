@@ -19,7 +19,8 @@ from typing import Any
 import program
 
 from iopstui.events import FrameReady
-from iopstui.fio.stream import Document, Framer, parse_status
+from iopstui.fio.stream.framing import Document, Framer
+from iopstui.fio.stream.status import parse_status
 from iopstui.linux.counters.sampler import KernelSampler
 from iopstui.linux.roots import Roots
 from iopstui.model.metrics.frame import FrameBuilder

@@ -11,18 +11,11 @@ from fio_recordings import NAMES, items, raw, statuses
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.fio import intruders as fio_intruders
-from iopstui.fio import stream as fio_stream
-from iopstui.fio.stream import (
-    Broken,
-    Document,
-    Item,
-    LogLine,
-    fixed_block_size,
-    flag,
-    parse_status,
-    size_bytes,
-)
+from iopstui.fio.stream import framing
+from iopstui.fio.stream import intruders as fio_intruders
+from iopstui.fio.stream import status as fio_status
+from iopstui.fio.stream.framing import Broken, Document, Item, LogLine
+from iopstui.fio.stream.status import parse_status
 from iopstui.model.samples import LatencySum
 
 
@@ -193,7 +186,7 @@ def test_splitting_many_lines_copies_each_byte_a_few_times() -> None:
             super().__delitem__(key)
 
     text = b"crc32c: verify failed at file /tmp/f\n" * 20_000
-    framer = fio_stream.Framer()
+    framer = framing.Framer()
     framer._rest = Counting()
     assert len(list(framer.feed(text))) == 20_000
     assert 0 < Counting.copied < 10 * len(text)
@@ -215,14 +208,14 @@ def test_a_document_that_is_no_json_is_named() -> None:
 
 
 def test_an_endless_document_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fio_stream, "MAX_DOCUMENT_BYTES", 1000)
+    monkeypatch.setattr(framing, "MAX_DOCUMENT_BYTES", 1000)
     kinds = [type(item) for item in items([b"{\n", *[b"  x,\n"] * 1000])]
     assert kinds[0] is Broken
     assert Document not in kinds
 
 
 def test_an_endless_line_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fio_stream, "MAX_DOCUMENT_BYTES", 1000)
+    monkeypatch.setattr(framing, "MAX_DOCUMENT_BYTES", 1000)
     found: list[Item] = items([b"x" * 600] * 4)
     assert Broken(1200) in found
 
@@ -327,38 +320,6 @@ def test_no_document_however_strange_makes_it_fail(jobs: list[Any], timestamp: A
     assert parse_status({"jobs": jobs, "timestamp_ms": timestamp}) is not None
 
 
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [("4k", 4096), ("4K", 4096), ("4kB", 4096), ("4KiB", 4096), ("1m", 1 << 20), ("512", 512),
-     ("200g", 200 << 30), ("2t", 2 << 40), ("10%", None), ("", None), ("k", None), ("-1", None)],
-)  # fmt: skip
-def test_sizes(text: str, size: int | None) -> None:
-    assert size_bytes(text) == size
-
-
-def test_sizes_with_kb_base_1000() -> None:
-    assert size_bytes("4k", {"kb_base": "1000"}) == 4000
-    assert size_bytes("4KiB", {"kb_base": "1000"}) == 4096
-
-
-@pytest.mark.parametrize(
-    ("options", "size"),
-    [({}, 4096), ({"bs": "8k"}, 8192), ({"blocksize": "16k"}, 16384), ({"bs": "4k,4k"}, 4096),
-     ({"bs": "4k,8k"}, None), ({"bs": "4k", "bsrange": "1k-4k"}, None),
-     ({"bssplit": "4k/50"}, None)],
-)  # fmt: skip
-def test_the_one_size_of_all_ios(options: dict[str, str], size: int | None) -> None:
-    assert fixed_block_size(options) == size
-
-
-@pytest.mark.parametrize(
-    ("options", "value"),
-    [({}, False), ({"x": ""}, True), ({"x": "1"}, True), ({"x": "0"}, False), ({"x": "no"}, False)],
-)
-def test_boolean_options(options: dict[str, str], value: bool) -> None:
-    assert flag(options, "x") is value
-
-
 def test_a_document_without_an_end_is_given_up_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever writes lines of such a length is no fio, and there is nothing to take out of them."""
     looked: list[int] = []
@@ -378,7 +339,7 @@ def test_a_document_without_an_end_is_given_up_at_once(monkeypatch: pytest.Monke
 def test_a_mean_of_0_is_one_only_if_something_was_measured(
     block: dict[str, float], found: LatencySum | None
 ) -> None:
-    assert fio_stream._latency_sum(block, 7) == found
+    assert fio_status._latency_sum(block, 7) == found
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -396,8 +357,8 @@ def test_rows_that_look_alike_are_read_as_each_alone(name: str) -> None:
 
 
 def test_keys_of_histograms_are_kept_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fio_stream, "MOST_KEYS", 3)
-    keys = fio_stream._Keys()
+    monkeypatch.setattr(fio_status, "MOST_KEYS", 3)
+    keys = fio_status._Keys()
     assert [keys[str(number)] for number in (5, 7, 5, 9, 11, 13)] == [5, 7, 5, 9, 11, 13]
     assert len(keys) == 3
     with pytest.raises(ValueError):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from iopstui.fio.stream import parse_status
+from iopstui.fio.stream.status import parse_status
 from iopstui.model.samples import DirectionStatus, FioStatus, JobStatus, LatencySum
 
 CLAT = {

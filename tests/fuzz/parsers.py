@@ -14,7 +14,8 @@ from pathlib import Path
 from iopstui.errors import IopstuiError
 from iopstui.fio import inspect as fio_inspect
 from iopstui.fio.library import parse_header
-from iopstui.fio.stream import Document, Framer, parse_status, size_bytes
+from iopstui.fio.stream.framing import Document, Framer
+from iopstui.fio.stream.status import parse_status
 from iopstui.linux import sysattr
 from iopstui.linux.counters import io_limits, procfs
 from iopstui.linux.counters.cgroup import parse_memberships, parse_throttled_us
@@ -26,6 +27,7 @@ from iopstui.linux.machine import cpu_state
 from iopstui.model.fio import job_rules, jobfile
 from iopstui.model.fio.interval import FioIntervals
 from iopstui.model.fio.log_lines import KINDS, Logs, read_log
+from iopstui.model.fio.sizes import size_bytes
 from iopstui.text import printable
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from iopstui.fio.stream import Document, Framer, Item, parse_status
+from iopstui.fio.stream.framing import Document, Framer, Item
+from iopstui.fio.stream.status import parse_status
 from iopstui.model.fio.jobfile import effective
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.samples import FioStatus, RawSample

@@ -8,7 +8,7 @@ import pytest
 from fio_recordings import NAMES, OFF, ONLY_SUBMISSIONS, frames, items, raw, statuses
 
 from iopstui.events import StepFinished
-from iopstui.fio.stream import Document
+from iopstui.fio.stream.framing import Document
 from iopstui.model.fio.interval import FioIntervals
 from iopstui.model.metrics.frame import SOME_LATENCY, SUBMITTED
 from iopstui.model.metrics.summary import (

@@ -7,7 +7,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from iopstui.fio.stream import Document, Framer, parse_status
+from iopstui.fio.stream.framing import Document, Framer
+from iopstui.fio.stream.status import parse_status
 from iopstui.model.fio.jobfile import effective
 from iopstui.model.fio.time import repeats
 from iopstui.model.metrics.frame import Frame, FrameBuilder

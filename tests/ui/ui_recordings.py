@@ -6,7 +6,8 @@ import gzip
 from functools import lru_cache
 from pathlib import Path
 
-from iopstui.fio.stream import Document, Framer, parse_status
+from iopstui.fio.stream.framing import Document, Framer
+from iopstui.fio.stream.status import parse_status
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.samples import RawSample
 

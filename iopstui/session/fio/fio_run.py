@@ -16,7 +16,8 @@ from iopstui.fio.inspect import Fio, complaint
 from iopstui.fio.job_text import expand
 from iopstui.fio.layout import Work
 from iopstui.fio.process import OUTPUT, FioProcess
-from iopstui.fio.stream import Broken, Document, Framer, LogLine, parse_status
+from iopstui.fio.stream.framing import Broken, Document, Framer, LogLine
+from iopstui.fio.stream.status import parse_status
 from iopstui.linux.process.packages import no_package
 from iopstui.linux.process.private import remove
 from iopstui.linux.process.processes import cpu_s, state, stored_bytes, written_bytes

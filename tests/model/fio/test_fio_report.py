@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.fio.inspect import find_fio
-from iopstui.fio.stream import Document
+from iopstui.fio.stream.framing import Document
 from iopstui.model.fio.report import _bytes, _short, report_parts
 from iopstui.model.lesson.pages import PARTS
 from iopstui.model.metrics.summary import without_bins

@@ -1,0 +1,1 @@
+"""fio's JSON stream: bytes -> whole documents (framing) -> ``FioStatus`` (status)."""

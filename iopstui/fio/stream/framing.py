@@ -1,0 +1,207 @@
+"""Whole documents out of the bytes that fio writes.
+
+The writer is fio with ``--output-format=json+ --status-interval``. Its documents are glued
+together, may be cut anywhere, and messages of fio and its jobs stand before, between, behind
+and even inside them (fio issues #731, #1685).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from iopstui.fio.stream.intruders import without_intruders
+from iopstui.patterns import pattern
+from iopstui.records import dataclass
+
+MAX_DOCUMENT_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One whole document of fio, decoded. ``size`` is its length in bytes."""
+
+    data: Mapping[str, Any]
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line between the documents: a message of fio or of one of its jobs."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A document that could not be read even after intruding messages were taken out."""
+
+    size: int
+
+
+Item = Document | LogLine | Broken
+
+
+_BRACE = pattern(rb"\n([{}])\r*\n")
+_MAYBE_OPENING = pattern(rb"\{\r*\Z")
+_VERSION = b'  "fio version"'
+_NAME = _VERSION.strip()
+_NEWLINE = ord("\n")
+
+
+class Framer:
+    """Cuts fio's output into documents and messages, however the bytes arrive.
+
+    A document's outer braces stand alone in the first column, so lines are enough; only behind a
+    message that was cut a document begins within the line. Memory is bounded: an endless document
+    is given up after ``MAX_DOCUMENT_BYTES``. Time is proportional to the length.
+    """
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+        self._inside = False
+        self._seen = 0
+
+    def feed(self, data: bytes) -> Iterator[Item]:
+        """All documents and messages that ``data`` completes."""
+        self._rest += data
+        yield from self._all(last=False)
+
+    def close(self) -> Iterator[Item]:
+        """What is left at the end of the stream: a last line without newline, a torn document."""
+        if not self._rest.endswith(b"\n"):
+            self._rest += b"\n"
+        yield from self._all(last=True)
+        rest, self._rest = bytes(self._rest), bytearray()
+        if self._inside:
+            self._inside = False
+            yield from decode(rest)
+
+    def _all(self, last: bool) -> Iterator[Item]:
+        at = 0
+        try:
+            while True:
+                inside = self._inside
+                found, end = self._document(at) if inside else self._outside(at, last)
+                if end is None:
+                    break
+                yield from found
+                at = end
+        finally:
+            del self._rest[:at]
+            self._seen = max(0, self._seen - at)
+        if len(self._rest) > MAX_DOCUMENT_BYTES:
+            size = len(self._rest)
+            self._rest, self._inside, self._seen = bytearray(), False, 0
+            yield Broken(size)
+
+    def _outside(self, at: int, last: bool) -> tuple[Iterable[Item], int | None]:
+        """The next line, and where it ends; ``None`` until it is whole."""
+        rest = self._rest
+        end = rest.find(b"\n", at)
+        if end < 0:
+            return (), None
+        line = bytes(rest[at:end])
+        if line.rstrip(b"\r") == b"{":
+            # the brace stays, so that a document is what stands between two line ends
+            self._inside, self._seen = True, end
+            return (), at
+        brace = _MAYBE_OPENING.search(line)
+        if brace is not None:
+            beyond = bytes(rest[end + 1 : end + 1 + len(_VERSION)])
+            if beyond == _VERSION:
+                self._inside, self._seen = True, end
+                return _message(line[: brace.start()]), at + brace.start()
+            if _VERSION.startswith(beyond) and not last:
+                return (), None
+        return _message(line), end + 1
+
+    def _document(self, at: int) -> tuple[Iterable[Item], int | None]:
+        """The document whose brace stands at ``at``, and where it ends; ``None`` until it is
+        whole. Its thousands of lines are not looked at one by one: that would cost as much as
+        parsing it.
+        """
+        rest, since = self._rest, max(self._seen, at)
+        match = _brace(rest, since)
+        end = match.start() if match else len(rest)
+        # another one's beginning, where this one has no end
+        other = _opening(rest, max(at + 1, since - 2 * len(_VERSION)), end)
+        if other is not None:
+            self._inside = False
+            return decode(bytes(rest[at:other])), other
+        if match is None:
+            # a brace and the end of its line may still come in pieces
+            self._seen = max(since, len(rest) - 4)
+            return (), None
+        self._inside = False
+        if match[1] == b"{":
+            return decode(bytes(rest[at : match.start() + 1])), match.start(1)
+        return decode(bytes(rest[at : match.end(1)])), match.end()
+
+
+def _brace(rest: bytearray, since: int) -> re.Match[bytes] | None:
+    """The next brace that is alone in its line."""
+    following = {brace: _first_column(rest, brace, since) for brace in (b"{", b"}")}
+    while found := [(at, brace) for brace, at in following.items() if at >= 0]:
+        at, brace = min(found)
+        match = _BRACE.match(rest, at)
+        if match is not None:
+            return match
+        following[brace] = _first_column(rest, brace, at + 1)
+    return None
+
+
+def _first_column(rest: bytearray, brace: bytes, since: int) -> int:
+    """The next line end from ``since`` on that a brace follows; -1 if there is none. There are few
+    braces, which one byte finds at the speed of memory; the two bytes together have to be looked
+    for at each of a hundred thousand line ends."""
+    at = rest.find(brace, since + 1)
+    while at >= 0 and rest[at - 1] != _NEWLINE:
+        at = rest.find(brace, at + 1)
+    return at - 1 if at >= 0 else -1
+
+
+def _opening(rest: bytearray, begin: int, end: int) -> int | None:
+    """Where, from ``begin`` on, what every document of fio begins with begins: a brace, a new line
+    and ``"fio version"``, also behind a message that has no line end (yet)."""
+    name = rest.find(_NAME, begin, end)
+    while name >= 0:
+        at = name - 1
+        while at >= begin and rest[at] in b" ":
+            at -= 1
+        if at >= begin and rest[at] in b"\n":
+            at -= 1
+            while at >= begin and rest[at] in b"\r":
+                at -= 1
+            if at >= begin and rest[at] in b"{":
+                return at
+        name = rest.find(_NAME, name + 1, end)
+    return None
+
+
+def _message(line: bytes) -> Iterable[Item]:
+    text = line.decode("utf-8", "replace").strip()
+    return (LogLine(text),) if text else ()
+
+
+def decode(body: bytes) -> Iterator[Item]:
+    """The document in ``body``, and the messages that had got into it."""
+    data = _loads(body, strict=True)
+    if data is None:
+        mended = without_intruders(body)
+        if mended is not None:
+            data = _loads(mended[0], strict=False) or None
+            for line in b"\n".join(mended[1]).split(b"\n") if data is not None else ():
+                yield from _message(line)
+    yield Broken(len(body)) if data is None else Document(data, len(body))
+
+
+def _loads(body: bytes, strict: bool) -> dict[str, Any] | None:
+    # not strict: fio writes tabs and control characters of job names as they are
+    try:
+        data = json.loads(body.decode("utf-8", "replace"), strict=strict)
+    except (ValueError, RecursionError):
+        return None
+    return data if isinstance(data, dict) else None

@@ -1,0 +1,40 @@
+"""Sizes and switches as fio reads them."""
+
+from __future__ import annotations
+
+import pytest
+
+from iopstui.model.fio.rows import flag
+from iopstui.model.fio.sizes import fixed_block_size, size_bytes
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("4k", 4096), ("4K", 4096), ("4kB", 4096), ("4KiB", 4096), ("1m", 1 << 20), ("512", 512),
+     ("200g", 200 << 30), ("2t", 2 << 40), ("10%", None), ("", None), ("k", None), ("-1", None)],
+)  # fmt: skip
+def test_sizes(text: str, size: int | None) -> None:
+    assert size_bytes(text) == size
+
+
+def test_sizes_with_kb_base_1000() -> None:
+    assert size_bytes("4k", {"kb_base": "1000"}) == 4000
+    assert size_bytes("4KiB", {"kb_base": "1000"}) == 4096
+
+
+@pytest.mark.parametrize(
+    ("options", "size"),
+    [({}, 4096), ({"bs": "8k"}, 8192), ({"blocksize": "16k"}, 16384), ({"bs": "4k,4k"}, 4096),
+     ({"bs": "4k,8k"}, None), ({"bs": "4k", "bsrange": "1k-4k"}, None),
+     ({"bssplit": "4k/50"}, None)],
+)  # fmt: skip
+def test_the_one_size_of_all_ios(options: dict[str, str], size: int | None) -> None:
+    assert fixed_block_size(options) == size
+
+
+@pytest.mark.parametrize(
+    ("options", "value"),
+    [({}, False), ({"x": ""}, True), ({"x": "1"}, True), ({"x": "0"}, False), ({"x": "no"}, False)],
+)
+def test_boolean_options(options: dict[str, str], value: bool) -> None:
+    assert flag(options, "x") is value
