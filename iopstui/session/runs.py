@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Sequence
 
 from iopstui import events
 from iopstui.errors import (
@@ -14,19 +11,13 @@ from iopstui.errors import (
     EXIT_OK,
     Interrupted,
     IopstuiError,
-    JobFailed,
 )
-from iopstui.fio.inspect import Fio, find_fio, give_up_when
-from iopstui.fio.layout import OFFLOAD_STALLED, SILENT, STALLED, Stall
+from iopstui.fio.inspect import find_fio, give_up_when
 from iopstui.linux.counters.interrupts import Wish
-from iopstui.linux.devices.sysfs import read_devices
-from iopstui.linux.process.private import private_directory, remove
-from iopstui.model.block import target as kinds
+from iopstui.linux.process.private import private_directory
 from iopstui.model.block.binding import Binding
 from iopstui.model.block.target import Target
 from iopstui.model.metrics.summary import fio_summary, without_bins
-from iopstui.preflight.job import prepare
-from iopstui.preflight.prepared import Prepared
 from iopstui.preflight.request import JobRequest, recorded
 from iopstui.session.fio.current_run import LAYOUT, RUN, CurrentRun
 from iopstui.session.fio.fio_run import (
@@ -41,10 +32,11 @@ from iopstui.session.fio.fio_run import (
     hangs,
 )
 from iopstui.session.fio.last_word import once, said_again
-from iopstui.session.fio.session_scratch import SessionScratch
 from iopstui.session.fio.write_budget import WriteBudget, fio_wrote
 from iopstui.session.held import Word, armed, executed, planned
 from iopstui.session.own_cpus import OwnCpus
+from iopstui.session.patience import Patience
+from iopstui.session.preparing import Preparing, engage
 from iopstui.session.tick.context import Context
 from iopstui.session.tick.sampling import Reading, Sampling
 from iopstui.session.tunable_turns import TunableTurns
@@ -54,7 +46,6 @@ POLL_S = 0.1
 START_POLL_S = 0.01
 FIRST_IO_WITHIN_S = 0.5
 LOOK_S = 0.3
-LONG_S = 5.0
 
 
 class Runs:
@@ -90,16 +81,10 @@ class Runs:
         self._current = current
         self._knobs = knobs
         self._own_cpus = own_cpus
-        self._job_target = job_target
         self._interval_s = interval_s
         self._fio_path = fio_path
-        directories = job_target is not None and job_target.kind == kinds.DIRECTORY
-        self._scratch = SessionScratch(
-            [Path(place.path) for place in job_target.places]
-            if keep_scratch and job_target is not None and directories
-            else ()
-        )
         self._budget = budget or WriteBudget()
+        self._preparing = Preparing(context, job_target, self._budget, keep_scratch)
         self._next: JobRequest | None = None
         self._hold = hold
         self._word: Word | None = None
@@ -111,8 +96,7 @@ class Runs:
         self._awaiting_jobs = False
         self._quiet_since_ns = 0
         self._looked_ns = 0
-        self._privates: list[Path] = []
-        self._stall, self._look_again, self._silence_told = Stall(), 0.0, False
+        self._patience = Patience(context)
         # set from any thread before ``stop`` is asked for: a job that is being looked at can take
         # a while, if fio hangs
         self.given_up = given_up or Wish()
@@ -164,9 +148,8 @@ class Runs:
         """Whatever is left of a run is ended, and no private directory is left."""
         if self.run is not None:
             self.run.close()
-            self._scratch.over(self.run, False)
-        self._scratch.close()
-        self._remove_privates()
+            self._preparing.scratch.over(self.run, False)
+        self._preparing.close()
 
     def fds(self) -> tuple[int, ...]:
         """What to wait on for news."""
@@ -198,14 +181,10 @@ class Runs:
             fio = find_fio(self._fio_path)
             self._knobs.first()
             self._knobs.of_run(request.knobs)
-            with self._told_if_long():
-                prepared = self._scratch.prepared(request, lambda asked: self._prepare(asked, fio))
-            self._within_budget(prepared)
+            prepared = self._preparing.prepared(request, fio)
         except IopstuiError as error:
             self._not_started(error)
             return
-        finally:
-            self._remove_privates()
         context.tape.job(recorded(step, request, prepared.text, prepared.files, prepared.binding))
         self._take(
             FioRun(
@@ -213,7 +192,7 @@ class Runs:
                 prepared,
                 private_directory,
                 self._interval_s,
-                lambda: self._engage(prepared),
+                lambda: engage(prepared, context.roots),
                 context.target.on,
                 self._hold,
             )
@@ -224,55 +203,9 @@ class Runs:
         else:
             self._start_phase()
 
-    def _prepare(self, request: JobRequest, fio: Fio) -> Prepared:
-        context = self._context
-        return prepare(
-            request, self._job_target, fio, self._private(), context.devices, context.roots
-        )
-
-    def _within_budget(self, prepared: Prepared) -> None:
-        """Say what it may write. Raises JobFailed for a run that would go beyond the budget; then
-        nothing is left of it."""
-        layout = prepared.layout_bytes or 0 if prepared.layout_text is not None else 0
-        why = self._budget.why_not(layout)
-        if why:
-            prepared.close()
-            raise JobFailed(why[0].upper() + why[1:] + ".", "Give a larger --write-budget.")
-        words = self._budget.foresee(prepared, layout, self._context.devices)
-        if self._budget.tell:
-            self._context.notice("info", words)
-
-    @contextmanager
-    def _told_if_long(self) -> Iterator[None]:
-        """Report preflight that takes long: a job may have hundreds of thousands of files."""
-        context = self._context
-        words = "still checking the job and the files that it names"
-        timer = threading.Timer(
-            LONG_S, lambda: context.tell(events.Notice(context.now(), "info", words))
-        )
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
-
     def _take(self, run: FioRun) -> None:
         self._current.started(run)
-        self._stall, self._look_again, self._silence_told = Stall(), 0.0, False
-
-    def _engage(self, prepared: Prepared) -> None:
-        if prepared.guard is not None:
-            prepared.guard.engage(read_devices(self._context.roots))
-
-    def _private(self) -> Path:
-        path = private_directory()
-        self._privates.append(path)
-        return path
-
-    def _remove_privates(self) -> None:
-        while self._privates:
-            remove(self._privates.pop())
+        self._patience = Patience(self._context)
 
     def _not_started(self, error: IopstuiError) -> None:
         self.exit_code = error.exit_code
@@ -292,7 +225,7 @@ class Runs:
 
     def _undo(self, run: FioRun, error: IopstuiError) -> None:
         run.close()
-        self._scratch.over(run, False)
+        self._preparing.scratch.over(run, False)
         self._current.over()
         self._not_started(error)
 
@@ -302,7 +235,7 @@ class Runs:
         held = self._hold and run.phase == RUN
         self._word = None
         self._awaiting_jobs = run.phase == RUN and not held
-        self._stall = Stall()
+        self._patience.begin_phase()
         self._quiet_since_ns = 0
         self._sampling.await_first_io()
         where = self._own_cpus.for_job(run.prepared.text, context.disks())
@@ -439,38 +372,10 @@ class Runs:
         run = self.run
         if run is None or self._planning:
             return
-        if run.phase != LAYOUT:
-            self._first_word(run)
-            return
-        now = self._context.now()
-        # thousands of files take a while to be looked at
-        if now < self._look_again:
-            return
-        work = run.work()
-        self._look_again = now + 20 * (self._context.now() - now)
-        self._context.emit(
-            events.Progress(
-                now, self._current.step, "laying out the scratch file", work.done,
-                run.prepared.layout_bytes,
-            )
-        )  # fmt: skip
-        if self._stall.feed(now, work):
-            run.failure = STALLED
-            run.stop(hard=True)
-
-    def _first_word(self, run: FioRun) -> None:
-        """End a run that has no chance of success; warn of one that may have."""
-        waits = self._hold and self._word is None
-        if run.last is not None or self._silence_told or run.phase != RUN or waits:
-            return
-        if not self._stall.feed(self._context.now(), run.work()):
-            return
-        self._silence_told = True
-        if "io_submit_mode=offload" in run.prepared.text.replace(" ", ""):
-            run.failure = OFFLOAD_STALLED
-            run.stop(hard=True)
-        else:
-            self._context.warn(SILENT)
+        if run.phase == LAYOUT:
+            self._patience.lay_out(run, self._current.step)
+        elif not (self._hold and self._word is None):
+            self._patience.first_word(run)
 
     # -- ending
 
@@ -513,7 +418,7 @@ class Runs:
         for why in [] if run.hanging else run.prepared.publish():
             self._context.warn(why)
         run.close()
-        self._scratch.over(run, laid_out=self.began_ns is not None)
+        self._preparing.scratch.over(run, laid_out=self.began_ns is not None)
         self._current.over()
         self.began_ns = None
         summary = fio_summary(run.last) if run.last is not None else {}
