@@ -125,9 +125,10 @@ class Warm:
     def __init__(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            # the locale is what Python makes its streams of when it starts
+            # the locale is what Python makes its streams of when it starts; by its name among the
+            # words another iopstui knows one
             self._process = subprocess.Popen(
-                [sys.executable, __file__, str(theirs.fileno())], stdin=subprocess.DEVNULL,
+                [sys.executable, __file__, str(theirs.fileno()), NAME], stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL, pass_fds=[theirs.fileno()],
                 env={**os.environ, "PYTHONPATH": str(ROOT), "LC_ALL": "C.UTF-8"},
             )  # fmt: skip
