@@ -87,7 +87,9 @@ def test_its_fio_is_gone_and_the_others_complete(fault: str, here: Path) -> None
     hosts, count = whole["hosts"], whole["count"]
     assert isinstance(hosts, dict) and isinstance(count, dict)
     assert hosts["total"] == 3 and hosts["finished"] == 2
-    assert count["exact"] >= 2 and "h1" not in err.replace("h1,", "")
+    # on a busy machine a second of another host may come in pieces, and is told then
+    warned = [line for line in err.splitlines() if line.startswith("iopstui: ")]
+    assert count["exact"] >= 2 and not [line for line in warned if "h1" in line], err
 
 
 def test_a_clock_that_jumps_moves_nothing(here: Path) -> None:
