@@ -11,7 +11,8 @@ from iopstui import __version__
 from iopstui.output.jsonl import clean
 from iopstui.report.experiment import as_data
 from iopstui.report.story import SERIES, Run, Story, points
-from iopstui.report.wording import command, reconciled, repeat, repeat_experiment
+from iopstui.report.wording.recording import reconciled
+from iopstui.report.wording.repeating import command, repeat, repeat_experiment
 
 SCHEMA = 1
 

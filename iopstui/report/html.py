@@ -12,11 +12,12 @@ from importlib.resources import files
 
 from iopstui import __version__
 from iopstui import format as units
-from iopstui.report import wording as words
 from iopstui.report.drawing.charts import Scales, charts
 from iopstui.report.drawing.parts import pairs, table, titled
 from iopstui.report.experiment_html import experiment_html
 from iopstui.report.story import Run, Story, points
+from iopstui.report.wording import comparing, repeating
+from iopstui.report.wording import recording as words
 from iopstui.text import printable
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -71,7 +72,7 @@ def _side(story: Story, scales: Scales) -> list[str]:
         *titled("What happened", words.happened(story)),
         *(["<h2>Settings</h2>", *_settings(story), "<h2>How to repeat it</h2>"]
           if not story.foreign else ["<h2>Options</h2>"]),
-        *(f"<pre>{escape(words.repeat_experiment(story, one))}</pre>"
+        *(f"<pre>{escape(repeating.repeat_experiment(story, one))}</pre>"
           for one in story.experiments),
         *_folded("", [part for run in story.runs for part in _repeat(story, run)],
                  len(story.runs)),
@@ -167,12 +168,12 @@ def _settings(story: Story) -> list[str]:
 
 def _repeat(story: Story, run: Run) -> list[str]:
     parts = [f"<h3>Run {run.step}</h3>"]
-    again = "" if run.point else words.repeat(story, run)
+    again = "" if run.point else repeating.repeat(story, run)
     if again:
         parts.append(f"<pre>{escape(again)}</pre>")
     if run.started is not None and run.started.command:
         parts.append("<p>fio was run as:</p>")
-        parts.append(f"<pre>{escape(words.command(run))}</pre>")
+        parts.append(f"<pre>{escape(repeating.command(run))}</pre>")
     if run.asked is not None and run.asked.text:
         text = escape(words.block(run.asked.text))
         parts.append(
@@ -207,8 +208,8 @@ def _seconds(story: Story) -> list[str]:
 
 def _comparison(stories: Sequence[Story], scales: Scales) -> list[str]:
     """All recordings' figures in one table."""
-    head, rows = words.comparison(stories)
-    parts = [f"<h1>{words.together(stories)}</h1>"]
-    parts += [table(head, rows, left=1), f"<p>{escape(words.NO_PROOF)}</p>"] if rows else []
-    aligned = words.aligned(stories, scales.times is not None)
+    head, rows = comparing.comparison(stories)
+    parts = [f"<h1>{comparing.together(stories)}</h1>"]
+    parts += [table(head, rows, left=1), f"<p>{escape(comparing.NO_PROOF)}</p>"] if rows else []
+    aligned = comparing.aligned(stories, scales.times is not None)
     return [*parts, f"<p>{escape(aligned)}</p>"] if aligned else parts

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from iopstui import __version__
 from iopstui import format as units
 from iopstui.report import experiment as experiment
-from iopstui.report import wording as words
 from iopstui.report.experiment import Experiment
 from iopstui.report.story import Run, Story
+from iopstui.report.wording import comparing, repeating
+from iopstui.report.wording import recording as words
 from iopstui.text import printable
 
 # an underscore inside a word is none of emphasis
@@ -21,9 +22,9 @@ def markdown(stories: Sequence[Story]) -> str:
     """One recording after the other; of several, what they have in common stands first."""
     parts: list[str] = []
     if len(stories) > 1:
-        parts += [f"# iopstui: {words.together(stories).lower()}", ""]
-        head, rows = words.comparison(stories)
-        parts += [*table(head, rows), "", words.NO_PROOF, ""] if rows else []
+        parts += [f"# iopstui: {comparing.together(stories).lower()}", ""]
+        head, rows = comparing.comparison(stories)
+        parts += [*table(head, rows), "", comparing.NO_PROOF, ""] if rows else []
     for story in stories:
         parts += _story(story)
     names = ", ".join(text(story.path.name) for story in stories)
@@ -87,7 +88,7 @@ def _story(story: Story) -> Iterator[str]:
         yield ""
     yield from ("## How to repeat it", "")
     for one in story.experiments:
-        yield from (*fenced(words.repeat_experiment(story, one)), "")
+        yield from (*fenced(repeating.repeat_experiment(story, one)), "")
     for run in story.runs:
         yield from _repeat(story, run)
 
@@ -164,10 +165,10 @@ def _list(title: str, lines: Iterable[str]) -> Iterator[str]:
 
 def _repeat(story: Story, run: Run) -> Iterator[str]:
     yield from (f"Run {run.step}:", "")
-    again = "" if run.point else words.repeat(story, run)
+    again = "" if run.point else repeating.repeat(story, run)
     if again:
         yield from (*fenced(again), "")
     if run.started is not None:
-        yield from ("fio was run as", "", *fenced(words.command(run)), "")
+        yield from ("fio was run as", "", *fenced(repeating.command(run)), "")
     if run.asked is not None:
         yield from ("with this job file:", "", *fenced(words.block(run.asked.text)), "")

@@ -37,7 +37,7 @@ from iopstui.recording.reader import Recording
 from iopstui.recording.replay import replayed
 from iopstui.recording.writer import Recorder, Tape
 from iopstui.report import story as report_data
-from iopstui.report import wording as report_words
+from iopstui.report.wording import recording as report_words
 
 LOOPS = tuple(
     Target(DEVICE, f"/dev/loop{n}", f"loop{n}", (f"loop{n}", "vda1", "vda")) for n in range(2)

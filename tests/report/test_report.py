@@ -29,12 +29,13 @@ from iopstui.recording import layout as form
 from iopstui.recording.reader import recording_path
 from iopstui.recording.writer import Recorder, Tape
 from iopstui.report import story as report_data
-from iopstui.report import wording as report_words
 from iopstui.report.drawing.svg import HEIGHT, WIDTH, Curve, Scale, chart, heat, linear, logarithmic
 from iopstui.report.files import kind_of, rendered, report
 from iopstui.report.formats import TEXTS
 from iopstui.report.markdown import markdown
 from iopstui.report.story import gather, points
+from iopstui.report.wording import comparing
+from iopstui.report.wording import recording as report_words
 
 LOADS = {"src", "href", "srcset", "data", "action", "poster", "background", "formaction", "style"}
 HOSTILE = (
@@ -278,7 +279,7 @@ def test_a_job_without_latencies_has_no_latency_chart_with_zeros(path: Path) -> 
 def test_side_by_side_stand_fio_s_own_figures(path: Path) -> None:
     made.write(path, "3.42-j-rateiops")
     story = gather(path)
-    rows = {name: values for name, *values in report_words.comparison([story, story])[1]}
+    rows = {name: values for name, *values in comparing.comparison([story, story])[1]}
     finished = story.runs[0].finished
     assert finished is not None and not story.runs[0].part
     iops = sum(one["iops"] for one in finished.summary["total"].values())

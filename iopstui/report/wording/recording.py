@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from iopstui import format as units
@@ -12,15 +11,11 @@ from iopstui.events import Found
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DIRECTORY, Place, Target
 from iopstui.model.block.topology import Topology
-from iopstui.model.experiment.plan import letter
 from iopstui.model.findings.evidence import seconds_words
 from iopstui.model.metrics.run_history import RUNS, RunRow
 from iopstui.model.rates import MIB
 from iopstui.model.samples import DIRECTIONS
 from iopstui.output.summary import interruption, reconciliation
-from iopstui.recording import layout as form
-from iopstui.report import experiment as report_experiment
-from iopstui.report.experiment import Experiment
 from iopstui.report.story import (
     BUSY,
     COMPLETED,
@@ -322,41 +317,6 @@ def ending(run: Run) -> str:
     return interruption(finished.summary) if finished.interrupted else ""
 
 
-def repeat(story: Story, run: Run) -> str:
-    """The iopstui command that repeats the run; "" where the job is unknown."""
-    asked, header = run.asked, story.header
-    if asked is None or story.foreign:
-        return ""
-    words = ["iopstui", "run", *targets_of(story, asked), "--job", job_of(asked)]
-    for name, value in asked.overrides.items():
-        words += ["--set", f"{name}={value}"]
-    words += ["--size", asked.size] if asked.size else []
-    words += ["--bind", "queues"] if asked.bind else []
-    for knob in header.knobs:
-        after = f"@{knob.after_s:g}" if knob.after_s is not None else ""
-        words += ["--knob", f"{knob.name}={knob.value}{after}"]
-    fixed = {knob.name for knob in header.knobs}
-    for name, value in asked.knobs:
-        words += ["--knob", f"{name}={value}"] if name not in fixed else []
-    words += ["--interval", f"{header.interval_s:g}"] if header.interval_s != 1 else []
-    return printable(shlex.join(words))
-
-
-def targets_of(story: Story, asked: form.JobRun) -> list[str]:
-    """Every TARGET of a command that repeats it; none if the job named its files itself."""
-    header = story.header
-    named = header.own_files
-    if named is None:
-        # an older recording does not say: a file that fio opened was given, or named
-        named = header.target.kind != DIRECTORY and header.target.path not in asked.files
-    return [] if named else [place.path for place in header.target.places]
-
-
-def job_of(asked: form.JobRun) -> str:
-    """JOB likewise. A DISKSPD command's file is gone: what fio was given takes its place."""
-    return "job.fio" if asked.job.endswith("/diskspd.fio") else asked.job
-
-
 def bound(run: Run) -> str:
     """Which CPU each fio job was bound to; "" if none was."""
     binding = run.asked.binding if run.asked else None
@@ -373,29 +333,6 @@ def bound(run: Run) -> str:
 def name_of(run: Run) -> str:
     """The job, and which point of an experiment it is."""
     return printable(f"{run.name}, {run.point}" if run.point else run.name)
-
-
-def repeat_experiment(story: Story, one: Experiment) -> str:
-    """The command that repeats the whole experiment."""
-    asked = next((run.asked for run in story.runs if run.asked and run.step in one.steps), None)
-    return report_experiment.repeat(
-        one,
-        targets_of(story, asked) if asked else [p.path for p in story.header.target.places],
-        asked.size if asked and not _varies(one, "size") else None,
-        bool(asked and asked.bind) and not _varies(one, "bind"),
-        [knob for knob in asked.knobs if not _varies(one, knob[0])] if asked else (),
-        story.header.interval_s,
-    )
-
-
-def _varies(one: Experiment, name: str) -> bool:
-    varied = {axis.name for axis in one.plan.axes}
-    return name in varied | {s.name for v in one.plan.variants for s in v.settings}
-
-
-def command(run: Run) -> str:
-    """fio's own command line, exactly as it was run."""
-    return printable(shlex.join(run.started.command)) if run.started else ""
 
 
 def job_file_title(story: Story) -> str:
@@ -441,101 +378,3 @@ def happened(story: Story) -> Iterator[str]:
         yield printable(f"{units.clock(t)}  {text}")
     if story.ends:
         yield printable(story.ends)
-
-
-NO_PROOF = (
-    "A difference between single runs proves nothing: it may be chance or drift. "
-    "`iopstui compare` repeats both settings in turn and says how sure the difference is."
-)
-
-
-def together(stories: Sequence[Story]) -> str:
-    """ "Two recordings", with results of fio "Three results"."""
-    what = "results" if any(story.foreign for story in stories) else "recordings"
-    words = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine")
-    return f"{words[len(stories)] if len(stories) < len(words) else len(stories)} {what}"
-
-
-def aligned(stories: Sequence[Story], shared: bool) -> str:
-    """Where the charts of several begin, and whether they share their axis of time; "" where
-    they do, and each begins with its recording."""
-    words = "Charts count from the beginning of each one's longest run." if any(
-        story.zero for story in stories) else ""  # fmt: skip
-    if shared:
-        return words
-    return f"{words} They are of very different length, so each has an axis of time of its own."
-
-
-def comparison(stories: Sequence[Story]) -> tuple[Row, list[Row]]:
-    """The figures of the longest runs beside each other, and what each has more than the first:
-    the head and the rows; no rows where one holds an experiment, of which one run says little."""
-    names = [letter(number) for number in range(len(stories))]
-    head = ("", *names, *(f"{name} against A" for name in names[1:]))
-    if any(story.experiments for story in stories):
-        return head, []
-    longest = [story.longest for story in stories]
-    empty = [""] * (len(stories) - 1)
-    rows: list[Row] = [
-        ("recording", *(printable(story.path.name) for story in stories), *empty),
-        ("job", *(printable(run.title) if run else units.MISSING for run in longest), *empty),
-        ("over", *(f"{run.seconds:.1f} s" if run else "" for run in longest), *empty),
-    ]
-    values = [_compared(run) if run else {} for run in longest]
-    for name, unit in _COMPARED.items():
-        found = [value.get(name) for value in values]
-        more = (_difference(found[0], other) for other in found[1:])
-        rows.append((name, *(unit(value) for value in found), *more))
-    return head, rows
-
-
-def _finally(run: Run, name: str) -> float | None:
-    """fio's own final figure of a whole run, all directions together: what stands elsewhere in
-    the report, too. fio's seconds may be longer than those of the frames."""
-    if run.finished is None or run.part:
-        return None
-    summary: dict[str, Any] = dict(run.finished.summary)
-    total = (summary.get("total") or {}).values()
-    found = [one[name] for one in total if one.get(name) is not None]
-    return sum(found) if found else None
-
-
-def _compared(run: Run) -> dict[str, float | None]:
-    """IOPS and bandwidth are fio's final ones, the rest is of all the run's frames."""
-    seconds, latencies = run.seconds, run.latencies()
-    latencies = latencies if run.all_bins else _stated_latencies(run)
-    device = run.device
-    iops, bandwidth = _finally(run, "iops"), _finally(run, "bw_bytes")
-    if (iops is None or bandwidth is None) and run.total.frames:
-        iops = run.total.ios / seconds if seconds else None
-        bandwidth = run.total.bytes / seconds if seconds else None
-    return {
-        "fio IOPS": iops,
-        "fio MiB/s": bandwidth,
-        **{name: latencies.get(name) for name in ("p50", "p99", "p99.9", "max")},
-        "device IO/s": device.mean(COMPLETED),
-        "aqu-sz": device.mean(QUEUE),
-        "util %": device.mean(BUSY),
-    }
-
-
-def _stated_latencies(run: Run) -> dict[str, int | None]:
-    """fio's own percentiles, which only one row of one direction has for all I/Os."""
-    summary: Mapping[str, Any] = run.finished.summary if run.finished else {}
-    rows = summary.get("rows", ())
-    parts = [part for row in rows for part in row["directions"].values()]
-    if len(parts) != 1:
-        return {}
-    return {**parts[0]["percentiles"], "max": parts[0]["lat_max_ns"]}
-
-
-_COMPARED: dict[str, Callable[[float | None], str]] = {
-    "fio IOPS": units.number, "fio MiB/s": units.mib, "p50": units.latency, "p99": units.latency,
-    "p99.9": units.latency, "max": units.latency, "device IO/s": units.number,
-    "aqu-sz": units.number, "util %": units.percent,
-}  # fmt: skip
-
-
-def _difference(a: float | None = None, b: float | None = None) -> str:
-    if a is None or b is None or not a:
-        return units.MISSING
-    return f"{100 * (b - a) / a:+.1f} %"

@@ -1,0 +1,1 @@
+"""The words and rows that all kinds of reports share."""

@@ -1,0 +1,116 @@
+"""Several recordings side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from iopstui import format as units
+from iopstui.model.experiment.plan import letter
+from iopstui.report.story import (
+    BUSY,
+    COMPLETED,
+    QUEUE,
+    Run,
+    Story,
+)
+from iopstui.text import printable
+
+Row = tuple[str, ...]
+
+NO_PROOF = (
+    "A difference between single runs proves nothing: it may be chance or drift. "
+    "`iopstui compare` repeats both settings in turn and says how sure the difference is."
+)
+
+
+def together(stories: Sequence[Story]) -> str:
+    """ "Two recordings", with results of fio "Three results"."""
+    what = "results" if any(story.foreign for story in stories) else "recordings"
+    words = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine")
+    return f"{words[len(stories)] if len(stories) < len(words) else len(stories)} {what}"
+
+
+def aligned(stories: Sequence[Story], shared: bool) -> str:
+    """Where the charts of several begin, and whether they share their axis of time; "" where
+    they do, and each begins with its recording."""
+    words = "Charts count from the beginning of each one's longest run." if any(
+        story.zero for story in stories) else ""  # fmt: skip
+    if shared:
+        return words
+    return f"{words} They are of very different length, so each has an axis of time of its own."
+
+
+def comparison(stories: Sequence[Story]) -> tuple[Row, list[Row]]:
+    """The figures of the longest runs beside each other, and what each has more than the first:
+    the head and the rows; no rows where one holds an experiment, of which one run says little."""
+    names = [letter(number) for number in range(len(stories))]
+    head = ("", *names, *(f"{name} against A" for name in names[1:]))
+    if any(story.experiments for story in stories):
+        return head, []
+    longest = [story.longest for story in stories]
+    empty = [""] * (len(stories) - 1)
+    rows: list[Row] = [
+        ("recording", *(printable(story.path.name) for story in stories), *empty),
+        ("job", *(printable(run.title) if run else units.MISSING for run in longest), *empty),
+        ("over", *(f"{run.seconds:.1f} s" if run else "" for run in longest), *empty),
+    ]
+    values = [_compared(run) if run else {} for run in longest]
+    for name, unit in _COMPARED.items():
+        found = [value.get(name) for value in values]
+        more = (_difference(found[0], other) for other in found[1:])
+        rows.append((name, *(unit(value) for value in found), *more))
+    return head, rows
+
+
+def _finally(run: Run, name: str) -> float | None:
+    """fio's own final figure of a whole run, all directions together: what stands elsewhere in
+    the report, too. fio's seconds may be longer than those of the frames."""
+    if run.finished is None or run.part:
+        return None
+    summary: dict[str, Any] = dict(run.finished.summary)
+    total = (summary.get("total") or {}).values()
+    found = [one[name] for one in total if one.get(name) is not None]
+    return sum(found) if found else None
+
+
+def _compared(run: Run) -> dict[str, float | None]:
+    """IOPS and bandwidth are fio's final ones, the rest is of all the run's frames."""
+    seconds, latencies = run.seconds, run.latencies()
+    latencies = latencies if run.all_bins else _stated_latencies(run)
+    device = run.device
+    iops, bandwidth = _finally(run, "iops"), _finally(run, "bw_bytes")
+    if (iops is None or bandwidth is None) and run.total.frames:
+        iops = run.total.ios / seconds if seconds else None
+        bandwidth = run.total.bytes / seconds if seconds else None
+    return {
+        "fio IOPS": iops,
+        "fio MiB/s": bandwidth,
+        **{name: latencies.get(name) for name in ("p50", "p99", "p99.9", "max")},
+        "device IO/s": device.mean(COMPLETED),
+        "aqu-sz": device.mean(QUEUE),
+        "util %": device.mean(BUSY),
+    }
+
+
+def _stated_latencies(run: Run) -> dict[str, int | None]:
+    """fio's own percentiles, which only one row of one direction has for all I/Os."""
+    summary: Mapping[str, Any] = run.finished.summary if run.finished else {}
+    rows = summary.get("rows", ())
+    parts = [part for row in rows for part in row["directions"].values()]
+    if len(parts) != 1:
+        return {}
+    return {**parts[0]["percentiles"], "max": parts[0]["lat_max_ns"]}
+
+
+_COMPARED: dict[str, Callable[[float | None], str]] = {
+    "fio IOPS": units.number, "fio MiB/s": units.mib, "p50": units.latency, "p99": units.latency,
+    "p99.9": units.latency, "max": units.latency, "device IO/s": units.number,
+    "aqu-sz": units.number, "util %": units.percent,
+}  # fmt: skip
+
+
+def _difference(a: float | None = None, b: float | None = None) -> str:
+    if a is None or b is None or not a:
+        return units.MISSING
+    return f"{100 * (b - a) / a:+.1f} %"
