@@ -6,9 +6,10 @@ samples can be replayed through corrected formulas.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from types import MappingProxyType
+from typing import Protocol
 
 from iopstui.records import dataclass
 
@@ -64,39 +65,59 @@ class CpuTimes:
     steal: int
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """Where a reading of a counter for each CPU differs from the one before it. ``reading`` is an
-    object that stands for it, ``after`` that of the one before, ``grown`` the new values."""
+class IrqReading(Protocol):
+    """One interrupt's counts as they were read, which needn't be looked into."""
 
-    reading: object
-    after: object
-    grown: Mapping[int, int]
+    @property
+    def cpus(self) -> Sequence[int]:
+        """Those that are counted, in order."""
+        ...
+
+    def counts(self) -> Mapping[int, int]:
+        """All of them, by CPU."""
+        ...
+
+    def grown(self, before: object) -> Mapping[int, int] | None:
+        """By CPU what each count has more than in an earlier reading (less: below 0), without those
+        that are the same; ``None`` where that can't be told so."""
+        ...
 
 
-class IrqCounts(dict[int, Mapping[int, int]]):
-    """Interrupts' counts by CPU that know where they differ from the readings before: most come to
-    a few of hundreds of CPUs. A dictionary like any other; the counts in it are plain ones, which
-    Python's garbage collector doesn't have to look into.
+class IrqCounts(Mapping[int, Mapping[int, int]]):
+    """Interrupts' counts by CPU: ``table`` has them, ``readings`` are looked into when somebody
+    asks for that interrupt. Most come to a few of hundreds of CPUs, and few of them are shown.
     """
 
-    __slots__ = ("changes",)
+    __slots__ = ("_readings", "_table")
 
     def __init__(
         self,
-        counts: Mapping[int, Mapping[int, int]] = MappingProxyType({}),
-        changes: Mapping[int, Change] = MappingProxyType({}),
+        readings: Mapping[int, IrqReading] = MappingProxyType({}),
+        table: Mapping[int, Mapping[int, int]] = MappingProxyType({}),
     ) -> None:
-        super().__init__(counts)
-        self.changes = changes
+        self._readings = readings
+        self._table = {irq: counts for irq, counts in table.items() if irq not in readings}
 
-    def grown(self, irq: int, before: object) -> Mapping[int, int] | None:
-        """All that differs from the counts of ``irq`` in ``before``, whose CPUs are the same;
-        ``None`` where that is not known."""
-        change = self.changes.get(irq)
-        old = before.changes.get(irq) if isinstance(before, IrqCounts) else None
-        known = change is not None and old is not None and change.after is old.reading
-        return change.grown if known and change is not None else None
+    def __getitem__(self, irq: int) -> Mapping[int, int]:
+        reading = self._readings.get(irq)
+        return self._table[irq] if reading is None else reading.counts()
+
+    def __iter__(self) -> Iterator[int]:
+        yield from self._readings
+        yield from self._table
+
+    def __len__(self) -> int:
+        return len(self._readings) + len(self._table)
+
+    def __contains__(self, irq: object) -> bool:
+        return irq in self._readings or irq in self._table
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+    def reading(self, irq: int) -> IrqReading | None:
+        """That of an interrupt; ``None`` for one that is not there as such."""
+        return self._readings.get(irq)
 
 
 @dataclass(frozen=True, slots=True)

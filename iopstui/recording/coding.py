@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache, lru_cache
 from typing import Any
 
+from iopstui.model.later import Later
 from iopstui.records import type_hints
 
 Coder = Callable[[Any], Any]
@@ -78,9 +79,14 @@ def encoder(kind: Any) -> Coder:
     if origin is not None and issubclass(origin, Mapping):
         part = encoder(arguments[1])
         if part is same:
-            return dict
+            return _plain
         return lambda value: {key: part(one) for key, one in value.items()}
     raise TypeError(f"no coding for {kind}")
+
+
+def _plain(value: Mapping[Any, Any]) -> dict[Any, Any]:
+    # item by item Python would copy it in many times that
+    return dict(value.whole() if type(value) is Later else value)
 
 
 # they are text that has to be compiled, the same for every recording

@@ -19,6 +19,7 @@ from iopstui.fio.stream.status import parse_status
 from iopstui.linux import sysattr
 from iopstui.linux.counters import io_limits, procfs
 from iopstui.linux.counters.cgroup import parse_memberships, parse_throttled_us
+from iopstui.linux.counters.per_cpu_count import next_per_cpu_count, parse_per_cpu_count
 from iopstui.linux.devices import health, mounts, pcie, signatures, temperature
 from iopstui.linux.devices.blkmq import parse_scheduler
 from iopstui.linux.devices.irqmap import parse_names
@@ -121,6 +122,18 @@ def fio_log(data: bytes) -> None:
         logs.directions()
 
 
+def counts_by_cpu(data: bytes) -> None:
+    """Two readings of an interrupt: what differs in the text is what its words say."""
+    half = len(data) // 2
+    before = next_per_cpu_count(data[:half], [], None)
+    now = next_per_cpu_count(data[half:], [], before)
+    then, counts = (parse_per_cpu_count(one, []) for one in (data[:half], data[half:]))
+    assert (then, counts) == tuple(one and one.counts() for one in (before, now))
+    grown = now.grown(before) if now is not None else None
+    if counts is not None and then is not None and counts.keys() == then.keys():
+        assert grown == {cpu: n - then[cpu] for cpu, n in counts.items() if n != then[cpu]}
+
+
 PARSERS: dict[str, Callable[[bytes], object]] = {
     "fio stream": fio_stream,
     "job file": job_file,
@@ -134,7 +147,7 @@ PARSERS: dict[str, Callable[[bytes], object]] = {
     "softirqs": procfs.parse_softirqs_block,
     "interrupts": lambda data: procfs.parse_interrupts(data, [1, 24]),
     "function calls": lambda data: procfs.parse_function_calls(data[:40], data[40:]),
-    "per_cpu_count": lambda data: procfs.parse_per_cpu_count(data, [0, 1]),
+    "per_cpu_count": counts_by_cpu,
     "conditions": conditions,
     "limits": limits,
     "throttled": parse_throttled_us,

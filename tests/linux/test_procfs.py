@@ -7,17 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.linux.counters import procfs
+from iopstui.linux.counters.per_cpu_count import parse_per_cpu_count
 from iopstui.linux.counters.procfs import (
-    STRETCH,
-    PerCpuCount,
-    next_per_cpu_count,
+    cpu_lines,
     parse_cpu_header,
     parse_diskstats,
     parse_function_calls,
     parse_interrupts,
-    parse_per_cpu_count,
     parse_softirqs_block,
     parse_stat_cpus,
+    stat_cpu_numbers,
 )
 from iopstui.model.samples import CpuTimes, DiskCounters
 
@@ -107,7 +106,8 @@ def test_no_bytes_make_a_parser_fail(data: bytes) -> None:
     parse_stat_cpus(b"cpu" + data)
     parse_softirqs_block(data)
     parse_interrupts(data, [1, 2])
-    parse_per_cpu_count(data, [])
+    stat_cpu_numbers(data)
+    stat_cpu_numbers(b"cpu  " + data)
 
 
 @given(st.integers(0, 600), st.integers(0, 600))
@@ -226,72 +226,6 @@ def test_any_table_is_read_as_written(cpus: list[int], counts: dict[int, int]) -
     assert ipi is None
 
 
-@pytest.mark.parametrize(
-    ("data", "possible", "counts"),
-    [
-        (b"3,0,17\n", [0, 1, 2], {0: 3, 1: 0, 2: 17}),
-        (b"3,0\n", [], {0: 3, 1: 0}),
-        (b"3,0\n", [0, 4], {0: 3, 4: 0}),
-        (b"3,0\n", [0, 1, 2], None),
-        (b"", [0], None),
-        (b"x\n", [0], None),
-    ],
-)
-def test_per_cpu_count(data: bytes, possible: list[int], counts: dict[int, int] | None) -> None:
-    assert parse_per_cpu_count(data, possible) == counts
-
-
-@given(st.lists(st.lists(st.integers(0, 1 << 33), min_size=5, max_size=5), min_size=1))
-def test_counts_that_are_read_one_after_the_other(rows: list[list[int]]) -> None:
-    cpus = [0, 1, 2, 5, 7]
-    last: PerCpuCount | None = None
-    for row in rows:
-        last = next_per_cpu_count((",".join(map(str, row)) + "\n").encode(), cpus, last)
-        assert last is not None and last.counts == dict(zip(cpus, row, strict=True))
-
-
-@given(st.data(), st.integers(1, 4 * STRETCH + 1))
-def test_counts_of_a_wide_machine_and_what_changed_of_them(data: st.DataObject, width: int) -> None:
-    cpus = list(range(0, 2 * width, 2))
-    row = [10**6 + cpu for cpu in cpus]
-    last: PerCpuCount | None = None
-    changes = st.dictionaries(st.integers(0, width - 1), st.integers(0, 1 << 24), max_size=5)
-    for changed in data.draw(st.lists(changes, min_size=1, max_size=6)):
-        for column, count in changed.items():
-            row[column] = count
-        before, text = last, ",".join(map(str, row)).encode() + b"\n"
-        last = next_per_cpu_count(text, cpus, before)
-        assert last is not None and last.counts == dict(zip(cpus, row, strict=True))
-        assert list(last.counts) == cpus
-        if before is not None and last is not before:
-            assert last.change.after is before.change.reading
-            old = before.counts
-            assert last.change.grown == {c: n for c, n in last.counts.items() if n != old[c]}
-
-
-@pytest.mark.parametrize(
-    "torn", [b" 111,22\n", b"111,222", b"1111,22\n", b"111 222\n", b"111,2x2\n", b"1,1,222\n"]
-)
-def test_a_text_as_long_as_before_is_read_as_if_it_were_the_first(torn: bytes) -> None:
-    first = next_per_cpu_count(b"111,222\n", [0, 1], None)
-    found = next_per_cpu_count(torn, [0, 1], first)
-    assert (None if found is None else found.counts) == parse_per_cpu_count(torn, [0, 1])
-
-
-def test_counts_before_are_not_touched() -> None:
-    first = next_per_cpu_count(b"1,2\n", [0, 1], None)
-    second = next_per_cpu_count(b"1,3\n", [0, 1], first)
-    assert first is not None and second is not None
-    assert (first.counts, second.counts) == ({0: 1, 1: 2}, {0: 1, 1: 3})
-    assert next_per_cpu_count(b"1,3\n", [0, 1], second) is second
-
-
-@pytest.mark.parametrize("data", [b"", b"1\n", b"1,x\n", b"1,-2\n", b"1,2,3\n", b"1,1_0\n"])
-def test_counts_that_are_none_any_more(data: bytes) -> None:
-    before = next_per_cpu_count(b"1,2\n", [0, 1], None)
-    assert next_per_cpu_count(data, [0, 1], before) is None
-
-
 @pytest.mark.parametrize("machine", [TWO, OFFLINE])
 def test_function_calls_from_the_end_alone(machine: str) -> None:
     data = proc(machine, "interrupts")
@@ -343,3 +277,86 @@ def test_today_s_kernels_are_read_column_by_column(monkeypatch: pytest.MonkeyPat
     for odd in (b"x", b"cpu0 1 2 3 4 5 6 7 8 9 0\nmemory 1 2 3 4 5 6 7 8 9 0\n"):
         parse_stat_cpus(lines + odd)
     assert len(slow) == 2
+
+
+NUMBERS = st.text("0123456789", min_size=1, max_size=12).map(str.encode)
+ODD = [b"", b" ", b"  ", b"x", b"cpu", b"-1", b"\n", b"\ncpu7", b"9" * 700, b"9" * 5000]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 40), st.lists(NUMBERS, min_size=10, max_size=10))),
+    st.sampled_from([b"", b"\n", b"\nintr 5 6 7\nctxt 8\n"]),
+    st.none() | st.tuples(st.integers(0, 500), st.integers(0, 3), st.sampled_from(ODD)),
+)
+def test_cpus_without_their_times_are_those_that_have_times(
+    rows: list[tuple[int, list[bytes]]], rest: bytes, odd: tuple[int, int, bytes] | None
+) -> None:
+    """One that is there twice, and text that was put in or replaced anywhere."""
+    lines = [b"cpu  1 2 3 4 5 6 7 8 9 0", *(b"cpu%d %b" % (n, b" ".join(r)) for n, r in rows)]
+    data = b"\n".join(lines) + rest
+    if odd is not None:
+        at, length, text = odd
+        data = data[:at] + text + data[at + length :]
+    numbers = stat_cpu_numbers(cpu_lines(data))
+    times = parse_stat_cpus(data)
+    assert numbers is None or list(numbers) == list(times)
+    assert parse_stat_cpus(cpu_lines(data)) == times
+    if odd is None and rows and rest[1:] and len({n for n, _ in rows}) == len(rows):
+        assert numbers is not None
+
+
+@pytest.mark.parametrize("machine", [TWO, OFFLINE])
+def test_cpus_of_a_real_machine_without_their_times(machine: str) -> None:
+    data = proc(machine, "stat")
+    numbers = stat_cpu_numbers(cpu_lines(data))
+    assert numbers is not None and list(numbers) == list(parse_stat_cpus(data))
+
+
+def naive_table(
+    data: bytes, wanted: list[int]
+) -> tuple[dict[int, dict[int, int]], dict[int, int] | None]:
+    """/proc/interrupts line by line and word by word."""
+    first, *lines = data.decode().split("\n")
+    cpus = [int(word[3:]) for word in first.split()]
+    irqs, calls = {}, None
+    for line in lines:
+        label, colon, rest = line.partition(":")
+        words = rest.split()[: len(cpus)]
+        if not colon or len(words) < len(cpus) or not all(word.isdigit() for word in words):
+            continue
+        counts = {cpu: int(word) for cpu, word in zip(cpus, words, strict=True)}
+        if label.strip() == "CAL":
+            calls = counts
+        elif label.strip().isdigit() and int(label) in wanted:
+            irqs[int(label)] = counts
+    return irqs, calls
+
+
+NAMES = st.sampled_from(
+    ["", "  IR-PCI-MSIX-0000:01:00.0  3-edge  nvme0q3", "  PCI-MSI 12-edge  my disk: 7 of 9",
+     "  Function call interrupts", "  1 2 3"]
+)  # fmt: skip
+
+
+@given(
+    st.lists(st.integers(0, 300), min_size=1, max_size=20, unique=True).map(sorted),
+    st.lists(
+        st.tuples(
+            st.sampled_from(["NMI", "LOC", "ERR", "MIS", "Err", *map(str, range(9))]),
+            st.integers(-3, 3), NAMES,
+        ),
+        max_size=12, unique_by=lambda line: line[0],
+    ),
+    st.lists(st.integers(0, 9), max_size=5, unique=True),
+)  # fmt: skip
+def test_a_table_is_what_a_naive_reader_finds(
+    cpus: list[int], lines: list[tuple[str, int, str]], wanted: list[int]
+) -> None:
+    """Lines of fewer counts than CPUs, or more; CPUs that are offline; names with blanks."""
+    text = ["      " + " ".join(f"CPU{cpu:<8}" for cpu in cpus)]
+    for label, more, name in [*lines, ("CAL", 0, "  Function call interrupts")]:
+        counts = range(5, 5 + max(0, len(cpus) + more))
+        name = name if label == "CAL" or "unction" not in name else "  a disk"
+        text.append(f"{label:>4}: " + " ".join(f"{count:>10}" for count in counts) + name)
+    data = "\n".join([*text, ""]).encode()
+    assert parse_interrupts(data, wanted) == naive_table(data, wanted)

@@ -9,14 +9,17 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from iopstui.linux.counters import procfs
 from iopstui.linux.counters.cgroup import cpu_stat_files, parse_throttled_us
 from iopstui.linux.counters.function_calls import FunctionCallReader, FunctionCalls
+from iopstui.linux.counters.per_cpu_count import PerCpuCount, next_per_cpu_count
 from iopstui.linux.counters.reread import Reread, opened
 from iopstui.linux.roots import Roots
+from iopstui.model.later import Later
 from iopstui.model.samples import CpuTimes, DiskCounters, IrqCounts, KernelSample
 from iopstui.model.sources import SOURCES, Counters
 
@@ -30,17 +33,27 @@ LONGEST_STRIDE = 30
 Parsed = TypeVar("Parsed")
 
 
+# of hundreds of CPUs a sample only keeps the text: not each one is looked at, and others may wait
+def _cpus(data: bytes) -> Later[int, CpuTimes]:
+    lines = procfs.cpu_lines(data)
+    numbers = partial(procfs.stat_cpu_numbers, lines)
+    return Later(partial(procfs.parse_stat_cpus, lines), numbers)
+
+
+def _softirqs(data: bytes) -> Later[int, int]:
+    return Later(partial(procfs.parse_block_counts, *procfs.block_line(data)))
+
+
 class _PerCpuCount(Reread):
     """One interrupt's count on each CPU. Raises OSError once its device is gone."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self._last: procfs.PerCpuCount | None = None
+        self._last: PerCpuCount | None = None
 
-    def counts(self, possible: Sequence[int]) -> procfs.PerCpuCount | None:
+    def counts(self, possible: Sequence[int]) -> PerCpuCount | None:
         """The counts now; the same object as last time if nothing has changed."""
-        data = self.read_attribute()
-        self._last = procfs.next_per_cpu_count(data, possible, self._last)
+        self._last = next_per_cpu_count(self.read_attribute(), possible, self._last)
         return self._last
 
 
@@ -65,7 +78,7 @@ class KernelSampler:
         self._disks: tuple[str, ...] = ()
         self._irqs: dict[int, _PerCpuCount] = {}
         self._irqs_in_table: tuple[int, ...] = ()
-        self._possible: list[int] = []
+        self._possible: tuple[int, ...] = ()
         self._calls: FunctionCallReader | None = None
         self._samples = 0
         self._read_in = 0
@@ -85,7 +98,7 @@ class KernelSampler:
             if name not in self._files:
                 self._open(name)
         softirqs = self._read("softirqs", procfs.parse_cpu_header)
-        self._possible = softirqs or []
+        self._possible = tuple(softirqs or ())
         self._retarget_irqs(irqs)
         self._begin_calls()
 
@@ -125,18 +138,18 @@ class KernelSampler:
         read = self._clock()
         wall_ms = time.time_ns() / 1e6
         middle = (start + read) // 2
-        softirqs = self._read("softirqs", procfs.parse_softirqs_block)
-        cpus: dict[int, CpuTimes] | None = self._read("stat", procfs.parse_stat_cpus)
-        irqs = self._per_irq()
+        softirqs = self._read("softirqs", _softirqs)
+        cpus = self._read("stat", _cpus)
+        readings = self._per_irq()
         table, ipi, ipi_ns = self._interrupts()
         return KernelSample(
             monotonic_ns=middle,
             wall_ms=wall_ms - (read - middle) / 1e6,
             took_ns=self._clock() - start,
             disks=disks,
-            cpus=cpus or {},
-            softirq_block=softirqs or {},
-            irqs=IrqCounts({**irqs, **table}, irqs.changes),
+            cpus={} if cpus is None else cpus,
+            softirq_block={} if softirqs is None else softirqs,
+            irqs=IrqCounts(readings, table),
             ipi=ipi,
             ipi_ns=ipi_ns,
             throttled_us=self._throttled(),
@@ -207,8 +220,8 @@ class KernelSampler:
     def _parse_disks(self, data: bytes) -> dict[str, DiskCounters]:
         return procfs.parse_diskstats(data, self._disks)
 
-    def _per_irq(self) -> IrqCounts:
-        found: dict[int, procfs.PerCpuCount] = {}
+    def _per_irq(self) -> dict[int, PerCpuCount]:
+        found: dict[int, PerCpuCount] = {}
         for irq, file in list(self._irqs.items()):
             try:
                 counts = file.counts(self._possible)
@@ -219,10 +232,7 @@ class KernelSampler:
                 continue
             if counts is not None:
                 found[irq] = counts
-        return IrqCounts(
-            {irq: one.counts for irq, one in found.items()},
-            {irq: one.change for irq, one in found.items()},
-        )
+        return found
 
     def _interrupts(
         self,

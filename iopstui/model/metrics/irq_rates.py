@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import compress
+from collections.abc import Collection, Iterator, Mapping
 
 from iopstui.model.rates import per_second
-from iopstui.model.samples import IrqCounts
+from iopstui.model.samples import IrqCounts, IrqReading
 
 Counts = Mapping[int, int]
 
@@ -18,13 +17,13 @@ class IrqRates(Mapping[int, Mapping[int, float]]):
     interrupt's are made when somebody asks for it. What all of them came to is known without.
     """
 
-    __slots__ = ("_before", "_changes", "_found", "_now", "_seconds")
+    __slots__ = ("_before", "_found", "_irqs", "_now", "_seconds")
 
     def __init__(
         self, now: Mapping[int, Counts], before: Mapping[int, Counts], seconds: float
     ) -> None:
-        self._now = {irq: counts for irq, counts in now.items() if irq in before}
-        self._changes = now if isinstance(now, IrqCounts) else IrqCounts()
+        self._irqs = [irq for irq in now if irq in before]
+        self._now = now
         self._before = before
         self._seconds = seconds
         self._found: dict[int, Mapping[int, float]] = {}
@@ -32,15 +31,14 @@ class IrqRates(Mapping[int, Mapping[int, float]]):
     def __getitem__(self, irq: int) -> Mapping[int, float]:
         found = self._found.get(irq)
         if found is None:
-            found = per_second(self._now[irq], self._before[irq], self._seconds)
-            self._found[irq] = found
+            found = self._found[irq] = self._rates(irq)
         return found
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._now)
+        return iter(self._irqs)
 
     def __len__(self) -> int:
-        return len(self._now)
+        return len(self._irqs)
 
     def __repr__(self) -> str:
         return repr(dict(self))
@@ -48,29 +46,31 @@ class IrqRates(Mapping[int, Mapping[int, float]]):
     def by_cpu(self) -> dict[int, float]:
         """All interrupts on each CPU that any of them counts."""
         total: dict[int, float] = {}
-        known: list[int] = []
-        for irq, now in self._now.items():
-            counts = self._moved(irq, now)
-            columns = now if counts is not None else self[irq]
-            if len(known) != len(columns) or known != [*columns]:
-                known = [*columns]
+        known: object = None
+        for irq in self._irqs:
+            columns, rates = self._moved(irq)
+            # mostly the very same for all
+            if columns is not known:
+                known = columns
                 total = {**dict.fromkeys(columns, 0.0), **total}
-            if counts is None:
-                counts = self[irq]
-            for cpu in compress(counts, counts.values()):
-                total[cpu] += counts[cpu]
+            for cpu, rate in rates.items():
+                total[cpu] += rate
         return total
 
-    def _moved(self, irq: int, now: Counts) -> Mapping[int, float] | None:
-        """The rates that are not 0; ``None`` where all columns have to be looked at."""
-        before = self._before[irq]
-        if now is before:
-            return {}
-        changed = self._changes.grown(irq, self._before)
-        if changed is None:
-            return None
-        grown = {cpu: count - before[cpu] for cpu, count in changed.items()}
+    def _rates(self, irq: int) -> Mapping[int, float]:
+        columns, rates = self._moved(irq)
+        return rates if columns is rates else {**dict.fromkeys(columns, 0.0), **rates}
+
+    def _moved(self, irq: int) -> tuple[Collection[int], Mapping[int, float]]:
+        """The CPUs that have a rate, and all of these that are not 0."""
+        one, other = _reading(self._now, irq), _reading(self._before, irq)
+        grown = one.grown(other) if one is not None and other is not None else None
         # one that went backwards has no rate
-        if min(grown.values(), default=0) < 0:
-            return None
-        return {cpu: count / self._seconds for cpu, count in grown.items()}
+        if one is None or grown is None or min(grown.values(), default=0) < 0:
+            rates = per_second(self._now[irq], self._before[irq], self._seconds)
+            return rates, rates
+        return one.cpus, {cpu: count / self._seconds for cpu, count in grown.items()}
+
+
+def _reading(counts: Mapping[int, Counts], irq: int) -> IrqReading | None:
+    return counts.reading(irq) if isinstance(counts, IrqCounts) else None

@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.model.metrics.irq_rates import IrqRates
 from iopstui.model.rates import per_second
-from iopstui.model.samples import Change, IrqCounts
+from iopstui.model.samples import IrqCounts, IrqReading
 
 ROW = st.dictionaries(st.integers(0, 5), st.integers(0, 1000), max_size=6)
 CHANGE = st.dictionaries(st.integers(0, 5), st.integers(0, 1000), max_size=2)
+
+
+class Made:
+    """A reading that knows what it has more than one other."""
+
+    def __init__(self, row: Mapping[int, int], before: Made | None = None) -> None:
+        self.row, self.before = row, before
+
+    @property
+    def cpus(self) -> Sequence[int]:
+        return tuple(self.row)
+
+    def counts(self) -> Mapping[int, int]:
+        return self.row
+
+    def grown(self, before: object) -> Mapping[int, int] | None:
+        if before is None or (before is not self.before and before is not self):
+            return None
+        assert isinstance(before, Made)
+        return {cpu: n - before.row[cpu] for cpu, n in self.row.items() if n != before.row[cpu]}
 
 
 def eager(now: dict[int, dict[int, int]], before: dict[int, dict[int, int]]) -> dict[int, float]:
@@ -21,23 +44,27 @@ def eager(now: dict[int, dict[int, int]], before: dict[int, dict[int, int]]) -> 
     return total
 
 
-@given(st.dictionaries(st.integers(30, 34), st.tuples(ROW, CHANGE, st.sampled_from("sfpn"))))
+@given(st.dictionaries(st.integers(30, 34), st.tuples(ROW, CHANGE, st.sampled_from("sfptn"))))
 def test_rates_by_interrupt_and_by_cpu(
     rows: dict[int, tuple[dict[int, int], dict[int, int], str]],
 ) -> None:
     before: dict[int, dict[int, int]] = {}
     now: dict[int, dict[int, int]] = {}
-    first, second = dict[int, Change](), dict[int, Change]()
+    first, second = dict[int, IrqReading](), dict[int, IrqReading]()
     for irq, (old, change, how) in rows.items():
         change = {cpu: count for cpu, count in change.items() if cpu in old}
+        one = Made(old)
         if how != "n":  # an interrupt that is new
             before[irq] = old
-            first[irq] = Change(object(), None, {})
-        # "s": the very same reading; "f": one that follows; "p": one of which that is not known
+            first[irq] = one
+        # "s": the very same reading; "f": one that follows; "p": one of which that is not known;
+        # "t": not read as such
         now[irq] = old if how == "s" else {**old, **change}
-        after = first[irq].reading if how == "f" else None
-        second[irq] = first[irq] if how == "s" else Change(object(), after, change)
-    found = IrqRates(IrqCounts(now, second), IrqCounts(before, first), 0.7)
+        if how == "t":
+            first.pop(irq)
+        else:
+            second[irq] = one if how == "s" else Made(now[irq], one if how == "f" else None)
+    found = IrqRates(IrqCounts(second, now), IrqCounts(first, before), 0.7)
     assert found.by_cpu() == eager(now, before)
     assert found == {irq: per_second(now[irq], before[irq], 0.7) for irq in before}
     assert repr(found) == repr(dict(found)) and len(found) == len(before)
@@ -47,12 +74,11 @@ def test_rates_by_interrupt_and_by_cpu(
     )
 
 
-def test_what_changed_is_known_only_of_the_reading_before() -> None:
-    first = IrqCounts({30: {0: 1}}, {30: Change(one := object(), None, {})})
-    second = IrqCounts({30: {0: 2}}, {30: Change(object(), one, {0: 2})})
-    assert second.grown(30, first) == {0: 2}
-    assert second.grown(31, first) is None
-    assert second.grown(30, second) is None
-    assert second.grown(30, {30: {0: 1}}) is None
-    assert first.grown(30, second) is None
-    assert (first, second) == ({30: {0: 1}}, {30: {0: 2}})
+def test_counts_are_like_a_dictionary_of_dictionaries() -> None:
+    counts = IrqCounts({30: Made({0: 1})}, {30: {0: 9}, 31: {0: 2}})
+    plain = {30: {0: 1}, 31: {0: 2}}
+    assert counts == plain and plain == counts and repr(counts) == repr(plain)
+    assert (len(counts), 30 in counts, 31 in counts, 32 in counts) == (2, True, True, False)
+    assert counts.reading(31) is None and counts.reading(30) is not None
+    with pytest.raises(KeyError):
+        counts[32]

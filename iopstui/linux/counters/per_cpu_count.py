@@ -1,0 +1,194 @@
+"""/sys/kernel/irq/N/per_cpu_count: how often an interrupt came to each CPU, as text.
+
+A wide machine has ten thousands of these counts, and few of them are looked at. So a reading stays
+text: it is looked at closely enough to know that it is one, its counts are made for who asks, and
+what has changed since another one is found without them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import compress
+from operator import ne
+
+DIGITS = b"0123456789"
+COMMA = ord(",")
+# so many bytes of two texts are compared at once
+STRETCH = 192
+# where two texts of one length differ: from byte to byte, whole columns, from which on
+Spans = Sequence[tuple[int, int, int]]
+# the text before, by how much each count has grown, and where
+Growth = tuple[bytes, dict[int, int], Spans]
+# Python reads no number of 4,300 digits or more
+SHORT = 2000
+
+
+class PerCpuCount:
+    """One reading: its ``text``, a valid one, and the CPUs that its columns stand for."""
+
+    __slots__ = ("_growth", "_newest", "cpus", "text")
+
+    def __init__(self, text: bytes, cpus: Sequence[int], newest: _Newest) -> None:
+        self.text = text
+        self.cpus = cpus
+        self._newest = newest
+        self._growth: Growth | None = None
+
+    def counts(self) -> dict[int, int]:
+        """By CPU. Not to be changed: others may have the same."""
+        return self._newest.counts(self)
+
+    def grown(self, before: object) -> dict[int, int] | None:
+        """What each count has more than in another reading, without those that are the same;
+        ``None`` if that is not of the same CPUs."""
+        if before is self:
+            return {}
+        if not isinstance(before, PerCpuCount):
+            return None
+        if before.cpus is not self.cpus and before.cpus != self.cpus:
+            return None
+        known = self._growth
+        if known is None or known[0] is not before.text:
+            spans = before._growth[2] if before._growth is not None else ()
+            # with its text and not the reading: that would keep all before it, too
+            known = self._growth = _growth(self.text, before.text, self.cpus, spans)
+        return known[1]
+
+
+class _Newest:
+    """The counts of one interrupt's reading that was asked for last: those of the next differ by
+    few."""
+
+    __slots__ = ("_kept",)
+
+    def __init__(self) -> None:
+        # exchanged as one: several threads may ask
+        self._kept: tuple[PerCpuCount, dict[int, int]] | None = None
+
+    def counts(self, reading: PerCpuCount) -> dict[int, int]:
+        kept = self._kept
+        grown = None if kept is None else reading.grown(kept[0])
+        if kept is None or grown is None:
+            found = parse_per_cpu_count(reading.text, reading.cpus) or {}
+        elif not grown:
+            return kept[1]
+        else:
+            found = kept[1].copy()
+            for cpu, more in grown.items():
+                found[cpu] += more
+        self._kept = reading, found
+        return found
+
+
+def parse_per_cpu_count(data: bytes, possible: Sequence[int]) -> dict[int, int] | None:
+    """/sys/kernel/irq/N/per_cpu_count (Documentation/ABI/testing/sysfs-kernel-irq): "3,0,17".
+
+    ``possible`` are the possible CPUs' numbers, in order (the header of /proc/softirqs); an
+    empty sequence takes them to be 0, 1, 2 ... ``None`` if the text and the CPUs do not match.
+    """
+    words = data.strip().split(b",")
+    cpus = possible or range(len(words))
+    # int() alone would accept "1_0", signs and blanks
+    if len(words) != len(cpus) or not b"".join(words).isdigit():
+        return None
+    try:
+        return dict(zip(cpus, map(int, words), strict=True))
+    except ValueError:
+        return None
+
+
+def next_per_cpu_count(
+    data: bytes, possible: Sequence[int], before: PerCpuCount | None
+) -> PerCpuCount | None:
+    """A reading of what ``parse_per_cpu_count`` takes; ``before`` itself, of the same interrupt, if
+    nothing has changed."""
+    cpus = possible or range(data.count(b",") + 1)
+    same = before is not None and (before.cpus is cpus or before.cpus == cpus)
+    if before is not None and same and before.text == data:
+        return before
+    if not _is_plain(data, len(cpus)) and parse_per_cpu_count(data, possible) is None:
+        return None
+    return PerCpuCount(data, cpus, before._newest if before is not None else _Newest())
+
+
+def _is_plain(data: bytes, count: int) -> bool:
+    """Whether there are so many numbers as the kernel writes them, none of them too long."""
+    return (
+        data[:1].isdigit()
+        and data[-2:-1].isdigit()
+        and data[-1:] == b"\n"
+        and b",," not in data
+        and data.translate(None, DIGITS) == b"," * (count - 1) + b"\n"
+        and (len(data) <= SHORT or _has_short_words(data))
+    )
+
+
+def _has_short_words(data: bytes) -> bool:
+    return all(data.find(b",", at, at + SHORT) >= 0 for at in range(0, len(data) - SHORT, SHORT))
+
+
+def _growth(now: bytes, before: bytes, cpus: Sequence[int], spans: Spans) -> Growth:
+    """Both are valid and of these CPUs; ``spans`` are where ``before`` differed last."""
+    if len(now) != len(before):
+        return _by_column(now, before, cpus)
+    return _within(now, before, cpus, spans) or _anywhere(now, before, cpus)
+
+
+def _within(now: bytes, before: bytes, cpus: Sequence[int], spans: Spans) -> Growth | None:
+    """``None`` where they differ elsewhere, too. An interrupt comes to the same few CPUs again."""
+    found: dict[int, int] = {}
+    place = 0
+    for begin, end, first in spans:
+        if now[place:begin] != before[place:begin]:
+            return None
+        words, old = now[begin:end].split(b","), before[begin:end].split(b",")
+        if len(words) != len(old):
+            return None
+        _differences(words, old, cpus, first, found)
+        place = end
+    return (before, found, spans) if now[place:] == before[place:] else None
+
+
+def _anywhere(now: bytes, before: bytes, cpus: Sequence[int]) -> Growth:
+    size = len(now)
+    found: dict[int, int] = {}
+    spans = []
+    at = 0
+    while at < size:
+        end = at + STRETCH
+        if now[at:end] == before[at:end]:
+            at = end
+            continue
+        # whole columns; the commas before them are as many in both
+        begin = now.rfind(b",", 0, at) + 1
+        end = now.find(b",", end)
+        end = size if end < 0 else end
+        words, old = now[begin:end].split(b","), before[begin:end].split(b",")
+        if len(words) != len(old) or (end < size and before[end] != COMMA):
+            return _by_column(now, before, cpus)
+        first = now.count(b",", 0, begin)
+        moved = _differences(words, old, cpus, first, found)
+        begin += sum(len(word) + 1 for word in words[: moved[0]])
+        width = len(b",".join(words[moved[0] : moved[-1] + 1]))
+        spans.append((begin, begin + width, first + moved[0]))
+        at = end + 1
+    return before, found, spans
+
+
+def _by_column(now: bytes, before: bytes, cpus: Sequence[int]) -> Growth:
+    found: dict[int, int] = {}
+    _differences(now.split(b","), before.split(b","), cpus, 0, found)
+    return before, found, ()
+
+
+def _differences(
+    now: list[bytes], before: list[bytes], cpus: Sequence[int], first: int, found: dict[int, int]
+) -> list[int]:
+    """Adds to ``found`` what columns from the ``first`` on have grown by; which of them are not the
+    same text."""
+    moved = [*compress(range(len(now)), map(ne, now, before))]
+    for n in moved:
+        grown = int(now[n]) - int(before[n])
+        if grown:
+            found[cpus[first + n]] = grown
+    return moved

@@ -1,0 +1,69 @@
+"""Dictionaries that are made when somebody looks into them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, ItemsView, Iterator, KeysView, Mapping, ValuesView
+from typing import TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Later(Mapping[K, V]):
+    """What ``make`` gives, which is called once, but twice if two threads ask at the same time: it
+    must always give the same. ``keys_of`` gives its keys, each once and in order, for less, or
+    ``None`` if only ``make`` can tell. Equal to a dictionary of the same.
+    """
+
+    __slots__ = ("_found", "_keys", "_keys_of", "_make")
+
+    def __init__(
+        self,
+        make: Callable[[], dict[K, V]],
+        keys_of: Callable[[], Collection[K] | None] | None = None,
+    ) -> None:
+        self._make: Callable[[], dict[K, V]] | None = make
+        self._keys_of = keys_of
+        self._found: dict[K, V] | None = None
+        self._keys: Collection[K] | None = None
+
+    def whole(self) -> dict[K, V]:
+        """All of it. Not to be changed."""
+        make, found = self._make, self._found
+        # what is found is there before what makes it is forgotten, which may be large
+        if found is None and make is not None:
+            found = self._found = make()
+            self._make = self._keys_of = None
+        return {} if found is None else found
+
+    def _known(self) -> Collection[K]:
+        """The keys."""
+        if self._keys is None:
+            keys_of = self._keys_of
+            found = keys_of() if keys_of is not None else None
+            self._keys = self.whole().keys() if found is None else found
+        return self._keys
+
+    def __getitem__(self, key: K) -> V:
+        return self.whole()[key]
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._known())
+
+    def __len__(self) -> int:
+        return len(self._known())
+
+    def __repr__(self) -> str:
+        return repr(self.whole())
+
+    def keys(self) -> KeysView[K]:
+        """Those of the dictionary."""
+        return self.whole().keys()
+
+    def values(self) -> ValuesView[V]:
+        """Those of the dictionary."""
+        return self.whole().values()
+
+    def items(self) -> ItemsView[K, V]:
+        """Those of the dictionary."""
+        return self.whole().items()
