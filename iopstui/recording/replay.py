@@ -41,15 +41,13 @@ class Fold:
         header: form.Header,
         origin_ns: int | None = None,
         devices: Mapping[str, BlockDevice] | None = None,
-        lazy: bool = False,
     ) -> None:
-        """``lazy`` is a FrameBuilder's."""
         self.devices = dict(devices or {})
         self.run: form.JobRun | None = None
         self.whole = False
         self.begins_within = False
         self._idle_frames = header.idle_frames
-        self._builder = FrameBuilder(origin_ns, header.target.opened, lazy)
+        self._builder = FrameBuilder(origin_ns, header.target.opened)
 
     def feed(self, record: Record) -> Iterator[events.Event]:
         """The events of one record: at most one, but a sample that is not shown has none."""

@@ -17,7 +17,8 @@ from iopstui.model import histogram
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.columns import BinsTotal
 from iopstui.model.fio.log_lines import LogRow
-from iopstui.model.metrics.frame import Frame, busy_of
+from iopstui.model.metrics.cpu_frames import busy_of
+from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.probe import ProbeTotal
 from iopstui.model.metrics.run_history import RunHistory, RunRow
 from iopstui.model.metrics.stretches import Stretch, Stretches
@@ -307,7 +308,7 @@ def gather(path: Path, redact: bool = False) -> Story:
             )
         duration = max(index.end, 1e-3)
         story = Story(recording.path, recording.header, duration, Heat(duration))
-        fold = Fold(recording.header, lazy=True)
+        fold = Fold(recording.header)
         history = RunHistory(recording.header.target.opened)
         stretches = Stretches(recording.header.target.opened)
         for record in recording.records():

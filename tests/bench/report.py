@@ -177,7 +177,8 @@ def _kernel(found: list[Mapping[str, Any]]) -> Iterator[Row]:
             "(files in memory)",
             f"{one['sample_mean_ms']:.1f} ms (at most {one['sample_max_ms']:.1f}; beside it, for "
             f"/proc/interrupts, 1 in {one['table_every']}: {one['beside_mean_ms']:.1f}) "
-            f"+ {one['frame_ms']:.1f} ms",
+            f"+ {one['frame_ms']:.1f} ms (each CPU's figures, once asked for: "
+            f"{one['asked_ms']:.1f} more)",
             "≤ 2 ms a sample, ≤ 1.5 ms a frame" if bound else "",
             one["sample_mean_ms"] <= 2.0 and one["frame_ms"] <= 1.5 if bound else None,
         )  # fmt: skip

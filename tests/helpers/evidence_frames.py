@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from iopstui.model.block.device import BlockDevice, Hctx, IrqVector, QueueLimits
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
-from iopstui.model.metrics.frame import CpuFrame, Frame, JobFrame
+from iopstui.model.metrics.cpu_frames import CpuFrame
+from iopstui.model.metrics.frame import Frame, JobFrame
 from iopstui.model.rates import CpuLoad, DiskRates
 
 PER_CPU = Mapping[int, float]

@@ -14,6 +14,7 @@ from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.findings.conditions import Conditions, DeviceState
 from iopstui.model.means import fmean, pstdev
+from iopstui.model.metrics.cpu_frames import rate_of
 from iopstui.model.metrics.frame import FINAL, NO_LATENCY, PARTIAL, RAMP, RESET, SOME_LATENCY, Frame
 from iopstui.records import dataclass
 
@@ -274,10 +275,8 @@ def per_cpu(frames: Sequence[Frame], name: str) -> dict[int, float]:
     """Mean of ``block_s``, ``irq_s`` or ``ipi_s`` for each CPU, over the frames that have it."""
     found: dict[int, list[float]] = {}
     for frame in frames:
-        for cpu, counts in frame.cpus.items():
-            value = getattr(counts, name)
-            if value is not None:
-                found.setdefault(cpu, []).append(value)
+        for cpu, value in rate_of(frame.cpus, name).items():
+            found.setdefault(cpu, []).append(value)
     return {cpu: fmean(values) for cpu, values in found.items()}
 
 

@@ -17,6 +17,7 @@ from iopstui.model.block.tunable import irq_of
 from iopstui.model.findings import evidence as e
 from iopstui.model.findings.evidence import Finding, cpu_words
 from iopstui.model.means import fmean
+from iopstui.model.metrics.cpu_frames import rate_of
 from iopstui.model.metrics.frame import Frame
 from iopstui.records import dataclass
 
@@ -110,7 +111,7 @@ def _function_calls(frames: Sequence[Frame], change: TunableChange, since: float
     over the time since the last reading: what reaches over the change is left out. "" where
     nothing remains."""
     read = [
-        (f.t - (f.ipi_age_s or 0.0), sum(c.ipi_s or 0.0 for c in f.cpus.values()))
+        (f.t - (f.ipi_age_s or 0.0), sum(rate_of(f.cpus, "ipi_s").values()))
         for f in frames
         if _has_ipi(f)
     ]
@@ -123,7 +124,7 @@ def _function_calls(frames: Sequence[Frame], change: TunableChange, since: float
 
 
 def _has_ipi(frame: Frame) -> bool:
-    return any(cpu.ipi_s is not None for cpu in frame.cpus.values())
+    return bool(rate_of(frame.cpus, "ipi_s"))
 
 
 def _mean_over(spans: Sequence[tuple[float, float, float]]) -> float | None:

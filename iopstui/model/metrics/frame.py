@@ -7,11 +7,14 @@ distance is kept as ``skew_ms``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
+from functools import partial
 
 from iopstui.model import rates, sources
 from iopstui.model.fio.interval import FioInterval, FioIntervals
+from iopstui.model.later import Later
+from iopstui.model.metrics.cpu_frames import Between, CpuFrame, CpuFrames
 from iopstui.model.metrics.irq_rates import IrqRates
 from iopstui.model.metrics.probe import ProbeInterval, ProbeIntervals
 from iopstui.model.samples import KernelSample, RawSample
@@ -28,19 +31,6 @@ SUBMITTED = "SUBMITTED"
 SOME_LATENCY = "SOME_LATENCY"
 SOME_HOSTS = "SOME_HOSTS"
 """Of totals of many hosts: not all that take part are in them."""
-
-
-@dataclass(frozen=True, slots=True)
-class CpuFrame:
-    """One CPU's second. Counts are per second; ``irq_s`` is the target device's own interrupts,
-    ``None`` where the device has none; ``ipi_s`` function-call interrupts, over the last two
-    readings of /proc/interrupts (``None`` in a frame whose sample did not read it).
-    """
-
-    load: rates.CpuLoad | None
-    block_s: float | None
-    irq_s: float | None
-    ipi_s: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,61 +95,13 @@ class Frame:
         return rates.summed(known) if len(known) == len(names) else None
 
 
-class LazyCpus(Mapping[int, CpuFrame]):
-    """The CPUs' seconds, made when somebody asks for them: a report looks at ``busy`` alone."""
-
-    __slots__ = ("_current", "_found", "_make", "_previous")
-
-    def __init__(
-        self,
-        current: KernelSample,
-        previous: KernelSample,
-        make: Callable[[], Mapping[int, CpuFrame]],
-    ) -> None:
-        self._current, self._previous, self._make = current.cpus, previous.cpus, make
-        self._found: Mapping[int, CpuFrame] | None = None
-
-    def _all(self) -> Mapping[int, CpuFrame]:
-        if self._found is None:
-            self._found = self._make()
-        return self._found
-
-    def __getitem__(self, cpu: int) -> CpuFrame:
-        return self._all()[cpu]
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._current)
-
-    def __len__(self) -> int:
-        return len(self._current)
-
-    def busy(self) -> list[float]:
-        """As ``busy_of``."""
-        before = self._previous.get
-        both = [(now, then) for cpu, now in self._current.items() if (then := before(cpu))]
-        found = [rates.cpu_busy(now, then) for now, then in both]
-        return [busy for busy in found if busy is not None]
-
-
-def busy_of(cpus: Mapping[int, CpuFrame]) -> list[float]:
-    """What each CPU worked, in percent: all but idle and iowait, of those that tell."""
-    if type(cpus) is LazyCpus:
-        return cpus.busy()
-    loads = [cpu.load for cpu in cpus.values() if cpu.load is not None]
-    return [100 - load.idle - load.iowait for load in loads]
-
-
 class FrameBuilder:
     """Folds raw samples into frames. The first sample is a baseline and gives no kernel rates.
 
-    ``opened`` are the devices that the jobs work on; ``lazy``: the CPUs' figures are made when
-    they are asked for.
+    ``opened`` are the devices that the jobs work on.
     """
 
-    def __init__(
-        self, origin_ns: int | None = None, opened: Sequence[str] = (), lazy: bool = False
-    ) -> None:
-        self._lazy = lazy
+    def __init__(self, origin_ns: int | None = None, opened: Sequence[str] = ()) -> None:
         self._opened = tuple(opened)
         # a fold that begins in the middle is told when the first sample was taken
         self._origin_ns = origin_ns
@@ -184,7 +126,7 @@ class FrameBuilder:
         flags: set[str] = set()
         fio = self._fio_interval(raw, flags)
         previous, self._kernel = self._kernel, raw.kernel or self._kernel
-        seconds, disks, cpus, irqs = _kernel_rates(raw.kernel, previous, self._ipi, self._lazy)
+        seconds, disks, cpus, irqs = _kernel_rates(raw.kernel, previous, self._ipi)
         if raw.kernel is not None and raw.kernel.ipi is not None:
             self._ipi = raw.kernel
         return Frame(
@@ -297,7 +239,6 @@ def _kernel_rates(
     current: KernelSample | None,
     previous: KernelSample | None,
     ipi_before: KernelSample | None,
-    lazy: bool,
 ) -> tuple[
     float | None,
     dict[str, rates.DiskRates],
@@ -316,12 +257,8 @@ def _kernel_rates(
             if rate is not None:
                 disks[name] = rate
     irqs = IrqRates(current.irqs, previous.irqs, seconds)
-
-    def cpus() -> dict[int, CpuFrame]:
-        ipi = _ipi_rates(current, ipi_before)
-        return _cpu_frames(current, previous, seconds, irqs, ipi)
-
-    return seconds, disks, LazyCpus(current, previous, cpus) if lazy else cpus(), irqs
+    ipi = Later(partial(_ipi_rates, current, ipi_before))
+    return seconds, disks, CpuFrames(Between(current, previous, seconds, irqs, ipi)), irqs
 
 
 def _ipi_rates(current: KernelSample, before: KernelSample | None) -> dict[int, float]:
@@ -339,24 +276,3 @@ def _ipi_age(raw: RawSample) -> float | None:
 
 def _ipi_ns(sample: KernelSample) -> int:
     return sample.monotonic_ns if sample.ipi_ns is None else sample.ipi_ns
-
-
-def _cpu_frames(
-    current: KernelSample,
-    previous: KernelSample,
-    seconds: float,
-    irqs: IrqRates,
-    ipi: Mapping[int, float],
-) -> dict[int, CpuFrame]:
-    block = rates.per_second(current.softirq_block, previous.softirq_block, seconds)
-    own = irqs.by_cpu()
-    frames = {}
-    for cpu, times in current.cpus.items():
-        before = previous.cpus.get(cpu)
-        frames[cpu] = CpuFrame(
-            load=rates.cpu_load(times, before) if before else None,
-            block_s=block.get(cpu),
-            irq_s=own.get(cpu),
-            ipi_s=ipi.get(cpu),
-        )
-    return frames

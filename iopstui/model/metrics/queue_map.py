@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from iopstui.model.block.device import BlockDevice, Hctx, IrqVector
 from iopstui.model.block.topology import Topology
+from iopstui.model.metrics.cpu_frames import rate_of
 from iopstui.model.metrics.frame import Frame, JobFrame
 from iopstui.records import dataclass
 
@@ -215,7 +216,7 @@ def how_it_completes(device: BlockDevice, frame: Frame | None) -> str | None:
         return None
     if ios < BUSY_IOS:
         return IDLE
-    block = sum(cpu.block_s or 0.0 for cpu in frame.cpus.values())
+    block = sum(rate_of(frame.cpus, "block_s").values())
     serving = {v.irq for v in device.irqs if v.hctx is not None or v.shared}
     serving = serving or {v.irq for v in device.irqs}
     irq = sum(sum(frame.irqs.get(number, {}).values()) for number in serving)

@@ -31,6 +31,7 @@ from iopstui.events import (
 )
 from iopstui.model.findings.evidence import Finding, ceased_words
 from iopstui.model.fio.interval import FioInterval
+from iopstui.model.metrics.cpu_frames import rate_of
 from iopstui.model.metrics.cpu_history import CpuHistory
 from iopstui.model.metrics.frame import FINAL, LATE, PARTIAL, Frame
 from iopstui.model.metrics.history import History
@@ -436,7 +437,7 @@ class LiveState:
 
     def _frame(self, frame: Frame) -> None:
         self.frame = frame
-        counted = {c: v.ipi_s for c, v in frame.cpus.items() if v.ipi_s is not None}
+        counted = rate_of(frame.cpus, "ipi_s")
         # never changed in place: the moments before keep theirs
         self.ipi = {**self.ipi, **counted} if counted else self.ipi
         fio = frame.fio
@@ -468,8 +469,7 @@ class LiveState:
         if seconds and values:
             self.history.add(frame.t, seconds, values)
         if frame.seconds:
-            done = {number: cpu.block_s for number, cpu in frame.cpus.items()}
-            self.completions.add(frame.t, frame.seconds, done)
+            self.completions.add(frame.t, frame.seconds, rate_of(frame.cpus, "block_s"))
         self._keep_moment(frame)
 
     def _there(self, frame: Frame) -> None:

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 from evidence_frames import disk, fio, frame
 
+from iopstui.model.metrics.cpu_frames import CpuFrame
 from iopstui.model.metrics.figures import Meter, measurable
-from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, CpuFrame, Frame
+from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, Frame
 from iopstui.model.rates import CpuLoad, DiskRates
 
 # 1 s with 100 reads, 10 writes ... and 3 s with three times as much of all but the writes

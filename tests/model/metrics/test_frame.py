@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -8,8 +9,10 @@ from fio_recordings import NAMES, frames, samples, statuses
 
 from iopstui.model.metrics import frame as flags
 from iopstui.model.metrics import frame as frame_module
+from iopstui.model.metrics.cpu_frames import CpuFrame, CpuFrames, busy_of, rate_of
 from iopstui.model.metrics.fields import BY_ID
-from iopstui.model.metrics.frame import Frame, FrameBuilder, busy_of
+from iopstui.model.metrics.frame import Frame, FrameBuilder
+from iopstui.model.rates import cpu_load, per_second
 from iopstui.model.samples import (
     CpuTimes,
     DiskCounters,
@@ -262,11 +265,53 @@ def test_flags_are_the_words_that_the_reference_explains() -> None:
     assert sorted(told) == sorted(words)
 
 
+def in_one_go(now: KernelSample, before: KernelSample, ipi: KernelSample) -> dict[int, CpuFrame]:
+    """Each CPU's second from two samples, figure by figure."""
+    seconds = (now.monotonic_ns - before.monotonic_ns) / 1e9
+    ipi_seconds = ((now.ipi_ns or 0) - (ipi.ipi_ns or 0)) / 1e9
+    block = per_second(now.softirq_block, before.softirq_block, seconds)
+    calls = per_second(now.ipi, ipi.ipi, ipi_seconds)
+    own: dict[int, float] = {}
+    for irq, counts in now.irqs.items():
+        for cpu, rate in per_second(counts, before.irqs[irq], seconds).items():
+            own[cpu] = own.get(cpu, 0.0) + rate
+    return {
+        cpu: CpuFrame(
+            cpu_load(times, before.cpus[cpu]) if cpu in before.cpus else None,
+            block.get(cpu), own.get(cpu), calls.get(cpu),
+        )
+        for cpu, times in now.cpus.items()
+    }  # fmt: skip
+
+
+def each_way(found: list[Frame]) -> list[Frame]:
+    """The frames, whose CPUs were asked for in different ways and orders."""
+    for n, frame in enumerate(found):
+        asked = [len, list, busy_of, partial(rate_of, name="ipi_s"), dict, len, repr]
+        for ask in asked[n:] + asked[:n]:
+            ask(frame.cpus)
+    return found
+
+
 def test_what_is_made_when_asked_for_is_the_same() -> None:
     gone = {0: CpuTimes(250, 0, 0, 310, 40, 0, 0, 0), 2: CpuTimes(1, 0, 0, 1, 0, 0, 0, 0)}
-    ticks = [tick(1), tick(2), tick(3, kernel=kernel(3, cpus=gone, ipi=None)), tick(4)]
-    lazy = FrameBuilder(lazy=True)
-    for frame, other in zip(build(*ticks), map(lazy.feed, ticks), strict=True):
-        assert busy_of(other.cpus) == busy_of(frame.cpus)
-        assert dict(other.cpus) == frame.cpus
-        assert len(other.cpus) == len(frame.cpus)
+    samples = [kernel(1), kernel(2), kernel(3, cpus=gone, ipi=None, ipi_ns=None), kernel(4)]
+    ticks = [tick(n, kernel=sample) for n, sample in enumerate(samples, 1)]
+    before = zip(samples, samples[1:], [samples[0], samples[1], samples[1]], strict=False)
+    whole = [in_one_go(now, then, ipi) for then, now, ipi in before]
+    for found in (build(*ticks), each_way(build(*ticks))):
+        for frame, cpus in zip(found[1:], whole, strict=True):
+            for name in ("ipi_s", "block_s", "irq_s"):
+                rates = {c: getattr(one, name) for c, one in cpus.items()}
+                have = {cpu: rate for cpu, rate in rates.items() if rate is not None}
+                assert rate_of(frame.cpus, name) == rate_of(cpus, name) == have
+            assert busy_of(frame.cpus) == busy_of(cpus)
+            assert [*frame.cpus] == [*cpus] and len(frame.cpus) == len(cpus)
+            assert frame.cpus == cpus and repr(frame.cpus) == repr(cpus)
+
+
+def test_cpus_that_were_made_hold_no_sample() -> None:
+    cpus = build(tick(1), tick(2))[1].cpus
+    assert isinstance(cpus, CpuFrames) and cpus.between() is not None
+    assert cpus[0].irq_s == 100
+    assert cpus.between() is None

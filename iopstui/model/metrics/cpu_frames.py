@@ -1,0 +1,125 @@
+"""What each CPU did in a second, worked out for who looks at it.
+
+A wide machine has thousands of these figures. A terminal shows some of them in some seconds, and
+most others look at one figure of each CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+
+from iopstui.model import rates
+from iopstui.model.later import Later
+from iopstui.model.metrics.irq_rates import IrqRates
+from iopstui.model.samples import CpuTimes, KernelSample
+from iopstui.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class CpuFrame:
+    """One CPU's second. Counts are per second; ``irq_s`` is the target device's own interrupts,
+    ``None`` where the device has none; ``ipi_s`` function-call interrupts, over the last two
+    readings of /proc/interrupts (``None`` in a frame whose sample did not read it).
+    """
+
+    load: rates.CpuLoad | None
+    block_s: float | None
+    irq_s: float | None
+    ipi_s: float | None
+
+
+class Between:
+    """What is to be worked out between two samples. ``ipi`` are the rates of function calls."""
+
+    __slots__ = ("after", "before", "rates")
+
+    def __init__(
+        self,
+        current: KernelSample,
+        previous: KernelSample,
+        seconds: float,
+        irqs: IrqRates,
+        ipi: Later[int, float],
+    ) -> None:
+        self.after: Mapping[int, CpuTimes] = current.cpus
+        self.before: Mapping[int, CpuTimes] = previous.cpus
+        block = partial(rates.per_second, current.softirq_block, previous.softirq_block, seconds)
+        self.rates: dict[str, Later[int, float]] = {
+            "block_s": Later(block), "irq_s": Later(irqs.by_cpu), "ipi_s": ipi,
+        }  # fmt: skip
+
+    def frames(self) -> dict[int, CpuFrame]:
+        """Of all CPUs that the later sample has."""
+        block, own, ipi = (found.whole() for found in self.rates.values())
+        before = self.before
+        frames = {}
+        for cpu, times in self.after.items():
+            then = before.get(cpu)
+            frames[cpu] = CpuFrame(
+                load=rates.cpu_load(times, then) if then else None,
+                block_s=block.get(cpu),
+                irq_s=own.get(cpu),
+                ipi_s=ipi.get(cpu),
+            )
+        return frames
+
+    def busy(self) -> list[float]:
+        """As ``busy_of``."""
+        before = self.before.get
+        both = [(now, then) for cpu, now in self.after.items() if (then := before(cpu))]
+        found = [rates.cpu_busy(now, then) for now, then in both]
+        return [busy for busy in found if busy is not None]
+
+
+class CpuFrames(Later[int, CpuFrame]):
+    """The CPUs' seconds, made when somebody asks for one of them. ``busy_of`` and ``rate_of`` do
+    without that."""
+
+    __slots__ = ("_between",)
+
+    def __init__(self, between: Between) -> None:
+        super().__init__(between.frames)
+        self._between: Between | None = between
+
+    def whole(self) -> dict[int, CpuFrame]:
+        """All of them. Not to be changed."""
+        found = super().whole()
+        # two samples: no longer needed
+        self._between = None
+        return found
+
+    def between(self) -> Between | None:
+        """What they are made of; ``None`` once they are."""
+        return self._between
+
+    def __iter__(self) -> Iterator[int]:
+        between = self._between
+        return iter(self.whole() if between is None else between.after)
+
+    def __len__(self) -> int:
+        between = self._between
+        return len(self.whole() if between is None else between.after)
+
+
+def _between(cpus: Mapping[int, CpuFrame]) -> Between | None:
+    return cpus.between() if type(cpus) is CpuFrames else None
+
+
+def busy_of(cpus: Mapping[int, CpuFrame]) -> list[float]:
+    """What each CPU worked, in percent: all but idle and iowait, of those that tell."""
+    between = _between(cpus)
+    if between is not None:
+        return between.busy()
+    loads = [cpu.load for cpu in cpus.values() if cpu.load is not None]
+    return [100 - load.idle - load.iowait for load in loads]
+
+
+def rate_of(cpus: Mapping[int, CpuFrame], name: str) -> dict[int, float]:
+    """``block_s``, ``irq_s`` or ``ipi_s`` by CPU, of those that have it."""
+    between = _between(cpus)
+    if between is None:
+        each = ((cpu, getattr(frame, name)) for cpu, frame in cpus.items())
+        return {cpu: rate for cpu, rate in each if rate is not None}
+    found = between.rates[name].whole()
+    return {cpu: found[cpu] for cpu in between.after if cpu in found} if found else {}
