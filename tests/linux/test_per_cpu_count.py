@@ -35,6 +35,12 @@ def differences(now: PerCpuCount, before: PerCpuCount) -> dict[int, int]:
         (b"3,0\n", [0, 1, 2], None),
         (b"", [0], None),
         (b"x\n", [0], None),
+        (b"3,\n", [0, 1], None),
+        (b",3\n", [0, 1], None),
+        (b"3,,0\n", [0, 1, 2], None),
+        (b"3,0\n7", [0, 1], None),
+        (b"3,0\n77", [0, 1], None),
+        (b"\n", [0], None),
     ],
 )
 def test_per_cpu_count(data: bytes, possible: list[int], counts: dict[int, int] | None) -> None:
@@ -139,6 +145,17 @@ def test_columns_that_moved_in_a_text_of_one_length(before: bytes, now: bytes) -
             assert None in (parse_per_cpu_count(wide + one, []) for one in (before, now))
         else:
             assert second.grown(first) == differences(second, first)
+
+
+def test_columns_that_moved_where_something_changed_before() -> None:
+    """As many bytes and columns, all else the same; but one column more here and one less there."""
+    rest = b",5" * STRETCH
+    texts = [b"100,100%b,1000000\n", b"101,101%b,1000001\n", b"1000101%b,100,001\n"]
+    last: PerCpuCount | None = None
+    for text in texts:
+        before, last = last, next_per_cpu_count(text % rest, [], last)
+        assert last is not None
+        assert before is None or last.grown(before) == differences(last, before)
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,13 @@ def test_rates_by_interrupt_and_by_cpu(
     )
 
 
+def test_a_count_that_went_backwards_has_no_rate() -> None:
+    before = Made({0: 7, 1: 9})
+    found = IrqRates(IrqCounts({30: Made({0: 8, 1: 2}, before)}), IrqCounts({30: before}), 0.5)
+    assert found.by_cpu() == {0: 2}
+    assert found == {30: {0: 2}}
+
+
 def test_counts_are_like_a_dictionary_of_dictionaries() -> None:
     counts = IrqCounts({30: Made({0: 1})}, {30: {0: 9}, 31: {0: 2}})
     plain = {30: {0: 1}, 31: {0: 2}}
