@@ -289,13 +289,15 @@ def _rate(value: float, pow2: bool = True) -> str:
 
 
 def _scaled(value: float, width: int, factor: int) -> tuple[str, str]:
-    """At most ``width`` digits and a point: 43066 -> 43.1 k, 8210 -> 8210."""
-    whole, rest, prefixes = int(value), 0, iter(("k", "M", "G", "T", "P", "E"))
-    prefix, divided = "", False
-    while len(str(whole)) > width:
+    """At most ``width`` digits and a point: 43066 -> 43.1 k, 8210 -> 8210; more of what no prefix
+    is left for."""
+    whole, rest, prefix = int(value), 0, ""
+    for larger in ("k", "M", "G", "T", "P", "E"):
+        if len(str(whole)) <= width:
+            break
         whole, rest = divmod(whole, factor)
-        prefix, divided = next(prefixes), True
-    if not divided:
+        prefix = larger
+    if not prefix:
         return str(whole), ""
     decimals = width - len(str(whole)) - 1
     if decimals <= 0:
