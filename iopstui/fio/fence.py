@@ -78,7 +78,8 @@ def fenced(fence: Fence, command: Sequence[str]) -> list[str]:
 def started(
     fence: Fence, command: Sequence[str], cwd: Path | None = None
 ) -> subprocess.Popen[bytes]:
-    """``command`` within the fence, without input, its outputs in pipes. Raises OSError.
+    """``command`` within the fence, in a session of its own, without input, its outputs in pipes.
+    Raises OSError.
 
     Landlock fences a thread and what it starts (landlock_restrict_self(2)): one that ends with
     that needs no program in between, whose start takes longer than fio's answer.
@@ -86,13 +87,13 @@ def started(
     if fence.fsize is not None or fence_kind() != LANDLOCK:
         return _opened(fenced(fence, command), cwd)
     spec = _specified(fence, command[0])
-    done: list[subprocess.Popen[bytes] | OSError] = []
+    done: list[subprocess.Popen[bytes] | BaseException] = []
 
     def start() -> None:
         try:
             fence_exec.enter(spec)
             done.append(_opened(command, cwd))
-        except OSError as error:
+        except BaseException as error:  # memory may be short: told where it was asked for
             done.append(error)
 
     thread = threading.Thread(target=start)
@@ -101,7 +102,7 @@ def started(
     except RuntimeError as error:
         raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)) from error
     thread.join()
-    if isinstance(done[0], OSError):
+    if isinstance(done[0], BaseException):
         raise done[0]
     return done[0]
 
@@ -115,6 +116,7 @@ def _opened(command: Sequence[str], cwd: Path | None) -> subprocess.Popen[bytes]
         stderr=subprocess.PIPE,
         cwd=cwd,
         restore_signals=False,
+        start_new_session=True,  # whoever asked can end it with all that it has started
     )
 
 

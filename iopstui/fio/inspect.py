@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import re
+import signal
 import subprocess
 import threading
 import time
@@ -28,6 +31,8 @@ OLDEST = (3, 1)
 IDLE_S = 20.0
 LONGEST_S = 300.0
 LOOK_S = 0.25
+# it names each file of a job in some hundred bytes; what goes on printing would take all memory
+LONGEST_ANSWER = 512 << 20
 INSTALL_HINT = (
     "Install it: apt install fio | dnf install fio | zypper install fio | pacman -S fio | "
     "apk add fio"
@@ -91,6 +96,10 @@ def find_fio(path: str | None = None) -> Fio:
     """The fio in PATH (or IOPSTUI_FIO). Missing (exit 5) if there is none or it is too old."""
     wanted = path or os.environ.get("IOPSTUI_FIO") or "fio"
     found = which(wanted)
+    if found is None and os.path.exists(wanted) and os.path.dirname(wanted):
+        raise Missing(f"{wanted} is no program that may be executed.",
+                      f"See what it is: ls -lL {wanted}; IOPSTUI_FIO names another fio",
+                      )  # fmt: skip
     if found is None:
         raise Missing(f"{wanted} was not found, and nothing can be measured without it.",
                       INSTALL_HINT)  # fmt: skip
@@ -107,8 +116,8 @@ def _version(found: str, file: tuple[int, int, int]) -> Fio:
     match = re.match(r"fio-(\d+)\.(\d+)", banner)
     if match is None and answer.returncode:
         raise Missing(f"{found} fails at once: {_how_ended(answer)}.",
-                      "Try it: fio --version; a limit of this shell may be in its way: ulimit -a",
-                      )  # fmt: skip
+                      f"Try it: {found} --version; a limit of this shell may be in its way: "
+                      "ulimit -a")  # fmt: skip
     if match is None:
         said = banner or complaint(answer.stderr.split("\n")) or "nothing"
         raise Missing(f"{found} does not say which fio it is; it says: {printable(said[:200])}.",
@@ -225,12 +234,11 @@ def ask(command: Sequence[str], cwd: Path | None, fence: Fence) -> subprocess.Co
             process = started(fence, command, cwd)
         streams = _answer(process, command[0])
     except OSError as error:
-        raise Missing(f"Can't run {command[0]}: {error.strerror}.",
-                      mend(error, INSTALL_HINT)) from error  # fmt: skip
+        why, hint = _why_not(command[0], error)
+        raise Missing(f"Can't run {command[0]}: {why}.", mend(error, hint)) from error
     finally:
         if process is not None:
-            process.kill()
-            process.wait()
+            _end(process)
             for stream in (process.stdout, process.stderr):
                 if stream is not None:
                     stream.close()
@@ -240,14 +248,36 @@ def ask(command: Sequence[str], cwd: Path | None, fence: Fence) -> subprocess.Co
     return subprocess.CompletedProcess(command, process.returncode, out, said)
 
 
+def _why_not(program: str, error: OSError) -> tuple[str, str]:
+    """Why it can't be started, and what to do: of a script that is there execve(2) says that it is
+    not where its interpreter is not."""
+    if error.errno == errno.ENOENT and os.path.exists(program):
+        return ("it is there, but not what its first line says it is run by (or its loader)",
+                f"See what it names: head -1 {program}; IOPSTUI_FIO names another fio")  # fmt: skip
+    return error.strerror or str(error), INSTALL_HINT
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Neither it nor what it has started goes on: a script's fio would. Once it has been waited
+    for, its group's number may be another one's."""
+    if process.returncode is None:
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
 def _answer(process: subprocess.Popen[bytes], name: str) -> tuple[bytes, bytes]:
-    """Everything it writes until it ends. Missing if it has done nothing for ``IDLE_S``."""
+    """Everything it writes until it ends. Missing if it has done nothing for ``IDLE_S``, works
+    longer than ``LONGEST_S`` or says more than ``LONGEST_ANSWER``."""
+    hint = f"Try it: {name} --version"
     began = worked = time.monotonic()
     busy = 0.0
     while True:
         try:
             return process.communicate(timeout=LOOK_S)
-        except subprocess.TimeoutExpired:
+        except subprocess.TimeoutExpired as so_far:
+            if len(so_far.output or b"") + len(so_far.stderr or b"") > LONGEST_ANSWER:
+                raise Missing(f"{name} prints without end.", hint) from None
             given_up = getattr(_of_this_thread, "given_up", None)
             if given_up is not None and given_up.is_set():
                 raise Interrupted(f"{name} has not answered yet.") from None
@@ -255,9 +285,10 @@ def _answer(process: subprocess.Popen[bytes], name: str) -> tuple[bytes, bytes]:
             if had > busy or any(map(waits_for_cpu, (process.pid, *children(process.pid)))):
                 busy, worked = had, now
             if now - worked > IDLE_S:
-                raise Missing(f"{name} does nothing: no answer within {IDLE_S:.0f} s.") from None
+                raise Missing(f"{name} does nothing: no answer within {IDLE_S:.0f} s.",
+                              hint) from None  # fmt: skip
             if now - began > LONGEST_S:
-                raise Missing(f"{name} did not answer within {LONGEST_S:.0f} s.") from None
+                raise Missing(f"{name} did not answer within {LONGEST_S:.0f} s.", hint) from None
 
 
 def _busy_s(pid: int) -> float:

@@ -92,11 +92,14 @@ def _softirqs(roots: Roots) -> Check:
 
 
 def _block_devices(roots: Roots) -> Check:
-    count = len(read_devices(roots))
+    found = read_devices(roots)
+    count = len(found)
     if not count:
         return Check("block devices", LACKS, f"{roots.sys}/class/block shows none",
                      "In a container: mount /sys")  # fmt: skip
-    return Check("block devices", OK, f"{count} found")
+    empty = sum(not device.size for device in found.values())
+    of_these = f", {empty} of them without a size (iopstui devices --all)" if empty else ""
+    return Check("block devices", OK, f"{count} found{of_these}")
 
 
 def _raw_reading(roots: Roots) -> Check | None:

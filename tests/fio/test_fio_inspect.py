@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from iopstui.errors import Missing, UsageError
+from iopstui.fio import fence
 from iopstui.fio import inspect as fio_inspect
 from iopstui.fio.fence import Fence
 from iopstui.fio.inspect import Fio, JobFacts, SectionFiles, complaint, find_fio
@@ -46,6 +48,53 @@ def test_a_fio_that_works_for_ever_is_not(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(fio_inspect, "LONGEST_S", 0.3)
     with pytest.raises(Missing, match="did not answer within"):
         find_fio(program(tmp_path / "fio", "while True: pass"))
+
+
+def test_a_fio_that_prints_for_ever_takes_no_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fio_inspect, "LONGEST_ANSWER", 1 << 20)
+    with pytest.raises(Missing, match="prints without end") as told:
+        find_fio(program(tmp_path / "fio", "while True: print('fio-3.39', flush=False)"))
+    assert told.value.hint == f"Try it: {tmp_path}/fio --version"
+
+
+@pytest.mark.usefixtures("hurried")
+@pytest.mark.parametrize("last", ["wait", "echo fio-3.39"])
+def test_what_a_fio_has_started_ends_with_it(
+    last: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a script that does not become the fio which it starts, and of one that leaves it."""
+    outputs: list[int] = []
+
+    def started(*words: object) -> object:
+        process = fence.started(*words)  # type: ignore[arg-type]
+        assert process.stdout is not None
+        outputs.append(os.dup(process.stdout.fileno()))
+        return process
+
+    monkeypatch.setattr(fio_inspect, "started", started)
+    script = tmp_path / "fio"
+    script.write_text(f"#!/bin/sh\nsleep 600 &\n{last}\n")
+    script.chmod(0o755)
+    with pytest.raises(Missing, match="does nothing"):
+        find_fio(str(script))
+    with open(outputs[0], "rb", buffering=0) as output:
+        # its end: nobody can write to it any more
+        assert select.select([output], [], [], 60)[0]
+        assert output.read(99) == b""
+
+
+def test_what_can_not_be_executed_is_not_called_absent(tmp_path: Path) -> None:
+    script = program(tmp_path / "fio")
+    Path(script).write_text("#!/none/such\n")
+    with pytest.raises(Missing, match="it is there, but not what its first line says") as told:
+        find_fio(script)
+    assert f"head -1 {script}" in told.value.hint
+    Path(script).chmod(0o644)
+    with pytest.raises(Missing, match="is no program that may be executed") as told:
+        find_fio(script)
+    assert f"ls -lL {script}" in told.value.hint
 
 
 def test_what_a_process_has_used() -> None:
@@ -134,7 +183,7 @@ def answer(out: str = "", said: str = "", code: int = 0) -> Answer:
     return subprocess.CompletedProcess([], code, out, said)
 
 
-LIMIT = "Try it: fio --version; a limit of this shell may be in its way: ulimit -a"
+LIMIT = "Try it: {} --version; a limit of this shell may be in its way: ulimit -a"
 INSTALL = (
     "Install it: apt install fio | dnf install fio | zypper install fio | pacman -S fio | "
     "apk add fio"
@@ -161,7 +210,7 @@ def test_a_program_that_is_no_fio_of_use(
     asked = answering(monkeypatch, found)
     with pytest.raises(Missing) as caught:
         find_fio(path)
-    assert (caught.value.message, caught.value.hint) == (f"{path} {says}", hint)
+    assert (caught.value.message, caught.value.hint) == (f"{path} {says}", hint.format(path))
     assert asked == [[path, "--version"]]
 
 

@@ -164,6 +164,18 @@ def test_no_thread_to_ask_with(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "ulimit -u" in found.value.hint
 
 
+def test_what_goes_wrong_in_the_thread_is_told_where_it_was_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def none(spec: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(fence, "fence_kind", lambda: LANDLOCK)
+    monkeypatch.setattr(fence.fence_exec, "enter", none)
+    with pytest.raises(MemoryError):
+        started(Fence(), ["/bin/true"])
+
+
 def test_what_is_not_granted_is_not_even_read(kind: str, place: Path) -> None:
     answers = attempt(Fence(), f"read:{place}/other", "read:/etc/passwd")
     assert answers["read:/etc/passwd"]

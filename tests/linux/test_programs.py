@@ -35,6 +35,14 @@ def test_a_program_is_found_where_a_shell_finds_it(path: str, name: str) -> None
     assert programs.which(name, path) == shutil.which(name, path=path)
 
 
+def test_what_is_no_regular_file_is_no_program(path: str, tmp_path: Path) -> None:
+    """It may be executable, and whoever opens it to see what it is waits for ever."""
+    os.mkfifo(tmp_path / "first/pipe", 0o755)
+    assert programs.which("pipe") is programs.which("first/pipe") is None
+    (tmp_path / "second/pipe").symlink_to(tmp_path / "second/tool")
+    assert programs.which("pipe") == str(tmp_path / "second/pipe")
+
+
 def test_a_path_of_its_own_is_searched_instead(path: str, tmp_path: Path) -> None:
     assert programs.which("tool", str(tmp_path / "second")) == str(tmp_path / "second/tool")
     assert programs.which("tool", str(tmp_path / "first")) is None

@@ -50,6 +50,22 @@ def raw_reading() -> doctor.Check:
     return found
 
 
+@pytest.mark.parametrize(
+    ("sizes", "says"),
+    [
+        ((1, 1), "2 found"),
+        ((1, 0, 0), "3 found, 2 of them without a size (iopstui devices --all)"),
+    ],
+)
+def test_devices_that_the_list_leaves_out_are_told_apart(
+    monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, ...], says: str
+) -> None:
+    disks = {str(n): BlockDevice(str(n), f"/dev/{n}", 0, 0, "disk", size)
+             for n, size in enumerate(sizes)}  # fmt: skip
+    monkeypatch.setattr(doctor, "read_devices", lambda roots: disks)
+    assert doctor._block_devices(Roots()).found == says
+
+
 def test_all_can_be_opened(machine: Machine) -> None:
     machine(0)
     assert raw_reading().state == doctor.OK

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import resource
 import select
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,6 +69,27 @@ def to_its_end(run: FioRun) -> PhaseOver:
             select.select(run.fds, [], [], 0.1)
     finally:
         run.close()
+
+
+@pytest.mark.parametrize(
+    ("limit", "says"),
+    [
+        (51200, "(this shell lets no file grow beyond 51200 bytes: ulimit -f)"),
+        (0, "(this shell lets no file grow beyond 0 bytes: ulimit -f)"),
+        (1 << 24, "(a file may grow to 16 MiB here: 5 % of the file system stays free)"),
+        (resource.RLIM_INFINITY, "(a file may grow to 16 MiB here: 5 % of the file system stays "
+         "free)"),
+    ],
+)  # fmt: skip
+def test_whose_limit_keeps_a_file_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int, says: str
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda what: (limit, resource.RLIM_INFINITY))
+    prepared = replace(job(tmp_path), longest=1 << 24)
+    run = FioRun(Fio("/bin/false", (3, 33), "fio-3.33"), prepared, private_directory, 1.0,
+                 lambda: None)  # fmt: skip
+    run.log.append("fio: pid=0, err=27/file:filesetup.c:240, error=File too large")
+    assert run._because().endswith(f"error=File too large {says}")
 
 
 def test_a_full_place_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,8 @@ _ATTEMPTS = 100
 
 def which(name: str, path: str | None = None) -> str | None:
     """The program that a shell would start for ``name`` with this PATH (``None``: the
-    environment's), as ``shutil.which`` finds it; a name with a slash is a path of its own."""
+    environment's), as ``shutil.which`` finds it; a name with a slash is a path of its own. Only a
+    regular file is one (execve(2)): whoever opens a FIFO to see what it is waits for ever."""
     if os.path.dirname(name):
         return name if _is_program(name) else None
     if path is None:
@@ -27,7 +28,7 @@ def which(name: str, path: str | None = None) -> str | None:
 
 
 def _is_program(path: str) -> bool:
-    return os.access(path, os.F_OK | os.X_OK) and not os.path.isdir(path)
+    return os.path.isfile(path) and os.access(path, os.X_OK)
 
 
 def new_directory(place: Path | str, prefix: str) -> Path:

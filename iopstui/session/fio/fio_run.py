@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import importlib
 import os
+import resource
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -400,6 +401,9 @@ class FioRun:
         because = complaint(too_long or log)
         if too_long and self.prepared.longest is not None:
             most = f"{self.prepared.longest >> 20} MiB"
+            limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+            if 0 <= limit < self.prepared.longest:  # RLIM_INFINITY is -1
+                return f"{because} (this shell lets no file grow beyond {limit} bytes: ulimit -f)"
             because += (
                 f" (a file may grow to {most} here; offset=, nrfiles= or a larger bs= make it "
                 "longer than size= says)"
