@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import field
 from pathlib import Path
@@ -87,7 +88,7 @@ def _read(path: Path, paths: Sequence[Path_]) -> _Run:
     if kind == LOG:
         raise UsageError(f"{printable(str(path))} is a log of fio, which is no baseline: its final "
                          "figures are missing.", HOW)  # fmt: skip
-    if not path.exists():
+    if not os.path.exists(path):
         raise UsageError(f"There is no file {printable(str(path))} to be the baseline.", HOW)
     if kind != RECORDING:
         raise UsageError(f"{printable(str(path))} is no baseline.", HOW)

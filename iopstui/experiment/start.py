@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -119,7 +120,7 @@ def experiment_session(
     goes on after an interruption has been recorded to that file before."""
     record = Path(run.record) if run.record else None
     goes_on = progress is not None and bool(progress.points)
-    if record is not None and goes_on and record.exists():
+    if record is not None and goes_on and os.path.exists(record):
         free = next_free(record)
         say(f"recording to {free}: {run.record} ends with the interruption")
         run = replace(run, record=str(free))

@@ -191,7 +191,7 @@ def _last(path: str) -> str:
 def check_directories(text: str, cwd: Path) -> None:
     """UsageError if a directory= is none."""
     for directory in _directories(text, cwd):
-        if not directory.is_dir():
+        if not os.path.isdir(directory):
             raise UsageError(
                 f"The job works in the directory {directory}, which does not exist.",
                 "Create it, or name another place: iopstui run TARGET --job ...",

@@ -78,8 +78,14 @@ class FioLogs:
 
 
 def _check_directory(place: Path) -> None:
-    why = "does not exist" if not place.is_dir() else "can't be written"
     if not os.access(place, os.W_OK | os.X_OK):
+        why = "can't be written"
+        try:
+            os.stat(place)
+        except (FileNotFoundError, NotADirectoryError):
+            why = "does not exist"
+        except OSError as error:
+            why = f"can't be examined: {error.strerror}"
         raise UsageError(
             f"The job writes a log into the directory {printable(str(place))}, which {why}.",
             "Create it, or write the log elsewhere.",

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from iopstui.format import MISSING, cut, latency, size
+from iopstui.format import MISSING, counted, cut, latency, size
 from iopstui.model.metrics.probe import ProbeTotal
 from iopstui.model.metrics.summary import EXACT, UNCHECKED, FramesTotal, certificate
 from iopstui.model.rates import MIB
@@ -53,8 +53,9 @@ def interruption(summary: Mapping[str, Any]) -> str:
 def reconciliation(summary: Mapping[str, Any], frames: FramesTotal) -> str:
     """Do the frames agree with fio's count, by counters that they are not made of?"""
     found = certificate(summary, frames)
-    ios, moved = f"{frames.ios} I/Os", f"{frames.bytes} bytes"
-    held = f"{frames.frames} frames hold {ios}, {moved}: "
+    ios, moved = counted(frames.ios, "I/O"), f"{frames.bytes} bytes"
+    hold = f"{counted(frames.frames, 'frame')} {'holds' if frames.frames == 1 else 'hold'}"
+    held = f"{hold} {ios}, {moved}: "
     if found.verdict == UNCHECKED:
         return held + (
             "not checked. fio does not say how many I/Os completed here; the frames are made of "
@@ -64,14 +65,11 @@ def reconciliation(summary: Mapping[str, Any], frames: FramesTotal) -> str:
         if found.bytes is not None:
             return held + "exactly fio's count."
         why = "block sizes vary" if found.sizes_kept else "the recording has no block size"
-        return (
-            f"{frames.frames} frames hold {ios}: exactly fio's count. Their {moved} are not "
-            f"checked: {why}."
-        )
-    counted = f"fio counted {found.ios} I/Os"
+        return f"{hold} {ios}: exactly fio's count. Their {moved} are not checked: {why}."
+    said = f"fio counted {counted(found.ios, 'I/O')}"
     if found.bytes is not None:
-        counted += f", {found.bytes} bytes"
-    words = f"{held}{counted} ({found.more_ios:+d}, {found.more_bytes:+d})."
+        said += f", {found.bytes} bytes"
+    words = f"{held}{said} ({found.more_ios:+d}, {found.more_bytes:+d})."
     if found.ramp:
         words += (
             " The difference was under way when the ramp ended, which is where fio's count begins."

@@ -82,7 +82,7 @@ def _stage(prepared: Prepared) -> None:
 
 
 def _size(path: Path) -> int | None:
-    return path.stat().st_size if path.exists() else None
+    return path.stat().st_size if os.path.exists(path) else None
 
 
 def _longest(prepared: Prepared) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -49,11 +50,11 @@ def _watched(place: Path, roots: Roots) -> str:
     """The file itself, or the directory in which it will be made; a name under /dev that does
     not exist is a mistake, except in a file system there (/dev/shm)."""
     parent = place.parent
-    mistaken = parent == roots.dev or (roots.dev in parent.parents and not parent.is_dir())
-    return str(place if place.exists() or mistaken else _nearest(parent))
+    mistaken = parent == roots.dev or (roots.dev in parent.parents and not os.path.isdir(parent))
+    return str(place if os.path.exists(place) or mistaken else _nearest(parent))
 
 
 def _nearest(path: Path) -> Path:
-    while not path.exists():
+    while not os.path.exists(path):
         path = path.parent
     return path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -34,7 +35,7 @@ def choose_targets(
 
 
 def _refuse_result(path: Path) -> None:
-    if not path.is_file():
+    if not os.path.isfile(path):
         return
     from iopstui.recording.foreign import OTHER, kind_of_file, refuse_result
 

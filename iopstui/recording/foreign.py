@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
@@ -33,7 +34,7 @@ def kind_of_file(path: Path) -> str:
     """RECORDING, JSON, LOG, NORMAL (fio's output for people, or terse) or OTHER, which is also
     what can't be read. It is the content that counts."""
     try:
-        if not path.is_file():
+        if not os.path.isfile(path):
             return OTHER
         with open(path, "rb") as file:
             head = file.read(HEAD_BYTES)

@@ -51,6 +51,8 @@ def test_a_result_of_fio_has_no_spread_unless_it_has_several_documents(tmp_path:
         (["trim.iops>=95%"], "avg.json", "trim.iops is"),
         (["iops>=95%"], "avg_bw.1.log", "is a log of fio"),
         (["iops>=95%"], "nowhere.json", "There is no file"),
+        # what can't be looked at: a name of 300 letters is too long for any file system
+        (["iops>=95%"], "x" * 300, "There is no file"),
         (["x:iops>=95%"], "avg.json", "is not in it"),
     ],
 )

@@ -97,6 +97,11 @@ def test_a_log_over_what_exists_is_refused(
         logs(f"[a]\n{option}\n", tmp_path)
 
 
+def test_a_directory_that_can_not_be_looked_at_is_not_called_absent(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="which can't be examined: File name too long"):
+        logs(f"[a]\nwrite_bw_log={'x' * 300}/z\n", tmp_path)
+
+
 def test_a_broken_link_is_in_the_way_too(tmp_path: Path) -> None:
     (tmp_path / "io").symlink_to(tmp_path / "nowhere")
     with pytest.raises(Refused):

@@ -15,7 +15,7 @@ from typing import cast
 import pytest
 
 from iopstui.cli.fleet.screen import Recorder
-from iopstui.cli.fleet.words import Orders, launch_words
+from iopstui.cli.fleet.words import Orders, kept, launch_words
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_VERDICT, JobFailed, UsageError
 from iopstui.fleet import scene
 from iopstui.fleet.curve import Place
@@ -251,3 +251,12 @@ def test_the_newest_frame_of_a_host_is_a_row_whichever_way_it_came() -> None:
     assert dict(newest) == {"a": row, "b": {**row, "seq": 4}} and len(newest) == 2
     newest.row("b", {"event": "frame", "seq": 5})
     assert newest["b"] == {"event": "frame", "seq": 5}
+
+
+def test_a_recording_s_name_that_can_not_be_looked_at_is_told_where_it_is_made(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "there").touch()
+    with pytest.raises(UsageError, match="exists already"):
+        kept(str(tmp_path / "there"))
+    assert kept("x" * 300) == Path("x" * 300)

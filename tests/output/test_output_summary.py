@@ -291,3 +291,12 @@ def test_an_interruption_does_not_speak_of_figures_where_there_are_none() -> Non
     first, second = said.getvalue().splitlines()
     assert "there are no figures" in first
     assert "cover the time until then" in second
+
+
+def test_one_is_no_plural(monkeypatch: pytest.MonkeyPatch) -> None:
+    summary = fio_summary(statuses("3.42-a-randread-grp")[-1])
+    one = FramesTotal()
+    one.add(frames("3.42-a-randread-grp")[0].fio)
+    assert reconciliation(summary, one).startswith(f"1 frame holds {one.ios} I/Os, ")
+    monkeypatch.setattr(FramesTotal, "ios", 1)
+    assert reconciliation(summary, one).startswith("1 frame holds 1 I/O, ")

@@ -91,3 +91,10 @@ def test_each_file_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     text = f"[a]\nrw=read\nfilename={tmp_path}/a:/dev/no-such-device\n"
     with pytest.raises(UsageError):
         own_target(job(tmp_path, text), {}, Roots())
+
+
+def test_a_file_that_can_not_be_looked_at_is_one_to_be_made(places: Path) -> None:
+    """What can't be made there says the run; 300 letters are too many for any file system."""
+    found = own_target(job(places, f"[a]\nrw=read\nsize=1m\nfilename={'x' * 300}\n"), DEVICES,
+                       Roots())  # fmt: skip
+    assert found is not None and found.path == str(places)

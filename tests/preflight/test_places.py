@@ -24,6 +24,7 @@ from iopstui.model.experiment.plan import Plan, parse_axis, parse_variant
 from iopstui.model.fio.jobfile import effective
 from iopstui.preflight.job import prepare
 from iopstui.preflight.request import JobRequest
+from iopstui.preflight.targets import choose_targets
 from iopstui.session.live import LiveSession
 from iopstui.ui.start import run_screen
 
@@ -46,6 +47,13 @@ def own(tmp_path: Path) -> Path:
     job = tmp_path / "own.fio"
     job.write_text(OWN.format(tmp_path / "data/x"))
     return job
+
+
+@pytest.mark.parametrize("place", ["{}", "{}/in-it", "./{}"])
+def test_a_target_that_can_not_be_looked_at_is_a_sentence(place: str) -> None:
+    """Below a directory that others can't enter it is the same; root can enter all of them."""
+    with pytest.raises(UsageError, match="can't be examined: File name too long"):
+        choose_targets([place.format("x" * 300)], "randread-4k", {}, Roots())
 
 
 def test_a_directory_that_is_gone_is_a_sentence(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -127,6 +128,6 @@ def launch_words(node: Node, launcher: str, bring: bool, sudo: bool) -> list[str
 def kept(name: str) -> Path:
     """The file of --record. UsageError if it exists."""
     path = Path(name)
-    if path.exists():
+    if os.path.exists(path):
         raise UsageError(f"{printable(name)} exists already.", "--record never overwrites a file.")
     return path

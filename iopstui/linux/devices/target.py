@@ -234,7 +234,7 @@ def _known_device(text: str, given: Path, roots: Roots, devices: Devices) -> Pat
         )
     if is_link:
         raise UsageError(f"{_say(text)} is a symbolic link to {_say(given)}, which doesn't exist.")
-    if given.parent.is_dir():
+    if os.path.isdir(given.parent):
         raise NoSuchFile(f"{_say(given)} does not exist.", given.parent)
     raise UsageError(f"{_say(given)} does not exist, nor does the directory {_say(given.parent)}.")
 
