@@ -19,6 +19,7 @@ from iopstui import events
 from iopstui.errors import EXIT_JOB_FAILED, IopstuiError
 from iopstui.linux.machine.topology import read_topology
 from iopstui.linux.process.clock import Clock
+from iopstui.linux.process.limits import mend
 from iopstui.linux.process.processes import thread_cpu_s
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
@@ -382,7 +383,7 @@ class LiveSession:
             self._shut_down()
         except Exception as error:  # the last line of defence: reported, and nothing left running
             self._failed = True
-            context.notice("error", f"internal error: {error!r}")
+            context.notice("error", _in_words(error))
         finally:
             for undo in (runs.close, self._knobs.put_back, sampling.close):
                 self._try(undo)
@@ -394,7 +395,7 @@ class LiveSession:
             undo()
         except Exception as error:
             self._failed = True
-            self._context.notice("error", f"internal error: {error!r}")
+            self._context.notice("error", _in_words(error))
 
     def _end(self) -> None:
         context = self._context
@@ -450,3 +451,10 @@ def _no_sum(target: Target) -> str:
         f"{top} lies on {below}, and the job works on both: the same I/O is counted twice, so the "
         "devices are shown without a sum"
     )
+
+
+def _in_words(error: Exception) -> str:
+    """A limit that is used up is nobody's mistake in here: it is told with what raises it."""
+    if isinstance(error, OSError) and (raised := mend(error, "")):
+        return f"{error.strerror}. {raised}"
+    return f"internal error: {error!r}"

@@ -58,6 +58,10 @@ def test_the_reason_and_what_was_meant(
     assert reason in first and advice in second
 
 
+def test_what_may_be_left_out_is_not_called_required(capsys: pytest.CaptureFixture[str]) -> None:
+    assert told(capsys, "fleet")[0].endswith("arguments are required: HOSTS")
+
+
 def test_the_usage_is_one_line_with_what_must_be_given(capsys: pytest.CaptureFixture[str]) -> None:
     usage = "  usage: iopstui run [TARGET]... (--job JOB | --diskspd COMMAND) [OPTION]..."
     assert usage in told(capsys, "run")

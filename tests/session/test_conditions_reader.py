@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +14,7 @@ from trees import Tree
 
 from iopstui.linux.devices import temperature
 from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.machine import conditions
 from iopstui.model.findings.conditions import Conditions, Temperature
 from iopstui.session.tick.conditions import ConditionsReader
 
@@ -126,6 +129,24 @@ def test_a_process_that_may_have_no_more_threads(
         patch.setattr(threading.Thread, "start", refused)
         ask(reader, tree)
     assert reader.take() is None
+    ask(reader, tree, 5.0)
+    finish()
+    found = reader.take()
+    assert found is not None and found.t == 5.0
+
+
+def test_a_process_that_may_open_no_more_files(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    reader = ConditionsReader(tree.roots)
+    uncaught: list[object] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(threading, "excepthook", uncaught.append)
+        patch.setattr(conditions, "ConditionsFiles", refused)
+        ask(reader, tree)
+        finish()
+    assert reader.take() is None and uncaught == []
     ask(reader, tree, 5.0)
     finish()
     found = reader.take()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import queue
 import sys
 import threading
@@ -36,6 +38,23 @@ def test_what_fails_at_the_end_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPa
     assert done == ["put back"]
     assert found[-1] == Ended(found[-1].t, EXIT_JOB_FAILED)
     assert any(isinstance(one, Notice) and "internal error" in one.text for one in found)
+
+
+def test_a_limit_that_is_used_up_is_no_mistake_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = LiveSession(Target("file", "/nowhere", None), {}, job_target=None)
+
+    def fails() -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(session._sampling, "first", fails)
+    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    session.start(events.put)
+    found = [events.get(timeout=30)]
+    while not isinstance(found[-1], Ended):
+        found.append(events.get(timeout=30))
+    said = [one.text for one in found if isinstance(one, Notice)]
+    assert said == ["Too many open files. This shell limits the number of open files: "
+                    "ulimit -n 1024"]  # fmt: skip
 
 
 WITHIN_S = 30.0

@@ -26,7 +26,9 @@ exit codes: 0 done, 1 a host failed or was lost, 2 usage or bad input, 3 refused
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("hosts", metavar="HOSTS", help="see below")
-    parser.add_argument("target", nargs="*", metavar="TARGET", help="on each host, see below")
+    # with a default it is not called required where HOSTS is missing
+    parser.add_argument("target", nargs="*", default=[], metavar="TARGET",
+                        help="on each host, see below")  # fmt: skip
     parser.add_argument("--job", metavar="JOB",
                         help="a shipped job or a job file of this machine's")  # fmt: skip
     _add_job_options(parser)

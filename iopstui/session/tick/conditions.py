@@ -62,9 +62,10 @@ class ConditionsReader:
         names: Sequence[str],
         cpus: Sequence[int],
     ) -> None:
-        if self._files is None:
-            # loaded by the first reading, which nobody waits for
-            from iopstui.linux.machine.conditions import ConditionsFiles
+        with contextlib.suppress(OSError):  # no more files may be open: perhaps next time
+            if self._files is None:
+                # loaded by the first reading, which nobody waits for
+                from iopstui.linux.machine.conditions import ConditionsFiles
 
-            self._files = ConditionsFiles(self._roots)
-        self._results.append(self._files.read(devices, names, t, cpus))
+                self._files = ConditionsFiles(self._roots)
+            self._results.append(self._files.read(devices, names, t, cpus))
