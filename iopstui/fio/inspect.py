@@ -263,6 +263,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     if process.returncode is None:
         with contextlib.suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
         process.wait()
 
 

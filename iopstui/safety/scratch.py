@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from iopstui.errors import UsageError
+from iopstui.linux.process.limits import mend
 from iopstui.linux.process.programs import new_directory, unforeseen
 from iopstui.records import dataclass
 from iopstui.safety import journal
@@ -60,18 +61,30 @@ class Scratch:
         called twice."""
         for one in self.spread[1:]:
             one.close()
-        import shutil
-
-        shutil.rmtree(self.path, ignore_errors=True)
+        _remove(self.path)
         if self.fd >= 0:
             # somebody may have renamed a directory above it
             moved = Path(os.readlink(f"/proc/self/fd/{self.fd}"))
             os.close(self.fd)
             self.fd = -1
-            if moved != self.path and _is_ours(moved):
-                shutil.rmtree(moved, ignore_errors=True)
+            # again with one descriptor more, where no others may be opened
+            _remove(moved if moved != self.path and _is_ours(moved) else self.path)
         if self.note is not None and not self.path.exists():
             self.note.remove()
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        import shutil
+
+        shutil.rmtree(path, ignore_errors=True)
+    if not _is_ours(path):
+        return
+    # rmtree has two descriptors for each directory, this has one: files are all that lies in it
+    with contextlib.suppress(OSError):
+        for name in os.listdir(path):
+            os.unlink(path / name)
+        os.rmdir(path)
 
 
 def make_scratches(directories: Sequence[Path]) -> Scratch:
@@ -95,14 +108,17 @@ def make_scratches(directories: Sequence[Path]) -> Scratch:
 
 def make_scratch(directory: Path) -> Scratch:
     """Create a scratch directory inside ``directory``; UsageError where that fails."""
+    path = None
     try:
         path = new_directory(directory, PREFIX)
         fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
-        raise UsageError(
-            f"Can't create a scratch file in {directory}: {error.strerror}.",
-            "Name a directory you can write to, or a block device: iopstui run TARGET ...",
-        ) from error
+        if path is not None:
+            with contextlib.suppress(OSError):
+                path.rmdir()
+        hint = "Name a directory you can write to, or a block device: iopstui run TARGET ..."
+        raise UsageError(f"Can't create a scratch file in {directory}: {error.strerror}.",
+                         mend(error, hint)) from error  # fmt: skip
     note = None
     # without a state directory only the crash of both processes at once leaves the file
     with contextlib.suppress(OSError):

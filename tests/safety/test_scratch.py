@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -86,6 +88,39 @@ def test_a_directory_above_that_was_renamed(tmp_path: Path) -> None:
     assert list(other.iterdir()) == []
 
 
+@contextmanager
+def no_more_files() -> Iterator[None]:
+    """As where ulimit -n is used up: those that are closed within may be opened again."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken = [os.open(os.devnull, os.O_RDONLY)]
+    # above all that are open, so that one which is closed is below it
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))), hard))
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            while True:
+                taken.append(os.open(os.devnull, os.O_RDONLY))
+        yield
+    finally:
+        for fd in taken:
+            os.close(fd)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_it_is_removed_where_no_more_files_may_be_open(tmp_path: Path) -> None:
+    made = make_scratch(tmp_path)
+    (made.path / "file").touch()
+    with no_more_files():
+        made.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_none_is_left_where_it_can_be_made_and_not_opened(tmp_path: Path) -> None:
+    with no_more_files(), pytest.raises(UsageError, match="Too many open files") as caught:
+        make_scratch(tmp_path)
+    assert "ulimit -n" in caught.value.hint
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_room_leaves_a_twentieth_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """statvfs(3): f_bavail is what users may have, both are counted in f_frsize."""
     for free, room in ((500, (500 - 50) * 4096), (50, 0), (51, 4096), (10, 0)):
@@ -145,7 +180,7 @@ def test_what_can_t_be_removed_is_said_with_the_command(
     path.mkdir()
     left(path)
     with monkeypatch.context() as patched:
-        patched.setattr(shutil, "rmtree", lambda path, ignore_errors: None)
+        patched.setattr(scratch, "_remove", lambda path: None)
         for user, sudo in ((0, ""), (1000, "sudo ")):
             patched.setattr(leftovers.os, "geteuid", lambda user=user: user)
             patched.setattr(leftovers, "restore_abandoned", lambda roots: (["d"], ["f"]))
