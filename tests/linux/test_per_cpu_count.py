@@ -33,6 +33,7 @@ def differences(now: PerCpuCount, before: PerCpuCount) -> dict[int, int]:
         (b"3,0\n", [], {0: 3, 1: 0}),
         (b"3,0\n", [0, 4], {0: 3, 4: 0}),
         (b"3,0\n", [0, 1, 2], None),
+        (b"3,0,17", [0, 1, 2], None),
         (b"", [0], None),
         (b"x\n", [0], None),
         (b"3,\n", [0, 1], None),
