@@ -85,9 +85,9 @@ def parse_per_cpu_count(data: bytes, possible: Sequence[int]) -> dict[int, int] 
 
     ``possible`` are the possible CPUs' numbers, in order (the header of /proc/softirqs); an
     empty sequence takes them to be 0, 1, 2 ... ``None`` if the text and the CPUs do not match, or
-    it is cut: the kernel writes at most a page (4,096 bytes on x86) and ends a whole text alone with
-    a newline (kernel/irq/irqdesc.c, per_cpu_count_show). With many hundred CPUs a busy interrupt's
-    counts are so not known, rather than the last of them wrong.
+    it is cut: the kernel writes at most a page (4,096 bytes on x86), and a newline only behind a
+    whole text (kernel/irq/irqdesc.c, per_cpu_count_show). With many hundred CPUs a busy
+    interrupt's counts are so not known, rather than the last of them wrong.
     """
     if data[-1:] != b"\n":
         return None
