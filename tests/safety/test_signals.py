@@ -110,6 +110,8 @@ class Finder:
         if name == "iopstui.cli.program":
             os.kill(os.getpid(), {number})
 sys.meta_path.insert(0, Finder())
+# what runs in the background is started with it ignored
+signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal({ignored}, signal.SIG_IGN)
 sys.argv = ["iopstui", "--version"]
 from iopstui.cli import main

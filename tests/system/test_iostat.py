@@ -17,8 +17,8 @@ from iopstui.model.samples import KernelSample
 
 pytestmark = pytest.mark.alone
 
-WINDOW_S = 4
-RUN_S = 2
+WINDOW_S = 2
+RUN_S = 1
 
 
 @pytest.fixture(scope="module")
