@@ -203,8 +203,9 @@ def _init(cls: Any, frozen: bool) -> _Method:
     return __init__
 
 
-# what a compiled method costs, in objects that are made without one
-_FEW_OBJECTS = 30
+# Compiling costs as much as forty objects without it; but what is made once a second would be dear
+# for so long, while everybody looks.
+_FEW_OBJECTS = 4
 
 
 def _plain_init(cls: Any) -> Callable[..., bool]:
