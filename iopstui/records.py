@@ -243,7 +243,7 @@ _set = object.__setattr__
 
 
 def _compiled_init(cls: Any, frozen: bool) -> _Method:
-    known: dict[str, Any] = {"_FACTORY": _FROM_FACTORY, "_set": object.__setattr__}
+    known: dict[str, Any] = {"_FACTORY": _FROM_FACTORY, "_set": _set}
     positional, body = ["self"], ["pass"]
     named: list[str] = []
     for one in dataclasses.fields(cls):

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from itertools import compress
 from operator import ne
 
-DIGITS = b"0123456789"
+from iopstui.linux.counters.procfs import DIGITS, integers
+
 COMMA = ord(",")
 # so many bytes of two texts are compared at once
 STRETCH = 192
@@ -93,13 +94,8 @@ def parse_per_cpu_count(data: bytes, possible: Sequence[int]) -> dict[int, int] 
         return None
     words = data.strip().split(b",")
     cpus = possible or range(len(words))
-    # int() alone would accept "1_0", signs and blanks
-    if len(words) != len(cpus) or not b"".join(words).isdigit():
-        return None
-    try:
-        return dict(zip(cpus, map(int, words), strict=True))
-    except ValueError:
-        return None
+    numbers = integers(words) if len(words) == len(cpus) else None
+    return None if numbers is None else dict(zip(cpus, numbers, strict=True))
 
 
 def next_per_cpu_count(

@@ -49,7 +49,7 @@ def _lines_naming(data: bytes, wanted: Collection[str]) -> list[bytes]:
 
 def _disk_row(columns: list[bytes]) -> DiskCounters | None:
     name = columns[2].decode("utf-8", "surrogateescape")
-    numbers = _integers(columns[:2] + columns[3:])
+    numbers = integers(columns[:2] + columns[3:])
     if numbers is None:
         return None
     major, minor, *counts = numbers
@@ -128,7 +128,7 @@ def _any_stat(lines: bytes) -> dict[int, CpuTimes]:
         label, *columns = line.split() or [b""]
         if not label.startswith(b"cpu"):
             break
-        cpu, numbers = _integers([label[3:]]), _integers(columns)
+        cpu, numbers = integers([label[3:]]), integers(columns)
         if cpu is not None and numbers is not None and len(numbers) >= 4:
             # iowait ... steal came with Linux 2.6; a kernel without them accounts none
             cpus[cpu[0]] = CpuTimes(*(numbers + [0] * 4)[:8])
@@ -237,7 +237,7 @@ def _labelled_lines(data: bytes) -> Iterator[tuple[bytes, int, int]]:
 def _counts(text: bytes, cpus: Sequence[int]) -> dict[int, int] | None:
     """``None`` unless there is a number for each CPU (a CPU may come or go while it is read)."""
     columns = text.split(None, len(cpus))[: len(cpus)]
-    numbers = _integers(columns)
+    numbers = integers(columns)
     if not cpus or numbers is None or len(numbers) != len(cpus):
         return None
     return dict(zip(cpus, numbers, strict=True))
@@ -247,7 +247,8 @@ def _summed(lines: list[dict[int, int]]) -> dict[int, int]:
     return {cpu: sum(line[cpu] for line in lines) for cpu in lines[0]}
 
 
-def _integers(words: list[bytes]) -> list[int] | None:
+def integers(words: list[bytes]) -> list[int] | None:
+    """Words as counts; ``None`` if one of them is none."""
     # int() alone would accept "1_0", signs and blanks; one look at all of them is cheaper
     if not b"".join(words).isdigit():
         return None
