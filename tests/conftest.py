@@ -21,6 +21,15 @@ ROOT = Path(__file__).resolve().parent.parent
 gc.disable()
 
 _ANY_ALONE = pytest.StashKey[bool]()
+LONGEST_ID = 60
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """A test's name holds its parameter: of the largest one 34 million characters, which every
+    worker collects, sends, and hears of again with each of that test's steps."""
+    if isinstance(val, (str, bytes)) and len(val) > LONGEST_ID:
+        return f"{str(val[:LONGEST_ID])!r} and so on, {len(val)}"
+    return None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
