@@ -301,7 +301,8 @@ class IopstuiApp(KeysInOrder):
         if not self.state.ended:
             return ""
         # a session that has ended by itself has failed
-        said = next((one.text for one in reversed(self.state.log) if one.level == "error"), "")
+        entries = reversed(self.state.log.entries)
+        said = next((one.text for one in entries if one.level == "error"), "")
         return f"iopstui: {said}"
 
     # -- events of the session

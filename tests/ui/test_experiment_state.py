@@ -41,7 +41,7 @@ def test_the_message_counts_what_was_begun(plan: Plan, what: str) -> None:
     state = LiveState()
     for event in [*told(plan, 2), ExperimentFinished(99.0, 2, plan.points, interrupted=True)]:
         state.apply(event)
-    assert state.log[-1].text == f"interrupted: 2 of {what} are measured"
+    assert state.log.entries[-1].text == f"interrupted: 2 of {what} are measured"
 
 
 def test_runs_of_one_point_are_one_row_and_a_failed_one_is_told() -> None:
@@ -146,9 +146,9 @@ def test_the_job_is_not_said_to_be_done_in_mid_sweep() -> None:
     for event in told(SWEEP, 1):
         state.apply(event)
     state.apply(StepFinished(3.0, 1, 0, "", False))
-    assert not any("press r" in entry.text for entry in state.log)
+    assert not any("press r" in entry.text for entry in state.log.entries)
     state.apply(StepFinished(4.0, 2, 1, "fio failed.", False))
-    assert state.notice is not None and "fio failed" in state.notice.text
+    assert state.log.notice is not None and "fio failed" in state.log.notice.text
 
 
 def test_what_the_device_did_not_tell_is_a_gap() -> None:

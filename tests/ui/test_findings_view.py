@@ -53,16 +53,16 @@ def test_of_one_second_the_most_telling_comes_first_and_the_others_are_counted()
 
 def test_a_rule_that_goes_on_is_listed_once() -> None:
     found = state(STARTED, Found(9.0, ONE_CPU), Found(39.0, ONE_CPU))
-    assert [(entry.first, entry.t) for entry in found.findings] == [(9.0, 39.0)]
+    assert [(entry.first, entry.t) for entry in found.findings.entries] == [(9.0, 39.0)]
     moved = Finding("moved", "rq_affinity 1 → 2")
     found = state(STARTED, Found(9.0, moved), Found(19.0, moved))
-    assert len(found.findings) == 2
+    assert len(found.findings.entries) == 2
 
 
 def test_what_no_longer_holds_leaves_the_line_but_not_the_list() -> None:
     found = state(STARTED, Found(9.0, ONE_CPU))
     found.t = 60.0
-    assert "CPU 1" not in text(found) and len(found.findings) == 1
+    assert "CPU 1" not in text(found) and len(found.findings.entries) == 1
     again = state(STARTED, Found(9.0, ONE_CPU), StepStarted(12.0, 2, "j", "x", ("fio",), True))
     assert "CPU 1" not in text(again)
 

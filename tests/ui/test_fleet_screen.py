@@ -401,7 +401,7 @@ def test_a_host_that_is_looked_at_goes_on_after_its_run_and_begins_anew_with_the
     }}  # fmt: skip
     view.apply(Row("node01", found))
     # its keys are those of all hosts
-    kept = state.findings[-1].finding
+    kept = state.findings.entries[-1].finding
     assert (kept.key, kept.test, kept.since, kept.until) == ("", (), 34.0, 36.0)
     view.apply(Row("node01", {**frame(0, 50, 5000, 300_000), "t": 1.0}))
     assert view.state is not state and view.state.t == 1.0

@@ -139,7 +139,7 @@ async def test_keys_that_would_disturb_say_so() -> None:
 
     async def held(words: str) -> None:
         for key in keys:
-            app.state.notice = None
+            app.state.log.notice = None
             calls = list(session.calls)
             await pilot.press(key)
             assert isinstance(app.screen, Dashboard) and session.calls == calls, key
@@ -269,7 +269,7 @@ async def test_no_lesson_while_a_job_runs_or_without_a_target() -> None:
         shelf.target = None
         await press(pilot, "l")
         assert isinstance(app.screen, Dashboard) and shows(app, "There is no target. Name one.")
-        app.lessons.lessons, app.state.notice = None, None
+        app.lessons.lessons, app.state.log.notice = None, None
         await press(pilot, "l")
         assert shows(app, "no lesson can be played in this session")
 

@@ -57,7 +57,12 @@ def test_a_copy_stays_as_it_was() -> None:
     state = told(5)
     still = state.still()
     state.apply(FrameReady(6.0, frame(t=6.0)))
+    state.apply(Found(6.0, Finding("one-cpu", "CPU 1 alone completes", "")))
+    state.say("info", "frozen")
+    state.next_run.turn("iodepth", "iodepth 64")
     assert times(still.moments) == [1.0, 2.0, 3.0, 4.0, 5.0]
+    assert not still.current_findings() and state.current_findings()
+    assert still.visible_notice() is None and not still.next_run.pending
 
 
 def test_the_window_reaches_back_and_follows_again() -> None:

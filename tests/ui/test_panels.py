@@ -169,11 +169,11 @@ def test_a_disk_that_goes_and_comes_is_said() -> None:
     here, gone = ready(1, fio=False), fakes.frame(2)
     away = FrameReady(2, replace(gone, disks={"sda": gone.disks["nvme0n1"]}))
     found = state(here, away)
-    assert found.notice is not None and "nvme0n1 is gone" in found.notice.text
+    assert found.log.notice is not None and "nvme0n1 is gone" in found.log.notice.text
     assert "not measured now" in text([bars.summary_line(found, fakes.ON_DISK, 80, UTF8)])
     for event in (away, ready(4, fio=False), ready(5, fio=False)):
         found.apply(event)
-    said = [entry.text for entry in found.log if "nvme0n1" in entry.text]
+    said = [entry.text for entry in found.log.entries if "nvme0n1" in entry.text]
     assert len(said) == 2 and said[1] == "nvme0n1 is there again"
 
 
@@ -297,7 +297,7 @@ def test_the_footer_keeps_help_and_quit_however_narrow() -> None:
 def test_an_error_stays_in_sight_and_colour_is_not_all_that_says_so() -> None:
     found = state(Notice(1.0, "error", "fio died"), Notice(1.2, "info", "fio: detail"))
     assert "error: fio died" in text(bars.message_line(found, None, None, 80, UTF8))
-    assert [entry.text for entry in found.log] == ["fio died", "fio: detail"]
+    assert [entry.text for entry in found.log.entries] == ["fio died", "fio: detail"]
     # but what a key has done is told at once
     found.say("info", "bs=8k from the next run on")
     assert "bs=8k from" in text(bars.message_line(found, None, None, 80, UTF8))

@@ -109,7 +109,7 @@ async def played_to_the_end(path: Path) -> None:
     session = ReplaySession(path, 1000.0)
     app = ReplayApp(session)
     async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: any("plays it again" in e.text for e in app.state.log))
+        await until(pilot, lambda: any("plays it again" in e.text for e in app.state.log.entries))
         await pilot.press("h", "minus", "f", "escape", "2", "o", "escape")
         await settle(pilot)
         await pilot.press("q")

@@ -168,12 +168,12 @@ def test_at_its_end_a_run_says_what_came_of_it() -> None:
 def test_errors_and_outcomes_come_first() -> None:
     found = played(1)
     found.apply(StepFinished(9.0, 1, 1, "fio failed", False))
-    assert found.notice is not None and found.notice.text == "fio failed"
+    assert found.log.notice is not None and found.log.notice.text == "fio failed"
     assert found.runs.rows[0].ended == "failed"
     found = played(1)
     found.apply(StepFinished(9.0, 1, 0, "", False))
     found.apply(Judged(9.0, 1, "iops>=1", "fio.total.iops", "1/s", ">=", 1, 1, 5.0, True, 1.0))
-    assert found.notice is not None and found.notice.level == "PASS"
+    assert found.log.notice is not None and found.log.notice.level == "PASS"
 
 
 def test_many_runs_do_not_grow_without_end() -> None:

@@ -71,7 +71,7 @@ async def test_of_a_disk_that_was_removed_every_key_says_that_it_is_gone() -> No
         fake.push(fakes.frame(3, tree=("sda",)))
         await settle(pilot)
         for key in ("a", "s", "B"):
-            app.state.forget_notice()
+            app.state.log.forget_notice()
             await pilot.press(key)
             await settle(pilot)
             assert shows(app, "warning: nvme0n1 is gone"), key

@@ -52,9 +52,9 @@ def test_after_a_run_the_verdict_stands_where_findings_do_until_the_next() -> No
 def test_of_several_the_one_that_was_missed_is_told() -> None:
     found = state(STARTED, DONE, MET, MISSED, STEADY)
     assert "outcome: FAIL  1 of 2: clat.p99 <= 1.00 ms: measured 3.90 ms" in line(found, 80, 1)
-    assert found.notice is not None and found.notice.level == "FAIL"
+    assert found.log.notice is not None and found.log.notice.level == "FAIL"
     assert "FAIL" in "".join(t for t, _ in bars.message_line(found, None, None, 80, UTF8))
-    assert [entry.level for entry in found.log][-3:] == ["PASS", "FAIL", "info"]
+    assert [entry.level for entry in found.log.entries][-3:] == ["PASS", "FAIL", "info"]
     listed = "\n".join("".join(t for t, _ in row) for row in finding_line.listed(found, 80, UTF8))
     assert "outcomes of run 1" in listed and "PASS" in listed and "FAIL" in listed
     assert "steady state (SNIA's rule): NO" in listed
@@ -65,7 +65,7 @@ def test_the_verdict_stays_for_a_minute_but_does_not_hide_an_error() -> None:
     found.t = 9.0 + 59
     assert found.visible_notice() is not None
     failed = StepFinished(9.0, 1, 1, "fio failed", False, {"total": {}})
-    assert state(STARTED, failed, MET).notice.text.startswith("fio failed")  # type: ignore[union-attr]
+    assert state(STARTED, failed, MET).log.notice.text.startswith("fio failed")  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 50)])

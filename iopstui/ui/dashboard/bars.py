@@ -157,7 +157,7 @@ def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
     if step is None:
         if state.experiment is not None and state.experiment.active:
             return line.add(state.experiment.progress(), BOLD).done()
-        if state.asked and job:
+        if state.next_run.asked and job:
             line.add(f"{printable(job)} ", BOLD).add("is about to start", DIM)
             line.add("  r ", KEY).add("stops it")
             return line.right((f.clock(state.t) + " ", DIM), *_wall_clock(state)).done()
@@ -170,7 +170,8 @@ def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
     state_word = "●" if state.running else "done" if not _failed(state) else "failed"
     style = FIO if state.running else ERROR if _failed(state) else DIM
     line.add(f"{state_word} ", style)
-    pending = f"  → {printable(state.pending)}" if state.pending else ""
+    pending = state.next_run.pending
+    pending = f"  → {printable(pending)}" if pending else ""
     if name and not title.startswith(name) and (
         not pending or len(name) + len(title) + len(pending) + 2 <= line.left
     ):  # fmt: skip

@@ -12,7 +12,8 @@ from iopstui.model.findings.evidence import Finding, seconds_words
 from iopstui.session.tick.outcomes import FAIL, PASS, UNKNOWN, together
 from iopstui.session.tick.steady import steady_short
 from iopstui.text import printable
-from iopstui.ui.core.state import FoundEntry, LiveState
+from iopstui.ui.core.shown_findings import FoundEntry
+from iopstui.ui.core.state import LiveState
 from iopstui.ui.draw.rows import Line, Piece, Row, message, pad, wrap
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, FINDING, KEY, WARNING, Charset
 
@@ -138,7 +139,7 @@ def listed(state: LiveState, width: int, charset: Charset) -> list[Row]:
     """The last run's outcomes, then all findings of the session that are kept, the newest
     first."""
     verdicts = _verdicts(state, width, charset)
-    if not state.findings:
+    if not state.findings.entries:
         words = (
             "Nothing has been found yet. Each second is checked against a set of rules (without a "
             "job: the kernel's side of it); what they find is shown here, with its numbers."
@@ -146,7 +147,7 @@ def listed(state: LiveState, width: int, charset: Charset) -> list[Row]:
         return verdicts + wrap(width, charset, words)
     now = {id(entry) for entry in state.current_findings()}
     found = verdicts
-    for entry in sorted(state.findings, key=lambda one: -one.t):
+    for entry in sorted(state.findings.entries, key=lambda one: -one.t):
         found += _entry(entry, id(entry) in now, width, charset)
     return found
 

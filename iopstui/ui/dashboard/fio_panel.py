@@ -104,7 +104,7 @@ def status(state: LiveState, job: str) -> tuple[str, bool]:
             return f"the job did not start{keys}", True
         if not job:
             return "no job runs", False
-        if state.asked:
+        if state.next_run.asked:
             return f"{job} is about to start: what it needs is made ready", False
         return f"no job: press r to run {job}, j to choose, l for lessons", False
     if state.layout:

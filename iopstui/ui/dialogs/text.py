@@ -100,11 +100,11 @@ def doctor_screen(charset: Charset) -> TextScreen:
 def log_screen(state: LiveState, charset: Charset) -> TextScreen:
     """The session's messages, the newest last."""
     text = Text()
-    for entry in state.log:
+    for entry in state.log.entries:
         text.append(f"  {f.clock(entry.t):>7}  ", style="dim")
         word = f"{entry.level}: " if entry.level in ("error", "warning") else ""
         text.append(charset.text(f"{word}{entry.text}\n"), style=STYLES.get(entry.level, ""))
-    if not state.log:
+    if not state.log.entries:
         text.append("  There are no messages yet.\n", style="dim")
     step = state.step
     if step is not None:

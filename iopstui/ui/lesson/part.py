@@ -68,7 +68,7 @@ class LessonKeys(Part):
         if self.lessons is None:
             self.port.say("info", "no lesson can be played in this session")
             return
-        if session.running or state.running or state.asked:
+        if session.running or state.running or state.next_run.asked:
             words = "a job is running: stop it first (r), then choose a lesson (l)"
             self.port.say("info", words)
             return
@@ -244,12 +244,12 @@ class LessonKeys(Part):
         match event:
             case Ended():
                 playing.run.give_up("the session has ended")
-                self.port.state.forget_notice()
+                self.port.state.log.forget_notice()
             case StepFinished() if event.error:
                 pass
             case _ if ended or isinstance(event, StepStarted):
                 # "press r to run it again" is no advice now
-                self.port.state.forget_notice()
+                self.port.state.log.forget_notice()
 
     def _keep_last_words(self, event: Event) -> None:
         """The marks of the settings that are put back are no news, where the lesson was left is."""

@@ -62,7 +62,7 @@ class JobKeys(Part):
     def mode(self) -> str | None:
         """RUNNING from when a job is asked for to its end: r stops it."""
         state = self.port.state
-        return RUNNING if state.running or state.asked else None
+        return RUNNING if state.running or state.next_run.asked else None
 
     def choose(self, job: str, overrides: Mapping[str, str]) -> None:
         """Make the next run one of ``job`` with ``overrides``; earlier changes are forgotten."""
@@ -81,8 +81,8 @@ class JobKeys(Part):
         session, state = self.port.session, self.port.state
         if session is None:
             return
-        if state.running or session.running or state.asked:
-            state.ask_no_more()
+        if state.running or session.running or state.next_run.asked:
+            state.next_run.ask_no_more()
             session.stop_job()
             self.port.say("info", "stopping the job")
             return
@@ -168,10 +168,10 @@ class JobKeys(Part):
         """The next run differs from the running one by ``words``, which tell ``option``: it is
         started anew."""
         state = self.port.state
-        if not state.running and not state.asked:
+        if not state.running and not state.next_run.asked:
             self.port.say("info", f"{words} from the next run on (r runs {self.job})")
             return
-        state.turn(option, words)
+        state.next_run.turn(option, words)
         self.port.say("info", f"{words}: the job is restarted with it")
         if self._knob_timer is not None:
             self._knob_timer.stop()
@@ -180,7 +180,7 @@ class JobKeys(Part):
     def apply_knob(self) -> None:
         """Restarts the job with the options turned, and leaves a mark on the charts."""
         state, session = self.port.state, self.port.session
-        words = ", ".join(knobs.marked(*turned) for turned in state.turned.items())
+        words = ", ".join(knobs.marked(*turned) for turned in state.next_run.turned.items())
         if not words or session is None:
             return
         state.ask()
@@ -208,7 +208,7 @@ class JobKeys(Part):
 
     def forget_pending(self) -> None:
         """An option that was changed just now no longer restarts the job."""
-        self.port.state.forget_turned()
+        self.port.state.next_run.forget_turned()
 
     ACTIONS = (
         Action(

@@ -1,0 +1,77 @@
+"""What was said: the log of a session, and which line of it stands on the screen."""
+
+from __future__ import annotations
+
+from collections import deque
+from copy import copy
+
+from iopstui.records import dataclass
+from iopstui.session.tick.outcomes import PASS
+from iopstui.text import printable
+
+LENGTH = 200
+ERROR_STAYS_S = 60.0
+INFO_STAYS_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """One line of the session's log. ``level`` is "info", "warning", "error", "mark", "PASS" or
+    "FAIL". ``ending``: it says what came of a run."""
+
+    t: float
+    level: str
+    text: str
+    ending: bool = False
+
+
+class Log:
+    """The newest ``LENGTH`` lines; ``notice`` is the one that is shown, ``None``: none is."""
+
+    def __init__(self) -> None:
+        self.entries: deque[LogEntry] = deque(maxlen=LENGTH)
+        self.notice: LogEntry | None = None
+
+    def copy(self) -> Log:
+        """The same lines; another may be shown."""
+        return copy(self)
+
+    def add(self, t: float, level: str, text: str) -> None:
+        """A line that is only in the log."""
+        self.entries.append(LogEntry(t, level, printable(text)))
+
+    def say(self, t: float, level: str, text: str, ending: bool = False) -> None:
+        """A line that is shown, too, where it may be."""
+        entry = LogEntry(t, level, printable(text), ending)
+        self.entries.append(entry)
+        self.show(entry)
+
+    def insist(self, t: float, level: str, text: str) -> None:
+        """A line that is shown though an error stands there, which stays in the log."""
+        self.add(t, level, text)
+        self.notice = self.entries[-1]
+
+    def show(self, entry: LogEntry) -> None:
+        """Show it, but not at once in place of an error: fio explains one in several lines, and the
+        error itself must stay in sight."""
+        shown = self.notice
+        if (
+            shown is not None
+            and shown.level == "error"
+            and entry.level in ("info", PASS)
+            and entry.t - shown.t < ERROR_STAYS_S / 4
+        ):
+            return
+        self.notice = entry
+
+    def forget_notice(self) -> None:
+        """Nothing is shown: it no longer applies."""
+        self.notice = None
+
+    def visible(self, t: float) -> LogEntry | None:
+        """What is shown at ``t``: the newest message, until it is too old to matter."""
+        notice = self.notice
+        if notice is None:
+            return None
+        stays = INFO_STAYS_S if notice.level in ("info", "mark") else ERROR_STAYS_S
+        return notice if t - notice.t <= stays else None

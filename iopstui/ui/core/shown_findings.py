@@ -1,0 +1,76 @@
+"""The findings of a session: what holds, since when, and what is over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from iopstui.events import Ceased, Found
+from iopstui.model.findings.evidence import Finding, ceased_words
+from iopstui.records import dataclass
+
+ONCE = ("moved",)
+KEPT = 60
+STAYS_S = 40.0
+"""A rule that goes on says so again every 30 s (session/tick/findings.py)."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundEntry:
+    """What a rule found: first at ``first``, last at ``t``, in run number ``step``. ``ceased``: its
+    cause is over, in words ("": it is not known to be)."""
+
+    t: float
+    first: float
+    step: int
+    finding: Finding
+    ceased: str = ""
+
+
+class ShownFindings:
+    """In the order in which they were found last."""
+
+    def __init__(self, entries: Iterable[FoundEntry] = ()) -> None:
+        self.entries = list(entries)
+
+    def copy(self) -> ShownFindings:
+        """Those that are kept now."""
+        return ShownFindings(self.entries)
+
+    def found(self, event: Found, step: int) -> None:
+        """A rule that fires again in the same run moves up; it is not listed twice."""
+        rule, first = event.finding.rule, event.t
+        for index, entry in enumerate(self.entries):
+            # the same tunable changed again is another finding
+            same = (entry.step, entry.finding.rule) == (step, rule) and rule not in ONCE
+            if same and not entry.ceased:
+                first = entry.first
+                del self.entries[index]
+                break
+        self.entries.append(FoundEntry(event.t, first, step, event.finding))
+        del self.entries[:-KEPT]
+
+    def ceased(self, event: Ceased) -> bool:
+        """The newest of this rule is over, and shown as that for a while; False: there is none."""
+        for index in reversed(range(len(self.entries))):
+            entry = self.entries[index]
+            if entry.finding.rule == event.rule and not entry.ceased:
+                words = ceased_words(event.since, event.until)
+                self.entries[index] = replace(entry, t=event.t, ceased=words)
+                return True
+        return False
+
+    def current(self, step: int, t: float, finished: float | None) -> list[FoundEntry]:
+        """What holds at ``t`` in run ``step``, or held at its end at ``finished``: the newest
+        first, of one second the most telling first; behind them what has ceased lately."""
+        held = [
+            entry
+            for entry in self.entries
+            if entry.step == step and _now_for(entry, t, finished) - entry.t <= STAYS_S
+        ]
+        return sorted(held, key=lambda entry: (bool(entry.ceased), -entry.t))
+
+
+def _now_for(entry: FoundEntry, t: float, finished: float | None) -> float:
+    """What is said of a run stays as it was at its end; what was found since then ages."""
+    return t if finished is None or entry.t > finished else min(t, finished)
