@@ -27,10 +27,14 @@ LATER = {
 """Where types of fields are (records.type_hints): most sessions have no experiment."""
 
 
+LAYOUT, RUN = "layout", "run"
+"""The phases of a run."""
+
+
 @dataclass(frozen=True, slots=True)
 class StepStarted:
     """A fio run begins. ``command`` is the exact argument list; ``title`` a short description
-    such as "randread 4k  QD 32 × 2 jobs". ``phase`` is "layout" or "run". ``options`` are those
+    such as "randread 4k  QD 32 × 2 jobs". ``phase`` is LAYOUT or RUN. ``options`` are those
     that all sections of the job have, as asked for: without the place and what follows from it.
     """
 
@@ -42,7 +46,7 @@ class StepStarted:
     title: str
     command: tuple[str, ...]
     read_only: bool
-    phase: str = "run"
+    phase: str = RUN
     fio_version: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
 

@@ -1,14 +1,10 @@
-"""What a command is, and which there are."""
+"""What a command is."""
 
 from __future__ import annotations
 
 import argparse
-import importlib
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
-
-from iopstui.cli import commands as folder
 
 
 class Command(NamedTuple):
@@ -25,20 +21,13 @@ class Command(NamedTuple):
     """Also where the current directory is gone."""
 
 
-def commands(word: str = "") -> list[Command]:
-    """All of them in the order of the help; the one that is called ``word`` alone, if there is
-    one."""
-    names = command_names()
-    found = [_command(name) for name in ([word] if word in names else names)]
-    return sorted(found, key=lambda command: (command.place, command.name))
+class CommandLine(NamedTuple):
+    """The whole command line, for the commands that read another one or complete one: each finds it
+    as ``arguments.line``."""
 
-
-def command_names() -> list[str]:
-    """Of all of them, in no order."""
-    files = map(os.path.splitext, os.listdir(folder.__path__[0]))
-    return [name for name, suffix in files if suffix == ".py" and name != "__init__"]
-
-
-def _command(name: str) -> Command:
-    found: Command = importlib.import_module(f"{folder.__name__}.{name}").COMMAND
-    return found
+    read: Callable[[Sequence[str]], argparse.Namespace]
+    """Words as a command's arguments. Ends as argparse does: SystemExit."""
+    parsers: Callable[[str], dict[str, argparse.ArgumentParser]]
+    """The commands' parsers by name: that of the word alone if it is a command."""
+    commands: Callable[[], list[Command]]
+    """In the order of the help."""

@@ -7,35 +7,19 @@ takes: commands and options from their parsers, their values from where the prog
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
 
-FILES = ":files"
-"""In place of a candidate: the shell's own completion of file names."""
-
-
-class Candidate(NamedTuple):
-    """A word, and what it means."""
-
-    word: str
-    meaning: str = ""
+from iopstui.cli.candidate import FILES, Candidate
+from iopstui.cli.command import CommandLine
 
 
-Words = Callable[[], Iterable[Candidate]]
-
-
-def complete(
-    words: Sequence[str], parsers: Callable[[str], dict[str, argparse.ArgumentParser]]
-) -> list[Candidate]:
-    """What ``words[-1]``, which may be empty, may become. ``parsers`` gives the commands' parsers
-    by name: that of the word alone if it is a command."""
+def complete(words: Sequence[str], line: CommandLine) -> list[Candidate]:
+    """What ``words[-1]``, which may be empty, may become."""
     *before, current = words or ("",)
     if not before:
-        from iopstui.cli.command import commands
-
-        tops = [Candidate(one.name, one.help) for one in commands()]
+        tops = [Candidate(one.name, one.help) for one in line.commands()]
         return _that_begin(current, [*tops, Candidate("--help"), Candidate("--version")])
-    parser = parsers(before[0]).get(before[0])
+    parser = line.parsers(before[0]).get(before[0])
     if parser is None:
         return []
     return _below(parser, before[1:], current)

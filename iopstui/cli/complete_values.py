@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 
-from iopstui.cli.complete import FILES, Candidate, Words
+from iopstui.cli.candidate import FILES, Candidate, Words
 from iopstui.errors import IopstuiError
 
 

@@ -13,8 +13,9 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from iopstui import __version__
-from iopstui.cli.command import Command, command_names, commands
+from iopstui.cli.command import Command, CommandLine
 from iopstui.cli.parser import Formatter, Parser
+from iopstui.cli.registry import command_names, commands
 from iopstui.cli.terminal import say
 from iopstui.errors import (
     EXIT_INTERRUPTED,
@@ -233,7 +234,7 @@ def parser(word: str = "", config: Config | None = None) -> Parser:
             epilog=command.epilog,
             formatter_class=Formatter,
         )
-        below.set_defaults(command=command, own_parser=below)
+        below.set_defaults(command=command, own_parser=below, line=LINE)
         command.add_arguments(below)
         if config is not None:
             config.preset(below, command.name)
@@ -246,3 +247,12 @@ def command_parsers(word: str = "") -> dict[str, argparse.ArgumentParser]:
         if isinstance(action, argparse._SubParsersAction):
             return dict(action.choices)
     return {}
+
+
+def read(words: Sequence[str]) -> argparse.Namespace:
+    """The arguments of a command line that begins with a command. SystemExit, as argparse ends,
+    where it is a wrong one or asks for help."""
+    return parsed(parser(words[0]), words)
+
+
+LINE = CommandLine(read, command_parsers, commands)

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TextIO
 
-from iopstui.events import Ceased, Event, Found, Mark, Notice, Progress, StepFinished, StepStarted
+from iopstui.events import (
+    LAYOUT,
+    Ceased,
+    Event,
+    Found,
+    Mark,
+    Notice,
+    Progress,
+    StepFinished,
+    StepStarted,
+)
 from iopstui.format import clock, fit, size
 from iopstui.model.findings.evidence import ceased_words, seconds_words
 from iopstui.output.status_line import Share, StatusLine
@@ -48,7 +58,7 @@ class Narrator:
             case StepStarted():
                 self._tenth = -1
                 version = f" ({event.fio_version})" if event.fio_version else ""
-                begun = "laying out" if event.phase == "layout" else "start"
+                begun = "laying out" if event.phase == LAYOUT else "start"
                 yield f"{begun}: {event.title}{version}"
             case Progress():
                 yield from self._progress(event)

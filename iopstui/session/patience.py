@@ -4,8 +4,8 @@ document."""
 from __future__ import annotations
 
 from iopstui import events
+from iopstui.events import RUN
 from iopstui.fio.layout import OFFLOAD_STALLED, SILENT, STALLED, Stall
-from iopstui.session.fio.current_run import RUN
 from iopstui.session.fio.fio_run import FioRun
 from iopstui.session.tick.context import Context
 

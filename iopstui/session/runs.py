@@ -12,6 +12,7 @@ from iopstui.errors import (
     Interrupted,
     IopstuiError,
 )
+from iopstui.events import LAYOUT, RUN
 from iopstui.fio.inspect import find_fio, give_up_when
 from iopstui.linux.counters.interrupts import Wish
 from iopstui.linux.process.private import private_directory
@@ -19,7 +20,7 @@ from iopstui.model.block.binding import Binding
 from iopstui.model.block.target import Target
 from iopstui.model.metrics.summary import fio_summary, without_bins
 from iopstui.preflight.request import JobRequest, recorded
-from iopstui.session.fio.current_run import LAYOUT, RUN, CurrentRun
+from iopstui.session.fio.current_run import CurrentRun
 from iopstui.session.fio.fio_run import (
     HOLD_S,
     OVER,

@@ -24,15 +24,9 @@ from iopstui.model.metrics.run_history import RunRow
 from iopstui.model.metrics.stretches import Stretch
 from iopstui.safety.signals import stopping
 from iopstui.text import printable
-from iopstui.ui.core.actions import (
-    DASHBOARD,
-    EXPERIMENT_SCREEN,
-    REPLAY,
-    Actions,
-    KeyHint,
-)
+from iopstui.ui.actions import DASHBOARD, EXPERIMENT_SCREEN, REPLAY, Actions
 from iopstui.ui.core.driver import PatientDriver
-from iopstui.ui.core.feed import Feed
+from iopstui.ui.core.key import KeyHint
 from iopstui.ui.core.keys_in_order import KeysInOrder
 from iopstui.ui.core.mends import mend
 from iopstui.ui.core.messages import (
@@ -43,13 +37,12 @@ from iopstui.ui.core.messages import (
     MakeController,
     MakeWatch,
 )
-from iopstui.ui.core.port import Port
-from iopstui.ui.core.state import LiveState
 from iopstui.ui.draw.style import UTF8, Charset, charset_for
 from iopstui.ui.draw.theme import begin_with, wear
-from iopstui.ui.experiment.part import NONE_HERE, ExperimentKeys, MakeBackground
-from iopstui.ui.keys import LIVE_BINDINGS
+from iopstui.ui.feed import Feed
+from iopstui.ui.keys import HELD_IN_LESSON, LIVE_BINDINGS
 from iopstui.ui.lesson.part import LessonKeys, MakeLessons
+from iopstui.ui.parts.experiment import NONE_HERE, ExperimentKeys, MakeBackground
 from iopstui.ui.parts.job import JobKeys
 from iopstui.ui.parts.kernel import KernelKeys
 from iopstui.ui.parts.leave import LeaveKeys
@@ -57,6 +50,8 @@ from iopstui.ui.parts.picture import PictureKeys
 from iopstui.ui.parts.record import RecordKeys
 from iopstui.ui.parts.target import TargetKeys
 from iopstui.ui.parts.view import ViewKeys
+from iopstui.ui.port import Port
+from iopstui.ui.state.live import LiveState
 
 if TYPE_CHECKING:
     from iopstui.model.lesson.pages import Lesson
@@ -127,7 +122,9 @@ class IopstuiApp(KeysInOrder):
         self._leaving = self.interrupted = False
         self._own_loop: asyncio.AbstractEventLoop | None = None
         self.charset = charset or charset_for()
-        port = self.port = Port(self, self.charset, self.refresh_footer, self.leave_with, replay)
+        port = self.port = Port(
+            self, self.charset, self.refresh_footer, self.leave_with, self.open_help, replay
+        )
         self.feed = Feed(port, refresh_s, self._wake, self.call_after_refresh)
         self.jobs = JobKeys(port, jobs, job, overrides)
         self.targets = TargetKeys(
@@ -138,7 +135,9 @@ class IopstuiApp(KeysInOrder):
         self.experiments = ExperimentKeys(
             port, self.jobs, background, self.feed.put, self.experiment_hints, no_experiments
         )
-        self.lessons = LessonKeys(port, self.jobs, self.experiments, lessons, lesson)
+        self.lessons = LessonKeys(
+            port, self.jobs, self.experiments, lessons, lesson, HELD_IN_LESSON
+        )
         self.actions = Actions([
             self.jobs, self.targets, self.view, self.experiments, self.lessons,
             KernelKeys(port, self.jobs, self.experiments), RecordKeys(port),
@@ -195,11 +194,17 @@ class IopstuiApp(KeysInOrder):
             self.jobs.run_first()
         self.lessons.begin_first()
 
+    def open_help(self) -> None:
+        """Shows every key, panel and abbreviation, first what the screen shown is about."""
+        from iopstui.ui.help_screen import help_screen
+
+        self.push_screen(help_screen(self.charset, getattr(self.screen, "about", "")))
+
     def make_dashboard(self, session: Controller, state: LiveState) -> Dashboard:
         """What shows the session."""
-        from iopstui.ui.dashboard.screen import Dashboard
+        from iopstui.ui.live_dashboard import LiveDashboard
 
-        return Dashboard(session, state, self.charset, self.lessons.strip)
+        return LiveDashboard(session, state, self.charset, self.lessons.strip)
 
     def _first_lessons(self) -> None:
         """The list of lessons, from the picker."""

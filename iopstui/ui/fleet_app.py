@@ -19,10 +19,9 @@ from iopstui.fleet.scene import FleetScene
 from iopstui.fleet.session import FleetSession
 from iopstui.model.block.device import BlockDevice
 from iopstui.safety.signals import stopping
+from iopstui.ui.actions import Actions, Part
 from iopstui.ui.app import IopstuiApp, run_to_end
-from iopstui.ui.core.actions import Actions, Part
 from iopstui.ui.core.messages import Controller, EventsWaiting
-from iopstui.ui.core.state import LiveState
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.draw.style import Charset
 from iopstui.ui.fleet.controller import FleetController
@@ -30,18 +29,36 @@ from iopstui.ui.fleet.dashboard import FleetDashboard
 from iopstui.ui.fleet.host import HostDashboard, HostView
 from iopstui.ui.fleet.part import ABOUT_JOBS, WITHOUT, FleetKeys
 from iopstui.ui.fleet.sweep import SweepKeys
-from iopstui.ui.fleet_keys import FLEET_BINDINGS, FLEET_REPLAY_BINDINGS
+from iopstui.ui.fleet_keys import (
+    FLEET_BINDINGS,
+    FLEET_REPLAY_BINDINGS,
+    FLEET_SCREEN_BINDINGS,
+    HOST_SCREEN_BINDINGS,
+)
 from iopstui.ui.parts.kernel import KernelKeys
 from iopstui.ui.parts.leave import LeaveKeys
 from iopstui.ui.parts.picture import PictureKeys
 from iopstui.ui.parts.replay import REPLACED, ReplayKeys
 from iopstui.ui.start import put_last
+from iopstui.ui.state.live import LiveState
 
 NO_EXPERIMENTS = "options of a job are varied on one host: iopstui sweep, iopstui compare"
 OLD_S = 2.0
 """After so long without a second the screen says anew how old its data are."""
 LOOK_EVERY, MANY, SELDOM = 2, 100, 10
 """Seconds between two looks for findings; with more than so many hosts so many."""
+
+
+class Board(FleetDashboard):
+    """All hosts, with this screen's keys."""
+
+    BINDINGS = FLEET_SCREEN_BINDINGS
+
+
+class HostBoard(HostDashboard):
+    """One of them."""
+
+    BINDINGS = HOST_SCREEN_BINDINGS
 
 
 class FleetFailed(Message):
@@ -126,7 +143,7 @@ class FleetApp(IopstuiApp):
     def make_dashboard(self, session: Controller, state: LiveState) -> Dashboard:
         """That of all hosts."""
         self.whole = state
-        self.board = FleetDashboard(self.fleet, state, self.scene, self.charset)
+        self.board = Board(self.fleet, state, self.scene, self.charset)
         return self.board
 
     def _opened(self, session: Controller) -> None:
@@ -237,7 +254,7 @@ class FleetApp(IopstuiApp):
         interval = second.interval_s if second is not None else 1.0
         frame = self.fleet.runs.frames.get(name)
         view = self.host = HostView(line, frame, self.scene.number, interval)
-        dashboard = HostDashboard(view, self.charset)
+        dashboard = HostBoard(view, self.charset)
         self.port.begin(view.controller, view.state, dashboard)
         self.push_screen(dashboard)
         self.fleet.runs.detail(name, True)

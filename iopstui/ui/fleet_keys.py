@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from textual.binding import Binding
 
-from iopstui.ui.core.actions import Part, bindings, bindings_of_screen, press
+from iopstui.ui.actions import Part, bindings, bindings_of_screen
+from iopstui.ui.core.key import press
 from iopstui.ui.fleet.part import WITHOUT, FleetKeys
 from iopstui.ui.fleet.sweep import SweepKeys
 from iopstui.ui.keys import DASHBOARD_BINDINGS, REPLAY_ONLY

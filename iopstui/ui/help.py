@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iopstui.ui.core.actions import helped
+from iopstui.ui.actions import helped
 from iopstui.ui.keys import LIVE_ACTIONS, REPLAY_ONLY
 
 Section = tuple[str, tuple[tuple[str, str], ...]]

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from iopstui.ui.core.actions import (
+from iopstui.ui.actions import (
+    LESSON,
     Action,
     Part,
     bindings,
     helped,
 )
-from iopstui.ui.experiment.part import ExperimentKeys
 from iopstui.ui.lesson.part import LessonKeys
+from iopstui.ui.parts.experiment import ExperimentKeys
 from iopstui.ui.parts.job import JobKeys
 from iopstui.ui.parts.kernel import KernelKeys
 from iopstui.ui.parts.leave import LeaveKeys
@@ -36,11 +37,10 @@ REPLAY_BINDINGS = bindings(REPLAY_ONLY)
 DASHBOARD_BINDINGS = bindings(LIVE_ACTIONS, on_dashboard=True)
 """The dashboard's own, because a screen binds these keys to its focus."""
 
-
-def closing(*actions: str) -> str:
-    """For a screen's binding: Esc, q, and the keys that have opened it."""
-    opened = [key.names for one in LIVE_ACTIONS if one.id in actions for key in one.keys]
-    return ",".join(("escape", "q", *opened))
+HELD_IN_LESSON = frozenset(
+    key.shown for action in LIVE_ACTIONS if LESSON in action.disturbs for key in action.keys
+)
+"""What does nothing while a lesson is read, as it is written."""
 
 
 def markdown(actions: Iterable[Action] = LIVE_ACTIONS) -> str:

@@ -11,12 +11,12 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.recording.reader import recording_path
 from iopstui.recording.replay import ReplaySession
 from iopstui.safety.signals import stopping
+from iopstui.ui.actions import Actions
 from iopstui.ui.app import IopstuiApp, run_to_end
-from iopstui.ui.core.actions import Actions
-from iopstui.ui.core.state import LiveState
 from iopstui.ui.draw.style import Charset
 from iopstui.ui.keys import REPLAY_BINDINGS
 from iopstui.ui.parts.replay import RECORDED, REPLACED, ReplayKeys
+from iopstui.ui.state.live import LiveState
 
 
 class ReplayFailed(Message):

@@ -25,7 +25,7 @@ from iopstui.linux.counters.sampler import KernelSampler
 from iopstui.linux.roots import Roots
 from iopstui.model.metrics.frame import FrameBuilder
 from iopstui.model.samples import KernelSample, RawSample
-from iopstui.ui.core.state import LiveState
+from iopstui.ui.state.live import LiveState
 
 QUEUES, IRQS, DISKS = 64, 2000, 200
 FIXTURE = program.ROOT / "tests" / "fixtures" / "fio" / "3.42-c-numjobs4-nogroup.json.gz"

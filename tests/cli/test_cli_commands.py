@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from iopstui.cli import commands as folder
-from iopstui.cli.command import commands
 from iopstui.cli.program import parsed, parser
+from iopstui.cli.registry import commands
 from iopstui.fio.library import find_job
 from iopstui.fio.options import parse_options
 from iopstui.fleet.merging.figures import wanted

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 from program_words import SHELLS, answers
 
-from iopstui.cli.command import commands
 from iopstui.cli.commands.completion import SHELLS as OFFERED
 from iopstui.cli.complete import FILES, complete
-from iopstui.cli.program import command_parsers, main
+from iopstui.cli.program import LINE, command_parsers, main
+from iopstui.cli.registry import commands
 from iopstui.fio.library import shipped_jobs
 from iopstui.lesson.library import find_lesson
 
 
 def words(*so_far: str) -> list[str]:
-    return [one.word for one in complete(so_far, command_parsers)]
+    return [one.word for one in complete(so_far, LINE)]
 
 
 def test_commands_and_options_are_the_parsers_own() -> None:

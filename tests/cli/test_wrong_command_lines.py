@@ -7,8 +7,8 @@ import shlex
 
 import pytest
 
-from iopstui.cli.command import command_names, commands
 from iopstui.cli.program import EXAMPLES, main, parsed, parser
+from iopstui.cli.registry import command_names, commands
 
 
 def told(capsys: pytest.CaptureFixture[str], line: str) -> list[str]:

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from made import START_MS, Row, frame, frames, stream
 
 from iopstui import __version__
+from iopstui.cli.fleet.one_run import Run
 from iopstui.cli.fleet.record import RecordFile
-from iopstui.cli.fleet.run import Run
 from iopstui.errors import UsageError
 from iopstui.fleet.fleet import spread
 from iopstui.fleet.hosts.clocks import Offset

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED
-from iopstui.events import StepFinished
+from iopstui.events import LAYOUT, RUN, StepFinished
 from iopstui.session import runs as module
-from iopstui.session.fio.current_run import LAYOUT, RUN, CurrentRun
+from iopstui.session.fio.current_run import CurrentRun
 from iopstui.session.fio.write_budget import WriteBudget
 from iopstui.session.runs import LOOK_S, POLL_S, Runs
 

@@ -9,7 +9,7 @@ from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 from textual.widgets import Input
 
-from iopstui.ui.core import feed
+from iopstui.ui import feed
 from iopstui.ui.core.pace import OwnCost
 
 

@@ -12,7 +12,8 @@ from experiment_fakes import make as make_experiments
 from textual.binding import Binding
 
 from iopstui.recording.replay import ReplaySession
-from iopstui.ui.core.actions import EXPERIMENT, LESSON, QUIET_FROM, Action, Footer, Key
+from iopstui.ui.actions import EXPERIMENT, LESSON, QUIET_FROM, Action, Footer
+from iopstui.ui.core.key import Key
 from iopstui.ui.help import help_sections
 from iopstui.ui.keys import (
     DASHBOARD_BINDINGS,

@@ -9,9 +9,9 @@ from evidence_frames import frame, load
 
 from iopstui.events import FrameReady, Mark
 from iopstui.model.metrics.cpu_frames import CpuFrame
-from iopstui.ui.core.state import LiveState
 from iopstui.ui.dashboard.completions_view import begin_of, groups, rows
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
+from iopstui.ui.state.live import LiveState
 
 
 def told(seconds: int, flip: int, cpus: int = 2) -> LiveState:

@@ -9,9 +9,9 @@ from iopstui.events import FrameReady
 from iopstui.model.block.device import BlockDevice, Hctx, IrqVector
 from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.frame import Frame, JobFrame
-from iopstui.ui.core.state import LiveState
 from iopstui.ui.dashboard import cpu_panel
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
+from iopstui.ui.state.live import LiveState
 
 VECTORS = (IrqVector(40, "nvme0q1", 0, node=0), IrqVector(41, "nvme0q2", 1, node=0))
 DISK = replace(fakes.NVME, irqs=VECTORS)

@@ -9,10 +9,10 @@ from experiment_fakes import COMPARE, CURVES, SWEEP, finished, second, started, 
 
 from iopstui.events import Event, ExperimentFinished, FrameReady, PointFailed
 from iopstui.model.experiment.plan import Plan, parse_axis
-from iopstui.ui.core.state import DEVICE_IOPS, LiveState
 from iopstui.ui.draw.style import UTF8
-from iopstui.ui.experiment.state import ExperimentState
 from iopstui.ui.experiment.sweep_view import table
+from iopstui.ui.state.experiment import ExperimentState
+from iopstui.ui.state.live import DEVICE_IOPS, LiveState
 
 
 def folded(events: list[Event]) -> ExperimentState:

@@ -5,10 +5,10 @@ from test_app import WIDE, make, running, screen_text, settle, shows
 
 from iopstui.events import Ceased, Found, StepFinished, StepStarted
 from iopstui.model.findings.evidence import Finding
-from iopstui.ui.core.state import LiveState
 from iopstui.ui.dashboard import finding_line
 from iopstui.ui.dialogs.live_rows import LiveRows
 from iopstui.ui.draw.style import UTF8
+from iopstui.ui.state.live import LiveState
 
 ONE_CPU = Finding("one-cpu", "CPU 1 runs 97 % of it", "try rq_affinity 2 (now 1)", "a")
 DEPTH = Finding("depth", "iodepth=16 is not reached", "")

@@ -7,12 +7,12 @@ from test_app import WIDE, make, running, screen_text, settle, shows
 from iopstui.format import axis_latency
 from iopstui.model.metrics.history import History
 from iopstui.model.metrics.latency_history import LatencyHistory
-from iopstui.ui.core.state import LATENCIES
 from iopstui.ui.draw import charts
 from iopstui.ui.draw.chart import ChartSpec, Curve, TimeWindow
 from iopstui.ui.draw.heat import HeatMap
 from iopstui.ui.draw.layout import Box
 from iopstui.ui.draw.style import ASCII, CONSOLE, P50, UTF8, Charset
+from iopstui.ui.state.live import LATENCIES
 
 
 def heat_map(charset: Charset = UTF8, width: int = 80, height: int = 20) -> HeatMap:

@@ -10,9 +10,9 @@ from iopstui import format as f
 from iopstui.events import Found, FrameReady
 from iopstui.model.findings.evidence import Finding
 from iopstui.ui.app import IopstuiApp
-from iopstui.ui.core.moments import MOST, Moments
-from iopstui.ui.core.state import LiveState
 from iopstui.ui.draw.chart import TimeWindow
+from iopstui.ui.state.live import LiveState
+from iopstui.ui.state.moments import MOST, Moments
 
 
 def told(seconds: int) -> LiveState:

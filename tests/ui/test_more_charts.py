@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from test_app import make, running, screen_text, settle
 
-from iopstui.ui.core.state import QUEUE, READ_MIB, WRITE_MIB
+from iopstui.ui.state.live import QUEUE, READ_MIB, WRITE_MIB
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from test_runs_view import demonstration, make
 
 from iopstui.model.metrics.history import History
 from iopstui.model.metrics.run_history import RunRow
-from iopstui.ui.core.state import SERIES
 from iopstui.ui.dashboard.overlay import Overlay, overlaid
 from iopstui.ui.draw.style import UTF8
+from iopstui.ui.state.live import SERIES
 
 
 def row(step: int, begin: float, end: float) -> RunRow:

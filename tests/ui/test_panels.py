@@ -22,12 +22,12 @@ from iopstui.model.block.target import DEVICE, Target, together
 from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.frame import FINAL, LATE, NO_FIO, NO_LATENCY, PARTIAL, RAMP
 from iopstui.ui.core.pace import OwnCost
-from iopstui.ui.core.state import LiveState
 from iopstui.ui.dashboard import bars, cpu_panel, fio_panel, kernel_panel, panels
 from iopstui.ui.dashboard.panels import tabs
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.draw.rows import Row, pad
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
+from iopstui.ui.state.live import LiveState
 
 STARTED = StepStarted(1.0, 1, "randread-4k", "randread 4k QD 32 × 1 job", ("fio",), True)
 

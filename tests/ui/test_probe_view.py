@@ -17,10 +17,10 @@ from iopstui.linux.process.process_io import ProcessIo, ProcessRates
 from iopstui.linux.roots import Roots
 from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.probe import LATENCY, OWN, PARTS
-from iopstui.ui.core.state import LiveState
 from iopstui.ui.dashboard import processes_view
 from iopstui.ui.dashboard.probe_view import rows
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
+from iopstui.ui.state.live import LiveState
 
 
 def probed() -> LiveState:

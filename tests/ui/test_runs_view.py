@@ -14,11 +14,11 @@ from iopstui.model.block.target import DEVICE, FILE, Target
 from iopstui.model.metrics.run_history import MOST_KEPT, RunRow
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.pace import OwnCost
-from iopstui.ui.core.state import NEXT, LiveState
 from iopstui.ui.dashboard import bars, runs_view
 from iopstui.ui.dialogs.live_rows import LiveRows
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
 from iopstui.ui.start import runs_text
+from iopstui.ui.state.live import NEXT, LiveState
 
 TITLE = "randrw 4k  QD {} × 2 jobs"
 

@@ -16,7 +16,7 @@ from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.dialogs.choice import Choice
 from iopstui.ui.dialogs.prompt import Prompt
 from iopstui.ui.dialogs.settings import Settings, checked_value
-from iopstui.ui.dialogs.text import HelpScreen
+from iopstui.ui.help_screen import HelpScreen
 
 AFFINITY = TunableState(
     "rq_affinity", "where a completion runs", "1", ("0", "1", "2"), "0, 1, 2",

@@ -11,11 +11,11 @@ from test_app import make, running, screen_text, settle, shows
 from iopstui.errors import UsageError
 from iopstui.events import Judged, PointStarted, SteadyState, StepFinished, StepStarted
 from iopstui.session.live import LiveSession
-from iopstui.ui.core.state import LiveState
 from iopstui.ui.dashboard import bars, finding_line
 from iopstui.ui.dialogs.live_rows import LiveRows
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
 from iopstui.ui.start import _go_on
+from iopstui.ui.state.live import LiveState
 
 STARTED = StepStarted(1.0, 1, "j", "randread 4k", ("fio",), True)
 DONE = StepFinished(9.0, 1, 0, "", False)

@@ -21,7 +21,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Do what is said on standard input."""
     from iopstui.cli.fleet.agent import serve
 
-    return serve()
+    return serve(arguments.line.read)
 
 
 COMMAND = Command(

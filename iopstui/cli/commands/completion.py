@@ -37,11 +37,10 @@ def run(arguments: argparse.Namespace) -> int:
     import sys
 
     from iopstui.cli.complete import complete
-    from iopstui.cli.program import command_parsers
     from iopstui.text import printable
 
     words = sys.stdin.read().removesuffix("\n").split("\n")
-    for word, meaning in complete(words, command_parsers):
+    for word, meaning in complete(words, arguments.line):
         show(f"{printable(word)}\t{printable(meaning)}" if meaning else printable(word))
     return EXIT_OK
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from iopstui import __version__
-from iopstui.cli.fleet.agent_job import AgentJob
+from iopstui.cli.fleet.agent_job import AgentJob, Read
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, IopstuiError, UsageError
 from iopstui.events import Armed, Ended, Event, FrameReady, Planned, StepFinished
 from iopstui.fleet.hosts.apart import seen_in
@@ -80,7 +80,8 @@ class Lines:
 class Agent:
     """See the module. ``serve`` gives the exit code."""
 
-    def __init__(self) -> None:
+    def __init__(self, read: Read) -> None:
+        self._read = read
         self.lines = Lines(lambda why: self.talk.over(why))
         self.talk = Conversation(0, self.lines.say, self._hear, self._gone)
         self._begin: queue.SimpleQueue[Object | None] = queue.SimpleQueue()
@@ -105,7 +106,7 @@ class Agent:
             self._short = order.get("frames") == SHORT
             self._sums = self._short or order.get("frames") == SUMS
             with contextlib.ExitStack() as stack:
-                job = AgentJob(order, stack)
+                job = AgentJob(order, stack, self._read)
                 return self._run(job, order.get("plan") is True)
         except IopstuiError as error:
             self.lines.say({
@@ -245,12 +246,12 @@ def _values(session: LiveSession, name: str) -> dict[str, str]:
     return {} if found is None else dict(found.each or ((_disk(session), found.now),))
 
 
-def serve() -> int:
-    """The exit code."""
+def serve(read: Read) -> int:
+    """The exit code. ``read`` reads the command lines that it is told."""
     if sys.stdin.isatty():
         raise UsageError("The agent is told what to do on standard input, by iopstui fleet.",
                          "For one host: iopstui run --hold")  # fmt: skip
-    return Agent().serve()
+    return Agent(read).serve()
 
 
 def lean(row: Object) -> Object:

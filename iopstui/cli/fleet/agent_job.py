@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,26 +25,29 @@ from iopstui.session.live import LiveSession
 from iopstui.session.new_session import new_session
 
 Object = dict[str, Any]
+Read = Callable[[Sequence[str]], argparse.Namespace]
+"""What reads a command line (CommandLine.read)."""
 COMMANDS = ("run", "watch")
 
 
 class AgentJob:
     """``order`` has ``arguments``, those of ``iopstui run`` or ``watch``, and ``job``: a shipped
     one's name, or ``{"name", "text"}`` of a file that is kept in a private directory until
-    ``stack`` is closed. UsageError for what the command itself would refuse.
+    ``stack`` is closed; ``read`` reads the arguments. UsageError for what the command itself would
+    refuse.
 
     ``name`` is the job for the session; ``None`` for a watch. ``tunables`` are those that were
     changed here before; a run sets them by itself, a watch has to be told.
     """
 
-    def __init__(self, order: Object, stack: contextlib.ExitStack) -> None:
+    def __init__(self, order: Object, stack: contextlib.ExitStack, read: Read) -> None:
         words = [str(word) for word in order.get("arguments") or ()]
         job = order.get("job")
         if isinstance(job, dict):
             job = str(_written(job, stack))
         self.name: str | None = job
         self.tunables = [TunableRequest(name, value) for name, value in order.get("tunables", ())]
-        options = _parsed(words, job)
+        options = _parsed(words, job, read)
         # those that were changed on the screen after those of the command line
         knobs = (*options.knobs, *self.tunables)
         self.options: RunOptions = replace(options, hold=job is not None, knobs=knobs)
@@ -68,15 +73,13 @@ def _written(job: Object, stack: contextlib.ExitStack) -> Path:
     return private / name
 
 
-def _parsed(words: list[str], job: str | None) -> RunOptions:
-    from iopstui.cli.program import parsed, parser
-
+def _parsed(words: list[str], job: str | None, read: Read) -> RunOptions:
     command = "watch" if job is None else "run"
     line = [command, *words] if job is None else [command, "--job", job, *words]
     try:
         # --help and the like: standard output is for our lines
         with contextlib.redirect_stdout(sys.stderr):
-            arguments = parsed(parser(command), line)
+            arguments = read(line)
     except SystemExit as error:
         raise UsageError("The options are not those of iopstui " + command + ".") from error
     if job is None:

@@ -9,8 +9,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from iopstui.cli.fleet.one_run import judged, terms_of
 from iopstui.cli.fleet.record import RecordFile, fleet_object, over_object
-from iopstui.cli.fleet.run import judged, terms_of
 from iopstui.cli.fleet.words import Orders, kept, launch_words
 from iopstui.cli.terminal import answering, at_once, say
 from iopstui.errors import (

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from iopstui.cli.fleet.axis import host_counts, taken
+from iopstui.cli.fleet.one_run import Run, code_of, judged, spread_words, terms_of
 from iopstui.cli.fleet.record import LABEL, RecordFile, fleet_object, over_object
-from iopstui.cli.fleet.run import Run, code_of, judged, spread_words, terms_of
 from iopstui.cli.fleet.words import Orders, kept, launch_words
 from iopstui.cli.terminal import require_for_screen, say
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, EXIT_VERDICT

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from iopstui import __version__
-from iopstui.events import Event, Found, FrameReady, Judged, StepFinished, StepStarted
+from iopstui.events import RUN, Event, Found, FrameReady, Judged, StepFinished, StepStarted
 from iopstui.model.block.target import Target
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.metrics.fields import TOTAL
@@ -118,7 +118,7 @@ class Metrics:
         match event:
             case FrameReady():
                 self._frame(event.frame)
-            case StepStarted() if event.phase == "run":
+            case StepStarted() if event.phase == RUN:
                 self._count("runs")
             case StepFinished() if event.error:
                 self._count("runs_failed")

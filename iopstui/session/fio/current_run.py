@@ -7,9 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from iopstui.session.fio.fio_run import FioRun
 
-LAYOUT, RUN = "layout", "run"
-"""The phases of a run."""
-
 
 class CurrentRun:
     """``step`` numbers the runs of a session from 1 (0: none yet); ``fio`` is the one that runs.

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from iopstui.events import LAYOUT, RUN
 from iopstui.fio.guard import descendants
 from iopstui.fio.inspect import Fio, complaint
 from iopstui.fio.job_text import expand
@@ -29,7 +30,6 @@ from iopstui.model.samples import FioStatus, JobThread, RawSample
 from iopstui.patterns import pattern
 from iopstui.preflight.prepared import Prepared, write_job
 from iopstui.records import dataclass
-from iopstui.session.fio.current_run import LAYOUT, RUN
 from iopstui.session.fio.write_budget import fio_wrote
 from iopstui.text import printable
 

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from iopstui import events
+from iopstui.events import LAYOUT
 from iopstui.linux.counters.sampler import KernelSampler
 from iopstui.linux.machine.topology import online_cpus
 from iopstui.model.findings.tunable_effect import MANY
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.samples import FioStatus, JobThread, KernelSample, ProbeSample, RawSample
 from iopstui.records import dataclass
-from iopstui.session.fio.current_run import LAYOUT, CurrentRun
+from iopstui.session.fio.current_run import CurrentRun
 from iopstui.session.tick.conditions import ConditionsReader
 from iopstui.session.tick.context import Context
 from iopstui.session.tick.findings import Findings

@@ -1,1 +1,1 @@
-"""What the parts of the screen are made of: actions and the port to the application."""
+"""What the screen stands on: the terminal, its keys, the pace of painting."""

@@ -17,9 +17,8 @@ from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import DiskRates
 from iopstui.session.tick.outcomes import FAIL, PASS
 from iopstui.text import printable
-from iopstui.ui.core.actions import KeyHint
+from iopstui.ui.core.key import KeyHint
 from iopstui.ui.core.pace import OwnCost
-from iopstui.ui.core.state import LiveState
 from iopstui.ui.dashboard import fio_panel
 from iopstui.ui.draw.rows import Line, Piece, Row, message, wrap
 from iopstui.ui.draw.style import (
@@ -35,6 +34,7 @@ from iopstui.ui.draw.style import (
     WARNING,
     Charset,
 )
+from iopstui.ui.state.live import LiveState
 
 BAR = 20
 LEVELS = {

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from iopstui import format as f
 from iopstui.model.metrics.cpu_history import CpuHistory
-from iopstui.ui.core.state import LiveState
 from iopstui.ui.draw import charts, density
 from iopstui.ui.draw.chart import TIME_STEPS
 from iopstui.ui.draw.flags import flags
 from iopstui.ui.draw.rows import Line, Piece, Row, message, pad, rule
 from iopstui.ui.draw.style import BOLD, CURSOR, DIM, MARK, Charset
+from iopstui.ui.state.live import LiveState
 
 HEIGHT = 9
 LABEL = 8

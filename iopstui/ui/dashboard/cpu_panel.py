@@ -19,10 +19,10 @@ from iopstui.model.metrics.queue_map import (
     queue_map,
 )
 from iopstui.text import printable
-from iopstui.ui.core.state import LiveState
 from iopstui.ui.draw import cpu_grid
 from iopstui.ui.draw.rows import Column, Line, Piece, Row, Table, message, pad, rule, wrap
 from iopstui.ui.draw.style import BOLD, DIM, Charset
+from iopstui.ui.state.live import LiveState
 
 LABEL = 4
 BLOCK_WIDTH = 78

@@ -12,10 +12,10 @@ from iopstui.model.findings.evidence import Finding, seconds_words
 from iopstui.session.tick.outcomes import FAIL, PASS, UNKNOWN, together
 from iopstui.session.tick.steady import steady_short
 from iopstui.text import printable
-from iopstui.ui.core.shown_findings import FoundEntry
-from iopstui.ui.core.state import LiveState
 from iopstui.ui.draw.rows import Line, Piece, Row, message, pad, wrap
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, FINDING, KEY, WARNING, Charset
+from iopstui.ui.state.findings import FoundEntry
+from iopstui.ui.state.live import LiveState
 
 NEWS_S = 5.0
 VERDICTS = {PASS: FINDING, FAIL: ERROR, UNKNOWN: WARNING}

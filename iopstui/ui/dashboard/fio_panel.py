@@ -8,9 +8,9 @@ from functools import lru_cache
 from iopstui import format as f
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
 from iopstui.model.metrics import frame as flags
-from iopstui.ui.core.state import LiveState
 from iopstui.ui.draw.rows import Column, Line, Row, Table, pad, rule, wrap
 from iopstui.ui.draw.style import BOLD, DIM, FIO, WARNING, Charset
+from iopstui.ui.state.live import LiveState
 
 LABEL = 5
 RARE = 10_000

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from iopstui.ui.core.state import LiveState
 from iopstui.ui.draw.chart import ChartSpec, TimeWindow
 from iopstui.ui.draw.heat import HeatMap
 from iopstui.ui.draw.layout import HIDDEN, Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Piece
 from iopstui.ui.draw.style import Charset
+from iopstui.ui.state.live import LiveState
 
 FIO, DEVICE, BOTH = "fio", "device", "both"
 BOTH_HIGH = 16

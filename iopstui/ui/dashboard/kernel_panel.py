@@ -13,9 +13,9 @@ from iopstui.model.block.target import Layer, Target
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import DiskRates
 from iopstui.text import printable
-from iopstui.ui.core.state import LiveState
 from iopstui.ui.draw.rows import Column, Row, Table, cells, message, pad, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, Charset
+from iopstui.ui.state.live import LiveState
 
 LABEL, LONGEST = 7, 14
 SUM = "sum of {}"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from iopstui import format as f
 from iopstui.model.metrics.history import History
 from iopstui.model.rates import DiskRates
-from iopstui.ui.core.state import QUEUE, READ_MIB, WRITE_MIB
 from iopstui.ui.draw import charts
 from iopstui.ui.draw.chart import Chart, ChartSpec, Curve, TimeWindow
 from iopstui.ui.draw.layout import HIDDEN, Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.style import DEVICE, P50, P99, Charset
+from iopstui.ui.state.live import QUEUE, READ_MIB, WRITE_MIB
 
 HEIGHT = 12
 BESIDE = 110

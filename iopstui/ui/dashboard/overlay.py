@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from iopstui import format as f
 from iopstui.model.metrics.history import MAX, History
 from iopstui.model.metrics.run_history import RUNS, RunRow
-from iopstui.ui.core.state import FIO_IOPS, LiveState
 from iopstui.ui.draw import charts
 from iopstui.ui.draw.chart import Chart, ChartSpec, Curve, TimeWindow
 from iopstui.ui.draw.layout import HIDDEN, Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.style import DEVICE, DIM, FIO, Charset
+from iopstui.ui.state.live import FIO_IOPS, LiveState
 
 MOST_SECONDS = 1800
 OF = {"iops": (FIO_IOPS, "mean"), "p99": ("p99", MAX)}

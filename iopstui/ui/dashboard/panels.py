@@ -8,11 +8,11 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
 from iopstui.records import dataclass
-from iopstui.ui.core.state import LiveState
 from iopstui.ui.dashboard import completions_view, cpu_panel, fio_panel, kernel_panel, runs_view
 from iopstui.ui.draw.layout import TABS
 from iopstui.ui.draw.rows import Row
 from iopstui.ui.draw.style import Charset
+from iopstui.ui.state.live import LiveState
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,9 @@ from iopstui.model.metrics.probe import (
 )
 from iopstui.model.metrics.request_way import Exchange, RequestWay, exchange, request_way
 from iopstui.text import printable
-from iopstui.ui.core.state import LiveState
 from iopstui.ui.draw.rows import Column, Line, Row, Table, message, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, FIO, P99, WARNING, Charset
+from iopstui.ui.state.live import LiveState
 
 OFF = (
     "The probe counts each request inside the kernel: how long it took in the device, for any "

@@ -8,10 +8,10 @@ from iopstui import format as f
 from iopstui.linux.counters.groups_io import GroupRates, GroupsIo
 from iopstui.linux.process.process_io import ProcessIo, ProcessRates
 from iopstui.model.metrics.probe import PROCESSES
-from iopstui.ui.core.state import LiveState
 from iopstui.ui.dashboard.probe_view import process_label, task_rows
 from iopstui.ui.draw.rows import Column, Row, Table, message, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, WARNING, Charset
+from iopstui.ui.state.live import LiveState
 
 MOST = 30
 MOST_GROUPS = 10

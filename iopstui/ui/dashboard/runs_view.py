@@ -13,9 +13,9 @@ from iopstui import format as f
 from iopstui.model.metrics.run_history import FAILED, RUNS, RunRow
 from iopstui.session.run_rows import seconds
 from iopstui.text import printable
-from iopstui.ui.core.state import LiveState
 from iopstui.ui.draw.rows import Column, Row, Table, message, pad, rule, wrap
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, FIO, MARK, SELECTED, Charset
+from iopstui.ui.state.live import LiveState
 
 HEIGHT = 8
 LEAST_WHAT, MOST_WHAT = 27, 66

@@ -15,11 +15,9 @@ from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.frame import NO_LATENCY, Frame
 from iopstui.model.rates import DiskRates
 from iopstui.records import dataclass
-from iopstui.ui.core.actions import KeyHint
+from iopstui.ui.core.key import KeyHint
 from iopstui.ui.core.messages import Controller
-from iopstui.ui.core.moments import Moment
 from iopstui.ui.core.pace import OwnCost
-from iopstui.ui.core.state import DEVICE_IOPS, FIO_IOPS, LiveState
 from iopstui.ui.dashboard import bars, finding_line, kernel_panel, more_charts
 from iopstui.ui.dashboard import panels as registry
 from iopstui.ui.dashboard.heat_maps import HeatMaps
@@ -32,7 +30,8 @@ from iopstui.ui.draw.layout import HIDDEN, TABS, Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Piece, Row, pad, wrap
 from iopstui.ui.draw.style import DEVICE, DIM, FIO, P50, P99, P999, WARNING, Charset
-from iopstui.ui.keys import DASHBOARD_BINDINGS
+from iopstui.ui.state.live import DEVICE_IOPS, FIO_IOPS, LiveState
+from iopstui.ui.state.moments import Moment
 
 ZOOMS = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0)
 """Seconds per column of the charts."""
@@ -114,9 +113,9 @@ class View:
 
 
 class Dashboard(CanvasScreen):
-    """Draws a ``LiveState``. It is painted when ``paint`` is called, and only what changed."""
+    """Draws a ``LiveState``. It is painted when ``paint`` is called, and only what changed. Who
+    shows it binds its keys."""
 
-    BINDINGS = DASHBOARD_BINDINGS
     q_does = "quit"
     turns = True
     """Whether keys here run jobs and change settings of the disks."""

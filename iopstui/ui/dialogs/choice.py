@@ -13,12 +13,12 @@ from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from iopstui.ui.core.actions import HELP
+from iopstui.ui.core.key import HELP
 from iopstui.ui.dialogs.typed import Typed
 from iopstui.ui.draw.style import Charset
 
 if TYPE_CHECKING:
-    from iopstui.ui.core.port import Port
+    from iopstui.ui.port import Port
 
 FOOT = "Enter takes it   Esc goes back"
 

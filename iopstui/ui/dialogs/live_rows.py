@@ -6,21 +6,24 @@ from collections.abc import Callable, Sequence
 
 from textual.binding import Binding
 
+from iopstui.ui.core import pages
+from iopstui.ui.core.key import closing
 from iopstui.ui.dialogs.typed import FILTER, Typed
 from iopstui.ui.draw.page_screen import PageScreen
 from iopstui.ui.draw.rows import Line, Row
 from iopstui.ui.draw.style import BOLD, DIM, Charset
-from iopstui.ui.keys import closing
 
 Build = Callable[[int], "Sequence[Row]"]
 FOOT = f"up/down, PgUp/PgDn scroll   {FILTER}   Esc goes back"
+
+CLOSING = closing(pages.QUEUE_MAP, pages.FINDINGS, pages.INSIDE, pages.PROCESSES, pages.RUNS)
 
 
 class LiveRows(Typed, PageScreen):
     """Shows ``build(width)``, and shows it anew whenever ``paint`` is called."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
-        Binding(closing("queue_map", "findings", "inside", "processes", "runs"), "leave", "back")
+        Binding(CLOSING, "leave", "back"),
     ]
 
     about = "A list that stays live: up and down scroll, typing narrows it, Esc goes back."

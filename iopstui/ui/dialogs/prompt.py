@@ -14,7 +14,7 @@ from textual.widgets import Input, Static
 
 from iopstui.errors import UsageError
 from iopstui.text import printable
-from iopstui.ui.core.actions import HELP
+from iopstui.ui.core.key import HELP
 from iopstui.ui.draw.style import Charset
 
 Check = Callable[[str], object]

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 
 from textual.binding import Binding
 
-from iopstui.ui.core.state import LiveState
 from iopstui.ui.dashboard.overlay import Overlay
 from iopstui.ui.dashboard.runs_view import listed
 from iopstui.ui.dialogs.live_rows import LiveRows
 from iopstui.ui.dialogs.typed import FILTER
 from iopstui.ui.draw.rows import Line, Row
 from iopstui.ui.draw.style import DIM, Charset
+from iopstui.ui.state.live import LiveState
 
 TITLE = "runs of this session, the newest first"
 FOOT = f"Enter: one of two to lay over each other   {FILTER}   Esc goes back"

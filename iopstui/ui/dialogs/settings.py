@@ -17,12 +17,13 @@ from iopstui.format import cut
 from iopstui.model.block.tunable import parse_tunable
 from iopstui.safety.tunable_states import TunableState
 from iopstui.text import printable
-from iopstui.ui.core.state import LiveState, gone_words
+from iopstui.ui.core import pages
+from iopstui.ui.core.key import closing
 from iopstui.ui.dialogs.choice import Choice
 from iopstui.ui.dialogs.prompt import Prompt
 from iopstui.ui.dialogs.typed import FILTER, Typed
 from iopstui.ui.draw.style import Charset
-from iopstui.ui.keys import closing
+from iopstui.ui.state.live import LiveState, gone_words
 
 FOOT = f" Enter changes   z undoes   {FILTER}   Esc back   restored at the end"
 UNEQUAL = "the disks had different values of it, which one value can't undo; the end does"
@@ -34,7 +35,7 @@ class Settings(Typed, Screen[None]):
     and the newest one is shown at the bottom."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
-        Binding(closing("settings"), "leave", "back"),
+        Binding(closing(pages.SETTINGS), "leave", "back"),
         Binding("z", "undo", "undo"),
     ]
 

@@ -1,4 +1,4 @@
-"""Screens of words: help, and what was said in this session."""
+"""Screens of words: what was said in this session, and what this machine lacks."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from textual.widgets import Static
 from iopstui import format as f
 from iopstui.session.tick.outcomes import FAIL, PASS
 from iopstui.text import printable
-from iopstui.ui.core.state import LiveState
+from iopstui.ui.core import pages
+from iopstui.ui.core.key import closing
 from iopstui.ui.draw.style import Charset
-from iopstui.ui.help import help_sections
-from iopstui.ui.keys import closing
+from iopstui.ui.state.live import LiveState
 
 FOOT = " up/down, PgUp/PgDn scroll   Esc goes back"
 STYLES = {
@@ -30,7 +30,7 @@ class TextScreen(Screen[None]):
     """Shows a text that can be scrolled."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
-        Binding(closing("log"), "leave", "back"),
+        Binding(closing(pages.LOG), "leave", "back"),
     ]
 
     def __init__(self, title: str, text: Text | Group, charset: Charset) -> None:
@@ -53,31 +53,6 @@ class TextScreen(Screen[None]):
     def action_leave(self) -> None:
         """Close the text."""
         self.dismiss(None)
-
-
-class HelpScreen(TextScreen):
-    """The help: its own keys close it."""
-
-    BINDINGS = [  # noqa: RUF012 (Textual's own form)
-        Binding(closing("help"), "leave", "back"),
-    ]
-
-
-def help_screen(charset: Charset, here: str = "") -> TextScreen:
-    """Every key, panel, abbreviation and flag, in plain words; first what the screen is about from
-    which it was asked for."""
-    parts: list[Text | Table] = []
-    if here:
-        parts += [Text("Here", style="bold"), Text(charset.text(f"  {here}")), Text()]
-    for title, entries in help_sections():
-        parts.append(Text(charset.text(title), style="bold"))
-        table = Table.grid(padding=(0, 2, 0, 0))
-        table.add_column(width=2 + max(len(term) for term, _ in entries), style="cyan")
-        table.add_column(ratio=1)
-        for term, meaning in entries:
-            table.add_row(Text("  " + charset.text(term)), Text(charset.text(meaning)))
-        parts += [table, Text()]
-    return HelpScreen("help", Group(*parts), charset)
 
 
 def doctor_screen(charset: Charset) -> TextScreen:

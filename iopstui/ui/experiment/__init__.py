@@ -1,1 +1,1 @@
-"""The screens and keys of sweeps and comparisons."""
+"""The screens of sweeps and comparisons."""

@@ -25,7 +25,7 @@ from iopstui.ui.experiment.rows import (
     window,
     words_pane,
 )
-from iopstui.ui.experiment.state import ExperimentState, Trace, variant_names
+from iopstui.ui.state.experiment import ExperimentState, Trace, variant_names
 
 NAME_WIDTH = 25
 LABEL = 7

@@ -24,7 +24,7 @@ from iopstui.records import dataclass
 from iopstui.text import printable
 from iopstui.ui.draw.style import Charset
 from iopstui.ui.experiment.plan import BY_CHANCE, IN_TURN, MEASURE, REPEATS, SETTLE, plan_of
-from iopstui.ui.experiment.state import SWEEP
+from iopstui.ui.state.experiment import SWEEP
 
 LOOK_WAITS_S = 0.4
 FOOT = " up/down, Tab: fields   Enter begins   Esc back"

@@ -16,7 +16,7 @@ from iopstui.model.experiment.plan import (
 from iopstui.model.fio.jobfile import checked_override, names_of
 from iopstui.model.metrics.sequential import LEAST
 from iopstui.patterns import pattern
-from iopstui.ui.experiment.state import SWEEP
+from iopstui.ui.state.experiment import SWEEP
 
 AXES = ("axis", "axis2")
 VARIANTS = ("a", "b", "c")

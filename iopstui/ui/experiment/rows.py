@@ -8,7 +8,7 @@ from rich.style import Style
 
 from iopstui.ui.draw.rows import Line, Piece, Row, pad, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, FIO, MARK, P50, P99, Charset
-from iopstui.ui.experiment.state import ExperimentState
+from iopstui.ui.state.experiment import ExperimentState
 
 STYLES: tuple[Style | None, ...] = (FIO, DEVICE, P99, MARK, None, P50)
 """For lines side by side; what tells them apart is their letter."""

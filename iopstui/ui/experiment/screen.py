@@ -9,9 +9,8 @@ from textual.binding import Binding
 
 from iopstui.model.block.target import Target
 from iopstui.text import printable
-from iopstui.ui.core.actions import KeyHint, press
+from iopstui.ui.core.key import KeyHint, press
 from iopstui.ui.core.pace import OwnCost
-from iopstui.ui.core.state import LiveState
 from iopstui.ui.dashboard import bars
 from iopstui.ui.draw import layout
 from iopstui.ui.draw.canvas import CanvasScreen
@@ -20,8 +19,9 @@ from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Line, Row, pad, wrap
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, FIO, SELECTED, WARNING, Charset
 from iopstui.ui.experiment.compare_view import CompareView
-from iopstui.ui.experiment.state import COMPARE, ExperimentState
 from iopstui.ui.experiment.sweep_view import SweepView
+from iopstui.ui.state.experiment import COMPARE, ExperimentState
+from iopstui.ui.state.live import LiveState
 
 ALL = "all"
 TOP = 3

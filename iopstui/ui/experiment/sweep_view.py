@@ -19,7 +19,7 @@ from iopstui.ui.draw.rows import Column, Line, Piece, Row, Table, fit
 from iopstui.ui.draw.style import BOLD, DIM, FIO, P99, WARNING, Charset
 from iopstui.ui.draw.xy_chart import Flag, XYChart, XYLine, XYSpec, linear_axis, values_axis
 from iopstui.ui.experiment.rows import STYLES, place_note, title, window, words_pane
-from iopstui.ui.experiment.state import ExperimentState
+from iopstui.ui.state.experiment import ExperimentState
 
 MOST_DRAWN = 9
 NAME_MOST = 12

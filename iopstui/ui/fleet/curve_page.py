@@ -11,8 +11,7 @@ from iopstui.fleet.curve import Curve
 from iopstui.fleet.scene import FleetScene
 from iopstui.format import number
 from iopstui.text import printable
-from iopstui.ui.core.actions import KeyHint, press
-from iopstui.ui.core.state import LiveState
+from iopstui.ui.core.key import KeyHint, press
 from iopstui.ui.dashboard import bars
 from iopstui.ui.draw import layout
 from iopstui.ui.draw.canvas import CanvasScreen
@@ -21,6 +20,7 @@ from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Line, Row, pad, wrap
 from iopstui.ui.draw.style import BOLD, DIM, FIO, WARNING, Charset
 from iopstui.ui.fleet.curve_view import CurveView, now, progress, so_far
+from iopstui.ui.state.live import LiveState
 
 NAMES = ("header", "chart", "table", "words", "message", "footer")
 

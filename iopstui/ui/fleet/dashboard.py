@@ -10,7 +10,6 @@ from iopstui.fleet.scene import FAILED, LATE, LOST, MISSING, OUT, PARTLY, FleetS
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import DiskRates
 from iopstui.text import printable
-from iopstui.ui.core.state import LiveState
 from iopstui.ui.dashboard import fio_panel, runs_view
 from iopstui.ui.dashboard.panels import Panel
 from iopstui.ui.dashboard.panels import Scene as PanelScene
@@ -22,7 +21,7 @@ from iopstui.ui.draw.rows import Column, Line, Row, Table, message, pad, rule
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, ERROR, WARNING, Charset
 from iopstui.ui.fleet.controller import FleetController
 from iopstui.ui.fleet.hosts import FEW, HostsView
-from iopstui.ui.fleet_keys import FLEET_SCREEN_BINDINGS
+from iopstui.ui.state.live import LiveState
 
 TITLES = ("IOPS", "latency", "numbers", "hosts")
 HOSTS_TAB = TITLES.index("hosts")
@@ -45,7 +44,6 @@ KERNEL: tuple[Column[DiskRates], ...] = (
 class FleetDashboard(Typed, Dashboard):
     """Letters that are no key narrow the hosts; Enter opens the one under the cursor."""
 
-    BINDINGS = FLEET_SCREEN_BINDINGS
     about = (
         "Many hosts: their totals, and a row or a line of the map for each. Letters that are no key"
         " of this screen, and all behind /, narrow the hosts: part of a name, or node[01-10]."

@@ -15,13 +15,12 @@ from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
 from iopstui.safety.tunable_states import TunableState
 from iopstui.text import printable
-from iopstui.ui.core.state import DEVICE_IOPS, FIO_IOPS, LiveState
 from iopstui.ui.dashboard.panels import PANELS, Panel, Scene
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.draw.rows import Line, message, pad, rule
 from iopstui.ui.draw.rows import Row as DrawnRow
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, Charset
-from iopstui.ui.fleet_keys import HOST_SCREEN_BINDINGS
+from iopstui.ui.state.live import DEVICE_IOPS, FIO_IOPS, LiveState
 
 PAST_S = KEPT
 NO_CPUS = "its lines have no CPUs: a host sends them while it is shown, not for the totals"
@@ -160,7 +159,6 @@ def _cpu_rows(panel: Panel) -> Callable[[Scene, int, int], Sequence[DrawnRow]]:
 class HostDashboard(Dashboard):
     """A host's dashboard, with its name at the top."""
 
-    BINDINGS = HOST_SCREEN_BINDINGS
     about = "One host of many, from the lines it sends. Esc goes back to all of them."
     q_does = "back"
     turns = False

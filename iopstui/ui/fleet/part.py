@@ -7,18 +7,9 @@ from typing import TYPE_CHECKING
 
 from iopstui.fleet.hosts.settings import turn_of
 from iopstui.fleet.scene import natural
-from iopstui.ui.core.actions import (
-    ANYWHERE,
-    EXPERIMENT,
-    IDLE,
-    REPLAY,
-    RUNNING,
-    Action,
-    Footer,
-    Key,
-    Part,
-)
-from iopstui.ui.core.port import Port
+from iopstui.ui.actions import ANYWHERE, EXPERIMENT, IDLE, REPLAY, RUNNING, Action, Footer, Part
+from iopstui.ui.core.key import Key
+from iopstui.ui.port import Port
 
 if TYPE_CHECKING:
     from iopstui.ui.fleet.controller import FleetRuns

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from iopstui.ui.core.actions import (
+from iopstui.ui.actions import (
     ANYWHERE,
     BOTH_SCREENS,
     EXPERIMENT,
@@ -16,13 +16,12 @@ from iopstui.ui.core.actions import (
     RUNNING,
     Action,
     Footer,
-    Key,
-    KeyHint,
     Part,
 )
-from iopstui.ui.core.port import Port
+from iopstui.ui.core.key import Key, KeyHint
 from iopstui.ui.fleet.part import ONE_HOST
 from iopstui.ui.parts.job import JobKeys
+from iopstui.ui.port import Port
 
 if TYPE_CHECKING:
     from iopstui.fleet.curve import Curve

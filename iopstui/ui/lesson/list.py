@@ -18,10 +18,11 @@ from iopstui.lesson.shelf import Offer
 from iopstui.model.lesson.pages import Lesson
 from iopstui.records import dataclass
 from iopstui.text import printable
+from iopstui.ui.core import pages
+from iopstui.ui.core.key import closing
 from iopstui.ui.dialogs.typed import FILTER, Typed
 from iopstui.ui.draw.rows import fit
 from iopstui.ui.draw.style import Charset
-from iopstui.ui.keys import closing
 
 FOOT = f" PgUp/PgDn read   Enter begins it   {FILTER}   Esc goes back"
 NOTE, TITLE = 6, 76
@@ -41,7 +42,7 @@ class LessonList(Typed, Screen["Chosen | None"]):
     in its middle, ``played`` what came of those that were finished, by name."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
-        Binding(closing("lessons"), "leave", "back"),
+        Binding(closing(pages.LESSONS), "leave", "back"),
         Binding("n", "anew", "anew"),
         Binding("pagedown", "scroll(1)", priority=True),
         Binding("pageup", "scroll(-1)", priority=True),

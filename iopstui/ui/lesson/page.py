@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from textual import events
 from textual.binding import Binding
@@ -10,23 +10,19 @@ from textual.binding import Binding
 from iopstui.lesson.page import SKIPPED, ShownPage
 from iopstui.model.lesson.pages import ASK
 from iopstui.text import printable
-from iopstui.ui.core.actions import LESSON
 from iopstui.ui.draw.page_screen import PageScreen
 from iopstui.ui.draw.rows import Line, Row
 from iopstui.ui.draw.style import BOLD, DIM, KEY, WARNING, Charset
-from iopstui.ui.keys import LIVE_ACTIONS
 from iopstui.ui.lesson.rows import end_page, foot_keys, page_rows
 from iopstui.ui.lesson.state import END, Playing
 
-DISTURBING = frozenset(
-    key.shown for action in LIVE_ACTIONS if LESSON in action.disturbs for key in action.keys
-)
 HELD = "a lesson is running: Esc leaves it"
 
 
 class LessonPage(PageScreen):
     """Shows the page of ``playing``. ``go_on`` is called where Enter means more than to read,
-    ``again`` to make a failed run once more, ``leave`` to leave the lesson."""
+    ``again`` to make a failed run once more, ``leave`` to leave the lesson. ``held`` are the keys
+    that would disturb it."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         Binding("enter,right", "on", "goes on"),
@@ -42,11 +38,12 @@ class LessonPage(PageScreen):
         go_on: Callable[[], None],
         again: Callable[[], None],
         leave: Callable[[], None],
+        held: Collection[str],
     ) -> None:
         super().__init__(charset)
         self._playing = playing
         self._go_on, self._again, self._leave = go_on, again, leave
-        self._note = ""
+        self._held, self._note = held, ""
 
     @property
     def page(self) -> ShownPage:
@@ -95,7 +92,7 @@ class LessonPage(PageScreen):
             self._note = ""
         elif char == "r" and playing.can_repeat:
             self._again()
-        elif char in DISTURBING and char:
+        elif char and char in self._held:
             self._note = HELD
         else:
             return

@@ -4,26 +4,28 @@ dashboard, with a strip that says what to look at."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from iopstui.errors import IopstuiError
 from iopstui.events import Ended, Event, Mark, StepFinished, StepStarted
 from iopstui.text import printable
-from iopstui.ui.core.actions import EXPERIMENT, IDLE, LESSON, Action, Footer, Key, Part
+from iopstui.ui.actions import EXPERIMENT, IDLE, LESSON, Action, Footer, Part
+from iopstui.ui.core import pages
+from iopstui.ui.core.key import Key
 from iopstui.ui.core.messages import Controller
-from iopstui.ui.core.port import Port
 from iopstui.ui.draw.rows import Row
-from iopstui.ui.experiment.part import ExperimentKeys
+from iopstui.ui.parts.experiment import ExperimentKeys
 from iopstui.ui.parts.job import JobKeys
+from iopstui.ui.port import Port
 
 if TYPE_CHECKING:
     from iopstui.lesson.shelf import Lessons
     from iopstui.model.lesson.pages import Lesson
-    from iopstui.ui.core.state import RunShown
     from iopstui.ui.dashboard.screen import View
     from iopstui.ui.lesson.list import Chosen
     from iopstui.ui.lesson.state import Playing
+    from iopstui.ui.state.live import RunShown
 
 BESIDE_A_PAGE = {"log", "quit"}
 """What the palette offers while a page is read; during a run that is all that disturbs nothing."""
@@ -42,6 +44,7 @@ class LessonKeys(Part):
         experiments: ExperimentKeys,
         lessons: MakeLessons | None,
         first: Lesson | None,
+        held: Collection[str],
     ) -> None:
         super().__init__(port)
         self.lessons = lessons
@@ -49,7 +52,7 @@ class LessonKeys(Part):
         self.undoing: asyncio.Task[None] | None = None
         self._jobs = jobs
         self._experiments = experiments
-        self._first = first
+        self._first, self._held = first, held
         self._left: Playing | None = None
         # what came of the lessons that were finished, by name
         self._played: dict[str, str] = {}
@@ -138,8 +141,10 @@ class LessonKeys(Part):
         from iopstui.ui.lesson.page import LessonPage
 
         if self.playing is not None:
-            playing, charset = self.playing, self.port.charset
-            self.port.push(LessonPage(playing, charset, self.go_on, self.again, self.leave))
+            page = LessonPage(
+                self.playing, self.port.charset, self.go_on, self.again, self.leave, self._held
+            )
+            self.port.push(page)
 
     def _page_turned(self) -> None:
         """Shows the page where the lesson is now."""
@@ -385,7 +390,7 @@ class LessonKeys(Part):
 
     ACTIONS = (
         Action(
-            "lessons", (Key("l", "l"),), choose,
+            "lessons", (pages.LESSONS,), choose,
             title=lambda lessons: "Lessons" if lessons.playing is None else "",
             note="guided experiments",
             help="lessons: guided experiments on this very target, and which of them it can show",

@@ -11,9 +11,10 @@ from iopstui.fio.library import ShippedJob
 from iopstui.model.block.target import DIRECTORY
 from iopstui.model.findings.evidence import Finding
 from iopstui.text import printable
+from iopstui.ui.actions import EXPERIMENT, IDLE, LESSON, RUNNING, Action, Footer, Part
 from iopstui.ui.core import options as knobs
-from iopstui.ui.core.actions import EXPERIMENT, IDLE, LESSON, RUNNING, Action, Footer, Key, Part
-from iopstui.ui.core.port import Port
+from iopstui.ui.core.key import Key
+from iopstui.ui.port import Port
 
 KNOB_WAITS_S = 0.6
 DEFAULT_JOB = "mixed-4k"

@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from iopstui.errors import Missing, UsageError
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.metrics.probe import LATENCY, MATRIX, PARTS, PROCESSES, WAY
-from iopstui.ui.core.actions import EXPERIMENT, IDLE, LESSON, RUNNING, Action, Footer, Key, Part
-from iopstui.ui.core.port import Port
-from iopstui.ui.core.state import gone_words
-from iopstui.ui.experiment.part import ExperimentKeys
+from iopstui.ui.actions import EXPERIMENT, IDLE, LESSON, RUNNING, Action, Footer, Part
+from iopstui.ui.core import pages
+from iopstui.ui.core.key import Key
+from iopstui.ui.parts.experiment import ExperimentKeys
 from iopstui.ui.parts.job import JobKeys
+from iopstui.ui.port import Port
+from iopstui.ui.state.live import gone_words
 
 AFFINITIES = ("0", "1", "2")
 BOTH = frozenset({EXPERIMENT, LESSON})
@@ -189,7 +191,7 @@ class KernelKeys(Part):
             " is on the charts, and under i", place=165, disturbs=BOTH,
         ),
         Action(
-            "settings", (Key("k", "k"),), settings, title="Tunables of the disks",
+            "settings", (pages.SETTINGS,), settings, title="Tunables of the disks",
             note="all that can be changed, interrupts too",
             help="every tunable of the disks, with its meaning and value, what it takes,"
             " and what prevents a change; the CPUs of interrupts, too",

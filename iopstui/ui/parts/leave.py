@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from iopstui.ui.core.actions import ANYWHERE, BOTH_SCREENS, Action, Key, Part
-from iopstui.ui.core.port import Port
+from iopstui.ui.actions import ANYWHERE, BOTH_SCREENS, Action, Part
+from iopstui.ui.core.key import Key
+from iopstui.ui.port import Port
 
 
 class LeaveKeys(Part):

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from iopstui.text import printable
-from iopstui.ui.core.actions import ANYWHERE, BOTH_SCREENS, Action, Key, Part
+from iopstui.ui.actions import ANYWHERE, BOTH_SCREENS, Action, Part
+from iopstui.ui.core.key import Key
 
 
 class PictureKeys(Part):

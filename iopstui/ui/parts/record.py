@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from iopstui.errors import IopstuiError
-from iopstui.ui.core.actions import (
+from iopstui.ui.actions import (
     BOTH_SCREENS,
     EXPERIMENT,
     IDLE,
@@ -16,9 +16,9 @@ from iopstui.ui.core.actions import (
     RUNNING,
     Action,
     Footer,
-    Key,
     Part,
 )
+from iopstui.ui.core.key import Key
 
 
 class RecordKeys(Part):

@@ -5,16 +5,9 @@ from __future__ import annotations
 from typing import Protocol
 
 from iopstui import format as f
-from iopstui.ui.core.actions import (
-    EXPERIMENT_SCREEN,
-    OVER_EXPERIMENT,
-    REPLAY,
-    Action,
-    Footer,
-    Key,
-    Part,
-)
-from iopstui.ui.core.port import Port
+from iopstui.ui.actions import EXPERIMENT_SCREEN, OVER_EXPERIMENT, REPLAY, Action, Footer, Part
+from iopstui.ui.core.key import Key
+from iopstui.ui.port import Port
 
 SEEK_S = 10.0
 RECORDED = "this is a recording: nothing can be run, changed or marked in it"

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from iopstui.errors import EXIT_OK, IopstuiError
-from iopstui.ui.core.actions import EXPERIMENT, IDLE, LESSON, Action, Footer, Key, Part
+from iopstui.ui.actions import EXPERIMENT, IDLE, LESSON, Action, Footer, Part
+from iopstui.ui.core.key import Key
 from iopstui.ui.core.messages import Controller, Discover, Loads, MakeController, MakeWatch
-from iopstui.ui.core.port import Port
+from iopstui.ui.port import Port
 
 if TYPE_CHECKING:
     from iopstui.ui.dialogs.picker_rows import Entry

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from iopstui.ui.core.actions import (
+from iopstui.ui.actions import (
     ANYWHERE,
     BOTH_SCREENS,
     IDLE,
@@ -13,11 +13,12 @@ from iopstui.ui.core.actions import (
     RUNNING,
     Action,
     Footer,
-    Key,
     Part,
 )
-from iopstui.ui.core.port import Port
+from iopstui.ui.core import pages
+from iopstui.ui.core.key import Key
 from iopstui.ui.draw.rows import Row
+from iopstui.ui.port import Port
 
 LONGEST_MARK = 60
 
@@ -229,10 +230,7 @@ class ViewKeys(Part):
 
     def help(self) -> None:
         """Open the help."""
-        from iopstui.ui.dialogs.text import help_screen
-
-        here = getattr(self.port.screen, "about", "")
-        self.port.push(help_screen(self.port.charset, here))
+        self.port.open_help()
 
     def theme(self, name: str) -> None:
         """Show the screen in other colours."""
@@ -296,14 +294,14 @@ class ViewKeys(Part):
              Key("shift+tab", "shift+tab", -1, on_dashboard=True)), next_tab,
         ),
         Action(
-            "queue_map", (Key("o", "o"),), queue_map, title="Queue map",
+            "queue_map", (pages.QUEUE_MAP,), queue_map, title="Queue map",
             note="hardware queues, their CPUs and interrupts",
             help="the queue map: hardware queue, its CPUs, its interrupt, where that goes and how"
             " often it comes", place=200,
             footer=(Footer("queues", {IDLE: 140, RUNNING: 140}),),
         ),
         Action(
-            "runs", (Key("v", "v"),), runs, title="Runs",
+            "runs", (pages.RUNS,), runs, title="Runs",
             note="what each run of this session measured, and what was changed for it",
             help="the runs of this session: what was changed for each, what it measured, and how"
             " its IOPS differ from the run before and from the base", place=202,
@@ -321,13 +319,13 @@ class ViewKeys(Part):
             " again: none", place=203,
         ),
         Action(
-            "inside", (Key("i", "i"),), inside, title="Inside the kernel",
+            "inside", (pages.INSIDE,), inside, title="Inside the kernel",
             note="the way of a request, who completes for whom; needs the probe (P)",
             help="inside the kernel: the way of a request, the device's own percentiles, who"
             " completes for whom, processes. What P has switched on", place=205,
         ),
         Action(
-            "processes", (Key("u", "u"),), processes, title="Processes: who does it",
+            "processes", (pages.PROCESSES,), processes, title="Processes: who does it",
             note="by disk with the probe, else over all disks",
             help="who does it: processes by what they read and write; by disk, with latencies,"
             " where the probe counts processes, else over all disks together; cgroups by disk",
@@ -346,21 +344,21 @@ class ViewKeys(Part):
             help="percentiles over the heat map: ━ p50, ─ p99, ┄ p99.9", place=220,
         ),
         Action(
-            "findings", (Key("f", "f"),), findings, title="Findings",
+            "findings", (pages.FINDINGS,), findings, title="Findings",
             note="what the evidence shows, with its numbers",
             help="findings: what the evidence shows, in sentences with their numbers; and what"
             " came of each --expect", place=230,
             footer=(Footer("findings", {IDLE: 120, RUNNING: 120}),),
         ),
         Action(
-            "log", (Key("e", "e"),), log, title="Messages",
+            "log", (pages.LOG,), log, title="Messages",
             note="everything that was said in this session",
             help="everything that was said in this session, and fio's command line", place=250,
             footer=(Footer("messages", {IDLE: 890, RUNNING: 890, REPLAY: 890}),),
             where=OVER_EXPERIMENT, offered_on=BOTH_SCREENS,
         ),
         Action(
-            "help", (Key("question_mark,f1", "?"),), help, title="Help",
+            "help", (pages.HELP,), help, title="Help",
             note="every key, panel and abbreviation", where=ANYWHERE,
             offered_on=BOTH_SCREENS,
         ),

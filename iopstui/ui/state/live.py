@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from iopstui import format as f
 from iopstui.events import (
+    LAYOUT,
+    RUN,
     Ceased,
     Ended,
     Event,
@@ -40,13 +42,13 @@ from iopstui.records import dataclass
 from iopstui.session.run_rows import outcome, take, take_stretch
 from iopstui.session.tick.outcomes import FAIL, PASS, together
 from iopstui.text import printable
-from iopstui.ui.core.log import Log, LogEntry
-from iopstui.ui.core.moments import Moment, Moments
-from iopstui.ui.core.next_run import NextRun
-from iopstui.ui.core.shown_findings import FoundEntry, ShownFindings
+from iopstui.ui.state.findings import FoundEntry, ShownFindings
+from iopstui.ui.state.log import Log, LogEntry
+from iopstui.ui.state.moments import Moment, Moments
+from iopstui.ui.state.next_run import NextRun
 
 if TYPE_CHECKING:
-    from iopstui.ui.experiment.state import ExperimentState
+    from iopstui.ui.state.experiment import ExperimentState
 
 FIO_IOPS, DEVICE_IOPS = "fio", "device"
 LATENCIES = ("p50", "p99", "p99.9")
@@ -152,7 +154,7 @@ class LiveState:
     @property
     def layout(self) -> bool:
         """True while fio only creates the file the job will use."""
-        return self.running and self.step is not None and self.step.phase == "layout"
+        return self.running and self.step is not None and self.step.phase == LAYOUT
 
     def still(self) -> LiveState:
         """As it is now; what is applied later does not change it."""
@@ -284,7 +286,7 @@ class LiveState:
     ) -> None:
         match event:
             case ExperimentStarted():
-                from iopstui.ui.experiment.state import ExperimentState
+                from iopstui.ui.state.experiment import ExperimentState
 
                 self.experiment = ExperimentState(event.plan, event.t)
             case PointStarted():
@@ -382,10 +384,10 @@ class LiveState:
         self.step, self.finished, self.progress = event, None, None
         self.fio = None
         self.judged, self.steady = [], None
-        if event.phase == "run" and self.point is not None:
+        if event.phase == RUN and self.point is not None:
             self.history.mark(event.t, printable(self.point.label))
         # a changed option has left its own mark, and that says more
-        elif event.phase == "run" and not any(self.history.marks(event.t - MARKS_APART_S, event.t)):
+        elif event.phase == RUN and not any(self.history.marks(event.t - MARKS_APART_S, event.t)):
             self.history.mark(event.t, printable(event.job))
         # what was said of this very start (bound to queues ...) is no old news
         fresh = self._noticed >= event.t - FRESH_S

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual.binding import Binding, BindingType
 
 from iopstui.records import dataclass
+from iopstui.ui.core.key import Key, KeyHint, press
 
 if TYPE_CHECKING:
-    from iopstui.ui.core.port import Port
+    from iopstui.ui.port import Port
 
 Words = str | Callable[[Any], str]
 """Words that are always the same, or depend on what the part knows; "": none now."""
@@ -30,32 +31,6 @@ QUIET_FROM = 1000
 DASHBOARD, OVER_EXPERIMENT, ANYWHERE = "dashboard", "over experiment", "anywhere"
 """Where a key works: on the dashboard alone, on an experiment's screen as well, or always."""
 BOTH_SCREENS = frozenset({DASHBOARD, EXPERIMENT_SCREEN})
-
-
-@dataclass(frozen=True, slots=True)
-class KeyHint:
-    """A key of the footer and what it does now."""
-
-    key: str
-    does: str
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """``names`` as Textual has them, joined by commas; ``shown`` is how the key is written.
-
-    Without ``names`` and ``shown`` the palette alone has it.
-
-    Of several keys of an action each has the ``argument`` that the action is done with, and a
-    ``title`` for the command palette. ``on_dashboard``: bound by the dashboard itself, because a
-    Textual screen would use the key to move its focus.
-    """
-
-    names: str
-    shown: str
-    argument: object = None
-    title: str = ""
-    on_dashboard: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,15 +90,6 @@ class Action:
     def written(self) -> str:
         """Its keys in the help."""
         return self.term or "  ".join(key.shown for key in self.keys)
-
-
-def press(action: str, number: int = 0) -> str:
-    """What Textual calls the action done with its ``number``-th key (IopstuiApp.action_do)."""
-    return f"do({action!r}, {number})"
-
-
-HELP = "app." + press("help")
-"""For the bindings of a dialog over another screen: it has none of the application's."""
 
 
 def bindings(actions: Iterable[Action], on_dashboard: bool = False) -> list[BindingType]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from iopstui.ui.core.state import LiveState
 from iopstui.ui.draw.theme import wear
+from iopstui.ui.state.live import LiveState
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -34,11 +34,13 @@ class Port:
         charset: Charset,
         refresh_footer: Callable[[], None],
         leave: Callable[[Exception], None],
+        open_help: Callable[[], None],
         replay: bool = False,
     ) -> None:
         self.charset = charset
         self.refresh_footer = refresh_footer
         self.leave_with = leave
+        self.open_help = open_help
         self.state = LiveState()
         self.session: Controller | None = None
         self.dashboard: Dashboard | None = None

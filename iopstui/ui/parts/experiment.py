@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from textual.screen import Screen
 
 from iopstui.events import Event
-from iopstui.ui.core.actions import (
+from iopstui.ui.actions import (
     ANYWHERE,
     BOTH_SCREENS,
     EXPERIMENT,
@@ -19,14 +19,13 @@ from iopstui.ui.core.actions import (
     RUNNING,
     Action,
     Footer,
-    Key,
-    KeyHint,
     Part,
 )
+from iopstui.ui.core.key import Key, KeyHint
 from iopstui.ui.core.messages import Controller
 from iopstui.ui.core.pace import OwnCost
-from iopstui.ui.core.port import Port
 from iopstui.ui.parts.job import JobKeys
+from iopstui.ui.port import Port
 
 if TYPE_CHECKING:
     from iopstui.experiment.background import Background, Running

@@ -15,7 +15,7 @@ from iopstui.model.metrics.frame import Frame
 from iopstui.records import dataclass
 
 if TYPE_CHECKING:
-    from iopstui.ui.core.shown_findings import FoundEntry
+    from iopstui.ui.state.findings import FoundEntry
 
 MOST, LEAST = 300, 60
 CPU_SECONDS = 10_000

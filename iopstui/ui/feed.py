@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from iopstui.events import Event, FrameReady
 from iopstui.ui.core.pace import OwnCost, Pace
-from iopstui.ui.core.port import Port
+from iopstui.ui.port import Port
 
 if TYPE_CHECKING:
     from iopstui.ui.core.driver import PatientDriver

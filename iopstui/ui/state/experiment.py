@@ -10,6 +10,7 @@ from dataclasses import field
 from functools import cached_property
 
 from iopstui.events import (
+    LAYOUT,
     Event,
     ExperimentFinished,
     FrameReady,
@@ -184,7 +185,7 @@ class ExperimentState:
         """What happens at this moment, in words; "" once it is over."""
         if self.started is None or self.finished is not None:
             return "" if self.finished is not None else "between two runs"
-        if self.phase == "layout":
+        if self.phase == LAYOUT:
             return "laying out the scratch file; nothing is measured yet"
         if self.iops is None:
             return "fio is starting"

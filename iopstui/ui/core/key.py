@@ -1,0 +1,45 @@
+"""A key: what Textual calls it, how it is written, and what is bound to it."""
+
+from __future__ import annotations
+
+from iopstui.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """``names`` as Textual has them, joined by commas; ``shown`` is how the key is written.
+
+    Without ``names`` and ``shown`` the palette alone has it.
+
+    Of several keys of an action each has the ``argument`` that the action is done with, and a
+    ``title`` for the command palette. ``on_dashboard``: bound by the dashboard itself, because a
+    Textual screen would use the key to move its focus.
+    """
+
+    names: str
+    shown: str
+    argument: object = None
+    title: str = ""
+    on_dashboard: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class KeyHint:
+    """A key of the footer and what it does now."""
+
+    key: str
+    does: str
+
+
+def press(action: str, number: int = 0) -> str:
+    """What Textual calls the action done with its ``number``-th key (IopstuiApp.action_do)."""
+    return f"do({action!r}, {number})"
+
+
+HELP = "app." + press("help")
+"""For the bindings of a dialog over another screen: it has none of the application's."""
+
+
+def closing(*keys: Key) -> str:
+    """For the binding of a page that these keys open: Esc and q close it, and they themselves."""
+    return ",".join(("escape", "q", *(key.names for key in keys)))

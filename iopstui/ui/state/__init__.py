@@ -1,0 +1,1 @@
+"""What the screen knows of a session: its events, folded."""
