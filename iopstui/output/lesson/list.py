@@ -36,7 +36,7 @@ def list_lessons(
             yield from flowed(f"{length}; {what} can be made here: {why}", "    ")
     yield ""
     yield f"(here: {printable(target.path)} on {target.device or 'no block device'})"
-    yield "Play one: iopstui lesson NAME [TARGET]    NAME: its number, name or a file of yours"
+    yield "Play one: iopstui lesson NAME [TARGET]  (NAME: its number, its name or a file)"
 
 
 def list_figures() -> Iterator[str]:
