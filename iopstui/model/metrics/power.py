@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 from iopstui.model.metrics.statistics import CONFIDENCE, t_quantile
 
@@ -15,7 +16,9 @@ POWER = 0.8
 """How often a difference is found that is said to be found (Cohen, Statistical Power Analysis for
 the Behavioral Sciences, 1988, his convention): four times of five."""
 MOST_REPEATS = 1000
-_STEPS, _MANY_STEPS = 200, 4000
+_STEPS = 200
+_FAR = 8.0
+"""Standard deviations beyond which nothing is left of a normal distribution."""
 _NOTHING = 1e-15
 _ROOT = math.sqrt(2)
 
@@ -24,8 +27,7 @@ def power(difference: float, spread: float, repeats: int, alpha: float = 1 - CON
     """The probability (0..1) that a paired t-test at the level ``alpha`` finds ``difference``.
 
     ``spread`` is the standard deviation of the pairs' differences. It is the noncentral t's
-    probability beyond the test's limit, integrated over the estimated spread. ValueError with
-    fewer than two repeats.
+    probability beyond the test's limit. ValueError with fewer than two repeats.
     """
     if repeats < 2:
         raise ValueError("a t-test takes two repeats")
@@ -34,38 +36,76 @@ def power(difference: float, spread: float, repeats: int, alpha: float = 1 - CON
     freedom = repeats - 1
     limit = t_quantile(1 - alpha / 2, freedom)
     shift = abs(difference) / spread * math.sqrt(repeats)
+    found = _of_few if freedom in _BELOW else _of_many
+    return min(1.0, found(freedom, limit, shift))
+
+
+def _of_many(freedom: int, limit: float, shift: float) -> float:
+    """Integrated over the estimated spread: of each, how often the mean lies beyond the limit."""
     total = 0.0
     for share, weight in _spreads(freedom):
         # half of erfc(-x / sqrt(2)) is the share of a normal distribution below x
         beyond = math.erfc((limit * share - shift) / _ROOT)
         total += weight * (beyond + math.erfc((limit * share + shift) / _ROOT))
-    return min(1.0, total / 2)
+    return total / 2
+
+
+def _of_few(freedom: int, limit: float, shift: float) -> float:
+    """The same integrated over the mean: of each, how often the estimated spread is small enough.
+    With few repeats the limit is far out, and what lies beyond it comes from the smallest spreads,
+    among which steps by spread would have to be tiny."""
+    below = _BELOW[freedom]
+    # there the integrand has a corner
+    ends = sorted({-_FAR, min(max(-shift, -_FAR), _FAR), _FAR})
+    total = 0.0
+    for low, high in pairwise(ends):
+        for place, weight in _simpson(low, high):
+            normal = math.exp(-place * place / 2) / math.sqrt(2 * math.pi)
+            total += weight * normal * below(abs(place + shift) / limit)
+    return total
+
+
+def _simpson(low: float, high: float) -> list[tuple[float, float]]:
+    """Where to look from ``low`` to ``high``, and how much each place weighs (Simpson's rule)."""
+    step = (high - low) / _STEPS
+    rules = [1 if number in (0, _STEPS) else 4 if number % 2 else 2 for number in range(_STEPS + 1)]
+    return [(low + number * step, rule * step / 3) for number, rule in enumerate(rules)]
 
 
 @lru_cache(maxsize=32)
 def _spreads(freedom: int) -> tuple[tuple[float, float], ...]:
     """Estimated spreads, as shares of the true one (chi / sqrt(freedom)), and how much each of them
-    weighs in an integral over all (Simpson's rule)."""
+    weighs in an integral over all."""
     width = 8 / math.sqrt(2 * freedom)
-    low, high = max(0.0, 1 - width), 1 + width
-    # with few repeats the limit is far out, and what lies beyond it comes from the smallest spreads
-    steps = _STEPS if freedom > 3 else _MANY_STEPS
-    step = (high - low) / steps
-    found = []
-    for number in range(steps + 1):
-        share = low + number * step
-        rule = 1 if number in (0, steps) else 4 if number % 2 else 2
-        found.append((share, rule * _chi(share, freedom) * step / 3))
+    places = _simpson(max(0.0, 1 - width), 1 + width)
+    found = ((share, weight * _chi(share, freedom)) for share, weight in places)
     return tuple((share, weight) for share, weight in found if weight > _NOTHING)
 
 
 def _chi(share: float, freedom: int) -> float:
     """The density of chi / sqrt(freedom)."""
     if share <= 0:
-        return math.sqrt(2 / math.pi) if freedom == 1 else 0.0
+        return 0.0
     half = freedom / 2
     log = half * math.log(half) + math.log(2) - math.lgamma(half)
     return math.exp(log + (freedom - 1) * math.log(share) - half * share * share)
+
+
+def _below_1(share: float) -> float:
+    return math.erf(share / _ROOT)
+
+
+def _below_2(share: float) -> float:
+    return -math.expm1(-share * share)
+
+
+def _below_3(share: float) -> float:
+    x = share * math.sqrt(3)
+    return math.erf(x / _ROOT) - math.sqrt(2 / math.pi) * x * math.exp(-x * x / 2)
+
+
+_BELOW = {1: _below_1, 2: _below_2, 3: _below_3}
+"""By degrees of freedom: how often chi / sqrt(freedom) is below a share."""
 
 
 # the screen asks the same again and again
