@@ -42,6 +42,7 @@ EXAMPLES = (
 )
 SCREEN, FEWEST_EXAMPLES = 24, 2
 """Lines of a small terminal, the last of which is the prompt's; the first examples tell most."""
+VERSION = "--version"
 DEFAULT = "live"
 """The command where none is named."""
 YOUNG = 50_000
@@ -166,7 +167,7 @@ def parsed(top: Parser, argv: Sequence[str]) -> argparse.Namespace:
     """As ``parse_args``, but further TARGETs may also stand behind options, and without a command
     it is the default one."""
     names = command_names()
-    if argv and argv[0] not in (*names, "-h", "--help", "--version"):
+    if argv and argv[0] not in (*names, "-h", "--help", VERSION):
         top.no_command(argv[0], names)
     arguments, rest = top.parse_known_args(argv)
     if rest:
@@ -219,14 +220,14 @@ class TopParser(Parser):
 
 
 def parser(word: str = "", config: Config | None = None) -> Parser:
-    """The whole command line; where its first word, ``word``, is a command, no other is read.
-    What ``config`` says are then the defaults."""
+    """The whole command line; where its first word, ``word``, is a command, no other is read, and
+    none where it asks for the version. What ``config`` says are then the defaults."""
     top = TopParser(prog="iopstui", formatter_class=Formatter)
-    top.add_argument("--version", action="version", version=f"iopstui {__version__}")
+    top.add_argument(VERSION, action="version", version=f"iopstui {__version__}")
     choices = top.add_subparsers(
         title="commands", metavar="COMMAND", parser_class=Parser, prog="iopstui"
     )
-    for command in commands(word):
+    for command in commands(word) if word != VERSION else ():
         below = choices.add_parser(
             command.name,
             help=command.help,

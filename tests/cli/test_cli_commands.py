@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from iopstui import __version__
 from iopstui.cli import commands as folder
+from iopstui.cli import program
 from iopstui.cli.program import parsed, parser
 from iopstui.cli.registry import commands
 from iopstui.fio.library import find_job
@@ -175,3 +177,11 @@ def test_what_make_is_asked_for_it_does(root: Path) -> None:
     for path in documents(root):
         asked = re.findall(r"(?:^ {4}|`)make ([a-z-]+)", path.read_text(), flags=re.MULTILINE)
         assert set(asked) <= targets, path.name
+
+
+def test_the_version_is_told_without_a_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(program, "commands", lambda word: pytest.fail("commands are loaded"))
+    assert program.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"iopstui {__version__}\n"
