@@ -26,7 +26,7 @@ from iopstui.linux.devices.irqmap import parse_names
 from iopstui.linux.devices.sysfs import parse_drivers
 from iopstui.linux.machine import cpu_state
 from iopstui.model.fio import job_rules, jobfile
-from iopstui.model.fio.interval import FioIntervals
+from iopstui.model.fio.intervals import FioIntervals
 from iopstui.model.fio.log_lines import KINDS, Logs, read_log
 from iopstui.model.fio.sizes import size_bytes
 from iopstui.text import printable

@@ -9,7 +9,7 @@ from fio_recordings import NAMES, OFF, ONLY_SUBMISSIONS, frames, items, raw, sta
 
 from iopstui.events import StepFinished
 from iopstui.fio.stream.framing import Document
-from iopstui.model.fio.interval import FioIntervals
+from iopstui.model.fio.intervals import FioIntervals
 from iopstui.model.metrics.frame import SOME_LATENCY, SUBMITTED
 from iopstui.model.metrics.summary import (
     DIFFERS,

@@ -12,7 +12,8 @@ from dataclasses import field
 from functools import partial
 
 from iopstui.model import rates, sources
-from iopstui.model.fio.interval import FioInterval, FioIntervals
+from iopstui.model.fio.interval import FioInterval
+from iopstui.model.fio.intervals import FioIntervals
 from iopstui.model.later import Later
 from iopstui.model.metrics.cpu_frames import Between, CpuFrame, CpuFrames
 from iopstui.model.metrics.irq_rates import IrqRates

@@ -9,7 +9,8 @@ from fio_recordings import NAMES, frames, samples, statuses
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.model.fio.interval import FioInterval, FioIntervals
+from iopstui.model.fio.interval import FioInterval
+from iopstui.model.fio.intervals import FioIntervals
 from iopstui.model.fio.ramp import duration_s, was_reset
 from iopstui.model.fio.time import repeats
 from iopstui.model.histogram import (

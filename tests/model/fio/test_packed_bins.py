@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from iopstui.model import histogram
 from iopstui.model.columns import Columns
-from iopstui.model.fio import interval
+from iopstui.model.fio import intervals
 from iopstui.model.fio.packed_bins import MOST, PackedBins
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.samples import DirectionStatus, FioStatus
@@ -91,6 +91,6 @@ def test_frames_of_many_rows_are_the_same(name: str, monkeypatch: pytest.MonkeyP
 
     packed = frames(documents)
     assert packed == frames(columns)
-    monkeypatch.setattr(interval, "MANY_ROWS", 1000)
+    monkeypatch.setattr(intervals, "MANY_ROWS", 1000)
     assert packed == frames(documents) == frames(columns)
     assert any(frame.fio is not None for frame in packed)

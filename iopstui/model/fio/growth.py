@@ -1,0 +1,195 @@
+"""How much the counters of fio's rows grew from one document to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+
+from iopstui.model import histogram
+from iopstui.model.fio.counts import EVIDENCE, SAMPLES, count, counted_by
+from iopstui.model.fio.interval import DirectionInterval
+from iopstui.model.fio.packed_bins import PackedBins
+from iopstui.model.fio.time import Pair
+from iopstui.model.histogram import Bins
+from iopstui.model.samples import MIXED, DirectionStatus, LatencySum
+from iopstui.records import dataclass
+
+Counted = dict[tuple[int, str], str]
+"""By which of fio's counters a row's direction is counted, by the row's index and its name."""
+
+
+@dataclass(slots=True)
+class Growth:
+    """How much one direction of one or more rows grew. ``own``: its ``bins``, if they are no other
+    one's."""
+
+    ios: int = 0
+    bytes: int = 0
+    slat: LatencySum | None = None
+    clat: LatencySum | None = None
+    lat: LatencySum | None = None
+    bins: Bins = field(default_factory=dict)
+    bins_of: str = "clat"
+    max_ns: int | None = None
+    counted_by: str = SAMPLES
+    packed: int = 0
+    own: dict[int, int] | None = None
+
+    def add(self, other: Growth, bins: bool = True) -> None:
+        """``bins=False``: all but the histogram, which is added otherwise."""
+        self.ios += other.ios
+        self.bytes += other.bytes
+        self.slat = _joined(self.slat, other.slat)
+        self.clat = _joined(self.clat, other.clat)
+        self.lat = _joined(self.lat, other.lat)
+        self.counted_by = max(self.counted_by, other.counted_by, key=EVIDENCE.index)
+        if other.max_ns is not None:
+            self.bins_of = other.bins_of
+            if bins:
+                self.put(other.bins)
+                self.packed += other.packed
+            self.max_ns = max(self.max_ns or 0, other.max_ns)
+
+    def put(self, more: Bins) -> None:
+        """Add a histogram."""
+        # a row alone is the whole: its histogram is not copied
+        if not self.bins:
+            self.bins = more
+            return
+        if self.own is None:
+            self.bins = self.own = dict(self.bins)
+        histogram.add(self.own, more)
+
+    def interval(
+        self, seconds: float | None, found: Mapping[str, int] | None = None
+    ) -> DirectionInterval:
+        """``found``: the percentiles, where they are known."""
+        if found is None:
+            found = percentiles_of(self.bins)
+        return DirectionInterval(
+            ios=self.ios,
+            bytes=self.bytes,
+            iops=self.ios / seconds if seconds else None,
+            bw=self.bytes / seconds if seconds else None,
+            slat_ns=mean_of(self.slat),
+            clat_ns=mean_of(self.clat),
+            lat_ns=mean_of(self.lat),
+            percentiles=found,
+            max_ns=self.max_ns,
+            bins=self.bins,
+            bins_of=self.bins_of,
+            samples={
+                name: total.count
+                for name, total in (("slat", self.slat), ("clat", self.clat), ("lat", self.lat))
+                if total is not None
+            },
+        )
+
+
+def percentiles_of(bins: Bins) -> dict[str, int]:
+    """The shown ones in ns, by their names."""
+    found = histogram.percentiles(bins)
+    return {histogram.percentile_name(p): value for p, value in found.items()}
+
+
+def parts_of(by_direction: Mapping[str, Growth]) -> list[Growth]:
+    """What makes up one row: its directions; ``mixed`` only where it has nothing else
+    (unified_rw_reporting=both prints the same I/Os twice)."""
+    split = [growth for name, growth in by_direction.items() if name != MIXED]
+    return split or [*by_direction.values()]
+
+
+def total_of(parts: list[Growth]) -> Growth:
+    """The sum of one row's parts, but for their histograms."""
+    if len(parts) == 1:
+        return parts[0]
+    total = Growth()
+    for growth in parts:
+        total.add(growth, bins=False)
+    return total
+
+
+def row_growth(pair: Pair, counted: Counted, packed: Mapping[str, PackedBins]) -> dict[str, Growth]:
+    """What one row did since the document before, by direction. ``counted`` keeps by which counter
+    it is told; ``packed`` subtracts the histograms of many rows."""
+    growths = {}
+    for name, now in pair.now.directions.items():
+        if not (now.issued or now.io_bytes):
+            continue
+        old = pair.old.directions.get(name) if pair.old else None
+        by = counted_by(pair.now, now)
+        if old is not None:
+            # once a counter was no evidence it stays so: another one is a little ahead or behind
+            by = max(by, counted.get((pair.index, name), by), key=EVIDENCE.index)
+        counted[pair.index, name] = by
+        growth = Growth(
+            ios=max(0, count(pair.now, now, by) - (count(pair.now, old, by) if old else 0)),
+            bytes=now.io_bytes - (old.io_bytes if old else 0),
+            slat=_grown_sum(now.slat, old.slat if old else None),
+            clat=_grown_sum(now.clat, old.clat if old else None),
+            lat=_grown_sum(now.lat, old.lat if old else None),
+            bins_of=now.bins_of,
+            counted_by=by,
+        )
+        highest = _grow_bins(growth, pair.index, now, old, packed.get(name))
+        growth.max_ns = _grown_max(highest, now, old)
+        growths[name] = growth
+    return growths
+
+
+def _grow_bins(
+    growth: Growth,
+    index: int,
+    now: DirectionStatus,
+    old: DirectionStatus | None,
+    packed: PackedBins | None,
+) -> int | None:
+    """Put to ``growth`` what came to the histogram; the key of its highest bucket in ns."""
+    if not now.bins:
+        return None
+    before = (old.bins if old else None) or {}
+    grown = packed.growth(index, now.bins, before) if packed is not None else None
+    if packed is None or grown is None:
+        growth.bins = histogram.subtract(now.bins, before) or {}
+        return histogram.maximum(growth.bins)
+    growth.packed = grown
+    return packed.highest(grown)
+
+
+def _grown_max(
+    highest: int | None, now: DirectionStatus, old: DirectionStatus | None
+) -> int | None:
+    """The slowest I/O of the interval: fio's own maximum where that rose in it, else within a
+    bucket's width, from the histogram, whose ``highest`` bucket is given."""
+    if highest is None or not now.lat_max_ns:
+        return highest
+    before = old.lat_max_ns if old is not None and old.bins else None
+    if before is None or now.lat_max_ns > before:
+        return now.lat_max_ns
+    return min(highest, now.lat_max_ns)
+
+
+def _grown_sum(now: LatencySum | None, old: LatencySum | None) -> LatencySum | None:
+    if now is None:
+        return None
+    if old is None:
+        return now if now.count else None
+    count = now.count - old.count
+    if count <= 0:
+        return None
+    mean = (now.mean_ns * now.count - old.mean_ns * old.count) / count
+    return LatencySum(mean, count) if mean >= 0 else None
+
+
+def _joined(left: LatencySum | None, right: LatencySum | None) -> LatencySum | None:
+    if left is None or right is None:
+        return left or right
+    count = left.count + right.count
+    if not count:
+        return None
+    return LatencySum((left.mean_ns * left.count + right.mean_ns * right.count) / count, count)
+
+
+def mean_of(total: LatencySum | None) -> float | None:
+    """In ns; ``None`` without a sample."""
+    return total.mean_ns if total and total.count else None

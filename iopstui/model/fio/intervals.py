@@ -1,0 +1,269 @@
+"""fio's cumulative documents turned into one interval's own numbers.
+
+Which clock divides what, and why, is measured: fio's ``runtime`` stands still while a job is
+stuck and differs between group members, so an interval is the difference of the documents'
+timestamps. Only the last document is different: its counters end with the jobs, but it is
+written up to a quarter of a second later, so there the growth of ``runtime`` is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from iopstui.model import histogram
+from iopstui.model.fio.counts import (
+    SAMPLES,
+    SUBMISSIONS,
+    active,
+)
+from iopstui.model.fio.growth import (
+    Counted,
+    Growth,
+    mean_of,
+    parts_of,
+    percentiles_of,
+    row_growth,
+    total_of,
+)
+from iopstui.model.fio.interval import FioInterval, JobInterval
+from iopstui.model.fio.packed_bins import PackedBins
+from iopstui.model.fio.ramp import Ramps, in_ramp
+from iopstui.model.fio.time import (
+    Pair,
+    grown_runtime,
+    held_up,
+    paired,
+    ran_ms,
+    repeats,
+    seconds_of,
+)
+from iopstui.model.samples import (
+    DIRECTIONS,
+    MIXED,
+    FioStatus,
+)
+
+DUPLICATE_BELOW_S = 0.05
+PARTIAL_BELOW = 0.8
+# fewer rows are subtracted bucket by bucket
+MANY_ROWS = 8
+
+
+class FioIntervals:
+    """Subtracts one fio run's successive documents (a fold; see ``FrameBuilder``)."""
+
+    def __init__(self) -> None:
+        self._previous: FioStatus | None = None
+        self._arrived_ns = 0
+        self._idle_ms: int | None = None
+        self._ramps = Ramps()
+        self._counted: Counted = {}
+        self._since: dict[int, float] = {}
+        self._packed: dict[str, PackedBins] = {}
+
+    def feed(
+        self, status: FioStatus, arrived_ns: int, interval_s: float, final: bool
+    ) -> FioInterval | None:
+        """The interval that ends with ``status``.
+
+        ``None`` before any job has started (fio is still laying out files) and for the second
+        of two documents that say the same (fio repeats itself at the end of a run).
+        """
+        if not any(active(job) for job in status.jobs):
+            self._idle_ms = status.timestamp_ms
+            return None
+        previous = self._previous
+        arrival_s = (arrived_ns - self._arrived_ns) / 1e9
+        pairs = paired(status, previous, self._ramps)
+        again = final and previous is not None and repeats(status, previous)
+        if again and not grown_runtime(pairs):
+            return None
+        if previous is None:
+            seconds: float | None = grown_runtime(pairs)
+            if not final:
+                waited_s = self._waited_s(status, interval_s)
+                seconds = held_up(status, pairs, seconds or 0.0, waited_s)
+            seconds = seconds or None
+        else:
+            seconds = seconds_of(status, previous, pairs, arrival_s, final, self._since)
+        self._go_on(pairs, seconds)
+        too_short = previous is not None and (seconds or 0) < DUPLICATE_BELOW_S
+        first = previous is None and self._idle_ms is None
+        ramp = any([self._ramps.feed(p.index, p.now, p.reset, interval_s, first) for p in pairs])
+        packed = self._widened(pairs)
+        interval = _interval(
+            pairs, None if too_short else seconds, interval_s, ramp, self._counted, packed
+        )
+        if too_short and not interval.total.bytes:
+            return None
+        self._previous = status
+        self._arrived_ns = arrived_ns
+        return interval
+
+    def _widened(self, pairs: list[Pair]) -> Mapping[str, PackedBins]:
+        """What subtracts the histograms of many rows, by their direction."""
+        if len(pairs) < MANY_ROWS:
+            return {}
+        names = {name for pair in pairs for name in pair.now.directions}
+        # where I/Os are printed twice, what is added up differs from row to row
+        if MIXED in names:
+            return {}
+        for name in names:
+            each = (pair.now.directions.get(name) for pair in pairs)
+            packed = self._packed.setdefault(name, PackedBins())
+            packed.widen([one.bins for one in each if one is not None and one.bins])
+        return self._packed
+
+    def _go_on(self, pairs: Iterable[Pair], seconds: float | None) -> None:
+        """Note how long each row has run by the intervals so far."""
+        for pair in pairs:
+            if pair.old is None or not active(pair.old):
+                self._since[pair.index] = ran_ms(pair.now) / 1000
+            else:
+                self._since[pair.index] = self._since.get(pair.index, 0.0) + (seconds or 0.0)
+
+    def _waited_s(self, status: FioStatus, interval_s: float) -> float | None:
+        """How much longer than one interval no document came before the first that has I/O;
+        ``None`` if it is the very first."""
+        if self._idle_ms is None:
+            return None
+        return (status.timestamp_ms - self._idle_ms) / 1000 - interval_s
+
+
+def _interval(
+    pairs: list[Pair],
+    seconds: float | None,
+    interval_s: float,
+    ramp: bool,
+    counted: Counted,
+    packed: Mapping[str, PackedBins],
+) -> FioInterval:
+    by_direction: dict[str, Growth] = {}
+    whole = Growth()
+    jobs = []
+    counted_parts: list[Growth] = []
+    for pair in pairs:
+        growths = row_growth(pair, counted, packed)
+        parts = parts_of(growths)
+        counted_parts += parts
+        growth = total_of(parts)
+        jobs.append(_job_interval(pair, growth, seconds))
+        if len(pairs) == len(growths) == 1 and growth.max_ns is not None and not growth.packed:
+            # one row with one direction is the whole: nothing is added up
+            by_direction, whole = growths, growth
+            break
+        whole.add(growth, bins=False)
+        for name, one in growths.items():
+            by_direction.setdefault(name, Growth()).add(one)
+    for name, one in by_direction.items():
+        if one.packed:
+            one.put(packed[name].unpacked(one.packed))
+    # what is in the directions' histograms, each added up once, need not be added up row by row
+    summed = counted_parts if MIXED in by_direction else by_direction.values()
+    several = [one.bins for one in summed]
+    whole.bins = several[0] if len(several) == 1 else histogram.merge(several)
+    found = percentiles_of(whole.bins)
+    # a single direction is the whole
+    known = found if len(by_direction) == 1 else None
+    eta = _latest(pair.now.eta_s for pair in pairs)
+    elapsed = _latest(pair.now.elapsed_s for pair in pairs)
+    working = [pair.now for pair in pairs if active(pair.now)]
+    directions = {
+        name: by_direction[name].interval(seconds, known)
+        for name in DIRECTIONS
+        if name in by_direction
+    }
+    alone = next((name for name, one in by_direction.items() if one is whole), "")
+    return FioInterval(
+        seconds=seconds,
+        directions=directions,
+        total=directions.get(alone) or whole.interval(seconds, found),
+        jobs=tuple(jobs),
+        iodepth_level=_iodepth(pairs),
+        usr_cpu=_cpu(pairs, "usr_cpu", seconds),
+        sys_cpu=_cpu(pairs, "sys_cpu", seconds),
+        ctx_s=_context_switches(pairs, seconds),
+        elapsed_s=elapsed,
+        eta_s=eta,
+        progress=_progress(elapsed, eta),
+        ramp=ramp,
+        reset=any(pair.reset for pair in pairs),
+        partial=(seconds or 0) < PARTIAL_BELOW * interval_s,
+        measures_latency=any(job.measures_latency for job in working),
+        counts_submissions=whole.counted_by == SUBMISSIONS,
+        times_all=_times_all(pairs, jobs),
+    )
+
+
+def _times_all(pairs: Iterable[Pair], jobs: Iterable[JobInterval]) -> bool:
+    """False if only some of the I/Os have a latency."""
+    timed = {
+        one.counted_by == SAMPLES and pair.now.measures_latency
+        for pair, one in zip(pairs, jobs, strict=True)
+        if one.ios and not in_ramp(pair.now)
+    }
+    return len(timed) < 2 and not (
+        timed == {False} and any(pair.now.measures_latency for pair in pairs if active(pair.now))
+    )
+
+
+def _job_interval(pair: Pair, growth: Growth, seconds: float | None) -> JobInterval:
+    return JobInterval(
+        index=pair.index,
+        name=pair.now.name,
+        error=pair.now.error,
+        iops=growth.ios / seconds if seconds else None,
+        bw=growth.bytes / seconds if seconds else None,
+        clat_ns=mean_of(growth.clat),
+        ios=growth.ios,
+        bytes=growth.bytes,
+        reset=pair.reset,
+        counted_by=growth.counted_by,
+    )
+
+
+def _iodepth(pairs: Iterable[Pair]) -> dict[str, float]:
+    """fio prints cumulative percentages, at least 0.1 where not zero: an estimate."""
+    counts: dict[str, float] = {}
+    for pair in pairs:
+        for job, sign in ((pair.now, 1), (pair.old, -1)):
+            if job is None or not job.iodepth_level:
+                continue
+            issued = sum([d.issued for d in job.directions.values()])
+            for depth, percent in job.iodepth_level.items():
+                # most depths are never reached
+                if percent or depth not in counts:
+                    counts[depth] = counts.get(depth, 0.0) + sign * percent * issued / 100
+    positive = {depth: max(0.0, count) for depth, count in counts.items()}
+    total = sum(positive.values())
+    if total <= 0:
+        return {}
+    return {depth: 100 * count / total for depth, count in positive.items()}
+
+
+def _cpu(pairs: Iterable[Pair], which: str, seconds: float | None) -> float | None:
+    if not seconds:
+        return None
+    used_ms = 0.0
+    for pair in pairs:
+        for job, sign in ((pair.now, 1), (pair.old, -1)):
+            if job is not None:
+                used_ms += sign * getattr(job, which) / 100 * job.job_runtime_ms
+    return max(0.0, used_ms) / (seconds * 10)
+
+
+def _context_switches(pairs: Iterable[Pair], seconds: float | None) -> float | None:
+    if not seconds:
+        return None
+    grown = sum(pair.now.ctx - (pair.old.ctx if pair.old else 0) for pair in pairs)
+    return max(0, grown) / seconds
+
+
+def _latest(values: Iterable[int | None]) -> int | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+def _progress(elapsed: int | None, eta: int | None) -> float | None:
+    if elapsed is None or eta is None or elapsed + eta <= 0:
+        return None
+    return elapsed / (elapsed + eta)
