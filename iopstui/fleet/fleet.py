@@ -22,7 +22,7 @@ from iopstui.errors import (
     error_of,
 )
 from iopstui.fleet.hosts.apart import alike, joined, to_look_for
-from iopstui.fleet.hosts.facts import conflicts
+from iopstui.fleet.hosts.facts import conflicts, several_names
 from iopstui.fleet.hosts.member import ARMED, GREETED, LAUNCHED, OVER, STARTED, Member
 from iopstui.fleet.hosts.nodes import Node
 from iopstui.fleet.hosts.room import Need, too_full
@@ -239,6 +239,8 @@ class Fleet:
         disks = {one.name: one.disks for one in self.members.values() if one.state == ARMED}
         self._refuse(conflicts(disks), "A disk that several hosts see is written by one at most.")
         self._enough()
+        for words in several_names({n: one.boot for n, one in self.members.items() if n in disks}):
+            self._voices.say(words)
         for one in self.members.values():
             if one.state == OVER:
                 self._voices.say(f"{one.name} takes no part: {one.error}")

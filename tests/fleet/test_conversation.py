@@ -13,7 +13,7 @@ import pytest
 
 from iopstui.fleet.hosts import conversation
 from iopstui.fleet.hosts.conversation import Conversation, order_in
-from iopstui.fleet.hosts.facts import conflicts
+from iopstui.fleet.hosts.facts import conflicts, several_names
 
 WITHIN_S = 30.0
 
@@ -103,3 +103,11 @@ def test_a_disk_that_another_host_uses_or_writes_is_nobody_s() -> None:
     assert len(both) == 2 and all("it is the same disk" in words for words in both)
     # its own use is its own refusal
     assert not list(conflicts({"a": [disk("naa.1", "/dev/sda"), disk("naa.1", None, "swap")]}))
+
+
+def test_one_machine_under_several_names_is_said() -> None:
+    assert not list(several_names({"a": "1", "b": "2", "c": "", "d": ""}))
+    (one,) = several_names({"a": "1", "b": "2", "c": "1"})
+    assert one.startswith("a, c are one machine under 2 names: ")
+    (many,) = several_names(dict.fromkeys("abcde", "1"))
+    assert many.startswith("a, b, c and 2 more are one machine under 5 names: ")

@@ -61,6 +61,7 @@ def test_two_hosts_start_together_and_their_sums_are_fio_s(tmp_path: Path) -> No
     assert whole["count"]["ios"] == whole["count"]["fio_ios"] > 0
     assert any(row["hosts"]["counted"] == 2 for row in rows if row["event"] == "total")
     assert "PASS  each.iops>=1" in done.stderr
+    assert "are one machine under" in done.stderr
     assert left(tmp_path) == []
     again = iopstui("merge", str(tmp_path / "all.jsonl"), "--format", "jsonl", cwd=place)
     (same,) = [row for row in events(again.stdout) if row["event"] == "merged"]

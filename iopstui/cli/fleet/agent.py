@@ -29,6 +29,7 @@ from iopstui.linux.roots import Roots
 from iopstui.model.metrics.fields import DEVICE
 from iopstui.model.metrics.probe import KINDS
 from iopstui.output.jsonl import dumps, event_object, session_object
+from iopstui.safety.journal import boot_id
 from iopstui.safety.signals import StopSignals
 from iopstui.safety.tunable_states import queued_disks
 from iopstui.session.held import Word
@@ -95,7 +96,7 @@ class Agent:
         """Until all is done, or nobody is there any more."""
         self.lines.say({
             "event": "hello", "iopstui": __version__, "python": platform.python_version(),
-            "pid": os.getpid(), "speaks": SPEAKS,
+            "pid": os.getpid(), "boot": boot_id(), "speaks": SPEAKS,
         })  # fmt: skip
         self.talk.start()
         order = self._begin.get()

@@ -19,6 +19,7 @@ from iopstui.text import printable
 
 Object = dict[str, Any]
 MOST_USES = 5
+NAMED = 3
 
 
 def disks_of(writes: Sequence[str], roots: Roots) -> list[Object]:
@@ -78,3 +79,20 @@ def _others(writer: str, disk: Object, hosts: Mapping[str, Sequence[Object]]) ->
             uses = other.get("uses")
             for use in uses if isinstance(uses, list) else ():
                 yield f"{what}, and on {name} the same disk is in use: {printable(str(use))}"
+
+
+def several_names(boots: Mapping[str, str]) -> Iterator[str]:
+    """Which hosts are one machine under several names, in words. ``boots`` is what each has said of
+    its start ("": nothing)."""
+    names: dict[str, list[str]] = {}
+    for name, boot in boots.items():
+        if boot:
+            names.setdefault(boot, []).append(name)
+    for found in names.values():
+        if len(found) > 1:
+            more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+            who = f"{', '.join(found[:NAMED])}{more}"
+            yield (
+                f"{who} are one machine under {len(found)} names: a disk of it is counted in the "
+                "kernel's totals once for each name that works on it"
+            )

@@ -64,6 +64,8 @@ class Member:
         self._start_ns: int | None = None
         self._wanted = PROBES
         self._speaks: frozenset[str] = frozenset()
+        self.boot = ""
+        """The same on all hosts that are one machine, as far as it says."""
         self._ended = False
 
     @property
@@ -165,6 +167,7 @@ class Member:
                       "--bring takes this one along.")  # fmt: skip
             return
         self.state = GREETED
+        self.boot = _words(row, "boot")
         speaks = row.get("speaks")
         self._speaks = frozenset(one for one in SPEAKS if type(speaks) is list and one in speaks)
         self.ask()
