@@ -49,7 +49,21 @@ class Parser(argparse.ArgumentParser):
         if unknown and "required" in message:
             # the same mistake: -j for --job
             self.no_option(unknown)
-        self._leave(message.removeprefix("argument "), _example(message))
+        reason = message.removeprefix("argument ")
+        if reason.endswith(": expected one argument"):
+            self._no_value(reason.partition(":")[0].split("/"))
+        self._leave(reason, _example(message))
+
+    def _no_value(self, names: Sequence[str]) -> NoReturn:
+        """Behind the option of these names there is nothing, or what looks like an option."""
+        action = self._option_string_actions[names[0]]
+        places = (place for place, word in enumerate(self.words) if word in names)
+        last = self.words[next(places, len(self.words)) :][:2]
+        if len(last) < 2:
+            self._leave(f"{names[-1]} has no value", f"it takes one: {names[-1]} {action.metavar}")
+        option, word = last
+        self._leave(f"{option} has no value: {word!r} begins with -, as options do",
+                    f"if it is meant as the value: {option}={word}")  # fmt: skip
 
     def no_option(self, words: Sequence[str]) -> NoReturn:
         """``words`` begin with an option that there is not, and its value."""
