@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import os
+import shlex
 import stat
 from collections.abc import Sequence
 from pathlib import Path
@@ -38,6 +40,11 @@ def read_job(path: Path) -> str:
                          )  # fmt: skip
     if b"\0" in data:
         raise UsageError(f"Binary data, so it is no fio job file: {path}")
+    if data.startswith(codecs.BOM_UTF8):
+        raise UsageError(
+            f"A byte order mark, which fio takes for a part of its first line: {path}",
+            f"Without it: sed -i '1s/^\\xEF\\xBB\\xBF//' {shlex.quote(str(path))}",
+        )
     text = data.decode("utf-8", "surrogateescape")
     try:
         return jobfile.canonical(text, os.environ)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,16 @@ def test_files_that_are_no_job(tmp_path: Path) -> None:
         f"(in {file}).",
         "Make its meaning unambiguous, or run the file with fio itself.",
     )
+
+
+def test_a_byte_order_mark_is_told_with_what_takes_it_away(tmp_path: Path) -> None:
+    file = tmp_path / "of mine.fio"
+    file.write_bytes(b"\xef\xbb\xbf[global]\nrw=read\n[a]\n")
+    message, hint = refused(file)
+    assert message.startswith("A byte order mark")
+    # the mend is one
+    subprocess.run(hint.partition(": ")[2], shell=True, check=True)
+    assert file.read_bytes() == b"[global]\nrw=read\n[a]\n"
 
 
 def test_the_largest_job_file_there_may_be(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from iopstui.cli.program import parser
 from iopstui.errors import Missing, UsageError
 from iopstui.fio import library as jobs
+from iopstui.fio.job_text import read_job
 from iopstui.fio.library import (
     LABELS,
     find_job,
@@ -361,3 +362,10 @@ def test_json_is_json() -> None:
         "name", "title", "writes", "measures", "source", "look_at", "teaches", "path", "text",
         "run",
     }  # fmt: skip
+
+
+def test_a_file_that_cannot_be_looked_at_is_not_said_to_be_missing(tmp_path: Path) -> None:
+    loop = tmp_path / "loop.fio"
+    loop.symlink_to(loop)
+    with pytest.raises(UsageError, match="Too many levels of symbolic links: the job file"):
+        read_job(find_job(str(loop)))
