@@ -18,7 +18,8 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.columns import BinsTotal
 from iopstui.model.fio.log_lines import LogRow
 from iopstui.model.metrics.cpu_frames import busy_of
-from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.figures import ends_idle
+from iopstui.model.metrics.frame import RAMP, Frame
 from iopstui.model.metrics.probe import ProbeTotal
 from iopstui.model.metrics.run_history import RunHistory, RunRow
 from iopstui.model.metrics.stretches import Stretch, Stretches
@@ -46,19 +47,23 @@ _SHOWN = (50.0, 99.0, 99.9, 99.99)
 
 @dataclass
 class Device:
-    """Means of the devices that the jobs work on together over a run, weighted by time; ``ios``
-    what they completed (``None``: they did not tell)."""
+    """Means of the devices that the jobs work on together over a run, weighted by time, of the
+    intervals that a run's figures are made of everywhere (model/metrics/figures.py); ``ios`` what
+    they completed in all of it (``None``: they did not tell)."""
 
     ios: int | None = None
     _totals: dict[str, list[float]] = field(default_factory=dict)
 
-    def add(self, disk: DiskRates | None) -> None:
-        """One more interval; ``None``: not all of them were measured in it."""
+    def add(self, disk: DiskRates | None, ramp: bool = False, idle: bool = False) -> None:
+        """One more interval; ``None``: not all of them were measured in it. ``ramp``: it is of
+        fio's ramp; ``idle``: fio ended in it."""
         if disk is None:
             return
         ios, length = disk.ios, disk.seconds
         if ios is not None:
             self.ios = (self.ios or 0) + ios
+        if ramp or (idle and self._totals):
+            return
         for what, value in (
             (COMPLETED, disk.ios_s),
             (READ, disk.r_bytes_s), (WRITTEN, disk.w_bytes_s), (QUEUE, disk.aqu_sz),
@@ -156,12 +161,13 @@ class Run:
         self.end = frame.t
         self.total.add(fio)
         self.probed.add(frame.probe, frame.opened)
-        self.device.add(frame.total)
+        ramp, idle = RAMP in frame.flags, ends_idle(frame)
+        self.device.add(frame.total, ramp, idle)
         for name in tree:
             one = self.each.get(name)
             if one is None:
                 one = self.each[name] = Device()
-            one.add(frame.disks.get(name))
+            one.add(frame.disks.get(name), ramp, idle)
         self.bins_of = fio.total.bins_of
         for name, part in fio.directions.items():
             self.add_bins(name, part.bins)

@@ -33,7 +33,7 @@ from iopstui.report.drawing.svg import HEIGHT, WIDTH, Curve, Scale, chart, heat,
 from iopstui.report.files import kind_of, rendered, report
 from iopstui.report.formats import TEXTS
 from iopstui.report.markdown import markdown
-from iopstui.report.story import gather, points
+from iopstui.report.story import BUSY, QUEUE, gather, points
 from iopstui.report.wording import comparing
 from iopstui.report.wording import recording as report_words
 
@@ -460,6 +460,15 @@ def test_several_runs_stand_side_by_side() -> None:
     assert [row["step"] for row in told] == [1, 2] and told[0]["to_before"] is None
     assert told[1]["to_before"] == pytest.approx(123.6, abs=0.1) and told[1]["before"] == 1
     assert told[1]["changed"][0] == "iodepth 2 → 32"
+
+
+def test_the_device_s_means_are_those_of_the_runs_side_by_side(path: Path) -> None:
+    made.write(path)
+    for told in map(gather, (path, recording_path("demo"))):
+        for row in told.rows:
+            (run,) = [one for one in told.runs if one.step == row.step]
+            found = run.device.mean(BUSY), run.device.mean(QUEUE)
+            assert found == pytest.approx((row.util, row.aqu_sz)) and None not in found
 
 
 def test_a_single_run_has_nothing_beside_it(path: Path) -> None:

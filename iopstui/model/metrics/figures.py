@@ -78,6 +78,12 @@ def measurable(path: Sequence[str]) -> bool:
     return tuple(path) in {("fio", name) for name in _FIO_MEANS} | {("own_cpu",), ("throttled",)}
 
 
+def ends_idle(frame: Frame) -> bool:
+    """The kernel's last interval goes on until fio's last document, when nothing runs any more;
+    only a run without any other is better judged by it than by nothing."""
+    return {FINAL, PARTIAL} <= frame.flags
+
+
 class Meter:
     """Adds frames up to one figure. ``add`` returns the frame's own value of it.
 
@@ -97,7 +103,7 @@ class Meter:
 
     def add(self, frame: Frame) -> float | None:
         """Count one frame; its own value, ``None`` if it has none."""
-        if RAMP in frame.flags or (self._weight and self._ends_idle(frame)):
+        if RAMP in frame.flags or (self._weight and self.path[0] != "fio" and ends_idle(frame)):
             return None
         if self._by_bins:
             return self._add_requests(frame) if self.path[0] == DEVICE else self._add_bins(frame)
@@ -114,11 +120,6 @@ class Meter:
         self._weight += other._weight
         self._bins = histogram.merge((self._bins, other._bins))
         self._max = max(self._max or 0, other._max or 0) or None
-
-    def _ends_idle(self, frame: Frame) -> bool:
-        """The kernel's last interval goes on until fio's last document, when nothing runs any
-        more; only a run without any other is better judged by it than by nothing."""
-        return self.path[0] != "fio" and {FINAL, PARTIAL} <= frame.flags
 
     @property
     def value(self) -> float | None:
