@@ -59,6 +59,13 @@ def test_other_attributes_are_kept() -> None:
     )
 
 
+def test_blanks_are_not_underlined() -> None:
+    row = [Segment(" █  █   ", HEAT[-1]), Segment("▓ ", HEAT[0]), Segment("   ", HEAT[-1])]
+    found = Colours(THEMES["light"]).apply(row, BLACK)
+    assert "".join(one.text for one in found) == "".join(one.text for one in row)
+    assert [one.text for one in found if one.style and one.style.underline] == ["█", "█"]
+
+
 def test_a_background_is_changed_as_well() -> None:
     assert themed("light", Style(bgcolor="yellow")).bgcolor == Color.parse("red")
 

@@ -17,6 +17,7 @@ from textual.app import App
 from textual.color import Color as TextualColor
 from textual.filter import LineFilter
 
+from iopstui.patterns import pattern
 from iopstui.records import dataclass
 
 
@@ -59,27 +60,41 @@ class Colours(LineFilter):
         self._of = lru_cache(256)(_Changed(theme))
 
     def apply(self, segments: list[Segment], background: TextualColor) -> list[Segment]:
-        """The same text in other colours."""
-        return [
-            Segment(text, style if style is None else self._of(style), control)
-            for text, style, control in segments
-        ]
+        """The same text in other colours. Blanks, which whatever draws gives any colour, are never
+        underlined."""
+        found: list[Segment] = []
+        for segment in segments:
+            text, style, control = segment
+            if style is None:
+                found.append(segment)
+                continue
+            words, blanks = self._of(style)
+            if words is blanks or " " not in text:
+                found.append(Segment(text, words, control))
+                continue
+            parts = (part for part in _WORDS.split(text) if part)
+            found += [Segment(part, blanks if part.isspace() else words) for part in parts]
+        return found
+
+
+_WORDS = pattern("( +)")
 
 
 class _Changed:
-    """What a theme makes of a style."""
+    """What a theme makes of a style: for words, and for the blanks between them."""
 
     def __init__(self, theme: Theme) -> None:
         numbered = {Color.parse(name).number: other for name, other in theme.instead.items()}
         self._instead = {number: Color.parse(other) for number, other in numbered.items()}
         self._marked = {Color.parse(name).number for name in theme.marked}
 
-    def __call__(self, style: Style) -> Style:
+    def __call__(self, style: Style) -> tuple[Style, Style]:
         marked = _number(style.color) in self._marked
         front, back = self._other(style.color), self._other(style.bgcolor)
         if not marked and front is style.color and back is style.bgcolor:
-            return style
-        return style + Style.from_color(front, back) + Style(underline=True if marked else None)
+            return style, style
+        other = style + Style.from_color(front, back)
+        return (other + Style(underline=True) if marked else other), other
 
     def _other(self, color: Color | None) -> Color | None:
         return self._instead.get(_number(color), color)
