@@ -68,6 +68,11 @@ class Prepared:
         return writes or job_rules.removes_files(options)
 
     @property
+    def ends_others(self) -> bool:
+        """True if fio may send signals to its own processes."""
+        return job_rules.ends_others(self.facts.options)
+
+    @property
     def made(self) -> tuple[Path, ...]:
         """The directories that were made for this run, on the file systems it works on."""
         found = () if self.scratch is None else self.scratch.paths

@@ -55,6 +55,25 @@ def test_a_fio_that_hangs_after_somebody_s_signal_is_ended(
     assert "cut short: SIGTERM" in over.error
 
 
+ENDS = HANGS.replace("job startup hung? exiting.", "").replace("exec sleep 1000", "exit 0")
+
+
+@pytest.mark.parametrize(("options", "cut"), [
+    ((), True), ((("exitall", "0"),), True), ((("exitall", "1"),), False),
+    ((("exitall_on_error", "1"),), False), ((("exit_what", "stonewall"),), False),
+])  # fmt: skip
+def test_a_job_that_ends_others_was_not_cut_short(
+    options: tuple[tuple[str, str], ...], cut: bool, tmp_path: Path
+) -> None:
+    fio = tmp_path / "fio"
+    fio.write_text(ENDS)
+    fio.chmod(0o755)
+    asked = replace(job(tmp_path), facts=replace(FACTS, options=options))
+    over = to_its_end(FioRun(Fio(str(fio), (3, 33), "fio-3.33"), asked, private_directory, 1.0,
+                             lambda: None))  # fmt: skip
+    assert ("cut short" in over.error) == cut
+
+
 def job(here: Path) -> Prepared:
     return Prepared("a", "a", "[a]\n", FACTS, (), here)
 

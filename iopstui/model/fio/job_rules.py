@@ -42,6 +42,7 @@ _SETTINGS = {
     "cgroup_nodelete": "leaves a control group",
 }
 _REMOVES = frozenset({"unlink", "unlink_each_loop"})
+_ENDS_OTHERS = frozenset({"exitall", "exitall_on_error", "exit_what"})
 PREFIX_LOGS = ("write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log")
 FILE_LOGS = ("write_iolog",)
 
@@ -91,6 +92,11 @@ def _why_not(engine: str) -> str:
 def removes_files(options: Options) -> bool:
     """True if the job removes the files it worked on (unlink=1)."""
     return any(name in _REMOVES and value != "0" for name, value in options)
+
+
+def ends_others(options: Options) -> bool:
+    """True if one of its jobs may end others, by a signal of fio's own (exitall=1)."""
+    return any(name in _ENDS_OTHERS and value != "0" for name, value in options)
 
 
 def makes_files(options: Options) -> bool:

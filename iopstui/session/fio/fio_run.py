@@ -342,7 +342,7 @@ class FioRun:
     def _note(self, text: str) -> Sequence[News]:
         text = printable(text)
         signalled = _SIGNALLED.search(text)
-        if signalled and not self.stopping:
+        if signalled and not self.stopping and not self.prepared.ends_others:
             self._cut_short = self._cut_short or _cut_short(int(signalled[1]))
             if self._cut_at is None:
                 self._cut_at = time.monotonic()
