@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+
 import pytest
 
 from iopstui.model.fio.rows import flag
@@ -25,11 +28,29 @@ def test_sizes_with_kb_base_1000() -> None:
 @pytest.mark.parametrize(
     ("options", "size"),
     [({}, 4096), ({"bs": "8k"}, 8192), ({"blocksize": "16k"}, 16384), ({"bs": "4k,4k"}, 4096),
-     ({"bs": "4k,8k"}, None), ({"bs": "4k", "bsrange": "1k-4k"}, None),
+     ({"bs": "4k,8k", "rw": "randrw"}, None), ({"bs": "4k,8k", "rw": "?"}, None),
+     ({"bs": "4k", "bsrange": "1k-4k"}, None),
      ({"bssplit": "4k/50"}, None)],
 )  # fmt: skip
 def test_the_one_size_of_all_ios(options: dict[str, str], size: int | None) -> None:
     assert fixed_block_size(options) == size
+
+
+def test_it_is_the_one_that_fio_takes(fio: str) -> None:
+    asked = [
+        {"bs": bs, "rw": rw}
+        for bs in ("8k", "8k,16k", "8k,16k,32k", ",16k", "8k,", ",,32k", ",16k,")
+        for rw in ("read", "randread:4", "randwrite", "randtrim", "readwrite", "trimwrite")
+    ]
+    sections = [f"[{n}]\nrw={one['rw']}\nbs={one['bs']}\n" for n, one in enumerate(asked)]
+    text = "[global]\nioengine=null\nsize=256k\n" + "".join(sections)
+    done = subprocess.run([fio, "--output-format=json", "-"], input=text, capture_output=True,
+                          text=True, check=True)  # fmt: skip
+    for one, job in zip(asked, json.loads(done.stdout)["jobs"], strict=True):
+        did = [job[name] for name in ("read", "write", "trim") if job[name]["total_ios"]]
+        sizes = {part["io_bytes"] / part["total_ios"] for part in did}
+        told = fixed_block_size(one)
+        assert sizes == {told} if told is not None else len(sizes) > 1, (one, sizes)
 
 
 @pytest.mark.parametrize(
