@@ -72,6 +72,11 @@ class WriteGuard:
         """Locks and held devices, to be kept open until the run's last process is gone."""
         return tuple(self._fds)
 
+    @property
+    def looks(self) -> bool:
+        """Whether there is a file whose device matters: in a scratch directory there is none."""
+        return self._job.scratch is None
+
     def check(self, devices: Devices) -> None:
         """Raises UsageError or Refused unless this job may run on these files."""
         self._check_rules()
@@ -162,7 +167,7 @@ class WriteGuard:
 
     def _targets(self, devices: Devices) -> list[Target]:
         found = []
-        for name in self._job.files if self._job.scratch is None else ():
+        for name in self._job.files if self.looks else ():
             path = Path(name)
             if not os.path.lexists(path) and not self._below_dev(path):
                 continue

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import builtins
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -234,6 +235,7 @@ def test_what_may_not_be_read_is_unknown(tree: Tree, monkeypatch: pytest.MonkeyP
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(builtins, "open", denied)
+    monkeypatch.setattr(os, "open", denied)
     found = read_conditions(tree.roots, devices, ("sda", "nvme0n1", "nvme1n1"), 1.0, cpus=(0,))
     assert found == Conditions(
         1.0,

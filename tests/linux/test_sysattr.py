@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from iopstui.linux.sysattr import read_count, read_flag, read_int, read_text
+from iopstui.linux.sysattr import read_bytes, read_count, read_flag, read_int, read_text
 
 
 @pytest.mark.parametrize(
@@ -29,3 +30,16 @@ def test_an_attribute(
         text, number, count, flag
     )  # fmt: skip
     assert read_text(tmp_path / "none") is None and read_text(tmp_path) is None
+
+
+@pytest.mark.parametrize("size", [0, 1, 8192, 8193, 300_000])
+def test_a_file_of_any_length_is_read_whole(size: int, tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(bytes(n % 251 for n in range(size)))
+    assert read_bytes(tmp_path / "f") == (tmp_path / "f").read_bytes()
+
+
+@pytest.mark.parametrize("name", [".", "nothing", "with\0nul"])
+def test_what_is_no_file_is_none(name: str, tmp_path: Path) -> None:
+    before = os.listdir("/proc/self/fd")
+    assert read_bytes(f"{tmp_path}/{name}") is None
+    assert len(os.listdir("/proc/self/fd")) == len(before)

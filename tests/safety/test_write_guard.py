@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -14,8 +16,10 @@ from iopstui.fio.fence import Grant
 from iopstui.fio.inspect import JobFacts, SectionFiles, opened_files
 from iopstui.linux.roots import Roots
 from iopstui.model.fio import job_rules
+from iopstui.preflight.prepared import Prepared
 from iopstui.safety import write_guard
 from iopstui.safety.write_guard import Guarded, WriteGuard
+from iopstui.session import preparing
 
 DEBUG = """\
 parse    7 Parsing section [global]
@@ -140,3 +144,16 @@ def test_a_file_is_locked_against_a_second_job(tmp_path: Path) -> None:
     first.close()
     second.engage({})
     second.close()
+
+
+@pytest.mark.parametrize(("inside", "read"), [(True, 0), (False, 1)])
+def test_devices_are_looked_at_again_where_a_file_may_be_on_one(
+    inside: bool, read: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "f").write_text("x")
+    looked: list[Roots] = []
+    monkeypatch.setattr(preparing, "read_devices", lambda roots: looked.append(roots) or {})
+    made = guard(facts(False, "f"), tmp_path, scratch=tmp_path if inside else None)
+    preparing.engage(cast("Prepared", SimpleNamespace(guard=made)), Roots())
+    assert len(looked) == read == len(made.reads)
+    made.close()
