@@ -14,9 +14,8 @@ from __future__ import annotations
 import abc
 import dataclasses
 import importlib
-import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any, get_type_hints
@@ -75,7 +74,7 @@ def _with_methods(cls: Any, frozen: bool, slots: bool, kw_only: bool) -> Any:
     fields = _fields(cls, kw_only)
     if fields is None:
         made = _by_the_standard(cls, frozen, slots, kw_only)
-        for name, method in _methods(made, frozen, slots, made).items():
+        for name, method in _methods(dataclasses.fields(made), frozen, slots, made, [made]).items():
             setattr(made, name, method)
         return made
     real = [one for one in fields.values() if one._field_type is _NORMAL]
@@ -84,19 +83,23 @@ def _with_methods(cls: Any, frozen: bool, slots: bool, kw_only: bool) -> Any:
         "__dataclass_params__": _PARAMS[frozen],
         "__match_args__": tuple(one.name for one in real if one.init and not one.kw_only),
     }
+    owner: list[Any] = []
+    methods = _methods(real, frozen, slots, cls, owner)
     # a class that is made anew for its slots is given all at once: setting is dearer
-    made = _slotted(cls, real, mine) if slots else _given(cls, mine)
-    for name, method in _methods(made, frozen, slots, cls).items():
-        setattr(made, name, method)
+    made = _slotted(cls, real, mine, methods) if slots else _given(cls, mine, methods)
+    owner.append(made)
     abc.update_abstractmethods(made)
     return made
 
 
-def _methods(made: Any, frozen: bool, slots: bool, cls: Any) -> dict[str, _Method | None]:
-    """Those that ``cls`` has not written itself."""
-    values = _values_of(tuple(one.name for one in dataclasses.fields(made) if one.compare))
+def _methods(
+    fields: Sequence[Any], frozen: bool, slots: bool, cls: Any, owner: list[Any]
+) -> dict[str, _Method | None]:
+    """Those that ``cls`` has not written itself. ``owner`` has to get the class that they are for,
+    which may be made with them."""
+    values = _values_of(tuple(one.name for one in fields if one.compare))
     methods: dict[str, _Method | None] = {
-        "__init__": _init(made, frozen), "__repr__": _repr(made), "__eq__": _eq(values),
+        "__init__": _init(owner, frozen), "__repr__": _repr, "__eq__": _eq(values),
         "__hash__": _hash(values) if frozen else None,
     }  # fmt: skip
     if frozen:
@@ -134,7 +137,7 @@ def _fields(cls: Any, kw_only: bool) -> dict[str, Any] | None:
     return found
 
 
-def _given(cls: Any, mine: dict[str, Any]) -> Any:
+def _given(cls: Any, mine: dict[str, Any], methods: dict[str, _Method | None]) -> Any:
     """The class itself, with the defaults of fields in place of what says more of them."""
     for name, one in mine["__dataclass_fields__"].items():
         if isinstance(cls.__dict__.get(name), dataclasses.Field):
@@ -145,10 +148,14 @@ def _given(cls: Any, mine: dict[str, Any]) -> Any:
     for name, value in mine.items():
         if name != "__match_args__" or name not in cls.__dict__:
             setattr(cls, name, value)
+    for name, method in methods.items():
+        setattr(cls, name, method)
     return cls
 
 
-def _slotted(cls: Any, real: list[Any], mine: dict[str, Any]) -> Any:
+def _slotted(
+    cls: Any, real: list[Any], mine: dict[str, Any], methods: dict[str, _Method | None]
+) -> Any:
     """The class anew, with slots for the fields that no class above has one for."""
     written = dict(cls.__dict__)
     if "__slots__" in written:
@@ -158,7 +165,8 @@ def _slotted(cls: Any, real: list[Any], mine: dict[str, Any]) -> Any:
     for name in (*names, "__dict__", "__weakref__"):
         written.pop(name, None)
     slots = tuple(name for name in names if name not in above)
-    made = type(cls)(cls.__name__, cls.__bases__, {**mine, **written, "__slots__": slots})
+    whole = {**mine, **written, **methods, "__slots__": slots}
+    made = type(cls)(cls.__name__, cls.__bases__, whole)
     made.__qualname__ = cls.__qualname__
     return made
 
@@ -187,7 +195,7 @@ def _values_of(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
     return lambda one: tuple(getattr(one, name) for name in names)
 
 
-def _init(cls: Any, frozen: bool) -> _Method:
+def _init(owner: list[Any], frozen: bool) -> _Method:
     """For the first few objects; more than those of most classes are never made."""
     plain: Callable[..., bool] | None = None
     left = _FEW_OBJECTS
@@ -195,6 +203,7 @@ def _init(cls: Any, frozen: bool) -> _Method:
     def __init__(self: Any, /, *arguments: Any, **named: Any) -> None:
         nonlocal left, plain
         left -= 1
+        cls = owner[0]
         plain = plain or _plain_init(cls)
         if left < 0 or not plain(self, arguments, named):
             cls.__init__ = _compiled_init(cls, frozen)
@@ -244,8 +253,9 @@ _set = object.__setattr__
 
 def _compiled_init(cls: Any, frozen: bool) -> _Method:
     known: dict[str, Any] = {"_FACTORY": _FROM_FACTORY, "_set": _set}
-    positional, body = ["self"], ["pass"]
+    positional: list[str] = ["self"]
     named: list[str] = []
+    values: dict[str, str] = {}
     for one in dataclasses.fields(cls):
         name, parameter, value = one.name, one.name, one.name
         if one.default is not dataclasses.MISSING:
@@ -261,9 +271,8 @@ def _compiled_init(cls: Any, frozen: bool) -> _Method:
             continue
         if one.init:
             (named if one.kw_only else positional).append(parameter)
-        body.append(f"_set(self,{name!r},{value})" if frozen else f"self.{name}={value}")
-    if frozen and len(body) > _FEW and not hasattr(cls, "__post_init__"):
-        body = _while_unfrozen(cls, body, known)
+        values[name] = value
+    body = _assignments(cls, values, frozen, known)
     if hasattr(cls, "__post_init__"):
         body.append("self.__post_init__()")
     parameters = ", ".join([*positional, *(["*", *named] if named else [])])
@@ -276,31 +285,36 @@ def _compiled_init(cls: Any, frozen: bool) -> _Method:
 _FEW = 4
 
 
-def _while_unfrozen(cls: Any, body: list[str], known: dict[str, Any]) -> list[str]:
-    """The same assignments in less than half the time: a new object is one of a class with the same
-    slots that is not frozen until it has its values."""
+def _assignments(
+    cls: Any, values: dict[str, str], frozen: bool, known: dict[str, Any]
+) -> list[str]:
+    """Lines that give the fields their values. To many of one that is frozen in less than half the
+    time: a new object is one of a class with the same slots that is not frozen until it has them.
+    """
+    plain = [f"self.{name}={value}" for name, value in values.items()] or ["pass"]
+    if not frozen:
+        return plain
     slots = cls.__dict__.get("__slots__")
-    if slots is None or cls.__bases__ != (object,):
-        return body
+    short = len(values) < _FEW or hasattr(cls, "__post_init__")
+    if short or slots is None or cls.__bases__ != (object,):
+        return [f"_set(self,{name!r},{value})" for name, value in values.items()] or ["pass"]
     known["_own"], known["_open"] = cls, type(cls.__name__, (), {"__slots__": slots})
-    plain = [re.sub(r"^_set\(self,'(\w+)',(.*)\)$", r"self.\1=\2", line) for line in body]
+    known["_FIELDS"] = tuple(values)
     return [
         "if self.__class__ is _own:",
         *(f" {line}" for line in ("_set(self,'__class__',_open)", *plain, "self.__class__=_own")),
         "else:",
-        *(f" {line}" for line in body),
+        # one of a class below; in short, as all of this is compiled while somebody waits
+        f" for _PAIR in zip(_FIELDS,({','.join(values.values())})): _set(self,*_PAIR)",
     ]
 
 
-def _repr(cls: Any) -> _Method:
-    shown = [one.name for one in dataclasses.fields(cls) if one.repr]
-
-    @recursive_repr()
-    def __repr__(self: Any) -> str:
-        words = ", ".join(f"{name}={getattr(self, name)!r}" for name in shown)
-        return f"{type(self).__qualname__}({words})"
-
-    return __repr__
+# one for all classes: making one for each took as long as their other methods together
+@recursive_repr()
+def _repr(self: Any) -> str:
+    shown = [one.name for one in dataclasses.fields(self) if one.repr]
+    words = ", ".join(f"{name}={getattr(self, name)!r}" for name in shown)
+    return f"{type(self).__qualname__}({words})"
 
 
 def _eq(values: Callable[[Any], tuple[Any, ...]]) -> _Method:
