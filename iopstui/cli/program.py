@@ -24,7 +24,6 @@ from iopstui.errors import (
     IopstuiError,
     UsageError,
 )
-from iopstui.later import load_later
 from iopstui.linux.counters.interrupts import no_more
 from iopstui.output import streams
 from iopstui.safety.signals import handle_stop_signals, heed_ignored, interrupt
@@ -56,7 +55,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is not None:
         return _whole(argv)
     gc.set_threshold(YOUNG, 10, 10)
-    load_later("inspect", "ipaddress")
     code = EXIT_INTERRUPTED
     try:
         try:

@@ -42,3 +42,37 @@ def test_what_it_does_not_have_is_an_attribute_error() -> None:
 def test_what_is_loaded_stays() -> None:
     assert said("import inspect, sys; before = inspect; " + BEGIN
                 + "print(sys.modules['inspect'] is before)") == "True"  # fmt: skip
+
+
+RUN = "import sys; from iopstui.later import load_what_runs_need_later as later; later(); "
+
+
+def test_a_run_reads_none_of_what_it_does_not_need() -> None:
+    code = RUN + (
+        "import iopstui.cli.program as p, iopstui.cli.runs.one_run, iopstui.session.runs; "
+        "p.parser('run').format_help(); "
+        "print([n for n in ('inspect', 'ipaddress', 'locale', 'ntpath', 'gettext', 'urllib.parse') "
+        "if n in sys.modules and sys.modules[n].__spec__], {'shutil', 'bz2'} & set(sys.modules))"
+    )
+    assert said(code) == "[] set()"
+
+
+def test_argparse_says_what_it_always_said() -> None:
+    code = (
+        "import argparse; p = argparse.ArgumentParser('x'); p.add_argument('-n', nargs=2); "
+        "p.exit = lambda code, text: print(text); "
+        "print(p.format_help()); p.parse_args(['-n', '1'])"
+    )
+    assert said(RUN + code) == said(code) != ""
+
+
+def test_addresses_of_files_are_quoted_as_ever() -> None:
+    code = "import pathlib; print(pathlib.Path('/a b/%').as_uri()); import urllib.parse; "
+    whole = "print(urllib.parse.urlsplit('http://[::1]:80/x').port, urllib.parse.quote('ä b')); "
+    once = "print(urllib.parse.quote_from_bytes(b'a b'))"
+    assert said(RUN + code + whole + once) == "file:///a%20b/%25\n80 %C3%A4%20b\na%20b"
+
+
+def test_windows_paths_are_there() -> None:
+    code = "import pathlib; print(pathlib.PureWindowsPath('c:/a') / 'b', end=' '); import gettext; "
+    assert said(RUN + code + "print(gettext.NullTranslations().gettext('x'))") == "c:\\a\\b x"
