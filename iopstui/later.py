@@ -3,8 +3,8 @@
 ``dataclasses`` looks with ``inspect`` at classes that have no docstring, ``urllib.parse`` with
 ``ipaddress`` at addresses in brackets; ``pathlib`` takes that for addresses of files, ``ntpath``
 for Windows; ``argparse`` looks for translations of its words, which no system has, with
-``gettext``, that and ``subprocess`` at the terminal's language with ``locale``: a tenth of what a
-run loads.
+``gettext``, that and ``subprocess`` at the terminal's language with ``locale``; ``shutil`` looks
+whether there are ``bz2`` and ``lzma``: a tenth of what a run loads.
 """
 
 from __future__ import annotations
@@ -25,10 +25,24 @@ def load_later(*names: str) -> None:
 
 def load_what_runs_need_later() -> None:
     """All of those in the module's first lines. Before ``argparse`` and ``pathlib`` are loaded."""
-    load_later("inspect", "ipaddress", "locale", "ntpath")
+    load_later("bz2", "inspect", "ipaddress", "locale", "lzma", "ntpath")
     _stand_in("gettext", {"gettext": _as_written, "ngettext": _as_counted})
     if sys.version_info < (3, 13):  # later ones' pathlib asks for it when it needs it
         _stand_in("urllib.parse", {"quote_from_bytes": _quote_from_bytes})
+
+
+def load_without(name: str, absent: str) -> None:
+    """Load the module ``name`` as where Python was built without ``absent``, which it has to be
+    able to do without. Where either is loaded already, as ever. Nobody who imports ``absent``
+    afterwards notices."""
+    if name in sys.modules or absent in sys.modules:
+        importlib.import_module(name)
+        return
+    sys.modules[absent] = None  # type: ignore[assignment]  # so says the import system
+    try:
+        importlib.import_module(name)
+    finally:
+        del sys.modules[absent]
 
 
 def _stand_in(name: str, has: dict[str, Any]) -> None:

@@ -51,10 +51,11 @@ def test_a_run_reads_none_of_what_it_does_not_need() -> None:
     code = RUN + (
         "import iopstui.cli.program as p, iopstui.cli.runs.one_run, iopstui.session.runs; "
         "p.parser('run').format_help(); "
-        "print([n for n in ('inspect', 'ipaddress', 'locale', 'ntpath', 'gettext', 'urllib.parse') "
-        "if n in sys.modules and sys.modules[n].__spec__], {'shutil', 'bz2'} & set(sys.modules))"
+        "print([n for n in ('bz2', 'inspect', 'ipaddress', 'locale', 'lzma', 'ntpath', "
+        "'gettext', 'urllib.parse') if n in sys.modules and sys.modules[n].__spec__], "
+        "'shutil' in sys.modules)"
     )
-    assert said(code) == "[] set()"
+    assert said(code) == "[] False"
 
 
 def test_argparse_says_what_it_always_said() -> None:
@@ -76,3 +77,38 @@ def test_addresses_of_files_are_quoted_as_ever() -> None:
 def test_windows_paths_are_there() -> None:
     code = "import pathlib; print(pathlib.PureWindowsPath('c:/a') / 'b', end=' '); import gettext; "
     assert said(RUN + code + "print(gettext.NullTranslations().gettext('x'))") == "c:\\a\\b x"
+
+
+def test_shutil_knows_bz2_and_lzma_and_they_work() -> None:
+    code = RUN + (
+        "import shutil; print(sys.modules['bz2'].__spec__, len(shutil.get_archive_formats()), "
+        "end=' '); import bz2, lzma; "
+        "print(bz2.decompress(bz2.compress(b'a')), lzma.decompress(lzma.compress(b'b')))"
+    )
+    formats = said("import shutil; print(len(shutil.get_archive_formats()))")
+    assert said(code) == f"None {formats} b'a' b'b'"
+
+
+WITHOUT = "import sys; from iopstui.later import load_without; load_without('asyncio', 'ssl'); "
+
+
+def test_the_screen_is_loaded_without_tls() -> None:
+    code = WITHOUT + (
+        "import iopstui.ui.app, iopstui.ui.dashboard.screen; print('ssl' in sys.modules, end=' '); "
+        "import asyncio; print(asyncio.run(asyncio.sleep(0, 'works')), end=' '); "
+        "import ssl; print(ssl.create_default_context().check_hostname)"
+    )
+    assert said(code) == "False works True"
+
+
+def test_what_is_loaded_already_keeps_its_tls() -> None:
+    code = "import ssl; " + WITHOUT + "import asyncio.sslproto as p; print(p.ssl is ssl)"
+    assert said(code) == "True"
+
+
+def test_a_module_that_can_not_do_without_is_an_error_that_leaves_nothing() -> None:
+    code = "import sys; from iopstui.later import load_without\n" + (
+        "try: load_without('bz2', '_bz2')\n"
+        "except ImportError as e: print(e.name, '_bz2' in sys.modules, 'bz2' in sys.modules)"
+    )
+    assert said(code) == "_bz2 False False"
