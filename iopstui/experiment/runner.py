@@ -238,7 +238,8 @@ class Runner:
         if finished is None and self.interrupted:
             return
         if finished is None:
-            raise JobFailed("The session ended before the job did; see the message above.")
+            why = "The session ended before the job did; see the message above."
+            raise error_of(self._session.exit_code, why)
         goes_on = not self.plan.variants and not self._session.budget.over
         if finished.error and finished.exit_code == EXIT_JOB_FAILED and goes_on:
             self._failed(step, finished.error)

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from iopstui.errors import JobFailed
+from iopstui.errors import Missing
 from iopstui.fio import guard as fio_guard
 from iopstui.fio.fence import Fence, isolated, written
 from iopstui.linux.process import private as private_files
@@ -107,7 +107,8 @@ class FioProcess:
             )
         except OSError as error:
             self._release()
-            raise JobFailed(
+            # a limit of this shell or machine, as where fio is asked for its options (inspect.py)
+            raise Missing(
                 f"Can't start {sys.executable}, which guards fio: {error.strerror}.",
                 mend(error, ""),
             ) from error

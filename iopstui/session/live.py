@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from iopstui import events
-from iopstui.errors import EXIT_JOB_FAILED, IopstuiError
+from iopstui.errors import EXIT_JOB_FAILED, EXIT_MISSING, IopstuiError
 from iopstui.linux.machine.topology import read_topology
 from iopstui.linux.process.clock import Clock
 from iopstui.linux.process.limits import mend
@@ -101,7 +101,7 @@ class LiveSession:
         self._own_cpus = own_cpus or OwnCpus()
         self._probe = tuple(probe)
         self._waits: JobRequest | None = None
-        self._failed = False
+        self._failed: int | None = None
         self._hangs = ""
         self._commands: deque[Callable[[], None]] = deque()
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -151,7 +151,7 @@ class LiveSession:
     @property
     def exit_code(self) -> int:
         """The last run's (iopstui.errors)."""
-        return EXIT_JOB_FAILED if self._failed else self._runs.exit_code
+        return self._runs.exit_code if self._failed is None else self._failed
 
     @property
     def left_behind(self) -> str:
@@ -382,7 +382,7 @@ class LiveSession:
                 runs.end_steady()
             self._shut_down()
         except Exception as error:  # the last line of defence: reported, and nothing left running
-            self._failed = True
+            self._failed = self._failed or _exit_code(error)
             context.notice("error", _in_words(error))
         finally:
             for undo in (runs.close, self._knobs.put_back, sampling.close):
@@ -394,7 +394,7 @@ class LiveSession:
         try:
             undo()
         except Exception as error:
-            self._failed = True
+            self._failed = self._failed or _exit_code(error)
             self._context.notice("error", _in_words(error))
 
     def _end(self) -> None:
@@ -451,6 +451,11 @@ def _no_sum(target: Target) -> str:
         f"{top} lies on {below}, and the job works on both: the same I/O is counted twice, so the "
         "devices are shown without a sum"
     )
+
+
+def _exit_code(error: Exception) -> int:
+    """Of a session that has failed: a limit that is used up is the same lack here as before it."""
+    return EXIT_MISSING if isinstance(error, OSError) and mend(error, "") else EXIT_JOB_FAILED
 
 
 def _in_words(error: Exception) -> str:

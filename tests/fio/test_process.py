@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from iopstui.errors import JobFailed
+from iopstui.errors import Missing
 from iopstui.fio import process
 from iopstui.fio.fence import Fence
 from iopstui.fio.process import OUTPUT, UNREAD, FioProcess, Said, private_directory
@@ -65,7 +65,7 @@ def test_a_guard_that_can_t_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process.subprocess, "Popen", refused)
     monkeypatch.setattr(process.sys, "executable", "/usr/bin/python")
     private = private_directory()
-    with pytest.raises(JobFailed) as caught:
+    with pytest.raises(Missing) as caught:
         FioProcess(["/usr/bin/fio"], private, Fence())
     told = "Can't start /usr/bin/python, which guards fio: Cannot allocate memory."
     assert (caught.value.message, caught.value.hint) == (told, mend(error, ""))

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from iopstui.errors import EXIT_JOB_FAILED
+from iopstui.errors import EXIT_JOB_FAILED, EXIT_MISSING
 from iopstui.events import Ended, Event, Notice
 from iopstui.model.block.target import Target
 from iopstui.session.live import LiveSession
@@ -55,6 +55,7 @@ def test_a_limit_that_is_used_up_is_no_mistake_of_ours(monkeypatch: pytest.Monke
     said = [one.text for one in found if isinstance(one, Notice)]
     assert said == ["Too many open files. This shell limits the number of open files: "
                     "ulimit -n 1024"]  # fmt: skip
+    assert found[-1] == Ended(found[-1].t, EXIT_MISSING) and session.exit_code == EXIT_MISSING
 
 
 WITHIN_S = 30.0

@@ -13,7 +13,6 @@ from iopstui.errors import (
     EXIT_INTERRUPTED,
     EXIT_OK,
     EXIT_VERDICT,
-    JobFailed,
     UsageError,
     error_of,
 )
@@ -68,7 +67,7 @@ def _run(job: str, options: RunOptions, kind: str, session: LiveSession) -> int:
         sink = WordSink(sink, session)
     with answering(options.expect):
         finished = run_to_the_end(session, job, options.overrides, sink)
-    code = _verdict(finished)
+    code = _verdict(finished, session.exit_code)
     if code != EXIT_OK:
         return code
     if options.until_steady and not session.steady:
@@ -134,9 +133,10 @@ def _judged(sink: VerdictSink) -> int:
     return EXIT_OK if all(judged.passed for judged in sink.judged) else EXIT_VERDICT
 
 
-def _verdict(finished: StepFinished | None) -> int:
+def _verdict(finished: StepFinished | None, ended: int) -> int:
     if finished is None:
-        raise JobFailed("The session ended before the job did; see the message above.")
+        why = "The session ended before the job did; see the message above."
+        raise error_of(ended, why)
     if finished.error:
         raise error_of(finished.exit_code, finished.error, finished.hint)
     return EXIT_INTERRUPTED if finished.interrupted else EXIT_OK
