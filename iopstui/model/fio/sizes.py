@@ -27,7 +27,7 @@ def fixed_block_size(options: Mapping[str, str]) -> int | None:
 def _one_size(text: str, does: str, kb_base: str) -> int | None:
     """``text`` has the sizes of reads, writes and trims: one that is not given is that of the one
     before, one that is empty the default."""
-    given = re.split("[,/]", text)[:3]
+    given = [part.partition("/")[0] for part in text.split(",")][:3]
     each = [*given, *given[-1:] * (3 - len(given))]
     kind = does.partition(":")[0].strip().removeprefix("rand")
     wanted = _PLACES.get(kind, (0, 1, 2))
@@ -39,13 +39,19 @@ _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 
 
 def size_bytes(text: str, options: Mapping[str, str] | None = None) -> int | None:
-    """A fio size ("4k", "1MiB", "200g") in bytes; ``None`` for percentages and nonsense.
+    """A size ("4k", "1MiB", "200g") in bytes; ``None`` for percentages and nonsense.
 
-    As fio does by default (kb_base=1024), k and kB mean 1024 bytes, and so does KiB.
+    With the ``options`` of a job it is what fio makes of it: where k means 1024 (kb_base=1024, the
+    default) KiB means 1000, and the other way round; letters that are no unit mean nothing (4x is
+    4). Without, it is a user's word to iopstui: k, kB and KiB are 1024 bytes, anything else none.
     """
-    match = re.fullmatch(r"(\d{1,19})([kmgtp]?)(i?b)?", text.strip().lower(), re.ASCII)
+    words = text.strip().lower()
+    if options is None:
+        match = re.fullmatch(r"(\d{1,19})([kmgtp]?)(?:i?b)?", words, re.ASCII)
+        return int(match[1]) * 1024 ** _UNITS[match[2]] if match else None
+    match = re.fullmatch(r"(?!0x)(\d{1,19})([kmgtp]?)(ib)?[a-z]*", words, re.ASCII)
     if match is None:
         return None
-    base = 1000 if (options or {}).get("kb_base") == "1000" and match[3] != "ib" else 1024
-    factor: int = base ** _UNITS[match[2]]
+    bases = (1024, 1000) if options.get("kb_base") != "1000" else (1000, 1024)
+    factor: int = bases[match[3] is not None] ** _UNITS[match[2]]
     return int(match[1]) * factor

@@ -20,6 +20,11 @@ def test_sizes(text: str, size: int | None) -> None:
     assert size_bytes(text) == size
 
 
+@pytest.mark.parametrize("text", ["10%", "-4k", "k", "4.5k", "0x1000", "4k:8k"])
+def test_what_is_left_to_fio(text: str) -> None:
+    assert size_bytes(text, {}) is None
+
+
 def test_sizes_with_kb_base_1000() -> None:
     assert size_bytes("4k", {"kb_base": "1000"}) == 4000
     assert size_bytes("4KiB", {"kb_base": "1000"}) == 4096
@@ -39,7 +44,22 @@ def test_the_one_size_of_all_ios(options: dict[str, str], size: int | None) -> N
 def test_it_is_the_one_that_fio_takes(fio: str) -> None:
     asked = [
         {"bs": bs, "rw": rw}
-        for bs in ("8k", "8k,16k", "8k,16k,32k", ",16k", "8k,", ",,32k", ",16k,")
+        for bs in (
+            "8k",
+            "8k,16k",
+            "8k,16k,32k",
+            ",16k",
+            "8k,",
+            ",,32k",
+            ",16k,",
+            "8k/4k",
+            "4KiB",
+            "4ki",
+            "4x",
+            "4kk",
+            "1KB",
+            "4e",
+        )
         for rw in ("read", "randread:4", "randwrite", "randtrim", "readwrite", "trimwrite")
     ]
     sections = [f"[{n}]\nrw={one['rw']}\nbs={one['bs']}\n" for n, one in enumerate(asked)]
