@@ -5,6 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
+from iopstui.ui import start
+
 
 def said(code: str) -> str:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -112,3 +116,15 @@ def test_a_module_that_can_not_do_without_is_an_error_that_leaves_nothing() -> N
         "except ImportError as e: print(e.name, '_bz2' in sys.modules, 'bz2' in sys.modules)"
     )
     assert said(code) == "_bz2 False False"
+
+
+def test_a_screen_is_begun_without_tls(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Begun(Exception):
+        pass
+
+    def begun(name: str, absent: str) -> None:
+        raise Begun(name, absent)
+
+    monkeypatch.setattr(start, "load_without", begun)
+    with pytest.raises(Begun, match=r"\('asyncio', 'ssl'\)"):
+        start._Sessions.show(object.__new__(start._Sessions), None, theme="dark")
