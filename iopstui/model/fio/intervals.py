@@ -29,6 +29,8 @@ from iopstui.model.fio.interval import FioInterval, JobInterval
 from iopstui.model.fio.packed_bins import PackedBins
 from iopstui.model.fio.ramp import Ramps, in_ramp
 from iopstui.model.fio.time import (
+    HELD_UP_S,
+    MOST_HELD_UP_S,
     Pair,
     grown_runtime,
     held_up,
@@ -100,6 +102,15 @@ class FioIntervals:
         self._arrived_ns = arrived_ns
         return interval
 
+    @property
+    def state(self) -> tuple[object, ...]:
+        """All that the next intervals depend on: two with equal ones go on equally."""
+        begun = self._previous is not None
+        return (
+            self._previous, self._arrived_ns, None if begun else self._idle_ms,
+            self._ramps.state, sorted(self._counted.items()), sorted(self._since.items()),
+        )  # fmt: skip
+
     def _widened(self, pairs: list[Pair]) -> Mapping[str, PackedBins]:
         """What subtracts the histograms of many rows, by their direction."""
         if len(pairs) < MANY_ROWS:
@@ -117,10 +128,14 @@ class FioIntervals:
     def _go_on(self, pairs: Iterable[Pair], seconds: float | None) -> None:
         """Note how long each row has run by the intervals so far."""
         for pair in pairs:
-            if pair.old is None or not active(pair.old):
-                self._since[pair.index] = ran_ms(pair.now) / 1000
-            else:
-                self._since[pair.index] = self._since.get(pair.index, 0.0) + (seconds or 0.0)
+            by_fio = ran_ms(pair.now) / 1000
+            since = self._since.get(pair.index, 0.0) + (seconds or 0.0)
+            fresh = pair.old is None or not active(pair.old)
+            # two clocks drift apart: over a day by seconds, and nothing held the row up
+            if fresh or abs(since - by_fio) <= HELD_UP_S:
+                since = by_fio
+            # a row that is over stands still for hours
+            self._since[pair.index] = min(since, by_fio + MOST_HELD_UP_S)
 
     def _waited_s(self, status: FioStatus, interval_s: float) -> float | None:
         """How much longer than one interval no document came before the first that has I/O;

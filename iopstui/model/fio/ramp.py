@@ -72,6 +72,11 @@ class Ramps:
         self._over: set[int] = set()
         self._seen: set[int] = set()
 
+    @property
+    def state(self) -> tuple[object, ...]:
+        """All that it knows."""
+        return sorted(self._over), sorted(self._seen)
+
     def over(self, index: int, job: JobStatus) -> bool:
         """Whether this row's ramp was over when it was last seen, as ``job``."""
         return index in self._over or any(d.completed for d in job.directions.values())

@@ -19,6 +19,8 @@ CLOCK_TOLERANCE = 0.25
 AGREEMENT = 0.03
 STALLED_S = 0.5
 HELD_UP_S = 0.02
+MOST_HELD_UP_S = 10.0
+"""Of longer ones it is not known how much longer: the wall clock tells the rest of a run then."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,6 +195,36 @@ def test_the_last_document_is_divided_by_the_runtime() -> None:
     assert last(documents, [0.0, 0.7]).seconds == 0.7
 
 
+@pytest.mark.parametrize("ppm", [-200, 50, 200])
+def test_clocks_that_drift_apart_do_not_shorten_the_last_interval(ppm: int) -> None:
+    """An hour in which the wall clock is slewed; 0.5 s after the last full second the job ends."""
+    clock = [round(1e6 + n * (1000 + ppm / 1000)) for n in range(1, 3601)]
+    documents = [document(at, job(1000 * n, 1000 * n)) for n, at in enumerate(clock, 1)]
+    documents.append(document(clock[-1] + 700, job(3_600_500, 3_600_500)))
+    times = [(document.timestamp_ms - clock[0]) / 1000 for document in documents]
+    found = intervals(documents, times, final=True)[-1]
+    assert found is not None and found.seconds == pytest.approx(0.5, abs=0.002)
+
+
+def test_what_is_known_of_a_run_is_known_from_its_last_half_minute() -> None:
+    """Two jobs one after the other, the first of them over for minutes: whoever begins to look a
+    little before goes on as one who has seen everything."""
+    documents = [
+        document(1000 * n + n % 3, job(10 * min(n, 60), 1000 * min(n, 60)),
+                 *([job(7 * (n - 60), 1000 * (n - 60))] if n > 60 else [job(0, 0)]))
+        for n in range(1, 301)
+    ]  # fmt: skip
+    whole, part = FioIntervals(), FioIntervals()
+    for n, status in enumerate(documents):
+        whole.feed(status, n * 10**9, 1.0, False)
+        if n >= 270:
+            part.feed(status, n * 10**9, 1.0, False)
+    assert whole.state == part.state
+    other = FioIntervals()
+    other.feed(documents[-1], 299 * 10**9, 1.0, False)
+    assert whole.state != other.state
+
+
 def test_after_a_document_that_was_held_up_the_last_interval_is_what_was_left() -> None:
     """The second one came 0.7 s late, with a runtime of before; 0.2 s later the job ended."""
     documents = [
