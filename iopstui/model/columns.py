@@ -123,6 +123,11 @@ class BinsTotal:
         self._last: Columns | None = None
         self._lagged = False
 
+    def __getstate__(self) -> dict[str, object]:
+        """A copy begins anew behind what was added so far."""
+        self._settle()
+        return {**self.__dict__, "_first": None, "_last": None}
+
     def add(self, part: Mapping[int, int]) -> None:
         """Count one more interval."""
         last, ends = self._last, part.ends if type(part) is Columns else None

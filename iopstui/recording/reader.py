@@ -108,6 +108,11 @@ class Recording:
         self._index: Index | None = None
         self._needed: NeededSamples | None = None
 
+    def reopen(self) -> None:
+        """Read the same file from now on at a place of its own: a forked process shares the other
+        one's. OSError if it can't be."""
+        self._file = os.fdopen(os.open(f"/proc/self/fd/{self._file.fileno()}", os.O_RDONLY), "rb")
+
     def close(self) -> None:
         """Close the file."""
         self._file.close()
@@ -125,11 +130,13 @@ class Recording:
 
     # -- reading
 
-    def records(self, start: int | None = None) -> Iterator[Record]:
-        """Everything from ``start`` (a place of the index) on, in order. What follows damage
-        is not read."""
+    def records(self, start: int | None = None, until: int | None = None) -> Iterator[Record]:
+        """Everything from ``start`` (a place of the index) on and before ``until``, in order. What
+        follows damage is not read."""
         stream: Any = None
         for chunk in self._chunks(start, keep=form.KEY + form.SAMPLE + form.EVENT):
+            if until is not None and chunk.at >= until:
+                return
             try:
                 if chunk.kind == form.EVENT:
                     other = self._other(chunk)

@@ -49,6 +49,11 @@ class Fold:
         self._idle_frames = header.idle_frames
         self._builder = FrameBuilder(origin_ns, header.target.opened)
 
+    @property
+    def state(self) -> tuple[object, ...]:
+        """All that the next frames depend on."""
+        return self._builder.state
+
     def feed(self, record: Record) -> Iterator[events.Event]:
         """The events of one record: at most one, but a sample that is not shown has none."""
         if isinstance(record, Sample):

@@ -10,7 +10,9 @@ from typing import Any
 from iopstui import __version__
 from iopstui.output.jsonl import clean
 from iopstui.report.experiment import as_data
-from iopstui.report.story import SERIES, Run, Story, points
+from iopstui.report.run import Run
+from iopstui.report.series import SERIES, points
+from iopstui.report.story import Story
 from iopstui.report.wording.recording import reconciled
 from iopstui.report.wording.repeating import command, repeat, repeat_experiment
 
@@ -25,7 +27,7 @@ def json_text(stories: Sequence[Story]) -> str:
 
 
 def _story(story: Story) -> dict[str, Any]:
-    series = {name: points(story, name) for name in SERIES if name not in ("t", "seconds")}
+    series = {name: points(story.series, name) for name in SERIES if name not in ("t", "seconds")}
     return {
         "file": story.path.name,
         "header": asdict(story.header),

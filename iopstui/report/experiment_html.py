@@ -14,7 +14,9 @@ from iopstui.report.drawing.parts import bullets, table
 from iopstui.report.drawing.svg import Scale, linear, logarithmic
 from iopstui.report.drawing.xy import MOST_CURVES, STYLES, XYCurve, places, scaled, xy_chart
 from iopstui.report.experiment import Experiment
-from iopstui.report.story import Run, Story, points
+from iopstui.report.run import Run
+from iopstui.report.series import points
+from iopstui.report.story import Story
 from iopstui.text import printable
 
 PERCENTILES = ("p50", "p99", "p99.9")
@@ -150,6 +152,6 @@ def _over_time(story: Story, run: Run | None) -> list[tuple[float, float]]:
     begin, end = run.begin, run.end
     return [
         (t - begin, value)
-        for t, value in points(story, "fio")
+        for t, value in points(story.series, "fio")
         if value is not None and begin < t <= end + 1e-6
     ]

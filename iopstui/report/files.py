@@ -92,7 +92,7 @@ def _check_no_terminal(kind: str) -> None:
 
 
 def _announce(paths: Sequence[Path]) -> None:
-    """A day of samples takes half a minute or more to read."""
+    """A day of samples takes 10 to 30 s to read, by how many CPUs there are."""
     for path in paths:
         if kind_of_file(path) != RECORDING:
             continue

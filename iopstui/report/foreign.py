@@ -18,9 +18,12 @@ from iopstui.model.metrics.summary import fio_summary
 from iopstui.model.samples import FioStatus, RawSample
 from iopstui.recording import layout as form
 from iopstui.recording.foreign import FioResult, LogFile, read_log_file
+from iopstui.report.block import Block
+from iopstui.report.heat import Heat
 from iopstui.report.redact import WORD, Private
+from iopstui.report.run import Run
 from iopstui.report.sources import Source
-from iopstui.report.story import Heat, Run, Story, take_frame, take_row
+from iopstui.report.story import Story, take_block, take_row
 from iopstui.text import printable
 
 UNNAMED = "a place that the file does not name"
@@ -103,15 +106,16 @@ def _of_result(story: Story, run: Run, result: FioResult) -> None:
     )
     if not failed:
         story.notices += [events.Notice(0.0, "warning", said) for said in result.said]
-    builder = FrameBuilder()
+    builder, block = FrameBuilder(), Block(story.header, story.duration)
     for number, status in enumerate(result.statuses):
         frame = builder.feed(_sample(number, status, number == len(result.statuses) - 1))
         if len(result.statuses) > 1:
             at = max(0.0, story.duration - (final.timestamp_ms - status.timestamp_ms) / 1000)
-            take_frame(story, replace(frame, t=at))
+            block.add(replace(frame, t=at))
             story.samples += 1
         else:
             run.add(frame, story.header.target.tree)
+    take_block(story, block)
     run.begin, run.end = 0.0, story.duration
     run.note = ONE_WORD if len(result.statuses) == 1 else ""
 

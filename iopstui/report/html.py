@@ -15,7 +15,9 @@ from iopstui import format as units
 from iopstui.report.drawing.charts import Scales, charts
 from iopstui.report.drawing.parts import pairs, table, titled
 from iopstui.report.experiment_html import experiment_html
-from iopstui.report.story import Run, Story, points
+from iopstui.report.run import Run
+from iopstui.report.series import points
+from iopstui.report.story import Story
 from iopstui.report.wording import comparing, repeating
 from iopstui.report.wording import recording as words
 from iopstui.text import printable
@@ -186,7 +188,7 @@ def _repeat(story: Story, run: Run) -> list[str]:
 def _seconds(story: Story) -> list[str]:
     """The numbers behind the charts, for those who can't see them or want to copy them."""
     names = ("fio", "device", "p50", "p99", "p99.9", "aqu-sz", "busy")
-    series = {name: points(story, name) for name in names}
+    series = {name: points(story.series, name) for name in names}
     count = len(series["fio"])
     each = max(1, -(-count // MOST_SECONDS))
     rows = []

@@ -9,7 +9,8 @@ from iopstui import __version__
 from iopstui import format as units
 from iopstui.report import experiment as experiment
 from iopstui.report.experiment import Experiment
-from iopstui.report.story import Run, Story
+from iopstui.report.run import Run
+from iopstui.report.story import Story
 from iopstui.report.wording import comparing, repeating
 from iopstui.report.wording import recording as words
 from iopstui.text import printable

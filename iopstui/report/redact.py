@@ -52,9 +52,9 @@ class RedactedRecording(Recording):
         self.header = self._private.without(self.header)
         self.path = Path(WORD)
 
-    def records(self, start: int | None = None) -> Iterator[Record]:
+    def records(self, start: int | None = None, until: int | None = None) -> Iterator[Record]:
         """As ``Recording.records``. Samples are numbers: of their names none is in a report."""
-        for record in super().records(start):
+        for record in super().records(start, until):
             if isinstance(record, Sample):
                 if record.raw.probe is not None:
                     self._private.learn(record.raw.probe.tasks)

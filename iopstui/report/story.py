@@ -2,84 +2,33 @@
 
 from __future__ import annotations
 
-import math
-from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import field
-from functools import lru_cache
-from math import nan
 from pathlib import Path
-from typing import Any
 
 from iopstui import events
 from iopstui.errors import UsageError
 from iopstui.model import histogram
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.columns import BinsTotal
 from iopstui.model.fio.log_lines import LogRow
-from iopstui.model.metrics.cpu_frames import busy_of
-from iopstui.model.metrics.figures import ends_idle
-from iopstui.model.metrics.frame import RAMP, Frame
-from iopstui.model.metrics.probe import ProbeTotal
 from iopstui.model.metrics.run_history import RunHistory, RunRow
 from iopstui.model.metrics.stretches import Stretch, Stretches
-from iopstui.model.metrics.summary import FramesTotal
-from iopstui.model.rates import DiskRates
-from iopstui.model.samples import DIRECTIONS
 from iopstui.recording import layout as form
+from iopstui.recording.reader import Other, Recording
 from iopstui.recording.replay import Fold, how_it_ends
 from iopstui.records import dataclass
+from iopstui.report.beside import Unsure, beside
+from iopstui.report.block import Block
 from iopstui.report.experiment import Experiment
+from iopstui.report.folding import Blocks, duration, segments
+from iopstui.report.heat import Heat
 from iopstui.report.redact import opened
+from iopstui.report.run import Run
+from iopstui.report.series import Series, append, empty, extend
 from iopstui.session.run_rows import take, take_stretch
 from iopstui.text import printable
 
-SERIES = ("t", "seconds", "fio", "device", "p50", "p99", "p99.9", "aqu-sz", "busy", "busiest",
-          "job_cpu", "mean", "bw")  # fmt: skip
-HEAT_COLUMNS = 120
-HEAT_ROWS_PER_DECADE = 8
 MOST_SAID = 200
-MOST_POINTS = 500
-GAP = 0.5
-COMPLETED, READ, WRITTEN, QUEUE, BUSY = "I/Os", "read", "written", "aqu-sz", "util"
-_SHOWN = (50.0, 99.0, 99.9, 99.99)
-
-
-@dataclass
-class Device:
-    """Means of the devices that the jobs work on together over a run, weighted by time, of the
-    intervals that a run's figures are made of everywhere (model/metrics/figures.py); ``ios`` what
-    they completed in all of it (``None``: they did not tell)."""
-
-    ios: int | None = None
-    _totals: dict[str, list[float]] = field(default_factory=dict)
-
-    def add(self, disk: DiskRates | None, ramp: bool = False, idle: bool = False) -> None:
-        """One more interval; ``None``: not all of them were measured in it. ``ramp``: it is of
-        fio's ramp; ``idle``: fio ended in it."""
-        if disk is None:
-            return
-        ios, length = disk.ios, disk.seconds
-        if ios is not None:
-            self.ios = (self.ios or 0) + ios
-        if ramp or (idle and self._totals):
-            return
-        for what, value in (
-            (COMPLETED, disk.ios_s),
-            (READ, disk.r_bytes_s), (WRITTEN, disk.w_bytes_s), (QUEUE, disk.aqu_sz),
-            (BUSY, disk.util),
-        ):  # fmt: skip
-            if value is not None:
-                held = self._totals.get(what)
-                if held is None:
-                    held = self._totals[what] = [0.0, 0.0]
-                held[0] += value * length
-                held[1] += length
-
-    def mean(self, what: str) -> float | None:
-        """I/Os or bytes a second, aqu-sz or percent; ``None`` where it was not measured."""
-        total, seconds = self._totals.get(what, (0.0, 0.0))
-        return total / seconds if seconds else None
 
 
 @dataclass
@@ -89,175 +38,6 @@ class Ends:
     times: int = 0
     held_s: float = 0.0
     until: float = 0.0
-
-
-def _in_order() -> BinsTotal:
-    return BinsTotal(in_order=True)
-
-
-@dataclass
-class Run:
-    """One fio run: what was asked for, what fio says of it in the end, and what the frames hold.
-
-    ``added`` has all latencies of a direction, ``added_all`` those of every I/O once. ``part``:
-    the recording began or
-    ended within the run, so the frames can't add up to fio's count. ``point`` is the label of the
-    experiment's point that it is, "" outside of one. ``device`` are the devices together, ``each``
-    every one of them by itself, and what lies below. ``note`` is said where nothing can be checked.
-    """
-
-    step: int
-    started: events.StepStarted | None = None
-    asked: form.JobRun | None = None
-    finished: events.StepFinished | None = None
-    total: FramesTotal = field(default_factory=FramesTotal)
-    probed: ProbeTotal = field(default_factory=ProbeTotal)
-    device: Device = field(default_factory=Device)
-    each: dict[str, Device] = field(default_factory=dict)
-    added: dict[str, BinsTotal] = field(default_factory=dict)
-    added_all: BinsTotal = field(default_factory=_in_order)
-    max_ns: int | None = None
-    bins_of: str = "clat"
-    part: bool = False
-    begin: float | None = None
-    end: float = 0.0
-    judged: list[events.Judged] = field(default_factory=list)
-    point: str = ""
-    steady: events.SteadyState | None = None
-    note: str = ""
-
-    @property
-    def name(self) -> str:
-        """The job's name."""
-        return self.started.job if self.started else f"run {self.step}"
-
-    @property
-    def bins(self) -> dict[str, dict[int, int]]:
-        """All latencies (ns) of each direction in one histogram."""
-        return {name: total.bins for name, total in self.added.items()}
-
-    @property
-    def all_bins(self) -> dict[int, int]:
-        """The latencies of every I/O once."""
-        return self.added_all.bins
-
-    @property
-    def title(self) -> str:
-        """What it does, in a line."""
-        return self.started.title if self.started else ""
-
-    @property
-    def seconds(self) -> float:
-        """How long it was measured."""
-        return self.end - self.begin if self.begin is not None else 0.0
-
-    def add(self, frame: Frame, tree: Sequence[str]) -> None:
-        """One more frame of this run. ``tree``: the target's devices and those below them."""
-        fio = frame.fio
-        if fio is None:
-            return
-        if self.begin is None:
-            self.begin = max(0.0, frame.t - (fio.seconds or 0.0))
-        self.end = frame.t
-        self.total.add(fio)
-        self.probed.add(frame.probe, frame.opened)
-        ramp, idle = RAMP in frame.flags, ends_idle(frame)
-        self.device.add(frame.total, ramp, idle)
-        for name in tree:
-            one = self.each.get(name)
-            if one is None:
-                one = self.each[name] = Device()
-            one.add(frame.disks.get(name), ramp, idle)
-        self.bins_of = fio.total.bins_of
-        for name, part in fio.directions.items():
-            self.add_bins(name, part.bins)
-        self.added_all.add(fio.total.bins)
-        if fio.total.max_ns is not None:
-            self.max_ns = max(self.max_ns or 0, fio.total.max_ns)
-
-    def add_bins(self, name: str, bins: Mapping[int, int]) -> None:
-        """More latencies of one direction."""
-        total = self.added.get(name)
-        if total is None:
-            total = self.added[name] = _in_order()
-        total.add(bins)
-
-    def latencies(self) -> dict[str, int | None]:
-        """p50 ... p99.99 and max in ns of all I/Os of the run, from the frames' histograms."""
-        found = histogram.percentiles(self.all_bins, _SHOWN)
-        return {
-            **{histogram.percentile_name(p): found.get(p) for p in _SHOWN},
-            "max": self.max_ns,
-        }
-
-    def figures(self) -> dict[str, dict[str, Any]]:
-        """fio's final figures by direction, of all rows; empty if the run has no end."""
-        summary: Mapping[str, Any] = self.finished.summary if self.finished else {}
-        total = summary.get("total", {})
-        return {name: total[name] for name in DIRECTIONS if name in total}
-
-
-@lru_cache(4096)
-def _heat_row(key: int) -> int:
-    return math.floor(math.log10(max(key, 1)) * HEAT_ROWS_PER_DECADE)
-
-
-def _heat_rows(bins: Mapping[int, int]) -> dict[int, int]:
-    """I/Os by row: a tenth as many as there are buckets."""
-    rows: dict[int, int] = {}
-    for key, count in bins.items():
-        row = _heat_row(key)
-        rows[row] = rows.get(row, 0) + count
-    return rows
-
-
-@dataclass
-class Heat:
-    """Counts of I/Os by time (columns) and latency (rows, ``HEAT_ROWS_PER_DECADE``)."""
-
-    duration: float
-    _cells: dict[tuple[int, int], int] = field(default_factory=dict)
-    # of a day some 700 intervals make a column: they are added up first
-    _now: int = 0
-    _added: BinsTotal = field(default_factory=BinsTotal)
-
-    def add(self, t: float, seconds: float, bins: Mapping[int, int]) -> None:
-        """The histogram of the interval that ends at ``t``: in every column that it reaches."""
-        last = self._column(t)
-        first = min(last, self._column(t - seconds) + 1)
-        if first == last:
-            if last != self._now:
-                self._settle()
-                self._now = last
-            self._added.add(bins)
-            return
-        rows = _heat_rows(bins)
-        for column in range(first, last + 1):
-            self._count(column, rows)
-
-    def _settle(self) -> None:
-        added, self._added = self._added, BinsTotal()
-        self._count(self._now, _heat_rows(added.bins))
-
-    def _count(self, column: int, rows: Mapping[int, int]) -> None:
-        for row, count in rows.items():
-            place = column, row
-            self._cells[place] = self._cells.get(place, 0) + count
-
-    @property
-    def cells(self) -> dict[tuple[int, int], int]:
-        """I/Os by column and row."""
-        self._settle()
-        return self._cells
-
-    def _column(self, t: float) -> int:
-        return min(HEAT_COLUMNS - 1, max(0, int(HEAT_COLUMNS * t / self.duration)))
-
-    @property
-    def rows(self) -> tuple[int, int]:
-        """The lowest and the highest row there are."""
-        rows = [row for _, row in self.cells]
-        return (min(rows), max(rows)) if rows else (0, 0)
 
 
 @dataclass
@@ -274,9 +54,7 @@ class Story:
     duration: float
     heat: Heat
     samples: int = 0
-    series: dict[str, array[float]] = field(
-        default_factory=lambda: {name: array("d") for name in SERIES}
-    )
+    series: Series = field(default_factory=empty)
     runs: list[Run] = field(default_factory=list)
     rows: list[RunRow] = field(default_factory=list)
     """The same runs side by side."""
@@ -307,34 +85,65 @@ def gather(path: Path, redact: bool = False) -> Story:
     what says whose machine it is of."""
     with opened(path, redact) as recording:
         recording.only_needed()
-        index = recording.index()
-        if not index.samples:
+        if not recording.index().samples:
             raise UsageError(
                 f"The recording {printable(str(path))} holds no sample: nothing to report."
             )
-        duration = max(index.end, 1e-3)
-        story = Story(recording.path, recording.header, duration, Heat(duration))
-        fold = Fold(recording.header)
-        history = RunHistory(recording.header.target.opened)
-        stretches = Stretches(recording.header.target.opened)
-        for record in recording.records():
-            for event in fold.feed(record):
-                _take(story, fold, event)
-                take(history, event)
-                take_stretch(stretches, event)
-            if fold.run is not None:
-                _run(story, fold.run.step).asked = fold.run
-            if not story.devices:
-                story.devices = tuple(fold.devices.values())
-        if fold.begins_within and story.runs:
-            story.runs[0].part = True
-        story.samples, story.rows = index.samples, history.rows
-        story.stretches = stretches.all if stretches.marked else []
-        story.ends = how_it_ends(recording, fold.whole)
+        try:
+            # a redacted one learns as it is read, so it is read in order
+            story = None if redact else _told(recording, True)
+        except Unsure:
+            story = None
+        if story is None:
+            story = _told(recording, False)
     story.runs = [run for run in story.runs if run.total.frames or run.finished]
     for run in story.runs:
         run.part |= run.finished is None
     return story
+
+
+def _told(recording: Recording, several: bool) -> Story:
+    """``several``: by several processes, where that is worth it. Unsure if it must not be."""
+    index, header = recording.index(), recording.header
+    length = duration(index)
+    story = Story(recording.path, header, length, Heat(length), index.samples)
+    fold = Fold(header)
+    history, stretches = RunHistory(header.target.opened), Stretches(header.target.opened)
+    found = beside(recording, fold) if several else None
+    for item in found or _one_by_one(recording, fold):
+        if isinstance(item, Block):
+            take_block(story, item)
+            for step, figures in item.figures.items():
+                history.figures(step, figures)
+            stretches.several(item.measured, item.first)
+            continue
+        for event in fold.feed(item):
+            _take(story, event)
+            take(history, event)
+            take_stretch(stretches, event)
+        if fold.run is not None:
+            _run(story, fold.run.step).asked = fold.run
+        story.devices = story.devices or tuple(fold.devices.values())
+    if fold.begins_within and story.runs:
+        story.runs[0].part = True
+    story.rows = history.rows
+    story.stretches = stretches.all if stretches.marked else []
+    story.ends = how_it_ends(recording, fold.whole)
+    return story
+
+
+def _one_by_one(recording: Recording, fold: Fold) -> Iterator[Block | Other]:
+    blocks = Blocks(recording, fold)
+    for segment in segments(recording.index()):
+        yield from blocks.of(segment)
+
+
+def take_block(story: Story, block: Block) -> None:
+    """The next intervals of a recording, or of fio's own documents."""
+    for step, run in block.runs.items():
+        _run(story, step).join(run)
+    extend(story.series, story.header.interval_s, block.series)
+    story.heat.join(block.heat)
 
 
 def _run(story: Story, step: int) -> Run:
@@ -345,10 +154,8 @@ def _run(story: Story, step: int) -> Run:
     return story.runs[-1]
 
 
-def _take(story: Story, fold: Fold, event: events.Event) -> None:
+def _take(story: Story, event: events.Event) -> None:
     match event:
-        case events.FrameReady():
-            take_frame(story, event.frame)
         case events.StepStarted():
             _started(story, event)
         case events.ExperimentStarted():
@@ -416,79 +223,11 @@ def _begin(story: Story, step: int) -> float:
     return started.t if started else 0.0
 
 
-def take_frame(story: Story, frame: Frame) -> None:
-    """One more interval of a recording, or of fio's own documents."""
-    fio, disk = frame.fio, frame.total
-    if frame.step:
-        _run(story, frame.step).add(frame, story.header.target.tree)
-    busy = busy_of(frame.cpus)
-    job = [v for v in (fio.usr_cpu, fio.sys_cpu) if v is not None] if fio else []
-    seconds = frame.seconds or (fio.seconds if fio else None) or 0.0
-    percentiles = fio.total.percentiles if fio else {}
-    # in the order of SERIES
-    _append(
-        story, frame.t, seconds,
-        fio.total.iops if fio else None, disk.ios_s if disk else None,
-        percentiles.get("p50"), percentiles.get("p99"), percentiles.get("p99.9"),
-        disk.aqu_sz if disk else None,
-        sum(busy) / len(busy) if busy else None, max(busy, default=None),
-        sum(job) if job else None,
-        fio.total.clat_ns if fio else None, fio.total.bw if fio else None,
-    )  # fmt: skip
-    if fio is not None:
-        story.heat.add(frame.t, fio.seconds or 0.0, fio.total.bins)
-
-
 def take_row(story: Story, row: LogRow) -> None:
     """One more interval of fio's logs."""
     found = histogram.percentiles(row.bins, (50.0, 99.0, 99.9))
     ranks = [found.get(p) for p in (50.0, 99.0, 99.9)]
     unknown = [None] * 4
-    _append(story, row.t, row.seconds, row.iops, None, *ranks, *unknown, row.mean_ns, row.bw)
+    append(story.series, story.header.interval_s, row.t, row.seconds, row.iops, None, *ranks,
+           *unknown, row.mean_ns, row.bw)  # fmt: skip
     story.heat.add(row.t, row.seconds, row.bins)
-
-
-def _append(story: Story, t: float, seconds: float, *others: float | None) -> None:
-    """One value for each of SERIES."""
-    _gap(story, t - seconds)
-    values = (t, seconds, *others)
-    for column, value in zip(story.series.values(), values, strict=True):
-        column.append(nan if value is None else value)
-
-
-def _gap(story: Story, begin: float) -> None:
-    """Where nothing was measured before ``begin``, between two runs of an experiment, lines
-    break."""
-    times = story.series["t"]
-    if times and begin - times[-1] > GAP * story.header.interval_s:
-        for key in SERIES:
-            story.series[key].append(nan)
-        times[-1] = begin
-
-
-def points(story: Story, name: str, top: bool = False) -> list[tuple[float, float | None]]:
-    """A series as (second, value), at most ``MOST_POINTS``: beyond that the mean of neighbours,
-    or the highest of them. ``None`` is a gap."""
-    times, lengths, values = (story.series[key] for key in ("t", "seconds", name))
-    if len(times) <= MOST_POINTS:
-        return [(t, None if math.isnan(v) else v) for t, v in zip(times, values, strict=True)]
-    each = -(-len(times) // MOST_POINTS)
-    found = []
-    for first in range(0, len(times), each):
-        part = slice(first, first + each)
-        there = [
-            (value, length or 1e-9)
-            for value, length in zip(values[part], lengths[part], strict=True)
-            if not math.isnan(value)
-        ]
-        middle = (times[part][0] + times[part][-1]) / 2
-        found.append((middle, _joined(there, top)))
-    return found
-
-
-def _joined(values: Sequence[tuple[float, float]], top: bool) -> float | None:
-    if not values:
-        return None
-    if top:
-        return max(value for value, _ in values)
-    return sum(value * weight for value, weight in values) / sum(weight for _, weight in values)

@@ -24,7 +24,7 @@ from iopstui.output.fleet.lines import is_fleet
 from iopstui.report.files import put, rendered, report
 from iopstui.report.fleet.reading import interval_of
 from iopstui.report.fleet.story import FleetHeat, gather_fleet
-from iopstui.report.story import HEAT_ROWS_PER_DECADE
+from iopstui.report.heat import HEAT_ROWS_PER_DECADE
 
 START_MS = 1_800_000_000_000.0
 SLOW, FAST = bucket_key(9_000_000), bucket_key(100_000)

@@ -28,12 +28,14 @@ from iopstui.model.metrics.summary import fio_summary
 from iopstui.recording import layout as form
 from iopstui.recording.reader import recording_path
 from iopstui.recording.writer import Recorder, Tape
-from iopstui.report import story as report_data
+from iopstui.report import series
 from iopstui.report.drawing.svg import HEIGHT, WIDTH, Curve, Scale, chart, heat, linear, logarithmic
 from iopstui.report.files import kind_of, rendered, report
 from iopstui.report.formats import TEXTS
 from iopstui.report.markdown import markdown
-from iopstui.report.story import BUSY, QUEUE, gather, points
+from iopstui.report.run import BUSY, QUEUE, Run
+from iopstui.report.series import points
+from iopstui.report.story import gather
 from iopstui.report.wording import comparing
 from iopstui.report.wording import recording as report_words
 
@@ -176,12 +178,12 @@ def test_what_the_device_did_not_tell_is_no_zero() -> None:
     lost = replace(disk, aqu_sz=None, util=None, r_bytes_s=None, reads=None, writes=None,
                    discards=None, r_s=None, w_s=None, d_s=None)  # fmt: skip
     blind = replace(known, disks={"vda": lost})
-    run = report_data.Run(1)
+    run = Run(1)
     run.add(blind, made.TARGET.tree)
     whole = next(report_words.device_rows(made.TARGET, [run]))
     assert whole[1:4] == (MISSING,) * 3 and whole[5:7] == (MISSING,) * 2, "neither is it 0"
     run.add(known, made.TARGET.tree)
-    alone = report_data.Run(1)
+    alone = Run(1)
     alone.add(known, made.TARGET.tree)
     assert (
         next(report_words.device_rows(made.TARGET, [run]))[1:7]
@@ -318,10 +320,10 @@ def test_csv_has_a_row_a_frame_and_json_no_nan(path: Path) -> None:
 
 
 def test_a_long_recording_makes_no_larger_page(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report_data, "MOST_POINTS", 50)
+    monkeypatch.setattr(series, "MOST_POINTS", 50)
     made.write(path, taken=made.long_run(260, made.RUN))
     story = gather(path)
-    mean, top = points(story, "device"), points(story, "device", top=True)
+    mean, top = points(story.series, "device"), points(story.series, "device", top=True)
     assert len(mean) == len(top) == math.ceil(260 / 6)
     assert all(a[1] is None or a[1] <= (b[1] or 0) for a, b in zip(mean, top, strict=True))
     assert mean[10][1] == pytest.approx(1051.0), "1000 reads, 50 writes, 1 discard a second"

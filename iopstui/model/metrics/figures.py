@@ -100,11 +100,16 @@ class Meter:
         self._weight = 0.0
         self._bins: dict[int, int] = {}
         self._max: int | None = None
+        self._idle = False
 
     def add(self, frame: Frame) -> float | None:
         """Count one frame; its own value, ``None`` if it has none."""
-        if RAMP in frame.flags or (self._weight and self.path[0] != "fio" and ends_idle(frame)):
+        if RAMP in frame.flags:
             return None
+        if self.path[0] != "fio" and ends_idle(frame):
+            if self._weight:
+                return None
+            self._idle = True
         if self._by_bins:
             return self._add_requests(frame) if self.path[0] == DEVICE else self._add_bins(frame)
         value, weight = self._read(frame)
@@ -120,6 +125,12 @@ class Meter:
         self._weight += other._weight
         self._bins = histogram.merge((self._bins, other._bins))
         self._max = max(self._max or 0, other._max or 0) or None
+
+    def follow(self, later: Meter) -> None:
+        """Add what another one of the same figure has counted in the frames that follow."""
+        # an idle end counts only where there is nothing else
+        if not (later._idle and self._weight):
+            self.join(later)
 
     @property
     def value(self) -> float | None:

@@ -152,6 +152,14 @@ class FrameBuilder:
             probe=self._probe.feed(raw.probe, raw.arrived_ns),
         )
 
+    @property
+    def state(self) -> tuple[object, ...]:
+        """All that the next frames depend on: two builders with equal ones go on equally."""
+        return (
+            self._origin_ns, self._kernel, self._ipi, self._fio.state, self._fio_arrived_ns,
+            self._step, self._last_t, self._jobs, self._own, self._probe.before,
+        )  # fmt: skip
+
     def _own_cpu(self, raw: RawSample) -> float | None:
         before, self._own = self._own, None
         if raw.own_busy_s is None:

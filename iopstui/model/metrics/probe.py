@@ -150,17 +150,18 @@ OWN_COST = 0.3
 
 
 class ProbeIntervals:
-    """A fold over the probe's readings."""
+    """A fold over the probe's readings; ``before`` is the last of them, on which the next interval
+    depends."""
 
     def __init__(self) -> None:
-        self._before: ProbeSample | None = None
+        self.before: ProbeSample | None = None
 
     def feed(self, sample: ProbeSample | None, arrived_ns: int) -> ProbeInterval | None:
         """The interval that this reading ends; ``None`` where there is none: no reading, the first
         of a probe, or counters that went backwards."""
         if sample is None:
             return None
-        before, self._before = self._before, sample
+        before, self.before = self.before, sample
         if before is None or before.begun != sample.begun or before.parts != sample.parts:
             return None
         seconds = (sample.time_ns - before.time_ns) / 1e9
@@ -194,6 +195,14 @@ class ProbeTotal:
             for total, bins in ((self._device, part.device.bins), (self._waiting, waited)):
                 if bins:
                     total[kind] = histogram.merge((total.get(kind, {}), bins))
+
+    def join(self, later: ProbeTotal) -> None:
+        """Add what another one counted in the frames that follow."""
+        self.doubtful = self.doubtful or later.doubtful
+        self.seconds += later.seconds
+        for mine, theirs in ((self._device, later._device), (self._waiting, later._waiting)):
+            for kind, bins in theirs.items():
+                mine[kind] = histogram.merge((mine.get(kind, {}), bins))
 
     def parts(self) -> list[tuple[str, Latencies, Latencies | None]]:
         """(direction, the device's, waiting) of those that had requests."""

@@ -69,8 +69,8 @@ class RunRow:
         return ", ".join(self.changed) or SAME
 
 
-class _Figures:
-    """What one run measures."""
+class RunFigures:
+    """What one run measures, or a part of it; ``devices`` are those that its jobs work on."""
 
     def __init__(self, devices: Sequence[str]) -> None:
         disk = ("kernel", "disks", devices[0]) if len(devices) == 1 else ("kernel", TOTAL)
@@ -88,6 +88,7 @@ class _Figures:
         self._end: float | None = None
 
     def add(self, frame: Frame) -> None:
+        """One more interval."""
         fio = frame.fio
         if fio is None or not fio.seconds or RAMP in frame.flags:
             return
@@ -110,8 +111,26 @@ class _Figures:
         for meter in self._meters.values():
             meter.add(frame)
 
+    def join(self, later: RunFigures) -> None:
+        """Add what was measured in the intervals that follow."""
+        if not later.measured:
+            return
+        self._seconds += later._seconds
+        self._begin = later._begin if self._begin is None else self._begin
+        self._end = later._end
+        self._bins.add(later._bins.bins)
+        self._bins_of = later._bins_of
+        if self._whole and not later._whole:
+            return
+        if later._whole and not self._whole:
+            self._whole, self._meters = True, later._meters
+            return
+        for name, meter in self._meters.items():
+            meter.follow(later._meters[name])
+
     @property
     def measured(self) -> bool:
+        """Whether any interval counted."""
         return self._seconds > 0
 
     def of(self, row: RunRow) -> RunRow:
@@ -139,7 +158,7 @@ class _Now:
 
     row: RunRow
     options: Mapping[str, str]
-    figures: _Figures
+    figures: RunFigures
     turned: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
 
 
@@ -183,18 +202,29 @@ class RunHistory:
             changed = (*words, *_turned(self._turned))
         row = RunRow(step, job, title, changed)
         # a recording may begin with a frame of it
-        figures = now.figures if now is not None and known else _Figures(self._devices)
+        figures = now.figures if now is not None and known else RunFigures(self._devices)
         self._now = _Now(row, options, figures)
 
     def frame(self, frame: Frame) -> None:
         """One more interval was measured."""
-        if frame.fio is None or not frame.step:
-            return
-        if self._now is None and all(row.step != frame.step for row in self._rows):
+        if frame.fio is not None and frame.step:
+            figures = self._figures_of(frame.step)
+            if figures is not None:
+                figures.add(frame)
+
+    def figures(self, step: int, later: RunFigures) -> None:
+        """Several intervals of one run were measured."""
+        figures = self._figures_of(step)
+        if figures is not None:
+            figures.join(later)
+
+    def _figures_of(self, step: int) -> RunFigures | None:
+        """Those of the run ``step`` if it is the one that is under way."""
+        if self._now is None and all(row.step != step for row in self._rows):
             # a recording that begins within the run
-            self.started(frame.step, "", "")
-        if self._now is not None and self._now.row.step == frame.step:
-            self._now.figures.add(frame)
+            self.started(step, "", "")
+        now = self._now
+        return now.figures if now is not None and now.row.step == step else None
 
     def turned(self, device: str, name: str, before: str, now: str) -> None:
         """A tunable of ``device`` was changed."""

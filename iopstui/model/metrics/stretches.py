@@ -52,25 +52,70 @@ class _Sum:
             self.ios += iops * seconds
             self.bytes += (bw or 0.0) * seconds
 
+    def join(self, later: _Sum) -> None:
+        self.seconds += later.seconds
+        self.ios += later.ios
+        self.bytes += later.bytes
+
 
 @dataclass
-class _Open:
-    start: float
-    text: str
+class Measured:
+    """What was measured in a stretch, or in a part of it: of fio and of the devices together, to
+    the last second of either."""
+
     end: float = 0.0
     fio_end: float = 0.0
     fio: _Sum = field(default_factory=_Sum)
     device: _Sum = field(default_factory=_Sum)
     bins: BinsTotal = field(default_factory=BinsTotal)
 
+    def add(self, frame: Frame, devices: Sequence[str]) -> None:
+        """One more interval; those of fio's ramp do not count."""
+        if RAMP in frame.flags:
+            return
+        fio, self.end = frame.fio, frame.t
+        disk = frame.together(devices)
+        if disk is not None:
+            self.device.add(disk.seconds, disk.ios_s, disk.bytes_s)
+        if fio is not None:
+            self.fio_end = frame.t
+            self.fio.add(fio.seconds or 0.0, fio.total.iops, fio.total.bw)
+            self.bins.add(fio.total.bins)
+
+    def join(self, later: Measured) -> None:
+        """Add what was measured in the intervals that follow."""
+        self.end = later.end or self.end
+        self.fio_end = later.fio_end or self.fio_end
+        self.fio.join(later.fio)
+        self.device.join(later.device)
+        self.bins.add(later.bins.bins)
+
+
+def middle(frame: Frame) -> float:
+    """The middle of what was measured: a frame counts to the stretch in which that is."""
+    seconds = frame.fio.seconds if frame.fio is not None else frame.seconds
+    return frame.t - (seconds or 0.0) / 2
+
+
+@dataclass
+class _Open:
+    start: float
+    text: str
+    measured: Measured = field(default_factory=Measured)
+
+    @property
+    def worked(self) -> bool:
+        return bool(self.measured.fio.seconds or self.measured.device.seconds)
+
     def stretch(self) -> Stretch | None:
-        by_fio = self.fio.seconds > 0
-        found = self.fio if by_fio else self.device
+        own = self.measured
+        by_fio = own.fio.seconds > 0
+        found = own.fio if by_fio else own.device
         if not found.seconds:
             return None
-        p99 = histogram.percentiles(self.bins.bins, (99.0,)).get(99.0)
+        p99 = histogram.percentiles(own.bins.bins, (99.0,)).get(99.0)
         mean, bw = found.ios / found.seconds, found.bytes / found.seconds
-        end = max(self.start, self.fio_end if by_fio else self.end)
+        end = max(self.start, own.fio_end if by_fio else own.end)
         return Stretch(self.start, end, self.text, by_fio, found.seconds, mean, bw, p99)
 
 
@@ -99,7 +144,7 @@ class Stretches:
         now = self._now
         if now.text != BEGIN and t - now.start <= RESTART_S:
             self._now = _Open(t, now.text)
-        elif now.fio.seconds or now.device.seconds:
+        elif now.worked:
             self._begin(t, text)
 
     def _begin(self, t: float, text: str) -> None:
@@ -110,18 +155,13 @@ class Stretches:
 
     def frame(self, frame: Frame) -> None:
         """One more interval; one that began before the mark says nothing of what is behind it."""
-        now, fio = self._now, frame.fio
-        seconds = (fio.seconds if fio is not None else frame.seconds) or 0.0
-        if frame.t - seconds / 2 < now.start or RAMP in frame.flags:
-            return
-        now.end = frame.t
-        disk = frame.together(self._devices)
-        if disk is not None:
-            now.device.add(disk.seconds, disk.ios_s, disk.bytes_s)
-        if fio is not None:
-            now.fio_end = frame.t
-            now.fio.add(seconds, fio.total.iops, fio.total.bw)
-            now.bins.add(fio.total.bins)
+        if middle(frame) >= self._now.start:
+            self._now.measured.add(frame, self._devices)
+
+    def several(self, later: Measured, first: float) -> None:
+        """Several intervals; ``first``: the middle of the first of them."""
+        if first >= self._now.start:
+            self._now.measured.join(later)
 
     @property
     def all(self) -> list[Stretch]:

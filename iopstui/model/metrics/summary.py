@@ -117,6 +117,7 @@ class FramesTotal:
         self._ios: dict[int, int] = {}
         self._bytes: dict[int, int] = {}
         self._by: dict[int, set[str]] = {}
+        self._reset: set[int] = set()
 
     def add(self, interval: FioInterval | None) -> None:
         """Count one frame's fio interval (``None``: a frame without one)."""
@@ -128,8 +129,21 @@ class FramesTotal:
                 total[job.index] = grown + (0 if job.reset else total.get(job.index, 0))
             if job.reset:
                 self._by.pop(job.index, None)
+                self._reset.add(job.index)
             if job.ios:
                 self._by.setdefault(job.index, set()).add(job.counted_by)
+
+    def join(self, later: FramesTotal) -> None:
+        """Add what another one counted in the frames that follow."""
+        self.frames += later.frames
+        for total, grown in ((self._ios, later._ios), (self._bytes, later._bytes)):
+            for index, count in grown.items():
+                total[index] = count + (0 if index in later._reset else total.get(index, 0))
+        for index in later._reset:
+            self._by.pop(index, None)
+        for index, by in later._by.items():
+            self._by.setdefault(index, set()).update(by)
+        self._reset |= later._reset
 
     @property
     def ios(self) -> int:

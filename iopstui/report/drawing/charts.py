@@ -8,7 +8,10 @@ from collections.abc import Iterable, Sequence
 from iopstui import format as units
 from iopstui.report.drawing.svg import Curve, Scale, Times, chart, heat, linear, logarithmic
 from iopstui.report.drawing.xy import XYCurve, scaled, xy_chart
-from iopstui.report.story import HEAT_COLUMNS, HEAT_ROWS_PER_DECADE, Run, Story, points
+from iopstui.report.heat import HEAT_COLUMNS, HEAT_ROWS_PER_DECADE
+from iopstui.report.run import Run
+from iopstui.report.series import points
+from iopstui.report.story import Story
 
 LATENCIES = (("p99.9", "p999"), ("p99", "p99"), ("p50", "p50"))
 IOPS, BUSY = ("fio", "device"), ("busiest", "busy", "job_cpu")
@@ -49,7 +52,7 @@ def _values(stories: Sequence[Story], names: Iterable[str]) -> list[float]:
         value
         for story in stories
         for name in names
-        for _, value in points(story, name, top=name != "p50")
+        for _, value in points(story.series, name, top=name != "p50")
         if value is not None
     ]
 
@@ -70,7 +73,7 @@ def charts(story: Story, scales: Scales) -> list[str]:
 
 
 def _points(story: Story, name: str, top: bool = False) -> Points:
-    return [(t - story.zero, value) for t, value in points(story, name, top)]
+    return [(t - story.zero, value) for t, value in points(story.series, name, top)]
 
 
 Marks = Sequence[tuple[float, str]]

@@ -22,8 +22,8 @@ from iopstui.output.fleet.words import ends
 from iopstui.records import dataclass
 from iopstui.report.fleet.reading import Names, Reading
 from iopstui.report.fleet.runs import RunRow, runs_of
+from iopstui.report.heat import HEAT_COLUMNS, HEAT_ROWS_PER_DECADE
 from iopstui.report.redact import WORD
-from iopstui.report.story import HEAT_COLUMNS, HEAT_ROWS_PER_DECADE
 from iopstui.text import printable
 
 KERNEL = ("r/s", "w/s", "aqu-sz")

@@ -7,13 +7,8 @@ from typing import Any
 
 from iopstui import format as units
 from iopstui.model.experiment.plan import letter
-from iopstui.report.story import (
-    BUSY,
-    COMPLETED,
-    QUEUE,
-    Run,
-    Story,
-)
+from iopstui.report.run import BUSY, COMPLETED, QUEUE, Run
+from iopstui.report.story import Story
 from iopstui.text import printable
 
 Row = tuple[str, ...]

@@ -16,18 +16,9 @@ from iopstui.model.metrics.run_history import RUNS, RunRow
 from iopstui.model.rates import MIB
 from iopstui.model.samples import DIRECTIONS
 from iopstui.output.summary import interruption, reconciliation
-from iopstui.report.story import (
-    BUSY,
-    COMPLETED,
-    HEAT_ROWS_PER_DECADE,
-    QUEUE,
-    READ,
-    WRITTEN,
-    Device,
-    Ends,
-    Run,
-    Story,
-)
+from iopstui.report.heat import HEAT_ROWS_PER_DECADE
+from iopstui.report.run import BUSY, COMPLETED, QUEUE, READ, WRITTEN, Device, Run
+from iopstui.report.story import Ends, Story
 from iopstui.session.run_rows import seconds, stretch_cells
 from iopstui.session.tick.outcomes import judged_text
 from iopstui.text import printable

@@ -1,0 +1,160 @@
+"""A long recording made into blocks by several processes, each of which takes some segments.
+
+A process begins a little before its segment. That the differences which follow are the ones that
+reading everything gives is not believed but compared: where it ends, it says all that the next
+frames depend on, and so does the one that goes on from there. Whatever is amiss (these differ, a
+damaged place, no process to be had), the recording is read in order by one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+from iopstui.recording.reader import Other, Recording, Sample
+from iopstui.recording.replay import Fold
+from iopstui.records import dataclass
+from iopstui.report.block import Block
+from iopstui.report.folding import Blocks, Segment, segments
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+MOST = 8
+"""Processes; each takes some 40 MiB."""
+
+
+class Unsure(Exception):
+    """The recording has to be read in order, by one process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one segment gives: its blocks, ``None`` where something else happened. ``begin`` and
+    ``end`` stand for all that its frames, and those that follow, depend on."""
+
+    begin: bytes
+    items: Sequence[Block | None]
+    end: bytes
+    begins_within: bool
+
+
+def beside(recording: Recording, fold: Fold) -> Iterator[Block | Other] | None:
+    """As ``Blocks.of`` of all segments, in order; ``None`` where it is not worth it, or can't be.
+    Raises Unsure on the way where all of it is void. ``fold`` is the one of who reads."""
+    found = segments(recording.index())
+    count = min(MOST, len(os.sched_getaffinity(0)), len(found))
+    # a process that has threads can't be forked safely
+    if count < 2 or threading.active_count() > 1:
+        return None
+    return _joined(recording, fold, found, count)
+
+
+def _joined(
+    recording: Recording, fold: Fold, found: Sequence[Segment], count: int
+) -> Iterator[Block | Other]:
+    others = iter([other for _, other in recording.index().others])
+    with contextlib.ExitStack() as stack:
+        pipes = [_helper(stack, recording, found[first::count]) for first in range(count)]
+        before: bytes | None = None
+        for number in range(len(found)):
+            part = _received(pipes[number % count])
+            if before is not None and part.begin != before:
+                raise Unsure
+            before = part.end
+            for item in part.items:
+                following = item if item is not None else next(others, None)
+                if following is None:
+                    raise Unsure
+                yield following
+            fold.begins_within |= part.begins_within
+    if next(others, None) is not None:
+        raise Unsure
+
+
+def _helper(
+    stack: contextlib.ExitStack, recording: Recording, mine: Sequence[Segment]
+) -> Connection:
+    """Where the parts of these segments come from. ``stack`` ends it."""
+    try:
+        # loaded for long recordings alone; a small Python may lack it
+        from multiprocessing import get_context
+
+        context = get_context("fork")
+        ours, theirs = map(stack.enter_context, context.Pipe(duplex=False))
+        process = context.Process(target=_work, args=(recording, mine, ours, theirs), daemon=True)
+        # until it ignores it: Ctrl-C is for who reads, who ends this
+        with _no_interrupts():
+            process.start()
+    except (ImportError, OSError) as error:
+        raise Unsure from error
+    theirs.close()
+    stack.callback(process.join)
+    stack.callback(process.terminate)
+    return ours
+
+
+@contextlib.contextmanager
+def _no_interrupts() -> Iterator[None]:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _received(pipe: Connection) -> Part:
+    try:
+        part: Part = pipe.recv()
+    except (EOFError, OSError) as error:
+        raise Unsure from error
+    return part
+
+
+def _work(
+    recording: Recording, mine: Sequence[Segment], ours: Connection, theirs: Connection
+) -> None:
+    """In the other process. Where it fails, who reads in order finds out why, and says it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    with contextlib.suppress(Exception):
+        ours.close()
+        recording.reopen()
+        begun = next(record for record in recording.records() if isinstance(record, Sample))
+        for segment in mine:
+            theirs.send(_part(recording, segment, begun.raw.arrived_ns))
+
+
+def _part(recording: Recording, segment: Segment, origin_ns: int) -> Part:
+    fold = Fold(recording.header, origin_ns)
+    blocks = Blocks(recording, fold)
+    damage = recording.damage
+    if segment.start is not None:
+        for place, other in recording.index().others:
+            if place < segment.start:
+                blocks.tell(other)
+        _lead_in(recording, segment, fold)
+    begin = _digest(fold)
+    items = [item if isinstance(item, Block) else None for item in blocks.of(segment)]
+    if recording.damage != damage:
+        raise Unsure
+    return Part(begin, items, _digest(fold), fold.begins_within)
+
+
+def _lead_in(recording: Recording, segment: Segment, fold: Fold) -> None:
+    for record in recording.records(segment.lead, segment.start):
+        if isinstance(record, Sample):
+            for _ in fold.feed(record):
+                pass
+    fold.begins_within = False
+
+
+def _digest(fold: Fold) -> bytes:
+    state: Any = fold.state
+    return blake2b(repr(state).encode(), digest_size=16).digest()

@@ -1,0 +1,74 @@
+"""What consecutive frames of a recording add up to.
+
+A report is made of blocks and of what happened between them, so blocks of one recording can be
+made beside each other (beside.py) and are the same as if one was made after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+
+from iopstui.model.fio.interval import FioInterval
+from iopstui.model.metrics.cpu_frames import busy_of
+from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.run_history import RunFigures
+from iopstui.model.metrics.stretches import Measured, middle
+from iopstui.recording import layout as form
+from iopstui.report import series
+from iopstui.report.heat import Heat
+from iopstui.report.run import Run
+
+
+class Block:
+    """Adds up frames, in order. ``header`` and ``duration`` are the recording's.
+
+    ``runs`` and ``figures`` are by run, in the order in which these were first seen; ``first`` is
+    the middle of the first frame.
+    """
+
+    def __init__(self, header: form.Header, duration: float) -> None:
+        self._interval_s = header.interval_s
+        self._tree: Sequence[str] = header.target.tree
+        self._opened: Sequence[str] = header.target.opened
+        self.series = series.empty()
+        self.heat = Heat(duration)
+        self.runs: dict[int, Run] = {}
+        self.figures: dict[int, RunFigures] = {}
+        self.measured = Measured()
+        self.first = inf
+
+    def add(self, frame: Frame) -> None:
+        """One more interval."""
+        fio, step = frame.fio, frame.step
+        if step:
+            run = self.runs.get(step)
+            if run is None:
+                run = self.runs[step] = Run(step)
+            run.add(frame, self._tree)
+            if fio is not None:
+                figures = self.figures.get(step)
+                if figures is None:
+                    figures = self.figures[step] = RunFigures(self._opened)
+                figures.add(frame)
+        self.first = min(self.first, middle(frame))
+        self.measured.add(frame, self._opened)
+        self._line(frame, fio)
+        if fio is not None:
+            self.heat.add(frame.t, fio.seconds or 0.0, fio.total.bins)
+
+    def _line(self, frame: Frame, fio: FioInterval | None) -> None:
+        disk, busy = frame.total, busy_of(frame.cpus)
+        job = [v for v in (fio.usr_cpu, fio.sys_cpu) if v is not None] if fio else []
+        seconds = frame.seconds or (fio.seconds if fio else None) or 0.0
+        percentiles = fio.total.percentiles if fio else {}
+        # in the order of SERIES
+        series.append(
+            self.series, self._interval_s, frame.t, seconds,
+            fio.total.iops if fio else None, disk.ios_s if disk else None,
+            percentiles.get("p50"), percentiles.get("p99"), percentiles.get("p99.9"),
+            disk.aqu_sz if disk else None,
+            sum(busy) / len(busy) if busy else None, max(busy, default=None),
+            sum(job) if job else None,
+            fio.total.clat_ns if fio else None, fio.total.bw if fio else None,
+        )  # fmt: skip

@@ -1,0 +1,80 @@
+"""A recording as blocks of frames and what happened between them, segment by segment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from iopstui.events import FrameReady
+from iopstui.model.metrics.stretches import middle
+from iopstui.recording.reader import Index, Other, Recording
+from iopstui.recording.replay import Fold
+from iopstui.records import dataclass
+from iopstui.report.block import Block
+
+SEGMENT_KEYS = 30
+"""Half an hour at 1 Hz."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A part of a recording: from its byte ``start`` (``None``: all that is before ``until``) to
+    before ``until`` (``None``: to the end). What is read from ``lead`` on tells all that the
+    differences of its first samples need."""
+
+    start: int | None
+    until: int | None
+    lead: int | None = None
+
+
+def segments(index: Index) -> list[Segment]:
+    """The recording's, the same on every machine: blocks end where a segment does."""
+    keys = index.keys
+    places = list(range(SEGMENT_KEYS, len(keys), SEGMENT_KEYS))
+    starts = [None, *(keys[n] for n in places)]
+    leads = [None, *(keys[n - 1] for n in places)]
+    return [
+        Segment(start, until, lead)
+        for start, until, lead in zip(starts, [*starts[1:], None], leads, strict=True)
+    ]
+
+
+class Blocks:
+    """Makes blocks of a recording's records. ``fold`` makes its frames."""
+
+    def __init__(self, recording: Recording, fold: Fold) -> None:
+        self._recording = recording
+        self._fold = fold
+        self._duration = duration(recording.index())
+        self._told = 0.0
+
+    def of(self, segment: Segment) -> Iterator[Block | Other]:
+        """In order, each block as soon as it is over; whoever takes an ``Other`` has the fold know
+        it."""
+        block: Block | None = None
+        for record in self._recording.records(segment.start, segment.until):
+            if isinstance(record, Other):
+                if block is not None:
+                    yield block
+                    block = None
+                self.tell(record)
+                yield record
+                continue
+            for event in self._fold.feed(record):
+                if isinstance(event, FrameReady):
+                    block = block or Block(self._recording.header, self._duration)
+                    block.add(event.frame)
+                    # to which stretch it counts has to be asked of it alone
+                    if middle(event.frame) < self._told:
+                        yield block
+                        block = None
+        if block is not None:
+            yield block
+
+    def tell(self, other: Other) -> None:
+        """Something happened before the frames that follow."""
+        self._told = max(self._told, getattr(other.value, "t", other.t))
+
+
+def duration(index: Index) -> float:
+    """The recording's length in seconds, above 0."""
+    return max(index.end, 1e-3)

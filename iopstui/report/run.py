@@ -1,0 +1,198 @@
+"""One fio run of a recording, as a report has it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from typing import Any
+
+from iopstui import events
+from iopstui.model import histogram
+from iopstui.model.columns import BinsTotal
+from iopstui.model.metrics.figures import ends_idle
+from iopstui.model.metrics.frame import RAMP, Frame
+from iopstui.model.metrics.probe import ProbeTotal
+from iopstui.model.metrics.summary import FramesTotal
+from iopstui.model.rates import DiskRates
+from iopstui.model.samples import DIRECTIONS
+from iopstui.recording import layout as form
+from iopstui.records import dataclass
+
+COMPLETED, READ, WRITTEN, QUEUE, BUSY = "I/Os", "read", "written", "aqu-sz", "util"
+_SHOWN = (50.0, 99.0, 99.9, 99.99)
+
+
+@dataclass
+class Device:
+    """Means of the devices that the jobs work on together over a run, weighted by time, of the
+    intervals that a run's figures are made of everywhere (model/metrics/figures.py); ``ios`` what
+    they completed in all of it (``None``: they did not tell), ``idle`` whether the first interval
+    was the one in which fio ended."""
+
+    ios: int | None = None
+    idle: bool = False
+    _totals: dict[str, list[float]] = field(default_factory=dict)
+
+    def add(self, disk: DiskRates | None, ramp: bool = False, idle: bool = False) -> None:
+        """One more interval; ``None``: not all of them were measured in it. ``ramp``: it is of
+        fio's ramp; ``idle``: fio ended in it."""
+        if disk is None:
+            return
+        ios, length = disk.ios, disk.seconds
+        if ios is not None:
+            self.ios = (self.ios or 0) + ios
+        if ramp or (idle and self._totals):
+            return
+        self.idle |= idle
+        for what, value in (
+            (COMPLETED, disk.ios_s),
+            (READ, disk.r_bytes_s), (WRITTEN, disk.w_bytes_s), (QUEUE, disk.aqu_sz),
+            (BUSY, disk.util),
+        ):  # fmt: skip
+            if value is not None:
+                held = self._totals.get(what)
+                if held is None:
+                    held = self._totals[what] = [0.0, 0.0]
+                held[0] += value * length
+                held[1] += length
+
+    def join(self, later: Device) -> None:
+        """Add the intervals that follow."""
+        if later.ios is not None:
+            self.ios = (self.ios or 0) + later.ios
+        if later.idle and self._totals:
+            return
+        self.idle |= later.idle
+        for what, (total, seconds) in later._totals.items():
+            held = self._totals.setdefault(what, [0.0, 0.0])
+            held[0] += total
+            held[1] += seconds
+
+    def mean(self, what: str) -> float | None:
+        """I/Os or bytes a second, aqu-sz or percent; ``None`` where it was not measured."""
+        total, seconds = self._totals.get(what, (0.0, 0.0))
+        return total / seconds if seconds else None
+
+
+def _in_order() -> BinsTotal:
+    return BinsTotal(in_order=True)
+
+
+@dataclass
+class Run:
+    """One fio run: what was asked for, what fio says of it in the end, and what the frames hold.
+
+    ``added`` has all latencies of a direction, ``added_all`` those of every I/O once. ``part``:
+    the recording began or
+    ended within the run, so the frames can't add up to fio's count. ``point`` is the label of the
+    experiment's point that it is, "" outside of one. ``device`` are the devices together, ``each``
+    every one of them by itself, and what lies below. ``note`` is said where nothing can be checked.
+    """
+
+    step: int
+    started: events.StepStarted | None = None
+    asked: form.JobRun | None = None
+    finished: events.StepFinished | None = None
+    total: FramesTotal = field(default_factory=FramesTotal)
+    probed: ProbeTotal = field(default_factory=ProbeTotal)
+    device: Device = field(default_factory=Device)
+    each: dict[str, Device] = field(default_factory=dict)
+    added: dict[str, BinsTotal] = field(default_factory=dict)
+    added_all: BinsTotal = field(default_factory=_in_order)
+    max_ns: int | None = None
+    bins_of: str = "clat"
+    part: bool = False
+    begin: float | None = None
+    end: float = 0.0
+    judged: list[events.Judged] = field(default_factory=list)
+    point: str = ""
+    steady: events.SteadyState | None = None
+    note: str = ""
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return self.started.job if self.started else f"run {self.step}"
+
+    @property
+    def bins(self) -> dict[str, dict[int, int]]:
+        """All latencies (ns) of each direction in one histogram."""
+        return {name: total.bins for name, total in self.added.items()}
+
+    @property
+    def all_bins(self) -> dict[int, int]:
+        """The latencies of every I/O once."""
+        return self.added_all.bins
+
+    @property
+    def title(self) -> str:
+        """What it does, in a line."""
+        return self.started.title if self.started else ""
+
+    @property
+    def seconds(self) -> float:
+        """How long it was measured."""
+        return self.end - self.begin if self.begin is not None else 0.0
+
+    def add(self, frame: Frame, tree: Sequence[str]) -> None:
+        """One more frame of this run. ``tree``: the target's devices and those below them."""
+        fio = frame.fio
+        if fio is None:
+            return
+        if self.begin is None:
+            self.begin = max(0.0, frame.t - (fio.seconds or 0.0))
+        self.end = frame.t
+        self.total.add(fio)
+        self.probed.add(frame.probe, frame.opened)
+        ramp, idle = RAMP in frame.flags, ends_idle(frame)
+        self.device.add(frame.total, ramp, idle)
+        for name in tree:
+            one = self.each.get(name)
+            if one is None:
+                one = self.each[name] = Device()
+            one.add(frame.disks.get(name), ramp, idle)
+        self.bins_of = fio.total.bins_of
+        for name, part in fio.directions.items():
+            self.add_bins(name, part.bins)
+        self.added_all.add(fio.total.bins)
+        if fio.total.max_ns is not None:
+            self.max_ns = max(self.max_ns or 0, fio.total.max_ns)
+
+    def join(self, later: Run) -> None:
+        """Add the frames that follow."""
+        if not later.total.frames:
+            return
+        self.begin = later.begin if self.begin is None else self.begin
+        self.end = later.end
+        self.total.join(later.total)
+        self.probed.join(later.probed)
+        self.device.join(later.device)
+        for name, one in later.each.items():
+            self.each.setdefault(name, Device()).join(one)
+        self.bins_of = later.bins_of
+        for name, bins in later.bins.items():
+            self.add_bins(name, bins)
+        self.added_all.add(later.all_bins)
+        if later.max_ns is not None:
+            self.max_ns = max(self.max_ns or 0, later.max_ns)
+
+    def add_bins(self, name: str, bins: Mapping[int, int]) -> None:
+        """More latencies of one direction."""
+        total = self.added.get(name)
+        if total is None:
+            total = self.added[name] = _in_order()
+        total.add(bins)
+
+    def latencies(self) -> dict[str, int | None]:
+        """p50 ... p99.99 and max in ns of all I/Os of the run, from the frames' histograms."""
+        found = histogram.percentiles(self.all_bins, _SHOWN)
+        return {
+            **{histogram.percentile_name(p): found.get(p) for p in _SHOWN},
+            "max": self.max_ns,
+        }
+
+    def figures(self) -> dict[str, dict[str, Any]]:
+        """fio's final figures by direction, of all rows; empty if the run has no end."""
+        summary: Mapping[str, Any] = self.finished.summary if self.finished else {}
+        total = summary.get("total", {})
+        return {name: total[name] for name in DIRECTIONS if name in total}

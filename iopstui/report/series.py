@@ -1,0 +1,80 @@
+"""What charts and tables of a report show second by second."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Mapping, Sequence
+from math import nan
+
+SERIES = ("t", "seconds", "fio", "device", "p50", "p99", "p99.9", "aqu-sz", "busy", "busiest",
+          "job_cpu", "mean", "bw")  # fmt: skip
+MOST_POINTS = 500
+GAP = 0.5
+"""Intervals: more time than that without a measurement breaks a line."""
+
+Series = dict[str, "array[float]"]
+"""By the names of SERIES; "t" is where an interval ends, "seconds" how long it was."""
+
+
+def empty() -> Series:
+    """Nothing measured yet."""
+    return {name: array("d") for name in SERIES}
+
+
+def append(
+    series: Series, interval_s: float, t: float, seconds: float, *others: float | None
+) -> None:
+    """One value for each of SERIES; ``None`` is one that was not measured."""
+    _gap(series, interval_s, t - seconds)
+    values = (t, seconds, *others)
+    for column, value in zip(series.values(), values, strict=True):
+        column.append(nan if value is None else value)
+
+
+def extend(series: Series, interval_s: float, later: Series) -> None:
+    """The intervals that follow."""
+    if later["t"]:
+        _gap(series, interval_s, later["t"][0] - later["seconds"][0])
+    for name, column in series.items():
+        column.extend(later[name])
+
+
+def _gap(series: Series, interval_s: float, begin: float) -> None:
+    """Where nothing was measured before ``begin``, between two runs of an experiment, lines
+    break."""
+    times = series["t"]
+    if times and begin - times[-1] > GAP * interval_s:
+        for column in series.values():
+            column.append(nan)
+        times[-1] = begin
+
+
+def points(
+    series: Mapping[str, array[float]], name: str, top: bool = False
+) -> list[tuple[float, float | None]]:
+    """A series as (second, value), at most ``MOST_POINTS``: beyond that the mean of neighbours,
+    or the highest of them. ``None`` is a gap."""
+    times, lengths, values = (series[key] for key in ("t", "seconds", name))
+    if len(times) <= MOST_POINTS:
+        return [(t, None if math.isnan(v) else v) for t, v in zip(times, values, strict=True)]
+    each = -(-len(times) // MOST_POINTS)
+    found = []
+    for first in range(0, len(times), each):
+        part = slice(first, first + each)
+        there = [
+            (value, length or 1e-9)
+            for value, length in zip(values[part], lengths[part], strict=True)
+            if not math.isnan(value)
+        ]
+        middle = (times[part][0] + times[part][-1]) / 2
+        found.append((middle, _joined(there, top)))
+    return found
+
+
+def _joined(values: Sequence[tuple[float, float]], top: bool) -> float | None:
+    if not values:
+        return None
+    if top:
+        return max(value for value, _ in values)
+    return sum(value * weight for value, weight in values) / sum(weight for _, weight in values)

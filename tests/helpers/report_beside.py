@@ -1,0 +1,60 @@
+"""Reports of recordings, read in order and by several processes: a program of its own, since one
+with threads is not forked.
+
+    report_beside.py PROCESSES KEYS FILE...
+
+``KEYS`` key samples make a segment. Prints for each file a JSON line: both reports, and how often
+it was begun anew in order.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from iopstui.report import beside, folding, story
+from iopstui.report.files import rendered
+
+
+def report(path: Path) -> str:
+    try:
+        return rendered([path], "json")
+    except Exception as error:
+        return repr(error)
+
+
+def both(path: Path) -> dict[str, Any]:
+    asked: list[bool] = []
+    whole, beside_it = story._told, story.beside
+
+    def told(recording: Any, several: bool) -> Any:
+        asked.append(several)
+        return whole(recording, several)
+
+    def by_several(*arguments: Any) -> Any:
+        found = beside_it(*arguments)
+        used.append(found is not None)
+        return found
+
+    used: list[bool] = []
+    with mock.patch.object(story, "_told", told), mock.patch.object(story, "beside", by_several):
+        found = report(path)
+    with mock.patch.object(story, "beside", lambda *_: None):
+        in_order = report(path)
+    return {
+        "file": path.name, "beside": found, "in_order": in_order,
+        "used": any(used), "again": asked.count(False),
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    processes, keys, *files = sys.argv[1:]
+    folding.SEGMENT_KEYS = int(keys)
+    beside.MOST = int(processes)
+    with mock.patch.object(os, "sched_getaffinity", lambda _: set(range(64))):
+        for file in files:
+            print(json.dumps(both(Path(file))))

@@ -1,0 +1,259 @@
+"""A recording read by several processes gives the report that reading it in order gives, and where
+it can't, it is read in order. The oracle is the same recording in one block."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import recordings as made
+from fio_recordings import NAMES
+from session_frames import kernel
+
+from iopstui import events
+from iopstui.model.findings.rules import Finding
+from iopstui.model.samples import RawSample
+from iopstui.recording import layout as form
+from iopstui.recording.reader import Recording
+from iopstui.recording.writer import Recorder, Tape
+
+HELPER = Path(made.__file__).parent / "report_beside.py"
+RUN = "3.33-p-mixed"
+
+
+def found(paths: Sequence[Path], processes: int = 3, keys: int = 1) -> list[dict[str, Any]]:
+    asked = [sys.executable, str(HELPER), str(processes), str(keys), *map(str, paths)]
+    done = subprocess.run(asked, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def busy(count: int, begin: int = 0, step: int = 1, uneven: int = 7) -> list[RawSample]:
+    """So many seconds of a run of fio, whose counters go on from second to second; its first one
+    is second ``begin`` of the recording. Times are uneven, so sums of rates are no round ones."""
+    first = next(raw for raw in made.raws(RUN) if raw.fio and raw.fio.jobs[0].job_runtime_ms)
+    assert first.fio is not None
+    taken = []
+    for n in range(1, count + 1):
+        at = (begin + n) * 1000 + n * uneven % 11
+        jobs = []
+        for job in first.fio.jobs:
+            directions = {
+                name: replace(
+                    one,
+                    issued=one.issued * n,
+                    completed=one.completed and one.completed * n,
+                    io_bytes=one.io_bytes * n,
+                    runtime_ms=n * 1000,
+                    bins=one.bins and {key: c * n + n % 3 for key, c in one.bins.items()},
+                )
+                for name, one in job.directions.items()
+            }
+            jobs.append(replace(job, directions=directions, job_runtime_ms=n * 1000, elapsed_s=n))
+        fio = replace(first.fio, timestamp_ms=10**12 + at, jobs=tuple(jobs))
+        then = kernel(begin + n, at * 10**6, 1e12 + at)
+        taken.append(RawSample(begin + n, at * 10**6, 1e12 + at, then, fio, n == count, step))
+    return taken
+
+
+def idle(count: int, begin: int) -> list[RawSample]:
+    return [replace(raw, fio=None, step=0, final=False) for raw in busy(count, begin)]
+
+
+def started(t: float, step: int) -> events.StepStarted:
+    return events.StepStarted(t, step, "j", "randread 4k", ("fio",), True)
+
+
+def finished(t: float, step: int) -> events.StepFinished:
+    return events.StepFinished(t, step, 0, "", False, {})
+
+
+def recorded(path: Path, happenings: Sequence[object]) -> Path:
+    recorder = Recorder(path)
+    one = Tape(made.TARGET, lambda: {"vda": made.VDA}, 1.0, True, (), recorder)
+    for what in happenings:
+        made.tell(one, [what])
+        while recorder.waiting > 20:
+            time.sleep(0.001)
+    assert one.close(events.Ended(1e6, 0)) == ""
+    return path
+
+
+@pytest.fixture(scope="module")
+def several_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs of minutes with all that can happen between their seconds, and quiet ones."""
+    a, b = busy(190), busy(130, 280, 2, 5)
+    mark = [events.Mark(float(t), f"mark {t}") for t in (100, 213, 360)]
+    full = events.Found(70.0, Finding("rule", "CPU 1 is full", "try 2", "a"))
+    changed = events.TunableChanged(80.0, "vda", "rq_affinity", "1", "2")
+    return recorded(
+        tmp_path_factory.mktemp("runs") / "runs.iops",
+        [a[0], started(0.1, 1), *a[1:70], full, *a[70:80], changed, *a[80:100], mark[0],
+         *a[100:130], events.Found(130.0, full.finding), *a[130:], finished(191.0, 1),
+         *idle(22, 191), mark[1], *idle(60, 214), started(279.0, 2), *b[:80], mark[2],
+         *b[80:], finished(411.0, 2), *idle(70, 412)],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("processes", "keys"), [(2, 1), (5, 1), (3, 2)])
+def test_several_processes_report_what_one_does(
+    several_runs: Path, processes: int, keys: int
+) -> None:
+    one = found([several_runs], processes, keys)[0]
+    assert one["used"] and not one["again"]
+    assert one["beside"] == one["in_order"]
+    told = json.loads(one["beside"])["recordings"][0]
+    assert [run["frames"]["count"] for run in told["runs"]] == [190, 130]
+    assert len(told["marks"]) == 3 and len(told["between_marks"]) >= 3
+
+
+def close_to(one: Any, other: Any) -> None:
+    """Equal but for the last digits of sums."""
+    assert type(one) is type(other)
+    if isinstance(one, dict):
+        assert [*one] == [*other]
+        for key in one:
+            close_to(one[key], other[key])
+    elif isinstance(one, list):
+        assert len(one) == len(other)
+        for a, b in zip(one, other, strict=True):
+            close_to(a, b)
+    elif isinstance(one, float):
+        assert one == pytest.approx(other, rel=1e-9)
+    else:
+        assert one == other
+
+
+def test_segments_change_nothing(several_runs: Path) -> None:
+    """Sums of segments are those of all seconds."""
+    texts = [found([several_runs], 3, keys)[0]["in_order"] for keys in (1, 1000)]
+    close_to(*map(json.loads, texts))
+
+
+def test_what_fio_really_printed_is_the_same_in_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every kind of run, cut every two samples: ramps, stages, several jobs, ends of all kinds."""
+    monkeypatch.setattr(form, "KEY_EVERY", 2)
+    paths = []
+    for name in NAMES:
+        made.write(tmp_path / f"{name}.iops", name)
+        paths.append(tmp_path / f"{name}.iops")
+    told = found(paths)
+    assert [one["file"] for one in told if one["beside"] != one["in_order"]] == []
+    for one, whole in zip(told, found(paths, 1, 1000), strict=True):
+        close_to(json.loads(one["in_order"]), json.loads(whole["in_order"]))
+    # of two samples most do not tell all that a third depends on, but where nothing is odd
+    used = [one for one in told if one["used"]]
+    assert used and sum(not one["again"] for one in used) > len(used) / 4
+
+
+def test_what_began_before_a_segment_s_lead_is_read_in_order(tmp_path: Path) -> None:
+    """fio says nothing for more than a minute, in the middle of its run."""
+    a = busy(260)
+    silent = [replace(raw, fio=None) if 100 < raw.seq < 200 else raw for raw in a]
+    path = recorded(tmp_path / "r.iops", [silent[0], started(0.1, 1), *silent[1:]])
+    one = found([path])[0]
+    assert one["used"] and one["again"] == 1
+    assert one["beside"] == one["in_order"]
+
+
+@pytest.mark.parametrize("part", [0.3, 0.95])
+def test_a_damaged_place_is_told_as_ever(several_runs: Path, tmp_path: Path, part: float) -> None:
+    data = bytearray(several_runs.read_bytes())
+    data[int(part * len(data))] ^= 0x55
+    path = tmp_path / "r.iops"
+    path.write_bytes(data)
+    one = found([path])[0]
+    assert one["beside"] == one["in_order"] and "damaged" in one["beside"]
+
+
+def test_one_that_was_cut_off_is_read_beside_each_other(several_runs: Path, tmp_path: Path) -> None:
+    """As a recording is whose recorder was killed."""
+    path = tmp_path / "r.iops"
+    path.write_bytes(several_runs.read_bytes()[:-200])
+    one = found([path])[0]
+    assert one["used"] and not one["again"]
+    assert one["beside"] == one["in_order"] and "cut off" in one["beside"]
+
+
+def test_impossible_figures_are_told_as_ever(tmp_path: Path) -> None:
+    a = busy(200)
+    odd = replace(a[150], wall_ms=1e30)
+    path = recorded(tmp_path / "r.iops", [*a[:150], odd, *a[151:]])
+    one = found([path])[0]
+    assert one["beside"] == one["in_order"] and "impossible figures" in one["beside"]
+
+
+def test_a_short_recording_is_read_by_one(tmp_path: Path) -> None:
+    made.write(tmp_path / "r.iops")
+    one = found([tmp_path / "r.iops"], 4, 30)[0]
+    assert not one["used"] and one["beside"] == one["in_order"]
+
+
+SLOW = """
+import sys, time
+from iopstui.report import beside, folding
+from iopstui.report.files import rendered
+from pathlib import Path
+folding.SEGMENT_KEYS = 1
+import os
+os.sched_getaffinity = lambda _: [0, 1, 2]
+whole = beside._part
+def part(*arguments):
+    if arguments[1].start is not None:
+        {odd}
+    return whole(*arguments)
+beside._part = part
+print(rendered([Path(sys.argv[1])], "json"))
+"""
+
+
+def test_a_process_that_dies_is_none(several_runs: Path) -> None:
+    """Killed, as by a kernel that is out of memory."""
+    text = SLOW.format(odd="os.kill(os.getpid(), 9)")
+    asked = [sys.executable, "-c", text, str(several_runs)]
+    done = subprocess.run(asked, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout) == json.loads(found([several_runs])[0]["in_order"])
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_no_process_is_left(several_runs: Path, how: signal.Signals) -> None:
+    text = SLOW.format(odd="time.sleep(0.5)")
+    asked = [sys.executable, "-c", text, str(several_runs)]
+    with subprocess.Popen(
+        asked, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        children: list[psutil.Process] = []
+        until = time.monotonic() + 30
+        while len(children) < 3 and time.monotonic() < until:
+            children = psutil.Process(process.pid).children()
+            time.sleep(0.02)
+        assert len(children) == 3
+        # Ctrl-C goes to all of them
+        (os.killpg if how == signal.SIGINT else os.kill)(process.pid, how)
+        _, said = process.communicate(timeout=30)
+    assert "_work" not in said and "Process-" not in said
+    _, left = psutil.wait_procs(children, timeout=30)
+    assert left == []
+
+
+def test_a_segment_s_places_are_those_of_the_recording(several_runs: Path) -> None:
+    """Reading up to a place and from there on is reading everything."""
+    with Recording(several_runs) as recording:
+        whole = list(recording.records())
+        for place in list(recording.index().keys)[1::4]:
+            parts = [*recording.records(None, place), *recording.records(place)]
+            assert [record.t for record in parts] == [record.t for record in whole]
