@@ -7,7 +7,7 @@ import random
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from made import START_MS, Row, finals, frame, frames, stream
 
@@ -50,20 +50,39 @@ hosts = st.lists(
 Made = tuple[int, int, float, float, bool, int]
 
 
+@example([(0, 6, 1751.0, 0.0, False, 1), (0, 1, 0.0, 0.0, False, 0), (0, 1, 0.0, 0.3, False, 0)], 1)
 @settings(max_examples=40, deadline=None)
-@given(hosts, st.data())
-def test_a_tree_of_mergers_gives_what_one_gives(made: list[Made], data: st.DataObject) -> None:
+@given(hosts, st.integers(1, 5))
+def test_a_tree_of_mergers_gives_what_one_gives(made: list[Made], cut: int) -> None:
     streams = []
     for index, (seed, count, begin, last, ends, hole) in enumerate(made):
         rows = stream(f"h{index}", seed, count, START_MS + begin, last)
         rows = [row for n, row in enumerate(rows) if n != hole + 1 or row["event"] != "frame"]
         streams.append(rows if ends else [row for row in rows if row["event"] != "step_finished"
                                           and row["event"] != "ended"])  # fmt: skip
-    cut = data.draw(st.integers(1, len(streams) - 1))
+    cut = min(cut, len(streams) - 1)
     left, right = merged(streams[:cut], "left"), merged(streams[cut:], "right")
     tree = merged([left, right])
     assert tree == merged(streams)
     assert tree == merged([right, left])
+
+
+def test_what_a_host_says_first_is_not_late_because_it_says_no_more() -> None:
+    """A second is over with the frame behind it, and of this host there is none."""
+    only = [row for row in stream("b", 2, 1, last=0.3) if row["event"] == "session"]
+    only += frames(stream("b", 2, 1, last=0.3))[1:]
+    _, *seconds, whole = merged([only, stream("a", 1, 6, START_MS + 2000)])
+    assert whole["late"] == {} and seconds[0]["hosts"]["incomplete"] == ["b"]
+
+
+def test_a_merger_above_another_tells_who_was_late_there() -> None:
+    below = merged([stream("a", 1), stream("b", 2)])
+    assert below[-1]["late"] == {}
+    below[-1]["late"] = {"b": 1}
+    assert merged([below, stream("c", 3)])[-1]["late"] == {"b": 1}
+    below[-1]["late"] = {"b": "often"}
+    with pytest.raises(Malformed):
+        merged([below])
 
 
 @settings(max_examples=30, deadline=None)

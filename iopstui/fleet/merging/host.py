@@ -143,6 +143,11 @@ class Host:
         self._newest_t: float | None = None
         self._slot: Slot | None = None
 
+    @property
+    def held(self) -> int | None:
+        """The second that it has begun and not given yet."""
+        return self._slot.number if self._slot is not None else None
+
     def begin(self) -> None:
         """A session of it begins: its clock starts anew."""
         self._origin_ms = self._newest_t = None

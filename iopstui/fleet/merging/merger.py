@@ -342,8 +342,11 @@ class Merger:
                 whole(part.get(key))
             for key in lists:
                 _names(part.get(key))
+        late = {one: whole(count) for one, count in part_of(row, "late").items()}
         self.merged[name] = row
         self.whole.add(sums)
+        for one, count in late.items():
+            self.late[one] = self.late.get(one, 0) + count
         if name in self.below:
             self.below[name].ended = True
             # who never sent a frame is not missing here either
@@ -387,8 +390,12 @@ class Merger:
 
     def _following(self) -> int:
         """The second to be closed next."""
-        first = min(self._open)
-        return first if self._next is None or first - self._next > LONGEST_GAP else self._next
+        first, following = min(self._open), self._next
+        if following is not None and first - following <= LONGEST_GAP:
+            return following
+        # a host may still hold an earlier one
+        held = [host.held for host in self.hosts.values() if host.held is not None]
+        return min([first, *(one for one in held if following is None or one >= following)])
 
     def _passed(self, number: int) -> bool:
         found = self._open.get(number)
