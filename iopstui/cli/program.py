@@ -123,14 +123,21 @@ def _told(argv: Sequence[str] | None, writable: bool) -> int:
     except streams.OutputLost as error:
         return _output_lost(error)
     except KeyboardInterrupt:
-        print("iopstui: interrupted.", file=sys.stderr)
-        return EXIT_INTERRUPTED
+        return _interrupted()
     except Exception as error:
+        # before 3.12 Python makes another error of one that comes while a class is being made
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            return _interrupted()
         from iopstui.safety.crash import crash_sentence
         from iopstui.text import printable
 
         print(printable(crash_sentence(error)), file=sys.stderr)
         return EXIT_JOB_FAILED
+
+
+def _interrupted() -> int:
+    print("iopstui: interrupted.", file=sys.stderr)
+    return EXIT_INTERRUPTED
 
 
 def _main(argv: Sequence[str] | None, writable: bool) -> int:

@@ -21,6 +21,7 @@ from iopstui.recording.replay import Fold
 from iopstui.records import dataclass
 from iopstui.report.block import Block
 from iopstui.report.folding import Blocks, Segment, segments
+from iopstui.safety.signals import STOP_SIGNALS, handle_stop_signals
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -88,8 +89,7 @@ def _helper(
         context = get_context("fork")
         ours, theirs = map(stack.enter_context, context.Pipe(duplex=False))
         process = context.Process(target=_work, args=(recording, mine, ours, theirs), daemon=True)
-        # until it ignores it: Ctrl-C is for who reads, who ends this
-        with _no_interrupts():
+        with _no_signals():
             process.start()
     except (ImportError, OSError) as error:
         raise Unsure from error
@@ -100,8 +100,9 @@ def _helper(
 
 
 @contextlib.contextmanager
-def _no_interrupts() -> Iterator[None]:
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+def _no_signals() -> Iterator[None]:
+    """They wait, in a process that is forked here until it has said what they do to it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
         yield
     finally:
@@ -120,9 +121,10 @@ def _work(
     recording: Recording, mine: Sequence[Segment], ours: Connection, theirs: Connection
 ) -> None:
     """In the other process. Where it fails, who reads in order finds out why, and says it."""
+    handle_stop_signals(signal.SIG_DFL)
+    # Ctrl-C is for who reads, who ends this
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
     with contextlib.suppress(Exception):
         ours.close()
         recording.reopen()

@@ -230,6 +230,16 @@ def test_a_process_that_dies_is_none(several_runs: Path) -> None:
     assert json.loads(done.stdout) == json.loads(found([several_runs])[0]["in_order"])
 
 
+@pytest.mark.parametrize("most", [8, 10])
+def test_where_few_files_can_be_open_it_is_read_in_order(several_runs: Path, most: int) -> None:
+    """The first process was started already and has to go again, without a word."""
+    asked = [sys.executable, "-c", SLOW.format(odd="pass"), str(several_runs)]
+    limited = ["sh", "-c", f'ulimit -n {most} && exec "$0" "$@"', *asked]
+    done = subprocess.run(limited, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout) == json.loads(found([several_runs])[0]["in_order"])
+
+
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_no_process_is_left(several_runs: Path, how: signal.Signals) -> None:
     text = SLOW.format(odd="time.sleep(0.2)")

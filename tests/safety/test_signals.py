@@ -103,6 +103,30 @@ def test_an_import_is_not_broken_off_amid_python_s_own_steps() -> None:
     assert did == ["lock released"]
 
 
+AMID_A_CLASS = """
+import os, signal, sys
+from iopstui.cli import program
+class Named:
+    def __set_name__(self, owner, name):
+        os.kill(os.getpid(), signal.SIGTERM)
+        sum(range(10000))
+def load(*arguments):
+    class Event:
+        one = Named()
+program._main = load
+sys.argv = ["iopstui"]
+sys.exit(program.main())
+"""
+
+
+def test_a_signal_while_a_class_is_being_made_is_no_error_of_ours() -> None:
+    """Python 3.10 and 3.11 raise a RuntimeError in its place."""
+    done = subprocess.run(
+        [sys.executable, "-c", AMID_A_CLASS], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (EXIT_INTERRUPTED, "iopstui: interrupted.\n")
+
+
 WHILE_LOADED = """
 import os, signal, sys
 class Finder:
