@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any, TextIO
 
 from iopstui.events import Event, FrameReady
@@ -14,7 +15,7 @@ from iopstui.model.metrics.fields import ANY, BY_ID, DEVICE, FIELDS, TOTAL, Fiel
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.samples import READ, TRIM, WRITE
 from iopstui.model.sources import BY_NAME
-from iopstui.output.jsonl import frame_object
+from iopstui.output.jsonl import clean, main_figures
 from iopstui.text import printable
 
 _HEAD = ("t", "wall_ms", "utc", "step", "seconds", "flags.*")
@@ -29,6 +30,11 @@ class CsvSink:
         self._stream = stream
         self._writer = csv.writer(stream, lineterminator="\n")
         self._columns = list(session_columns(devices))
+        # neighbours stand in one object
+        self._groups = [
+            (parent, [path[-1] for path in paths])
+            for parent, paths in groupby(self._columns, lambda path: path[:-1])
+        ]
         self._started = False
 
     def handle(self, event: Event) -> None:
@@ -49,9 +55,17 @@ class CsvSink:
             self._writer.writerow(printable(".".join(path)) for path in self._columns)
 
     def _row(self, frame: Frame) -> Iterator[str]:
-        row = frame_object(frame)
-        for path in self._columns:
-            yield cell_text(value_at(row, path))
+        row = main_figures(frame)
+        for parent, names in self._groups:
+            part = value_at(row, parent)
+            read = part.get if isinstance(part, dict) else _nothing
+            for name in names:
+                value = read(name)
+                yield "" if value is None else cell_text(clean(value))
+
+
+def _nothing(name: str) -> None:
+    """What an object has that is not there."""
 
 
 def session_columns(devices: Sequence[str]) -> Iterator[tuple[str, ...]]:

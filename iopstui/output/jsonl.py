@@ -44,7 +44,7 @@ class JsonlSink:
     def handle(self, event: Event) -> None:
         """Write one event (and the session line before the first)."""
         self.begin()
-        row = event_object(event)
+        row = _event(event)
         self._write({"event": row.pop("event"), "host": self._host, **row})
 
     def close(self) -> None:
@@ -86,17 +86,32 @@ def session_object(host: str, target: Target | None) -> Object:
 
 def event_object(event: Event) -> Object:
     """Any event as plain data; ``event`` is its kind ("frame", "step_started", "mark" ...)."""
-    if isinstance(event, FrameReady):
-        return frame_object(event.frame)
-    values = {field.name: getattr(event, field.name) for field in dataclasses.fields(event)}
-    values.pop("document", None)  # fio's own JSON: ask fio for it
-    cleaned: Object = clean({"event": event.kind, **values})
+    cleaned: Object = clean(_event(event))
     return cleaned
 
 
 def frame_object(frame: Frame) -> Object:
     """A frame as plain data, in the names and units of model/metrics/fields.py."""
-    row = {
+    cleaned: Object = clean(_frame(frame))
+    return cleaned
+
+
+def main_figures(frame: Frame) -> Object:
+    """The same without histograms, and without what is of each CPU, interrupt and job: figures that
+    are put in columns, each of which is for ``clean``."""
+    return _frame(frame, whole=False)
+
+
+def _event(event: Event) -> Object:
+    if isinstance(event, FrameReady):
+        return _frame(event.frame)
+    values = {field.name: getattr(event, field.name) for field in dataclasses.fields(event)}
+    values.pop("document", None)  # fio's own JSON: ask fio for it
+    return {"event": event.kind, **values}
+
+
+def _frame(frame: Frame, whole: bool = True) -> Object:
+    return {
         "event": "frame",
         "seq": frame.seq,
         "step": frame.step,
@@ -109,19 +124,17 @@ def frame_object(frame: Frame) -> Object:
         "skew_ms": frame.skew_ms,
         "own_cpu": frame.own_cpu,
         "throttled": frame.throttled,
-        "fio": _fio(frame.fio) if frame.fio else None,
+        "fio": _fio(frame.fio, whole) if frame.fio else None,
         "kernel": {
             "disks": {name: _disk(disk) for name, disk in frame.disks.items()},
             TOTAL: _disk(total) if (total := frame.total) is not None else None,
-            "cpus": {cpu: _cpu(load) for cpu, load in frame.cpus.items()},
-            "irqs": frame.irqs,
+            "cpus": {cpu: _cpu(load) for cpu, load in frame.cpus.items()} if whole else {},
+            "irqs": frame.irqs if whole else {},
             **{source.name: _more(source, frame) for source in SOURCES},
         },
         "device": _probe(frame.probe, frame.opened) if frame.probe else None,
         "jobs": list(frame.jobs),
     }
-    cleaned: Object = clean(row)
-    return cleaned
 
 
 _PLAIN = frozenset((int, str, bool, type(None)))
@@ -146,13 +159,13 @@ def clean(value: Any) -> Any:
     return value if value is None or isinstance(value, (str, int, bool)) else str(value)
 
 
-def _fio(fio: FioInterval) -> Object:
+def _fio(fio: FioInterval, whole: bool) -> Object:
     directions = {name: fio.directions.get(name) for name in DIRECTIONS}
     return {
         "seconds": fio.seconds,
-        **{name: _direction(part) if part else None for name, part in directions.items()},
+        **{name: _direction(part, whole) if part else None for name, part in directions.items()},
         TOTAL: _direction(fio.total, with_bins=False),
-        "jobs": [_job(job) for job in fio.jobs],
+        "jobs": [_job(job) for job in fio.jobs] if whole else [],
         "iodepth_level": fio.iodepth_level,
         "usr_cpu": fio.usr_cpu,
         "sys_cpu": fio.sys_cpu,

@@ -17,7 +17,7 @@ from iopstui.linux.process.packages import no_package
 from iopstui.model.metrics.fields import SCHEMA, Field, find
 from iopstui.output.columns import FIGURE, TIME, WHOLE, WORDS, Column
 from iopstui.output.csv_out import session_columns, value_at
-from iopstui.output.jsonl import frame_object
+from iopstui.output.jsonl import clean, main_figures
 from iopstui.text import printable
 
 PACKAGE = "pyarrow"
@@ -103,7 +103,7 @@ class ParquetSink:
     def handle(self, event: Event) -> None:
         """Take a row if the event is a frame."""
         if isinstance(event, FrameReady):
-            row = frame_object(event.frame)
+            row = main_figures(event.frame)
             self._table.row(_cell(path, row) for path in self._paths)
 
     def close(self) -> None:
@@ -132,7 +132,7 @@ def _column(path: tuple[str, ...]) -> Column:
 
 
 def _cell(path: tuple[str, ...], row: Any) -> Any:
-    value = value_at(row, path)
+    value = clean(value_at(row, path))
     if path == ("utc",):
         # the same rounding as of the text, which is null for what is no time
         return None if value is None else instant(row["wall_ms"])

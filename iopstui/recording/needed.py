@@ -1,4 +1,4 @@
-"""A recording's samples with no more in them than a report looks at.
+"""A recording's samples with no more in them than a report, or a table, looks at.
 
 Most of a sample's text is fio's histogram, which is read as two columns (model/columns.py) and not
 as an object of JSON. What no report uses stays text.
@@ -17,14 +17,27 @@ from iopstui.patterns import pattern
 from iopstui.recording import layout as form
 from iopstui.recording.coding import MOST_COUNT, Decoder, Layouts, Malformed
 
-WITHOUT: Mapping[type, Mapping[str, Any]] = {
-    RawSample: {"jobs": (), "own_busy_s": None},
-    KernelSample: {"softirq_block": {}, "irqs": {}, "ipi": None, "ipi_ns": None,
-                   "throttled_us": None, "more": {}},
-    JobStatus: {"iodepth_level": {}},
-    DirectionStatus: {"slat": None, "lat": None, "percentiles": {}},
+Without = Mapping[type, Mapping[str, Any]]
+
+_INTERRUPTS_LEFT_OUT: Mapping[str, Any] = {
+    "softirq_block": {}, "irqs": {}, "ipi": None, "ipi_ns": None, "throttled_us": None,
 }  # fmt: skip
+_SAMPLE: Mapping[str, Any] = {"jobs": (), "own_busy_s": None}
+_JOB: Mapping[str, Any] = {"iodepth_level": {}}
+WITHOUT: Without = {
+    RawSample: _SAMPLE,
+    KernelSample: {**_INTERRUPTS_LEFT_OUT, "more": {}},
+    JobStatus: _JOB,
+    DirectionStatus: {"slat": None, "lat": None, "percentiles": {}},
+}
 """What a report does not need, by dataclass, and what stands there instead."""
+ROWS_WITHOUT: Without = {
+    RawSample: _SAMPLE,
+    KernelSample: {**_INTERRUPTS_LEFT_OUT, "cpus": {}},
+    JobStatus: _JOB,
+    DirectionStatus: {"percentiles": {}},
+}
+"""The same for tables of the seconds' main figures (output/csv_out.py)."""
 
 _ENDS = (b'},"c', b'},"')
 _DIGITS = b"0123456789"
@@ -42,11 +55,11 @@ _KERNEL = ["monotonic_ns", "wall_ms", "took_ns", "disks", "cpus", "softirq_block
 class NeededSamples:
     """Reads the JSON of samples, in their order: successive ones share what is the same.
 
-    Figures are those of ``Decoder`` for all fields but ``WITHOUT``. Raises as it does.
+    Figures are those of ``Decoder`` for all fields but those ``without``. Raises as it does.
     """
 
-    def __init__(self, layouts: Layouts) -> None:
-        self._decode = _Needed(layouts)
+    def __init__(self, layouts: Layouts, without: Without = WITHOUT) -> None:
+        self._decode = _Needed(layouts, without)
         fields = layouts.get(form.NAMES[DirectionStatus], [])
         # the histogram is found by what follows it
         self._known = "bins" in fields and fields[fields.index("bins") :][1:2] == ["bins_of"]
@@ -148,8 +161,8 @@ def _next_end(data: bytes, place: int) -> int:
 class _Needed(Decoder):
     """A decoder that takes ``found`` where its number stands."""
 
-    def __init__(self, layouts: Layouts) -> None:
-        super().__init__(layouts, form.NAMES, WITHOUT)
+    def __init__(self, layouts: Layouts, without: Without) -> None:
+        super().__init__(layouts, form.NAMES, without)
         self.found: list[Columns] = []
 
     def _make(self, kind: Any) -> Any:

@@ -19,7 +19,7 @@ from iopstui.errors import Missing, UsageError
 from iopstui.model.samples import RawSample
 from iopstui.recording import layout as form
 from iopstui.recording.coding import Decoder, Malformed, Unbelievable
-from iopstui.recording.needed import NeededSamples
+from iopstui.recording.needed import WITHOUT, NeededSamples, Without
 from iopstui.records import dataclass
 from iopstui.text import printable
 
@@ -123,10 +123,10 @@ class Recording:
     def __exit__(self, *reason: object) -> None:
         self.close()
 
-    def only_needed(self) -> None:
-        """From now on samples hold no more than a report needs (needed.WITHOUT), and are read in
-        a fraction of the time."""
-        self._needed = NeededSamples(self._layouts)
+    def only_needed(self, without: Without = WITHOUT) -> None:
+        """From now on samples are ``without`` what a report does not need (needed.py), and are
+        read in a fraction of the time."""
+        self._needed = NeededSamples(self._layouts, without)
 
     # -- reading
 

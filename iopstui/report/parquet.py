@@ -9,6 +9,7 @@ from iopstui.format import utc
 from iopstui.linux.process.packages import require
 from iopstui.output.parquet import PACKAGE, ParquetSink
 from iopstui.recording import layout as form
+from iopstui.recording.needed import ROWS_WITHOUT
 from iopstui.recording.replay import Fold, replayed
 from iopstui.report.redact import opened
 from iopstui.report.sources import Source
@@ -27,6 +28,7 @@ def put_parquet(source: Source, redact: bool, out: BinaryIO) -> None:
             f"As CSV it can be had: iopstui report {name} -o {source.path.stem}.csv",
         )
     with opened(source.path, redact) as recording:
+        recording.only_needed(ROWS_WITHOUT)
         sink = ParquetSink(out, recording.header.target.on, _about(recording.header))
         fold = Fold(recording.header)
         try:

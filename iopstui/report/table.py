@@ -12,6 +12,7 @@ from typing import Any
 from iopstui.output.csv_out import CsvSink, cell_text
 from iopstui.output.replay import ReplayedExperiments, has_experiment
 from iopstui.output.sinks import EventSink
+from iopstui.recording.needed import ROWS_WITHOUT
 from iopstui.recording.reader import Recording
 from iopstui.recording.replay import Fold, how_it_ends, replayed
 from iopstui.report.foreign import gather_foreign
@@ -29,9 +30,12 @@ def csv_text(source: Source, redact: bool = False) -> str:
         csv.writer(stream, lineterminator="\n").writerows(_rows(gather_foreign(source, redact)))
         return stream.getvalue()
     with opened(source.path, redact) as recording:
-        sink: EventSink = CsvSink(stream, recording.header.target.on)
+        sink: EventSink
         if has_experiment(recording):
             sink = ReplayedExperiments("csv", recording.header, stream, io.StringIO())
+        else:
+            sink = CsvSink(stream, recording.header.target.on)
+            recording.only_needed(ROWS_WITHOUT)
         fold = Fold(recording.header)
         for event in replayed(recording, fold):
             sink.handle(event)

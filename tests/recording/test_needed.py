@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet
 import pytest
 
 from iopstui.model.columns import Columns
@@ -20,29 +22,31 @@ from iopstui.model.samples import (
 )
 from iopstui.recording import layout as form
 from iopstui.recording.coding import Decoder, Malformed, encoder
-from iopstui.recording.needed import WITHOUT, NeededSamples
+from iopstui.recording.needed import ROWS_WITHOUT, WITHOUT, NeededSamples, Without
 from iopstui.recording.reader import Recording, Sample, recording_path
 from iopstui.report.files import rendered
+from iopstui.report.parquet import put_parquet
+from iopstui.report.sources import Source
 
 KEPT = Path(__file__).parents[1] / "fixtures" / "recordings"
 FILES = [recording_path("demo"), *sorted(KEPT.glob("*.iops"))]
 
 
-def samples(path: Path, needed: bool) -> list[RawSample]:
+def samples(path: Path, less: Without | None) -> list[RawSample]:
     with Recording(path) as recording:
-        if needed:
-            recording.only_needed()
+        if less is not None:
+            recording.only_needed(less)
         return [one.raw for one in recording.records() if isinstance(one, Sample)]
 
 
-def without(value: Any) -> Any:
+def without(value: Any, less: Without) -> Any:
     """The same with what is left out left out."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        parts = {f.name: without(getattr(value, f.name)) for f in dataclasses.fields(value)}
-        return dataclasses.replace(value, **{**parts, **WITHOUT.get(type(value), {})})
+        parts = {f.name: without(getattr(value, f.name), less) for f in dataclasses.fields(value)}
+        return dataclasses.replace(value, **{**parts, **less.get(type(value), {})})
     if isinstance(value, Mapping):
-        return {key: without(one) for key, one in value.items()}
-    return tuple(map(without, value)) if isinstance(value, tuple) else value
+        return {key: without(one, less) for key, one in value.items()}
+    return tuple(without(one, less) for one in value) if isinstance(value, tuple) else value
 
 
 def of_fio(raw: RawSample) -> list[DirectionStatus]:
@@ -50,10 +54,11 @@ def of_fio(raw: RawSample) -> list[DirectionStatus]:
     return [one for job in jobs for one in job.directions.values()]
 
 
+@pytest.mark.parametrize("less", [WITHOUT, ROWS_WITHOUT], ids=["report", "rows"])
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_samples_are_the_same_but_for_what_is_left_out(path: Path) -> None:
-    whole, needed = samples(path, False), samples(path, True)
-    assert needed == [without(raw) for raw in whole]
+def test_samples_are_the_same_but_for_what_is_left_out(path: Path, less: Without) -> None:
+    whole, needed = samples(path, None), samples(path, less)
+    assert needed == [without(raw, less) for raw in whole]
     bins = [one.bins for raw in needed for one in of_fio(raw) if one.bins]
     assert all(type(one) is Columns for one in bins)
 
@@ -65,20 +70,34 @@ def test_the_same_buckets_are_held_once() -> None:
     assert first.places is second.places
 
 
-@pytest.mark.parametrize("kind", ["html", "md", "json"])
+@pytest.mark.parametrize("kind", ["html", "md", "json", "csv"])
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_report_of_them_is_that_of_whole_samples(
     path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     needed = rendered([path], kind)
-    monkeypatch.setattr(Recording, "only_needed", lambda self: None)
+    monkeypatch.setattr(Recording, "only_needed", lambda *_: None)
     assert rendered([path], kind) == needed
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_columns_of_them_are_those_of_whole_samples(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def table() -> object:
+        out = io.BytesIO()
+        put_parquet(Source(path), False, out)
+        return pyarrow.parquet.read_table(out)
+
+    needed = table()
+    monkeypatch.setattr(Recording, "only_needed", lambda *_: None)
+    assert table() == needed
 
 
 DISK = DiskCounters("a", 1, 2, *range(17))
 CPU = CpuTimes(*range(8))
 RAW = next(
-    raw for raw in samples(recording_path("demo"), False) if any(one.bins for one in of_fio(raw))
+    raw for raw in samples(recording_path("demo"), None) if any(one.bins for one in of_fio(raw))
 )
 LAYOUTS = form.all_layouts()
 
@@ -140,7 +159,7 @@ def test_words_that_look_like_a_histogram_stay_words() -> None:
     job = dataclasses.replace(fio.jobs[0], name=odd, options={odd: odd, '"': '},"lat",'})
     raw = dataclasses.replace(RAW, fio=dataclasses.replace(fio, jobs=(job,)))
     _, found = NeededSamples(LAYOUTS).read(form.pack([1, encoder(RawSample)(raw)]))
-    assert found == without(raw)
+    assert found == without(raw, WITHOUT)
 
 
 KERNEL = KernelSample(1, 2.5, 3, {"a": DISK}, {0: CPU, 1: CPU}, {0: 4}, {}, None)
@@ -157,13 +176,13 @@ def test_interrupts_are_passed_over(changes: dict[str, Any]) -> None:
     for kernel in (dataclasses.replace(KERNEL, **changes), None):
         raw = dataclasses.replace(RAW, kernel=kernel)
         text = form.pack([0, encoder(RawSample)(raw)])
-        assert NeededSamples(LAYOUTS).read(text) == (0, without(raw))
+        assert NeededSamples(LAYOUTS).read(text) == (0, without(raw, WITHOUT))
 
 
 def test_interrupts_are_not_even_read_as_json() -> None:
     raw = dataclasses.replace(RAW, kernel=dataclasses.replace(KERNEL, irqs={9: {0: 123456789}}))
     text = form.pack([0, encoder(RawSample)(raw)]).replace(b"123456789", b"0123456789")
-    assert NeededSamples(LAYOUTS).read(text) == (0, without(raw))
+    assert NeededSamples(LAYOUTS).read(text) == (0, without(raw, WITHOUT))
 
 
 def test_a_recording_of_other_fields_is_read_without_the_short_way() -> None:
@@ -175,4 +194,4 @@ def test_a_recording_of_other_fields_is_read_without_the_short_way() -> None:
         for name in directions:
             directions[name] = directions[name][::-1]
     _, found = NeededSamples(other).read(form.pack(value))
-    assert found == without(RAW)
+    assert found == without(RAW, WITHOUT)
