@@ -106,6 +106,13 @@ def several_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def in_order(several_runs: Path) -> str:
+    """Its report, by one process."""
+    text: str = found([several_runs])[0]["in_order"]
+    return text
+
+
 @pytest.mark.parametrize(("processes", "keys"), [(2, 1), (5, 1), (3, 2)])
 def test_several_processes_report_what_one_does(
     several_runs: Path, processes: int, keys: int
@@ -135,10 +142,9 @@ def close_to(one: Any, other: Any) -> None:
         assert one == other
 
 
-def test_segments_change_nothing(several_runs: Path) -> None:
+def test_segments_change_nothing(several_runs: Path, in_order: str) -> None:
     """Sums of segments are those of all seconds."""
-    texts = [found([several_runs], 3, keys)[0]["in_order"] for keys in (1, 1000)]
-    close_to(*map(json.loads, texts))
+    close_to(json.loads(in_order), json.loads(found([several_runs], 1, 1000)[0]["in_order"]))
 
 
 def test_what_fio_really_printed_is_the_same_in_pieces(
@@ -221,23 +227,25 @@ print(rendered([Path(sys.argv[1])], "json"))
 """
 
 
-def test_a_process_that_dies_is_none(several_runs: Path) -> None:
+def test_a_process_that_dies_is_none(several_runs: Path, in_order: str) -> None:
     """Killed, as by a kernel that is out of memory."""
     text = SLOW.format(odd="os.kill(os.getpid(), 9)")
     asked = [sys.executable, "-c", text, str(several_runs)]
     done = subprocess.run(asked, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout) == json.loads(found([several_runs])[0]["in_order"])
+    assert json.loads(done.stdout) == json.loads(in_order)
 
 
 @pytest.mark.parametrize("most", [8, 10])
-def test_where_few_files_can_be_open_it_is_read_in_order(several_runs: Path, most: int) -> None:
+def test_where_few_files_can_be_open_it_is_read_in_order(
+    several_runs: Path, in_order: str, most: int
+) -> None:
     """The first process was started already and has to go again, without a word."""
     asked = [sys.executable, "-c", SLOW.format(odd="pass"), str(several_runs)]
     limited = ["sh", "-c", f'ulimit -n {most} && exec "$0" "$@"', *asked]
     done = subprocess.run(limited, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout) == json.loads(found([several_runs])[0]["in_order"])
+    assert json.loads(done.stdout) == json.loads(in_order)
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
