@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 MOST = 8
-"""Processes; each takes some 40 MiB."""
+"""Processes; each takes some 25 MiB, half of which is the one's that reads."""
 
 
 class Unsure(Exception):

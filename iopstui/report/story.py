@@ -133,9 +133,12 @@ def _told(recording: Recording, several: bool) -> Story:
 
 
 def _one_by_one(recording: Recording, fold: Fold) -> Iterator[Block | Other]:
-    blocks = Blocks(recording, fold)
+    blocks, known = Blocks(recording, fold), recording.damage
     for segment in segments(recording.index()):
         yield from blocks.of(segment)
+        # what follows damage is not read
+        if recording.damage != known:
+            return
 
 
 def take_block(story: Story, block: Block) -> None:

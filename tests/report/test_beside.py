@@ -24,7 +24,7 @@ from iopstui import events
 from iopstui.model.findings.rules import Finding
 from iopstui.model.samples import RawSample
 from iopstui.recording import layout as form
-from iopstui.recording.reader import Recording
+from iopstui.recording.reader import Recording, Sample
 from iopstui.recording.writer import Recorder, Tape
 
 HELPER = Path(made.__file__).parent / "report_beside.py"
@@ -184,6 +184,10 @@ def test_a_damaged_place_is_told_as_ever(several_runs: Path, tmp_path: Path, par
     path.write_bytes(data)
     one = found([path])[0]
     assert one["beside"] == one["in_order"] and "damaged" in one["beside"]
+    with Recording(path) as recording:
+        before = [r for r in recording.records() if isinstance(r, Sample) and r.raw.fio]
+    runs = json.loads(one["beside"])["recordings"][0]["runs"]
+    assert sum(run["frames"]["count"] for run in runs) == len(before) > 0
 
 
 def test_one_that_was_cut_off_is_read_beside_each_other(several_runs: Path, tmp_path: Path) -> None:
