@@ -20,6 +20,7 @@ LATENCY_WIDTH = 7
 SIZE_WIDTH = 8
 MIB_WIDTH = 5
 PERCENT_WIDTH = 4
+_YEAR_1_S, _YEAR_10000_S = -62_135_596_800, 253_402_300_800
 
 ASCII = {
     "µ": "u", "μ": "u", "×": "x", "→": ">", "←": "<", "·": ".", "…": "~", "─": "-", "│": "|",
@@ -140,10 +141,13 @@ def moment(wall_ms: float) -> datetime:
 def utc(wall_ms: float) -> str | None:
     """Milliseconds since 1970 as "2026-03-01T12:00:00.250Z"; ``None`` for what is no time."""
     try:
-        when = moment(round(wall_ms))
+        seconds, ms = divmod(round(wall_ms), 1000)
     except (OverflowError, ValueError):  # a recording may hold anything
         return None
-    return when.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+    if not _YEAR_1_S <= seconds < _YEAR_10000_S:
+        return None
+    year, month, day, hour, minute, second = time.gmtime(seconds)[:6]
+    return f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z"
 
 
 def duration(seconds: float) -> str:

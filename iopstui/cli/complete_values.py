@@ -49,8 +49,9 @@ def lessons() -> Iterator[Candidate]:
 
 def fields() -> Iterator[Candidate]:
     """The figures of a run that something can be expected of."""
-    from iopstui.model.metrics.fields import ANY, FIELDS
+    from iopstui.model.metrics.fields import FIELDS
     from iopstui.model.metrics.figures import measurable
+    from iopstui.model.metrics.paths import ANY
 
     for field in FIELDS:
         if ANY not in field.path and measurable(field.path):

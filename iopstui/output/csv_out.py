@@ -11,8 +11,9 @@ from itertools import groupby
 from typing import Any, TextIO
 
 from iopstui.events import Event, FrameReady
-from iopstui.model.metrics.fields import ANY, BY_ID, DEVICE, FIELDS, TOTAL, Field
+from iopstui.model.metrics.fields import BY_ID, FIELDS, Field
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.paths import ANY, DEVICE, TOTAL
 from iopstui.model.samples import READ, TRIM, WRITE
 from iopstui.model.sources import BY_NAME
 from iopstui.output.jsonl import clean, main_figures

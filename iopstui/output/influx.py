@@ -13,8 +13,8 @@ from typing import Any, TextIO
 
 from iopstui.events import Event, Found, FrameReady, Mark, StepFinished, StepStarted
 from iopstui.model.block.target import Target
-from iopstui.model.metrics.fields import DEVICE, TOTAL
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.paths import DEVICE, TOTAL
 from iopstui.model.metrics.probe import KINDS
 from iopstui.model.samples import DIRECTIONS
 from iopstui.model.sources import SOURCES

@@ -21,8 +21,8 @@ from iopstui.model.block.target import Target
 from iopstui.model.fio.interval import DirectionInterval, FioInterval, JobInterval
 from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.cpu_frames import CpuFrame
-from iopstui.model.metrics.fields import SCHEMA, TOTAL
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.paths import SCHEMA, TOTAL
 from iopstui.model.metrics.probe import KINDS, Latencies, ProbeInterval, Requests, Task
 from iopstui.model.rates import MIB, DiskRates
 from iopstui.model.samples import DIRECTIONS

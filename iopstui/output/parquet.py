@@ -14,7 +14,8 @@ from typing import Any, BinaryIO
 from iopstui.events import Event, FrameReady
 from iopstui.format import moment
 from iopstui.linux.process.packages import no_package
-from iopstui.model.metrics.fields import SCHEMA, Field, find
+from iopstui.model.metrics.fields import Field, find
+from iopstui.model.metrics.paths import SCHEMA
 from iopstui.output.columns import FIGURE, TIME, WHOLE, WORDS, Column
 from iopstui.output.csv_out import session_columns, value_at
 from iopstui.output.jsonl import clean, main_figures

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from iopstui.text import printable
 
 Chosen = tuple[Target, "Target | None"]
 """What is watched, and what jobs are told to work on (``None``: the job names its files)."""
+HEAD_BYTES = 4096
 
 
 def choose_targets(
@@ -35,13 +37,22 @@ def choose_targets(
 
 
 def _refuse_result(path: Path) -> None:
-    if not os.path.isfile(path):
+    if not os.path.isfile(path) or not _may_be_one(path):
         return
     from iopstui.recording.foreign import OTHER, kind_of_file, refuse_result
 
     kind = kind_of_file(path)
     if kind != OTHER:
         raise refuse_result(path, kind)
+
+
+def _may_be_one(path: Path) -> bool:
+    """False of what fio lays out and of disk images, before all forms of results are looked at:
+    those are text, but for our own recordings."""
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        head = file.read(HEAD_BYTES)
+        return head.startswith(b"iopstui ") or b"\0" not in head
+    return False
 
 
 def choose_watched(

@@ -23,9 +23,9 @@ from iopstui.model.experiment.expectation import parse_expectation
 from iopstui.model.experiment.point import PointMeter
 from iopstui.model.findings import rules as d
 from iopstui.model.findings.evidence import Evidence, names_words
-from iopstui.model.metrics.fields import TOTAL
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import FrameBuilder
+from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.rates import DiskRates, disk_rates, summed
 from iopstui.model.samples import DiskCounters, KernelSample, RawSample
 from iopstui.output.csv_out import CsvSink

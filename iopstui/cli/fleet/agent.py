@@ -26,7 +26,7 @@ from iopstui.fleet.merging.packed import pack, to_wire
 from iopstui.fleet.merging.short import short_line
 from iopstui.fleet.merging.sums import Malformed, frame_sums
 from iopstui.linux.roots import Roots
-from iopstui.model.metrics.fields import DEVICE
+from iopstui.model.metrics.paths import DEVICE
 from iopstui.model.metrics.probe import KINDS
 from iopstui.output.jsonl import dumps, event_object, session_object
 from iopstui.safety.journal import boot_id

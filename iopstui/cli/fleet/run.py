@@ -22,7 +22,7 @@ from iopstui.fleet.merging.figures import Abort, Wanted, wanted
 from iopstui.fleet.merging.merger import Merger
 from iopstui.format import put
 from iopstui.model.experiment.expectation import parse_tolerance
-from iopstui.model.metrics.fields import DEVICE
+from iopstui.model.metrics.paths import DEVICE
 from iopstui.safety.signals import StopSignals
 
 Object = dict[str, Any]

@@ -29,7 +29,7 @@ from iopstui.fleet.merging.sums import (
     Part,
     Sums,
 )
-from iopstui.model.metrics.fields import TOTAL
+from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.samples import DIRECTIONS
 
 PARTS = (TOTAL, *DIRECTIONS)

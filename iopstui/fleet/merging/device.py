@@ -10,7 +10,7 @@ from typing import Any
 from iopstui.fleet.merging.packed import unpack
 from iopstui.format import counted
 from iopstui.model.histogram import PERCENTILES, percentile_name
-from iopstui.model.metrics.fields import TOTAL
+from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.metrics.probe import KINDS, Latencies
 from iopstui.records import dataclass
 

@@ -16,7 +16,7 @@ from iopstui.fleet.merging.merger import Second
 from iopstui.fleet.merging.sums import Sums
 from iopstui.model.experiment.expectation import Expectation, figure_and_value, parse_expectation
 from iopstui.model.histogram import PERCENTILES, percentile_name
-from iopstui.model.metrics.fields import DEVICE, TOTAL
+from iopstui.model.metrics.paths import DEVICE, TOTAL
 from iopstui.model.metrics.probe import KINDS
 from iopstui.model.watch.trigger import parse_span
 from iopstui.records import dataclass

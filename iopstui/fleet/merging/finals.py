@@ -7,8 +7,8 @@ from typing import Any
 
 from iopstui.fleet.merging.sums import Malformed, Object, Sums, part_of, whole
 from iopstui.model.fio.counts import SUBMISSIONS
-from iopstui.model.metrics.fields import TOTAL
 from iopstui.model.metrics.frame import RESET
+from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.metrics.summary import DIFFERS, EXACT, UNCHECKED
 from iopstui.model.samples import MIXED
 

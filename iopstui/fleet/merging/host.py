@@ -36,8 +36,8 @@ from iopstui.fleet.merging.sums import (
     part_of,
     whole,
 )
-from iopstui.model.metrics.fields import DEVICE, TOTAL
 from iopstui.model.metrics.frame import FINAL, LATE, RAMP
+from iopstui.model.metrics.paths import DEVICE, TOTAL
 from iopstui.records import dataclass
 
 COMPLETE = 0.8

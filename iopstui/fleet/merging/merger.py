@@ -17,8 +17,8 @@ from iopstui.fleet.merging.compact import Compact, Pile
 from iopstui.fleet.merging.host import LATEST_S, Host, Plain, Slot
 from iopstui.fleet.merging.short import Columns, Short, add_shorts
 from iopstui.fleet.merging.sums import Malformed, Sums, part_of, total_sums, whole
-from iopstui.model.metrics.fields import SCHEMA
 from iopstui.model.metrics.frame import RAMP
+from iopstui.model.metrics.paths import SCHEMA
 from iopstui.records import dataclass
 
 LAG = 5

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from iopstui.fleet.merging.compact import HEAD, LOOKED, Pieces, Pile, pieces_of
-from iopstui.model.metrics.fields import DEVICE
+from iopstui.model.metrics.paths import DEVICE
 
 Object = dict[str, Any]
 MARK = b"#"

@@ -18,7 +18,7 @@ from iopstui.fleet.merging.device import COUNTS, MICRO, Device, DevicePart, rate
 from iopstui.fleet.merging.packed import FIELD, KEYS, from_wire, pack, unpack
 from iopstui.model import histogram
 from iopstui.model.histogram import PERCENTILES, percentile_name
-from iopstui.model.metrics.fields import DEVICE, TOTAL
+from iopstui.model.metrics.paths import DEVICE, TOTAL
 from iopstui.model.metrics.probe import KINDS
 from iopstui.model.samples import DIRECTIONS, MIXED
 from iopstui.records import dataclass

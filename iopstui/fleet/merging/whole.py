@@ -15,8 +15,8 @@ from iopstui.model import histogram
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
 from iopstui.model.histogram import Bins, percentile_name
 from iopstui.model.metrics import frame as flags
-from iopstui.model.metrics.fields import TOTAL
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.metrics.probe import KINDS, LATENCY, Latencies, ProbeInterval, Requests
 from iopstui.model.rates import MIB, DiskRates
 

@@ -15,9 +15,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from iopstui.errors import UsageError
-from iopstui.model.metrics.fields import ANY, DEVICE, FIELDS, TOTAL, Field
+from iopstui.model.metrics.fields import FIELDS, Field
 from iopstui.model.metrics.figures import Meter, measurable
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.paths import ANY, DEVICE, TOTAL
 from iopstui.patterns import pattern
 from iopstui.records import dataclass
 

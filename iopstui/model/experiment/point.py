@@ -7,9 +7,9 @@ from dataclasses import asdict, field, fields
 from typing import Any
 
 from iopstui.model import histogram
-from iopstui.model.metrics.fields import TOTAL
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, Frame
+from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.metrics.statistics import steadiness
 from iopstui.model.rates import ratio
 from iopstui.records import dataclass

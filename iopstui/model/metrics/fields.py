@@ -11,21 +11,17 @@ import json
 from collections.abc import Iterator, Sequence
 
 from iopstui.model.histogram import PERCENTILES, percentile_name
+from iopstui.model.metrics.paths import ANY, DEVICE, SCHEMA, TOTAL
 from iopstui.model.metrics.probe import KINDS
 from iopstui.model.samples import DIRECTIONS
 from iopstui.model.sources import SOURCES
 from iopstui.records import dataclass
-
-SCHEMA = 1
-ANY = "*"
-TOTAL = "total"
 
 FRAME = "iopstui"
 FIO = "fio json+"
 DISKSTATS = "/proc/diskstats"
 STAT = "/proc/stat"
 PROBE = "probe"
-DEVICE = "device"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from iopstui.model import histogram
 from iopstui.model.fio.interval import DirectionInterval
 from iopstui.model.histogram import PERCENTILES, percentile_name
-from iopstui.model.metrics.fields import DEVICE, TOTAL
 from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, Frame
+from iopstui.model.metrics.paths import DEVICE, TOTAL
 from iopstui.model.metrics.probe import KINDS, Latencies, Requests
 from iopstui.model.rates import MIB, DiskRates
 from iopstui.model.sources import BY_NAME

@@ -14,9 +14,9 @@ from dataclasses import field, replace
 
 from iopstui.model import histogram
 from iopstui.model.columns import BinsTotal
-from iopstui.model.metrics.fields import TOTAL
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import RAMP, SOME_HOSTS, Frame
+from iopstui.model.metrics.paths import TOTAL
 from iopstui.patterns import pattern
 from iopstui.records import dataclass
 

@@ -13,8 +13,8 @@ from iopstui import __version__
 from iopstui.events import RUN, Event, Found, FrameReady, Judged, StepFinished, StepStarted
 from iopstui.model.block.target import Target
 from iopstui.model.fio.interval import FioInterval
-from iopstui.model.metrics.fields import TOTAL
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.metrics.probe import ProbeInterval
 from iopstui.model.rates import DiskRates
 from iopstui.model.sources import SOURCES

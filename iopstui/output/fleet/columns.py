@@ -12,7 +12,8 @@ from iopstui.fleet.merging.merger import Second
 from iopstui.fleet.merging.sums import Part, Sums
 from iopstui.format import utc
 from iopstui.model.histogram import PERCENTILES, percentile_name
-from iopstui.model.metrics.fields import BY_ID, DEVICE, TOTAL
+from iopstui.model.metrics.fields import BY_ID
+from iopstui.model.metrics.paths import DEVICE, TOTAL
 from iopstui.model.samples import READ, TRIM, WRITE
 from iopstui.output.columns import FIGURE, TIME, WHOLE, WORDS, Column
 from iopstui.text import printable

@@ -7,7 +7,7 @@ from iopstui.fleet.merging.merger import Merger, Second
 from iopstui.fleet.merging.outcome import Certified, certified
 from iopstui.fleet.merging.sums import Object
 from iopstui.format import utc
-from iopstui.model.metrics.fields import SCHEMA
+from iopstui.model.metrics.paths import SCHEMA
 
 
 def session_object(label: str) -> Object:

@@ -12,7 +12,7 @@ from iopstui.fleet.curve import ScalePoint
 from iopstui.fleet.merging.sums import Object
 from iopstui.format import fit, latency, number, put
 from iopstui.model.experiment.scaling import Scaling, scaling
-from iopstui.model.metrics.fields import SCHEMA
+from iopstui.model.metrics.paths import SCHEMA
 from iopstui.model.rates import MIB
 from iopstui.output.fleet.words import SHOWN, WIDTH
 from iopstui.output.jsonl import dumps

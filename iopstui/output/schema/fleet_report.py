@@ -5,7 +5,7 @@ from __future__ import annotations
 from iopstui.fleet.merging.device import COUNTS
 from iopstui.fleet.merging.sums import LATENCIES, WITH_BINS
 from iopstui.model.histogram import PERCENTILES, percentile_name
-from iopstui.model.metrics.fields import TOTAL
+from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.metrics.probe import KINDS
 from iopstui.model.samples import DIRECTIONS
 from iopstui.output.schema.notation import (

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iopstui.model.metrics.fields import ANY, FIELDS, Field
+from iopstui.model.metrics.fields import FIELDS, Field
+from iopstui.model.metrics.paths import ANY
 from iopstui.output.schema.notation import Schema, array, keyed, or_null, record
 
 LISTS = {("flags",), ("jobs",), ("fio", "jobs"), ("device", "tasks")}

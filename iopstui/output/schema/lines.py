@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 
 from iopstui.events import Event, FrameReady, Judged, PointFailed, PointFinished
-from iopstui.model.metrics.fields import SCHEMA
+from iopstui.model.metrics.paths import SCHEMA
 from iopstui.output.schema.frames import frame_schema
 from iopstui.output.schema.notation import (
     NUMBER,

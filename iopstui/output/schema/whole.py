@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 
 from iopstui.model.block.device import BlockDevice, Hctx
-from iopstui.model.metrics.fields import SCHEMA
+from iopstui.model.metrics.paths import SCHEMA
 from iopstui.output.schema.fleet_report import fleet_report_schema
 from iopstui.output.schema.lines import line_schemas
 from iopstui.output.schema.notation import (

@@ -104,7 +104,7 @@ def final_rates(summary: Mapping[str, Any]) -> dict[tuple[str, ...], float]:
     """fio's own final IOPS and bandwidth by field path; none where stages of a job followed
     one another (there is then no rate of the whole)."""
     from iopstui.model.experiment.job_figures import job_figures
-    from iopstui.model.metrics.fields import TOTAL
+    from iopstui.model.metrics.paths import TOTAL
 
     rates: dict[tuple[str, ...], float] = {}
     for name in DIRECTIONS:

@@ -25,8 +25,9 @@ from iopstui.model.experiment.expectation import (
 )
 from iopstui.model.experiment.plan import Plan, parse_axis
 from iopstui.model.fio.jobfile import effective
-from iopstui.model.metrics.fields import ANY, FIELDS, Field
+from iopstui.model.metrics.fields import FIELDS, Field
 from iopstui.model.metrics.figures import Meter, measurable
+from iopstui.model.metrics.paths import ANY
 from iopstui.model.metrics.summary import fio_summary
 from iopstui.output.csv_out import value_at
 from iopstui.output.jsonl import JsonlSink, frame_object
