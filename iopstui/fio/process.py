@@ -27,6 +27,7 @@ from iopstui.linux.process import private as private_files
 from iopstui.linux.process.limits import mend
 from iopstui.linux.process.private import abandoned_directories, private_directory
 from iopstui.linux.process.processes import cpu_s, start_time
+from iopstui.linux.sysattr import read_bytes
 from iopstui.records import dataclass
 
 __all__ = ["FioProcess", "Said", "abandoned_directories", "private_directory"]
@@ -228,10 +229,12 @@ class FioProcess:
         """Whether fio still has job processes or job threads; ``None`` if that can't be seen."""
         if self.pid is None:
             return None
+        children = read_bytes(f"/proc/{self.pid}/task/{self.pid}/children")
+        if children is None:
+            return None
+        if children.strip():
+            return True
         try:
-            with open(f"/proc/{self.pid}/task/{self.pid}/children") as file:
-                if file.read().strip():
-                    return True
             # with the option `thread` jobs are threads: two are fio's main and its helper
             return len(os.listdir(f"/proc/{self.pid}/task")) > 2
         except OSError:
