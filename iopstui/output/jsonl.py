@@ -133,7 +133,7 @@ def _frame(frame: Frame, whole: bool = True) -> Object:
             **{source.name: _more(source, frame) for source in SOURCES},
         },
         "device": _probe(frame.probe, frame.opened) if frame.probe else None,
-        "jobs": list(frame.jobs),
+        "jobs": list(frame.jobs) if whole else [],
     }
 
 

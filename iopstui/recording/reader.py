@@ -159,7 +159,9 @@ class Recording:
             index = Index()
             for chunk in self._chunks(None, keep=form.EVENT):
                 if chunk.kind == form.EVENT:
-                    self._index_other(index, chunk)
+                    if not self._index_other(index, chunk):
+                        # what follows damage is not read
+                        break
                     continue
                 if chunk.kind == form.KEY:
                     index.keys.append(chunk.at)
@@ -170,17 +172,19 @@ class Recording:
             self._index = index
         return self._index
 
-    def _index_other(self, index: Index, chunk: _Chunk) -> None:
+    def _index_other(self, index: Index, chunk: _Chunk) -> bool:
+        """False if it can't be read."""
         try:
             other = self._other(chunk)
         except Unbelievable as error:
             raise unbelievable([self.path], error) from error
         except _BROKEN as error:
             self._damaged(chunk.at, error)
-            return
+            return False
         if other is not None:
             index.others.append((chunk.at, other))
             index.whole = isinstance(other.value, form.Stopped)
+        return True
 
     def _chunks(self, start: int | None, keep: bytes) -> Iterator[_Chunk]:
         """The chunks; payloads only of the kinds in ``keep``, others are skipped."""

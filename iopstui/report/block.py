@@ -24,7 +24,7 @@ class Block:
     """Adds up frames, in order. ``header`` and ``duration`` are the recording's.
 
     ``runs`` and ``figures`` are by run, in the order in which these were first seen; ``first`` is
-    the middle of the first frame.
+    the earliest middle of a frame.
     """
 
     def __init__(self, header: form.Header, duration: float) -> None:

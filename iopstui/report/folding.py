@@ -60,13 +60,18 @@ class Blocks:
                 yield record
                 continue
             for event in self._fold.feed(record):
-                if isinstance(event, FrameReady):
-                    block = block or Block(self._recording.header, self._duration)
-                    block.add(event.frame)
-                    # to which stretch it counts has to be asked of it alone
-                    if middle(event.frame) < self._told:
-                        yield block
-                        block = None
+                if not isinstance(event, FrameReady):
+                    continue
+                # to which stretch it counts has to be asked of it alone
+                alone = middle(event.frame) < self._told
+                if alone and block is not None:
+                    yield block
+                    block = None
+                block = block or Block(self._recording.header, self._duration)
+                block.add(event.frame)
+                if alone:
+                    yield block
+                    block = None
         if block is not None:
             yield block
 

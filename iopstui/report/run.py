@@ -43,7 +43,6 @@ class Device:
             self.ios = (self.ios or 0) + ios
         if ramp or (idle and self._totals):
             return
-        self.idle |= idle
         for what, value in (
             (COMPLETED, disk.ios_s),
             (READ, disk.r_bytes_s), (WRITTEN, disk.w_bytes_s), (QUEUE, disk.aqu_sz),
@@ -55,6 +54,7 @@ class Device:
                     held = self._totals[what] = [0.0, 0.0]
                 held[0] += value * length
                 held[1] += length
+        self.idle |= idle and bool(self._totals)
 
     def join(self, later: Device) -> None:
         """Add the intervals that follow."""

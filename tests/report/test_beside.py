@@ -9,8 +9,9 @@ import signal
 import subprocess
 import sys
 import time
+import zlib
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,16 @@ from session_frames import kernel
 
 from iopstui import events
 from iopstui.model.findings.rules import Finding
+from iopstui.model.metrics.run_history import RunHistory, RunRow
+from iopstui.model.metrics.stretches import Stretch, Stretches
 from iopstui.model.samples import RawSample
 from iopstui.recording import layout as form
 from iopstui.recording.reader import Recording, Sample
+from iopstui.recording.replay import replayed
 from iopstui.recording.writer import Recorder, Tape
+from iopstui.report import folding
+from iopstui.report.story import gather
+from iopstui.session.run_rows import take, take_stretch
 
 HELPER = Path(made.__file__).parent / "report_beside.py"
 RUN = "3.33-p-mixed"
@@ -174,6 +181,53 @@ def test_what_began_before_a_segment_s_lead_is_read_in_order(tmp_path: Path) -> 
     one = found([path])[0]
     assert one["used"] and one["again"] == 1
     assert one["beside"] == one["in_order"]
+
+
+def by_frames(path: Path) -> tuple[list[RunRow], list[Stretch]]:
+    """Each frame by itself, as a live screen takes them."""
+    with Recording(path) as recording:
+        opened = recording.header.target.opened
+        history, stretches = RunHistory(opened), Stretches(opened)
+        for event in replayed(recording):
+            take(history, event)
+            take_stretch(stretches, event)
+    return history.rows, stretches.all
+
+
+def test_rows_and_stretches_are_those_of_single_frames(
+    several_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where fio was silent over a mark: its next document reaches back before that."""
+    monkeypatch.setattr(folding, "SEGMENT_KEYS", 1)
+    silent = [replace(raw, fio=None) if 40 < raw.seq < 70 else raw for raw in busy(70)]
+    path = recorded(tmp_path / "r.iops", [silent[0], started(0.1, 1), *silent[1:60],
+                                          events.Mark(60.0, "m"), *silent[60:]])  # fmt: skip
+    for one, least in ((several_runs, 3), (path, 2)):
+        rows, stretches = by_frames(one)
+        found = gather(one)
+        assert len(stretches) >= least
+        close_to([*map(asdict, found.rows)], [*map(asdict, rows)])
+        close_to([*map(asdict, found.stretches)], [*map(asdict, stretches)])
+
+
+def test_what_follows_an_event_that_says_nothing_is_not_read(tmp_path: Path) -> None:
+    """Its checksum is right, so it is found when it is decoded."""
+    a = busy(200)
+    path = recorded(
+        tmp_path / "r.iops", [a[0], started(0.1, 1), *a[1:90], events.Mark(90.0, "here"), *a[90:]]
+    )
+    whole, other = path.read_bytes(), zlib.compress(json.dumps(["Mark", 5]).encode())
+    with Recording(path) as recording:
+        place = next(
+            at for at, one in recording.index().others if isinstance(one.value, events.Mark)
+        )
+    kind, t, length, _ = form.HEAD.unpack_from(whole, place)
+    head = form.HEAD.pack(kind, t, len(other), form.checksum(kind, t, other))
+    path.write_bytes(whole[:place] + head + other + whole[place + form.HEAD.size + length :])
+    one = found([path])[0]
+    assert one["beside"] == one["in_order"] and "not a Mark" in one["beside"]
+    told = json.loads(one["beside"])["recordings"][0]
+    assert told["runs"][0]["frames"]["count"] == told["samples"] == 90
 
 
 @pytest.mark.parametrize("part", [0.3, 0.95])

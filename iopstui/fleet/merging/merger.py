@@ -342,7 +342,8 @@ class Merger:
                 whole(part.get(key))
             for key in lists:
                 _names(part.get(key))
-        late = {one: whole(count) for one, count in part_of(row, "late").items()}
+        told = part_of(row, "late")
+        late = {one: whole(told[one]) for one in _names([*told])}
         self.merged[name] = row
         self.whole.add(sums)
         for one, count in late.items():

@@ -131,10 +131,10 @@ class FioIntervals:
             by_fio = ran_ms(pair.now) / 1000
             since = self._since.get(pair.index, 0.0) + (seconds or 0.0)
             fresh = pair.old is None or not active(pair.old)
-            # two clocks drift apart: over a day by seconds, and nothing held the row up
-            if fresh or abs(since - by_fio) <= HELD_UP_S:
+            # two clocks drift apart: over a day by seconds, and nothing held the row up; less than
+            # fio itself says it can't have run
+            if fresh or since - by_fio <= HELD_UP_S:
                 since = by_fio
-            # a row that is over stands still for hours
             self._since[pair.index] = min(since, by_fio + MOST_HELD_UP_S)
 
     def _waited_s(self, status: FioStatus, interval_s: float) -> float | None:

@@ -20,7 +20,7 @@ AGREEMENT = 0.03
 STALLED_S = 0.5
 HELD_UP_S = 0.02
 MOST_HELD_UP_S = 10.0
-"""Of longer ones it is not known how much longer: the wall clock tells the rest of a run then."""
+"""No more is added up: a row that is over stands still for hours."""
 
 
 @dataclass(frozen=True, slots=True)

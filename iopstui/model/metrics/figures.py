@@ -104,20 +104,22 @@ class Meter:
 
     def add(self, frame: Frame) -> float | None:
         """Count one frame; its own value, ``None`` if it has none."""
-        if RAMP in frame.flags:
+        idle = self.path[0] != "fio" and ends_idle(frame)
+        if RAMP in frame.flags or (idle and self._weight):
             return None
-        if self.path[0] != "fio" and ends_idle(frame):
-            if self._weight:
-                return None
-            self._idle = True
+        value = self._count(frame)
+        self._idle |= idle and self._weight > 0
+        return value
+
+    def _count(self, frame: Frame) -> float | None:
         if self._by_bins:
             return self._add_requests(frame) if self.path[0] == DEVICE else self._add_bins(frame)
         value, weight = self._read(frame)
-        if value is not None and weight:
-            self._sum += value * weight
-            self._weight += weight
-            return value
-        return None
+        if value is None or not weight:
+            return None
+        self._sum += value * weight
+        self._weight += weight
+        return value
 
     def join(self, other: Meter) -> None:
         """Add what another one of the same figure has counted."""

@@ -206,6 +206,24 @@ def test_clocks_that_drift_apart_do_not_shorten_the_last_interval(ppm: int) -> N
     assert found is not None and found.seconds == pytest.approx(0.5, abs=0.002)
 
 
+@pytest.mark.parametrize("held_s", [0, 5, 30])
+def test_an_earlier_document_that_was_held_up_changes_nothing(held_s: int) -> None:
+    """It had a runtime of before, and the next one all of it; so has the last but one."""
+    ran = [(1000 * n, 1000 * n) for n in range(1, 11)]
+    clock = 10_000 + 1000 * held_s
+    ran += [(clock, 10_000)] if held_s else []
+    ran += [(clock + 1000 * n, clock + 1000 * n) for n in range(1, 7)]
+    end = clock + 6000
+    documents = [document(at, job(runtime, runtime)) for at, runtime in ran]
+    documents += [
+        document(end + 700, job(end + 5, end)),
+        document(end + 1150, job(end + 9, end + 900)),
+    ]
+    times = [one.timestamp_ms / 1000 for one in documents]
+    found = intervals(documents, times, final=True)[-1]
+    assert found is not None and found.seconds == 0.2
+
+
 def test_what_is_known_of_a_run_is_known_from_its_last_half_minute() -> None:
     """Two jobs one after the other, the first of them over for minutes: whoever begins to look a
     little before goes on as one who has seen everything."""
