@@ -31,18 +31,14 @@ class CsvSink:
         self._stream = stream
         self._writer = csv.writer(stream, lineterminator="\n")
         self._columns = list(session_columns(devices))
-        # neighbours stand in one object
-        self._groups = [
-            (parent, [path[-1] for path in paths])
-            for parent, paths in groupby(self._columns, lambda path: path[:-1])
-        ]
+        self._figures = Figures(self._columns)
         self._started = False
 
     def handle(self, event: Event) -> None:
         """Write a row if the event is a frame."""
         if isinstance(event, FrameReady):
             self._start()
-            self._writer.writerow(self._row(event.frame))
+            self._writer.writerow(map(cell_text, self._figures.of(event.frame)))
             self._stream.flush()
 
     def close(self) -> None:
@@ -55,14 +51,26 @@ class CsvSink:
             self._started = True
             self._writer.writerow(printable(".".join(path)) for path in self._columns)
 
-    def _row(self, frame: Frame) -> Iterator[str]:
+
+class Figures:
+    """The values of these columns in a frame, in order; ``None`` is one that is not known."""
+
+    def __init__(self, columns: Sequence[tuple[str, ...]]) -> None:
+        # neighbours stand in one object
+        self._groups = [
+            (parent, [path[-1] for path in paths])
+            for parent, paths in groupby(columns, lambda path: path[:-1])
+        ]
+
+    def of(self, frame: Frame) -> Iterator[Any]:
+        """As JSON has them."""
         row = main_figures(frame)
         for parent, names in self._groups:
             part = value_at(row, parent)
             read = part.get if isinstance(part, dict) else _nothing
             for name in names:
                 value = read(name)
-                yield "" if value is None else cell_text(clean(value))
+                yield None if value is None else clean(value)
 
 
 def _nothing(name: str) -> None:

@@ -17,8 +17,7 @@ from iopstui.linux.process.packages import no_package
 from iopstui.model.metrics.fields import Field, find
 from iopstui.model.metrics.paths import SCHEMA
 from iopstui.output.columns import FIGURE, TIME, WHOLE, WORDS, Column
-from iopstui.output.csv_out import session_columns, value_at
-from iopstui.output.jsonl import clean, main_figures
+from iopstui.output.csv_out import Figures, session_columns
 from iopstui.text import printable
 
 PACKAGE = "pyarrow"
@@ -99,13 +98,15 @@ class ParquetSink:
         self, out: BinaryIO, devices: Sequence[str] = (), about: Mapping[str, str] | None = None
     ) -> None:
         self._paths = list(session_columns(devices))
+        self._figures = Figures(self._paths)
         self._table = ParquetTable(out, [*map(_column, self._paths)], about or {})
 
     def handle(self, event: Event) -> None:
         """Take a row if the event is a frame."""
         if isinstance(event, FrameReady):
-            row = main_figures(event.frame)
-            self._table.row(_cell(path, row) for path in self._paths)
+            frame = event.frame
+            values = zip(self._paths, self._figures.of(frame), strict=True)
+            self._table.row(_cell(path, value, frame.wall_ms) for path, value in values)
 
     def close(self) -> None:
         """Nothing more will come: write what is left, and the table's end."""
@@ -132,9 +133,8 @@ def _column(path: tuple[str, ...]) -> Column:
     return Column(name, kind, field.unit, field.source, field.meaning.strip())
 
 
-def _cell(path: tuple[str, ...], row: Any) -> Any:
-    value = clean(value_at(row, path))
+def _cell(path: tuple[str, ...], value: Any, wall_ms: float) -> Any:
     if path == ("utc",):
         # the same rounding as of the text, which is null for what is no time
-        return None if value is None else instant(row["wall_ms"])
+        return None if value is None else instant(wall_ms)
     return " ".join(value) if path == _FLAGS else value
