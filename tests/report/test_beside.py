@@ -19,6 +19,7 @@ import psutil
 import pytest
 import recordings as made
 from fio_recordings import NAMES
+from nearly import assert_nearly
 from session_frames import kernel
 
 from iopstui import events
@@ -132,26 +133,9 @@ def test_several_processes_report_what_one_does(
     assert len(told["marks"]) == 3 and len(told["between_marks"]) >= 3
 
 
-def close_to(one: Any, other: Any) -> None:
-    """Equal but for the last digits of sums."""
-    assert type(one) is type(other)
-    if isinstance(one, dict):
-        assert [*one] == [*other]
-        for key in one:
-            close_to(one[key], other[key])
-    elif isinstance(one, list):
-        assert len(one) == len(other)
-        for a, b in zip(one, other, strict=True):
-            close_to(a, b)
-    elif isinstance(one, float):
-        assert one == pytest.approx(other, rel=1e-9)
-    else:
-        assert one == other
-
-
 def test_segments_change_nothing(several_runs: Path, in_order: str) -> None:
     """Sums of segments are those of all seconds."""
-    close_to(json.loads(in_order), json.loads(found([several_runs], 1, 1000)[0]["in_order"]))
+    assert_nearly(json.loads(in_order), json.loads(found([several_runs], 1, 1000)[0]["in_order"]))
 
 
 def test_what_fio_really_printed_is_the_same_in_pieces(
@@ -167,7 +151,7 @@ def test_what_fio_really_printed_is_the_same_in_pieces(
     told = found(paths)
     assert [one["file"] for one in told if one["beside"] != one["in_order"]] == []
     for one, whole in zip(told, found(paths, 1, 1000), strict=True):
-        close_to(json.loads(one["in_order"]), json.loads(whole["in_order"]))
+        assert_nearly(json.loads(one["in_order"]), json.loads(whole["in_order"]))
     # of two samples most do not tell all that a third depends on, but where nothing is odd
     used = [one for one in told if one["used"]]
     assert used and sum(not one["again"] for one in used) > len(used) / 4
@@ -206,8 +190,8 @@ def test_rows_and_stretches_are_those_of_single_frames(
         rows, stretches = by_frames(one)
         found = gather(one)
         assert len(stretches) >= least
-        close_to([*map(asdict, found.rows)], [*map(asdict, rows)])
-        close_to([*map(asdict, found.stretches)], [*map(asdict, stretches)])
+        assert_nearly([*map(asdict, found.rows)], [*map(asdict, rows)])
+        assert_nearly([*map(asdict, found.stretches)], [*map(asdict, stretches)])
 
 
 def test_what_follows_an_event_that_says_nothing_is_not_read(tmp_path: Path) -> None:

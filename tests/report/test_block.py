@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
 import recordings as made
 from hypothesis import given
 from hypothesis import strategies as st
+from nearly import assert_nearly
 from session_frames import whole_frames
 
 from iopstui.model.fio.interval import FioInterval
@@ -53,17 +54,6 @@ def blocks(frames: Sequence[Frame], cuts: Sequence[bool]) -> list[Block]:
     return found
 
 
-def close(one: Any, other: Any) -> bool:
-    """Equal but for the last digits of sums."""
-    if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=1e-9) or (math.isnan(one) and math.isnan(other))
-    if isinstance(one, dict):
-        return [*one] == [*other] and all(close(one[key], other[key]) for key in one)
-    if isinstance(one, (list, tuple)):
-        return len(one) == len(other) and all(map(close, one, other))
-    return bool(one == other)
-
-
 def figures_of(run: Run) -> dict[str, Any]:
     devices = {"": run.device, **run.each}
     return {
@@ -88,7 +78,7 @@ def test_a_run(name: str, cuts: list[bool]) -> None:
         whole.add(frame, made.TARGET.tree)
     for block in blocks(frames, cuts):
         joined.join(block.runs[1])
-    assert close(figures_of(joined), figures_of(whole))
+    assert_nearly(figures_of(joined), figures_of(whole))
     assert whole.max_ns and whole.probed.seconds and whole.device.ios
 
 
@@ -103,12 +93,8 @@ def test_its_row(name: str, cuts: list[bool]) -> None:
         whole.frame(frame)
     for block in blocks(frames, cuts):
         joined.figures(1, block.figures[1])
-    assert close([*map(vars_of, joined.rows)], [*map(vars_of, whole.rows)])
+    assert_nearly([*map(asdict, joined.rows)], [*map(asdict, whole.rows)])
     assert whole.rows[0].iops and whole.rows[0].util is not None
-
-
-def vars_of(row: Any) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in row.__slots__}
 
 
 def follow(joined: Stretches, frames: Sequence[Frame], start: float, cuts: Sequence[bool]) -> None:
@@ -136,7 +122,7 @@ def test_stretches(cuts: list[bool], mark: float) -> None:
     for frame in frames[after:]:
         whole.frame(frame)
     follow(joined, frames[after:], mark, cuts)
-    assert close([*map(vars_of, joined.all)], [*map(vars_of, whole.all)])
+    assert_nearly([*map(asdict, joined.all)], [*map(asdict, whole.all)])
 
 
 def test_what_lies_mostly_before_a_mark_is_not_behind_it() -> None:
@@ -162,7 +148,7 @@ def test_heat_and_series(name: str, cuts: list[bool]) -> None:
         series.extend(joined.series, HEADER.interval_s, block.series)
     assert joined.heat.cells == whole.heat.cells and whole.heat.cells
     for column in series.SERIES:
-        assert close(list(joined.series[column]), list(whole.series[column]))
+        assert_nearly(list(joined.series[column]), list(whole.series[column]))
     assert any(map(math.isnan, whole.series["seconds"]))
 
 
@@ -178,7 +164,7 @@ def test_an_idle_end_counts_only_where_there_is_nothing_else() -> None:
             one = blocks([frame], [False])[0]
             joined.join(one.runs[1])
             row.figures(1, one.figures[1])
-        assert close(figures_of(joined), figures_of(whole))
+        assert_nearly(figures_of(joined), figures_of(whole))
         assert row.rows[0].util == pytest.approx(history.rows[0].util)
         assert whole.device.mean(BUSY) is not None
 
@@ -192,7 +178,7 @@ def test_sums_of_many_hosts_are_those_of_seconds_with_all() -> None:
     for frame in some:
         whole.frame(frame)
         joined.figures(1, blocks([frame], [False])[0].figures[1])
-    assert close(vars_of(joined.rows[0]), vars_of(whole.rows[0]))
+    assert_nearly(asdict(joined.rows[0]), asdict(whole.rows[0]))
 
 
 def test_a_row_that_began_again_forgets_what_came_before() -> None:
