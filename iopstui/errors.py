@@ -80,3 +80,8 @@ def error_of(exit_code: int, message: str, hint: str = "") -> IopstuiError:
     kinds: tuple[type[IopstuiError], ...] = (UsageError, Refused, Missing)
     kind = next((one for one in kinds if one.exit_code == exit_code), JobFailed)
     return kind(message, hint)
+
+
+def ended_early(exit_code: int) -> IopstuiError:
+    """The error of a run of which a session that ended with this exit code has told no end."""
+    return error_of(exit_code, "The session ended before the job did; see the message above.")

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from iopstui.errors import EXIT_JOB_FAILED, IopstuiError, JobFailed, error_of
+from iopstui.errors import EXIT_JOB_FAILED, IopstuiError, JobFailed, ended_early, error_of
 from iopstui.events import (
     Ended,
     Event,
@@ -238,8 +238,7 @@ class Runner:
         if finished is None and self.interrupted:
             return
         if finished is None:
-            why = "The session ended before the job did; see the message above."
-            raise error_of(self._session.exit_code, why)
+            raise ended_early(self._session.exit_code)
         goes_on = not self.plan.variants and not self._session.budget.over
         if finished.error and finished.exit_code == EXIT_JOB_FAILED and goes_on:
             self._failed(step, finished.error)

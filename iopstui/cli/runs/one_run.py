@@ -14,6 +14,7 @@ from iopstui.errors import (
     EXIT_OK,
     EXIT_VERDICT,
     UsageError,
+    ended_early,
     error_of,
 )
 from iopstui.events import StepFinished
@@ -135,8 +136,7 @@ def _judged(sink: VerdictSink) -> int:
 
 def _verdict(finished: StepFinished | None, ended: int) -> int:
     if finished is None:
-        why = "The session ended before the job did; see the message above."
-        raise error_of(ended, why)
+        raise ended_early(ended)
     if finished.error:
         raise error_of(finished.exit_code, finished.error, finished.hint)
     return EXIT_INTERRUPTED if finished.interrupted else EXIT_OK
