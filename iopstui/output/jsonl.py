@@ -97,8 +97,8 @@ def frame_object(frame: Frame) -> Object:
 
 
 def main_figures(frame: Frame) -> Object:
-    """The same without histograms, and without what is of each CPU, interrupt and job: figures that
-    are put in columns, each of which is for ``clean``."""
+    """The same without fio's histograms, and without what is of each CPU, interrupt and job:
+    figures that are put in columns, each of which is for ``clean``."""
     return _frame(frame, whole=False)
 
 

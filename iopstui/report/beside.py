@@ -14,7 +14,7 @@ import signal
 import threading
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from iopstui.recording.reader import Other, Recording, Sample
 from iopstui.recording.replay import Fold
@@ -59,7 +59,7 @@ def beside(recording: Recording, fold: Fold) -> Iterator[Block | Other] | None:
 def _joined(
     recording: Recording, fold: Fold, found: Sequence[Segment], count: int
 ) -> Iterator[Block | Other]:
-    others = iter([other for _, other in recording.index().others])
+    others = (other for _, other in recording.index().others)
     with contextlib.ExitStack() as stack:
         pipes = [_helper(stack, recording, found[first::count]) for first in range(count)]
         before: bytes | None = None
@@ -158,5 +158,4 @@ def _lead_in(recording: Recording, segment: Segment, fold: Fold) -> None:
 
 
 def _digest(fold: Fold) -> bytes:
-    state: Any = fold.state
-    return blake2b(repr(state).encode(), digest_size=16).digest()
+    return blake2b(repr(fold.state).encode(), digest_size=16).digest()

@@ -159,7 +159,7 @@ class Stretches:
             self._now.measured.add(frame, self._devices)
 
     def several(self, later: Measured, first: float) -> None:
-        """Several intervals; ``first``: the middle of the first of them."""
+        """Several intervals; ``first``: the earliest of their middles."""
         if first >= self._now.start:
             self._now.measured.join(later)
 
