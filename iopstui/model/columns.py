@@ -105,7 +105,7 @@ class Columns(Mapping[int, int]):
         """fio copies its counters without stopping the jobs, so a single one may lag: it counted
         nothing. ``None`` where that is more than what was counted."""
         lag = {place: -count for place, count in zip(self.places, counts, strict=True) if count < 0}
-        counts = [max(0, count) for count in counts]
+        counts = [count if count > 0 else 0 for count in counts]
         if sum(lag.values()) > sum(counts):
             return None
         return Columns(self.places, counts, (self, before), lag)

@@ -241,7 +241,10 @@ def cpu_load(current: CpuTimes, previous: CpuTimes) -> CpuLoad | None:
 def cpu_busy(current: CpuTimes, previous: CpuTimes) -> float | None:
     """What ``cpu_load`` leaves without idle and iowait, in percent; ``None`` as there."""
     grown = _grown(current, previous)
-    return None if grown is None else 100 - grown[5] * grown[7] - grown[2] * grown[7]
+    if grown is None:
+        return None
+    _, _, iowait, _, _, idle, _, scale = grown
+    return 100 - idle * scale - iowait * scale
 
 
 def _grown(

@@ -7,15 +7,16 @@ as an object of JSON. What no report uses stays text.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from operator import ge
 from typing import Any
 
+from iopstui.large_json import loads
 from iopstui.model.columns import Columns
 from iopstui.model.samples import DirectionStatus, JobStatus, KernelSample, RawSample
 from iopstui.patterns import pattern
 from iopstui.recording import layout as form
-from iopstui.recording.coding import MOST_COUNT, Decoder, Layouts, Malformed
+from iopstui.recording.coding import MOST_COUNT, Coder, Decoder, Layouts, Malformed
 
 Without = Mapping[type, Mapping[str, Any]]
 
@@ -56,9 +57,12 @@ class NeededSamples:
     """Reads the JSON of samples, in their order: successive ones share what is the same.
 
     Figures are those of ``Decoder`` for all fields but those ``without``. Raises as it does.
+    ``many``: there are so many that what reads faster is worth loading.
     """
 
-    def __init__(self, layouts: Layouts, without: Without = WITHOUT) -> None:
+    def __init__(self, layouts: Layouts, without: Without = WITHOUT, many: bool = False) -> None:
+        self._loads: Callable[[bytes], Any] = loads if many else json.loads
+        self._list = _quick_list if many else _list
         self._decode = _Needed(layouts, without)
         fields = layouts.get(form.NAMES[DirectionStatus], [])
         # the histogram is found by what follows it
@@ -77,11 +81,11 @@ class NeededSamples:
             data = _without_interrupts(data)
         cut = self._cut(data) if self._known else None
         if cut is None:
-            shown, value = json.loads(data)
+            shown, value = self._loads(data)
             found: list[Columns] = []
         else:
             text, found = cut
-            shown, value = json.loads(text)
+            shown, value = self._loads(text)
         self._decode.found = found
         raw: RawSample = self._decode(RawSample, value)
         return shown, raw
@@ -114,7 +118,7 @@ class NeededSamples:
         keys = parts[1::2]
         try:
             places = self._places(number, keys)
-            counts = _list(b"".join(parts[2::2]).translate(None, b":}"))
+            counts = self._list(b"".join(parts[2::2]).translate(None, b":}"))
         except ValueError:
             return None
         if not places or len(counts) != len(places):
@@ -129,7 +133,7 @@ class NeededSamples:
         known = self._keys.get(number)
         if known is not None and known[0] == keys:
             return known[1]
-        places = _list(b",".join(keys))
+        places = self._list(b",".join(keys))
         if not places or places[-1] >= MOST_COUNT or any(map(ge, places, places[1:])):
             return None
         self._keys[number] = keys, places
@@ -144,6 +148,11 @@ def _without_interrupts(data: bytes) -> bytes:
 
 def _list(text: bytes) -> list[int]:
     found: list[int] = _read(f"[{text.decode('ascii')}]")[0]
+    return found
+
+
+def _quick_list(text: bytes) -> list[int]:
+    found: list[int] = loads(b"[%s]" % text)
     return found
 
 
@@ -167,6 +176,8 @@ class _Needed(Decoder):
 
     def _make(self, kind: Any) -> Any:
         made = super()._make(kind)
+        if kind == Mapping[str, str]:
+            return _as_before(made)
         if kind != Mapping[int, int]:
             return made
 
@@ -178,3 +189,17 @@ class _Needed(Decoder):
             return self.found[value]
 
         return decode
+
+
+def _as_before(made: Coder) -> Coder:
+    """What ``made`` gives, which is kept for as long as the value stays the same: a job's options
+    are in every sample."""
+    kept: tuple[Any, Any] | None = None
+
+    def decode(value: Any) -> Any:
+        nonlocal kept
+        if kept is None or value != kept[0]:
+            kept = value, made(value)
+        return kept[1]
+
+    return decode

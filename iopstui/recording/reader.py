@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import iopstui
+from iopstui import large_json
 from iopstui.errors import Missing, UsageError
 from iopstui.model.samples import RawSample
 from iopstui.recording import layout as form
@@ -105,6 +106,8 @@ class Recording:
         except BaseException:
             self._file.close()
             raise
+        self._large = self.size >= large_json.PAYS_FROM
+        self._loads = large_json.loads if self._large else json.loads
         self._index: Index | None = None
         self._needed: NeededSamples | None = None
 
@@ -126,7 +129,7 @@ class Recording:
     def only_needed(self, without: Without = WITHOUT) -> None:
         """From now on samples are ``without`` what a report does not need (needed.py), and are
         read in a fraction of the time."""
-        self._needed = NeededSamples(self._layouts, without)
+        self._needed = NeededSamples(self._layouts, without, self._large)
 
     # -- reading
 
@@ -257,7 +260,7 @@ class Recording:
         if self._needed is not None:
             shown, raw = self._needed.read(data)
         else:
-            shown, value = json.loads(data)
+            shown, value = self._loads(data)
             raw = self._decode(RawSample, value)
         if not 0 <= raw.arrived_ns < LATEST_NS:
             raise Unbelievable(f"a sample of {raw.arrived_ns} ns after the machine's start")

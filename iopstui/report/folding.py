@@ -11,8 +11,8 @@ from iopstui.recording.replay import Fold
 from iopstui.records import dataclass
 from iopstui.report.block import Block
 
-SEGMENT_KEYS = 30
-"""Half an hour at 1 Hz."""
+SEGMENT_KEYS, MOST_KEYS, SEGMENTS = 30, 120, 24
+"""Half an hour at 1 Hz, and of a day an hour: what leads in is read for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,8 @@ class Segment:
 def segments(index: Index) -> list[Segment]:
     """The recording's, the same on every machine: blocks end where a segment does."""
     keys = index.keys
-    places = list(range(SEGMENT_KEYS, len(keys), SEGMENT_KEYS))
+    each = max(SEGMENT_KEYS, min(len(keys) // SEGMENTS, MOST_KEYS))
+    places = list(range(each, len(keys), each))
     starts = [None, *(keys[n] for n in places)]
     leads = [None, *(keys[n - 1] for n in places)]
     return [

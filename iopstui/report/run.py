@@ -43,18 +43,19 @@ class Device:
             self.ios = (self.ios or 0) + ios
         if ramp or (idle and self._totals):
             return
+        totals = self._totals
         for what, value in (
             (COMPLETED, disk.ios_s),
             (READ, disk.r_bytes_s), (WRITTEN, disk.w_bytes_s), (QUEUE, disk.aqu_sz),
             (BUSY, disk.util),
         ):  # fmt: skip
             if value is not None:
-                held = self._totals.get(what)
-                if held is None:
-                    held = self._totals[what] = [0.0, 0.0]
+                if what not in totals:
+                    totals[what] = [0.0, 0.0]
+                held = totals[what]
                 held[0] += value * length
                 held[1] += length
-        self.idle |= idle and bool(self._totals)
+        self.idle |= idle and bool(totals)
 
     def join(self, later: Device) -> None:
         """Add the intervals that follow."""

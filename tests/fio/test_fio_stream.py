@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from fio_recordings import NAMES, items, raw, statuses
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from iopstui.fio.stream import framing
@@ -121,13 +121,14 @@ def test_a_document_that_begins_behind_a_message_cut_in_mid_line() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, CLEAN.count(b"\n")), st.sampled_from(MESSAGES)),
                 min_size=1, max_size=8))  # fmt: skip
+@example([(1697, MESSAGES[-1])])
 def test_messages_between_any_two_lines_lose_no_document(
     places: list[tuple[int, bytes]],
 ) -> None:
     lines = CLEAN.split(b"\n")
     for place, message in sorted(places, reverse=True):
-        # within a document that has hardly begun, `{` and its end are another's beginning
-        lines.insert(max(place, 2), message)
+        # in a document that has hardly begun, `{` and its end are another's beginning
+        lines.insert(place + 1 if lines[place - 1] == b"{" else max(place, 2), message)
     found = items([b"\n".join(lines)])
     assert documents(found) == documents(items([CLEAN]))
     said = [item.text for item in found if isinstance(item, LogLine)]
@@ -347,7 +348,8 @@ def test_rows_that_look_alike_are_read_as_each_alone(name: str) -> None:
     """What is read once for several rows is of rows that say the same."""
     data = next(item.data for item in reversed(items([raw(name)]))
                 if isinstance(item, Document))  # fmt: skip
-    others = [{**row, "write": {"total_ios": 0, "runtime": at}, "trim": {"total_ios": 0}}
+    others = [{**row, "write": {"total_ios": 0, "runtime": at}, "trim": {"total_ios": 0},
+               "iodepth_level": {"1": at // 2, "2": 1.5}}
               for at, row in enumerate(data["jobs"])]  # fmt: skip
     rows = [*data["jobs"], *others, *data["jobs"]]
     together = parse_status({**data, "jobs": rows})
@@ -363,3 +365,23 @@ def test_keys_of_histograms_are_kept_up_to_a_number(monkeypatch: pytest.MonkeyPa
     assert len(keys) == 3
     with pytest.raises(ValueError):
         keys["5e3"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_orjson_reads_recordings_as_python_does(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = items([raw(name)])
+    monkeypatch.setattr(framing, "PAYS_FROM", 0)
+    # repr tells 1 from 1.0
+    assert repr(items([raw(name)])) == repr(expected)
+
+
+@given(st.lists(st.sampled_from(
+    [b'"a": 1', b",", b"\n", b'"', b"\t", b"\xff", b"NaN", b"1e400", rb'"\ud800"', b"{", b"}",
+     b"fio: an error\n", b'"b": [1, 2.5]', b"18446744073709551615", b"0\r\n"]
+), max_size=9))  # fmt: skip
+def test_what_is_no_document_for_python_is_none_for_orjson(parts: list[bytes]) -> None:
+    text = b'{\n  "jobs" : [],\n' + b"".join(parts) + b"\n}\n"
+    expected = items([text])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(framing, "PAYS_FROM", 0)
+        assert repr(items([text])) == repr(expected)

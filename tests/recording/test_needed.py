@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 
+from iopstui import large_json
 from iopstui.model.columns import Columns
 from iopstui.model.samples import (
     CpuTimes,
@@ -30,6 +31,12 @@ from iopstui.report.sources import Source
 
 KEPT = Path(__file__).parents[1] / "fixtures" / "recordings"
 FILES = [recording_path("demo"), *sorted(KEPT.glob("*.iops"))]
+
+
+@pytest.fixture(params=[False, True], ids=["json", "orjson"])
+def many(request: pytest.FixtureRequest) -> bool:
+    """Whether there are so many that orjson reads them."""
+    return bool(request.param)
 
 
 def samples(path: Path, less: Without | None) -> list[RawSample]:
@@ -56,15 +63,18 @@ def of_fio(raw: RawSample) -> list[DirectionStatus]:
 
 @pytest.mark.parametrize("less", [WITHOUT, ROWS_WITHOUT], ids=["report", "rows"])
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_samples_are_the_same_but_for_what_is_left_out(path: Path, less: Without) -> None:
+def test_samples_are_the_same_but_for_what_is_left_out(
+    path: Path, less: Without, many: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(large_json, "PAYS_FROM", 0 if many else 1 << 60)
     whole, needed = samples(path, None), samples(path, less)
     assert needed == [without(raw, less) for raw in whole]
     bins = [one.bins for raw in needed for one in of_fio(raw) if one.bins]
     assert all(type(one) is Columns for one in bins)
 
 
-def test_the_same_buckets_are_held_once() -> None:
-    read = NeededSamples(LAYOUTS).read
+def test_the_same_buckets_are_held_once(many: bool) -> None:
+    read = NeededSamples(LAYOUTS, many=many).read
     found = [of_fio(read(text_of(bins))[1])[0].bins for bins in ('{"1":2,"3":4}', '{"1":3,"3":9}')]
     first, second = (one for one in found if isinstance(one, Columns))
     assert first.places is second.places
@@ -120,9 +130,9 @@ def text_of(bins: str, raw: RawSample = RAW) -> bytes:
     ['{"1":2,"3":4}', '{"3":4,"1":2}', '{"1":0,"3":4}', '{"1":0}', "{}", "null", '{"1":-2,"3":4}',
      '{"1":2, "3":4}', '{"01":2}', '{"1":2,"1":3}', '{"1":18446744073709551615}'],
 )  # fmt: skip
-def test_any_histogram_is_read_as_it_stands(bins: str) -> None:
+def test_any_histogram_is_read_as_it_stands(bins: str, many: bool) -> None:
     text = text_of(bins)
-    _, raw = NeededSamples(LAYOUTS).read(text)
+    _, raw = NeededSamples(LAYOUTS, many=many).read(text)
     whole = Decoder(LAYOUTS, form.NAMES)(RawSample, json.loads(text)[1])
     (found,), (expected,) = of_fio(raw), of_fio(whole)
     assert (found.bins is None) == (expected.bins is None)
@@ -135,16 +145,16 @@ def test_any_histogram_is_read_as_it_stands(bins: str) -> None:
              "5", '{"":3}', '{"1":}', '{"1":2,"3":}', '{"":}', '{"1":02}',
              '{"18446744073709551616":1}', '{"1":[2]}'],
 )  # fmt: skip
-def test_one_that_can_not_be_is_refused_as_ever(bins: str) -> None:
+def test_one_that_can_not_be_is_refused_as_ever(bins: str, many: bool) -> None:
     text = text_of(bins)
     with pytest.raises((Malformed, ValueError)):
         Decoder(LAYOUTS, form.NAMES)(RawSample, json.loads(text)[1])
     with pytest.raises((Malformed, ValueError)):
-        NeededSamples(LAYOUTS).read(text)
+        NeededSamples(LAYOUTS, many=many).read(text)
 
 
-def test_a_text_of_known_buckets_is_looked_at_all_the_same() -> None:
-    read = NeededSamples(LAYOUTS).read
+def test_a_text_of_known_buckets_is_looked_at_all_the_same(many: bool) -> None:
+    read = NeededSamples(LAYOUTS, many=many).read
     read(text_of('{"1":2,"3":4}'))
     for bins in ('{"1":2,"3":}', '{"1":2,"3":18446744073709551616}', '{"1":2,"3":04}'):
         with pytest.raises((Malformed, ValueError)):
@@ -152,13 +162,13 @@ def test_a_text_of_known_buckets_is_looked_at_all_the_same() -> None:
     assert of_fio(read(text_of('{"1":2,"4":4}'))[1])[0].bins == {1: 2, 4: 4}
 
 
-def test_words_that_look_like_a_histogram_stay_words() -> None:
+def test_words_that_look_like_a_histogram_stay_words(many: bool) -> None:
     fio = RAW.fio
     assert fio is not None
     odd = '{"1":2},"clat",' + '}","clat",{'
     job = dataclasses.replace(fio.jobs[0], name=odd, options={odd: odd, '"': '},"lat",'})
     raw = dataclasses.replace(RAW, fio=dataclasses.replace(fio, jobs=(job,)))
-    _, found = NeededSamples(LAYOUTS).read(form.pack([1, encoder(RawSample)(raw)]))
+    _, found = NeededSamples(LAYOUTS, many=many).read(form.pack([1, encoder(RawSample)(raw)]))
     assert found == without(raw, WITHOUT)
 
 
@@ -172,17 +182,17 @@ KERNEL = KernelSample(1, 2.5, 3, {"a": DISK}, {0: CPU, 1: CPU}, {0: 4}, {}, None
      {"disks": {"]},{": dataclasses.replace(DISK, name='{"0":1},{},null,')}},
      {"more": {"pressure": {"some": 1}}, "throttled_us": 5}],
 )  # fmt: skip
-def test_interrupts_are_passed_over(changes: dict[str, Any]) -> None:
+def test_interrupts_are_passed_over(changes: dict[str, Any], many: bool) -> None:
     for kernel in (dataclasses.replace(KERNEL, **changes), None):
         raw = dataclasses.replace(RAW, kernel=kernel)
         text = form.pack([0, encoder(RawSample)(raw)])
-        assert NeededSamples(LAYOUTS).read(text) == (0, without(raw, WITHOUT))
+        assert NeededSamples(LAYOUTS, many=many).read(text) == (0, without(raw, WITHOUT))
 
 
-def test_interrupts_are_not_even_read_as_json() -> None:
+def test_interrupts_are_not_even_read_as_json(many: bool) -> None:
     raw = dataclasses.replace(RAW, kernel=dataclasses.replace(KERNEL, irqs={9: {0: 123456789}}))
     text = form.pack([0, encoder(RawSample)(raw)]).replace(b"123456789", b"0123456789")
-    assert NeededSamples(LAYOUTS).read(text) == (0, without(raw, WITHOUT))
+    assert NeededSamples(LAYOUTS, many=many).read(text) == (0, without(raw, WITHOUT))
 
 
 def test_a_recording_of_other_fields_is_read_without_the_short_way() -> None:

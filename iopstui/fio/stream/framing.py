@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from iopstui.fio.stream.intruders import without_intruders
+from iopstui.large_json import PAYS_FROM, quickly
 from iopstui.patterns import pattern
 from iopstui.records import dataclass
 
@@ -130,15 +131,21 @@ class Framer:
         other = _opening(rest, max(at + 1, since - 2 * len(_VERSION)), end)
         if other is not None:
             self._inside = False
-            return decode(bytes(rest[at:other])), other
+            return decode(_part(rest, at, other)), other
         if match is None:
             # a brace and the end of its line may still come in pieces
             self._seen = max(since, len(rest) - 4)
             return (), None
         self._inside = False
         if match[1] == b"{":
-            return decode(bytes(rest[at : match.start() + 1])), match.start(1)
-        return decode(bytes(rest[at : match.end(1)])), match.end()
+            return decode(_part(rest, at, match.start() + 1)), match.start(1)
+        return decode(_part(rest, at, match.end(1))), match.end()
+
+
+def _part(rest: bytearray, begin: int, end: int) -> bytes:
+    # a slice of the array would be one more copy of megabytes
+    with memoryview(rest) as view:
+        return bytes(view[begin:end])
 
 
 def _brace(rest: bytearray, since: int) -> re.Match[bytes] | None:
@@ -199,9 +206,11 @@ def decode(body: bytes) -> Iterator[Item]:
 
 
 def _loads(body: bytes, strict: bool) -> dict[str, Any] | None:
+    data = quickly(body) if strict and len(body) >= PAYS_FROM else None
     # not strict: fio writes tabs and control characters of job names as they are
     try:
-        data = json.loads(body.decode("utf-8", "replace"), strict=strict)
+        if data is None:
+            data = json.loads(body.decode("utf-8", "replace"), strict=strict)
     except (ValueError, RecursionError):
         return None
     return data if isinstance(data, dict) else None

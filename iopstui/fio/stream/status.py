@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import isfinite
@@ -64,6 +63,7 @@ class _Same:
     def __init__(self) -> None:
         self._row: dict[str, Any] | None = None
         self._status: DirectionStatus | None = None
+        self._depths: tuple[object, dict[str, float]] = {}, {}
         self._asked: tuple[object, Row | None, bool, _Asked] | None = None
 
     def direction(self, row: dict[str, Any]) -> DirectionStatus:
@@ -73,6 +73,12 @@ class _Same:
         if self._status is None or row != self._row:
             self._row, self._status = row, _direction(row)
         return self._status
+
+    def depths(self, raw: object) -> dict[str, float]:
+        """fio's percentages of ``iodepth_level``."""
+        if raw != self._depths[0]:
+            self._depths = raw, _percentages(raw)
+        return self._depths[1]
 
     def asked(self, row: Mapping[str, Any], common: Mapping[str, str], own: Row | None) -> _Asked:
         """What was asked of ``row``."""
@@ -118,7 +124,7 @@ def _job(
         usr_cpu=_float(row.get("usr_cpu")),
         sys_cpu=_float(row.get("sys_cpu")),
         ctx=_int(row.get("ctx")),
-        iodepth_level=_percentages(row.get("iodepth_level")),
+        iodepth_level=same.depths(row.get("iodepth_level")),
         directions=directions,
         options=asked.options,
         block_size=asked.block_size,
@@ -184,9 +190,11 @@ _KEYS = _Keys()
 def _counts(raw: Mapping[Any, Any]) -> dict[int, int]:
     counts = raw.values()
     # all of fio's are: a call for each of hundreds in each of hundreds of rows would cost most
-    with contextlib.suppress(ValueError, TypeError):
+    try:
         if type(sum(counts)) is int and min(counts) > 0:
             return dict(zip(map(_KEYS.__getitem__, raw), counts, strict=True))
+    except (ValueError, TypeError):
+        pass
     bins = {_int(key): _int(count) for key, count in raw.items()}
     return {key: count for key, count in bins.items() if count > 0}
 

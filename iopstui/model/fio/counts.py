@@ -14,7 +14,11 @@ COPYING_SHARE = 0.25
 
 def active(job: JobStatus) -> bool:
     """Whether a row has done anything yet."""
-    return any(d.issued or d.io_bytes or d.runtime_ms for d in job.directions.values())
+    # asked five times for each row of each document, so without a generator
+    for one in job.directions.values():  # noqa: SIM110
+        if one.issued or one.io_bytes or one.runtime_ms:
+            return True
+    return False
 
 
 def longest_runtime(job: JobStatus) -> int:

@@ -8,7 +8,7 @@ written up to a quarter of a second later, so there the growth of ``runtime`` is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from iopstui.model import histogram
 from iopstui.model.fio.counts import (
@@ -154,20 +154,20 @@ def _interval(
     packed: Mapping[str, PackedBins],
 ) -> FioInterval:
     by_direction: dict[str, Growth] = {}
-    whole = Growth()
     jobs = []
     counted_parts: list[Growth] = []
+    by_row: list[Growth] = []
     for pair in pairs:
         growths = row_growth(pair, counted, packed)
         parts = parts_of(growths)
         counted_parts += parts
         growth = total_of(parts)
+        by_row.append(growth)
         jobs.append(_job_interval(pair, growth, seconds))
         if len(pairs) == len(growths) == 1 and growth.max_ns is not None and not growth.packed:
-            # one row with one direction is the whole: nothing is added up
-            by_direction, whole = growths, growth
+            # one row with one direction: nothing is added up
+            by_direction = growths
             break
-        whole.add(growth, bins=False)
         for name, one in growths.items():
             by_direction.setdefault(name, Growth()).add(one)
     for name, one in by_direction.items():
@@ -175,8 +175,7 @@ def _interval(
             one.put(packed[name].unpacked(one.packed))
     # what is in the directions' histograms, each added up once, need not be added up row by row
     summed = counted_parts if MIXED in by_direction else by_direction.values()
-    several = [one.bins for one in summed]
-    whole.bins = several[0] if len(several) == 1 else histogram.merge(several)
+    whole = _whole(by_row, by_direction, summed)
     found = percentiles_of(whole.bins)
     # a single direction is the whole
     known = found if len(by_direction) == 1 else None
@@ -208,6 +207,20 @@ def _interval(
         counts_submissions=whole.counted_by == SUBMISSIONS,
         times_all=_times_all(pairs, jobs),
     )
+
+
+def _whole(
+    by_row: Sequence[Growth], by_direction: Mapping[str, Growth], summed: Collection[Growth]
+) -> Growth:
+    """All rows and directions together; ``summed`` are what their histograms are added up of."""
+    if len(by_direction) == len(summed) == 1:
+        # a single direction is the whole
+        return next(iter(by_direction.values()))
+    whole = Growth()
+    for growth in by_row:
+        whole.add(growth, bins=False)
+    whole.bins = histogram.merge(one.bins for one in summed)
+    return whole
 
 
 def _times_all(pairs: Iterable[Pair], jobs: Iterable[JobInterval]) -> bool:

@@ -36,10 +36,10 @@ class Pair:
     def grew(self) -> bool:
         """Whether it completed anything in between."""
         old = self.old.directions if self.old else {}
-        return any(
-            status.io_bytes > (old[name].io_bytes if name in old else 0)
-            for name, status in self.now.directions.items()
-        )
+        for name, status in self.now.directions.items():
+            if status.io_bytes > (old[name].io_bytes if name in old else 0):
+                return True
+        return False
 
 
 def paired(status: FioStatus, previous: FioStatus | None, ramps: Ramps) -> list[Pair]:

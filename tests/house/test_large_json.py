@@ -1,0 +1,83 @@
+"""What orjson reads is what Python's own JSON reads, and it may be missing."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iopstui import large_json
+from iopstui.large_json import loads, quickly
+
+NUMBERS = st.integers(-(1 << 63), (1 << 64) - 1) | st.floats(allow_nan=False, allow_infinity=False)
+VALUES = st.recursive(
+    st.none() | st.booleans() | NUMBERS | st.text(),
+    lambda part: st.lists(part) | st.dictionaries(st.text(), part),
+)
+
+
+@pytest.fixture
+def missing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """orjson is not installed."""
+    monkeypatch.setitem(sys.modules, "orjson", None)
+    large_json._orjson.cache_clear()
+    yield
+    large_json._orjson.cache_clear()
+
+
+@given(VALUES, st.sampled_from([None, 1]), st.booleans())
+def test_it_reads_what_python_writes(value: object, indent: int | None, plain: bool) -> None:
+    try:
+        text = json.dumps(value, indent=indent, ensure_ascii=plain).encode()
+    except UnicodeEncodeError:
+        # half a surrogate pair has no UTF-8
+        text = json.dumps(value, indent=indent).encode()
+    # 1 and 1.0, and the order of keys
+    assert repr(loads(text)) == repr(json.loads(text)) == repr(value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"NaN", b"[-Infinity]", b"1e400", rb'"\ud800"', b"\xef\xbb\xbf[1]", "[1]".encode("utf-16"),
+     b"[" * 1200 + b"]" * 1200],
+)  # fmt: skip
+def test_what_orjson_refuses_python_may_read(text: bytes) -> None:
+    assert quickly(text) is None
+    try:
+        expected = repr(json.loads(text))
+    except RecursionError:
+        with pytest.raises(RecursionError):
+            loads(text)
+    else:
+        assert repr(loads(text)) == expected
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"[1,]", b"[01]", b'"\t"', b"[1", b"1 2", b'"\xff"', b"{'a': 1}", b"nan"]
+)
+def test_what_is_broken_is_broken_for_both(text: bytes) -> None:
+    assert quickly(text) is None
+    with pytest.raises(ValueError):
+        json.loads(text)
+    with pytest.raises(ValueError):
+        loads(text)
+
+
+@pytest.mark.parametrize("text", [b"18446744073709551616", b"-9223372036854775809", b"9" * 40])
+def test_beyond_64_bits_a_number_is_a_float(text: bytes) -> None:
+    assert loads(text) == float(text)
+    assert isinstance(loads(text), float)
+
+
+def test_of_two_values_of_one_name_both_take_the_last() -> None:
+    assert loads(b'{"a": 1, "b": 2, "a": 3}') == {"a": 3, "b": 2}
+
+
+def test_without_orjson_python_reads(missing: None) -> None:
+    assert quickly(b"[1]") is None
+    assert loads(b'{"a": [1.5]}') == {"a": [1.5]}
+    assert loads(b"18446744073709551616") == 1 << 64
