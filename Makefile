@@ -1,6 +1,6 @@
 # make run: everything from a fresh clone to the live screen. make test: all checks.
 .POSIX:
-.PHONY: help run dist dist-check test bench truth scoreboard simulate faults faults-long fuzz mutants lint format lock clean report-look docs site pictures release
+.PHONY: help run dist dist-check test bench truth scoreboard simulate faults faults-long monitoring fuzz mutants lint format lock clean report-look docs site pictures release
 
 help:
 	@echo 'make run     set up what is missing, then watch a safe job on a scratch file here'
@@ -13,6 +13,7 @@ help:
 	@echo 'make simulate  how often does a comparison claim what is not so? (1 minute)'
 	@echo 'make faults  real fio on failing devices and hostile jobs (root; devices of its own)'
 	@echo 'make faults-long  the same, what takes long: many cycles, all of fio'"'"'s examples'
+	@echo 'make monitoring  the real Prometheus, node_exporter and InfluxDB take what is exported'
 	@echo 'make fuzz    feed the parsers with garbage for a minute (needs atheris)'
 	@echo 'make mutants  change the program at random: do the tests notice? (needs mutmut)'
 	@echo 'make lint    the checks without the tests'
@@ -68,6 +69,12 @@ faults:
 faults-long:
 	@.ci/setup test
 	IOPSTUI_FAULTS=1 .venv/bin/python -m pytest tests/faults -m long
+
+# from the distribution, unpacked here and not installed; apt (IOPSTUI_MONITORING names others)
+monitoring:
+	@.ci/setup test
+	@.ci/monitoring .monitoring
+	IOPSTUI_MONITORING=.monitoring/usr/bin .venv/bin/python -m pytest tests/monitoring
 
 # needs atheris, which is not in the lock: .venv/bin/pip install atheris
 fuzz:

@@ -104,7 +104,7 @@ def beside(place: Path, job: Path, target: list[str]) -> float:
         with open(output, "rb") as file:
             while program.alive(terminal.pid):
                 time.sleep(0.1)
-            terminal.wait_for(lambda seen: "the job is done" in seen or "rror:" in seen, 120)
+            terminal.wait_for(lambda seen: "runs it again" in seen or "rror:" in seen, 120)
             time.sleep(0.2)
             return program.iops(program.last_document(file.read()))
     finally:

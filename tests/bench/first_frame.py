@@ -1,9 +1,13 @@
 """(c) Time and CPU to the first frame at all, and to the first one that shows the kernel's figures,
-beside those to the first of an empty application of Textual."""
+beside those to the first of an empty application of Textual; CPU to the first line of a run."""
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,8 +15,9 @@ from typing import Any
 
 import program
 from statistic import interval
-from terminal import Terminal
+from terminal import Terminal, cpu_s
 
+LAID_OUT = 64 << 20
 MANY = 1200
 """Characters that only a whole picture has."""
 RATES = re.compile(r"r_await.*?\n?.*?\b\d+(\.\d+)?\s+\d", re.S)
@@ -22,6 +27,8 @@ Seen = Callable[[str], object]
 def measure(place: Path, times: int) -> dict[str, Any]:
     """Each start is a process of its own; the first one, which compiles, is left out."""
     found: dict[str, list[float]] = {}
+    file = place / "first.dat"
+    file.write_bytes(os.urandom(LAID_OUT))
     for number in range(times + 1):
         one = _start(
             program.live(place, ["."]), lambda words: "the first sample" in words, RATES.search
@@ -31,8 +38,10 @@ def measure(place: Path, times: int) -> dict[str, Any]:
         )
         # its first picture is a screen of blanks
         empty = _start(_empty(place), lambda w: len(w) > MANY, lambda w: len(w) > MANY, b"\x11")
+        on_file, in_directory = _first_line(place, file), _first_line(place, place)
         if number:
             for name, value in {
+                "line_file_cpu_s": on_file, "line_directory_cpu_s": in_directory,
                 "seconds": one[0], "cpu_s": one[2], "picker_seconds": other[0],
                 "picker_cpu_s": other[2], "painted_cpu_s": one[1],
                 "picker_painted_cpu_s": other[1], "above_empty_cpu_s": one[2] - empty[2],
@@ -43,8 +52,24 @@ def measure(place: Path, times: int) -> dict[str, Any]:
     return {name: interval(values) for name, values in found.items()}
 
 
-def _has(part: str) -> Seen:
-    return lambda words: part in words
+def _first_line(place: Path, target: Path) -> float:
+    """CPU of `iopstui run` until its first line that has fio's figures."""
+    words = program.iopstui(
+        "run", str(target), "--job", "randread-4k", "--format", "jsonl", "--set", "runtime=30",
+        "--set", f"size={LAID_OUT}",
+    )  # fmt: skip
+    with subprocess.Popen(words, cwd=place, env=program.environment(place), text=True,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL) as process:  # fmt: skip
+        assert process.stdout is not None
+        used = next(
+            (cpu_s(process.pid) for line in process.stdout if json.loads(line).get("fio")), None
+        )
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+    if used is None:
+        raise RuntimeError(f"{' '.join(words)}: no line of fio's figures")
+    return used
 
 
 def _empty(place: Path) -> Terminal:

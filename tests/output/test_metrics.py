@@ -12,7 +12,7 @@ from metrics_text import Read, read
 from session_frames import session, whole_frames
 from watch_frames import frame, rates
 
-from iopstui.events import Event, Found, FrameReady, Judged, StepFinished
+from iopstui.events import Event, Found, FrameReady, Judged, StepFinished, StepStarted
 from iopstui.model import histogram
 from iopstui.model.block.target import Target
 from iopstui.model.findings.evidence import Finding
@@ -69,6 +69,24 @@ def test_the_counters_of_a_disk_are_the_kernel_s_growth() -> None:
         value = found[f"iopstui_disk_{name}"].value("_total", device="vda")
         assert value == pytest.approx(each * grown), name
     assert found["iopstui_disk_in_flight"].value(device="vda") == 7
+
+
+def test_counters_begin_at_0_and_not_with_what_they_first_count() -> None:
+    """Prometheus takes a new one for one that has not grown: its rate lacks the first step."""
+    idle, busy = rates(reads=0, writes=0), rates(reads=3, writes=2, wait_ms=4)
+    frames = [FrameReady(t, frame(t, {"vda": one})) for t, one in ((1.0, idle), (2.0, busy))]
+    for events, writes, reads in ((frames[:1], 0, 0), (frames, 0.008, 0.012)):
+        found = families(folded([*events]))
+        assert found["iopstui_disk_write_time_seconds"].value("_total", device="vda") == writes
+        assert found["iopstui_disk_read_time_seconds"].value("_total", device="vda") == reads
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_run_begins_with_0_ios_of_what_it_may_do(read_only: bool) -> None:
+    found = families(folded([StepStarted(0.0, 1, "a", "b", ("fio",), read_only)]))
+    for name in ("iopstui_fio_ios", "iopstui_fio_bytes"):
+        assert found[name].value("_total", direction="read") == 0
+        assert len(found[name].samples) == (1 if read_only else 2)
 
 
 def test_a_histogram_s_sum_is_the_mean_times_the_count() -> None:

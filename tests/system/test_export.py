@@ -29,7 +29,7 @@ def scraped(run: subprocess.Popen[str]) -> dict[str, Read]:
     while time.monotonic() < deadline:
         with urllib.request.urlopen(url) as answer:
             found = read(answer.read().decode(), modern=True)
-        if "iopstui_fio_ios" in found:
+        if "iopstui_fio_latency_seconds" in found:
             return found
         time.sleep(0.02)
     raise AssertionError("no interval of fio's was ever served")

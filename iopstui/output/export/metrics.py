@@ -72,7 +72,10 @@ def _bytes(rate: float | None, seconds: float) -> float | None:
 
 
 def _waited(wait_ms: float | None, count: int | None) -> float | None:
-    return wait_ms * count / 1000 if wait_ms is not None and count else None
+    if count == 0:
+        # a counter that begins later is taken for one that was never below what it begins with
+        return 0.0
+    return None if wait_ms is None or count is None else wait_ms * count / 1000
 
 
 def _part(share: float | None, seconds: float, whole: float = 1.0) -> float | None:
@@ -119,7 +122,7 @@ class Metrics:
             case FrameReady():
                 self._frame(event.frame)
             case StepStarted() if event.phase == RUN:
-                self._count("runs")
+                self._begin(event.read_only)
             case StepFinished() if event.error:
                 self._count("runs_failed")
             case Found():
@@ -155,6 +158,13 @@ class Metrics:
         if by is not None:
             counted = self._counted[name]
             counted[own] = counted.get(own, 0) + by
+
+    def _begin(self, read_only: bool) -> None:
+        self._count("runs")
+        # from 0 on, so that a rate has the first interval, too
+        for direction in ("read",) if read_only else ("read", "write"):
+            for name in ("fio_ios", "fio_bytes"):
+                self._count(name, 0, labels(direction=direction))
 
     def _frame(self, frame: Frame) -> None:
         self._newest = frame

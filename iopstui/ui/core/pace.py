@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from iopstui.format import counted
 from iopstui.records import dataclass
 
 WIDE = 118
@@ -61,5 +62,5 @@ class OwnCost:
         if self.age_s is not None and width >= WIDE:
             parts.append(f"data {self.age_s:.0f} s old")
         if self.dropped:
-            parts.append(f"{self.dropped} paints dropped")
+            parts.append(f"{counted(self.dropped, 'paint')} dropped")
         return " " + ", ".join(parts) + " "

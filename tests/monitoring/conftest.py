@@ -1,0 +1,76 @@
+"""`make monitoring`: the real Prometheus, node_exporter and InfluxDB take what iopstui exports.
+
+IOPSTUI_MONITORING names the directory of these programs. Each is started for the tests alone, on a
+free port of this machine, with all that it keeps in a temporary directory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "system"))
+
+PROGRAMS = os.environ.get("IOPSTUI_MONITORING", "")
+if not PROGRAMS:
+    collect_ignore_glob = ["test_*.py"]
+WITHIN_S = 30.0
+
+Serve = Callable[..., str]
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+def program(name: str) -> str:
+    path = Path(PROGRAMS).absolute() / name
+    assert path.exists(), f"{path} is missing: make monitoring"
+    return str(path)
+
+
+def asked(url: str, **parameters: str) -> Any:
+    """The JSON that an address gives."""
+    query = f"?{urllib.parse.urlencode(parameters)}" if parameters else ""
+    with urllib.request.urlopen(url + query, timeout=WITHIN_S) as answer:
+        return json.load(answer)
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Serve]:
+    """Starts a program that listens, waits until it does, and ends it in the end."""
+    with contextlib.ExitStack() as stack:
+
+        def started(port: int, ready: str, name: str, *words: str) -> str:
+            log = stack.enter_context((tmp_path / f"{name}.log").open("w"))
+            process = subprocess.Popen(
+                [program(name), *words], cwd=tmp_path, stdout=log, stderr=log,
+                env={**os.environ, "HOME": str(tmp_path)},
+            )  # fmt: skip
+            stack.callback(process.wait)
+            stack.callback(process.terminate)
+            address = f"http://127.0.0.1:{port}"
+            deadline = time.monotonic() + WITHIN_S
+            while time.monotonic() < deadline and process.poll() is None:
+                with contextlib.suppress(OSError), urllib.request.urlopen(address + ready):
+                    return address
+                time.sleep(0.05)
+            raise AssertionError(Path(log.name).read_text()[-3000:])
+
+        yield started
