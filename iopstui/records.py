@@ -20,7 +20,7 @@ from operator import attrgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-if TYPE_CHECKING or sys.version_info >= (3, 14):
+if TYPE_CHECKING or sys.version_info >= (3, 15):
     # what is not tried yet is as it always was
     from dataclasses import dataclass as dataclass
 else:

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from iopstui.cli.terminal import width
 from iopstui.errors import EXIT_USAGE
+from iopstui.patterns import pattern
 
 FIO = frozenset({
     "bs", "bsrange", "bssplit", "buffered", "clocksource", "cpus_allowed", "direct", "directory",
@@ -19,6 +20,7 @@ FIO = frozenset({
 })  # fmt: skip
 """Options of fio that are typed by habit; all that fio knows go with --set."""
 RENAMED = {"blocksize": "bs", "engine": "ioengine", "readwrite": "rw"}
+NUMBER = pattern(r"-\d+$|-\d*\.\d+$")
 PLACES = ("--filename", "--file", "--device", "--dev", "--target")
 
 
@@ -35,6 +37,11 @@ class Parser(argparse.ArgumentParser):
 
     words: Sequence[str] = ()
     """What it was last given to read."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        # Python 3.14 takes -1m for a number, too, and so for the value of an option
+        self._negative_number_matcher = NUMBER
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None

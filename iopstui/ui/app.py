@@ -54,6 +54,8 @@ from iopstui.ui.port import Port
 from iopstui.ui.state.live import LiveState
 
 if TYPE_CHECKING:
+    from textual.await_complete import AwaitComplete
+
     from iopstui.model.lesson.pages import Lesson
     from iopstui.ui.dashboard.screen import Dashboard
 
@@ -86,6 +88,7 @@ class IopstuiApp(KeysInOrder):
     TITLE = "iopstui"
     ENABLE_COMMAND_PALETTE = True
     BINDINGS = LIVE_BINDINGS
+    _untidy = False
 
     def __init__(
         self,
@@ -193,6 +196,18 @@ class IopstuiApp(KeysInOrder):
         if self._run_at_once:
             self.jobs.run_first()
         self.lessons.begin_first()
+
+    def pop_screen(self) -> AwaitComplete:
+        """As Textual's."""
+        self._untidy = True
+        return super().pop_screen()
+
+    def tidy(self) -> None:
+        """Figures were painted, so no sample is near: time to look for what closed screens were
+        made of. It refers to itself, and some megabytes would gather before Python looks."""
+        if self._untidy:
+            self._untidy = False
+            self.call_after_refresh(gc.collect)
 
     def open_help(self) -> None:
         """Shows every key, panel and abbreviation, first what the screen shown is about."""
@@ -343,6 +358,7 @@ class IopstuiApp(KeysInOrder):
         if begun:
             self.experiments.begun()
         self.feed.paint_if_due()
+        self.tidy()
 
     def begin_anew(self) -> None:
         """What follows is from another place in a recording."""

@@ -209,6 +209,7 @@ class FleetApp(IopstuiApp):
         self._take_told()
         self.refresh_footer()
         self.feed.paint_if_due()
+        self.tidy()
 
     def _take_told(self) -> None:
         told, host = self.fleet.told, self.host

@@ -39,6 +39,7 @@ from iopstui.session.tick.own_cost import OwnCost  # noqa: E402
 from iopstui.ui.app import IopstuiApp  # noqa: E402
 
 CPUS = 8
+PAINT_EVERY = 5
 OPENED = ("j", "k", "b", "question_mark", "e", "f", "o", "colon", "w", "c", "ctrl+p")
 PRESSED = ("h", "p", "minus", "plus", "space", "space", "m", "1", "2", "3", "4")
 FIXTURE = ROOT / "tests" / "fixtures" / "fio" / "3.42-a-randread-grp.json.gz"
@@ -131,7 +132,7 @@ def frames(count: int) -> Any:
         yield builder.feed(raw)
 
 
-async def day(seconds: int, paint_every: int) -> Mapping[str, Any]:
+async def day(seconds: int, press_every: int) -> Mapping[str, Any]:
     """RSS in MiB at ten moments, and the bytes of what Python holds."""
     controller = Controller()
     app = IopstuiApp(
@@ -154,8 +155,10 @@ async def day(seconds: int, paint_every: int) -> Mapping[str, Any]:
                 controller.sink(events.Notice(frame.t, "warning", words))
             if n % 3600 == 0:
                 controller.sink(events.Mark(frame.t, f"hour {n // 3600}"))
-            if n % paint_every == 0:
+            # more than a few at once would be memory that no real second takes
+            if n % PAINT_EVERY == 0:
                 await pilot.pause()
+            if n % press_every == 0:
                 for screen, key in itertools.islice(keys, 4):
                     await pilot.press(screen, "escape", key)
                     opened += 1

@@ -146,7 +146,9 @@ def test_what_is_asked_of_it_is_answered_as_by_the_standard_one(
         assert answer(ask, ours) == answer(ask, standard)
 
 
-@pytest.mark.skipif(records.dataclass is dataclasses.dataclass, reason="Python 3.14 has its own")
+@pytest.mark.skipif(
+    records.dataclass is dataclasses.dataclass, reason="later Pythons have their own"
+)
 def test_only_a_class_of_many_objects_has_anything_compiled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

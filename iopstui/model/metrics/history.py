@@ -32,26 +32,30 @@ class HistoryMark:
 
 
 class _Level:
-    """A ring of intervals: start, end, and for every series its mean and its maximum."""
+    """A ring of intervals: start, end, and for every series its mean and its maximum, which are one
+    where an interval is a ``single`` sample."""
 
-    def __init__(self, series: int, capacity: int) -> None:
+    def __init__(self, series: int, capacity: int, single: bool = False) -> None:
         self._capacity = capacity
         self._first = 0
         self.starts = array("d")
         self.ends = array("d")
         self.means = [array("d") for _ in range(series)]
-        self.maxima = [array("d") for _ in range(series)]
+        self.maxima = self.means if single else [array("d") for _ in range(series)]
 
     def add(self, start: float, end: float, mean: Sequence[float], top: Sequence[float]) -> None:
         self.starts.append(start)
         self.ends.append(end)
         for column, value in zip(self.means, mean, strict=True):
             column.append(value)
-        for column, value in zip(self.maxima, top, strict=True):
-            column.append(value)
+        several = self.maxima is not self.means
+        if several:
+            for column, value in zip(self.maxima, top, strict=True):
+                column.append(value)
         # Cutting the front off an array copies it, so it is not done for each sample.
         if len(self.starts) >= self._capacity + self._capacity // 8:
-            for column in (self.starts, self.ends, *self.means, *self.maxima):
+            tops = self.maxima if several else ()
+            for column in (self.starts, self.ends, *self.means, *tops):
                 del column[: -self._capacity]
 
     @property
@@ -105,7 +109,7 @@ class History:
         folded_samples: int = FOLDED_SAMPLES,
     ) -> None:
         self._index = {name: index for index, name in enumerate(names)}
-        self._raw = _Level(len(names), raw_samples)
+        self._raw = _Level(len(names), raw_samples, single=True)
         self._folded = _Level(len(names), folded_samples)
         self._fold_s = fold_s
         self._fold: _Fold | None = None

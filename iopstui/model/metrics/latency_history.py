@@ -18,7 +18,7 @@ STEPS_PER_DECADE = 48
 RAW_SAMPLES = 3600
 FOLD_S = 60.0
 FOLDED_SAMPLES = 1440
-MOST = (1 << 64) - 1
+MOST_32, MOST = (1 << 32) - 1, (1 << 64) - 1
 
 Steps = Mapping[int, int]
 
@@ -34,30 +34,46 @@ def middle_of(step: int) -> float:
 
 
 class _Ring:
-    """Intervals with their counts, packed as step, count, step, count ..."""
+    """Intervals with their counts by step, in a few long arrays: thousands of small objects would
+    take twice the memory, and leave holes in it when they go."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
-        self.starts: list[float] = []
-        self.ends: list[float] = []
-        self.packed: list[array[int]] = []
+        self.starts, self.ends = array("d"), array("d")
+        self._steps, self._counts = array("h"), array("I")
+        # where each interval's steps end, those that are gone included
+        self._behind = array("q")
+        self._gone = 0
 
     def add(self, start: float, end: float, steps: Steps) -> None:
         self.starts.append(start)
         self.ends.append(end)
-        self.packed.append(_packed(steps))
-        if len(self.starts) > self._capacity + self._capacity // 8:
-            for column in (self.starts, self.ends, self.packed):
-                del column[: -self._capacity]
+        self._steps.extend(steps)
+        if max(steps.values(), default=0) > MOST_32 and self._counts.typecode == "I":
+            # twice the room, where a count needs it
+            self._counts = array("Q", self._counts)
+        self._counts.extend(min(count, MOST) for count in steps.values())
+        self._behind.append(self._gone + len(self._steps))
+        more = len(self.starts) - self._capacity
+        if more > self._capacity // 8:
+            first = self._place(more)
+            for column in (self.starts, self.ends, self._behind):
+                del column[:more]
+            for part in (self._steps, self._counts):
+                del part[:first]
+            self._gone += first
+
+    def _place(self, index: int) -> int:
+        """Where an interval's steps begin."""
+        return self._behind[index - 1] - self._gone if index else 0
 
     def copy(self) -> _Ring:
-        other = _Ring(self._capacity)
-        # a histogram that is kept is never changed again
-        other.starts, other.ends = self.starts[:], self.ends[:]
-        other.packed = self.packed[:]
+        other = copy(self)
+        for name in ("starts", "ends", "_steps", "_counts", "_behind"):
+            setattr(other, name, getattr(self, name)[:])
         return other
 
-    def between(self, low: float, high: float) -> list[array[int]]:
+    def between(self, low: float, high: float) -> list[int]:
         """Those whose middle lies in it; else the one that covers its middle."""
         middle = (low + high) / 2
         found, covering = [], []
@@ -65,19 +81,20 @@ class _Ring:
         while index < len(self.starts) and self.starts[index] < high:
             begin, end = self.starts[index], self.ends[index]
             if low <= (begin + end) / 2 < high:
-                found.append(self.packed[index])
+                found.append(index)
             if begin <= middle < end:
-                covering.append(self.packed[index])
+                covering.append(index)
             index += 1
         return found or covering
 
-
-def _packed(steps: Steps) -> array[int]:
-    flat = [n for item in steps.items() for n in item]
-    try:
-        return array("I", flat)
-    except OverflowError:  # twice the room, where a count needs it
-        return array("Q", (min(n, MOST) for n in flat))
+    def sum(self, indices: Iterable[int]) -> dict[int, int]:
+        """The counts of these intervals by step."""
+        total: dict[int, int] = {}
+        for index in indices:
+            place = slice(self._place(index), self._place(index + 1))
+            for step, count in zip(self._steps[place], self._counts[place], strict=True):
+                total[step] = total.get(step, 0) + count
+        return total
 
 
 class LatencyHistory:
@@ -134,13 +151,6 @@ class LatencyHistory:
         """I/Os by step between two moments; ``None`` where nothing was measured."""
         raw = self._raw
         older = bool(raw.starts) and low < raw.starts[0] and bool(self._folded.starts)
-        found = (self._folded if older else raw).between(low, high)
-        return _sum(found) if found else None
-
-
-def _sum(parts: Iterable[array[int]]) -> dict[int, int]:
-    total: dict[int, int] = {}
-    for part in parts:
-        for step, count in zip(part[::2], part[1::2], strict=True):
-            total[step] = total.get(step, 0) + count
-    return total
+        ring = self._folded if older else raw
+        found = ring.between(low, high)
+        return ring.sum(found) if found else None

@@ -60,3 +60,34 @@ def test_it_never_grows_and_old_seconds_are_kept_by_the_minute() -> None:
     assert history.column(0.0, 10.0) is None
     assert history.column(600.0, 700.0) == {step_of(1000): 100}
     assert history.column(995.0, 1000.0) == {step_of(1000): 5}
+
+
+COUNTS = st.integers(1, 1000) | st.integers((1 << 32) - 2, 1 << 33) | st.just((1 << 64) - 1)
+
+
+@given(st.lists(st.dictionaries(st.integers(1, 10**9).map(bucket_key), COUNTS, min_size=1),
+                min_size=1, max_size=40), st.integers(1, 12))  # fmt: skip
+def test_each_second_that_is_kept_is_whole(seconds: list[dict[int, int]], capacity: int) -> None:
+    """However many went before it, and however large their counts were."""
+    history = LatencyHistory(raw_samples=capacity)
+    early = None
+    for t, bins in enumerate(seconds, 1):
+        history.add(float(t), 1.0, bins)
+        early = history.copy() if t == 1 else early
+    for t in range(len(seconds), max(0, len(seconds) - capacity), -1):
+        expected: dict[int, int] = {}
+        for key, count in seconds[t - 1].items():
+            expected[step_of(key)] = expected.get(step_of(key), 0) + count
+        expected = {step: min(count, (1 << 64) - 1) for step, count in expected.items()}
+        assert history.column(t - 1.0, float(t)) == expected
+    # what was copied does not go on
+    assert early is not None and early.end == 1.0
+
+
+def test_the_first_second_of_a_copy_is_what_it_was() -> None:
+    history = LatencyHistory(raw_samples=8)
+    history.add(1.0, 1.0, {1000: 3})
+    kept = history.copy()
+    for t in range(2, 30):
+        history.add(float(t), 1.0, {2000: 1 << 40})
+    assert kept.column(0.0, 1.0) == {step_of(1000): 3}
