@@ -5,7 +5,6 @@ its own: prints JSON.
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import itertools
 import json
@@ -18,6 +17,13 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
+
+from iopstui.later import load_without  # noqa: E402
+
+# as iopstui.ui.start: OpenSSL is 5 MiB
+load_without("asyncio", "ssl")
+
+import asyncio  # noqa: E402
 
 from iopstui import events  # noqa: E402
 from iopstui.fio.library import shipped_jobs  # noqa: E402

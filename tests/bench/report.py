@@ -209,8 +209,8 @@ def _day(found: Mapping[str, Any]) -> Iterator[Row]:
     yield (
         f"memory after {found['seconds'] / 3600:.0f} simulated hours in which {found['opened']} "
         "screens were opened (after half of them)",
-        f"{rss[-1]:.0f} MiB ({half:.0f} MiB)", "≤ 80 MiB, flat",
-        rss[-1] <= 80 and rss[-1] - half <= 3,
+        f"{rss[-1]:.0f} MiB ({half:.0f} MiB)", "≤ 60 MiB, flat",
+        rss[-1] <= 60 and rss[-1] - half <= 3,
     )  # fmt: skip
 
 

@@ -68,6 +68,9 @@ def test_the_screen_of_one_machine_loads_nothing_of_fleets() -> None:
     loaded = loaded_by(code)
     assert "textual" in loaded
     assert not {name for name in loaded if ".fleet" in name}
+    # nor does its help, which has the keys of a fleet's screen, too
+    loaded = loaded_by("import sys; import iopstui.ui.fleet_keys; print(*sys.modules)")
+    assert not {name for name in loaded if name.startswith("iopstui.fleet")}
 
 
 def lint_imports(directory: Path) -> subprocess.CompletedProcess[str]:

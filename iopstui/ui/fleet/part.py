@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from iopstui.fleet.hosts.settings import turn_of
-from iopstui.fleet.scene import natural
 from iopstui.ui.actions import ANYWHERE, EXPERIMENT, IDLE, REPLAY, RUNNING, Action, Footer, Part
 from iopstui.ui.core.key import Key
 from iopstui.ui.port import Port
@@ -108,6 +106,9 @@ class FleetKeys(Part):
 
     def _turn(self, name: str, value: str) -> None:
         """Ask whether the hosts are to change it."""
+        # here: the help of one machine's screen has these keys, too, and needs no fleet for it
+        from iopstui.fleet.hosts.settings import turn_of
+        from iopstui.fleet.scene import natural
         from iopstui.ui.fleet.question import Question, nobody
 
         runs, board = self._runs(), self._board()
