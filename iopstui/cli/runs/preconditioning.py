@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from iopstui.cli.runs.to_the_end import run_to_the_end
 from iopstui.cli.terminal import say
@@ -54,7 +55,10 @@ def preconditioned(options: RunOptions) -> RunOptions:
         raise error_of(finished.exit_code, finished.error.removesuffix(UNTIL_THEN), finished.hint)
     if finished.interrupted:
         raise Interrupted("Interrupted while preconditioning: nothing was measured.")
-    say(f"preconditioned: {size(session.budget.used)} written")
+    # the budget's own figure may be more: writes past a page cache that somebody reads through are
+    # counted by the kernel again where they had to go into it
+    total: Any = finished.summary["total"]
+    say(f"preconditioned: {size(total['write']['io_bytes'])} written")
     if options.write_budget is None:
         return replace(options, precondition=False)
     left = max(0, options.write_budget - session.budget.used)
