@@ -81,9 +81,9 @@ def test_prometheus_scrapes_a_run(serve: Serve, here: Path, tmp_path: Path) -> N
 
     queries = expressions()
     empty = [query for query in queries if not found(address, query)]
-    # what there is only with --probe, and once the run is over
+    # what there is only with --probe, once the run is over, and where a finding was said
     assert {part for query in empty for part in re.findall(r"iopstui_[a-z]+", query)} <= {
-        "iopstui_device", "iopstui_expectation",
+        "iopstui_device", "iopstui_expectation", "iopstui_findings",
     }, empty  # fmt: skip
     assert len(queries) > 30 > len(empty)
     (p99,) = found(address, "histogram_quantile(0.99, iopstui_fio_latency_seconds_bucket"

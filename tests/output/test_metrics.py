@@ -15,6 +15,7 @@ from watch_frames import frame, rates
 from iopstui.events import Event, Found, FrameReady, Judged, StepFinished, StepStarted
 from iopstui.model import histogram
 from iopstui.model.block.target import Target
+from iopstui.model.findings import names as rules
 from iopstui.model.findings.evidence import Finding
 from iopstui.output.export.buckets import BOUNDS_NS, Buckets
 from iopstui.output.export.exposition import openmetrics, text_format
@@ -79,6 +80,15 @@ def test_counters_begin_at_0_and_not_with_what_they_first_count() -> None:
         found = families(folded([*events]))
         assert found["iopstui_disk_write_time_seconds"].value("_total", device="vda") == writes
         assert found["iopstui_disk_read_time_seconds"].value("_total", device="vda") == reads
+
+
+def test_findings_begin_at_0_and_count_what_is_said() -> None:
+    never = families(folded([]))["iopstui_findings"]
+    assert {value for value in never.samples.values()} == {0} and len(never.samples) == len(
+        rules.NAMES
+    )
+    once = families(folded([Found(1.0, Finding("cap", "x"))]))["iopstui_findings"]
+    assert len(once.samples) == len(rules.NAMES) and once.value("_total", rule="cap") == 1
 
 
 @pytest.mark.parametrize("read_only", [True, False])

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from iopstui import __version__
 from iopstui.events import RUN, Event, Found, FrameReady, Judged, StepFinished, StepStarted
 from iopstui.model.block.target import Target
+from iopstui.model.findings.names import NAMES
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.paths import TOTAL
@@ -73,7 +74,6 @@ def _bytes(rate: float | None, seconds: float) -> float | None:
 
 def _waited(wait_ms: float | None, count: int | None) -> float | None:
     if count == 0:
-        # a counter that begins later is taken for one that was never below what it begins with
         return 0.0
     return None if wait_ms is None or count is None else wait_ms * count / 1000
 
@@ -104,8 +104,11 @@ class Metrics:
         self._host = host
         self._target = ""
         self._counted: dict[str, dict[Labels, float]] = {name: {} for name in COUNTERS}
+        # a counter that begins later than its exporter is taken for one that was never less
         for name in ("frames", "runs", "runs_failed"):
             self._count(name, 0)
+        for rule in NAMES:
+            self._count("findings", 0, labels(rule=rule))
         self._buckets: dict[str, dict[Labels, Buckets]] = {name: {} for name in HISTOGRAMS}
         self._met: dict[Labels, float] = {}
         self._newest: Frame | None = None

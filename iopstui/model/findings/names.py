@@ -1,0 +1,10 @@
+"""What the findings' rules are called, in JSON, in metrics and in docs/guide/findings.md."""
+
+from __future__ import annotations
+
+NAMES = (
+    "iostats", "throttled", "steal", "scsi-errors", "paths", "array", "hot", "above", "tags",
+    "depth", "one-cpu", "softirq-cpu", "irq-outside", "irq-moved", "numa-remote", "crossing",
+    "disagree", "flush", "misaligned", "job-cpu", "scheduler", "more-jobs-than-cpus", "burst",
+    "cap", "saturated", "link", "cpu-sleep", "busy", "background", "moved", "answer",
+)  # fmt: skip

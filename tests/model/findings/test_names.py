@@ -1,0 +1,30 @@
+"""The names of the findings' rules are those that are said, and those that are explained."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from iopstui.model.findings import names
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def said() -> Iterator[str]:
+    """The first argument of each ``Finding(...)`` in the package."""
+    for path in Path(names.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "Finding":
+                assert isinstance(node.args[0], ast.Constant), ast.unparse(node)
+                yield str(node.args[0].value)
+
+
+def test_every_finding_has_a_name_and_every_name_a_finding() -> None:
+    assert sorted({*said()}) == sorted(names.NAMES)
+
+
+def test_the_guide_explains_them_in_this_order() -> None:
+    guide = (ROOT / "docs" / "guide" / "findings.md").read_text()
+    assert tuple(re.findall(r"^\| `([a-z-]+)` \|", guide, re.MULTILINE)) == names.NAMES
