@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -51,9 +52,28 @@ def shown(
 def test_a_row_leads_from_queue_to_cpus_to_interrupt() -> None:
     lines = shown()
     assert "nvme0n1 nvme" in lines[0] and "30.9 I/Os each" in lines[0]
-    assert lines[2].split() == ["0", "0-1", "1.02k", "40", "nvme0q1", "1", "1", "0", "700", "0*"]
-    assert lines[3].split() == ["1", "2-3", "1.02k", "41", "nvme0q2", "2", "2-3", "1", "800", "1"]
+    assert lines[2].split() == ["0", "0-1", "1.02k", "40", "nvme0q1", "1", "1", "0", "700", "#0*"]
+    assert lines[3].split() == ["1", "2-3", "1.02k", "41", "nvme0q2", "2", "2-3", "1", "800", "#1"]
     assert lines[4].split()[:4] == ["–", "–", "–", "39"]
+
+
+@pytest.mark.parametrize(
+    ("jobs", "pinned", "words"),
+    [
+        ((0,), (), "#0"),
+        ((0, 1, 2, 3, 4), (), "#0 #1 #2 #3 #4"),
+        ((0, 1, 2, 3, 4, 5), (), "#0 #1 #2 #3 +2"),
+        ((10, 11, 12, 13), (10, 11, 12, 13), "#10* #11* +2"),
+        (tuple(range(123456, 131072)), range(123456, 131072), "#123456* +7615"),
+        (tuple(range(1234567, 1244567)), (1234567,), "10000 jobs"),
+    ],
+)
+def test_as_many_jobs_are_named_as_there_is_room_for(
+    jobs: tuple[int, ...], pinned: Sequence[int], words: str
+) -> None:
+    frames = tuple(JobFrame(job, 1, job in pinned, 9.0) for job in jobs)
+    line = shown(frame=replace(measured(), jobs=frames))[2]
+    assert line.rstrip().endswith(f" {words}")
 
 
 def test_a_partition_shows_its_disk_once() -> None:

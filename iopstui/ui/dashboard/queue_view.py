@@ -16,7 +16,7 @@ from iopstui.ui.draw.style import BOLD, DEVICE, DIM, Charset
 from iopstui.ui.state.live import LiveState
 
 LABEL = 5
-FEW = 4
+JOBS_WIDTH, MOST_JOBS = 15, 5
 
 
 def _cpus(cpus: Sequence[int], width: int) -> str:
@@ -33,11 +33,17 @@ def _serves(row: QueueRow) -> str:
 
 
 def _jobs(row: QueueRow) -> str:
+    """As many as there is room for: "#0 #1*", "#10* #11* +3"."""
     if not row.jobs:
         return f.MISSING
-    shown = [f"{job}{PINNED if job in row.pinned else ''}" for job in row.jobs[:FEW]]
-    more = f" +{len(row.jobs) - FEW}" if len(row.jobs) > FEW else ""
-    return " ".join(shown) + more
+    jobs = len(row.jobs)
+    most = [f"#{job}{PINNED if job in row.pinned else ''}" for job in row.jobs[:MOST_JOBS]]
+    for count in range(len(most), 0, -1):
+        more = f" +{jobs - count}" if count < jobs else ""
+        shown = " ".join(most[:count]) + more
+        if len(shown) < JOBS_WIDTH:
+            return shown
+    return f"{jobs} jobs"
 
 
 def _irq(row: QueueRow) -> str:
@@ -55,7 +61,7 @@ COLUMNS: tuple[Column[QueueRow], ...] = (
     Column("came on", 10, lambda r: _cpus(r.served_on, 9)),
     Column("node", 6, lambda r: f.MISSING if r.node is None else str(r.node), drop=2),
     Column("irq/s", 8, lambda r: f.number(r.irq_s), style=DEVICE),
-    Column("jobs here", 15, _jobs, drop=1),
+    Column("jobs here", JOBS_WIDTH, _jobs, drop=1),
 )
 
 
@@ -105,7 +111,7 @@ def _section(one: DeviceMap, width: int, charset: Charset) -> list[Row]:
 def _legend(width: int, charset: Charset) -> list[Row]:
     words = (
         f"CPUs: whose requests go into this queue. goes to: where the kernel sends the interrupt;"
-        f" came on: the CPUs that took it in this second. {PINNED}: the job may run on this CPU"
-        f" alone. all: one interrupt for all queues. {f.MISSING}: none, or not known."
+        f" came on: the CPUs that took it in this second. #0: fio's first job; {PINNED}: it may run"
+        f" on this CPU alone. all: one interrupt for all queues. {f.MISSING}: none, or not known."
     )
     return wrap(width, charset, words)
