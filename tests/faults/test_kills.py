@@ -114,6 +114,8 @@ def _controlling() -> None:
     import fcntl
 
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    # under nohup it would inherit that ignored
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def _screen_with_fio(here: Path, *words: str) -> tuple[Screen, list[psutil.Process]]:
