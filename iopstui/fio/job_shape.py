@@ -18,8 +18,8 @@ _POLLS = ("hipri", "sqthread_poll")
 _SYNCS = ("fsync", "fdatasync", "sync", "fsync_on_close", "end_fsync", "sync_file_range")
 # what may differ between two runs whose depths or block sizes are compared
 _DEPTH = frozenset({"iodepth", "numjobs", "bs", "blocksize", "runtime", "time_based",
-                    "cpus_allowed", "cpus_allowed_policy", "filename", "directory",
-                    "name"})  # fmt: skip
+                    "filename", "directory", "name"})  # fmt: skip
+_CPUS = frozenset({"cpus_allowed", "cpus_allowed_policy"})
 
 Options = Mapping[str, str]
 Value = TypeVar("Value")
@@ -48,13 +48,16 @@ def shape_of(text: str) -> JobShape:
     )
 
 
-def comparable(text: str) -> str:
-    """The job without what two runs of different depth differ in: equal texts may be compared."""
+def comparable(text: str, bound: bool = False) -> str:
+    """The job without what two runs of different depth differ in: equal texts may be compared.
+    ``bound``: its CPUs are those of the queues, as many as it has jobs."""
+    left_out = _DEPTH | _CPUS if bound else _DEPTH
     parts = (
-        sorted(f"{name}={expand(value)}" for name, value in s.options.items() if name not in _DEPTH)
+        sorted(f"{name}={expand(value)}" for name, value in s.options.items()
+               if name not in left_out)
         for s in jobfile.effective(text)
-    )
-    return "\n\n".join("\n".join(part) for part in parts)
+    )  # fmt: skip
+    return "\n\n".join(["bound"] * bound + ["\n".join(part) for part in parts])
 
 
 def engine(options: Options) -> str:

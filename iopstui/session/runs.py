@@ -258,9 +258,10 @@ class Runs:
         context, findings = self._context, self._sampling.findings
         if run.phase == RUN:
             self.began_ns = context.clock.monotonic_ns()
-            findings.begin(run.prepared.text)
-            if run.prepared.binding is not None:
-                self._tell_binding(run.prepared.binding)
+            binding = run.prepared.binding
+            findings.begin(run.prepared.text, binding is not None)
+            if binding is not None:
+                self._tell_binding(binding)
         else:
             findings.lay_out()
         context.emit(

@@ -54,8 +54,17 @@ def test_direct_is_the_opposite_of_buffered() -> None:
 
 def test_runs_of_different_depth_may_be_compared() -> None:
     same = "[global]\nrw=read\n[a]\nbs=4k\n"
-    for name in ("iodepth", "numjobs", "runtime", "time_based", "cpus_allowed",
-                 "cpus_allowed_policy", "filename", "directory", "name", "blocksize"):  # fmt: skip
+    for name in ("iodepth", "numjobs", "runtime", "time_based", "filename", "directory", "name",
+                 "blocksize"):  # fmt: skip
         assert comparable(f"{same}{name}=1\n") == comparable(same) == "rw=read"
     assert comparable(f"{same}rate=1\n") != comparable(same)
     assert comparable("[a]\n[b]\nrw=read\n") == "\n\nrw=read"
+
+
+def test_runs_on_other_cpus_may_not_be_compared_unless_both_follow_the_queues() -> None:
+    same = "[a]\nrw=read\n"
+    for name in ("cpus_allowed", "cpus_allowed_policy"):
+        assert comparable(f"{same}{name}=1\n") != comparable(same)
+        # with more jobs they are on more queues
+        assert comparable(f"{same}{name}=1\n", bound=True) == comparable(same, bound=True)
+    assert comparable(same, bound=True) != comparable(same)

@@ -98,13 +98,13 @@ def test_a_new_run_says_it_anew() -> None:
 # -- runs of different depth
 
 
-def runs(first: str, second: str, knob: bool = False) -> list[str]:
+def runs(first: str, second: str, knob: bool = False, bound: bool = False) -> list[str]:
     findings = Findings()
     findings.begin(first)
     fed(findings, run(5, 1.0, 1_000, 1e6))
     if knob:
         findings.changed(6.5, "vda", "rq_affinity", "1", "2")
-    findings.begin(second)
+    findings.begin(second, bound)
     return rules(fed(findings, run(5, 10.0, 1_000, 8e6)))
 
 
@@ -115,6 +115,7 @@ def test_a_deeper_run_of_the_same_job_is_compared() -> None:
 def test_runs_that_differ_in_more_than_depth_are_not() -> None:
     assert "cap" not in runs(job(1, "64k"), job(8))
     assert runs(job(1), job(8), knob=True) == []
+    assert runs(job(1), job(8), bound=True) == []
     assert runs(job(1), job(8).replace("randread", "randwrite")) == []
 
 

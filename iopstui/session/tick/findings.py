@@ -72,15 +72,15 @@ class Findings:
         self._before.clear()
         self._skip = 1 << 30
 
-    def begin(self, text: str) -> None:
-        """A run of this job file begins. Earlier runs are comparable only if they differ in
-        depth alone."""
+    def begin(self, text: str, bound: bool = False) -> None:
+        """A run of this job file begins, ``bound`` to the CPUs of queues or not. Earlier runs are
+        comparable only if they differ in depth alone."""
         from iopstui.fio.job_shape import comparable, shape_of
 
         steady = self._keep_steady()
         self._question = (self._asked, steady) if self._asked and steady else None
         self._asked = None
-        job = comparable(text)
+        job = comparable(text, bound)
         if job != self._job:
             self._earlier = []
         self._job, self._shape = job, shape_of(text)
