@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import socket
 import stat
+import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -16,8 +18,10 @@ from session_frames import session
 
 from iopstui.errors import UsageError
 from iopstui.model.block.target import Target
+from iopstui.output.export import listener
 from iopstui.output.export.exports import Exports, exporting
 from iopstui.output.export.exposition import OPENMETRICS_TYPE, TEXT_TYPE
+from iopstui.output.export.listener import PATIENCE_S
 from iopstui.output.export.textfile import FIRST, Textfile
 
 TARGET = Target("file", "/data/a", "vda", ("vda",))
@@ -150,6 +154,49 @@ def test_only_on_this_machine(served: Exports) -> None:
     with socket.socket() as other:
         # bound to one address of the loopback network: another one is free
         other.bind(("127.0.0.2", port))
+
+
+@pytest.fixture
+def dripping(served: Exports) -> Iterator[threading.Event]:
+    """Somebody who sends a byte of a request again and again, until he is hung up on."""
+    port = int(served.url.split(":")[2].split("/")[0])
+    hung_up, over = threading.Event(), threading.Event()
+
+    def drip(client: socket.socket) -> None:
+        while not over.wait(0.05):
+            try:
+                client.sendall(b"a")
+            except OSError:
+                hung_up.set()
+                return
+
+    with socket.create_connection(("127.0.0.1", port)) as client:
+        client.sendall(b"GET /metrics HTTP/1.1\r\nX: ")
+        thread = threading.Thread(target=drip, args=(client,))
+        thread.start()
+        yield hung_up
+        over.set()
+        thread.join()
+
+
+def test_who_never_ends_his_request_holds_up_nobody_for_long(
+    served: Exports, dripping: threading.Event
+) -> None:
+    assert get(served.url)[0] == OPENMETRICS_TYPE
+    assert dripping.wait(PATIENCE_S)
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "PATIENCE_S", 30.0)
+
+
+def test_the_end_waits_for_nobody(
+    patient: None, served: Exports, dripping: threading.Event
+) -> None:
+    began = time.monotonic()
+    served.close()
+    assert dripping.wait(10.0) and time.monotonic() - began < 10.0
 
 
 def test_a_port_in_use_is_told() -> None:

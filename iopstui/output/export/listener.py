@@ -6,10 +6,12 @@ what is measured next to nothing.
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 from collections.abc import Callable, Iterable
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
 
 from iopstui.errors import UsageError
 from iopstui.output.export.exposition import (
@@ -52,12 +54,16 @@ class Listener:
         return f"http://{LOOPBACK}:{self._server.server_port}{PATH}"
 
     def close(self) -> None:
-        """Serve no more."""
+        """Serve no more, whoever is asking."""
+        self._server.hang_up()
         self._server.shutdown()
         self._server.server_close()
 
 
 class _Server(HTTPServer):
+    _asking: socket.socket | None = None
+    _over = False
+
     def server_bind(self) -> None:
         # not HTTPServer's: it asks the network for this machine's name
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -65,12 +71,35 @@ class _Server(HTTPServer):
         self.server_address = self.socket.getsockname()
         self.server_name, self.server_port = LOOPBACK, self.server_address[1]
 
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """A timeout of the socket would be one for each of the bytes that it sends."""
+        self._asking = request
+        if self._over:
+            _cut(request)
+        patience = threading.Timer(PATIENCE_S, _cut, (request,))
+        patience.daemon = True
+        patience.start()
+        try:
+            super().process_request(request, client_address)
+        finally:
+            patience.cancel()
+
+    def hang_up(self) -> None:
+        """On whoever asks now, and at once on all who come."""
+        self._over = True
+        if self._asking is not None:
+            _cut(self._asking)
+
     def handle_error(self, request: object, client_address: object) -> None:
         """Whoever hangs up is not told of on the screen."""
 
 
+def _cut(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):  # it is over already
+        connection.shutdown(socket.SHUT_RDWR)
+
+
 class _Handler(BaseHTTPRequestHandler):
-    timeout = PATIENCE_S
     families: Callable[[], Iterable[Family]]
 
     def do_GET(self) -> None:
