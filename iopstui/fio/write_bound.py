@@ -26,10 +26,13 @@ RAMPS = 2
 """Seconds of the pace that are allowed for on top: fio makes up for what it was late."""
 
 
-def most_written(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) -> int | None:
+def most_written(
+    text: str, sections: Sequence[SectionFiles], size_of: SizeOf, spare: bool = True
+) -> int | None:
     """Bytes that all jobs together write at most; ``None``: nothing bounds them but the device.
 
-    ``size_of`` gives the size of a file or device that is there, in bytes.
+    ``size_of`` gives the size of a file or device that is there, in bytes. ``spare``: with the
+    block by which each clone may pass its size, where that is no multiple of it.
     """
     total = 0
     for job, files in zip(jobfile.effective(text), sections, strict=True):
@@ -43,7 +46,8 @@ def most_written(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) -
         known = [bound for bound in clone if bound is not None]
         if not known or any(flag(job.options, name) for name in _BY_OTHERS):
             return None
-        total += number(job.options.get("numjobs")) * (min(known) + largest_block(job))
+        beyond = largest_block(job) if spare else 0
+        total += number(job.options.get("numjobs")) * (min(known) + beyond)
     return total
 
 

@@ -76,4 +76,13 @@ def test_what_was_said_of_a_job_is_held_against_what_fio_counts() -> None:
     limited.foresee(job, 0, {})
     assert limited.look(1.0, 4096) == "" == limited.look(1.3, MIB), "it ends by itself before"
     assert "ended after 4 MiB written: it has reached" in limited.look(1.6, 4 * MIB)
+    exact = WriteBudget(2 * MIB)
+    exact.foresee(job, 0, {})
+    exact.end(MIB)
+    assert exact.look(1.0, 4096) == "" == exact.look(1.3, MIB), "no more than it may"
+    assert "has reached the write budget of 2 MiB" in exact.look(1.6, MIB + 4096)
+    less = WriteBudget(2 * MIB - 1)
+    less.foresee(job, 0, {})
+    less.end(MIB)
+    assert less.look(1.0, 4096) == "" and "going on could pass" in less.look(1.3, MIB - 4096)
     assert "ended after 1.01 MiB written" in budget.beyond(MIB + 8192)

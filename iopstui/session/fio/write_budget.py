@@ -39,13 +39,15 @@ class WriteBudget:
         self._seen: tuple[float, int] | None = None
         self._rate = 0.0
         self._bound: int | None = None
+        self._wanted: int | None = None
 
     def foresee(self, job: Prepared, layout: int, devices: Mapping[str, BlockDevice]) -> str:
         """How much the next run may write, in words; it is held to what its own options say."""
         from iopstui.fio.write_bound import most_written
 
-        self._bound = most_written(
-            job.text, job.facts.sections, lambda at: _there(job, at, devices)
+        self._bound, self._wanted = (
+            most_written(job.text, job.facts.sections, lambda at: _there(job, at, devices), spare)
+            for spare in (True, False)
         )
         if job.layout_text is not None and job.layout_bytes is None:
             return "writes at most: what its files take that are laid out first; the jobs only read"
@@ -98,6 +100,10 @@ class WriteBudget:
             return ""
         # a short job's pace says nothing where its own options end it before
         if self.used + max(self._run, self._bound or self.most) < self.most:
+            return ""
+        # or with the very last byte
+        wanted = self._wanted
+        if wanted is not None and self._run <= wanted <= self.most - self.used:
             return ""
         self.over = True
         why = "going on could pass" if self.used + self._run < self.most else "it has reached"
