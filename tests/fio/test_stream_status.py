@@ -179,3 +179,15 @@ def test_a_figure_that_is_none_is_nothing(junk: object) -> None:
     found = job(usr_cpu=junk, ctx=junk, iodepth_level={"1": junk})
     assert (found.usr_cpu, found.iodepth_level) == (0.0, {"1": 0.0})
     assert found.ctx == (junk if junk == 10**400 else 0)
+
+
+@pytest.mark.parametrize("key", ["iodepth_level", "job options"])
+def test_what_is_nested_too_deeply_is_no_status(key: str) -> None:
+    """What reads large documents takes 1,024 levels, Python's own less."""
+    rows = []
+    for _ in range(2):
+        deep: list[Any] = []
+        for _ in range(2000):
+            deep = [deep]
+        rows.append({**ROW, key: {"q": deep}})
+    assert parse_status({"jobs": rows}) is None

@@ -142,7 +142,8 @@ def test_preconditioning_comes_first_and_counts(here: Path) -> None:
         assert "to be written" not in early.stderr
     for wrong in (("--set", "nosuch=1"), ("--record", str(here)), ("--expect", "nosuch>=1"),
                   ("--write-budget", "7m"),
-                  ("--size", "1m", "--write-budget", "1m"), ("--size", "50%", "--write-budget", "3m"),
+                  ("--size", "1m", "--write-budget", "1m"),
+                  ("--size", "50%", "--write-budget", "3m"),
                   ("--textfile", str(here / "none" / "x.prom"))):  # fmt: skip
         early = iopstui(*words, "--destroy-data", str(disk), *wrong, cwd=here)
         assert early.returncode == 2 and "to be written" not in early.stderr, early.stderr

@@ -29,6 +29,13 @@ def parse_status(data: Mapping[str, Any], sections: Sequence[Section] = ()) -> F
     ``sections`` are those of the job file, their variables expanded: a row that is the sum of
     several has only the last one's options in the document.
     """
+    try:
+        return _status(data, sections)
+    except RecursionError:  # nested more deeply than anything of fio's
+        return None
+
+
+def _status(data: Mapping[str, Any], sections: Sequence[Section]) -> FioStatus | None:
     rows = data.get("jobs")
     if not isinstance(rows, list):
         return None

@@ -96,8 +96,12 @@ def _sums(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 def without_bins(document: Mapping[str, Any]) -> dict[str, Any]:
-    """fio's JSON report without its histograms, which are most of it."""
-    return {name: _lean(value) for name, value in document.items()}
+    """fio's JSON report without its histograms, which are most of it; empty if it is nested more
+    deeply than any of fio's."""
+    try:
+        return {name: _lean(value) for name, value in document.items()}
+    except RecursionError:
+        return {}
 
 
 def _lean(value: Any) -> Any:

@@ -135,3 +135,7 @@ def test_damaged_documents_are_rendered_as_far_as_they_go(
 def test_a_document_loses_its_histograms_alone() -> None:
     document = {"jobs": [{"read": {"clat_ns": {"N": 1, "bins": {"5": 1}}}}], "time": "x"}
     assert without_bins(document) == {"jobs": [{"read": {"clat_ns": {"N": 1}}}], "time": "x"}
+    deep: list[Any] = []
+    for _ in range(2000):
+        deep = [deep]
+    assert without_bins({"jobs": [], "more": deep}) == {}
