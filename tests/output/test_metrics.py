@@ -91,12 +91,27 @@ def test_findings_begin_at_0_and_count_what_is_said() -> None:
     assert len(once.samples) == len(rules.NAMES) and once.value("_total", rule="cap") == 1
 
 
-@pytest.mark.parametrize("read_only", [True, False])
-def test_a_run_begins_with_0_ios_of_what_it_may_do(read_only: bool) -> None:
-    found = families(folded([StepStarted(0.0, 1, "a", "b", ("fio",), read_only)]))
+@pytest.mark.parametrize(
+    ("read_only", "options", "directions"),
+    [
+        (True, {}, ["read"]),
+        (False, {}, ["read", "write"]),
+        (False, {"rw": "randrw", "unified_rw_reporting": "1"}, ["mixed"]),
+        (True, {"rw": "randread", "unified_rw_reporting": "both"}, ["mixed", "read"]),
+        (False, {"rw": "randtrim"}, ["trim"]),
+        (False, {"readwrite": "trimwrite"}, ["trim", "write"]),
+        (False, {"rw": "rw", "unified_rw_reporting": "0"}, ["read", "write"]),
+    ],
+)
+def test_a_run_begins_with_0_ios_of_what_it_may_do(
+    read_only: bool, options: dict[str, str], directions: list[str]
+) -> None:
+    begun = StepStarted(0.0, 1, "a", "b", ("fio",), read_only, options=options)
+    found = families(folded([begun]))
     for name in ("iopstui_fio_ios", "iopstui_fio_bytes"):
-        assert found[name].value("_total", direction="read") == 0
-        assert len(found[name].samples) == (1 if read_only else 2)
+        for direction in directions:
+            assert found[name].value("_total", direction=direction) == 0
+        assert len(found[name].samples) == len(directions)
 
 
 def test_a_histogram_s_sum_is_the_mean_times_the_count() -> None:

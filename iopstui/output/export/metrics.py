@@ -7,7 +7,7 @@ frame, and gone once the session is over.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from iopstui import __version__
 from iopstui.events import RUN, Event, Found, FrameReady, Judged, StepFinished, StepStarted
@@ -18,6 +18,7 @@ from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.metrics.probe import ProbeInterval
 from iopstui.model.rates import DiskRates
+from iopstui.model.samples import MIXED, READ, TRIM, WRITE
 from iopstui.model.sources import SOURCES
 from iopstui.output.export.buckets import Buckets
 from iopstui.output.export.exposition import (
@@ -125,7 +126,7 @@ class Metrics:
             case FrameReady():
                 self._frame(event.frame)
             case StepStarted() if event.phase == RUN:
-                self._begin(event.read_only)
+                self._begin(event)
             case StepFinished() if event.error:
                 self._count("runs_failed")
             case Found():
@@ -162,10 +163,10 @@ class Metrics:
             counted = self._counted[name]
             counted[own] = counted.get(own, 0) + by
 
-    def _begin(self, read_only: bool) -> None:
+    def _begin(self, run: StepStarted) -> None:
         self._count("runs")
         # from 0 on, so that a rate has the first interval, too
-        for direction in ("read",) if read_only else ("read", "write"):
+        for direction in _directions(run):
             for name in ("fio_ios", "fio_bytes"):
                 self._count(name, 0, labels(direction=direction))
 
@@ -198,6 +199,18 @@ class Metrics:
 
     def _into(self, name: str, own: Labels) -> Buckets:
         return self._buckets[name].setdefault(own, Buckets())
+
+
+def _directions(run: StepStarted) -> Sequence[str]:
+    """Those that fio will count under, as far as all jobs of the run agree."""
+    unified = run.options.get("unified_rw_reporting", "none")
+    if unified in ("1", "mixed"):
+        return (MIXED,)
+    more = (MIXED,) if unified in ("2", "both") else ()
+    kind = run.options.get("rw", run.options.get("readwrite", "")).partition(":")[0]
+    if "trim" in kind:
+        return (TRIM, WRITE, *more) if "write" in kind else (TRIM, *more)
+    return (READ, *more) if run.read_only else (READ, WRITE, *more)
 
 
 def _gauge(name: str, words: str, values: Mapping[Labels, float | None]) -> Family:
